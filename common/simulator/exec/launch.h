@@ -1,0 +1,57 @@
+// Runs one grid. The runtime library calls execute(); everything below it is the machine.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+
+#include "lower/program.h"
+#include "report/report.h"
+
+namespace warpsim {
+
+// From the WARPSIM_* environment, read once per process.
+struct Options {
+    unsigned threads = 0;                 // WARPSIM_THREADS; 0: as many as the host has
+    bool hazards = true;                  // WARPSIM_HAZARDS=off
+    bool hazards_warn = false;            // WARPSIM_HAZARDS=warn
+    uint64_t schedule_seed = 0;           // WARPSIM_SCHEDULE; 0: the default order
+    uint64_t max_instructions = 0;        // WARPSIM_MAX_INSTRUCTIONS (warp instructions per launch); 0: no limit
+    double timeout_s = 60;                // WARPSIM_TIMEOUT_S, one launch; 0: no limit
+    uint64_t max_memory = 0;              // WARPSIM_MAX_MEMORY, bytes of device memory; 0: the profile's
+    std::string report_path;              // WARPSIM_REPORT
+    bool print_table = false;             // WARPSIM_TABLE=1: counters to stderr after every launch
+    std::string device = "sm_90";         // WARPSIM_DEVICE
+    // Throws std::runtime_error that names the variable and what it may be.
+    static Options from_environment();
+};
+
+struct LaunchConfig {
+    uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
+    uint32_t dynamic_shared = 0;
+    const std::byte *parameters = nullptr;   // Program::parameter_bytes
+    bool cooperative = false;
+    unsigned multiprocessors = 132;          // of the simulated device
+    unsigned resident_blocks = 1;            // per multiprocessor, from the occupancy model: how many take turns
+    unsigned compute = 90;
+    std::function<void(const std::string &)> print;   // printf of the kernel; called in a deterministic order
+};
+
+// Runs the grid to its end, or until a fatal hazard, a budget or the time limit. Never throws; report.error tells.
+LaunchReport execute(Program &, GlobalMemory &, const LaunchConfig &, const Options &);
+
+// Shared by all workers of a launch.
+struct LaunchState {
+    Program *program = nullptr;
+    const LaunchConfig *config = nullptr;
+    const Options *options = nullptr;
+    std::atomic<bool> abort{false};
+    std::atomic<uint64_t> instructions{0};
+    std::mutex mutex;                        // guards the two below
+    std::vector<HazardRecord> hazards;
+    std::string error;
+};
+
+}  // namespace warpsim

@@ -1,0 +1,35 @@
+// Finds the PTX in the fat binaries that nvcc embeds in a program.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace warpsim::fatbin {
+
+struct Error : std::runtime_error { using std::runtime_error::runtime_error; };
+
+struct Entry {
+    bool is_ptx = false;
+    unsigned compute = 0;        // 80 for compute_80 / sm_80
+    char suffix = 0;             // 'a' or 'f' for compute_90a, compute_100f
+    uint64_t flags = 0;
+    const uint8_t *payload = nullptr;
+    uint64_t payload_bytes = 0;  // as stored (compressed or not)
+    uint64_t raw_bytes = 0;      // after decompression; 0 if stored plainly
+};
+
+// Lists the entries behind a wrapper (magic 0x466243b1) or a bare fat binary (0xba55ed50).
+// Throws Error on bad magic or on sizes that run past the header's own total.
+std::vector<Entry> list(const void *wrapper_or_fatbin);
+
+// The entry's PTX text, decompressed (zstd and LZ4 through the system's shared libraries).
+// Throws Error: names the missing library or the damaged stream.
+std::string ptx_text(const Entry &);
+
+// The best PTX for a device of capability `compute` (90 for sm_90): the highest that it can run; an entry
+// with suffix 'a' only where it equals the device's. nullptr where there is none.
+const Entry *choose(const std::vector<Entry> &, unsigned compute, bool arch_specific);
+
+}  // namespace warpsim::fatbin

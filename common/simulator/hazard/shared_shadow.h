@@ -1,0 +1,43 @@
+// Finds races, uninitialised reads and reads of bytes still in flight in one block's shared memory, independent of the order in
+// which the simulator happened to run the warps (a happens-before detector; see the .cpp for the rules).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/warp.h"
+
+namespace warpsim {
+
+enum class Access : uint8_t { read, write, atomic, volatile_read, volatile_write };
+
+class SharedShadow {
+  public:
+    // granule: 1, 2 or 4 bytes, see Program::shadow_granule. Reused from block to block with reset().
+    SharedShadow(uint32_t shared_bytes, unsigned granule, unsigned warps);
+    ~SharedShadow();
+    void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
+
+    // One instruction: lane l of exec touches bytes [address[l], address[l] + bytes). In bounds, aligned. Reports through report_hazard.
+    void access(Warp &, const Op &, Access, const uint32_t *address, unsigned bytes, uint32_t exec);
+
+    // cp.async: issued by the lane into [address, address+bytes); done when its group has been waited for by that lane.
+    void async_issue(Warp &, const Op &, const uint32_t *address, const uint32_t *bytes, uint32_t exec);
+    void async_complete(Warp &, const Op &, int lane, uint32_t address, uint32_t bytes);
+
+    // Ordering events, called by the core.
+    void barrier(const std::vector<uint32_t> &lanes_by_warp);  // lanes (mask per warp) that a completed bar.sync / bar.red joined
+    void barrier_arrive_sync(const std::vector<uint32_t> &arrivers, const std::vector<uint32_t> &waiters);  // bar.arrive orders arrivers before waiters only
+    void warp_barrier(unsigned warp, uint32_t lanes);          // bar.warp.sync
+    void fence(Warp &, uint32_t lanes);                        // membar / fence by these lanes
+    // Atomics and volatile or relaxed/acquire/release accesses on any address, for locks and flags: see the .cpp.
+    void synchronize_at(Warp &, int lane, uint64_t generic_address, bool reads, bool writes, bool acquire, bool release);
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace warpsim

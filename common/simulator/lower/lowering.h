@@ -1,0 +1,61 @@
+// What an instruction family needs to turn one PTX instruction into ops. Families register themselves by opcode in
+// tables (see the register_* functions); the core owns registers, constants, labels and layout.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lower/program.h"
+
+namespace warpsim {
+
+class Lowering {
+  public:
+    virtual ~Lowering() = default;
+
+    // Slot that holds `operand` in lanes of `type`'s width: a register's own slot where the widths agree; an immediate
+    // or symbol's address as a constant slot; a special register's slot. Where a register is wider than
+    // the type (ld, st, cvt may be so used) its low bytes are copied out first; a narrower one is an error.
+    virtual uint32_t source(const ptx::Operand &, ptx::Type) = 0;
+    // Slot of a destination register; `_` gets a scratch slot of `type`.
+    virtual uint32_t destination(const ptx::Operand &, ptx::Type) = 0;
+    // Bytes of the operand's declared register type; 0 if it is no register.
+    virtual unsigned register_bytes(const ptx::Operand &) const = 0;
+    // A fresh temporary of `type`, live until the end of this instruction's ops.
+    virtual uint32_t scratch(ptx::Type) = 0;
+    // A constant slot: `bits` broadcast to 32 lanes of `type`'s width.
+    virtual uint32_t constant(uint64_t bits, ptx::Type) = 0;
+
+    // Appends an op with the instruction's guard, location and text. The reference holds until the next emit.
+    virtual Op &emit(const ptx::Instruction &, Handler, OpClass) = 0;
+    // Stores slots in the operand list, returns the first index (for Op::list).
+    virtual uint32_t list(const std::vector<uint32_t> &slots) = 0;
+
+    // A symbol's address: .shared and .local variables as offsets in their space, .global/.const as device addresses,
+    // kernel .param as offset into the parameter block, functions as function handles.
+    struct Symbol { ptx::Space space; uint64_t address; uint64_t bytes; bool found; bool kernel_parameter; };
+    virtual Symbol symbol(const std::string &name) = 0;
+    // An address operand split up: `slot` (kNoSlot: none) holds a register base in lanes of slot_bytes (4 or 8), plus offset.
+    struct Address { uint32_t slot; unsigned slot_bytes; int64_t offset; ptx::Space space_of_symbol; bool kernel_parameter; };
+    virtual Address address(const ptx::Operand &) = 0;
+
+    virtual Program &program() = 0;
+    [[noreturn]] virtual void unsupported(const ptx::Instruction &, const std::string &why = "") = 0;
+};
+
+using LowerFunction = void (*)(Lowering &, const ptx::Instruction &);
+using FamilyTable = std::map<std::string, LowerFunction, std::less<>>;  // by base opcode
+
+void register_integer(FamilyTable &);        // lower/integer.cpp   add sub mul mad min max abs neg div rem bit ops ...
+void register_float(FamilyTable &);          // lower/float.cpp     f16 bf16 f32 f64 arithmetic, special functions
+void register_convert(FamilyTable &);        // lower/convert.cpp   cvt, mov, prmt, selp, set, setp, cvta, isspacep
+void register_memory(FamilyTable &);         // lower/memory.cpp    ld st atom red prefetch ...
+void register_warp(FamilyTable &);           // lower/warp.cpp      shfl vote match redux activemask elect
+void register_tensor(FamilyTable &);         // lower/tensor.cpp    ldmatrix stmatrix movmatrix mma
+void register_async_copy(FamilyTable &);     // lower/async_copy.cpp cp.async ...
+void register_control(FamilyTable &);        // lower/control.cpp   bra brx call ret exit bar barrier membar fence trap ...
+
+// add, mul, ... exist for integers and floats under one opcode: register_integer and register_float each provide a
+// function per opcode, and the core dispatches by the type modifier. Families put "add" into the table as "add.int" and "add.float" then.
+}  // namespace warpsim

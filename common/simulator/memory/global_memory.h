@@ -1,0 +1,54 @@
+// Device memory: allocations of exact size, found by address. Also knows pinned and managed host memory, so
+// that kernels can reach it. Thread-safe: lookups take no lock (allocations do not change while a kernel runs).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace warpsim {
+
+enum class MemoryKind : uint8_t { device, pinned, managed, module_global, module_const };
+
+// A piece of memory as kernels and copies see it. Device memory's addresses are not the host's: a host program
+// that dereferences a device pointer faults, as it would with a GPU. `host` is where the bytes really are.
+struct AllocationView {
+    uint64_t base = 0;            // device address
+    uint64_t bytes = 0;           // exact
+    std::byte *host = nullptr;    // host address of base
+    MemoryKind kind = MemoryKind::device;
+    bool contains(uint64_t address, uint64_t n) const { return address - base < bytes && n <= bytes - (address - base); }
+    std::byte *at(uint64_t address) const { return host + (address - base); }
+};
+
+class GlobalMemory {
+  public:
+    explicit GlobalMemory(uint64_t limit_bytes);
+    ~GlobalMemory();
+
+    // 256-byte aligned, filled with a poison pattern; 0 when the limit would be passed.
+    uint64_t allocate(uint64_t bytes, MemoryKind);
+    // Registers host memory of the caller's (cudaHostRegister).
+    uint64_t adopt(void *host, uint64_t bytes, MemoryKind);
+    // False if `address` is not the base of a live allocation. Freed addresses are not reused soon.
+    bool release(uint64_t address);
+
+    // The allocation that holds address, or nullptr. Stable until it is released.
+    const AllocationView *find(uint64_t address) const;
+    // "12 bytes past the end of the 4096-byte allocation at 0x...", "freed", "never allocated", for messages.
+    std::string explain(uint64_t address, uint64_t bytes) const;
+
+    uint64_t used() const;
+    uint64_t limit() const;
+
+  private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace warpsim
