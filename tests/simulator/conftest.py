@@ -1,0 +1,24 @@
+"""The simulator's tests need a build of it (build/ or $WARPSIM_BUILD), or a GPU with FLASHLADDER_DEVICE=gpu."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import cudart
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "simulator_only: needs what only the simulator reports")
+
+
+@pytest.fixture(autouse=True)
+def runtime(request):
+    """Fails where the runtime library to test is missing: a skip would hide that nothing was tested."""
+    if cudart.ON_GPU:
+        if request.node.get_closest_marker("simulator_only"):
+            pytest.skip("hazards and counters are the simulator's; FLASHLADDER_DEVICE=gpu runs on a GPU")
+    elif not cudart.LIBRARY.exists():
+        pytest.fail(f"no simulator at {cudart.LIBRARY}: run `make build` or set WARPSIM_BUILD", pytrace=False)
