@@ -1,0 +1,61 @@
+# flashladder_add_stage(path/to/stages/NN_name/stage.toml): lib/libstage_NN.so and its runner bin/stage_NN.
+
+# Reads `key = number` from a stage.toml into `variable`.
+function(flashladder_stage_number file key variable)
+    file(STRINGS "${file}" line REGEX "^${key}[ \t]*=[ \t]*[0-9]+" LIMIT_COUNT 1)
+    if(NOT line MATCHES "=[ \t]*([0-9]+)")
+        message(FATAL_ERROR "${file}: no line `${key} = <number>`")
+    endif()
+    set(${variable} "${CMAKE_MATCH_1}" PARENT_SCOPE)
+endfunction()
+
+function(flashladder_add_stage file)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    cmake_path(GET file PARENT_PATH folder)
+    cmake_path(GET folder FILENAME name)
+    string(SUBSTRING "${name}" 0 2 number)
+    set(stage stage_${number})
+    if(NOT EXISTS "${folder}/kernel.cu")
+        return()
+    endif()
+
+    # PTX of the oldest architecture for the simulator and for GPUs not yet known; native code for those at hand.
+    flashladder_stage_number("${file}" min_compute min_compute)
+    set(architectures ${min_compute}-virtual)
+    foreach(arch IN LISTS FLASHLADDER_NATIVE)
+        if(arch GREATER_EQUAL min_compute)
+            list(APPEND architectures ${arch}-real)
+        endif()
+    endforeach()
+
+    add_library(${stage} SHARED "${folder}/kernel.cu")
+    flashladder_stage_options(${stage} "${architectures}")
+    # Only the C ABI leaves the library: two stages live in one process when they are timed side by side.
+    set(exports "${PROJECT_SOURCE_DIR}/common/cmake/stage.map")
+    target_link_options(${stage} PRIVATE "-Wl,--version-script=${exports}")
+    set_target_properties(${stage} PROPERTIES LINK_DEPENDS "${exports}")
+
+    if(TARGET flash_runner)
+        add_executable(${stage}_runner $<TARGET_OBJECTS:flash_runner>)
+        target_link_libraries(${stage}_runner PRIVATE ${stage} flash_runner)
+        set_target_properties(${stage}_runner PROPERTIES OUTPUT_NAME ${stage} LINKER_LANGUAGE CUDA
+            CUDA_ARCHITECTURES "${min_compute}-virtual" BUILD_RPATH "$ORIGIN/../lib;${FLASHLADDER_CUDART_DIRECTORY}")
+        target_link_options(${stage}_runner PRIVATE -Wl,--enable-new-dtags)
+    endif()
+endfunction()
+
+# Options that every kernel of a stage is compiled with, a patched or ablated copy too.
+function(flashladder_stage_options target architectures)
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/common/include")
+    target_compile_options(${target} PRIVATE
+        $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>
+        $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<CONFIG:Debug>>:-G>
+        $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter>)
+    set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}"
+        BUILD_RPATH "${FLASHLADDER_CUDART_DIRECTORY}")
+    # RUNPATH, not RPATH: LD_LIBRARY_PATH must be able to put the simulator first.
+    target_link_options(${target} PRIVATE -Wl,--enable-new-dtags)
+    if(TARGET flash_host)
+        target_link_libraries(${target} PRIVATE flash_host)
+    endif()
+endfunction()
