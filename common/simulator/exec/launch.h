@@ -36,6 +36,7 @@ struct LaunchConfig {
     unsigned multiprocessors = 132;          // of the simulated device
     unsigned resident_blocks = 1;            // per multiprocessor, from the occupancy model: how many take turns
     unsigned compute = 90;
+    uint64_t stack_limit = 4096;             // bytes per thread for recursive calls (cudaLimitStackSize)
     std::function<void(const std::string &)> print;   // printf of the kernel; called in a deterministic order
 };
 

@@ -14,6 +14,7 @@ namespace warpsim {
 class GlobalMemory;
 class SharedShadow;
 struct AllocationView;
+struct AsyncGroups;
 struct Block;
 struct Program;
 
@@ -41,6 +42,7 @@ struct Warp {
     std::byte *local = nullptr;       // local memory: lane l's bytes start at local + l * local_bytes
     uint64_t local_bytes = 0;         // per thread
     std::byte *params = nullptr;      // the kernel's parameter block (same for all lanes)
+    AsyncGroups *async = nullptr;     // copies in flight: exec/async_copy.h
 
     template <class T> T *lanes(uint32_t slot) const { return reinterpret_cast<T *>(regs + slot); }
     uint32_t &predicate(uint32_t slot) const { return *reinterpret_cast<uint32_t *>(regs + slot); }

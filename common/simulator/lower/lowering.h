@@ -36,6 +36,10 @@ class Lowering {
     // kernel .param as offset into the parameter block, functions as function handles.
     struct Symbol { ptx::Space space; uint64_t address; uint64_t bytes; bool found; bool kernel_parameter; };
     virtual Symbol symbol(const std::string &name) = 0;
+    // A .local variable, and a .param variable other than the kernel's own parameters (those of device functions, their
+    // return values, call-site ones), lies in the thread's local memory at a place that depends on the frame: address()
+    // then says space_of_symbol local, and its `slot` holds the frame's offset (uint32_t lanes, kNoSlot in the kernel's
+    // own frame). So ld.param/st.param of anything with kernel_parameter false is an access to local memory.
     // An address operand split up: `slot` (kNoSlot: none) holds a register base in lanes of slot_bytes (4 or 8), plus offset.
     struct Address { uint32_t slot; unsigned slot_bytes; int64_t offset; ptx::Space space_of_symbol; bool kernel_parameter; };
     virtual Address address(const ptx::Operand &) = 0;

@@ -28,9 +28,18 @@ struct Program {
         uint32_t entry = 0;                  // op index
         uint32_t frame_bytes = 0;            // register slots of a frame, a multiple of 64
         uint32_t local_bytes = 0;            // .local variables of a frame, per thread
-        std::vector<std::byte> constants;    // copied to the start of every new frame
+        std::vector<std::byte> constants;    // copied into every new frame, at constants_offset
+        uint32_t constants_offset = 0;
+        bool zero_frame = false;             // some register may be read before it is written
+        struct Special { uint8_t which; uint32_t slot; };   // slots that hold special registers, see lower/specials.h
+        std::vector<Special> specials;
+        struct Place { uint32_t offset, bytes; };           // in the frame's local memory
+        std::vector<Place> parameters, returns;             // of device functions
     };
     std::vector<Function> functions;         // [0] is the kernel
+    std::map<uint64_t, uint32_t> by_handle;  // function addresses, as programs see them -> index into functions
+    uint64_t stack_bytes = 0;                // per thread: locals of the deepest chain of calls without recursion
+    bool recursive = false;                  // recursion or calls through pointers: the chain has no fixed depth
 
     struct Parameter { uint32_t offset, bytes; };
     std::vector<Parameter> parameters;
