@@ -13,15 +13,26 @@ namespace warpsim {
 
 enum class Access : uint8_t { read, write, atomic, volatile_read, volatile_write };
 
+// What a store is about to write, so that threads that write the same value are not called a race: component c of
+// lane l is the first `bytes` bytes at slot[c] + l * stride (the register slots of a st.v4, little-endian).
+struct StoredValues {
+    const std::byte *slot[4] = {};
+    unsigned components = 0;   // 1, 2 or 4 (8 and more: leave the pointer to the whole struct null)
+    unsigned bytes = 0;        // of one component in memory
+    unsigned stride = 0;       // of one lane in its slot
+};
+
 class SharedShadow {
   public:
-    // granule: 1, 2 or 4 bytes, see Program::shadow_granule. Reused from block to block with reset().
+    // granule: 1, 2 or 4 bytes, see Program::shadow_granule. Reused from block to block with reset(), which is cheap.
     SharedShadow(uint32_t shared_bytes, unsigned granule, unsigned warps);
     ~SharedShadow();
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
 
-    // One instruction: lane l of exec touches bytes [address[l], address[l] + bytes). In bounds, aligned. Reports through report_hazard.
-    void access(Warp &, const Op &, Access, const uint32_t *address, unsigned bytes, uint32_t exec);
+    // One instruction: lane l of exec touches bytes [address[l], address[l] + bytes). In bounds, aligned. Reports through
+    // report_hazard. Call it before the memory is read or written. `values` (writes only, may be null) as above.
+    void access(Warp &, const Op &, Access, const uint32_t *address, unsigned bytes, uint32_t exec,
+                const StoredValues *values = nullptr);
 
     // cp.async: issued by the lane into [address, address+bytes); done when its group has been waited for by that lane.
     void async_issue(Warp &, const Op &, const uint32_t *address, const uint32_t *bytes, uint32_t exec);
@@ -32,7 +43,16 @@ class SharedShadow {
     void barrier_arrive_sync(const std::vector<uint32_t> &arrivers, const std::vector<uint32_t> &waiters);  // bar.arrive orders arrivers before waiters only
     void warp_barrier(unsigned warp, uint32_t lanes);          // bar.warp.sync
     void fence(Warp &, uint32_t lanes);                        // membar / fence by these lanes
-    // Atomics and volatile or relaxed/acquire/release accesses on any address, for locks and flags: see the .cpp.
+    // These lanes have exited: from now on every barrier of the block (and of their warp) counts them as joined.
+    void exited(unsigned warp, uint32_t lanes);
+    // The block is over, or another error is about to end it: reports what had to wait, i.e. reads of bytes that no thread
+    // ever wrote (a later unordered write would have made it a race). Call it while the block's Warps still exist.
+    void finish();
+
+    // Atomics and volatile or relaxed/acquire/release accesses on any address, for locks and flags: see the .cpp. Call it
+    // after access(). reads: the value is returned (atom yes, red no). Ordinary CUDA locks have no fences, so pass
+    // acquire = true also for an atom.cas that succeeded or any atom.exch, and release = true for an atom.exch and for an
+    // atom.cas that succeeded in storing 0, where the instruction carries no .relaxed of its own.
     void synchronize_at(Warp &, int lane, uint64_t generic_address, bool reads, bool writes, bool acquire, bool release);
 
   private:
