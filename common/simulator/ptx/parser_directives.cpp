@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <array>
+
+#include "ptx/parser_impl.h"
+
+namespace warpsim::ptx {
+namespace {
+
+// Directives between a function's head and its body that carry numbers, or none.
+constexpr std::array<std::string_view, 12> kPerformanceDirectives = {
+    "maxntid",           "reqntid",         "minnctapersm",   "maxnctapersm", "maxnreg",
+    "reqnctapercluster", "explicitcluster", "maxclusterrank", "abi_preserve", "abi_preserve_control",
+    "blocksareclusters", "unique",
+};
+
+}  // namespace
+
+void Parser::version() {
+    // "9.0" is a decimal to the lexer: take its digits.
+    const std::string_view text = current_.text;
+    const size_t point = text.find('.');
+    unsigned value = 0;
+    bool good = current_.kind == TokenKind::real && point != std::string_view::npos && text.size() <= 6;
+    for (char c : text)
+        if (c != '.') good = good && c >= '0' && c <= '9', value = value * 10 + static_cast<unsigned>(c - '0');
+    if (!good) unexpected("a version such as 9.0");
+    module_.version = value;
+    advance();
+}
+
+void Parser::target() {
+    do {
+        const std::string_view name = identifier("a target such as sm_80");
+        if (name.starts_with("sm_") || module_.target.empty()) module_.target = name;
+    } while (accept(","));
+}
+
+// .file 1 "path" [, timestamp, size]
+void Parser::file() {
+    const uint64_t index = unsigned_constant("the file index");
+    if (current_.kind != TokenKind::string) unexpected("a file name");
+    if (index <= UINT32_MAX) module_.files[static_cast<uint32_t>(index)] = current_.text;
+    advance();
+    while (accept(",")) unsigned_constant("a number");
+}
+
+// .loc 1 12 3 [, function_name LABEL[+N] , inlined_at 1 20 5]: the position itself is the innermost.
+void Parser::loc() {
+    const uint64_t index = unsigned_constant("the file index"), line = unsigned_constant("the line number");
+    if (current_.kind == TokenKind::integer) advance();  // column
+    source_ = {static_cast<uint32_t>(index), static_cast<uint32_t>(std::min<uint64_t>(line, UINT32_MAX))};
+    while (at(",") && ahead_.kind == TokenKind::identifier &&
+           (ahead_.text == "function_name" || ahead_.text == "inlined_at")) {
+        advance();
+        const bool is_name = current_.text == "function_name";
+        advance();
+        if (is_name) {
+            identifier("a label");
+            if (accept("+")) unsigned_constant("an offset");
+        } else {
+            while (current_.kind == TokenKind::integer) advance();
+        }
+    }
+}
+
+// Debug information: skipped whole.
+void Parser::section() {
+    if (current_.kind != TokenKind::dotted && current_.kind != TokenKind::identifier) unexpected("a section name");
+    advance();
+    expect("{");
+    while (!at("}")) {
+        if (current_.kind == TokenKind::end) unexpected("'}'");
+        advance();
+    }
+    advance();
+}
+
+void Parser::alias() {
+    const std::string name(identifier("a function name"));
+    expect(",");
+    aliases_[name] = identifier("a function name");
+    expect(";");
+}
+
+// .attribute(.managed, .unified(1, 2)): nothing that running needs.
+void Parser::attribute() {
+    if (!accept_dotted("attribute")) return;
+    expect("(");
+    for (int open = 1; open > 0; advance()) {
+        if (current_.kind == TokenKind::end) unexpected("')'");
+        open += at("(") ? 1 : at(")") ? -1 : 0;
+    }
+}
+
+bool Parser::function_directive(Function &function) {
+    if (accept_dotted("noreturn")) return function.noreturn = true;
+    if (at_dotted("attribute")) return attribute(), true;
+    if (accept_dotted("pragma")) {
+        while (current_.kind == TokenKind::string || at(",")) advance();
+        accept(";");
+        return true;
+    }
+    if (current_.kind != TokenKind::dotted) return false;
+    const auto known = std::find(kPerformanceDirectives.begin(), kPerformanceDirectives.end(), current_.text);
+    if (known == kPerformanceDirectives.end()) fail("unknown function directive " + quoted(current_));
+    advance();
+    std::vector<uint32_t> &values = function.directives[std::string(*known)];
+    values.clear();
+    if (current_.kind != TokenKind::integer) return true;
+    do {
+        const uint64_t value = unsigned_constant("the directive's value");
+        if (value > UINT32_MAX || values.size() >= 3) fail("." + std::string(*known) + " is out of range");
+        values.push_back(static_cast<uint32_t>(value));
+    } while (accept(","));
+    return true;
+}
+
+// name: .branchtargets L1, L2;
+void Parser::branch_targets(uint32_t label) {
+    do {
+        const uint32_t line = current_.line, position = static_cast<uint32_t>(function_->labels[label].targets.size());
+        label_scopes_.back().pending.push_back({identifier("a label"), line, true, label, position});
+        function_->labels[label].targets.push_back(0);
+    } while (accept(","));
+    expect(";");
+}
+
+// name: .callprototype (.param .b32 _) _ (.param .b64 _, .param .align 8 .b8 _[16]);
+void Parser::call_prototype(std::string_view name) {
+    Function prototype;
+    prototype.is_declaration = true;
+    prototype.name = unique_name(name);
+    const auto list = [&](std::vector<Variable> &variables) {
+        if (!accept("(") || accept(")")) return;
+        do {
+            if (!accept_dotted("param") && !accept_dotted("reg")) unexpected("'.param'");
+            variables.push_back(declaration(Space::param).variable);
+        } while (accept(","));
+        expect(")");
+    };
+    list(prototype.returns);
+    identifier("'_'");
+    list(prototype.parameters);
+    while (function_directive(prototype)) {
+    }
+    expect(";");
+    if (!prototypes_.declare(name, static_cast<uint32_t>(local_names_.size())))
+        fail("'" + std::string(name) + "' is declared twice");
+    local_names_.push_back({prototype.name, Type::none});
+    function_->prototypes.emplace(prototype.name, std::move(prototype));
+}
+
+}  // namespace warpsim::ptx
