@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include "ptx/parser_impl.h"
 
@@ -12,7 +11,7 @@ struct SpecialRegister {
     std::string_view name;
     Type type;
 };
-constexpr std::array<SpecialRegister, 40> kSpecialRegisters = {{
+constexpr SpecialRegister kSpecialRegisters[] = {
     {"%tid", Type::u32},
     {"%ntid", Type::u32},
     {"%laneid", Type::u32},
@@ -54,7 +53,7 @@ constexpr std::array<SpecialRegister, 40> kSpecialRegisters = {{
     {"%pm", Type::u32},
     {"%pm_", Type::u64},
     {"%envreg", Type::b32},
-}};
+};
 
 // none: no special register.
 Type special_register(std::string_view name) {
