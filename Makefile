@@ -1,0 +1,121 @@
+# The front door. `make` alone prints the commands; everything else is common/python/flashladder.
+#
+#   make PYTHON=python3 ...     use that interpreter and what it has; install nothing
+#   FLASHLADDER_DEVICE=auto|gpu|sim     where kernels run
+
+SYSTEM_PYTHON ?= python3
+VENV := .venv
+export FLASHLADDER_DEVICE
+
+ifdef PYTHON
+setup = @command -v $(PYTHON) >/dev/null || { echo "error: PYTHON=$(PYTHON): no such program" >&2; exit 1; }
+python := PYTHONPATH="$(CURDIR)/common/python$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON)
+else
+python := $(VENV)/bin/python
+define setup
+@command -v $(SYSTEM_PYTHON) >/dev/null || { echo "error: $(SYSTEM_PYTHON) not found: install Python 3.10 or newer, \
+e.g. \`sudo apt install python3 python3-venv\`" >&2; exit 1; }
+@$(SYSTEM_PYTHON) -B common/python/flashladder/bootstrap.py $(VENV) $(1)
+endef
+endif
+flashladder := $(python) -m flashladder
+
+# `make stage-09 test bench`: the words after the stage are verbs of that stage, not targets of their own.
+stages := $(filter stage-%,$(MAKECMDGOALS))
+verbs := $(filter-out stage-%,$(MAKECMDGOALS))
+
+.DEFAULT_GOAL := help
+
+ifneq ($(stages),)
+
+.PHONY: $(stages)
+$(stages):
+	$(call setup,$(if $(filter test,$(verbs)),test))
+	@$(flashladder) stage $(@:stage-%=%) $(verbs) -- $(ARGS)
+
+ifneq ($(verbs),)
+.PHONY: $(verbs)
+$(verbs): $(stages)
+	@:
+endif
+
+else
+
+.PHONY: help demo build test test-all bench bench-sim plot results gpu-report format lint clean
+
+demo:
+	$(call setup)
+	@$(flashladder) demo
+
+build:
+	$(call setup)
+	@$(flashladder) build
+
+test:
+	$(call setup,test)
+	@$(flashladder) test
+
+test-all:
+	$(call setup,test)
+	@$(flashladder) test --all
+
+bench:
+	$(call setup)
+	@$(flashladder) bench $(ARGS)
+
+bench-sim:
+	$(call setup)
+	@$(flashladder) bench-sim $(ARGS)
+
+plot:
+	$(call setup)
+	@$(flashladder) plot $(ARGS)
+
+results:
+	$(call setup)
+	@$(flashladder) results
+
+gpu-report:
+	$(call setup,test)
+	@$(flashladder) gpu-report $(ARGS)
+
+format:
+	$(call setup,lint)
+	@$(flashladder) format
+
+lint:
+	$(call setup,lint)
+	@$(flashladder) format --check
+
+clean:
+	@rm -rf build
+	@echo "Removed build/ (the environment .venv stays; remove it by hand for a fresh set-up)."
+
+%:
+	@echo "error: no command '$@'; \`make\` alone lists them" >&2; exit 2
+
+help:
+	@printf '%s\n' \
+	  'FlashLadder' \
+	  '' \
+	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
+	  '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
+	  '  make test-all              the long ones too' \
+	  '  make stage-02              build one stage; words after it do more:' \
+	  '  make stage-02 test         verify it against the float64 reference' \
+	  '  make stage-02 bench        throughput beside the peers (GPU) or counters (simulator)' \
+	  '  make stage-02 profile      instructions, bank conflicts and sectors by source line' \
+	  '  make stage-02 diff         what it adds to the stage before' \
+	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
+	  '  make bench                 all stages and the peers in one run; writes build/results' \
+	  '  make bench-sim             how fast the simulator itself is' \
+	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
+	  '  make results               regenerate tables and plots in README and docs' \
+	  '  make format | lint | clean' \
+	  '' \
+	  'FLASHLADDER_DEVICE=auto|gpu|sim picks where kernels run; make PYTHON=python3 ... installs nothing.'
+
+# The catch-all above is for words typed by hand, not for this file.
+Makefile: ;
+
+endif

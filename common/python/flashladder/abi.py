@@ -1,0 +1,94 @@
+"""The stages' C ABI (common/include/attention.h) as ctypes; tests/python checks sizes and offsets against C."""
+
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_void_p
+
+FP16, BF16 = 0, 1
+DTYPES = {"fp16": FP16, "bf16": BF16}
+STATUS = {0: "ok", 1: "invalid argument", 2: "unsupported", 3: "device too old", 4: "CUDA error"}
+
+
+class FlashTensor(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("stride_batch", c_int64),
+        ("stride_head", c_int64),
+        ("stride_row", c_int64),
+    ]
+
+
+class FlashParams(Structure):
+    _fields_ = [
+        ("Q", FlashTensor),
+        ("K", FlashTensor),
+        ("V", FlashTensor),
+        ("O", FlashTensor),
+        ("B", c_int32),
+        ("Hq", c_int32),
+        ("Hkv", c_int32),
+        ("Nq", c_int32),
+        ("Nkv", c_int32),
+        ("d_head", c_int32),
+        ("dtype", c_int32),
+        ("causal", c_int32),
+        ("scale", c_float),
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_size_t),
+    ]
+
+
+class FlashDescription(Structure):
+    _fields_ = [
+        ("stage", c_int32),
+        ("title", c_char_p),
+        ("min_compute", c_int32),
+        ("Br", c_int32),
+        ("Bc", c_int32),
+        ("threads", c_int32),
+        ("shared_bytes", c_int32),
+        ("grid", c_int32 * 3),
+        ("multiple_Nq", c_int32),
+        ("multiple_Nkv", c_int32),
+        ("supports_causal", c_int32),
+        ("supports_gqa", c_int32),
+        ("registers", c_int32),
+        ("spill_bytes", c_int32),
+        ("resident_blocks", c_int32),
+        ("workspace_bytes", c_size_t),
+    ]
+
+    def as_dict(self) -> dict:
+        values = {name: getattr(self, name) for name, _ in self._fields_}
+        return values | {"title": (self.title or b"").decode(), "grid": list(self.grid)}
+
+
+class StageRefused(Exception):
+    """A stage returned a status other than FLASH_OK; `status` is its code, str() its message."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+class StageLibrary:
+    """libstage_NN.so, loaded into this process with whatever libcudart.so.13 the process has."""
+
+    def __init__(self, path):
+        self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
+        self._library.flash_forward.argtypes = [POINTER(FlashParams), c_void_p]
+        self._library.flash_describe.argtypes = [POINTER(FlashParams), POINTER(FlashDescription)]
+        self._library.flash_last_error.restype = c_char_p
+
+    def _check(self, status: int) -> None:
+        if status:
+            message = (self._library.flash_last_error() or b"").decode(errors="replace")
+            raise StageRefused(status, message or STATUS.get(status, f"status {status}"))
+
+    def describe(self, params: FlashParams) -> FlashDescription:
+        description = FlashDescription()
+        self._check(self._library.flash_describe(ctypes.byref(params), ctypes.byref(description)))
+        return description
+
+    def forward(self, params: FlashParams, stream: int = 0) -> None:
+        """Queues the stage's kernels on the stream (0: the default stream)."""
+        self._check(self._library.flash_forward(ctypes.byref(params), stream))

@@ -1,0 +1,67 @@
+"""Output for people: tables, colour and progress; plain text where rich and tqdm are not installed."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+try:
+    import rich.box
+    import rich.console
+    import rich.table
+except ImportError:
+    rich = None
+
+try:
+    from tqdm import tqdm
+except ImportError:
+    tqdm = None
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence], right: Sequence[int] = ()) -> None:
+    """Prints rows under their columns; `right` lists the indices of right-aligned (numeric) columns."""
+    rows = [[("" if cell is None else str(cell)) for cell in row] for row in rows]
+    if rich and sys.stdout.isatty():
+        grid = rich.table.Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD)
+        for index, column in enumerate(columns):
+            grid.add_column(column, justify="right" if index in right else "left", overflow="fold")
+        for row in rows:
+            grid.add_row(*(rich.markup.escape(cell) for cell in row))
+        rich.console.Console().print(grid)
+        return
+    widths = [max([len(column), *(len(row[index]) for row in rows)]) for index, column in enumerate(columns)]
+
+    def line(cells):
+        aligned = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
+        return "  ".join(aligned).rstrip()
+
+    print(f"\n{title}\n{line(columns)}\n{line(['-' * width for width in widths])}")
+    for row in rows:
+        print(line(row))
+    sys.stdout.flush()
+
+
+def progress(items: Sequence, what: str):
+    """Iterates over items and shows how far it is, on a terminal only."""
+    if tqdm and sys.stderr.isatty():
+        return tqdm(items, desc=what, leave=False, unit="")
+    return items
+
+
+def say(text: str = "") -> None:
+    print(text, flush=True)
+
+
+def coloured(text: str, colour: str) -> str:
+    """text in "red", "green", "cyan" or "bold" on a terminal, unchanged elsewhere."""
+    if not sys.stdout.isatty():
+        return text
+    return f"\033[{ {'red': 31, 'green': 32, 'cyan': 36, 'bold': 1}[colour] }m{text}\033[0m"
+
+
+def count(number: float | None) -> str:
+    """1234567 -> 1.23 M; None -> a dash."""
+    if number is None:
+        return "-"
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(number) >= 10 * size or (abs(number) >= size and unit != "k"):
+            return f"{number / size:.4g} {unit}"
+    return f"{number:g}"

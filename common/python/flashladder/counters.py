@@ -1,0 +1,80 @@
+"""warpsim's report (WARPSIM_REPORT) as totals and as lines of a stage's kernel."""
+
+from dataclasses import dataclass
+
+SHARED_KINDS = ("load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic")
+GLOBAL_KINDS = ("load", "store", "atomic")
+
+
+@dataclass
+class Line:
+    file: str
+    line: int
+    instructions: int
+    shared_wavefronts: int
+    shared_ideal: int | None
+    global_sectors: int
+    global_ideal: int
+
+    @property
+    def shared_excess(self) -> int:
+        return self.shared_wavefronts - (self.shared_ideal if self.shared_ideal is not None else self.shared_wavefronts)
+
+    @property
+    def global_excess(self) -> int:
+        return self.global_sectors - self.global_ideal
+
+
+def totals(report: dict) -> dict[str, float | None]:
+    """Sums over all launches of a report, by the names that tables use."""
+    launches = report["launches"]
+    sums: dict[str, float | None] = {
+        "launches": len(launches),
+        "instructions": sum(launch["instructions"]["total"] for launch in launches),
+    }
+    for kind in SHARED_KINDS:
+        entries = [launch["shared"][kind] for launch in launches if kind in launch["shared"]]
+        sums[f"shared {kind} wavefronts"] = sum(entry["wavefronts"] for entry in entries)
+        known = all(entry["ideal"] is not None for entry in entries)
+        sums[f"shared {kind} excess"] = (
+            sum(entry["wavefronts"] - entry["ideal"] for entry in entries) if known else None
+        )
+    for kind in GLOBAL_KINDS:
+        entries = [launch["global"][kind] for launch in launches if kind in launch["global"]]
+        for field in ("sectors", "ideal", "bytes"):
+            sums[f"global {kind} {field}"] = sum(entry[field] for entry in entries)
+    sums["barriers"] = sum(launch["barriers"] for launch in launches)
+    sums["divergent branches"] = sum(launch["divergent_branches"] for launch in launches)
+    return sums
+
+
+def classes(report: dict) -> dict[str, int]:
+    """Warp instructions by class, summed over the launches, the largest first."""
+    sums: dict[str, int] = {}
+    for launch in report["launches"]:
+        for name, number in launch["instructions"]["by_class"].items():
+            sums[name] = sums.get(name, 0) + number
+    return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+
+def lines(report: dict) -> list[Line]:
+    """Source lines summed over the launches, in the order of the file."""
+    found: dict[tuple[str, int], Line] = {}
+    for launch in report["launches"]:
+        for entry in launch["lines"]:
+            key = (entry["file"], entry["line"])
+            if key not in found:
+                found[key] = Line(**entry)
+                continue
+            line = found[key]
+            for name in ("instructions", "shared_wavefronts", "global_sectors", "global_ideal"):
+                setattr(line, name, getattr(line, name) + entry[name])
+            if line.shared_ideal is None or entry["shared_ideal"] is None:
+                line.shared_ideal = None
+            else:
+                line.shared_ideal += entry["shared_ideal"]
+    return [found[key] for key in sorted(found)]
+
+
+def hazards(report: dict) -> list[dict]:
+    return [hazard for launch in report["launches"] for hazard in launch["hazards"]]

@@ -1,0 +1,108 @@
+"""Where kernels run: the GPU, or warpsim on the CPU. FLASHLADDER_DEVICE=auto|gpu|sim."""
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder.errors import FlashLadderError
+from flashladder.paths import build_directory, simulator_directory, simulator_library
+
+CHOICES = ("auto", "gpu", "sim")
+
+
+@dataclass(frozen=True)
+class Gpu:
+    name: str
+    compute: int  # 90 for compute capability 9.0
+    driver: str
+    memory_mib: int
+
+
+@dataclass(frozen=True)
+class Device:
+    kind: str  # "gpu" or "sim"
+    gpu: Gpu | None
+    reason: str = ""  # why not what one might expect
+
+    def __str__(self) -> str:
+        text = self.gpu.name if self.kind == "gpu" else "simulator (warpsim, on the CPU)"
+        return f"{text}{f': {self.reason}' if self.reason else ''}"
+
+    @property
+    def short(self) -> str:
+        return self.gpu.name if self.kind == "gpu" else "simulator"
+
+
+@functools.lru_cache(maxsize=None)
+def find_gpu() -> Gpu | None:
+    """The first GPU that nvidia-smi lists; None where there is none."""
+    smi = shutil.which("nvidia-smi")
+    if not smi:
+        return None
+    query = "name,compute_cap,driver_version,memory.total"
+    try:
+        done = subprocess.run(
+            [smi, f"--query-gpu={query}", "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=60
+        )
+        name, compute, driver, memory = (part.strip() for part in done.stdout.splitlines()[0].rsplit(",", 3))
+        return Gpu(name, int(compute.replace(".", "")), driver, int(float(memory)))
+    except (OSError, subprocess.TimeoutExpired, IndexError, ValueError):
+        return None
+
+
+def requested() -> str:
+    choice = os.environ.get("FLASHLADDER_DEVICE") or "auto"
+    if choice not in CHOICES:
+        raise FlashLadderError(f"FLASHLADDER_DEVICE={choice}: choose one of {', '.join(CHOICES)}.")
+    return choice
+
+
+def choose(min_compute: int = 0, choice: str | None = None) -> Device:
+    """The device for a stage that needs compute capability min_compute (80 for 8.0)."""
+    choice = choice or requested()
+    if choice not in CHOICES:
+        raise FlashLadderError(f"device '{choice}': choose one of {', '.join(CHOICES)}.")
+    if choice == "sim":
+        return Device("sim", None)
+    gpu = find_gpu()
+    if not gpu:
+        if choice == "gpu":
+            raise FlashLadderError(
+                "FLASHLADDER_DEVICE=gpu, but nvidia-smi finds no NVIDIA GPU here. "
+                "Use FLASHLADDER_DEVICE=sim (or auto) to run on the simulator."
+            )
+        return Device("sim", None, "no NVIDIA GPU here")
+    if gpu.compute < min_compute:
+        limit = f"{gpu.name} has compute capability {gpu.compute / 10}, this needs {min_compute / 10}"
+        if choice == "gpu":
+            raise FlashLadderError(f"FLASHLADDER_DEVICE=gpu, but {limit}. Use FLASHLADDER_DEVICE=auto or sim.")
+        return Device("sim", None, limit)
+    return Device("gpu", gpu)
+
+
+def real_cudart() -> Path:
+    """libcudart.so.13 of the toolkit that the stages were built with."""
+    info = build_directory() / "build-info.json"
+    if not info.exists():
+        raise FlashLadderError("Nothing is built yet: run `make build`.")
+    return Path(json.loads(info.read_text())["cudart_directory"]) / "libcudart.so.13"
+
+
+def cudart(device: Device) -> Path:
+    library = simulator_library() if device.kind == "sim" else real_cudart()
+    if not library.exists():
+        raise FlashLadderError(f"{library} does not exist: run `make build`.")
+    return library
+
+
+def environment(device: Device) -> dict[str, str]:
+    """The environment for a program that is to run on the device: which libcudart.so.13 the loader finds first."""
+    env = dict(os.environ)
+    if device.kind == "sim":
+        path = [str(simulator_directory()), *filter(None, [env.get("LD_LIBRARY_PATH")])]
+        env["LD_LIBRARY_PATH"] = os.pathsep.join(path)
+    return env

@@ -1,0 +1,106 @@
+"""Counters of a stage by source line on the simulator, beside the stage before; Nsight Compute's where it is there."""
+
+from pathlib import Path
+
+from flashladder import counters, ncu, stages
+from flashladder.console import count, say, table
+from flashladder.device import choose, find_gpu
+from flashladder.errors import FlashLadderError
+from flashladder.paths import ROOT
+from flashladder.problem import Problem
+from flashladder.run import Result, describe, run_problem
+
+PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
+MOST_LINES = 12
+
+
+def _source(line: counters.Line) -> str:
+    file = Path(line.file)
+    try:
+        text = (file if file.is_absolute() else ROOT / file).read_text().splitlines()[line.line - 1].strip()
+    except (OSError, IndexError):
+        return ""
+    return text if len(text) <= 64 else text[:61] + "..."
+
+
+def _where(line: counters.Line) -> str:
+    return f"{Path(line.file).name}:{line.line}"
+
+
+def _print_lines(stage: stages.Stage, report: dict) -> None:
+    lines = counters.lines(report)
+    total = sum(line.instructions for line in lines) or 1
+    # Waste first, then work: the lines worth a look are those that cost more than they must.
+    lines.sort(key=lambda line: (-(line.shared_excess + max(line.global_excess, 0)), -line.instructions))
+    rows = [
+        (
+            _where(line),
+            count(line.instructions),
+            f"{100 * line.instructions / total:.1f}%",
+            count(line.shared_wavefronts) if line.shared_wavefronts else "",
+            count(line.shared_excess) if line.shared_excess else "",
+            count(line.global_sectors) if line.global_sectors else "",
+            count(line.global_excess) if line.global_excess > 0 else "",
+            _source(line),
+        )
+        for line in lines[:MOST_LINES]
+    ]
+    columns = ("line", "PTX instr.", "share", "wavefronts", "conflicts", "sectors", "excess", "source")
+    table(f"{stage.name}: the lines with the most waste, then the most work", columns, rows, right=range(1, 7))
+
+
+def _print_totals(results: dict[str, Result]) -> None:
+    sums = {name: counters.totals(result.report) for name, result in results.items()}
+    keys = [key for key in next(iter(sums.values())) if any(values[key] for values in sums.values())]
+    rows = [[key, *(count(values[key]) for values in sums.values())] for key in keys]
+    names = dict.fromkeys(name for result in results.values() for name in counters.classes(result.report))
+    for name in names:
+        rows.append([f"  {name} instructions", *(count(counters.classes(r.report).get(name, 0)) for r in results.values())])
+    problem = next(iter(results.values())).problem
+    table(f"Simulator, {problem}; instructions are PTX's, by warp", ["", *sums], rows, right=range(1, len(sums) + 1))
+
+
+def show(stage: stages.Stage, problem: Problem = PROBLEM) -> None:
+    """Prints totals of the stage beside those of the one before, and its lines."""
+    before = stages.previous_of(stage)
+    pair = [one for one in (before, stage) if one]
+    results = {one.name: run_problem(one, problem, device="sim") for one in pair}
+    for name, result in results.items():
+        if not result.report or not result.report["launches"]:
+            raise FlashLadderError(f"The simulator left no report for {name}: rebuild with `make build`.")
+    say("Device for the counters by line: simulator (warpsim)")
+    _print_totals(results)
+    for one in pair:
+        _print_lines(one, results[one.name].report)
+    for hazard in counters.hazards(results[stage.name].report):
+        say(f"hazard: {hazard['message']}")
+    if not find_gpu():
+        say("\nRegisters, spills and Nsight Compute's figures need a GPU; there is none here.")
+        return
+    _show_gpu(pair, problem)
+
+
+def _show_gpu(pair: list[stages.Stage], problem: Problem) -> None:
+    rows, counted = [], {}
+    for one in pair:
+        where = choose(one.min_compute, "auto")
+        if where.kind != "gpu":
+            say(f"{one.name}: {where.reason}; no figures of a GPU.")
+            continue
+        facts = describe(one, problem, "gpu")
+        keys = ("threads", "shared_bytes", "registers", "spill_bytes", "resident_blocks")
+        rows.append([one.name, *(facts[key] for key in keys)])
+        if ncu.available():
+            try:
+                counted[one.name] = ncu.measure(one, problem, where)
+            except FlashLadderError as error:
+                say(str(error))
+    columns = ("stage", "threads", "shared bytes", "registers", "spill bytes", "resident blocks")
+    if rows:
+        table(f"On {find_gpu().name}", columns, rows, right=range(1, 6))
+    if not ncu.available():
+        say("ncu is not on PATH: no figures of Nsight Compute.")
+    if counted:
+        names = [name for name in ncu.METRICS if any(name in kernel for kernels in counted.values() for kernel in kernels)]
+        body = [[name, *(count(sum(k.get(name, 0) for k in kernels)) for kernels in counted.values())] for name in names]
+        table(f"Nsight Compute, {problem}", ["", *counted], body, right=range(1, len(counted) + 1))

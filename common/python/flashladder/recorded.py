@@ -1,0 +1,65 @@
+"""Results as files: those just measured (build/results) and those that ship (docs/results)."""
+
+import json
+from pathlib import Path
+
+from flashladder import stages
+from flashladder.errors import FlashLadderError
+from flashladder.paths import RECORDED, results_directory
+
+
+def load(file: Path) -> dict:
+    try:
+        results = json.loads(file.read_text())
+    except (OSError, json.JSONDecodeError) as error:
+        raise FlashLadderError(f"{file} cannot be read: {error}") from error
+    if results.get("version") != 1 or "provenance" not in results:
+        raise FlashLadderError(f"{file} is no result of `make bench` (version 1).")
+    return results
+
+
+def shipped(folder: Path = RECORDED) -> list[dict]:
+    """The recorded throughput of each GPU, docs/results/GPU.json, in the order of their names."""
+    found = [load(file) for file in sorted(folder.glob("*.json"))]
+    return [results for results in found if "measurements" in results]
+
+
+def shipped_counters(folder: Path = RECORDED) -> list[dict]:
+    """Recorded records of simulator and Nsight Compute side by side, docs/results/GPU-counters.json."""
+    found = [load(file) for file in sorted(folder.glob("*.json"))]
+    return [results for results in found if "counters" in results]
+
+
+def latest_live() -> dict | None:
+    """The newest results below build/results, None where there are none."""
+    files = [file for file in results_directory().glob("*.json") if file.is_file()]
+    for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
+        results = load(file)
+        if "measurements" in results:
+            return results
+    return None
+
+
+def is_stale(measurement: dict) -> bool:
+    """True where a stage's kernel.cu is no longer the one that was measured."""
+    if measurement.get("kind") != "stage":
+        return False
+    stage = next((one for one in stages.all_stages() if one.name == measurement["name"]), None)
+    return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
+
+
+def label(results: dict) -> str:
+    """NVIDIA H200, 2026-01-31, commit 0123456789ab."""
+    record = results["provenance"]
+    return f"{record['device']}, {record['date'].split()[0]}, commit {record['commit']}"
+
+
+def pick(results: dict, **wanted) -> list[dict]:
+    """Measurements whose fields have the wanted values; ceilings are never among them."""
+    rows = [row for row in results["measurements"] if row["kind"] != "ceiling"]
+    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+
+
+def ceiling(results: dict, dtype: str) -> dict | None:
+    rows = results["measurements"]
+    return next((row for row in rows if row["kind"] == "ceiling" and row["dtype"] == dtype), None)

@@ -1,0 +1,189 @@
+"""Writes the recorded figures into README, docs and the stages' READMEs, between markers:
+
+    <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
+
+What a marker can ask for: `throughput DTYPE D`, `stage NN`, `counters`, `provenance`. What stands between the
+markers is replaced; running it twice changes nothing.
+"""
+
+import re
+from pathlib import Path
+
+from flashladder import counters, recorded, stages
+from flashladder.errors import FlashLadderError
+from flashladder.paths import ROOT
+
+_BLOCK = re.compile(r"(<!-- results: (?P<what>[^>]*?) -->\n)(?P<body>.*?)(<!-- end results -->)", re.S)
+STALE_NOTE = "\\* stale: the kernel has changed since this was measured."
+NOTHING = "No results are recorded yet."
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _figure(row: dict | None) -> str:
+    if row is None:
+        return "-"
+    mark = "\\*" if recorded.is_stale(row) else ""
+    return f"{row['tflops']:.1f}{mark}"
+
+
+def _caption(results: dict, text: str) -> str:
+    return f"{text}. Recorded: {recorded.label(results)}."
+
+
+def throughput(dtype: str, d: str) -> str:
+    parts = []
+    for results in recorded.shipped():
+        rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=False)
+        if not rows:
+            continue
+        lengths = sorted({row["Nq"] for row in rows})
+        by_key = {(row["name"], row["Nq"]): row for row in rows}
+        names = dict.fromkeys(row["name"] for row in rows)
+        body = [[name, *(_figure(by_key.get((name, n))) for n in lengths)] for name in names]
+        settings = results["settings"]
+        text = f"TFLOP/s, {dtype}, d = {d}, {settings['heads']} heads, B·N = {settings['tokens']}, median"
+        block = [_caption(results, text), "", _table([f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)], body)]
+        ceiling = recorded.ceiling(results, dtype)
+        if ceiling:
+            block += ["", f"cuBLAS matrix product of the same type in the same run: {ceiling['tflops']:.0f} TFLOP/s."]
+        if any(recorded.is_stale(row) for row in rows):
+            block += ["", STALE_NOTE]
+        parts.append("\n".join(block))
+    return "\n\n".join(parts) or NOTHING
+
+
+def stage(number: str) -> str:
+    """One stage beside the one before and the peers, with the registers and shared memory that it takes."""
+    this = stages.get(number)
+    before = stages.previous_of(this)
+    parts = []
+    for results in recorded.shipped():
+        rows = recorded.pick(results, dtype="bf16", causal=False)
+        names = [one.name for one in (before, this) if one]
+        names += dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
+        lengths = sorted({row["Nq"] for row in rows})
+        by_key = {(row["name"], row["d_head"], row["Nq"]): row for row in rows}
+        body = []
+        for d in sorted({row["d_head"] for row in rows}):
+            for name in names:
+                found = [by_key.get((name, d, n)) for n in lengths]
+                if any(found):
+                    body.append([f"{name}, d = {d}", *(_figure(row) for row in found)])
+        if not any(this.name in line[0] for line in body):
+            continue
+        block = [
+            _caption(results, "TFLOP/s, bf16, median"),
+            "",
+            _table(["", *(f"N = {n}" for n in lengths)], body),
+            "",
+            _facts(rows, [one for one in (before, this) if one]),
+        ]
+        if any(recorded.is_stale(row) for row in rows if row["name"] in names):
+            block += ["", STALE_NOTE]
+        parts.append("\n".join(block))
+    return "\n\n".join(parts) or NOTHING
+
+
+def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
+    keys = {"threads": "threads", "shared_bytes": "shared bytes", "registers": "registers",
+            "spill_bytes": "spill bytes", "resident_blocks": "resident blocks"}  # fmt: skip
+    body = []
+    for one in pair:
+        for d in sorted({row["d_head"] for row in rows}):
+            row = next((row for row in rows if row["name"] == one.name and row["d_head"] == d), None)
+            if row:
+                body.append([f"{one.name}, d = {d}", *(str(row[key]) for key in keys)])
+    return _table(["of the (last) kernel", *keys.values()], body)
+
+
+def counters_table() -> str:
+    """The simulator's wavefronts and sectors beside Nsight Compute's, for the same problem."""
+    parts = []
+    for record in recorded.shipped_counters():
+        body = []
+        for entry in record["counters"]:
+            for name, simulated, measured in compare_counters(entry):
+                agree = "yes" if simulated == measured else "no"
+                body.append([f"{entry['stage']}: {name}", str(simulated), str(measured), agree])
+        head = ["", "warpsim", "Nsight Compute", "equal"]
+        parts.append(f"{_caption(record, record['problem'])}\n\n{_table(head, body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
+def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
+    """(name, warpsim's figure, Nsight Compute's) for what both count and either saw."""
+    simulated = entry["warpsim"]
+    measured: dict[str, float] = {}
+    for kernel in entry["ncu"]:
+        for name, value in kernel.items():
+            if isinstance(value, (int, float)):
+                measured[name] = measured.get(name, 0) + value
+    names = [f"shared {kind} wavefronts" for kind in counters.SHARED_KINDS]
+    names += [f"global {kind} sectors" for kind in counters.GLOBAL_KINDS]
+    pairs = [(name, int(simulated.get(name) or 0), int(measured[name])) for name in names if name in measured]
+    return [(name, left, right) for name, left, right in pairs if left or right]
+
+
+def provenance() -> str:
+    parts = []
+    for results in recorded.shipped():
+        record = results["provenance"]
+        keys = ("device", "driver", "toolkit", "runtime", "torch", "cudnn", "commit", "date")
+        body = [[key, str(record[key])] for key in keys if record.get(key)]
+        clocks = sorted({row["sm_mhz"] for row in results["measurements"] if row.get("sm_mhz")})
+        if clocks:
+            body.append(["SM clock seen", f"{clocks[0]} to {clocks[-1]} MHz"])
+        parts.append(_table(["recorded with", ""], body))
+    return "\n\n".join(parts) or NOTHING
+
+
+_KINDS = {"throughput": throughput, "stage": stage, "counters": counters_table, "provenance": provenance}
+
+
+def fill(text: str, file: Path) -> str:
+    """The text with everything between its markers generated anew."""
+
+    def block(match: re.Match) -> str:
+        kind, *arguments = match["what"].split()
+        if kind not in _KINDS:
+            raise FlashLadderError(f"{file}: unknown marker 'results: {match['what']}'; known: {', '.join(_KINDS)}")
+        try:
+            body = _KINDS[kind](*arguments)
+        except TypeError as error:
+            raise FlashLadderError(f"{file}: marker 'results: {match['what']}' has the wrong words after it") from error
+        return f"{match[1]}{body}\n{match[4]}"
+
+    return _BLOCK.sub(block, text)
+
+
+def documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("stages/*/README.md"))]
+
+
+def regenerate() -> list[Path]:
+    """Fills in every document and draws docs/results/throughput-*.png; returns the files that changed."""
+    changed = []
+    for file in documents():
+        if not file.exists():
+            continue
+        before = file.read_text()
+        after = fill(before, file)
+        if after != before:
+            file.write_text(after)
+            changed.append(file)
+    shipped = recorded.shipped()
+    if shipped:
+        from flashladder import plot
+
+        for d in (64, 128):
+            if any(recorded.pick(one, dtype="bf16", d_head=d, causal=False) for one in shipped):
+                file = ROOT / "docs" / "results" / f"throughput-d{d}.png"
+                before_bytes = file.read_bytes() if file.exists() else b""
+                plot.throughput(file, [(one, False) for one in shipped], "bf16", d)
+                if file.read_bytes() != before_bytes:
+                    changed.append(file)
+    return changed

@@ -1,0 +1,30 @@
+"""`bench` where there is no GPU: counters instead of times, for a simulator's time says nothing about a GPU's."""
+
+import datetime
+import json
+import os
+
+from flashladder import counters, stages
+from flashladder.console import count, progress, say, table
+from flashladder.device import Device
+from flashladder.paths import ROOT, results_directory
+from flashladder.problem import Problem
+from flashladder.run import run_problem
+
+PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
+
+
+def run(numbers: tuple[int, ...], where: Device) -> None:
+    """Prints counters of the stages (all where none is named) and writes them to build/results."""
+    say(f"Device: {where}. It has no throughput to measure: these are counters.")
+    wanted = [stages.get(number) for number in numbers] or list(stages.all_stages())
+    sums = {stage.name: counters.totals(run_problem(stage, PROBLEM, device="sim").report) for stage in progress(wanted, "count")}
+    keys = [key for key in next(iter(sums.values())) if any(total[key] for total in sums.values())]
+    rows = [[key, *(count(total[key]) for total in sums.values())] for key in keys]
+    table(f"{PROBLEM}; instructions are PTX's, by warp", ["", *sums], rows, right=range(1, len(sums) + 1))
+    folder = results_directory()
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"simulator-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}.json"
+    record = {"version": 1, "provenance": {"device": where.short}, "problem": str(PROBLEM), "simulated": sums}
+    file.write_text(json.dumps(record, indent=2) + "\n")
+    say(f"\nWritten: {os.path.relpath(file, ROOT)}. Recorded throughput: docs/results.")

@@ -1,0 +1,31 @@
+"""make test, make test-all and make stage-NN test: pytest on what this machine can run."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+from flashladder import build, stages
+from flashladder.console import say
+from flashladder.device import choose
+from flashladder.errors import FlashLadderError
+from flashladder.paths import ROOT
+
+
+def run(everything: bool = False, stage: stages.Stage | None = None, extra: list[str] = ()) -> int:
+    """Builds, then runs the tests; returns pytest's status. Skipped tests are listed with their reasons."""
+    if not importlib.util.find_spec("pytest"):
+        raise FlashLadderError(f"{sys.executable} has no pytest: pip install pytest pytest-xdist.")
+    say(f"Device: {choose(stage.min_compute if stage else 0)}")
+    build.build(build.stage_targets(stage.number) if stage else [])
+    command = [sys.executable, "-m", "pytest", "-q", "-rsfE", "--durations=5", "--durations-min=10"]
+    if importlib.util.find_spec("xdist"):
+        command += ["-n", str(build.jobs()), "--dist", "worksteal"]
+    if not everything:
+        command += ["-m", "not long"]
+    env = dict(os.environ)
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [env.get("PYTHONPATH")])])
+    if stage:
+        env["FLASHLADDER_STAGE"] = stage.id
+        command.append("tests/stages")
+    return subprocess.run([*command, *extra], cwd=ROOT, env=env).returncode
