@@ -1,5 +1,5 @@
-// Finds races, uninitialised reads and reads of bytes still in flight in one block's shared memory, independent of the order in
-// which the simulator happened to run the warps (a happens-before detector; see the .cpp for the rules).
+// Finds races, uninitialised reads and reads of bytes still in flight in one block's shared memory, independent of the
+// order in which the simulator happened to run the warps (a happens-before detector; see the .cpp for the rules).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ enum class Access : uint8_t { read, write, atomic, volatile_read, volatile_write
 // lane l is the first `bytes` bytes at slot[c] + l * stride (the register slots of a st.v4, little-endian).
 struct StoredValues {
     const std::byte *slot[4] = {};
-    unsigned components = 0;   // 1, 2 or 4 (8 and more: leave the pointer to the whole struct null)
-    unsigned bytes = 0;        // of one component in memory
-    unsigned stride = 0;       // of one lane in its slot
+    unsigned components = 0;  // 1, 2 or 4 (8 and more: leave the pointer to the whole struct null)
+    unsigned bytes = 0;       // of one component in memory
+    unsigned stride = 0;      // of one lane in its slot
 };
 
 class SharedShadow {
@@ -29,8 +29,9 @@ class SharedShadow {
     ~SharedShadow();
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
 
-    // One instruction: lane l of exec touches bytes [address[l], address[l] + bytes). In bounds, aligned. Reports through
-    // report_hazard. Call it before the memory is read or written. `values` (writes only, may be null) as above.
+    // One instruction: lane l of exec touches bytes [address[l], address[l] + bytes). In bounds, aligned. Reports
+    // through report_hazard. Call it before the memory is read or written. `values` (writes only, may be null) as
+    // above.
     void access(Warp &, const Op &, Access, const uint32_t *address, unsigned bytes, uint32_t exec,
                 const StoredValues *values = nullptr);
 
@@ -39,21 +40,25 @@ class SharedShadow {
     void async_complete(Warp &, const Op &, int lane, uint32_t address, uint32_t bytes);
 
     // Ordering events, called by the core.
-    void barrier(const std::vector<uint32_t> &lanes_by_warp);  // lanes (mask per warp) that a completed bar.sync / bar.red joined
-    void barrier_arrive_sync(const std::vector<uint32_t> &arrivers, const std::vector<uint32_t> &waiters);  // bar.arrive orders arrivers before waiters only
-    void warp_barrier(unsigned warp, uint32_t lanes);          // bar.warp.sync
-    void fence(Warp &, uint32_t lanes);                        // membar / fence by these lanes
+    void barrier(const std::vector<uint32_t>
+                     &lanes_by_warp);  // lanes (mask per warp) that a completed bar.sync / bar.red joined
+    void barrier_arrive_sync(const std::vector<uint32_t> &arrivers,
+                             const std::vector<uint32_t> &waiters);  // bar.arrive orders arrivers before waiters only
+    void warp_barrier(unsigned warp, uint32_t lanes);                // bar.warp.sync
+    void fence(Warp &, uint32_t lanes);                              // membar / fence by these lanes
     // These lanes have exited: from now on every barrier of the block (and of their warp) counts them as joined.
     void exited(unsigned warp, uint32_t lanes);
-    // The block is over, or another error is about to end it: reports what had to wait, i.e. reads of bytes that no thread
-    // ever wrote (a later unordered write would have made it a race). Call it while the block's Warps still exist.
+    // The block is over, or another error is about to end it: reports what had to wait, i.e. reads of bytes that no
+    // thread ever wrote (a later unordered write would have made it a race). Call it while the block's Warps still
+    // exist.
     void finish();
 
-    // Atomics and volatile or relaxed/acquire/release accesses on any address, for locks and flags: see the .cpp. Call it
-    // after access(). reads: the value is returned (atom yes, red no). Ordinary CUDA locks have no fences, so pass
-    // acquire = true also for an atom.cas that succeeded or any atom.exch, and release = true for an atom.exch and for an
-    // atom.cas that succeeded in storing 0, where the instruction carries no .relaxed of its own.
-    void synchronize_at(Warp &, int lane, uint64_t generic_address, bool reads, bool writes, bool acquire, bool release);
+    // Atomics and volatile or relaxed/acquire/release accesses on any address, for locks and flags: see the .cpp. Call
+    // it after access(). reads: the value is returned (atom yes, red no). Ordinary CUDA locks have no fences, so pass
+    // acquire = true also for an atom.cas that succeeded or any atom.exch, and release = true for an atom.exch and for
+    // an atom.cas that succeeded in storing 0, where the instruction carries no .relaxed of its own.
+    void synchronize_at(Warp &, int lane, uint64_t generic_address, bool reads, bool writes, bool acquire,
+                        bool release);
 
   private:
     struct Impl;

@@ -1,0 +1,160 @@
+// The exact tests behind the shadow's fast ones, and what they say.
+#include <cstring>
+
+#include "hazard/shared_shadow_impl.h"
+#include "lower/program.h"
+
+namespace warpsim {
+
+namespace {
+
+std::string thread_text(unsigned warp, unsigned lane) {
+    return "thread " + std::to_string(warp * kLanes + lane) + " (warp " + std::to_string(warp) + ", lane " +
+           std::to_string(lane) + ")";
+}
+
+const char *verb(const Op &op, bool reads, bool writes) {
+    if (op.cls == OpClass::async_copy) return "cp.async";
+    if (op.cls == OpClass::ldmatrix) return "ldmatrix";
+    return reads && writes ? "atomic update" : writes ? "write" : "read";
+}
+
+}  // namespace
+
+void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t granule) {
+    const uint32_t c = cell[granule];
+    if (c == kPending) return report_pending(i, lane, granule);
+    const unsigned warp = i.warp.id;
+    if (c < unwritten_cell()) {
+        note_early_read(i, lane, granule);
+    } else if (c >= clocks.ordered_below(warp) << kStampShift) {
+        const unsigned by = c >> 5 & 31, by_lane = c & 31;
+        if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift)) {
+            report_race(i, lane, granule, {by, by_lane, maker[granule], "wrote"});
+        }
+    }
+    if (strong_used && !i.strong) check_table(i, lane, granule, strong_writes, "updated");
+}
+
+void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t granule) {
+    const uint32_t c = cell[granule];
+    if (c == kPending) return report_pending(i, lane, granule);
+    const unsigned warp = i.warp.id;
+    if (c >= clocks.ordered_below(warp) << kStampShift) {
+        const unsigned by = c >> 5 & 31, by_lane = c & 31;
+        if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift) && !same_value(i, lane, by_lane, granule)) {
+            report_race(i, lane, granule, {by, by_lane, maker[granule], "wrote"});
+        }
+    } else if (c == unwritten_cell() && settle_early_read(i, lane, granule)) {
+        return;
+    }
+    check_table(i, lane, granule, reads, "may still be reading");
+    if (strong_used && !i.strong) {
+        check_table(i, lane, granule, strong_writes, "updated");
+        check_table(i, lane, granule, strong_reads, "may still be reading");
+    }
+}
+
+void SharedShadow::Impl::check_table(Instruction &i, unsigned lane, uint32_t granule, const AccessTable &table,
+                                     const char *did) {
+    const unsigned warp = i.warp.id;
+    for (unsigned v = 0; v < warps; ++v) {
+        const uint32_t below = clocks.ordered_below(warp, v);
+        if (table.last(v) < below) continue;
+        const uint32_t c = table.row(v)[granule], stamp = c >> kStampShift;
+        if (stamp < below) continue;
+        const unsigned low = c >> 5 & 31, high = c & 31;
+        for (unsigned l : {low, high}) {
+            if (clocks.ordered(warp, lane, v, l, stamp)) continue;
+            report_race(i, lane, granule, {v, l, table.op(v, granule), did});
+            break;
+        }
+    }
+}
+
+void SharedShadow::Impl::note_early_read(Instruction &i, unsigned lane, uint32_t granule) {
+    cell[granule] = unwritten_cell();
+    early.emplace(granule, EarlyRead{&i.warp, &i.op, lane, i.address[lane], clocks.stamp(i.warp.id), i.strong});
+}
+
+// The first write of a granule that has been read before it. True: it was reported as a race.
+bool SharedShadow::Impl::settle_early_read(Instruction &i, unsigned lane, uint32_t granule) {
+    const auto found = early.find(granule);
+    if (found == early.end()) return false;
+    const EarlyRead read = found->second;
+    if (read.strong && i.strong && i.reads) return false;  // one more atomic update: still nothing has set a value
+    early.erase(found);
+    cell[granule] = initialised_cell();
+    const unsigned warp = i.warp.id;
+    if ((read.strong && i.strong) || clocks.ordered(warp, lane, read.warp->id, read.lane, read.stamp)) {
+        report_early(read);
+        return false;
+    }
+    // Told from the reader's side: what it should have waited for is the write.
+    const Instruction reader{*read.warp, *read.op, nullptr, 0, nullptr, 0, read.strong, true, false};
+    report_race(reader, read.lane, granule, {warp, lane, i.op.index, "writes"});
+    return true;
+}
+
+bool SharedShadow::Impl::same_value(const Instruction &i, unsigned lane, unsigned other_lane, uint32_t granule) const {
+    if (!i.values || i.strong) return false;
+    const StoredValues &v = *i.values;
+    const unsigned size = 1u << shift;
+    auto stored = [&](unsigned l) -> const std::byte * {
+        const uint32_t offset = (granule << shift) - i.address[l];
+        if (offset >= v.components * v.bytes) return nullptr;
+        return v.slot[offset / v.bytes] + l * v.stride + offset % v.bytes;
+    };
+    const std::byte *mine = stored(lane);
+    const std::byte *there = (i.done >> other_lane & 1) ? stored(other_lane) : nullptr;
+    // The other write was made by this very instruction only if that lane's store covers the granule.
+    const bool now = there && maker[granule] == i.op.index && (cell[granule] >> 5 & 31) == i.warp.id;
+    if (!now) there = i.warp.block->shared + (size_t(granule) << shift);
+    return mine && std::memcmp(mine, there, size) == 0;
+}
+
+void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32_t granule, const Other &other) {
+    const Program &program = *i.warp.block->program;
+    const std::string here = where(program, i.op.index), there = where(program, other.op);
+    const OpClass other_class = program.ops[other.op].cls;
+    std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
+                       thread_text(i.warp.id, lane) + " of shared memory that " + thread_text(other.warp, other.lane) +
+                       " ";
+    if (other_class == OpClass::async_copy) {
+        text += "filled by the cp.async at " + there + ": its wait_group speaks for the copying thread only, so a " +
+                "__syncthreads() is missing between that wait and " + here;
+    } else {
+        text += std::string(other.did) + " at " + there + ": nothing orders the two. ";
+        const bool same_warp = other.warp == i.warp.id;
+        if (same_warp) text += "Lanes of a warp do not wait for each other by themselves: a __syncwarp() or ";
+        text += std::string(same_warp ? "" : "A ") + "__syncthreads() is missing ";
+        if (here == there) {
+            text += "between one pass and the next, or the threads should not meet at this address";
+        } else if (other.op > i.op.index) {
+            text += "between " + there + " and the next pass at " + here;
+        } else {
+            text += "between " + there + " and " + here;
+        }
+    }
+    report_hazard(i.warp, i.op, HazardKind::shared_race, int(lane), granule << shift, std::move(text));
+}
+
+void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uint32_t granule) {
+    const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
+    const Program &program = *i.warp.block->program;
+    const bool own = by == i.warp.id && by_lane == lane;
+    std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
+                       " of bytes that cp.async at " + where(program, maker[granule]) +
+                       " may still be writing: no wait_group by the writing thread yet (" + thread_text(by, by_lane) +
+                       (own ? ", the same thread)" : ")");
+    report_hazard(i.warp, i.op, HazardKind::async_pending, int(lane), granule << shift, std::move(text));
+}
+
+void SharedShadow::Impl::report_early(const EarlyRead &read) {
+    const Program &program = *read.warp->block->program;
+    report_hazard(*read.warp, *read.op, HazardKind::uninitialized_shared, int(read.lane), read.address,
+                  "read at " + where(program, read.op->index) + " by " + thread_text(read.warp->id, read.lane) +
+                      " of shared memory that no thread has written: its value is undefined");
+}
+
+}  // namespace warpsim

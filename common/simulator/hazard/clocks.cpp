@@ -1,0 +1,233 @@
+#include "hazard/clocks.h"
+
+#include <algorithm>
+#include <bit>
+
+// A barrier that all threads of the block reach is by far the most frequent event and costs a few stores: everyone_
+// moves up. Barriers of whole warps work on known_. All else goes by thread: a vector of stamps, one for each thread,
+// shared by all who know the same. The memory model is that of PTX, bent towards correct programs: what is released at
+// an address is never forgotten there (a later relaxed write by another thread would end it in the model), and what a
+// thread learnt after a fence is released by that fence as well. Neither makes an alarm of a program that has no race.
+
+namespace warpsim {
+
+void Clocks::start_block(unsigned warps) {
+    warps_ = warps;
+    base_ = everyone_ = ++now_;
+    ++now_;
+    set_threads(warps * kLanes);
+    for (unsigned w = 0; w < warps; ++w) {
+        exited_[w] = 0;
+        stamp_[w] = ordered_below_[w] = now_;
+        known_[w].fill(0);
+    }
+    forget_details();
+    more_.resize(warps * kLanes);
+    seen_.resize(warps * kLanes);
+    fenced_.assign(warps * kLanes, 0);
+}
+
+void Clocks::set_threads(unsigned threads) {
+    for (unsigned w = 0; w < warps_; ++w) {
+        const unsigned lanes = threads > w * kLanes ? std::min(threads - w * kLanes, kLanes) : 0;
+        exists_[w] = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
+    }
+}
+
+void Clocks::restart() {
+    base_ = everyone_ = 1;
+    now_ = 2;
+    for (unsigned w = 0; w < warps_; ++w) {
+        stamp_[w] = ordered_below_[w] = now_;
+        known_[w].fill(0);
+    }
+    forget_details();
+}
+
+void Clocks::forget_details() {
+    if (!details_) return;
+    details_ = by_thread_ = false;
+    std::fill(more_.begin(), more_.end(), nullptr);
+    std::fill(seen_.begin(), seen_.end(), nullptr);
+    std::fill(fenced_.begin(), fenced_.end(), 0);
+    released_.clear();
+}
+
+bool Clocks::ordered(unsigned warp, unsigned lane, unsigned by, unsigned by_lane, uint32_t stamp) const {
+    if (warp == by && lane == by_lane) return true;
+    if (stamp <= known(warp, by)) return true;
+    if (!by_thread_) return false;
+    const Shared &more = more_[warp * kLanes + lane];
+    return more && stamp <= (*more)[by * kLanes + by_lane];
+}
+
+void Clocks::refresh(unsigned warp) {
+    uint32_t least = known(warp, 0);
+    for (unsigned v = 1; v < warps_; ++v) least = std::min(least, known(warp, v));
+    ordered_below_[warp] = least + 1;
+}
+
+// A barrier that all living lanes of a warp reach counts its exited ones too.
+uint32_t Clocks::with_exited(unsigned warp, uint32_t lanes) const {
+    if (lanes == 0) return exited_[warp] == exists_[warp] ? exists_[warp] : 0;
+    return whole(warp, lanes) ? exists_[warp] : lanes & exists_[warp];
+}
+
+void Clocks::barrier(const uint32_t *lanes_by_warp) {
+    bool full = true;
+    for (unsigned w = 0; w < warps_; ++w) full = full && whole(w, lanes_by_warp[w]);
+    if (!full) return join(lanes_by_warp, lanes_by_warp);
+    everyone_ = now_++;
+    for (unsigned w = 0; w < warps_; ++w) stamp_[w] = ordered_below_[w] = now_;
+    forget_details();
+}
+
+void Clocks::arrive_sync(const uint32_t *arrivers, const uint32_t *waiters) {
+    std::array<uint32_t, kMaxWarps> all;
+    for (unsigned w = 0; w < warps_; ++w) all[w] = arrivers[w] | waiters[w];
+    join(all.data(), waiters);
+}
+
+void Clocks::warp_barrier(unsigned warp, uint32_t lanes) {
+    if (whole(warp, lanes) && !by_thread_) {
+        known_[warp][warp] = stamp_[warp];
+        stamp_[warp] = ++now_;
+        refresh(warp);
+        return;
+    }
+    std::array<uint32_t, kMaxWarps> only{};
+    only[warp] = lanes;
+    join(only.data(), only.data());
+}
+
+void Clocks::join(const uint32_t *releasers, const uint32_t *acquirers) {
+    std::array<uint32_t, kMaxWarps> from{}, to{};
+    bool by_warp = !by_thread_;
+    for (unsigned w = 0; w < warps_; ++w) {
+        if (releasers[w]) from[w] = with_exited(w, releasers[w]);
+        if (acquirers[w]) to[w] = with_exited(w, acquirers[w]);
+        by_warp = by_warp && (from[w] == 0 || from[w] == exists_[w]) && (to[w] == 0 || to[w] == exists_[w]);
+    }
+    if (by_warp) {
+        std::array<uint32_t, kMaxWarps> sum{};
+        for (unsigned w = 0; w < warps_; ++w) {
+            if (!from[w]) continue;
+            for (unsigned v = 0; v < warps_; ++v) sum[v] = std::max(sum[v], known_[w][v]);
+            sum[w] = std::max(sum[w], stamp_[w]);
+        }
+        for (unsigned w = 0; w < warps_; ++w) {
+            if (!to[w]) continue;
+            for (unsigned v = 0; v < warps_; ++v) known_[w][v] = std::max(known_[w][v], sum[v]);
+        }
+    } else {
+        join_threads(from.data(), to.data());
+    }
+    ++now_;
+    for (unsigned w = 0; w < warps_; ++w) {
+        if (from[w] | to[w]) stamp_[w] = now_;
+        if (to[w]) refresh(w);
+    }
+}
+
+// Raises `sum` to what the thread knows; of itself it knows all up to `own`.
+void Clocks::add_knowledge(Vector &sum, unsigned warp, unsigned lane, uint32_t own) const {
+    for (unsigned v = 0; v < warps_; ++v) {
+        const uint32_t stamp = known(warp, v);
+        uint32_t *part = &sum[v * kLanes];
+        for (unsigned l = 0; l < kLanes; ++l) part[l] = std::max(part[l], stamp);
+    }
+    const unsigned thread = warp * kLanes + lane;
+    if (const Shared &more = more_[thread]) {
+        for (size_t i = 0; i < sum.size(); ++i) sum[i] = std::max(sum[i], (*more)[i]);
+    }
+    sum[thread] = std::max(sum[thread], own);
+}
+
+void Clocks::join_threads(const uint32_t *from, const uint32_t *to) {
+    auto sum = std::make_shared<Vector>(warps_ * kLanes, everyone_);
+    for (unsigned w = 0; w < warps_; ++w) {
+        const Vector *added = nullptr;  // most lanes share one vector
+        for (uint32_t rest = from[w]; rest; rest &= rest - 1) {
+            const unsigned lane = std::countr_zero(rest), thread = w * kLanes + lane;
+            const bool first = rest == from[w];
+            if (first || (more_[thread] && more_[thread].get() != added)) {
+                add_knowledge(*sum, w, lane, stamp_[w]);
+                added = more_[thread].get();
+            }
+            (*sum)[thread] = std::max((*sum)[thread], stamp_[w]);
+        }
+    }
+    for (unsigned w = 0; w < warps_; ++w) {
+        if (to[w]) learn(w, to[w], sum);
+    }
+}
+
+// Lanes of a warp now know `sum`: whole warps in known_ as far as it goes, the rest by thread.
+void Clocks::learn(unsigned warp, uint32_t lanes, const Shared &sum) {
+    bool rest = true;
+    if (whole(warp, lanes)) {
+        rest = false;
+        for (unsigned v = 0; v < warps_; ++v) {
+            uint32_t least = ~0u, most = 0;
+            for (uint32_t todo = exists_[v]; todo; todo &= todo - 1) {
+                const uint32_t stamp = (*sum)[v * kLanes + std::countr_zero(todo)];
+                least = std::min(least, stamp);
+                most = std::max(most, stamp);
+            }
+            if (exists_[v] == 0) continue;
+            known_[warp][v] = std::max(known_[warp][v], least);
+            rest = rest || most > known(warp, v);
+        }
+    }
+    details_ = details_ || rest;
+    by_thread_ = by_thread_ || rest;
+    for (uint32_t todo = lanes; todo; todo &= todo - 1) {
+        more_[warp * kLanes + std::countr_zero(todo)] = rest ? sum : nullptr;
+    }
+}
+
+void Clocks::fence(unsigned warp, uint32_t lanes) {
+    for (uint32_t todo = lanes; todo; todo &= todo - 1) {
+        const unsigned lane = std::countr_zero(todo), thread = warp * kLanes + lane;
+        fenced_[thread] = stamp_[warp];
+        if (!seen_[thread]) continue;
+        auto sum = std::make_shared<Vector>(*seen_[thread]);
+        seen_[thread] = nullptr;
+        add_knowledge(*sum, warp, lane, stamp_[warp]);
+        more_[thread] = std::move(sum);
+        by_thread_ = true;
+    }
+    details_ = true;
+    stamp_[warp] = ++now_;
+}
+
+void Clocks::synchronize_at(unsigned warp, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire,
+                            bool release) {
+    const unsigned thread = warp * kLanes + lane;
+    const uint32_t up_to = release ? stamp_[warp] : writes ? fenced_[thread] : 0;
+    if (reads && !released_.empty()) {
+        if (auto found = released_.find(address); found != released_.end() && found->second != more_[thread]) {
+            if (acquire) {
+                auto sum = std::make_shared<Vector>(*found->second);
+                add_knowledge(*sum, warp, lane, stamp_[warp]);
+                more_[thread] = std::move(sum);
+                by_thread_ = true;
+            } else if (!seen_[thread]) {
+                seen_[thread] = found->second;
+            } else if (seen_[thread] != found->second) {
+                auto sum = std::make_shared<Vector>(*found->second);
+                for (size_t i = 0; i < sum->size(); ++i) (*sum)[i] = std::max((*sum)[i], (*seen_[thread])[i]);
+                seen_[thread] = std::move(sum);
+            }
+        }
+    }
+    if (up_to == 0) return;
+    details_ = true;
+    Shared &place = released_[address];
+    auto sum = place ? std::make_shared<Vector>(*place) : std::make_shared<Vector>(warps_ * kLanes, everyone_);
+    add_knowledge(*sum, warp, lane, up_to);
+    place = std::move(sum);
+    if (release) stamp_[warp] = ++now_;
+}
+
+}  // namespace warpsim

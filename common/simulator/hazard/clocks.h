@@ -1,0 +1,78 @@
+// Who knows what about whom: the vector clocks of one block, by warp where that is exact and by thread where it is not.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "exec/op.h"
+
+namespace warpsim {
+
+// A stamp names a stretch of a warp's execution between two ordering events; stamps of all warps come from one counter
+// and only grow. An access made at stamp s happens before everything in a thread that knows its maker up to s.
+class Clocks {
+  public:
+    static constexpr unsigned kMaxWarps = 32;
+    static constexpr uint32_t kMaxStamp = (1u << 22) - 2;  // must fit the shadow's cells
+    static constexpr uint32_t kMargin = 4096;              // more than one event uses up
+
+    // A new block; its last warp is full until set_threads says otherwise. All stamps given out before are older than
+    // first_stamp().
+    void start_block(unsigned warps);
+    void set_threads(unsigned threads);
+    // Forgets the block's history, as if all that happened so far were ordered; stamps start again at 1. The
+    // caller must renumber what it has stored.
+    void restart();
+    bool nearly_exhausted() const { return now_ > kMaxStamp - kMargin; }
+
+    uint32_t first_stamp() const { return base_; }  // no access carries it
+    uint32_t stamp(unsigned warp) const { return stamp_[warp]; }
+    // Every access at a smaller stamp is ordered before what `warp` does now, whoever made it.
+    uint32_t ordered_below(unsigned warp) const { return ordered_below_[warp]; }
+    // The same for accesses of warp `by` alone.
+    uint32_t ordered_below(unsigned warp, unsigned by) const { return known(warp, by) + 1; }
+    // Is what thread (by, by_lane) did at `stamp` ordered before what thread (warp, lane) does now?
+    bool ordered(unsigned warp, unsigned lane, unsigned by, unsigned by_lane, uint32_t stamp) const;
+
+    void barrier(const uint32_t *lanes_by_warp);
+    void arrive_sync(const uint32_t *arrivers, const uint32_t *waiters);
+    void warp_barrier(unsigned warp, uint32_t lanes);
+    void fence(unsigned warp, uint32_t lanes);
+    void exited(unsigned warp, uint32_t lanes) { exited_[warp] |= lanes; }
+    void synchronize_at(unsigned warp, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire,
+                        bool release);
+
+  private:
+    using Vector = std::vector<uint32_t>;  // a stamp for each thread of the block
+    using Shared = std::shared_ptr<const Vector>;
+
+    uint32_t known(unsigned warp, unsigned of) const { return std::max(known_[warp][of], everyone_); }
+    bool whole(unsigned warp, uint32_t lanes) const {
+        return ((lanes | exited_[warp]) & exists_[warp]) == exists_[warp];
+    }
+    uint32_t with_exited(unsigned warp, uint32_t lanes) const;
+    void join(const uint32_t *releasers, const uint32_t *acquirers);
+    void join_threads(const uint32_t *releasers, const uint32_t *acquirers);
+    void add_knowledge(Vector &, unsigned warp, unsigned lane, uint32_t own) const;
+    void learn(unsigned warp, uint32_t lanes, const Shared &);
+    void refresh(unsigned warp);
+    void forget_details();
+
+    unsigned warps_ = 0;
+    uint32_t now_ = 1, base_ = 1, everyone_ = 1;  // everyone_: all threads know all others up to it
+    std::array<uint32_t, kMaxWarps> stamp_{}, ordered_below_{}, exists_{}, exited_{};
+    std::array<std::array<uint32_t, kMaxWarps>, kMaxWarps> known_{};  // known_[w][v]: all lanes of w about all of v
+    // Details by thread, only where a lock, a flag or a part of a warp made them necessary since the last full barrier.
+    bool details_ = false;                           // something below is set
+    bool by_thread_ = false;                         // some more_ is
+    std::vector<Shared> more_;                       // what a thread knows beyond known_
+    std::vector<Shared> seen_;                       // read from flags, learnt at the next fence
+    std::vector<uint32_t> fenced_;                   // stamp at the thread's last fence, 0: none
+    std::unordered_map<uint64_t, Shared> released_;  // by address of a lock or flag
+};
+
+}  // namespace warpsim

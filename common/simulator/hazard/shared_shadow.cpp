@@ -1,0 +1,182 @@
+#include "hazard/shared_shadow.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "hazard/shared_shadow_impl.h"
+
+// The rules. Two accesses of one granule by different threads, at least one of them a write, must be ordered by a chain
+// of barriers, __syncwarp, or releases and acquires (clocks.cpp); else they race, in whatever order they happened to
+// run here. Running in lockstep orders nothing, nor do shuffles and votes.
+//  - Atomic and volatile accesses do not race with one another. They order other accesses only together with fences (a
+//    fence before a write releases, a fence after a read acquires) or by .acquire and .release of their own; see
+//    synchronize_at in the header for locks without fences.
+//  - Threads that write the same value do not race: `if (hit) found = true` by many threads is everyday code.
+//  - cp.async is a write at its issue against all that was before; from then until its thread has waited for it, every
+//  access of
+//    its bytes is an error; after that it is an ordinary write of that thread at the time of the wait.
+//  - A read of bytes that nobody has written yet is a race if a write follows that is not ordered after it, else a read
+//    of uninitialised memory. Which, is known when the write comes or the block ends, and is reported then.
+// Several reads of a granule by one warp at one stamp are kept as an interval of lanes whose two ends are checked: a
+// race with a reader in the middle alone can be missed, a false alarm cannot come of it.
+
+namespace warpsim {
+
+SharedShadow::SharedShadow(uint32_t shared_bytes, unsigned granule, unsigned warps) : impl_(std::make_unique<Impl>()) {
+    impl_->reset(shared_bytes, granule, warps);
+}
+
+SharedShadow::~SharedShadow() = default;
+
+void SharedShadow::reset(uint32_t shared_bytes, unsigned granule, unsigned warps) {
+    impl_->reset(shared_bytes, granule, warps);
+}
+
+void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned warps_now) {
+    shift = std::countr_zero(granule);
+    granules = (shared_bytes + granule - 1) >> shift;
+    warps = warps_now;
+    if (cell.size() < granules) {
+        cell.resize(granules);
+        maker.resize(granules);
+    }
+    if (pending) std::fill(cell.begin(), cell.end(), 0);
+    pending = 0;
+    early.clear();
+    clocks.start_block(warps);
+    reads.resize(warps, granules);
+    strong_used = bound = false;
+    renumber_if_needed();
+}
+
+void SharedShadow::Impl::bind(Warp &warp) {
+    bound = true;
+    const uint32_t *n = warp.block->ntid;
+    clocks.set_threads(n[0] * n[1] * n[2]);
+}
+
+// Stamps are running out: all that happened so far counts as ordered.
+void SharedShadow::Impl::renumber_if_needed() {
+    if (!clocks.nearly_exhausted()) return;
+    const uint32_t first = unwritten_cell();
+    clocks.restart();
+    for (uint32_t &c : cell) {
+        if (c == kPending) continue;
+        c = c < first ? 0 : c == first ? unwritten_cell() : initialised_cell();
+    }
+    reads.clear();
+    strong_reads.clear();
+    strong_writes.clear();
+}
+
+void SharedShadow::Impl::strong_access(Instruction &i, uint32_t exec, unsigned log) {
+    if (!strong_used) {
+        strong_used = true;
+        strong_reads.resize(warps, granules);
+        strong_writes.resize(warps, granules);
+    }
+    const unsigned warp = i.warp.id;
+    const uint32_t stamp = clocks.stamp(warp);
+    for (uint32_t rest = exec; rest; rest &= rest - 1) {
+        const unsigned lane = std::countr_zero(rest);
+        for (uint32_t g = i.address[lane] >> shift, end = g + (1u << log); g < end; ++g) {
+            if (i.reads && i.writes && cell[g] < unwritten_cell()) note_early_read(i, lane, g);
+            if (i.writes) {
+                check_write(i, lane, g);
+            } else {
+                check_read(i, lane, g);
+            }
+            if (i.reads) AccessTable::Writer(strong_reads, warp, stamp, i.op.index).same<0>(g, lane, lane);
+            if (!i.writes) continue;
+            AccessTable::Writer(strong_writes, warp, stamp, i.op.index).same<0>(g, lane, lane);
+            if (cell[g] < unwritten_cell()) cell[g] = initialised_cell();
+        }
+        i.done |= 1u << lane;
+    }
+}
+
+void SharedShadow::async_issue(Warp &warp, const Op &op, const uint32_t *address, const uint32_t *bytes,
+                               uint32_t exec) {
+    Impl &m = *impl_;
+    if (!m.bound) m.bind(warp);
+    if (m.copier.size() < m.granules) m.copier.resize(m.granules);
+    Impl::Instruction i{warp, op, address, 0, nullptr, 0, false, false, true};
+    for (uint32_t rest = exec; rest; rest &= rest - 1) {
+        const unsigned lane = std::countr_zero(rest);
+        const uint32_t granule = address[lane] >> m.shift, count = std::max(bytes[lane] >> m.shift, 1u);
+        if (!m.writable_lane(warp.id, granule, lane, std::countr_zero(count))) {
+            for (unsigned k = 0; k < count; ++k) m.check_write(i, lane, granule + k);
+        }
+        for (unsigned k = 0; k < count; ++k) {
+            if (m.cell[granule + k] != kPending) ++m.pending;
+            m.cell[granule + k] = kPending;
+            m.maker[granule + k] = op.index;
+            m.copier[granule + k] = warp.id * kLanes + lane;
+        }
+    }
+}
+
+void SharedShadow::async_complete(Warp &warp, const Op &, int lane, uint32_t address, uint32_t bytes) {
+    Impl &m = *impl_;
+    if (m.pending == 0) return;
+    const uint32_t granule = address >> m.shift, end = granule + std::max(bytes >> m.shift, 1u);
+    const uint32_t me = warp.id * kLanes + unsigned(lane);
+    for (uint32_t g = granule; g < end; ++g) {
+        if (m.cell[g] != kPending || m.copier[g] != me) continue;
+        m.cell[g] = m.clocks.stamp(warp.id) << kStampShift | me;
+        --m.pending;
+    }
+}
+
+void SharedShadow::barrier(const std::vector<uint32_t> &lanes_by_warp) {
+    if (!impl_->bound) return;
+    impl_->clocks.barrier(lanes_by_warp.data());
+    impl_->renumber_if_needed();
+}
+
+void SharedShadow::barrier_arrive_sync(const std::vector<uint32_t> &arrivers, const std::vector<uint32_t> &waiters) {
+    if (!impl_->bound) return;
+    impl_->clocks.arrive_sync(arrivers.data(), waiters.data());
+    impl_->renumber_if_needed();
+}
+
+void SharedShadow::warp_barrier(unsigned warp, uint32_t lanes) {
+    if (!impl_->bound) return;
+    impl_->clocks.warp_barrier(warp, lanes);
+    impl_->renumber_if_needed();
+}
+
+void SharedShadow::fence(Warp &warp, uint32_t lanes) {
+    if (!impl_->bound) return;
+    impl_->clocks.fence(warp.id, lanes);
+    impl_->renumber_if_needed();
+}
+
+void SharedShadow::exited(unsigned warp, uint32_t lanes) {
+    impl_->clocks.exited(warp, lanes);
+}
+
+void SharedShadow::synchronize_at(Warp &warp, int lane, uint64_t generic_address, bool reads, bool writes, bool acquire,
+                                  bool release) {
+    if (!impl_->bound) return;
+    impl_->clocks.synchronize_at(warp.id, unsigned(lane), generic_address, reads, writes, acquire, release);
+    impl_->renumber_if_needed();
+}
+
+void SharedShadow::finish() {
+    Impl &m = *impl_;
+    if (m.early.empty()) return;
+    std::vector<Impl::EarlyRead> left;
+    for (const auto &[granule, read] : m.early) left.push_back(read);
+    m.early.clear();
+    std::sort(left.begin(), left.end(), [](const Impl::EarlyRead &a, const Impl::EarlyRead &b) {
+        return a.op->index != b.op->index ? a.op->index < b.op->index : a.address < b.address;
+    });
+    const Op *reported = nullptr;
+    for (const Impl::EarlyRead &read : left) {
+        if (read.op != reported) m.report_early(read);
+        reported = read.op;
+    }
+}
+
+}  // namespace warpsim

@@ -1,0 +1,88 @@
+// The insides of SharedShadow, shared by its source files.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "hazard/clocks.h"
+#include "hazard/shared_shadow.h"
+#include "hazard/tables.h"
+
+namespace warpsim {
+
+struct SharedShadow::Impl {
+    // One side of a conflict, for messages.
+    struct Other {
+        unsigned warp, lane;
+        uint32_t op;
+        const char *did;  // "wrote", "may still be reading", ...
+    };
+    // A read of bytes that nobody had written; what it is called depends on what comes after it.
+    struct EarlyRead {
+        Warp *warp;
+        const Op *op;
+        unsigned lane;
+        uint32_t address;
+        uint32_t stamp;
+        bool strong;
+    };
+    // The instruction under examination.
+    struct Instruction {
+        Warp &warp;
+        const Op &op;
+        const uint32_t *address;
+        unsigned bytes;
+        const StoredValues *values;
+        uint32_t done;  // lanes already recorded
+        bool strong, reads, writes;
+    };
+
+    Clocks clocks;
+    uint32_t granules = 0;
+    unsigned shift = 2, warps = 0;
+    bool bound = false;                 // the block's shape is known: something has accessed shared memory
+    std::vector<uint32_t> cell, maker;  // last write of each granule and its op
+    AccessTable reads, strong_reads, strong_writes;
+    bool strong_used = false;
+    std::vector<uint32_t> copier;  // thread whose cp.async is pending on a granule
+    uint32_t pending = 0;          // granules with a pending copy
+    std::unordered_map<uint32_t, EarlyRead> early;
+
+    void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
+    void bind(Warp &);
+    void renumber_if_needed();
+
+    uint32_t unwritten_cell() const { return clocks.first_stamp() << kStampShift; }  // read before any write
+    uint32_t initialised_cell() const { return unwritten_cell() | 1; }               // by atomics only
+
+    // Fast tests over the granules of consecutive lanes (2^Log granules a lane); false: look closer.
+    template <unsigned Log, unsigned Lanes>
+    bool readable(unsigned warp, uint32_t granule, unsigned lane0) const;
+    template <unsigned Log, unsigned Lanes>
+    bool writable(unsigned warp, uint32_t granule, unsigned lane0) const;
+    bool writable_lane(unsigned warp, uint32_t granule, unsigned lane, unsigned log) const;
+    template <unsigned Log, unsigned Lanes>
+    bool read_range(Instruction &, unsigned lane0);
+    template <unsigned Log, unsigned Lanes>
+    bool write_range(Instruction &, unsigned lane0);
+    template <unsigned Log>
+    void read(Instruction &, uint32_t exec);
+    template <unsigned Log>
+    void write(Instruction &, uint32_t exec);
+    void strong_access(Instruction &, uint32_t exec, unsigned log);
+
+    // Exact tests of one lane and granule; they report.
+    void check_read(Instruction &, unsigned lane, uint32_t granule);
+    void check_write(Instruction &, unsigned lane, uint32_t granule);
+    void check_table(Instruction &, unsigned lane, uint32_t granule, const AccessTable &, const char *did);
+    void note_early_read(Instruction &, unsigned lane, uint32_t granule);
+    bool settle_early_read(Instruction &, unsigned lane, uint32_t granule);
+    bool same_value(const Instruction &, unsigned lane, unsigned other_lane, uint32_t granule) const;
+
+    void report_race(const Instruction &, unsigned lane, uint32_t granule, const Other &);
+    void report_pending(const Instruction &, unsigned lane, uint32_t granule);
+    void report_early(const EarlyRead &);
+};
+
+}  // namespace warpsim
