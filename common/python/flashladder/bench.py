@@ -152,7 +152,9 @@ class Bench:
             self.torch.cuda.empty_cache()
         free, _ = self.cudart.memory()
         if needed > free * 0.95:
-            self.skip(stage.name, problem, f"needs {needed / 2**30:.0f} GiB of scratch, {free / 2**30:.0f} GiB are free")
+            self.skip(
+                stage.name, problem, f"needs {needed / 2**30:.0f} GiB of scratch, {free / 2**30:.0f} GiB are free"
+            )
             return None
         key = (stage.number, problem.d_head, problem.dtype)
         expected = self.too_slow.get(key, 0.0) * 2  # at the same number of tokens twice the length takes twice as long
@@ -224,7 +226,7 @@ class Bench:
         row |= {
             "ms": {"median": round(median, 5), "p20": round(p20, 5), "p80": round(p80, 5)},
             "runs": len(candidate.times_ms),
-            "tflops": round(candidate.flops / median / 1e9, 2),
+            "tflops": float(f"{candidate.flops / median / 1e9:.4g}"),
             "sm_mhz": clocks and clocks["sm_mhz"],
         }
         if candidate.comparison:

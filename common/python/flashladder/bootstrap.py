@@ -89,7 +89,9 @@ def install(python: Path, venv: Path, extras: list[str]) -> None:
         hint = "See pip's message below."
         if "No space left" in text:
             hint = "The disk is full: make room and run this again."
-        elif any(word in text for word in ("connection", "Connection", "resolve", "Network", "ProxyError", "timed out")):
+        elif any(
+            word in text for word in ("connection", "Connection", "ProxyError", "timed out", "from versions: none")
+        ):
             hint = (
                 "The package index cannot be reached: check the network (or proxy: HTTPS_PROXY, pip config) and run "
                 "this again. Offline: `make PYTHON=python3 demo` uses an interpreter that has what is needed."

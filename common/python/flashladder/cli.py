@@ -15,7 +15,7 @@ STAGE_VERBS = ("build", "test", "bench", "profile", "diff", "run")
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """ "1,2,3" -> (1, 2, 3) """
+    """ "1,2,3" -> (1, 2, 3)"""
     try:
         return tuple(int(part) for part in text.split(",") if part)
     except ValueError as error:

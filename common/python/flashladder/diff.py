@@ -29,7 +29,9 @@ def show(stage: stages.Stage) -> None:
     if not before:
         say(f"{stage.name} is the first of its line: there is no stage before it to compare with.")
         return
-    for line in _diff(before, stage, "-U3", "--label", f"{before.name}/kernel.cu", "--label", f"{stage.name}/kernel.cu"):
+    for line in _diff(
+        before, stage, "-U3", "--label", f"{before.name}/kernel.cu", "--label", f"{stage.name}/kernel.cu"
+    ):
         if line.startswith(("---", "+++")):
             say(coloured(line, "bold"))
         elif line.startswith("@@"):

@@ -150,7 +150,9 @@ def part_ncu(device: Device, folder: Path) -> list[str]:
         except (FlashLadderError, StageError) as error:
             notes.append(f"ncu: {stage.name}: {str(error)[:300]}")
             continue
-        entries.append({"stage": stage.name, "kernel_sha256": stage.kernel_hash(), "ncu": measured, "warpsim": simulated})
+        entries.append(
+            {"stage": stage.name, "kernel_sha256": stage.kernel_hash(), "ncu": measured, "warpsim": simulated}
+        )
     record = {
         "version": 1,
         "provenance": provenance.collect(device),

@@ -58,7 +58,9 @@ def known_metrics() -> tuple[str, ...]:
     names = {line.split()[0] for line in done.stdout.splitlines() if line.split()}
     sass = {f"sm__sass_{line.split()[0]}" for line in done.stdout.splitlines() if line.split()}
     known = names | sass
-    found = tuple(metric for metric in METRICS.values() if metric.split(".")[0] in known or metric.startswith("launch__"))
+    found = tuple(
+        metric for metric in METRICS.values() if metric.split(".")[0] in known or metric.startswith("launch__")
+    )
     return found or tuple(METRICS.values())
 
 

@@ -19,7 +19,9 @@ def attention_call(name: str, problem: Problem, tensors: dict):
 
     def call():
         with sdpa_kernel(backend):
-            return attention(q, k, v, is_causal=problem.causal, scale=problem.scale, enable_gqa=problem.Hq != problem.Hkv)
+            return attention(
+                q, k, v, is_causal=problem.causal, scale=problem.scale, enable_gqa=problem.Hq != problem.Hkv
+            )
 
     return call
 

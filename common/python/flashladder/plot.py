@@ -30,7 +30,9 @@ def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
         stale = recorded.is_stale(row)
         colour = PEER_GREYS.get(row["name"], "#777777") if peer else STAGE_COLOURS[stage_index % len(STAGE_COLOURS)]
         stage_index += not peer
-        bar = axes.barh(position, row["tflops"], color=colour, hatch="///" if stale else None, alpha=0.5 if stale else 1)
+        bar = axes.barh(
+            position, row["tflops"], color=colour, hatch="///" if stale else None, alpha=0.5 if stale else 1
+        )
         axes.bar_label(bar, [f" {row['tflops']:.0f}{' (stale)' if stale else ''}"], fontsize=8)
         names.append(row["name"])
     ceiling = recorded.ceiling(results, dtype)

@@ -55,7 +55,9 @@ def _print_totals(results: dict[str, Result]) -> None:
     rows = [[key, *(count(values[key]) for values in sums.values())] for key in keys]
     names = dict.fromkeys(name for result in results.values() for name in counters.classes(result.report))
     for name in names:
-        rows.append([f"  {name} instructions", *(count(counters.classes(r.report).get(name, 0)) for r in results.values())])
+        rows.append(
+            [f"  {name} instructions", *(count(counters.classes(r.report).get(name, 0)) for r in results.values())]
+        )
     problem = next(iter(results.values())).problem
     table(f"Simulator, {problem}; instructions are PTX's, by warp", ["", *sums], rows, right=range(1, len(sums) + 1))
 
@@ -101,6 +103,10 @@ def _show_gpu(pair: list[stages.Stage], problem: Problem) -> None:
     if not ncu.available():
         say("ncu is not on PATH: no figures of Nsight Compute.")
     if counted:
-        names = [name for name in ncu.METRICS if any(name in kernel for kernels in counted.values() for kernel in kernels)]
-        body = [[name, *(count(sum(k.get(name, 0) for k in kernels)) for kernels in counted.values())] for name in names]
+        names = [
+            name for name in ncu.METRICS if any(name in kernel for kernels in counted.values() for kernel in kernels)
+        ]
+        body = [
+            [name, *(count(sum(k.get(name, 0) for k in kernels)) for kernels in counted.values())] for name in names
+        ]
         table(f"Nsight Compute, {problem}", ["", *counted], body, right=range(1, len(counted) + 1))

@@ -76,7 +76,9 @@ def _work(stage, problem, inputs, device, library=None, environment=None, timeou
     if not library.exists():
         raise FlashLadderError(f"{library} does not exist: run `make stage-{stage.id}`.")
     shared_memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory if shared_memory.is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="flashladder-", dir=shared_memory if shared_memory.is_dir() else None
+    ) as name:
         folder = Path(name)
         for tensor, array in (inputs or {}).items():
             if array.shape != problem.shape(tensor):
@@ -104,7 +106,10 @@ def _work(stage, problem, inputs, device, library=None, environment=None, timeou
         report = json.loads(report_file.read_text()) if report_file.exists() else None
         if not result_file.exists():
             raise StageError(
-                f"stage {stage.id} ended its process (status {done.returncode})\n{messages[-2000:]}", None, messages, report
+                f"stage {stage.id} ended its process (status {done.returncode})\n{messages[-2000:]}",
+                None,
+                messages,
+                report,
             )
         result = json.loads(result_file.read_text())
         if result["status"] != "ok":

@@ -18,7 +18,10 @@ def run(numbers: tuple[int, ...], where: Device) -> None:
     """Prints counters of the stages (all where none is named) and writes them to build/results."""
     say(f"Device: {where}. It has no throughput to measure: these are counters.")
     wanted = [stages.get(number) for number in numbers] or list(stages.all_stages())
-    sums = {stage.name: counters.totals(run_problem(stage, PROBLEM, device="sim").report) for stage in progress(wanted, "count")}
+    sums = {
+        stage.name: counters.totals(run_problem(stage, PROBLEM, device="sim").report)
+        for stage in progress(wanted, "count")
+    }
     keys = [key for key in next(iter(sums.values())) if any(total[key] for total in sums.values())]
     rows = [[key, *(count(total[key]) for total in sums.values())] for key in keys]
     table(f"{PROBLEM}; instructions are PTX's, by warp", ["", *sums], rows, right=range(1, len(sums) + 1))

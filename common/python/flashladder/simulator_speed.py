@@ -17,9 +17,7 @@ def run(which: str) -> int:
     cores = len(os.sched_getaffinity(0))
     rows = []
     for threads in dict.fromkeys((1, min(2, cores), cores)):
-        result = run_problem(
-            stage, PROBLEM, device="sim", repeat=RUNS, environment={"WARPSIM_THREADS": str(threads)}
-        )
+        result = run_problem(stage, PROBLEM, device="sim", repeat=RUNS, environment={"WARPSIM_THREADS": str(threads)})
         instructions = sum(launch["instructions"]["total"] for launch in result.report["launches"]) / RUNS
         seconds = statistics.median(result.seconds[1:])
         rate = instructions / seconds / threads / 1e6

@@ -75,12 +75,16 @@ def compare(output: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, dty
     unwritten = int((output == POISON).sum())
     passed = worst_ratio <= 1 and frobenius <= FROBENIUS_LIMIT[dtype]
     if passed:
-        return Comparison(True, frobenius, worst_ratio, f"relative error {frobenius:.1e}, worst element {worst_ratio:.2f}")
+        return Comparison(
+            True, frobenius, worst_ratio, f"relative error {frobenius:.1e}, worst element {worst_ratio:.2f}"
+        )
 
     def element(index) -> str:
         index = tuple(int(i) for i in index)
         got, want = values[index], expected[index]
-        return f"O{list(index)} = {got:.6g}, reference {want:.6g}, off by {abs(got - want):.3g} (bound {bound[index]:.3g})"
+        return (
+            f"O{list(index)} = {got:.6g}, reference {want:.6g}, off by {abs(got - want):.3g} (bound {bound[index]:.3g})"
+        )
 
     parts = [f"relative Frobenius error {frobenius:.3g} (limit {FROBENIUS_LIMIT[dtype]:g})"]
     wrong = ratio > 1

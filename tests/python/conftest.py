@@ -1,0 +1,95 @@
+"""Fixtures of the package's tests: a stage and a CUDA runtime that live on the host, built with the C++ compiler."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "common/python"))
+
+from flashladder import device as device_module  # noqa: E402
+from flashladder import run as run_module  # noqa: E402
+from flashladder import toolchain  # noqa: E402
+from flashladder.stages import Stage  # noqa: E402
+
+
+def cuda_include() -> Path:
+    """The folder of cuda_runtime_api.h of the toolkit in use."""
+    nvcc = toolchain.find_nvcc()
+    if not nvcc:
+        pytest.skip("no nvcc here, so no cuda_runtime_api.h to compile against")
+    dry = subprocess.run([nvcc, "--dryrun", "-E", "-x", "cu", "/dev/null"], capture_output=True, text=True).stderr
+    root = next(line.split("=", 1)[1] for line in dry.splitlines() if line.startswith("#$ TOP="))
+    return Path(root) / "include"
+
+
+def compile_cpp(source: Path, output: Path, *options: str) -> Path:
+    command = [toolchain.require_host_compiler(), "-std=c++20", "-O2", str(source), "-o", str(output), *options]
+    done = subprocess.run([*command, f"-I{ROOT}/common/include", f"-I{cuda_include()}"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+@pytest.fixture(scope="session")
+def fake(tmp_path_factory):
+    """fake(plant) -> the library of a stage with that planted error; fake.cudart is the runtime."""
+    folder = tmp_path_factory.mktemp("fake")
+
+    def library(plant: int = 0) -> Path:
+        output = folder / f"libstage_{plant}.so"
+        if not output.exists():
+            compile_cpp(HERE / "fake/stage.cpp", output, "-shared", "-fPIC", f"-DPLANT={plant}")
+        return output
+
+    library.cudart = compile_cpp(HERE / "fake/cudart.cpp", folder / "libcudart.so.13", "-shared", "-fPIC")
+    return library
+
+
+@pytest.fixture
+def fake_device(fake, monkeypatch):
+    """Has the package run stages on the fake runtime, as if it were a GPU."""
+    gpu = device_module.Gpu("Fake GPU", 90, "1.0", 1024)
+    monkeypatch.setattr(run_module, "cudart", lambda device: fake.cudart)
+    monkeypatch.setattr(run_module, "choose", lambda *arguments: device_module.Device("gpu", gpu))
+    return gpu
+
+
+@pytest.fixture
+def fake_stage(tmp_path) -> Stage:
+    folder = tmp_path / "01_fake"
+    folder.mkdir()
+    (folder / "kernel.cu").write_text("// the kernel\n")
+    return Stage(1, "01_fake", "Fake", "nothing", 75, None, folder, {})
+
+
+@pytest.fixture
+def flashladder(tmp_path):
+    """flashladder(words...) -> the finished command `python -m flashladder words...`."""
+
+    def command(*words: str, **environment: str):
+        env = os.environ | {"PYTHONPATH": str(ROOT / "common/python")} | environment
+        return subprocess.run(
+            [sys.executable, "-m", "flashladder", *words], capture_output=True, text=True, cwd=tmp_path, env=env
+        )
+
+    return command
+
+
+@pytest.fixture
+def make():
+    """make(words...) -> the finished make with this interpreter, so that nothing is installed."""
+    if not shutil.which("make"):
+        pytest.skip("make is not installed")
+
+    def command(*words: str, python: str | None = sys.executable, **environment: str):
+        interpreter = [f"PYTHON={python}"] if python else []
+        return subprocess.run(
+            ["make", *interpreter, *words], capture_output=True, text=True, cwd=ROOT, env=os.environ | environment
+        )
+
+    return command

@@ -1,0 +1,39 @@
+"""The ctypes structures agree with attention.h, field by field, as a C++ compiler lays them out."""
+
+import ctypes
+import subprocess
+
+import pytest
+from conftest import compile_cpp
+
+from flashladder import abi
+
+STRUCTURES = [abi.FlashTensor, abi.FlashParams, abi.FlashDescription]
+
+
+def test_layout(tmp_path):
+    lines = ["#include <cstddef>", "#include <cstdio>", '#include "attention.h"', "int main() {"]
+    for structure in STRUCTURES:
+        name = structure.__name__
+        lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')
+        for field, _ in structure._fields_:
+            member = f"(({name} *)nullptr)->{field}"
+            lines.append(f'  printf("{name}.{field} %zu %zu\\n", offsetof({name}, {field}), sizeof({member}));')
+    source = tmp_path / "layout.cpp"
+    source.write_text("\n".join([*lines, "}"]))
+    text = subprocess.run([compile_cpp(source, tmp_path / "layout")], capture_output=True, text=True).stdout
+    in_c = {line.split()[0]: tuple(map(int, line.split()[1:])) for line in text.splitlines()}
+    in_python = {}
+    for structure in STRUCTURES:
+        in_python[structure.__name__] = (ctypes.sizeof(structure),)
+        for field, _ in structure._fields_:
+            descriptor = getattr(structure, field)
+            in_python[f"{structure.__name__}.{field}"] = (descriptor.offset, descriptor.size)
+    assert in_python == in_c
+
+
+@pytest.mark.parametrize("name, value", [("FLASH_FP16", abi.FP16), ("FLASH_BF16", abi.BF16)])
+def test_dtype_numbers(tmp_path, name, value):
+    source = tmp_path / "value.cpp"
+    source.write_text(f'#include "attention.h"\nstatic_assert({name} == {value});\nint main() {{}}\n')
+    compile_cpp(source, tmp_path / "value")

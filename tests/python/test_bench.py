@@ -1,0 +1,118 @@
+"""The benchmark's rules on the fake runtime: correctness first, provenance, refusals told, stale figures marked."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from flashladder import bench, gpu_memory, plot, recorded, results, stages
+from flashladder.device import Device
+from flashladder.errors import FlashLadderError
+
+SETTINGS = bench.Settings(
+    tokens=64, heads=2, lengths=(16, 24, 32), head_dims=(64,), stages=(1,), peers=False, seconds=0.01, most_runs=6
+)
+
+
+@pytest.fixture
+def bench_on_fake(fake, fake_device, fake_stage, monkeypatch, tmp_path):
+    """bench_on_fake(plant) -> the results of a benchmark of the fake stage."""
+
+    def run(plant: int = 0, settings: bench.Settings = SETTINGS) -> dict:
+        monkeypatch.setattr(gpu_memory, "torch", None)
+        monkeypatch.setattr(gpu_memory, "loaded_cudart", lambda: None)
+        monkeypatch.setattr(bench, "cudart", lambda device: fake.cudart)
+        monkeypatch.setattr(bench, "stage_library", lambda number: fake(plant))
+        monkeypatch.setattr(bench, "check_build", lambda device: None)
+        monkeypatch.setattr(bench, "results_directory", lambda: tmp_path / "results")
+        monkeypatch.setattr(stages, "all_stages", lambda: (fake_stage,))
+        return recorded.load(bench.run_bench(settings, Device("gpu", fake_device)))
+
+    return run
+
+
+def test_results_and_provenance(bench_on_fake, fake_stage):
+    got = bench_on_fake()
+    assert [row["Nq"] for row in got["measurements"]] == [16, 32]
+    for row in got["measurements"]:
+        assert row["kernel_sha256"] == fake_stage.kernel_hash()
+        assert row["ms"]["p20"] <= row["ms"]["median"] <= row["ms"]["p80"]
+        assert row["registers"] == 42 and row["B"] * row["Nq"] == 64
+        flops = 4 * row["B"] * row["Hq"] * row["Nq"] * row["Nkv"] * row["d_head"]
+        assert row["tflops"] == pytest.approx(flops / row["ms"]["median"] / 1e9, rel=1e-3)
+    assert {"device", "driver", "toolkit", "commit", "date", "kernels", "clocks"} <= set(got["provenance"])
+
+
+def test_refused_length_is_told(bench_on_fake, capsys):
+    got = bench_on_fake()
+    assert [(row["Nq"], row["reason"]) for row in got["skipped"]] == [(24, "Nq must be a multiple of 16")]
+    assert "not timed: 01_fake at N = 24" in capsys.readouterr().out
+
+
+def test_wrong_stage_is_not_timed(bench_on_fake):
+    with pytest.raises(FlashLadderError, match="is wrong .* so it is not timed"):
+        bench_on_fake(plant=1)
+
+
+def test_debug_build_is_refused(monkeypatch, fake_device):
+    monkeypatch.setattr(bench.build, "info", lambda: {"build_type": "Debug", "native": ["90"]})
+    with pytest.raises(FlashLadderError, match="Debug build"):
+        bench.check_build(Device("gpu", fake_device))
+
+
+def test_code_for_another_gpu_is_refused(monkeypatch, fake_device):
+    monkeypatch.setattr(bench.build, "info", lambda: {"build_type": "Release", "native": ["80"]})
+    with pytest.raises(FlashLadderError, match="native code for"):
+        bench.check_build(Device("gpu", fake_device))
+
+
+def test_stale_after_the_kernel_changed(bench_on_fake, fake_stage, tmp_path, monkeypatch):
+    got = bench_on_fake()
+    fresh = plot.throughput(tmp_path / "fresh.svg", [(got, False)], "bf16", 64).read_text()
+    assert not recorded.is_stale(got["measurements"][0])
+    fake_stage.kernel.write_text("// another kernel\n")
+    assert recorded.is_stale(got["measurements"][0])
+    stale = plot.throughput(tmp_path / "stale.svg", [(got, False)], "bf16", 64).read_text()
+    # matplotlib keeps the text of each label in a comment of the SVG
+    assert "(stale)" in stale and "(stale)" not in fresh
+    assert "recorded: Fake GPU" in fresh and got["provenance"]["commit"] in fresh
+    monkeypatch.setattr(results.recorded, "shipped", lambda: [got])
+    assert results.STALE_NOTE in results.throughput("bf16", "64")
+
+
+def test_plot_is_reproducible(bench_on_fake, tmp_path):
+    got = bench_on_fake()
+    files = [plot.throughput(tmp_path / name, [(got, True)], "bf16", 64) for name in ("a.png", "b.png")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_tables_are_idempotent(bench_on_fake, monkeypatch, tmp_path):
+    got = bench_on_fake()
+    monkeypatch.setattr(results.recorded, "shipped", lambda: [got])
+    text = "before\n<!-- results: throughput bf16 64 -->\nold\n<!-- end results -->\nafter\n"
+    text += "<!-- results: stage 01 -->\n<!-- end results -->\n<!-- results: provenance -->\n<!-- end results -->\n"
+    once = results.fill(text, tmp_path)
+    assert "| 01_fake |" in once and "old" not in once and once.startswith("before\n") and "\nafter\n" in once
+    assert results.fill(once, tmp_path) == once
+
+
+def test_unknown_marker_is_an_error(tmp_path):
+    with pytest.raises(FlashLadderError, match="unknown marker"):
+        results.fill("<!-- results: nonsense -->\n<!-- end results -->", tmp_path)
+
+
+def test_interleaving(bench_on_fake, monkeypatch):
+    """A B A B: no candidate runs twice in a row while another still has runs to make."""
+    order = []
+    one = bench.Bench.__new__(bench.Bench)
+    one.settings = replace(SETTINGS, fewest_runs=3, most_runs=3)
+    one.cudart = type("Quiet", (), {"synchronize": lambda self: None})()
+    monkeypatch.setattr(one, "time_once", lambda candidate: order.append(candidate.name) or 1.0, raising=False)
+    pair = [bench.Candidate(name, "stage", launch=lambda: None, first_seconds=1.0) for name in "AB"]
+    one.measure(pair)
+    assert "".join(order[2:]) == "ABABAB"
+
+
+def test_results_text_is_json(bench_on_fake):
+    got = bench_on_fake()
+    assert json.loads(bench.to_text(got)) == got

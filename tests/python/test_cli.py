@@ -1,0 +1,198 @@
+"""Commands and make targets: what they print, and what they say when something is wrong or missing."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from flashladder import build, stages, toolchain
+from flashladder.errors import FlashLadderError
+
+NUMBERS = [stage.id for stage in stages.all_stages()]
+needs_stages = pytest.mark.skipif(len(NUMBERS) < 2, reason="fewer than two stages in this tree")
+
+
+def test_make_alone_lists_the_commands(make):
+    done = make()
+    assert done.returncode == 0
+    for command in ("make demo", "make test", "make stage-02 diff", "make bench", "FLASHLADDER_DEVICE"):
+        assert command in done.stdout
+
+
+def test_make_unknown_command(make):
+    done = make("tset")
+    assert done.returncode != 0 and "no command 'tset'" in done.stderr
+
+
+def test_make_unknown_stage(make):
+    done = make("stage-77", "test")
+    assert done.returncode != 0 and "There is no stage '77'" in done.stderr
+    assert "passed" not in done.stdout  # no tests were run instead
+
+
+def test_make_unknown_verb(make):
+    done = make(f"stage-{NUMBERS[0] if NUMBERS else '01'}", "fly")
+    assert done.returncode != 0
+    assert "'fly': a stage can build, test" in done.stderr or not NUMBERS
+
+
+@needs_stages
+def test_make_stage_diff(make):
+    done = make("stage-02", "diff")
+    assert done.returncode == 0, done.stderr
+    assert "lines changed" in done.stdout and "02_" in done.stdout
+
+
+def test_make_missing_interpreter(make):
+    done = make("demo", python="no-such-python")
+    assert done.returncode != 0 and "PYTHON=no-such-python: no such program" in done.stderr
+
+
+def test_bad_device(flashladder):
+    done = flashladder("device", FLASHLADDER_DEVICE="tpu")
+    assert done.returncode == 1
+    assert "FLASHLADDER_DEVICE=tpu: choose one of auto, gpu, sim" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_gpu_asked_for_where_there_is_none(flashladder, tmp_path):
+    done = flashladder("device", FLASHLADDER_DEVICE="gpu", PATH=str(tmp_path))
+    assert done.returncode == 1 and "no NVIDIA GPU" in done.stderr and "FLASHLADDER_DEVICE=sim" in done.stderr
+
+
+def test_simulator_is_named_as_the_device(flashladder):
+    done = flashladder("device", FLASHLADDER_DEVICE="sim")
+    assert done.returncode == 0 and "simulator" in done.stdout
+
+
+def test_gpu_report_unknown_part(flashladder):
+    done = flashladder("gpu-report", "--parts", "fly")
+    assert done.returncode == 1 and "'fly' is none of test, sanitize, bench, ncu" in done.stderr
+
+
+def test_sim_of_a_missing_program(flashladder):
+    done = flashladder("sim", "--", "./no-such-program")
+    assert done.returncode == 1
+    assert "no such program" in done.stderr or "run `make build`" in done.stderr
+
+
+def test_missing_build_is_told(flashladder, tmp_path):
+    first = NUMBERS[0] if NUMBERS else "01"
+    done = flashladder("run", first, FLASHLADDER_BUILD=str(tmp_path / "nothing"), FLASHLADDER_DEVICE="sim")
+    assert done.returncode == 1
+    assert "does not exist: run `make" in done.stderr or "no stage" in done.stderr
+
+
+def test_no_host_compiler(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(FlashLadderError, match="sudo apt install g\\+\\+"):
+        toolchain.require_host_compiler()
+
+
+def test_old_host_compiler(monkeypatch, tmp_path):
+    old = tmp_path / "old-g++"
+    old.write_text("#!/bin/sh\necho 'unrecognized option -std=c++20' >&2; exit 1\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("CXX", str(old))
+    with pytest.raises(FlashLadderError, match="does not compile C\\+\\+20"):
+        toolchain.require_host_compiler()
+
+
+def test_no_nvcc(monkeypatch, tmp_path):
+    monkeypatch.setattr(toolchain, "_nvcc_candidates", lambda: [tmp_path / "nvcc"])
+    with pytest.raises(FlashLadderError, match="cuda-toolkit"):
+        toolchain.require_nvcc()
+
+
+def test_old_nvcc_is_passed_over(monkeypatch, tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    for program, release in ((old, "12.4"), (new, "13.0")):
+        program.write_text(f"#!/bin/sh\necho 'Cuda compilation tools, release {release}, V1'\n")
+        program.chmod(0o755)
+    monkeypatch.setattr(toolchain, "_nvcc_candidates", lambda: [old, new])
+    assert toolchain.find_nvcc() == new
+
+
+def test_failed_build_shows_the_compilers_message(monkeypatch, tmp_path):
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path))
+    with pytest.raises(FlashLadderError, match="(?s)kernel.cu\\(3\\): error.*"):
+        build._fail("The build", "[1/2] Building\nFAILED: x.o\nkernel.cu(3): error: expected a ;\nninja: stopped")
+    with pytest.raises(FlashLadderError, match="disk is full"):
+        build._fail("The build", "write error: No space left on device")
+
+
+class TestBootstrap:
+    """The set-up, run as make runs it, in a copy so that this clone's .venv is left alone."""
+
+    @pytest.fixture
+    def bootstrap(self, tmp_path):
+        package = tmp_path / "common/python/flashladder"
+        shutil.copytree(ROOT / "common/python/flashladder", package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", tmp_path)
+
+        def run(**environment: str):
+            command = [sys.executable, "-I", "-B", str(package / "bootstrap.py"), str(tmp_path / "venv")]
+            env = os.environ | environment
+            return subprocess.run(command, capture_output=True, text=True, env=env)
+
+        return run
+
+    def test_unreachable_index(self, bootstrap):
+        done = bootstrap(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0", PIP_NO_CACHE_DIR="1",
+                         PIP_FIND_LINKS="", PIP_EXTRA_INDEX_URL="")  # fmt: skip
+        assert done.returncode == 1
+        assert "package index cannot be reached" in done.stderr and "make PYTHON=python3" in done.stderr
+
+    def test_no_compiler(self, bootstrap, tmp_path):
+        done = bootstrap(PATH=str(tmp_path), CXX="")
+        assert done.returncode == 1 and "No C++ compiler found" in done.stderr
+
+    def test_no_venv_module(self, bootstrap, tmp_path):
+        broken = tmp_path / "common/python/flashladder/bootstrap.py"
+        broken.write_text(broken.read_text().replace('"-m", "venv"', '"-m", "no_such_venv"'))
+        done = bootstrap()
+        assert done.returncode == 1 and "python3-venv" in done.stderr
+
+
+@needs_stages
+def test_registry_is_in_order_and_linked():
+    ladder = stages.all_stages()
+    assert [stage.number for stage in ladder] == sorted({stage.number for stage in ladder})
+    for stage in ladder[1:]:
+        before = stages.previous_of(stage)
+        assert before is not None and before.number < stage.number
+
+
+@pytest.mark.parametrize("text", ["stage.toml", "99", "", "2x"])
+def test_no_such_stage(text):
+    with pytest.raises(FlashLadderError, match="There is no stage"):
+        stages.get(text)
+
+
+@pytest.mark.parametrize("body, message", [("number = 1", "not a valid"), ("= 3", "not a valid")])
+def test_bad_stage_toml(tmp_path, body, message):
+    folder = tmp_path / "01_x"
+    folder.mkdir()
+    (folder / "stage.toml").write_text(body)
+    (folder / "kernel.cu").write_text("")
+    with pytest.raises(FlashLadderError, match=message):
+        stages.all_stages(tmp_path)
+
+
+def test_ncu_csv():
+    from flashladder import ncu
+
+    wavefronts = ncu.METRICS["shared load wavefronts"]
+    text = f'"ID","Kernel Name","{wavefronts}","gpu__time_duration.sum"\n"","","",""\n"0","flash(P)","1,234","5.5"\n'
+    assert ncu.parse(text) == [{"kernel": "flash(P)", "shared load wavefronts": 1234, "microseconds": 5.5}]
+
+
+def test_package_needs_no_file_outside():
+    """No absolute path of the machine that it was written on."""
+    for file in Path(ROOT / "common/python").rglob("*.py"):
+        assert "/home/" not in file.read_text()
