@@ -29,12 +29,14 @@ struct OpStats {
 // Device addresses as programs see them. Generic addresses carry their window in the top byte.
 inline constexpr uint64_t kSharedWindow = 0x0100000000000000ull;  // + offset in the block's shared memory
 inline constexpr uint64_t kLocalWindow = 0x0200000000000000ull;   // + offset in the thread's local memory
+inline constexpr uint64_t kParamWindow = 0x0300000000000000ull;   // + offset in the kernel's parameter block (cvta.param)
 inline constexpr uint64_t kWindowMask = 0xff00000000000000ull;
 
 struct Warp {
     std::byte *regs = nullptr;        // register slots of the current frame
     uint32_t exec = 0;                // lanes that execute the current op
     uint32_t alive = 0;               // lanes that have not exited
+    uint32_t carry = 0;               // condition code CC.CF of add.cc ...: a bit for each lane
     uint32_t id = 0;                  // in the block
     uint32_t pc = 0;
     Block *block = nullptr;

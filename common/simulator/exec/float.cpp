@@ -1,0 +1,269 @@
+// f32, f32x2 and f64 arithmetic with IEEE rounding: add sub mul fma mad div rcp sqrt in the four rounding modes, abs
+// neg min max copysign testp. NaN results of f32 are the canonical 0x7fffffff. With .ftz, results are flushed after
+// rounding.
+#include <algorithm>
+#include <type_traits>
+
+#include "exec/alu.h"
+#include "exec/float_functions.h"
+
+namespace warpsim {
+namespace {
+
+struct Add {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a + b;
+    }
+};
+struct Sub {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a - b;
+    }
+};
+struct Mul {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a * b;
+    }
+};
+struct Fma {
+    float operator()(float a, float b, float c) const { return __builtin_fmaf(a, b, c); }
+    double operator()(double a, double b, double c) const { return __builtin_fma(a, b, c); }
+};
+struct Div {
+    template <class T>
+    T operator()(T a, T b) const {
+        return a / b;
+    }
+};
+struct Rcp {
+    template <class T>
+    T operator()(T a) const {
+        return T(1) / a;
+    }
+};
+struct Sqrt {
+    template <class T>
+    T operator()(T a) const {
+        return std::sqrt(a);
+    }
+};
+
+// F with .ftz and .sat around it.
+template <class F, bool Ftz, bool Sat>
+struct Modified {
+    template <class T, class... S>
+    T operator()(T a, S... rest) const {
+        if constexpr (Ftz) {
+            const T r = finish(F{}(flush_subnormal(a), flush_subnormal(rest)...));
+            return flush_subnormal(r);
+        } else {
+            return finish(F{}(a, rest...));
+        }
+    }
+    template <class T>
+    static T finish(T r) {
+        if constexpr (Sat)
+            return saturate(r);
+        else
+            return canonical(r);
+    }
+};
+
+template <class F, class T, unsigned Sources>
+void map(Warp &w, const Op &op) {
+    if constexpr (Sources == 1)
+        map1<F, T, T>(w, op);
+    else if constexpr (Sources == 2)
+        map2<F, T, T, T>(w, op);
+    else
+        map3<F, T, T, T, T>(w, op);
+}
+// Two floats in each 64-bit lane.
+template <class F, unsigned Sources>
+void map_pairs(Warp &w, const Op &op) {
+    const float *a = w.lanes<float>(op.a), *b = w.lanes<float>(op.b);
+    alignas(64) float result[2 * kLanes];
+    if constexpr (Sources == 2) {
+        for (unsigned i = 0; i < 2 * kLanes; ++i) result[i] = F{}(a[i], b[i]);
+    } else {
+        const float *c = w.lanes<float>(op.c);
+        for (unsigned i = 0; i < 2 * kLanes; ++i) result[i] = F{}(a[i], b[i], c[i]);
+    }
+    uint64_t pairs[kLanes];
+    std::memcpy(pairs, result, sizeof pairs);
+    const uint64_t *p = pairs;
+    write_lanes<uint64_t>(w, op.dst, [=](unsigned i) { return p[i]; });
+}
+
+AluForm form(Handler fn, OpClass cls, ptx::Type type, unsigned sources) {
+    AluForm result{fn, cls, type, {}};
+    std::fill_n(result.src.begin(), sources, type);
+    return result;
+}
+
+// Puts H under text + .rn .rz .rm .rp + rest, and without a mode (which is .rn) where that is allowed.
+template <Handler H>
+void put_rounded(AluForms &forms, const std::string &text, const std::string &rest, const AluForm &like,
+                 bool mode_optional) {
+    const struct {
+        const char *name;
+        Handler fn;
+    } modes[] = {{"", H},
+                 {".rn", H},
+                 {".rz", &rounded<H, FE_TOWARDZERO>},
+                 {".rm", &rounded<H, FE_DOWNWARD>},
+                 {".rp", &rounded<H, FE_UPWARD>}};
+    for (const auto &mode : modes) {
+        if (!*mode.name && !mode_optional) continue;
+        AluForm f = like;
+        f.fn = mode.fn;
+        forms[text + mode.name + rest] = f;
+    }
+}
+
+struct Traits {
+    OpClass f32 = OpClass::fp32, f64 = OpClass::fp64;
+    bool mode_optional = false, saturates = false, pairs = false;
+};
+
+template <class F, unsigned Sources>
+void put_arithmetic(AluForms &forms, const std::string &op, const Traits &t) {
+    const AluForm f32 = form(nullptr, t.f32, ptx::Type::f32, Sources);
+    put_rounded<&map<Modified<F, false, false>, float, Sources>>(forms, op, ".f32", f32, t.mode_optional);
+    put_rounded<&map<Modified<F, true, false>, float, Sources>>(forms, op, ".ftz.f32", f32, t.mode_optional);
+    if (t.saturates) {
+        put_rounded<&map<Modified<F, false, true>, float, Sources>>(forms, op, ".sat.f32", f32, t.mode_optional);
+        put_rounded<&map<Modified<F, true, true>, float, Sources>>(forms, op, ".ftz.sat.f32", f32, t.mode_optional);
+    }
+    const AluForm f64 = form(nullptr, t.f64, ptx::Type::f64, Sources);
+    put_rounded<&map<F, double, Sources>>(forms, op, ".f64", f64, t.mode_optional);
+    if constexpr (Sources > 1) {
+        if (!t.pairs) return;
+        const AluForm f32x2 = form(nullptr, t.f32, ptx::Type::f32x2, Sources);
+        put_rounded<&map_pairs<Modified<F, false, false>, Sources>>(forms, op, ".f32x2", f32x2, t.mode_optional);
+        put_rounded<&map_pairs<Modified<F, true, false>, Sources>>(forms, op, ".ftz.f32x2", f32x2, t.mode_optional);
+    }
+}
+
+// The sign bit alone changes, of NaNs too.
+template <bool Abs, bool Ftz>
+struct Sign {
+    template <class T>
+    T operator()(T a) const {
+        using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+        constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
+        if constexpr (Ftz) a = flush_subnormal(a);
+        const Bits bits = std::bit_cast<Bits>(a);
+        return std::bit_cast<T>(Abs ? bits & ~sign : bits ^ sign);
+    }
+};
+// copysign d, a, b: a's sign on b's magnitude.
+template <class Bits>
+struct CopySign {
+    Bits operator()(Bits a, Bits b) const {
+        constexpr Bits sign = Bits(1) << (8 * sizeof(Bits) - 1);
+        return (a & sign) | (b & ~sign);
+    }
+};
+// The largest or smallest of three; Abs: of their magnitudes.
+template <bool Max, bool Nan, bool Abs, bool Ftz>
+struct Extremum3 {
+    float operator()(float a, float b, float c) const {
+        if constexpr (Abs) a = std::fabs(a), b = std::fabs(b), c = std::fabs(c);
+        if constexpr (Ftz) a = flush_subnormal(a), b = flush_subnormal(b), c = flush_subnormal(c);
+        using Two = Extremum<Max, Nan, false>;
+        return Two{}(Two{}(a, b), c);
+    }
+};
+
+template <bool Max, bool Nan>
+void put_extrema(AluForms &forms, const std::string &opcode) {
+    const std::string nan = Nan ? ".NaN" : "";
+    const AluForm two = form(nullptr, OpClass::fp32, ptx::Type::f32, 2),
+                  three = form(nullptr, OpClass::fp32, ptx::Type::f32, 3);
+    const auto put = [&](const std::string &text, AluForm f, Handler fn) {
+        f.fn = fn;
+        forms[opcode + text] = f;
+    };
+    put(nan + ".f32", two, &map<Modified<Extremum<Max, Nan, false>, false, false>, float, 2>);
+    put(".ftz" + nan + ".f32", two, &map<Modified<Extremum<Max, Nan, false>, true, false>, float, 2>);
+    put(nan + ".xorsign.abs.f32", two, &map<Modified<Extremum<Max, Nan, true>, false, false>, float, 2>);
+    put(".ftz" + nan + ".xorsign.abs.f32", two, &map<Modified<Extremum<Max, Nan, true>, true, false>, float, 2>);
+    put(nan + ".f32/3", three, &map<Extremum3<Max, Nan, false, false>, float, 3>);
+    put(".ftz" + nan + ".f32/3", three, &map<Extremum3<Max, Nan, false, true>, float, 3>);
+    put(nan + ".abs.f32/3", three, &map<Extremum3<Max, Nan, true, false>, float, 3>);
+    put(".ftz" + nan + ".abs.f32/3", three, &map<Extremum3<Max, Nan, true, true>, float, 3>);
+}
+
+enum class Test { finite, infinite, number, notanumber, normal, subnormal };
+
+template <class T, Test K>
+void testp(Warp &w, const Op &op) {
+    const T *a = w.lanes<T>(op.a);
+    using Mask = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+    write_mask(w, op.dst, collect_lanes<Mask>([=](unsigned i) {
+                   const T magnitude = std::abs(a[i]);
+                   constexpr T infinity = std::numeric_limits<T>::infinity(), smallest = std::numeric_limits<T>::min();
+                   if constexpr (K == Test::finite)
+                       return magnitude < infinity;
+                   else if constexpr (K == Test::infinite)
+                       return magnitude == infinity;
+                   else if constexpr (K == Test::number)
+                       return magnitude <= infinity;
+                   else if constexpr (K == Test::notanumber)
+                       return !(magnitude <= infinity);
+                   else if constexpr (K == Test::normal)
+                       return magnitude >= smallest && magnitude < infinity;
+                   else
+                       return magnitude < smallest && magnitude > 0;
+               }));
+}
+template <class T>
+void put_testp(AluForms &forms) {
+    const std::string type = type_suffix<T>();
+    const auto put = [&](const char *name, Handler fn) {
+        forms["testp." + std::string(name) + type] = {fn, OpClass::predicate, ptx::Type::pred, {kTypeOf<T>}};
+    };
+    put("finite", &testp<T, Test::finite>);
+    put("infinite", &testp<T, Test::infinite>);
+    put("number", &testp<T, Test::number>);
+    put("notanumber", &testp<T, Test::notanumber>);
+    put("normal", &testp<T, Test::normal>);
+    put("subnormal", &testp<T, Test::subnormal>);
+}
+
+}  // namespace
+
+void add_float_forms(AluForms &forms) {
+    const OpClass sfu = OpClass::special_function;
+    put_arithmetic<Add, 2>(forms, "add", {.mode_optional = true, .saturates = true, .pairs = true});
+    put_arithmetic<Sub, 2>(forms, "sub", {.mode_optional = true, .saturates = true, .pairs = true});
+    put_arithmetic<Mul, 2>(forms, "mul", {.mode_optional = true, .saturates = true, .pairs = true});
+    put_arithmetic<Fma, 3>(forms, "fma", {.saturates = true, .pairs = true});
+    put_arithmetic<Fma, 3>(forms, "mad", {.mode_optional = true, .saturates = true});
+    put_arithmetic<Div, 2>(forms, "div", {});
+    put_arithmetic<Rcp, 1>(forms, "rcp", {.f32 = sfu});
+    put_arithmetic<Sqrt, 1>(forms, "sqrt", {.f32 = sfu});
+
+    add1<Sign<true, false>, float, float>(forms, "abs.f32", OpClass::fp32);
+    add1<Sign<true, true>, float, float>(forms, "abs.ftz.f32", OpClass::fp32);
+    add1<Sign<true, false>, double, double>(forms, "abs.f64", OpClass::fp64);
+    add1<Sign<false, false>, float, float>(forms, "neg.f32", OpClass::fp32);
+    add1<Sign<false, true>, float, float>(forms, "neg.ftz.f32", OpClass::fp32);
+    add1<Sign<false, false>, double, double>(forms, "neg.f64", OpClass::fp64);
+    put_extrema<false, false>(forms, "min");
+    put_extrema<false, true>(forms, "min");
+    put_extrema<true, false>(forms, "max");
+    put_extrema<true, true>(forms, "max");
+    add2<Extremum<false, false, false>, double, double, double>(forms, "min.f64", OpClass::fp64);
+    add2<Extremum<true, false, false>, double, double, double>(forms, "max.f64", OpClass::fp64);
+    add2<CopySign<uint32_t>, uint32_t, uint32_t, uint32_t>(forms, "copysign.f32", OpClass::fp32);
+    add2<CopySign<uint64_t>, uint64_t, uint64_t, uint64_t>(forms, "copysign.f64", OpClass::fp64);
+    put_testp<float>(forms);
+    put_testp<double>(forms);
+}
+
+}  // namespace warpsim

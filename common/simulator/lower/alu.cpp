@@ -1,0 +1,90 @@
+#include "lower/alu.h"
+
+#include <algorithm>
+
+#include "exec/convert.h"
+#include "exec/convert_move.h"
+
+namespace warpsim {
+
+const AluForms &alu_forms() {
+    static const AluForms forms = [] {
+        AluForms f;
+        add_integer_forms(f);
+        add_bit_forms(f);
+        add_carry_forms(f);
+        add_float_forms(f);
+        add_special_forms(f);
+        add_half_forms(f);
+        add_compare_forms(f);
+        add_select_forms(f);
+        add_convert_forms(f);
+        return f;
+    }();
+    return forms;
+}
+
+const AluForm *find_form(const std::string &text, size_t sources) {
+    const AluForms &forms = alu_forms();
+    const auto count = [](const AluForm &form) {
+        return size_t(std::find(form.src.begin(), form.src.end(), ptx::Type::none) - form.src.begin());
+    };
+    for (const std::string &key : {text, text + "/3"})
+        if (const auto it = forms.find(key); it != forms.end() && count(it->second) == sources) return &it->second;
+    return nullptr;
+}
+
+void expect_operands(Lowering &lowering, const ptx::Instruction &in, size_t count) {
+    if (in.operands.size() != count)
+        lowering.unsupported(
+            in, "it has " + std::to_string(in.operands.size()) + " operands, not " + std::to_string(count));
+}
+
+uint32_t alu_destination(Lowering &lowering, const ptx::Instruction &in, const ptx::Operand &operand, ptx::Type type) {
+    using Kind = ptx::Operand::Kind;
+    if (operand.kind == Kind::reg) {
+        const bool predicate = operand.type == ptx::Type::pred;
+        if (predicate != (type == ptx::Type::pred) || lowering.register_bytes(operand) != ptx::type_bytes(type))
+            lowering.unsupported(in,
+                                 std::string("its destination must be a register as wide as .") + ptx::type_name(type));
+    } else if (operand.kind != Kind::sink) {
+        lowering.unsupported(in, "its destination is not a register");
+    }
+    return lowering.destination(operand, type);
+}
+
+uint32_t alu_source(Lowering &lowering, const ptx::Instruction &in, const ptx::Operand &operand, ptx::Type type) {
+    const bool is_predicate = operand.kind == ptx::Operand::Kind::reg && operand.type == ptx::Type::pred;
+    if (is_predicate != (type == ptx::Type::pred) && operand.kind == ptx::Operand::Kind::reg)
+        lowering.unsupported(in, std::string("a source must be of type .") + ptx::type_name(type));
+    if (!operand.negated) return lowering.source(operand, type);
+    ptx::Operand plain = operand;
+    plain.negated = false;
+    const uint32_t from = lowering.source(plain, type), inverted = lowering.scratch(ptx::Type::pred);
+    Op &op = lowering.emit(in, &invert_predicate, OpClass::predicate);
+    op.a = from;
+    op.dst = inverted;
+    return inverted;
+}
+
+Op &emit_form(Lowering &lowering, const ptx::Instruction &in, const AluForm &form) {
+    uint32_t slots[4] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot};
+    for (size_t i = 0; i < form.src.size() && form.src[i] != ptx::Type::none; ++i)
+        slots[i] = alu_source(lowering, in, in.operands.at(i + 1), form.src[i]);
+    const uint32_t dst = alu_destination(lowering, in, in.operands.at(0), form.dst);
+    Op &op = lowering.emit(in, form.fn, form.cls);
+    op.dst = dst;
+    op.a = slots[0];
+    op.b = slots[1];
+    op.c = slots[2];
+    op.extra = slots[3];
+    return op;
+}
+
+void lower_by_text(Lowering &lowering, const ptx::Instruction &in) {
+    const AluForm *form = in.operands.empty() ? nullptr : find_form(in.text(), in.operands.size() - 1);
+    if (!form) lowering.unsupported(in);
+    emit_form(lowering, in, *form);
+}
+
+}  // namespace warpsim

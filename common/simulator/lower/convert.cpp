@@ -1,0 +1,410 @@
+// cvt, cvt.pack, mov, prmt, selp, slct, set, setp, cvta, isspacep.
+#include "exec/convert.h"
+
+#include <algorithm>
+
+#include "exec/convert_compare.h"
+#include "exec/convert_move.h"
+#include "lower/alu.h"
+
+namespace warpsim {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Type;
+
+// ---- cvt ----
+
+// The element of a packed type, or none.
+Type packed_element(Type type) {
+    switch (type) {
+        case Type::f16x2:
+            return Type::f16;
+        case Type::bf16x2:
+            return Type::bf16;
+        case Type::e4m3x2:
+            return Type::e4m3;
+        case Type::e5m2x2:
+            return Type::e5m2;
+        default:
+            return Type::none;
+    }
+}
+
+// Applies a modifier other than a type; false if cvt has no such modifier.
+bool apply_modifier(Conversion &c, std::string_view m) {
+    const struct {
+        std::string_view name;
+        Round round;
+        bool integral;
+    } roundings[] = {{"rn", Round::nearest_even, false},
+                     {"rna", Round::nearest_away, false},
+                     {"rz", Round::zero, false},
+                     {"rm", Round::down, false},
+                     {"rp", Round::up, false},
+                     {"rni", Round::nearest_even, true},
+                     {"rzi", Round::zero, true},
+                     {"rmi", Round::down, true},
+                     {"rpi", Round::up, true}};
+    for (const auto &rounding : roundings) {
+        if (m != rounding.name) continue;
+        c.round = rounding.round;
+        c.integral = rounding.integral;
+        return true;
+    }
+    if (m == "ftz")
+        c.ftz = true;
+    else if (m == "sat")
+        c.sat = true;
+    else if (m == "satfinite")
+        c.satfinite = true;
+    else if (m == "relu")
+        c.relu = true;
+    else
+        return false;
+    return true;
+}
+
+bool convertible(Type type) {
+    return float_format(type) || (ptx::type_bytes(type) > 0 && ptx::type_bytes(type) <= 8 && !ptx::is_float(type) &&
+                                  packed_element(type) == Type::none && type != Type::u16x2 && type != Type::s16x2);
+}
+
+// The type with which to ask for an operand of `type`: 8-bit integers live in 16-bit or 32-bit registers.
+Type container(Lowering &lowering, const Operand &operand, Type type) {
+    if (ptx::type_bytes(type) != 1) return type == Type::tf32 ? Type::b32 : type;
+    const unsigned bytes = operand.kind == Operand::Kind::reg ? lowering.register_bytes(operand) : 2;
+    return bytes == 1 ? type : bytes == 2 ? Type::b16 : Type::b32;
+}
+
+Type register_type(unsigned bytes) {
+    return bytes == 1 ? Type::b8 : bytes == 2 ? Type::b16 : bytes == 4 ? Type::b32 : Type::b64;
+}
+
+void lower_cvt_pair(Lowering &lowering, const Instruction &in, Conversion c, Type to, Type from) {
+    c.to = packed_element(to);
+    c.from = packed_element(from) == Type::none ? from : packed_element(from);
+    c.two_sources = c.from == from;
+    if (c.to == Type::none || !float_format(c.from)) lowering.unsupported(in);
+    expect_operands(lowering, in, c.two_sources ? 3 : 2);
+    c.to_bytes = uint8_t(ptx::type_bytes(c.to));
+    c.from_bytes = uint8_t(ptx::type_bytes(c.from));
+    // Eight-bit floats saturate whether .satfinite is spelled out or not.
+    if (c.to_bytes == 1) c.satfinite = true;
+    const uint32_t a = alu_source(lowering, in, in.operands[1], from);
+    const uint32_t b = c.two_sources ? alu_source(lowering, in, in.operands[2], from) : kNoSlot;
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], to);
+    Op &op = lowering.emit(in, &convert_pair, OpClass::conversion);
+    op.dst = dst;
+    op.a = a;
+    op.b = b;
+    op.imm = pack_conversion(c);
+}
+
+void lower_cvt_pack(Lowering &lowering, const Instruction &in) {
+    // cvt.pack.sat.convertType.abType{.cType} d, a, b{, c}
+    if (in.modifiers.size() < 4 || in.modifiers[1] != "sat") lowering.unsupported(in);
+    const Type to = ptx::type_from_name(in.modifiers[2]), from = ptx::type_from_name(in.modifiers[3]);
+    const unsigned bytes = ptx::type_bytes(to);
+    const bool with_c = in.modifiers.size() > 4;
+    if ((bytes != 1 && bytes != 2) || ptx::is_float(to) || (from != Type::s32 && from != Type::u32))
+        lowering.unsupported(in);
+    expect_operands(lowering, in, with_c ? 4 : 3);
+    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::b32);
+    const uint32_t b = alu_source(lowering, in, in.operands[2], Type::b32);
+    const uint32_t c = with_c ? alu_source(lowering, in, in.operands[3], Type::b32) : kNoSlot;
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::b32);
+    Op &op = lowering.emit(in, &convert_pack, OpClass::conversion);
+    op.dst = dst;
+    op.a = a;
+    op.b = b;
+    op.c = c;
+    op.extra = uint32_t(to);
+    op.imm = from == Type::s32;
+}
+
+void lower_cvt(Lowering &lowering, const Instruction &in) {
+    if (in.has("pack")) return lower_cvt_pack(lowering, in);
+    if (in.modifiers.size() < 2 || in.operands.size() < 2) lowering.unsupported(in);
+    Conversion c;
+    const size_t types = in.modifiers.size() - 2;
+    for (size_t i = 0; i < types; ++i)
+        if (!apply_modifier(c, in.modifiers[i])) lowering.unsupported(in);
+    const Type to = ptx::type_from_name(in.modifiers[types]), from = ptx::type_from_name(in.modifiers[types + 1]);
+
+    const Operand &result = in.operands[0], &operand = in.operands[1];
+    const Type from_container = container(lowering, operand, from);
+    const bool wide_source = ptx::type_bytes(from) == 1 && ptx::type_bytes(from_container) == 4;
+    const unsigned to_bytes = ptx::type_bytes(to);
+    const unsigned result_bytes =
+        std::max(result.kind == Operand::Kind::reg ? lowering.register_bytes(result) : 0u, std::max(to_bytes, 2u));
+    const bool wide_result = to_bytes == 1 && result_bytes == 4;
+    if (result_bytes == std::max(to_bytes, 2u) || wide_result) {
+        const std::string key = in.text() + (wide_source ? "/a4" : "") + (wide_result ? "/d4" : "");
+        if (const AluForm *form = find_form(key, in.operands.size() - 1);
+            form && (ptx::type_bytes(from) != 1 || ptx::type_bytes(from_container) > 1)) {
+            emit_form(lowering, in, *form);
+            return;
+        }
+    }
+    if (packed_element(to) != Type::none) return lower_cvt_pair(lowering, in, c, to, from);
+    if (!convertible(to) || !convertible(from)) lowering.unsupported(in);
+    expect_operands(lowering, in, 2);
+    c.to = to;
+    c.from = from;
+    c.from_bytes = uint8_t(ptx::type_bytes(from_container));
+    c.to_bytes = uint8_t(result_bytes);
+    const uint32_t a = alu_source(lowering, in, operand, from_container);
+    const uint32_t dst = alu_destination(lowering, in, result, register_type(result_bytes));
+    Op &op = lowering.emit(in, &convert_scalar, OpClass::conversion);
+    op.dst = dst;
+    op.a = a;
+    op.imm = pack_conversion(c);
+}
+
+// ---- mov ----
+
+unsigned mov_bytes(Type type) {
+    return type == Type::pred ? 0 : ptx::type_bytes(type);
+}
+
+void lower_pack(Lowering &lowering, const Instruction &in, Type type) {
+    const Operand &vector = in.operands[1];
+    const size_t count = vector.elements.size();
+    const unsigned bytes = count ? mov_bytes(type) / unsigned(count) : 0;
+    const Handler handler = pack_handler(bytes, unsigned(count));
+    if (!handler || bytes * count != mov_bytes(type)) lowering.unsupported(in);
+    std::vector<uint32_t> slots;
+    for (const Operand &element : vector.elements)
+        slots.push_back(alu_source(lowering, in, element, register_type(bytes)));
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
+    const uint32_t list = lowering.list(slots);
+    Op &op = lowering.emit(in, handler, OpClass::move);
+    op.dst = dst;
+    op.list = list;
+    op.list_count = uint16_t(count);
+}
+
+void lower_unpack(Lowering &lowering, const Instruction &in, Type type) {
+    const Operand &vector = in.operands[0];
+    const size_t count = vector.elements.size();
+    const unsigned bytes = count ? mov_bytes(type) / unsigned(count) : 0;
+    const Handler handler = unpack_handler(bytes, unsigned(count));
+    if (!handler || bytes * count != mov_bytes(type)) lowering.unsupported(in);
+    const uint32_t a = alu_source(lowering, in, in.operands[1], type);
+    std::vector<uint32_t> slots;
+    for (const Operand &element : vector.elements)
+        slots.push_back(element.kind == Operand::Kind::sink
+                            ? kNoSlot
+                            : alu_destination(lowering, in, element, register_type(bytes)));
+    const uint32_t list = lowering.list(slots);
+    Op &op = lowering.emit(in, handler, OpClass::move);
+    op.a = a;
+    op.list = list;
+    op.list_count = uint16_t(count);
+}
+
+void lower_mov(Lowering &lowering, const Instruction &in) {
+    expect_operands(lowering, in, 2);
+    if (in.modifiers.size() != 1) lowering.unsupported(in);
+    const Type type = ptx::type_from_name(in.modifiers[0]);
+    if (type == Type::none) lowering.unsupported(in);
+    const Operand &from = in.operands[1];
+    if (from.kind == Operand::Kind::vector) return lower_pack(lowering, in, type);
+    if (in.operands[0].kind == Operand::Kind::vector) return lower_unpack(lowering, in, type);
+    if (type == Type::pred && from.kind == Operand::Kind::integer) {
+        const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
+        Op &op = lowering.emit(in, &set_predicate, OpClass::predicate);
+        op.dst = dst;
+        op.imm = from.integer ? kAllLanes : 0;
+        return;
+    }
+    const uint32_t a = alu_source(lowering, in, from, type);
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
+    Op &op = lowering.emit(in, move_handler(mov_bytes(type)), type == Type::pred ? OpClass::predicate : OpClass::move);
+    op.dst = dst;
+    op.a = a;
+}
+
+// ---- prmt ----
+
+void lower_prmt(Lowering &lowering, const Instruction &in) {
+    const bool plain = in.text() == "prmt.b32" && in.operands.size() == 4;
+    if (!plain || in.operands[3].kind != Operand::Kind::integer || (in.operands[3].integer & 0x8888))
+        return lower_by_text(lowering, in);
+    const int64_t selector = in.operands[3].integer & 0xffff;
+    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::b32);
+    const uint32_t b = alu_source(lowering, in, in.operands[2], Type::b32);
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::b32);
+    Op &op = lowering.emit(in, &permute_immediate, OpClass::move);
+    op.dst = dst;
+    op.a = a;
+    op.b = b;
+    op.imm = selector;
+}
+
+// ---- setp, set ----
+
+// Takes a Boolean operator out of the modifiers (the one behind the comparison).
+CompareOutput::Combine boolean_operator(std::string_view modifier) {
+    if (modifier == "and") return CompareOutput::Combine::land;
+    if (modifier == "or") return CompareOutput::Combine::lor;
+    if (modifier == "xor") return CompareOutput::Combine::lxor;
+    return CompareOutput::Combine::none;
+}
+
+// Emits "compare.<cmp>{.ftz}.<type>" with its sources and the Boolean operand; the caller fills in dst, imm, extra.
+Op &emit_compare(Lowering &lowering, const Instruction &in, const std::string &text, CompareOutput &output) {
+    const bool combined = output.combine != CompareOutput::Combine::none;
+    expect_operands(lowering, in, combined ? 4 : 3);
+    const AluForm *form = find_form(text, 2);
+    if (!form) lowering.unsupported(in);
+    const uint32_t a = alu_source(lowering, in, in.operands[1], form->src[0]);
+    const uint32_t b = alu_source(lowering, in, in.operands[2], form->src[1]);
+    uint32_t c = kNoSlot;
+    if (combined) {
+        Operand predicate = in.operands[3];
+        output.negate_c = predicate.negated;
+        predicate.negated = false;
+        c = alu_source(lowering, in, predicate, Type::pred);
+    }
+    Op &op = lowering.emit(in, form->fn, form->cls);
+    op.a = a;
+    op.b = b;
+    op.c = c;
+    op.imm = -1;
+    return op;
+}
+
+// The comparison and its modifiers without the Boolean operator: ".lt.ftz"; sets output.combine.
+std::string comparison(const Instruction &in, size_t types, CompareOutput &output) {
+    std::string text;
+    for (size_t i = 0; i + types < in.modifiers.size(); ++i) {
+        const auto combine = i > 0 ? boolean_operator(in.modifiers[i]) : CompareOutput::Combine::none;
+        if (combine == CompareOutput::Combine::none)
+            text += "." + in.modifiers[i];
+        else
+            output.combine = combine;
+    }
+    return text;
+}
+
+void lower_setp(Lowering &lowering, const Instruction &in) {
+    if (in.operands.empty() || in.modifiers.size() < 2) lowering.unsupported(in);
+    const Operand &p = in.operands[0];
+    CompareOutput output;
+    const std::string text = comparison(in, 1, output) + "." + in.modifiers.back();
+    if (output.combine == CompareOutput::Combine::none && !p.has_pair) {
+        if (const AluForm *form = find_form("setp" + text, in.operands.size() - 1)) {
+            emit_form(lowering, in, *form);
+            return;
+        }
+    }
+    const uint32_t dst = alu_destination(lowering, in, p, Type::pred);
+    int64_t q = -1;
+    if (p.has_pair && p.elements.size() == 1 && p.elements[0].kind != Operand::Kind::sink)
+        q = alu_destination(lowering, in, p.elements[0], Type::pred);
+    Op &op = emit_compare(lowering, in, "compare" + text, output);
+    op.dst = dst;
+    op.imm = q;
+    op.extra = pack_compare_output(output);
+}
+
+void lower_set(Lowering &lowering, const Instruction &in) {
+    if (in.operands.empty() || in.modifiers.size() < 3) lowering.unsupported(in);
+    const Type to = ptx::type_from_name(in.modifiers[in.modifiers.size() - 2]);
+    CompareOutput output;
+    output.bytes = uint8_t(ptx::type_bytes(to));
+    switch (to) {
+        case Type::u16:
+        case Type::s16:
+        case Type::u32:
+        case Type::s32:
+            output.kind = CompareOutput::Kind::ones;
+            break;
+        case Type::f32:
+            output.kind = CompareOutput::Kind::f32;
+            break;
+        case Type::f16:
+        case Type::f16x2:
+            output.kind = CompareOutput::Kind::f16;
+            break;
+        case Type::bf16:
+        case Type::bf16x2:
+            output.kind = CompareOutput::Kind::bf16;
+            break;
+        default:
+            lowering.unsupported(in);
+    }
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], to);
+    const std::string text = comparison(in, 2, output) + "." + in.modifiers.back();
+    Op &op = emit_compare(lowering, in, "compare" + text, output);
+    op.dst = dst;
+    op.extra = pack_compare_output(output);
+    op.cls = OpClass::integer;
+}
+
+// ---- address spaces ----
+
+// The window of a state space: where a generic address of it starts. Global and constant addresses are generic ones.
+bool window_of(std::string_view space, uint64_t &window) {
+    if (space == "shared" || space == "shared::cta" || space == "shared::cluster")
+        window = kSharedWindow;
+    else if (space == "local")
+        window = kLocalWindow;
+    else if (space == "param" || space == "param::entry")
+        window = kParamWindow;
+    else if (space == "global" || space == "const")
+        window = 0;
+    else
+        return false;
+    return true;
+}
+
+// cvta{.to}.space.size d, a: adds or subtracts the window, so that an address of another space stays out of bounds.
+void lower_cvta(Lowering &lowering, const Instruction &in) {
+    expect_operands(lowering, in, 2);
+    const bool to = in.has("to");
+    uint64_t window = 0;
+    if (in.modifiers.size() != (to ? 3u : 2u) || !window_of(in.modifiers[to ? 1 : 0], window)) lowering.unsupported(in);
+    const Type type = ptx::type_from_name(in.modifiers.back());
+    if (type != Type::u64 && (type != Type::u32 || window)) lowering.unsupported(in, "generic addresses have 64 bits");
+    const uint32_t a = alu_source(lowering, in, in.operands[1], type);
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
+    const Handler handler = window ? &add_offset64 : move_handler(ptx::type_bytes(type));
+    Op &op = lowering.emit(in, handler, OpClass::conversion);
+    op.dst = dst;
+    op.a = a;
+    op.imm = int64_t(to ? -window : window);
+}
+
+void lower_isspacep(Lowering &lowering, const Instruction &in) {
+    expect_operands(lowering, in, 2);
+    uint64_t window = 0;
+    if (in.modifiers.size() != 1 || !window_of(in.modifiers[0], window)) lowering.unsupported(in);
+    if (in.modifiers[0] == "const")
+        lowering.unsupported(in, "constant variables lie in global memory here, so their addresses are global ones");
+    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::u64);
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::pred);
+    Op &op = lowering.emit(in, &in_window, OpClass::predicate);
+    op.dst = dst;
+    op.a = a;
+    op.imm = int64_t(window);
+}
+
+}  // namespace
+
+void register_convert(FamilyTable &table) {
+    table["cvt"] = &lower_cvt;
+    table["mov"] = &lower_mov;
+    table["prmt"] = &lower_prmt;
+    table["selp"] = &lower_by_text;
+    table["slct"] = &lower_by_text;
+    table["setp"] = &lower_setp;
+    table["set"] = &lower_set;
+    table["cvta"] = &lower_cvta;
+    table["isspacep"] = &lower_isspacep;
+}
+
+}  // namespace warpsim
