@@ -91,6 +91,7 @@ struct Variable {
     uint32_t align = 1;
     uint64_t bytes = 0;                    // 0 for `.extern .shared x[]`
     bool external = false;
+    bool managed = false;                  // .attribute(.managed): the host reads and writes it too
     struct Relocation { uint64_t offset; std::string symbol; int64_t addend; bool generic; unsigned mask_byte = ~0u; };
     std::vector<uint8_t> initial;          // empty: zero
     std::vector<Relocation> relocations;

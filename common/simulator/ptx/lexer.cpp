@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cstdlib>
 
 #include "ptx/parser.h"
 
@@ -99,8 +100,11 @@ Token Lexer::number(Token token) {
         stop = decimal.ptr, error = decimal.ec;
         token.kind = TokenKind::real;
         token.real_type = Type::f64;
+        if (error == std::errc::result_out_of_range) {  // infinity or zero, as a C compiler would
+            value = std::strtod(std::string(begin, stop).c_str(), nullptr);
+            error = {};
+        }
         token.bits = std::bit_cast<uint64_t>(value);
-        if (error == std::errc::result_out_of_range) error = {};  // infinity or zero, as a C compiler would
     }
     if (error == std::errc::result_out_of_range) throw ParseError(token.line, "number does not fit into 64 bits");
     if (error != std::errc{}) throw ParseError(token.line, "malformed number");

@@ -131,7 +131,7 @@ void Parser::parameters(std::vector<Variable> &list, std::vector<RegisterParamet
         const bool in_register = at_dotted("reg");
         if (!in_register && !at_dotted("param")) unexpected("'.param'");
         advance();
-        Declaration declared = declaration(Space::param);
+        Declaration declared = declarator(specifiers(Space::param));
         Variable &variable = declared.variable;
         const std::string_view source_name = declared.name;
         if (in_register) {

@@ -134,7 +134,7 @@ void Parser::call_prototype(std::string_view name) {
         if (!accept("(") || accept(")")) return;
         do {
             if (!accept_dotted("param") && !accept_dotted("reg")) unexpected("'.param'");
-            variables.push_back(declaration(Space::param).variable);
+            variables.push_back(declarator(specifiers(Space::param)).variable);
         } while (accept(","));
         expect(")");
     };

@@ -99,7 +99,8 @@ class Parser {
     // Declarations (parser_variables.cpp)
     void register_declaration();
     // What follows the state space: ".align 8 .b8 name[4][2]". The name may be missing or `_` for parameters.
-    Declaration declaration(Space);
+    Declaration specifiers(Space);
+    Declaration declarator(const Declaration &specified);
     void module_variables(Space, bool external);
     void local_variables(Space);
     void initializer(Declaration &);

@@ -86,13 +86,14 @@ bool Parser::find_register(std::string_view name, Operand &operand) {
     bool found = best != nullptr;
     // %f12 may be number 12 of %f or number 2 of %f1.
     uint64_t number = 0, scale = 1;
-    for (size_t digits = 1; digits < name.size() && digits <= 9; ++digits, scale *= 10) {
+    for (size_t digits = 1; digits < name.size() && digits <= 10; ++digits, scale *= 10) {
         const char c = name[name.size() - digits];
         if (c < '0' || c > '9') break;
         number += scale * static_cast<uint64_t>(c - '0');
         if (c == '0' && digits > 1) continue;  // no leading zeros
         const Scopes::Entry *entry = ranges_.find(name.substr(0, name.size() - digits));
-        if (!entry || entry->depth <= depth || number >= register_ranges_[entry->index].count) continue;
+        if (!entry || entry->depth <= depth || number >= register_ranges_[entry->index].count || number > UINT32_MAX)
+            continue;
         RegisterRange &range = register_ranges_[entry->index];
         const auto [used, is_new] = range.used.try_emplace(static_cast<uint32_t>(number), 0);
         if (is_new) used->second = add_register(std::string(name), range.type, range.vector);
@@ -118,7 +119,7 @@ Parser::LocalName Parser::resolve(std::string_view name) const {
 Operand Parser::named_operand() {
     Operand operand;
     const Token token = current_;
-    advance();
+    identifier("a name");
     if (token.text == "_") return operand;  // sink
     if (find_register(token.text, operand)) {
         if (current_.kind == TokenKind::dotted) {

@@ -46,7 +46,8 @@ void Parser::register_declaration() {
     expect(";");
 }
 
-Parser::Declaration Parser::declaration(Space space) {
+// ".align 8 .v2 .f32": what all names of one declaration share.
+Parser::Declaration Parser::specifiers(Space space) {
     Declaration result;
     Variable &variable = result.variable;
     variable.space = space;
@@ -66,6 +67,7 @@ Parser::Declaration Parser::declaration(Space space) {
             for (int open = 1; open > 0;) {
                 if (current_.kind == TokenKind::end) unexpected("')'");
                 open += at("(") ? 1 : at(")") ? -1 : 0;
+                if (at_dotted("managed")) variable.managed = true;
                 if (open) advance();
             }
         } else if (vector_length(word)) {
@@ -84,10 +86,17 @@ Parser::Declaration Parser::declaration(Space space) {
     if (!type_size) unexpected("a type");
     result.element_bytes = static_cast<uint64_t>(type_size) * vector;
     variable.align = static_cast<uint32_t>(align ? align : result.element_bytes);
+    return result;
+}
+
+// "name[4][2]"
+Parser::Declaration Parser::declarator(const Declaration &specified) {
+    Declaration result = specified;
+    Variable &variable = result.variable;
     if (current_.kind == TokenKind::identifier) {
         result.name = current_.text;
         advance();
-    } else if (space != Space::param) {
+    } else if (variable.space != Space::param) {
         unexpected("a variable name");
     } else {
         result.name = "_";
@@ -226,8 +235,9 @@ void Parser::store_constant(Variable &variable, uint64_t offset, const Constant 
 }
 
 void Parser::module_variables(Space space, bool external) {
+    const Declaration specified = specifiers(space);
     do {
-        Declaration declared = declaration(space);
+        Declaration declared = declarator(specified);
         Variable &variable = declared.variable;
         variable.name = declared.name;
         variable.external = external;
@@ -250,8 +260,9 @@ void Parser::keep_module_variable(Variable &&variable) {
 
 // Variables declared inside a function: .local, .shared, .param; .global and .const ones move to the module.
 void Parser::local_variables(Space space) {
+    const Declaration specified = specifiers(space);
     do {
-        Declaration declared = declaration(space);
+        Declaration declared = declarator(specified);
         Variable &variable = declared.variable;
         name_local(variable, declared.name);
         if (accept("=")) initializer(declared);
