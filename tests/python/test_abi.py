@@ -4,7 +4,7 @@ import ctypes
 import subprocess
 
 import pytest
-from conftest import compile_cpp
+from hostcc import compile_cpp
 
 from flashladder import abi
 

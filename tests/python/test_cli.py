@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from hostcc import ROOT
 
 from flashladder import build, stages, toolchain
 from flashladder.errors import FlashLadderError
@@ -189,7 +189,7 @@ def test_ncu_csv():
 
     wavefronts = ncu.METRICS["shared load wavefronts"]
     text = f'"ID","Kernel Name","{wavefronts}","gpu__time_duration.sum"\n"","","",""\n"0","flash(P)","1,234","5.5"\n'
-    assert ncu.parse(text) == [{"kernel": "flash(P)", "shared load wavefronts": 1234, "microseconds": 5.5}]
+    assert ncu.parse(text, ncu.METRICS) == [{"kernel": "flash(P)", "shared load wavefronts": 1234, "nanoseconds": 5.5}]
 
 
 def test_package_needs_no_file_outside():

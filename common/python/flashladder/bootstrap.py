@@ -20,10 +20,12 @@ from flashladder.errors import FlashLadderError  # noqa: E402
 from flashladder.paths import ROOT  # noqa: E402
 
 FREE_BYTES_NEEDED = 2 << 30
+# What pip says when it cannot reach its index.
+UNREACHABLE = ("connection", "Connection", "ProxyError", "timed out", "from versions: none")
 
 
 def check_machine(venv: Path) -> None:
-    if sys.version_info < (3, 10):
+    if sys.version_info < (3, 10):  # noqa: UP036 (make runs this with whatever python3 there is)
         raise FlashLadderError(
             f"Python 3.10 or newer is needed; {sys.executable} is {platform.python_version()}. "
             "Name another one: `make SYSTEM_PYTHON=python3.12 demo`."
@@ -89,9 +91,7 @@ def install(python: Path, venv: Path, extras: list[str]) -> None:
         hint = "See pip's message below."
         if "No space left" in text:
             hint = "The disk is full: make room and run this again."
-        elif any(
-            word in text for word in ("connection", "Connection", "ProxyError", "timed out", "from versions: none")
-        ):
+        elif any(sign in text for sign in UNREACHABLE):
             hint = (
                 "The package index cannot be reached: check the network (or proxy: HTTPS_PROXY, pip config) and run "
                 "this again. Offline: `make PYTHON=python3 demo` uses an interpreter that has what is needed."

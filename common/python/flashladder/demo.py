@@ -29,7 +29,8 @@ def _verify_all() -> bool:
              count(conflicts), count(sectors), stage.technique)
         )  # fmt: skip
     problems = sweep.demo_problems()
-    title = f"{len(ladder)} stages against the float64 reference ({time.perf_counter() - started:.0f} s); figures: {problems[0]}"
+    seconds = time.perf_counter() - started
+    title = f"{len(ladder)} stages against the float64 reference ({seconds:.0f} s); figures: {problems[0]}"
     columns = ["stage", "ran on", "result", "rel. error", "PTX instr.", "bank conflicts", "sectors", "technique"]
     if not any(row[4] != "-" for row in rows):  # a GPU counts nothing
         columns, rows = columns[:4] + columns[7:], [row[:4] + row[7:] for row in rows]

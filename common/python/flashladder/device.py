@@ -37,7 +37,7 @@ class Device:
         return self.gpu.name if self.kind == "gpu" else "simulator"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def find_gpu() -> Gpu | None:
     """The first GPU that nvidia-smi lists; None where there is none."""
     smi = shutil.which("nvidia-smi")

@@ -157,7 +157,7 @@ def part_ncu(device: Device, folder: Path) -> list[str]:
         "version": 1,
         "provenance": provenance.collect(device),
         "problem": str(SMALL),
-        "metrics": ncu.METRICS,
+        "metrics": ncu.metrics(),
         "counters": entries,
     }
     (folder / f"{bench.slug(device.short)}-counters.json").write_text(bench.to_text(record))

@@ -29,39 +29,26 @@ METRICS = {
     "shared load wavefronts": _WAVEFRONTS + "ld.sum",
     "shared store wavefronts": _WAVEFRONTS + "st.sum",
     "shared ldmatrix wavefronts": _WAVEFRONTS + "ldsm.sum",
-    "shared cp_async wavefronts": _WAVEFRONTS + "ldgsts.sum",
     "shared load conflicts": _CONFLICTS + "ld.sum",
     "shared store conflicts": _CONFLICTS + "st.sum",
     "shared ldmatrix conflicts": _CONFLICTS + "ldsm.sum",
-    "shared cp_async conflicts": _CONFLICTS + "ldgsts.sum",
     "global load sectors": _SECTORS + "ld.sum",
     "global store sectors": _SECTORS + "st.sum",
-    "global cp_async sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
-    "global cp_async bypass sectors": "smsp__inst_executed_op_ldgsts_cache_bypass.sum",
-    "ldgsts wavefronts bypass": _WAVEFRONTS + "ldgsts_cache_bypass.sum",
-    "ldgsts wavefronts access": _WAVEFRONTS + "ldgsts_cache_access.sum",
     "L2 read sectors": "lts__t_sectors_op_read.sum",
-    "L2 read sectors from L1": "lts__t_sectors_srcunit_tex_op_read.sum",
     "warp instructions (SASS)": "smsp__inst_executed.sum",
     "local load sectors": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
     "registers": "launch__registers_per_thread",
-    "tensor pipe %": "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
     "DRAM bytes read": "dram__bytes_read.sum",
-    "microseconds": "gpu__time_duration.sum",
+    "nanoseconds": "gpu__time_duration.sum",
 }
 
 
-@functools.lru_cache(maxsize=None)
-def known_metrics() -> tuple[str, ...]:
-    """The metrics of METRICS that this ncu knows for this GPU (an unknown one would spoil the whole run)."""
+@functools.cache
+def metrics() -> dict[str, str]:
+    """METRICS, and whatever this GPU counts about asynchronous copies (LDGSTS), whose names differ by generation."""
     done = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True)
     names = {line.split()[0] for line in done.stdout.splitlines() if line.split()}
-    sass = {f"sm__sass_{line.split()[0]}" for line in done.stdout.splitlines() if line.split()}
-    known = names | sass
-    found = tuple(
-        metric for metric in METRICS.values() if metric.split(".")[0] in known or metric.startswith("launch__")
-    )
-    return found or tuple(METRICS.values())
+    return METRICS | {name: f"{name}.sum" for name in sorted(names) if "ldgsts" in name}
 
 
 def available() -> bool:
@@ -69,7 +56,7 @@ def available() -> bool:
 
 
 def measure(stage: stages.Stage, problem: Problem, device: Device) -> list[dict]:
-    """One dict for each kernel that the stage launches: "kernel" and the METRICS that this GPU has."""
+    """One dict for each kernel that the stage launches: "kernel" and the figures of metrics() by name."""
     if not available():
         raise FlashLadderError("ncu not found: install Nsight Compute and put it on PATH.")
     with tempfile.TemporaryDirectory(prefix="flashladder-ncu-") as name:
@@ -85,20 +72,20 @@ def measure(stage: stages.Stage, problem: Problem, device: Device) -> list[dict]
         }
         (folder / "job.json").write_text(json.dumps(job))
         command = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--print-units", "base"]
-        command += ["--metrics", ",".join(known_metrics()), sys.executable, "-m", "flashladder.worker", str(folder)]
+        command += ["--metrics", ",".join(metrics().values()), sys.executable, "-m", "flashladder.worker", str(folder)]
         env = os.environ | {"PYTHONPATH": str(ROOT / "common/python")}
         done = subprocess.run(command, env=env, capture_output=True, text=True)
     start = done.stdout.find('"ID"')
     if start < 0:
         text = (done.stdout + done.stderr).strip()[-600:]
         raise FlashLadderError(f"ncu gave no figures for stage {stage.id}:\n{text}")
-    return parse(done.stdout[start:])
+    return parse(done.stdout[start:], metrics())
 
 
-def parse(text: str) -> list[dict]:
+def parse(text: str, wanted: dict[str, str]) -> list[dict]:
     """Rows of `ncu --csv --page raw`: a header, a row of units, then one row for each kernel."""
     rows = list(csv.DictReader(io.StringIO(text)))
-    names = {metric: name for name, metric in METRICS.items()}
+    names = {metric: name for name, metric in wanted.items()}
     kernels = []
     for row in rows:
         if not row.get("ID"):

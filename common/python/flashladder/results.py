@@ -2,7 +2,7 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `throughput DTYPE D`, `stage NN`, `counters`, `provenance`. What stands between the
+What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `counters`, `provenance`. What stands between the
 markers is replaced; running it twice changes nothing.
 """
 
@@ -19,7 +19,7 @@ NOTHING = "No results are recorded yet."
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
@@ -32,6 +32,25 @@ def _figure(row: dict | None) -> str:
 
 def _caption(results: dict, text: str) -> str:
     return f"{text}. Recorded: {recorded.label(results)}."
+
+
+def ladder() -> str:
+    """The stages with their techniques and the throughput at N = 4096 of the first recorded GPU."""
+    recorded_runs = recorded.shipped()[:1]
+    rows = recorded.pick(recorded_runs[0], dtype="bf16", d_head=128, causal=False, Nq=4096) if recorded_runs else []
+    by_name = {row["name"]: row for row in rows}
+    head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
+    body = []
+    for one in stages.all_stages():
+        line = [f"[{one.name}](stages/{one.name}/README.md)", one.technique, f"sm_{one.min_compute}"]
+        body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
+    body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
+    block = [_table(head, body)]
+    if rows:
+        block += ["", _caption(recorded_runs[0], "TFLOP/s at N = 4096, d = 128, bf16, 16 heads, B·N = 16384")]
+        if any(recorded.is_stale(row) for row in rows):
+            block += ["", STALE_NOTE]
+    return "\n".join(block)
 
 
 def throughput(dtype: str, d: str) -> str:
@@ -141,7 +160,13 @@ def provenance() -> str:
     return "\n\n".join(parts) or NOTHING
 
 
-_KINDS = {"throughput": throughput, "stage": stage, "counters": counters_table, "provenance": provenance}
+_KINDS = {
+    "ladder": ladder,
+    "throughput": throughput,
+    "stage": stage,
+    "counters": counters_table,
+    "provenance": provenance,
+}
 
 
 def fill(text: str, file: Path) -> str:

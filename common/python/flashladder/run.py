@@ -56,8 +56,8 @@ def run_problem(
     """Runs a stage on bit patterns (random ones where none are given).
 
     device: auto, gpu or sim, FLASHLADDER_DEVICE by default. library: another build of the stage, e.g. a patched
-    one. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. repeat: runs in the same process. Q, K and V have the shapes
-    problem.shape(). Raises StageError with the stage's or the simulator's own message.
+    one. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. repeat: runs in the same process.
+    Q, K and V have the shapes problem.shape(). Raises StageError with the stage's or the simulator's own message.
     """
     stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
     inputs = problem.random() if inputs is None else inputs
@@ -75,10 +75,8 @@ def _work(stage, problem, inputs, device, library=None, environment=None, timeou
     library = library or stage_library(stage.number)
     if not library.exists():
         raise FlashLadderError(f"{library} does not exist: run `make stage-{stage.id}`.")
-    shared_memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(
-        prefix="flashladder-", dir=shared_memory if shared_memory.is_dir() else None
-    ) as name:
+    shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory) as name:
         folder = Path(name)
         for tensor, array in (inputs or {}).items():
             if array.shape != problem.shape(tensor):

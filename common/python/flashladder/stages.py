@@ -3,7 +3,7 @@
 import hashlib
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 from flashladder.errors import FlashLadderError
@@ -63,7 +63,7 @@ def _read(folder: Path) -> Stage:
     return stage
 
 
-@lru_cache(maxsize=None)
+@cache
 def all_stages(folder: Path = STAGES) -> tuple[Stage, ...]:
     """Every stage with a kernel, in order."""
     found = [_read(file.parent) for file in sorted(folder.glob("*/stage.toml")) if (file.parent / "kernel.cu").exists()]
