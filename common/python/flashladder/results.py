@@ -34,6 +34,11 @@ def _caption(results: dict, text: str) -> str:
     return f"{text}. Recorded: {recorded.label(results)}."
 
 
+def _setting(results: dict, text: str) -> str:
+    settings = results["settings"]
+    return f"{text}, {settings['heads']} heads, B·N = {settings['tokens']}, median"
+
+
 def ladder() -> str:
     """The stages with their techniques and the throughput at N = 4096 of the first recorded GPU."""
     recorded_runs = recorded.shipped()[:1]
@@ -47,7 +52,7 @@ def ladder() -> str:
     body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
     block = [_table(head, body)]
     if rows:
-        block += ["", _caption(recorded_runs[0], "TFLOP/s at N = 4096, d = 128, bf16, 16 heads, B·N = 16384")]
+        block += ["", _caption(recorded_runs[0], _setting(recorded_runs[0], "TFLOP/s at N = 4096, bf16, d = 128"))]
         if any(recorded.is_stale(row) for row in rows):
             block += ["", STALE_NOTE]
     return "\n".join(block)
@@ -63,8 +68,7 @@ def throughput(dtype: str, d: str) -> str:
         by_key = {(row["name"], row["Nq"]): row for row in rows}
         names = dict.fromkeys(row["name"] for row in rows)
         body = [[name, *(_figure(by_key.get((name, n))) for n in lengths)] for name in names]
-        settings = results["settings"]
-        text = f"TFLOP/s, {dtype}, d = {d}, {settings['heads']} heads, B·N = {settings['tokens']}, median"
+        text = _setting(results, f"TFLOP/s, {dtype}, d = {d}")
         block = [_caption(results, text), "", _table([f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)], body)]
         ceiling = recorded.ceiling(results, dtype)
         if ceiling:
