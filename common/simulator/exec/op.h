@@ -72,6 +72,7 @@ struct OpDebug {
     ptx::SourceLocation source;
     uint32_t ptx_line = 0;
     std::string text;             // "ld.shared.v4.f32"
+    bool counted = true;          // of several ops for one PTX instruction one is counted as issued
 };
 
 }  // namespace warpsim

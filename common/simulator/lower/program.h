@@ -31,7 +31,7 @@ struct Program {
         std::vector<std::byte> constants;    // copied into every new frame, at constants_offset
         uint32_t constants_offset = 0;
         bool zero_frame = false;             // some register may be read before it is written
-        struct Special { uint8_t which; uint32_t slot; };   // slots that hold special registers, see lower/specials.h
+        struct Special { uint8_t which; uint8_t bytes; uint32_t slot; };  // slots of special registers: lower/specials.h
         std::vector<Special> specials;
         struct Place { uint32_t offset, bytes; };           // in the frame's local memory
         std::vector<Place> parameters, returns;             // of device functions
@@ -65,6 +65,7 @@ struct LoadedModule {
     std::map<std::string, uint64_t> global_bytes;
     std::map<std::string, std::unique_ptr<Program>> programs; // lowered on first use
     GlobalMemory *memory = nullptr;
+    std::shared_ptr<class DeviceHeap> heap;                   // of malloc in kernels, from its first launch on
 };
 
 // Gives module-scope variables memory and their initial values (relocations included).

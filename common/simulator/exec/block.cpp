@@ -1,0 +1,151 @@
+// One thread block: its warps take turns until all threads have exited.
+#include <algorithm>
+
+#include "exec/context.h"
+
+namespace warpsim {
+
+namespace {
+
+constexpr uint64_t kSlice = 1 << 14;           // instructions of a warp's turn
+constexpr uint64_t kSharedTurn = 1 << 18;      // of a block's turn where co-resident blocks are interleaved
+constexpr unsigned kSpinningRounds = 16;       // of a block's warps, before other blocks get their turn
+constexpr uint64_t kBudgetInterval = 1 << 13;  // instructions between looks at the launch's budgets
+
+void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
+    const Program &program = *b.program;
+    const LaunchShared &launch = *b.worker->launch;
+    w.id = id;
+    w.block = &b;
+    w.owner = &b;
+    w.worker = b.worker;
+    w.stats = b.worker->stats.data();
+    w.linear_thread = id * kLanes;
+    const uint32_t threads = std::min(kLanes, b.threads - w.linear_thread);
+    w.exist = threads == kLanes ? kAllLanes : (1u << threads) - 1;
+    w.alive = w.exist;
+    w.local_bytes = launch.local_bytes;
+    w.local_memory.reserve(w.local_bytes * kLanes);
+    w.local = w.local_memory.data();
+    if (w.local) std::memset(w.local, 0, w.local_bytes * kLanes);
+    w.params = const_cast<std::byte *>(launch.config->parameters);
+    w.kernel_frame.function = &program.functions[0];
+    w.kernel_frame.lanes = w.exist;
+    prepare_frame(w, w.kernel_frame);
+    w.regs = w.kernel_frame.regs;
+    w.count = 0;
+    add_fragment(w, program.functions[0].entry, w.exist, &w.kernel_frame);
+}
+
+}  // namespace
+
+uint64_t next_random(uint64_t &state) {
+    state += 0x9e3779b97f4a7c15ull;
+    uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+    return z ^ (z >> 31);
+}
+
+void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
+    LaunchShared &launch = *worker.launch;
+    const LaunchConfig &config = *launch.config;
+    const Program &program = *launch.program;
+    b.worker = &worker;
+    b.program = launch.program;
+    b.global = launch.memory;
+    b.launch = &launch;
+    b.linear_id = uint32_t(linear_id);
+    b.ctaid[0] = uint32_t(linear_id % config.grid[0]);
+    b.ctaid[1] = uint32_t(linear_id / config.grid[0] % config.grid[1]);
+    b.ctaid[2] = uint32_t(linear_id / config.grid[0] / config.grid[1]);
+    for (unsigned i = 0; i < 3; ++i) {
+        b.ntid[i] = config.block[i];
+        b.nctaid[i] = config.grid[i];
+    }
+    b.threads = b.alive = b.ntid[0] * b.ntid[1] * b.ntid[2];
+    b.warps = (b.threads + kLanes - 1) / kLanes;
+    b.shared_bytes =
+        config.dynamic_shared ? program.dynamic_shared_offset + config.dynamic_shared : program.static_shared;
+    b.shared_memory.reserve(b.shared_bytes + 64);
+    b.shared = b.shared_memory.data();
+    std::memset(b.shared, 0xff, b.shared_bytes);  // NaN, and an index that is out of bounds
+    b.shadow = nullptr;
+    if (launch.options->hazards && b.shared_bytes) {
+        if (b.shadow_memory) {
+            b.shadow_memory->reset(b.shared_bytes, program.shadow_granule, b.warps);
+        } else {
+            b.shadow_memory = std::make_unique<SharedShadow>(b.shared_bytes, program.shadow_granule, b.warps);
+        }
+        b.shadow = b.shadow_memory.get();
+    }
+    b.output.clear();
+    b.next_warp = 0;
+    b.random =
+        launch.options->schedule_seed ? launch.options->schedule_seed * 0x2545f4914f6cdd1dull + linear_id + 1 : 0;
+    for (Barrier &barrier : b.barriers) barrier.active = false;
+    while (b.contexts.size() < b.warps) b.contexts.push_back(std::make_unique<WarpContext>());
+    b.contexts.resize(b.warps);
+    for (uint32_t i = 0; i < b.warps; ++i) start_warp(b, *b.contexts[i], i);
+}
+
+void check_budgets(Worker &worker, BlockContext &block) {
+    LaunchShared &launch = *worker.launch;
+    if (worker.now - worker.counted < kBudgetInterval && worker.counted) return;
+    const uint64_t total = launch.instructions.fetch_add(worker.now - worker.counted, std::memory_order_relaxed) +
+                           (worker.now - worker.counted);
+    worker.counted = worker.now;
+    if (launch.first_failed.load(std::memory_order_relaxed) < block.linear_id) throw LaunchAborted{};
+    const Options &options = *launch.options;
+    if (options.max_instructions && total > options.max_instructions) {
+        abort_launch(block, HazardKind::budget,
+                     "the launch used up its budget of " + std::to_string(options.max_instructions) +
+                         " warp instructions (WARPSIM_MAX_INSTRUCTIONS)");
+    }
+    if (options.timeout_s > 0) {
+        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - launch.start;
+        if (elapsed.count() > options.timeout_s) {
+            char seconds[32];
+            std::snprintf(seconds, sizeof seconds, "%g", options.timeout_s);
+            abort_launch(
+                block, HazardKind::budget,
+                std::string("the launch ran longer than its time limit of ") + seconds + " s (WARPSIM_TIMEOUT_S)");
+        }
+    }
+}
+
+bool run_block(BlockContext &b, bool share) {
+    Worker &worker = *b.worker;
+    const uint64_t begin = worker.now;
+    const uint64_t most = worker.launch->options->max_instructions;
+    std::vector<uint32_t> order(b.warps);
+    for (uint32_t i = 0; i < b.warps; ++i) order[i] = i;
+    for (unsigned spinning_rounds = 0;;) {
+        if (b.random) {
+            for (uint32_t i = b.warps; i > 1; --i) std::swap(order[i - 1], order[next_random(b.random) % i]);
+        }
+        bool moved = false, spun = false;
+        for (uint32_t i : order) {
+            WarpContext &w = *b.contexts[i];
+            if (!w.count) continue;
+            uint64_t slice = b.random ? 16 + next_random(b.random) % 1024 : kSlice;
+            if (most) slice = std::min<uint64_t>(slice, 1024);
+            const uint64_t before = worker.now;
+            const Progress progress = run_warp(w, slice);
+            moved = moved || progress == Progress::done || progress == Progress::sliced ||
+                    (progress == Progress::blocked && worker.now != before);
+            spun = spun || progress == Progress::spinning;
+            check_budgets(worker, b);
+        }
+        if (!b.alive) return true;
+        if (!moved && !spun) report_deadlock(b);
+        spinning_rounds = moved ? 0 : spinning_rounds + 1;
+        if (share && (spinning_rounds >= kSpinningRounds || worker.now - begin > kSharedTurn)) return false;
+    }
+}
+
+void finish_block(BlockContext &b) {
+    if (b.shadow) b.shadow->finish();
+}
+
+}  // namespace warpsim

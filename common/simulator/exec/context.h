@@ -1,0 +1,199 @@
+// The machine's own state: frames, fragments of warps, blocks, and the worker threads that run them.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "exec/launch.h"
+#include "exec/warp.h"
+#include "hazard/shared_shadow.h"
+#include "lower/program.h"
+
+namespace warpsim {
+
+struct BlockContext;
+struct Worker;
+
+// A piece of zeroed memory aligned for vectors; grows, never shrinks.
+class AlignedBytes {
+  public:
+    AlignedBytes() = default;
+    AlignedBytes(const AlignedBytes &) = delete;
+    AlignedBytes &operator=(const AlignedBytes &) = delete;
+    AlignedBytes(AlignedBytes &&other) noexcept : data_(other.data_), bytes_(other.bytes_) {
+        other.data_ = nullptr;
+        other.bytes_ = 0;
+    }
+    AlignedBytes &operator=(AlignedBytes &&) = delete;
+    ~AlignedBytes() { release(); }
+    std::byte *data() const { return data_; }
+    size_t size() const { return bytes_; }
+    void reserve(size_t bytes);
+
+  private:
+    void release();
+    std::byte *data_ = nullptr;
+    size_t bytes_ = 0;
+};
+
+// One activation of a function by the lanes that called it together.
+struct Frame {
+    Frame *parent = nullptr;
+    const Program::Function *function = nullptr;
+    const Op *call = nullptr;  // in the parent
+    std::byte *regs = nullptr;
+    uint32_t return_pc = 0;
+    uint32_t depth = 0;
+    uint32_t local_base = 0;  // of its variables in each lane's local memory
+    uint32_t lanes = 0;       // that have not returned from it
+    AlignedBytes memory;
+};
+
+enum class Wait : uint8_t { nothing, warp_sync, barrier };
+
+// Lanes of a warp that are at the same place. A warp starts as one fragment, splits where lanes branch apart and merges
+// where they meet.
+struct Fragment {
+    uint32_t pc = 0;
+    uint32_t mask = 0;
+    Frame *frame = nullptr;
+    Wait wait = Wait::nothing;
+    uint8_t barrier = 0;   // Wait::barrier: its number
+    bool yielded = false;  // it spins: the other fragments of the warp go first
+    uint32_t polls = 0;
+    uint64_t executed = 0;  // since it was last made to yield
+};
+
+// What a warp-synchronous handler sees of its group.
+struct SyncView {
+    uint32_t members = 0;               // all lanes that take part
+    const std::byte *values = nullptr;  // source `a` of all of them, gathered as in a slot; null: they are in w.regs
+};
+
+struct WarpContext : Warp {
+    std::array<Fragment, kLanes + 1> fragments;  // one more: a fragment may be empty for a moment
+    uint32_t count = 0;                          // of fragments
+    uint32_t exist = 0;                          // lanes that the launch has
+    SyncView sync;
+    Frame kernel_frame;
+    std::vector<std::unique_ptr<Frame>> call_frames;  // of device functions, in use
+    AlignedBytes local_memory;
+    BlockContext *owner = nullptr;
+    Worker *worker = nullptr;
+    uint32_t linear_thread = 0;  // of lane 0 in the block
+    uint64_t started = 0;        // the worker's clock when the current slice began
+};
+
+inline WarpContext &context_of(Warp &w) {
+    return static_cast<WarpContext &>(w);
+}
+
+// bar.sync and friends, exec/barrier.cpp.
+struct Barrier {
+    std::vector<uint32_t> arrived;  // lanes by warp: all that count, bar.arrive included
+    std::vector<uint32_t> waiting;  // lanes by warp
+    uint32_t expected = 0;          // threads; 0: all of the block that have not exited
+    bool active = false;
+    uint8_t kind = 0;  // BarrierKind of those that wait
+    bool value_all = true, value_any = false;
+    uint32_t value_count = 0;
+    std::vector<uint32_t> first_op;     // by warp: the op at which its first lanes arrived, kNoSlot: none
+    std::vector<uint32_t> arrive_only;  // lanes by warp that came by bar.arrive
+};
+
+struct BlockContext : Block {
+    std::vector<std::unique_ptr<WarpContext>> contexts;
+    uint32_t threads = 0;
+    uint32_t alive = 0;  // threads that have not exited
+    std::array<Barrier, 16> barriers;
+    AlignedBytes shared_memory;
+    std::unique_ptr<SharedShadow> shadow_memory;
+    std::string output;  // of printf
+    uint32_t next_warp = 0;
+    uint64_t random = 0;  // state of the schedule's random numbers; 0: the default order
+    Worker *worker = nullptr;
+};
+
+// Results that blocks hand in, put into block order.
+struct LaunchShared : LaunchState {
+    GlobalMemory *memory = nullptr;
+    std::atomic<uint64_t> next_block{0};
+    std::atomic<uint64_t> first_failed{~0ull};  // linear id of the first block (in order) that ended the launch
+    std::map<uint64_t, std::string> outputs;    // by block: printf output, guarded by mutex
+    std::map<uint64_t, std::string> errors;     // by block: why it ended the launch
+    std::vector<uint64_t> hazard_blocks;        // of each record in hazards
+    std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, size_t>
+        known;  // kind, file, line, places named
+    std::chrono::steady_clock::time_point start;
+    uint64_t blocks = 0;
+    uint64_t local_bytes = 0;  // per thread
+    uint64_t workspace = 0;    // of a cooperative launch: device address of its grid barrier
+};
+
+// One host thread's share of a launch.
+struct Worker {
+    LaunchShared *launch = nullptr;
+    std::vector<OpStats> stats;  // by op
+    std::vector<uint64_t> runs;  // by op: how often straight-line execution began there
+    uint64_t now = 0;            // warp instructions executed, the clock
+    uint64_t counted = 0;        // of them added to launch->instructions
+    std::vector<std::unique_ptr<Frame>> free_frames;
+};
+
+enum class Progress : uint8_t {
+    sliced,    // used up its time slice
+    spinning,  // only fragments that poll are left
+    blocked,   // every fragment waits
+    done,      // all lanes have exited
+};
+
+// exec/warp_loop.cpp: runs the warp for about `slice` instructions.
+Progress run_warp(WarpContext &, uint64_t slice);
+
+// exec/fragments.cpp
+Fragment *pick_fragment(WarpContext &);  // lowest one ready, merged with those at the same place; null: none
+uint32_t limit_of(const WarpContext &,
+                  const Fragment &);  // op index at which another ready fragment may be met; ~0: none
+Fragment &add_fragment(WarpContext &, uint32_t pc, uint32_t mask, Frame *);
+void drop_empty_fragments(WarpContext &);
+
+// exec/calls.cpp
+Frame *enter_function(WarpContext &, const Op &call, uint32_t function, uint32_t lanes, Frame *parent);
+void leave_function(WarpContext &, Frame *,
+                    uint32_t lanes);         // copies return values, frees the frame after the last lane
+void prepare_frame(WarpContext &, Frame &);  // constants and special registers
+void exit_lanes(WarpContext &, Frame *, uint32_t lanes);
+void release_frames(WarpContext &);
+
+// exec/warp_sync.cpp. True: the op ran and its lanes go on with the next op. False: they were put aside to wait.
+bool arrive_at_warp_sync(WarpContext &, Fragment &, const Op &, uint32_t lanes);
+void complete_warp_syncs(WarpContext &);  // after lanes arrived or exited
+
+// exec/barrier.cpp
+void arrive_at_barrier(WarpContext &, Fragment &, const Op &, uint32_t lanes);
+void complete_barriers(BlockContext &);  // after threads exited
+[[noreturn]] void report_deadlock(BlockContext &);
+
+// exec/block.cpp
+void start_block(BlockContext &, Worker &, uint64_t linear_id);
+// Runs warps in turn. True: the block is over. False (only if `share`): it had its turn, others may go on.
+bool run_block(BlockContext &, bool share);
+void finish_block(BlockContext &);
+void check_budgets(Worker &, BlockContext &);
+uint64_t next_random(uint64_t &state);
+
+// exec/specials.cpp
+void fill_special(const WarpContext &, const Frame &, uint8_t which, unsigned bytes, std::byte *slot);
+
+// exec/hazards.cpp. Ends the launch for a reason that is no op's fault.
+[[noreturn]] void abort_launch(BlockContext &, HazardKind, const std::string &message);
+
+}  // namespace warpsim

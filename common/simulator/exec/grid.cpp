@@ -1,0 +1,224 @@
+// Runs a grid: independent blocks on several host threads, blocks that communicate in turns on one.
+#include <algorithm>
+#include <thread>
+
+#include "exec/context.h"
+#include "exec/hazards.h"
+#include "exec/launch.h"
+#include "exec/system_calls.h"
+#include "memory/global_memory.h"
+
+namespace warpsim {
+
+namespace {
+
+constexpr uint64_t kMostStackLimit = 1 << 20;
+constexpr uint64_t kWorkspaceBytes = 256;
+
+// Hands a finished block's output in, and prints what is next in block order.
+void hand_in(LaunchShared &launch, BlockContext &b) {
+    if (b.output.empty()) return;
+    const std::lock_guard<std::mutex> lock(launch.mutex);
+    launch.outputs[b.linear_id] = std::move(b.output);
+    b.output.clear();
+}
+
+void prepare(Worker &worker, LaunchShared &launch) {
+    worker.launch = &launch;
+    worker.stats.assign(launch.program->ops.size(), OpStats{});
+    worker.runs.assign(launch.program->ops.size(), 0);
+}
+
+// Ends the block after a hazard: what its shadow memory still has to say comes too.
+void abandon(BlockContext &b) {
+    try {
+        finish_block(b);
+    } catch (const LaunchAborted &) {
+    }
+    for (auto &w : b.contexts) release_frames(*w);
+}
+
+void run_independent(Worker &worker) {
+    LaunchShared &launch = *worker.launch;
+    BlockContext block;
+    for (;;) {
+        const uint64_t id = launch.next_block.fetch_add(1);
+        if (id >= launch.blocks || id > launch.first_failed.load()) return;
+        try {
+            start_block(block, worker, id);
+            run_block(block, false);
+            finish_block(block);
+        } catch (const LaunchAborted &) {
+            abandon(block);
+        } catch (const std::exception &e) {
+            const std::lock_guard<std::mutex> lock(launch.mutex);
+            launch.errors.emplace(id, std::string("the simulator failed: ") + e.what());
+            launch.first_failed = std::min(id, launch.first_failed.load());
+        }
+        hand_in(launch, block);
+    }
+}
+
+// As many blocks as the device holds at once take turns; the next one moves in when one is over.
+void run_interleaved(Worker &worker, uint64_t resident) {
+    LaunchShared &launch = *worker.launch;
+    std::vector<std::unique_ptr<BlockContext>> active, free;
+    uint64_t seed = launch.options->schedule_seed, next = 0;
+    try {
+        while (next < launch.blocks || !active.empty()) {
+            // One turn for each resident block; a block that has not started gets its first.
+            const uint64_t places = std::min<uint64_t>(resident, active.size() + (launch.blocks - next));
+            std::vector<uint32_t> order(places);
+            for (uint32_t i = 0; i < places; ++i) order[i] = i;
+            if (seed) {
+                for (size_t i = places; i > 1; --i) std::swap(order[i - 1], order[next_random(seed) % i]);
+            }
+            std::vector<std::unique_ptr<BlockContext>> staying(places);
+            for (size_t i = 0; i < active.size(); ++i) staying[i] = std::move(active[i]);
+            active.clear();
+            for (uint32_t place : order) {
+                std::unique_ptr<BlockContext> &block = staying[place];
+                if (!block) {
+                    if (next >= launch.blocks) continue;
+                    if (free.empty()) {
+                        block = std::make_unique<BlockContext>();
+                    } else {
+                        block = std::move(free.back());
+                        free.pop_back();
+                    }
+                    start_block(*block, worker, next++);
+                }
+                try {
+                    if (!run_block(*block, true)) continue;
+                    finish_block(*block);
+                } catch (const LaunchAborted &) {
+                    abandon(*block);
+                    hand_in(launch, *block);
+                    throw;
+                }
+                hand_in(launch, *block);
+                free.push_back(std::move(block));
+            }
+            for (auto &block : staying) {
+                if (block) active.push_back(std::move(block));
+            }
+        }
+    } catch (const LaunchAborted &) {
+    }
+}
+
+// What run_warp counted by runs of straight-line ops, as a count for each op.
+void settle_counts(const Program &program, Worker &worker) {
+    for (size_t start = 0; start < worker.runs.size(); ++start) {
+        const uint64_t count = worker.runs[start];
+        if (!count) continue;
+        size_t i = start;
+        for (; program.ops[i].flow == Flow::straight || program.ops[i].flow == Flow::guarded; ++i) {
+            if (program.ops[i].flow == Flow::straight) worker.stats[i].issued += count;
+        }
+        if (program.ops[i].guard == kNoSlot || program.ops[i].flow == Flow::branch) worker.stats[i].issued += count;
+    }
+}
+
+std::vector<OpStats> total_stats(const Program &program, std::vector<Worker> &workers) {
+    std::vector<OpStats> totals(program.ops.size());
+    for (Worker &worker : workers) {
+        settle_counts(program, worker);
+        for (size_t i = 0; i < totals.size(); ++i) {
+            const OpStats &s = worker.stats[i];
+            OpStats &t = totals[i];
+            t.issued += s.issued;
+            t.shared_wavefronts += s.shared_wavefronts;
+            t.shared_ideal += s.shared_ideal;
+            t.global_sectors += s.global_sectors;
+            t.global_ideal += s.global_ideal;
+            t.global_bytes += s.global_bytes;
+            t.divergent += s.divergent;
+        }
+    }
+    for (size_t i = 0; i < totals.size(); ++i) {
+        if (!program.debug[i].counted) totals[i].issued = 0;
+    }
+    return totals;
+}
+
+void collect_hazards(LaunchShared &launch, LaunchReport &report) {
+    std::vector<size_t> order;
+    for (size_t i = 0; i < launch.hazards.size(); ++i) {
+        // Blocks behind the one that ended the launch would not have run one after the other.
+        if (launch.hazard_blocks[i] <= launch.first_failed.load()) order.push_back(i);
+    }
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+        const HazardRecord &ra = launch.hazards[a], &rb = launch.hazards[b];
+        return std::tie(launch.hazard_blocks[a], ra.warp, ra.file, ra.line, ra.kind, ra.message) <
+               std::tie(launch.hazard_blocks[b], rb.warp, rb.file, rb.line, rb.kind, rb.message);
+    });
+    for (size_t i : order) report.hazards.push_back(std::move(launch.hazards[i]));
+    if (!launch.errors.empty()) report.error = launch.errors.begin()->second;
+}
+
+unsigned worker_count(const Program &program, const LaunchConfig &config, const Options &options, uint64_t blocks) {
+    if (program.communicates || config.cooperative) return 1;
+    unsigned count = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
+    return unsigned(std::min<uint64_t>(count, blocks));
+}
+
+}  // namespace
+
+LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig &config, const Options &options) {
+    LaunchReport report;
+    report.kernel = demangle(program.name);
+    std::copy(config.grid, config.grid + 3, report.grid);
+    std::copy(config.block, config.block + 3, report.block);
+    report.shared_bytes =
+        config.dynamic_shared ? program.dynamic_shared_offset + config.dynamic_shared : program.static_shared;
+
+    LaunchShared launch;
+    launch.program = &program;
+    launch.config = &config;
+    launch.options = &options;
+    launch.memory = &memory;
+    launch.start = std::chrono::steady_clock::now();
+    launch.blocks = uint64_t(config.grid[0]) * config.grid[1] * config.grid[2];
+    const uint64_t stack =
+        program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
+    launch.local_bytes = (std::max<uint64_t>(stack, program.local_bytes) + 15) / 16 * 16;
+    if (config.cooperative) {
+        launch.workspace = memory.allocate(kWorkspaceBytes, MemoryKind::module_global);
+        if (!launch.workspace) {
+            report.error = "out of device memory for the grid barrier of a cooperative launch";
+            return report;
+        }
+        std::memset(memory.find(launch.workspace)->host, 0, kWorkspaceBytes);
+    }
+    if (!prepare_heap(program, memory)) {
+        report.error = "out of device memory for the heap of malloc in kernels";
+        return report;
+    }
+
+    std::vector<Worker> workers(worker_count(program, config, options, launch.blocks));
+    for (Worker &worker : workers) prepare(worker, launch);
+    try {
+        if (program.communicates || config.cooperative) {
+            run_interleaved(workers[0],
+                            std::max<uint64_t>(1, uint64_t(config.multiprocessors) * config.resident_blocks));
+        } else {
+            std::vector<std::thread> threads;
+            for (size_t i = 1; i < workers.size(); ++i) threads.emplace_back(run_independent, std::ref(workers[i]));
+            run_independent(workers[0]);
+            for (std::thread &thread : threads) thread.join();
+        }
+    } catch (const std::exception &e) {
+        report.error = std::string("the simulator failed: ") + e.what();
+    }
+    if (config.cooperative) memory.release(launch.workspace);
+    for (auto &[block, text] : launch.outputs) {
+        if (block <= launch.first_failed.load() && config.print) config.print(text);
+    }
+    if (report.error.empty()) collect_hazards(launch, report);
+    summarize(program, total_stats(program, workers), report);
+    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - launch.start).count();
+    return report;
+}
+
+}  // namespace warpsim

@@ -1,0 +1,178 @@
+// Warp-synchronous instructions: each lane waits until all lanes that its membermask names have arrived at an
+// instruction of the same form and mask, wherever the compiler laid their code.
+#include <algorithm>
+
+#include "exec/context.h"
+#include "exec/sync_ops.h"
+
+namespace warpsim {
+
+namespace {
+
+std::string hex(uint32_t value) {
+    char text[16];
+    std::snprintf(text, sizeof text, "0x%08x", value);
+    return text;
+}
+
+bool is_warp_barrier(const Op &op) {
+    return op.fn == exec_warp_barrier;
+}
+
+uint32_t mask_of(const Op &op, const std::byte *regs, unsigned lane) {
+    return op.member == kNoSlot ? kAllLanes : reinterpret_cast<const uint32_t *>(regs + op.member)[lane];
+}
+
+// Ops without a membermask are the whole warp's, and all of its lanes must execute the very same instruction.
+bool same_form(const Op &a, const Op &b) {
+    if (&a == &b) return true;
+    return a.member != kNoSlot && b.member != kNoSlot && a.fn == b.fn && a.extra == b.extra;
+}
+
+void run(WarpContext &w, const Op &op, uint32_t lanes, uint32_t members, const std::byte *values) {
+    w.sync.members = members;
+    w.sync.values = values;
+    w.exec = lanes;
+    op.fn(w, op);
+    w.sync.values = nullptr;
+}
+
+void gather(const Fragment &f, const Op &op, std::byte *buffer) {
+    const unsigned bytes = op.member == kNoSlot ? 0 : op.extra & kBringsMask;
+    if (!bytes) return;
+    const std::byte *from = f.frame->regs + op.a;
+    if (bytes == unsigned(Brings::predicate)) {
+        uint32_t have, here;
+        std::memcpy(&have, buffer, sizeof have);
+        std::memcpy(&here, from, sizeof here);
+        have = (have & ~f.mask) | (here & f.mask);
+        std::memcpy(buffer, &have, sizeof have);
+        return;
+    }
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+        if (f.mask >> lane & 1) std::memcpy(buffer + lane * bytes, from + lane * bytes, bytes);
+    }
+}
+
+// Reports lanes that are named but have exited. Lanes that the launch does not have are not waited for by votes and
+// reductions; a shuffle that reads one is caught where it does (exec/sync_ops.cpp).
+void check_exited(WarpContext &w, const Op &op, uint32_t lanes, uint32_t missing) {
+    const uint32_t exited = op.member == kNoSlot ? missing : missing & w.exist;
+    if (!exited || is_warp_barrier(op)) return;
+    const int lane = __builtin_ctz(lanes);
+    report_hazard(w, op, HazardKind::missing_lanes, lane, 0,
+                  w.block->program->debug[op.index].text + " needs lanes " + hex(exited) +
+                      " of its warp, which have exited or do not exist");
+}
+
+// Runs the group that fragment `first` waits for, if it is complete.
+bool try_group(WarpContext &w, uint32_t first) {
+    const Program &program = *w.block->program;
+    const Fragment &leader = w.fragments[first];
+    const Op &op = program.ops[leader.pc];
+    const uint32_t members = mask_of(op, leader.frame->regs, unsigned(__builtin_ctz(leader.mask)));
+    uint32_t arrived = 0;
+    std::array<uint32_t, kLanes + 1> group;
+    unsigned size = 0;
+    for (uint32_t i = 0; i < w.count; ++i) {
+        const Fragment &f = w.fragments[i];
+        if (f.wait != Wait::warp_sync) continue;
+        const Op &other = program.ops[f.pc];
+        if (!same_form(op, other) || mask_of(other, f.frame->regs, unsigned(__builtin_ctz(f.mask))) != members)
+            continue;
+        arrived |= f.mask;
+        group[size++] = i;
+    }
+    if (members & ~arrived & w.alive) return false;
+    std::byte *const regs = w.regs;
+    const uint32_t exec = w.exec;
+    w.regs = leader.frame->regs;
+    check_exited(w, op, leader.mask, members & ~arrived);
+    alignas(64) std::byte values[kLanes * 8] = {};
+    if (size > 1) {
+        for (unsigned i = 0; i < size; ++i)
+            gather(w.fragments[group[i]], program.ops[w.fragments[group[i]].pc], values);
+    }
+    for (unsigned i = 0; i < size; ++i) {
+        Fragment &f = w.fragments[group[i]];
+        w.regs = f.frame->regs;
+        run(w, program.ops[f.pc], f.mask, arrived, size > 1 ? values : nullptr);
+    }
+    for (unsigned i = 0; i < size; ++i) {
+        Fragment &f = w.fragments[group[i]];
+        f.wait = Wait::nothing;
+        ++f.pc;
+    }
+    if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, arrived);
+    w.regs = regs;
+    w.exec = exec;
+    return true;
+}
+
+}  // namespace
+
+void complete_warp_syncs(WarpContext &w) {
+    for (uint32_t i = 0; i < w.count; ++i) {
+        if (w.fragments[i].wait == Wait::warp_sync) try_group(w, i);
+    }
+}
+
+bool arrive_at_warp_sync(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes) {
+    // The usual case: the mask names exactly the lanes that are here.
+    uint32_t masks[kLanes];
+    uint32_t different = 0;
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+        masks[lane] = mask_of(op, w.regs, lane);
+        different |= (masks[lane] ^ lanes) & (0u - (lanes >> lane & 1));
+    }
+    bool complete = true;
+    if (!different) {
+        run(w, op, lanes, lanes, nullptr);
+        if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, lanes);
+        return true;
+    }
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+        if (!(lanes >> lane & 1)) continue;
+        if (!(masks[lane] >> lane & 1)) {
+            report_hazard(w, op, HazardKind::missing_lanes, int(lane), 0,
+                          w.block->program->debug[op.index].text + " with membermask " + hex(masks[lane]) +
+                              ", which does not name the executing lane " + std::to_string(lane));
+            masks[lane] |= 1u << lane;
+        }
+        complete = complete && !(masks[lane] & ~lanes);
+    }
+    // Several groups, such as the tiles of a tiled partition, each complete.
+    if (complete) {
+        for (uint32_t left = lanes; left;) {
+            const uint32_t members = masks[__builtin_ctz(left)];
+            uint32_t group = 0;
+            for (unsigned lane = 0; lane < kLanes; ++lane) {
+                if ((left >> lane & 1) && masks[lane] == members) group |= 1u << lane;
+            }
+            left &= ~group;
+            run(w, op, group, group, nullptr);
+            if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, group);
+        }
+        return true;
+    }
+    // Somebody is missing: a fragment for each mask waits at the op, the lanes outside of its guard go on.
+    Frame *const frame = f.frame;
+    const uint32_t pc = f.pc, rest = f.mask & ~lanes;
+    f.mask = 0;
+    for (uint32_t left = lanes; left;) {
+        const uint32_t members = masks[__builtin_ctz(left)];
+        uint32_t group = 0;
+        for (unsigned lane = 0; lane < kLanes; ++lane) {
+            if ((left >> lane & 1) && masks[lane] == members) group |= 1u << lane;
+        }
+        left &= ~group;
+        Fragment &waiting = f.mask ? add_fragment(w, pc, group, frame) : f;
+        waiting.mask = group;
+        waiting.wait = Wait::warp_sync;
+    }
+    if (rest) add_fragment(w, pc + 1, rest, frame);
+    complete_warp_syncs(w);
+    return false;
+}
+
+}  // namespace warpsim

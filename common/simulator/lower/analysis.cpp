@@ -1,0 +1,229 @@
+#include "lower/analysis.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace warpsim {
+
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Space;
+
+constexpr uint64_t kMostSharedBytes = 64ull << 20;  // hostile declarations only; launches check the device's limit
+
+uint64_t round_up(uint64_t value, uint64_t to) {
+    return (value + to - 1) / to * to;
+}
+
+template <class F>
+void for_each_symbol(const Operand &operand, const F &f) {
+    if (operand.kind == Operand::Kind::symbol) f(operand.name);
+    for (const Operand &element : operand.elements) for_each_symbol(element, f);
+}
+
+template <class F>
+void for_each_symbol(const ptx::Function &function, const F &f) {
+    for (const Instruction &in : function.body) {
+        for (const Operand &operand : in.operands) for_each_symbol(operand, f);
+    }
+}
+
+bool calls_pointer(const Instruction &in) {
+    return in.opcode == "call" && in.operands.size() > 1 && in.operands[1].kind != Operand::Kind::symbol;
+}
+
+bool has_space(const Instruction &in, std::string_view space) {
+    return std::any_of(in.modifiers.begin(), in.modifiers.end(), [&](const std::string &m) {
+        return m.starts_with(space) && (m.size() == space.size() || m[space.size()] == ':');
+    });
+}
+
+bool is_generic(const Instruction &in) {
+    for (const char *space : {"global", "shared", "local", "const", "param"}) {
+        if (has_space(in, space)) return false;
+    }
+    return true;
+}
+
+// The instruction lets blocks see each other's progress.
+bool communicates(const Instruction &in) {
+    const bool elsewhere = has_space(in, "global") || is_generic(in);
+    if (in.opcode == "atom" || in.opcode == "red") return elsewhere;
+    if (in.opcode == "ld" || in.opcode == "st") {
+        return elsewhere &&
+               (in.has("volatile") || in.has("acquire") || in.has("release") || in.has("relaxed") || in.has("mmio"));
+    }
+    if (in.opcode == "membar") return in.has("gl") || in.has("sys");
+    if (in.opcode == "fence") return in.has("gpu") || in.has("sys");
+    return false;
+}
+
+// Bytes of a shared-memory access's element; 4 where it is none or wider.
+unsigned shared_access_bytes(const Instruction &in) {
+    const std::string &op = in.opcode;
+    if (op != "ld" && op != "st" && op != "atom" && op != "red" && op != "ldu") return 4;
+    if (!has_space(in, "shared") && !is_generic(in)) return 4;
+    for (const std::string &modifier : in.modifiers) {
+        const unsigned bytes = ptx::type_bytes(ptx::type_from_name(modifier));
+        if (bytes == 1 || bytes == 2) return bytes;
+    }
+    return 4;
+}
+
+void place_shared(ProgramContext &context, const std::set<std::string> &named, const std::vector<size_t> &functions) {
+    Program &p = *context.program;
+    std::vector<const ptx::Variable *> dynamic;
+    uint64_t end = 0, dynamic_align = 16;
+    const auto place = [&](const ptx::Variable &v) {
+        if (v.space != Space::shared || context.shared.count(v.name)) return;
+        p.uses_shared = true;
+        if (v.external || v.bytes == 0) {
+            dynamic.push_back(&v);
+            dynamic_align = std::max<uint64_t>(dynamic_align, v.align);
+            context.shared[v.name] = {0, 0};
+            return;
+        }
+        end = round_up(end, std::max(1u, v.align));
+        if (end + v.bytes > kMostSharedBytes || v.align > 65536)
+            throw Unsupported(p.name + ": " + v.name + " is too large");
+        context.shared[v.name] = {uint32_t(end), v.bytes};
+        end += v.bytes;
+    };
+    for (const ptx::Variable &v : context.module->ast.variables) {
+        if (named.count(v.name)) place(v);
+    }
+    for (size_t f : functions) {
+        for (const ptx::Variable &v : context.module->ast.functions[f].variables) place(v);
+    }
+    p.static_shared = uint32_t(end);
+    p.dynamic_shared_offset = uint32_t(round_up(end, dynamic_align));
+    for (const ptx::Variable *v : dynamic) context.shared[v->name] = {p.dynamic_shared_offset, 0};
+}
+
+void read_directives(Program &p, const ptx::Function &kernel) {
+    const auto product = [](const std::vector<uint32_t> &values) {
+        uint64_t n = 1;
+        for (uint32_t v : values) n = std::min<uint64_t>(n * v, 1 << 20);
+        return uint32_t(n);
+    };
+    if (const auto found = kernel.directives.find("maxntid"); found != kernel.directives.end()) {
+        p.max_threads = std::min(p.max_threads, product(found->second));
+    }
+    if (const auto found = kernel.directives.find("reqntid"); found != kernel.directives.end()) {
+        p.max_threads = std::min(p.max_threads, product(found->second));
+        for (size_t i = 0; i < 3; ++i) p.required_threads[i] = i < found->second.size() ? found->second[i] : 1;
+    }
+    for (const char *name : {"reqnctapercluster", "explicitcluster"}) {
+        const auto found = kernel.directives.find(name);
+        if (found != kernel.directives.end() && product(found->second) > 1) {
+            throw Unsupported(p.name + ": thread block clusters are not supported (." + name + ")");
+        }
+    }
+    uint64_t offset = 0;
+    for (const ptx::Variable &v : kernel.parameters) {
+        offset = round_up(offset, std::max(1u, v.align));
+        p.parameters.push_back({uint32_t(offset), uint32_t(v.bytes)});
+        offset += v.bytes;
+        if (offset > 32768) throw Unsupported(p.name + " has more than 32 KiB of parameters");
+    }
+    p.parameter_bytes = uint32_t(offset);
+}
+
+}  // namespace
+
+void analyze_program(ProgramContext &context, size_t entry) {
+    Program &p = *context.program;
+    const ptx::Module &module = context.module->ast;
+    for (size_t i = 0; i < module.functions.size(); ++i) {
+        if (!module.functions[i].is_declaration) context.definitions[module.functions[i].name] = i;
+    }
+    read_directives(p, module.functions[entry]);
+
+    // Everything that the kernel names, directly or through what it names; pointers may hold any function in a table.
+    std::vector<size_t> functions{entry};
+    std::set<size_t> seen{entry};
+    std::set<std::string> named;
+    bool pointers = false;
+    const auto add = [&](const std::string &name) {
+        named.insert(name);
+        const auto found = context.definitions.find(name);
+        if (found == context.definitions.end() || module.functions[found->second].is_entry) return;
+        if (seen.insert(found->second).second) functions.push_back(found->second);
+    };
+    for (size_t i = 0; i < functions.size(); ++i) {
+        const ptx::Function &function = module.functions[functions[i]];
+        for_each_symbol(function, add);
+        for (const Instruction &in : function.body) {
+            p.communicates = p.communicates || communicates(in);
+            p.shadow_granule = std::min(p.shadow_granule, shared_access_bytes(in));
+            if (in.opcode == "call" && in.operands.size() > 1 &&
+                (in.operands[1].name == "malloc" || in.operands[1].name == "free")) {
+                p.communicates = true;  // addresses from the heap depend on the order of blocks
+            }
+            if (!calls_pointer(in) || pointers) continue;
+            pointers = true;
+            for (const ptx::Variable &v : module.variables) {
+                for (const auto &relocation : v.relocations) add(relocation.symbol);
+            }
+        }
+    }
+    for (size_t f : functions) {
+        const std::string &name = module.functions[f].name;
+        context.program_functions[name] = uint32_t(p.functions.size());
+        p.by_handle[function_handle(f)] = uint32_t(p.functions.size());
+        p.functions.emplace_back();
+        p.functions.back().name = name;
+    }
+    p.recursive = pointers;
+    place_shared(context, named, functions);
+}
+
+std::vector<size_t> reachable_functions(const ProgramContext &context) {
+    std::vector<size_t> result;
+    for (const Program::Function &f : context.program->functions) result.push_back(context.definitions.at(f.name));
+    return result;
+}
+
+void measure_stack(ProgramContext &context) {
+    Program &p = *context.program;
+    const auto functions = reachable_functions(context);
+    std::vector<std::set<uint32_t>> callees(functions.size());
+    for (size_t i = 0; i < functions.size(); ++i) {
+        for (const Instruction &in : context.module->ast.functions[functions[i]].body) {
+            if (in.opcode != "call" || in.operands.size() < 2) continue;
+            const auto found = context.program_functions.find(in.operands[1].name);
+            if (found != context.program_functions.end()) callees[i].insert(found->second);
+        }
+    }
+    // Longest chain from the kernel, by repeated relaxation: one round for each function finds it unless there is a
+    // cycle.
+    std::vector<uint64_t> depth(functions.size(), 0);
+    depth[0] = p.functions[0].local_bytes;
+    bool changed = true;
+    for (size_t round = 0; changed && round <= functions.size(); ++round) {
+        changed = false;
+        for (size_t i = 0; i < functions.size(); ++i) {
+            if (depth[i] == 0 && i != 0) continue;
+            for (uint32_t callee : callees[i]) {
+                const uint64_t d = depth[i] + std::max(16u, p.functions[callee].local_bytes);
+                if (d > depth[callee]) {
+                    depth[callee] = d;
+                    changed = true;
+                }
+            }
+        }
+    }
+    p.recursive = p.recursive || changed;
+    if (p.recursive) {
+        // Cycles made the depths meaningless: every function once, and the launch's stack limit on top of it.
+        p.stack_bytes = 0;
+        for (const Program::Function &f : p.functions) p.stack_bytes += std::max(16u, f.local_bytes);
+    } else {
+        p.stack_bytes = *std::max_element(depth.begin(), depth.end());
+    }
+}
+
+}  // namespace warpsim

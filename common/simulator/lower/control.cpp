@@ -1,0 +1,245 @@
+// Control flow, calls, block barriers and fences.
+#include "lower/control.h"
+
+#include <algorithm>
+
+#include "exec/core_ops.h"
+#include "exec/sync_ops.h"
+#include "exec/system_calls.h"
+#include "exec/warp.h"
+#include "lower/function_lowering.h"
+
+namespace warpsim {
+
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Type;
+
+FunctionLowering &core(Lowering &l) {
+    return static_cast<FunctionLowering &>(l);
+}
+
+Op &emit_flow(Lowering &l, const Instruction &in, Flow flow, OpClass cls = OpClass::control) {
+    Op &op = l.emit(in, exec_nothing, cls);
+    op.flow = flow;
+    return op;
+}
+
+void lower_bra(Lowering &l, const Instruction &in) {
+    if (in.operands[0].kind != Operand::Kind::label) l.unsupported(in, "the target is no label");
+    const uint32_t target = core(l).block_at(in.operands[0].index);
+    emit_flow(l, in, Flow::branch).target = target;
+}
+
+void lower_brx(Lowering &l, const Instruction &in) {
+    if (!in.has("idx")) l.unsupported(in);
+    const uint32_t index = l.source(in.operands[0], Type::u32);
+    const Operand &table = in.operands[1];
+    if (table.kind != Operand::Kind::label) l.unsupported(in, "no list of targets");
+    std::vector<uint32_t> blocks;
+    for (uint32_t label : core(l).function().labels[table.index].targets) blocks.push_back(core(l).block_at(label));
+    if (blocks.empty() || blocks.size() > 0xffff)
+        l.unsupported(in, "a list of " + std::to_string(blocks.size()) + " targets");
+    const uint32_t list = l.list(blocks);
+    Op &op = emit_flow(l, in, Flow::indirect);
+    op.a = index;
+    op.list = list;
+    op.list_count = uint16_t(blocks.size());
+}
+
+void lower_ret(Lowering &l, const Instruction &in) {
+    emit_flow(l, in, Flow::ret);
+}
+void lower_exit(Lowering &l, const Instruction &in) {
+    emit_flow(l, in, Flow::exit);
+}
+
+Type type_of_bytes(Lowering &l, const Instruction &in, unsigned bytes) {
+    switch (bytes) {
+        case 1:
+            return Type::b8;
+        case 2:
+            return Type::b16;
+        case 4:
+            return Type::b32;
+        case 8:
+            return Type::b64;
+        default:
+            l.unsupported(in, "an argument of " + std::to_string(bytes) + " bytes in a register");
+    }
+}
+
+// Places in the caller's frame of what a call passes or gets back; a register gets a temporary place.
+struct CallPlace {
+    uint32_t offset;
+    uint32_t bytes;
+    const Operand *operand;
+};
+
+CallPlace place_of(Lowering &l, const Instruction &in, const Operand &operand, uint32_t wanted_bytes) {
+    if (operand.kind == Operand::Kind::symbol) {
+        uint32_t offset;
+        uint64_t bytes;
+        if (!core(l).local_place(operand.name, offset, bytes)) l.unsupported(in, "unknown argument " + operand.name);
+        return {offset, uint32_t(bytes), nullptr};
+    }
+    const unsigned bytes = operand.kind == Operand::Kind::reg ? l.register_bytes(operand) : wanted_bytes;
+    return {core(l).local_temporary(std::max(bytes, 1u)), bytes, &operand};
+}
+
+void lower_call(Lowering &l, const Instruction &in) {
+    FunctionLowering &f = core(l);
+    Program &p = l.program();
+    const auto &context = f.context();
+    const Operand &callee = in.operands[1];
+    const auto &results = in.operands[0].elements, &arguments = in.operands[2].elements;
+    const Program::Function *known = nullptr;
+    uint32_t target = kNoSlot, pointer = kNoSlot;
+    const SystemCall *system = nullptr;
+    if (callee.kind == Operand::Kind::symbol) {
+        if (const auto found = context.program_functions.find(callee.name); found != context.program_functions.end()) {
+            target = found->second;
+            known = &p.functions[target];
+            if (known->parameters.size() != arguments.size() || known->returns.size() < results.size()) {
+                l.unsupported(in, callee.name + " takes other arguments");
+            }
+        } else {
+            system = find_system_call(callee.name);
+            if (!system) l.unsupported(in, "a call of " + callee.name + ", which this module does not define");
+            if (system->arguments != arguments.size()) l.unsupported(in, callee.name + " takes other arguments");
+        }
+    } else {
+        pointer = l.source(callee, Type::u64);
+    }
+    std::vector<uint32_t> places;
+    std::vector<CallPlace> returned;
+    for (size_t i = 0; i < arguments.size(); ++i) {
+        const uint32_t wanted = known ? known->parameters[i].bytes : 8;
+        const CallPlace place = place_of(l, in, arguments[i], wanted);
+        if (place.bytes < (known ? known->parameters[i].bytes : system ? system->argument_bytes[i] : 0)) {
+            l.unsupported(in, "argument " + std::to_string(i + 1) + " is too small");
+        }
+        if (place.operand) {
+            const uint32_t slot = l.source(*place.operand, type_of_bytes(l, in, place.bytes));
+            const uint32_t base = f.frame_base();
+            Op &op = l.emit(in, exec_store_argument, OpClass::store_param);
+            op.a = slot;
+            op.b = base;
+            op.imm = place.offset;
+            op.extra = place.bytes;
+        }
+        places.push_back(place.offset);
+        places.push_back(place.bytes);
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+        returned.push_back(place_of(l, in, results[i], known ? known->returns[i].bytes : 8));
+        places.push_back(returned.back().offset);
+        places.push_back(returned.back().bytes);
+    }
+    const uint32_t base = f.frame_base();
+    const uint32_t list = l.list(places);
+    Op &op = l.emit(in, system ? system->run : exec_nothing, OpClass::control);
+    op.flow = system ? Flow::yield : Flow::call;
+    op.a = pointer;
+    op.b = base;
+    op.target = target;
+    op.list = list;
+    op.list_count = uint16_t(arguments.size());
+    op.extra = uint32_t(results.size());  // their places stand behind the arguments
+    for (size_t i = 0; i < results.size(); ++i) {
+        const CallPlace &place = returned[i];
+        if (!place.operand || place.operand->kind == Operand::Kind::sink) continue;
+        const uint32_t slot = l.destination(*place.operand, type_of_bytes(l, in, place.bytes));
+        Op &load = l.emit(in, exec_load_argument, OpClass::load_param);
+        load.dst = slot;
+        load.b = base;
+        load.imm = place.offset;
+        load.extra = place.bytes;
+    }
+}
+
+void lower_bar_warp(Lowering &l, const Instruction &in) {
+    const uint32_t member = l.source(in.operands[0], Type::b32);
+    Op &op = l.emit(in, exec_warp_barrier, OpClass::barrier);
+    op.flow = Flow::warp_sync;
+    op.member = member;
+}
+
+// bar.sync a{, b}; bar.arrive a, b; bar.red.popc.u32 d, a{, b}, {!}c; bar.red.op.pred p, a{, b}, {!}c; and barrier.*
+void lower_barrier(Lowering &l, const Instruction &in) {
+    if (in.has("cluster")) l.unsupported(in, "thread block clusters");
+    if (in.opcode == "bar" && in.has("warp")) return lower_bar_warp(l, in);
+    BarrierForm form;
+    form.aligned = in.opcode == "bar" || in.has("aligned");
+    const bool red = in.has("red");
+    if (red) {
+        form.kind = in.has("popc")  ? BarrierKind::red_popc
+                    : in.has("and") ? BarrierKind::red_and
+                    : in.has("or")  ? BarrierKind::red_or
+                                    : (l.unsupported(in), BarrierKind::sync);
+    } else if (in.has("arrive")) {
+        form.kind = BarrierKind::arrive;
+    } else if (!in.has("sync")) {
+        l.unsupported(in);
+    }
+    const size_t first = red ? 1 : 0, last = in.operands.size() - (red ? 1 : 0);
+    if (in.operands.size() < first + 1 || last <= first || last - first > 2)
+        l.unsupported(in, "the wrong number of operands");
+    const uint32_t number = l.source(in.operands[first], Type::u32);
+    const uint32_t count = last - first == 2 ? l.source(in.operands[first + 1], Type::u32) : kNoSlot;
+    if (form.kind == BarrierKind::arrive && count == kNoSlot) l.unsupported(in, "no thread count");
+    const uint32_t value = red ? l.source(in.operands.back(), Type::pred) : kNoSlot;
+    const uint32_t dst =
+        red ? l.destination(in.operands[0], form.kind == BarrierKind::red_popc ? Type::u32 : Type::pred) : kNoSlot;
+    Op &op = emit_flow(l, in, Flow::block_sync, OpClass::barrier);
+    op.a = number;
+    op.b = count;
+    op.c = value;
+    op.dst = dst;
+    op.extra = form.pack();
+}
+
+void lower_fence(Lowering &l, const Instruction &in) {
+    // Memory is consistent here anyway; the fence matters to the hazard detector.
+    l.emit(in, exec_fence, OpClass::fence);
+}
+
+void lower_nanosleep(Lowering &l, const Instruction &in) {
+    l.source(in.operands[0], Type::u32);
+    Op &op = l.emit(in, exec_nothing, OpClass::other);
+    op.flow = Flow::yield;
+}
+
+void lower_trap(Lowering &l, const Instruction &in) {
+    l.emit(in, exec_trap, OpClass::control);
+}
+
+// Hints to the hardware that change no result: the profiler's events, register budgets, dependent launches (a launch
+// begins here when the one before it has ended).
+void lower_hint(Lowering &l, const Instruction &in) {
+    l.emit(in, exec_nothing, OpClass::control);
+}
+
+}  // namespace
+
+void register_control(FamilyTable &table) {
+    table["bra"] = lower_bra;
+    table["brx"] = lower_brx;
+    table["call"] = lower_call;
+    table["ret"] = lower_ret;
+    table["exit"] = lower_exit;
+    table["bar"] = lower_barrier;
+    table["barrier"] = lower_barrier;
+    table["membar"] = lower_fence;
+    table["fence"] = lower_fence;
+    table["nanosleep"] = lower_nanosleep;
+    table["trap"] = lower_trap;
+    table["brkpt"] = lower_trap;
+    table["pmevent"] = lower_hint;
+    table["setmaxnreg"] = lower_hint;
+    table["griddepcontrol"] = lower_hint;
+}
+
+}  // namespace warpsim

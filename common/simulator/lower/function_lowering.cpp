@@ -1,0 +1,225 @@
+// Runs through a function's blocks in layout order, lowers each instruction, and ties the blocks together.
+#include "lower/function_lowering.h"
+
+#include <algorithm>
+
+#include "exec/core_ops.h"
+#include "exec/warp.h"
+#include "lower/control.h"
+
+namespace warpsim {
+
+namespace {
+
+// Families index their operands: what has fewer than its opcode needs is refused before they see it.
+size_t least_operands(const std::string &opcode) {
+    static const std::map<std::string, size_t, std::less<>> kLeast = {
+        {"mad", 4},
+        {"fma", 4},
+        {"mad24", 4},
+        {"madc", 4},
+        {"sad", 4},
+        {"bfi", 5},
+        {"bfe", 4},
+        {"lop3", 5},
+        {"shf", 4},
+        {"prmt", 4},
+        {"selp", 4},
+        {"slct", 4},
+        {"dp4a", 4},
+        {"dp2a", 4},
+        {"abs", 2},
+        {"neg", 2},
+        {"not", 2},
+        {"cnot", 2},
+        {"popc", 2},
+        {"clz", 2},
+        {"bfind", 2},
+        {"brev", 2},
+        {"mov", 2},
+        {"cvt", 2},
+        {"rcp", 2},
+        {"sqrt", 2},
+        {"rsqrt", 2},
+        {"ex2", 2},
+        {"lg2", 2},
+        {"sin", 2},
+        {"cos", 2},
+        {"tanh", 2},
+        {"testp", 2},
+        {"cvta", 2},
+        {"ld", 2},
+        {"ldu", 2},
+        {"st", 2},
+        {"red", 2},
+        {"fns", 4},
+        {"szext", 3},
+        {"isspacep", 2},
+        {"shfl", 4},
+        {"vote", 3},
+        {"match", 3},
+        {"redux", 3},
+        {"activemask", 1},
+        {"elect", 2},
+        {"bra", 1},
+        {"brx", 2},
+        {"call", 3},
+        {"nanosleep", 1},
+        {"prefetch", 1},
+        {"prefetchu", 1},
+        {"ldmatrix", 2},
+        {"stmatrix", 2},
+        {"movmatrix", 2},
+        {"mma", 4},
+        {"atom", 3},
+        {"createpolicy", 1},
+        {"mapa", 2},
+        {"getctarank", 2},
+        {"bar", 1},
+        {"bmsk", 3},
+        {"cp", 0},
+        {"membar", 0},
+        {"fence", 0},
+        {"ret", 0},
+        {"exit", 0},
+        {"trap", 0},
+        {"brkpt", 0},
+        {"barrier", 0},
+        {"pmevent", 1},
+        {"setmaxnreg", 1},
+        {"griddepcontrol", 0},
+        {"mbarrier", 1},
+        {"wgmma", 0},
+        {"applypriority", 1},
+        {"discard", 1},
+        {"alloca", 2},
+        {"stacksave", 1},
+        {"stackrestore", 1},
+        {"tensormap", 2},
+        {"nop", 0},
+    };
+    const auto found = kLeast.find(opcode);
+    return found == kLeast.end() ? 3 : found->second;
+}
+
+}  // namespace
+
+std::string ProgramContext::describe(const ptx::Instruction &in) const {
+    std::string text = in.text() + " (PTX line " + std::to_string(in.ptx_line);
+    if (in.source.line) {
+        const auto file = module->ast.files.find(in.source.file);
+        std::string name = file == module->ast.files.end() ? "line " : file->second;
+        name = name.substr(name.find_last_of('/') + 1);
+        text += ", " + name + ":" + std::to_string(in.source.line);
+    }
+    return text + ")";
+}
+
+LowerFunction FunctionLowering::family_of(const ptx::Instruction &in) const {
+    const FamilyTable &table = *context_.families;
+    if (const auto found = table.find(in.opcode); found != table.end()) return found->second;
+    // One opcode for integers and floats: the last type among the modifiers says which.
+    bool real = false;
+    for (const std::string &modifier : in.modifiers) {
+        const ptx::Type type = ptx::type_from_name(modifier);
+        if (type != ptx::Type::none) real = ptx::is_float(type);
+    }
+    const auto found = table.find(in.opcode + (real ? ".float" : ".int"));
+    return found == table.end() ? nullptr : found->second;
+}
+
+void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
+    current_ = &in;
+    current_text_ = in.text();
+    for (auto &[bytes, pool] : scratch_) pool.used = 0;
+    if (in.operands.size() < least_operands(in.opcode)) unsupported(in, "too few operands");
+    if (in.guard >= 0) {
+        const auto &registers = function_.registers;
+        if (size_t(in.guard) >= registers.size() || registers[size_t(in.guard)].type != ptx::Type::pred) {
+            unsupported(in, "the guard is no predicate");
+        }
+    }
+    const LowerFunction lower = family_of(in);
+    if (!lower) unsupported(in, "");
+    auto &ops = context_.program->ops;
+    const size_t first = ops.size();
+    lower(*this, in);
+    // The last op of several stands for the instruction in the counts.
+    auto &debug = context_.program->debug;
+    bool counted = false;
+    for (size_t i = ops.size(); i-- > first;) {
+        debug[i].counted = debug[i].counted && !counted;
+        counted = counted || debug[i].counted;
+        if (ops[i].flow == Flow::straight && ops[i].guard != kNoSlot) ops[i].flow = Flow::guarded;
+    }
+}
+
+void FunctionLowering::run() {
+    if (function_.registers.size() * uint64_t{512} > (1ull << 30))
+        throw Unsupported(function_.name + " has too many registers");
+    layout_ = lay_out(function_);
+    allocation_ = allocate_registers(function_, layout_);
+    auto &ops = context_.program->ops;
+    first_op_ = uint32_t(ops.size());
+    block_start_.assign(layout_.blocks.size(), 0);
+    std::vector<uint32_t> entering(layout_.blocks.size(), 0);
+    for (uint32_t b : layout_.order) {
+        for (uint32_t s : layout_.blocks[b].successors) ++entering[layout_.destination(b, s)];
+        if (layout_.blocks[b].latch_to != kNoBlock) ++entering[layout_.blocks[b].latch_to];
+    }
+    Handler const nothing = exec_nothing;
+    uint32_t falling_from = kNoBlock;  // the block just laid out, if control falls out of its end into the next one
+    for (size_t i = 0; i < layout_.order.size(); ++i) {
+        const uint32_t b = layout_.order[i];
+        const BasicBlock block = layout_.blocks[b];
+        current_block_ = b;
+        current_ = nullptr;
+        const bool after_straight = falling_from != kNoBlock && ops.size() > first_op_ &&
+                                    (ops.back().flow == Flow::straight || ops.back().flow == Flow::guarded);
+        if (after_straight && (entering[b] > 1 || block.latch_to != kNoBlock))
+            append(nothing, OpClass::control, Flow::join, false);
+        block_start_[b] = uint32_t(ops.size());
+        for (uint32_t n = block.first; n < block.last; ++n) lower_instruction(function_.body[n]);
+        current_ = nullptr;
+        falling_from = kNoBlock;
+        const uint32_t next = i + 1 < layout_.order.size() ? layout_.order[i + 1] : kNoBlock;
+        uint32_t to = kNoBlock;
+        if (block.latch_to != kNoBlock) {
+            to = block.latch_to;
+        } else if (block.fall_through != kNoBlock) {
+            to = layout_.destination(b, block.fall_through);
+        } else if (block.last == block.first || !is_terminator(function_.body[block.last - 1]) ||
+                   function_.body[block.last - 1].guard >= 0) {
+            append(nothing, OpClass::control, Flow::ret, false);
+        }
+        if (to == kNoBlock) continue;
+        if (to == next) {
+            falling_from = b;
+        } else {
+            append(nothing, OpClass::control, Flow::jump, false).target = to;
+        }
+    }
+    finish_ops();
+}
+
+void FunctionLowering::finish_ops() {
+    Program &p = *context_.program;
+    for (size_t i = first_op_; i < p.ops.size(); ++i) {
+        Op &op = p.ops[i];
+        if (op.flow == Flow::branch || op.flow == Flow::jump) op.target = block_start_[op.target];
+        if (op.flow == Flow::indirect) {
+            for (uint32_t k = 0; k < op.list_count; ++k)
+                p.operand_list[op.list + k] = block_start_[p.operand_list[op.list + k]];
+        }
+    }
+    Program::Function &out = record();
+    out.entry = layout_.order.empty() ? first_op_ : block_start_[layout_.order[0]];
+    out.constants_offset = allocation_.bytes;
+    out.constants = image_;
+    out.frame_bytes = allocation_.bytes + uint32_t(image_.size());
+    out.local_bytes = (local_end_ + 15) / 16 * 16;
+    out.zero_frame = allocation_.reads_before_writes;
+    p.registers = std::max(p.registers, allocation_.most_live_words);
+}
+
+}  // namespace warpsim

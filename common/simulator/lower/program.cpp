@@ -1,0 +1,114 @@
+// Loads modules into device memory and lowers kernels on first use.
+#include "lower/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lower/analysis.h"
+#include "lower/function_lowering.h"
+#include "memory/global_memory.h"
+#include "ptx/parser.h"
+
+namespace warpsim {
+
+namespace {
+
+const FamilyTable &families() {
+    static const FamilyTable table = [] {
+        FamilyTable t;
+        register_integer(t);
+        register_float(t);
+        register_convert(t);
+        register_memory(t);
+        register_warp(t);
+        register_tensor(t);
+        register_async_copy(t);
+        register_control(t);
+        return t;
+    }();
+    return table;
+}
+
+// The address that a relocation stores: a variable's or a function's handle.
+uint64_t symbol_address(const LoadedModule &module, const std::string &name) {
+    if (const auto found = module.globals.find(name); found != module.globals.end()) return found->second;
+    uint64_t declared = 0;
+    for (size_t i = 0; i < module.ast.functions.size(); ++i) {
+        const ptx::Function &function = module.ast.functions[i];
+        if (function.name != name) continue;
+        if (!function.is_declaration) return function_handle(i);
+        declared = function_handle(i);
+    }
+    if (declared) return declared;
+    throw std::runtime_error("an initial value names " + name + ", which the module does not define");
+}
+
+void apply(const LoadedModule &module, const ptx::Variable &v, std::byte *bytes) {
+    for (const auto &relocation : v.relocations) {
+        const uint64_t value = symbol_address(module, relocation.symbol) + uint64_t(relocation.addend);
+        const bool one_byte = relocation.mask_byte != ~0u;
+        const uint64_t width = one_byte ? 1 : std::min<uint64_t>(8, std::max(1u, ptx::type_bytes(v.type)));
+        const uint64_t shifted = one_byte ? value >> (8 * relocation.mask_byte) : value;
+        if (relocation.offset > v.bytes || width > v.bytes - relocation.offset) {
+            throw std::runtime_error("an initial value of " + v.name + " lies outside of it");
+        }
+        std::memcpy(bytes + relocation.offset, &shifted, width);
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &memory) {
+    auto module = std::make_unique<LoadedModule>();
+    module->ast = ptx::parse(ptx_text);
+    module->memory = &memory;
+    const auto in_memory = [](const ptx::Variable &v) {
+        return (v.space == ptx::Space::global || v.space == ptx::Space::const_) && v.bytes > 0;
+    };
+    for (const ptx::Variable &v : module->ast.variables) {
+        if (!in_memory(v) || module->globals.count(v.name)) continue;
+        const uint64_t address = memory.allocate(v.bytes, v.managed                       ? MemoryKind::managed
+                                                          : v.space == ptx::Space::const_ ? MemoryKind::module_const
+                                                                                          : MemoryKind::module_global);
+        if (!address) throw std::runtime_error("out of device memory for " + v.name);
+        module->globals[v.name] = address;
+        module->global_bytes[v.name] = v.bytes;
+    }
+    for (const ptx::Variable &v : module->ast.variables) {
+        if (!in_memory(v) || v.external) continue;  // another of the linked modules defines it
+        std::byte *bytes = memory.find(module->globals[v.name])->host;
+        std::memset(bytes, 0, v.bytes);
+        std::memcpy(bytes, v.initial.data(), std::min<uint64_t>(v.initial.size(), v.bytes));
+        apply(*module, v, bytes);
+    }
+    return module;
+}
+
+Program *find_kernel(LoadedModule &module, const std::string &name) {
+    if (const auto found = module.programs.find(name); found != module.programs.end()) return found->second.get();
+    const auto &functions = module.ast.functions;
+    const auto kernel = std::find_if(functions.begin(), functions.end(), [&](const ptx::Function &f) {
+        return f.is_entry && !f.is_declaration && f.name == name;
+    });
+    if (kernel == functions.end()) return nullptr;
+
+    auto program = std::make_unique<Program>();
+    program->name = name;
+    program->module = &module;
+    ProgramContext context;
+    context.module = &module;
+    context.program = program.get();
+    context.families = &families();
+    analyze_program(context, size_t(kernel - functions.begin()));
+    std::vector<std::unique_ptr<FunctionLowering>> lowered;
+    for (size_t index : reachable_functions(context)) {
+        lowered.push_back(std::make_unique<FunctionLowering>(context, functions[index], uint32_t(lowered.size())));
+        lowered.back()->place_variables();
+    }
+    for (auto &function : lowered) function->run();
+    program->local_bytes = program->functions[0].local_bytes;
+    measure_stack(context);
+    return (module.programs[name] = std::move(program)).get();
+}
+
+}  // namespace warpsim

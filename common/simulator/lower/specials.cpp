@@ -1,0 +1,75 @@
+#include "lower/specials.h"
+
+#include <map>
+
+namespace warpsim {
+
+Special special_from_name(std::string_view name) {
+    static const std::map<std::string_view, Special> kNames = {
+        {"%tid.x", Special::tid_x},
+        {"%tid.y", Special::tid_y},
+        {"%tid.z", Special::tid_z},
+        {"%ntid.x", Special::ntid_x},
+        {"%ntid.y", Special::ntid_y},
+        {"%ntid.z", Special::ntid_z},
+        {"%ctaid.x", Special::ctaid_x},
+        {"%ctaid.y", Special::ctaid_y},
+        {"%ctaid.z", Special::ctaid_z},
+        {"%nctaid.x", Special::nctaid_x},
+        {"%nctaid.y", Special::nctaid_y},
+        {"%nctaid.z", Special::nctaid_z},
+        {"%laneid", Special::laneid},
+        {"%warpid", Special::warpid},
+        {"%nwarpid", Special::nwarpid},
+        {"%smid", Special::smid},
+        {"%nsmid", Special::nsmid},
+        {"%gridid", Special::gridid},
+        {"WARP_SZ", Special::warp_size},
+        {"%lanemask_eq", Special::lanemask_eq},
+        {"%lanemask_le", Special::lanemask_le},
+        {"%lanemask_lt", Special::lanemask_lt},
+        {"%lanemask_ge", Special::lanemask_ge},
+        {"%lanemask_gt", Special::lanemask_gt},
+        {"%dynamic_smem_size", Special::dynamic_smem_size},
+        {"%total_smem_size", Special::total_smem_size},
+        // The reserved region that newer devices keep at the start of shared memory is empty here.
+        {"%reserved_smem_offset_begin", Special::zero},
+        {"%reserved_smem_offset_end", Special::zero},
+        {"%reserved_smem_offset_cap", Special::zero},
+        {"%reserved_smem_offset_0", Special::zero},
+        {"%reserved_smem_offset_1", Special::zero},
+        // A launch without clusters is one of 1x1x1 clusters.
+        {"%cluster_ctaid.x", Special::zero},
+        {"%cluster_ctaid.y", Special::zero},
+        {"%cluster_ctaid.z", Special::zero},
+        {"%cluster_ctarank", Special::zero},
+        {"%cluster_nctaid.x", Special::one},
+        {"%cluster_nctaid.y", Special::one},
+        {"%cluster_nctaid.z", Special::one},
+        {"%cluster_nctarank", Special::one},
+        {"%clusterid.x", Special::ctaid_x},
+        {"%clusterid.y", Special::ctaid_y},
+        {"%clusterid.z", Special::ctaid_z},
+        {"%nclusterid.x", Special::nctaid_x},
+        {"%nclusterid.y", Special::nctaid_y},
+        {"%nclusterid.z", Special::nctaid_z},
+        {"%clock", Special::clock},
+        {"%clock_hi", Special::clock_hi},
+        {"%clock64", Special::clock64},
+        {"%globaltimer", Special::globaltimer},
+        {"%globaltimer_lo", Special::globaltimer_lo},
+        {"%globaltimer_hi", Special::globaltimer_hi},
+        // cooperative_groups finds its grid's workspace through these.
+        {"%envreg1", Special::envreg1},
+        {"%envreg2", Special::envreg2},
+        {"%current_graph_exec", Special::zero},
+    };
+    const auto found = kNames.find(name);
+    return found == kNames.end() ? Special::unknown : found->second;
+}
+
+unsigned special_bytes(Special s) {
+    return s == Special::gridid || s == Special::clock64 || s == Special::globaltimer ? 8 : 4;
+}
+
+}  // namespace warpsim

@@ -1,0 +1,61 @@
+// Special registers (%tid.x, %laneid, ...). Those that do not change while a warp runs have slots that are filled when
+// a frame is made (exec/specials.cpp); clocks are read by an op.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ptx/ast.h"
+
+namespace warpsim {
+
+enum class Special : uint8_t {
+    tid_x,
+    tid_y,
+    tid_z,
+    ntid_x,
+    ntid_y,
+    ntid_z,
+    ctaid_x,
+    ctaid_y,
+    ctaid_z,
+    nctaid_x,
+    nctaid_y,
+    nctaid_z,
+    laneid,
+    warpid,
+    nwarpid,
+    smid,
+    nsmid,
+    gridid,
+    warp_size,
+    lanemask_eq,
+    lanemask_le,
+    lanemask_lt,
+    lanemask_ge,
+    lanemask_gt,
+    dynamic_smem_size,
+    total_smem_size,
+    zero,
+    one,
+    envreg1,
+    envreg2,     // upper and lower half of the address of the grid's workspace
+    frame_base,  // the frame's offset in local memory: not PTX's
+    clock,
+    clock_hi,
+    clock64,
+    globaltimer,
+    globaltimer_lo,
+    globaltimer_hi,  // read by an op
+    unknown,
+};
+
+// `name` with its component: "%tid.x". unknown: no special register that warpsim has.
+Special special_from_name(std::string_view name);
+inline bool is_clock(Special s) {
+    return s >= Special::clock && s <= Special::globaltimer_hi;
+}
+// Bytes of its natural width: 4 or 8.
+unsigned special_bytes(Special);
+
+}  // namespace warpsim
