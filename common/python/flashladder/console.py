@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 try:
     import rich.box
     import rich.console
+    import rich.markup
     import rich.table
 except ImportError:
     rich = None
@@ -20,7 +21,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence], right: S
     """Prints rows under their columns; `right` lists the indices of right-aligned (numeric) columns."""
     rows = [[("" if cell is None else str(cell)) for cell in row] for row in rows]
     if rich and sys.stdout.isatty():
-        grid = rich.table.Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD)
+        grid = rich.table.Table(title=rich.markup.escape(title), title_justify="left", box=rich.box.SIMPLE_HEAD)
         for index, column in enumerate(columns):
             grid.add_column(column, justify="right" if index in right else "left", overflow="fold")
         for row in rows:

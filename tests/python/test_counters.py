@@ -1,0 +1,55 @@
+"""Sums over the simulator's report, and its comparison with Nsight Compute's figures."""
+
+from flashladder import counters, results
+
+
+def launch(kernel: str, instructions: int, ideal) -> dict:
+    return {
+        "kernel": kernel,
+        "instructions": {"total": instructions, "by_class": {"float": instructions - 3, "memory": 3}},
+        "shared": {"load": {"wavefronts": 40, "ideal": 8}, "cp_async": {"wavefronts": 4, "ideal": ideal}},
+        "global": {"load": {"sectors": 64, "ideal": 32, "bytes": 1024}},
+        "barriers": 2,
+        "divergent_branches": 1,
+        "hazards": [{"kind": "race", "message": "a race"}],
+        "lines": [
+            {"file": "k.cu", "line": 7, "instructions": 5, "shared_wavefronts": 40, "shared_ideal": 8,
+             "global_sectors": 0, "global_ideal": 0},
+            {"file": "k.cu", "line": 3, "instructions": 1, "shared_wavefronts": 0, "shared_ideal": ideal,
+             "global_sectors": 64, "global_ideal": 32},
+        ],
+    }  # fmt: skip
+
+
+def test_totals_add_launches_up():
+    sums = counters.totals({"launches": [launch("a", 100, 4), launch("b", 11, 4)]})
+    assert sums["instructions"] == 111 and sums["launches"] == 2
+    assert sums["shared load wavefronts"] == 80 and sums["shared load excess"] == 64
+    assert sums["shared cp_async excess"] == 0
+    assert sums["global load sectors"] == 128 and sums["global load bytes"] == 2048
+    assert sums["barriers"] == 4 and sums["divergent branches"] == 2
+
+
+def test_unknown_ideal_stays_unknown():
+    report = {"launches": [launch("a", 100, 4), launch("b", 11, None)]}
+    assert counters.totals(report)["shared cp_async excess"] is None
+    assert [line.shared_excess for line in counters.lines(report)] == [0, 64]
+
+
+def test_lines_are_summed_and_in_order():
+    report = {"launches": [launch("a", 100, 4), launch("b", 11, 4)]}
+    assert [(line.line, line.instructions) for line in counters.lines(report)] == [(3, 2), (7, 10)]
+    assert [line.global_excess for line in counters.lines(report)] == [64, 0]
+    assert counters.classes(report) == {"float": 105, "memory": 6}
+    assert len(counters.hazards(report)) == 2
+
+
+def test_comparison_with_ncu():
+    entry = {
+        "warpsim": counters.totals({"launches": [launch("a", 100, 4)]}),
+        "ncu": [
+            {"kernel": "a", "shared load wavefronts": 30, "global load sectors": 60, "nanoseconds": 5.0},
+            {"kernel": "b", "shared load wavefronts": 10, "global load sectors": 5},
+        ],
+    }
+    assert results.compare_counters(entry) == [("shared load wavefronts", 40, 40), ("global load sectors", 64, 65)]
