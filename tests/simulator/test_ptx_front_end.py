@@ -173,7 +173,8 @@ def test_handwritten(nvcc, tmp_path):
 
 
 def test_register_parameters_become_moves(tmp_path):
-    text = """.func (.reg .u32 r) f (.reg .u32 x, .reg .u64 y) { .reg .pred p; setp.eq.u32 p, x, 0; @p ret; mov.u32 r, x; }
+    text = """.func (.reg .u32 r) f (.reg .u32 x, .reg .u64 y) { .reg .pred p; setp.eq.u32 p, x, 0; @p ret;
+    mov.u32 r, x; }
     .entry k() { .reg .u32 a; .reg .u64 b; call (a), f, (a, b); call (_), f, (1, b); }"""
     known = functions(module(tmp_path, text))
     assert known["f"]["opcodes"] == {
@@ -209,7 +210,7 @@ def test_initial_values(tmp_path, type_, literal, expected):
 
 
 def test_scopes(tmp_path):
-    """Registers, labels and .param variables may repeat in inner scopes; a label is seen from the scopes inside its own."""
+    """Registers, labels and .param variables may repeat in inner scopes; inner scopes see the labels of outer ones."""
     k = kernel(
         tmp_path,
         """
@@ -312,8 +313,8 @@ def test_wrong_files_are_refused(tmp_path):
 
 
 def mutate(random_, text):
-    pieces = ["{", "}", "(", ")", "[", "]", "<", ">", ",", ";", "@", "|", "%", "_", ".reg", "<4000000000>", "= {", "call",
-              "generic(", "0xff00(", '"', "/*", "\0", "99999999999999999999", "-9223372036854775808", ".branchtargets"]  # fmt: skip
+    pieces = """{ } ( ) [ ] < > , ; @ | % _ .reg <4000000000> ={ call generic( 0xff00( " /* 99999999999999999999
+        -9223372036854775808 .branchtargets""".split()
     for _ in range(random_.randint(1, 6)):
         a, b = random_.randrange(len(text)), random_.randrange(len(text))
         action = random_.randrange(5)

@@ -1,0 +1,175 @@
+// ldmatrix, stmatrix, movmatrix: 8x8 matrices of 16-bit elements between shared memory and fragments. Eight lanes give
+// the rows' addresses of each matrix, 16 bytes a row; in a fragment register lane 4r + t holds columns 2t, 2t + 1 of
+// row r, so that a slot is the matrix itself in row-major order.
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "exec/mma.h"
+#include "exec/warp.h"
+#include "hazard/shared_shadow.h"
+#include "lower/program.h"
+
+namespace warpsim {
+namespace {
+
+constexpr unsigned kRowBytes = 16, kRows = 8;
+struct alignas(64) Matrix {
+    std::byte row[kRows][kRowBytes];
+};
+
+void transpose(Matrix &matrix) {
+    typedef uint16_t Row __attribute__((vector_size(16)));
+    Row rows[8], mixed[8];
+    std::memcpy(rows, &matrix, sizeof rows);
+    // Interleaving rows i and i + 4 moves the top bit of the row's number below the column's: three times swaps them.
+    for (unsigned round = 0; round < 3; ++round) {
+        for (unsigned i = 0; i < 4; ++i) {
+            mixed[2 * i] = __builtin_shuffle(rows[i], rows[i + 4], Row{0, 8, 1, 9, 2, 10, 3, 11});
+            mixed[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + 4], Row{4, 12, 5, 13, 6, 14, 7, 15});
+        }
+        std::memcpy(rows, mixed, sizeof rows);
+    }
+    std::memcpy(&matrix, rows, sizeof rows);
+}
+
+// A row's address as an offset in shared memory; false where it is not there, which has been reported.
+bool check_row(Warp &w, const Op &op, unsigned lane, uint64_t address, uint32_t &offset) {
+    const uint32_t size = w.block->shared_bytes;
+    if (op.extra & kMatrixGeneric) {
+        if ((address & kWindowMask) != kSharedWindow) {
+            report_hazard(w, op, HazardKind::invalid_address, static_cast<int>(lane), address,
+                          "a matrix row's address is not in shared memory");
+            return false;
+        }
+        address &= ~kWindowMask;
+    }
+    offset = static_cast<uint32_t>(address);
+    if (address % kRowBytes) {
+        report_hazard(w, op, HazardKind::misaligned, static_cast<int>(lane), address,
+                      "a matrix row's address must be a multiple of 16 bytes");
+    } else if (address > size || size - address < kRowBytes) {
+        report_hazard(w, op, HazardKind::out_of_bounds, static_cast<int>(lane), address,
+                      "a matrix row of 16 bytes at offset " + std::to_string(address) + " of " + std::to_string(size) +
+                          " bytes of shared memory");
+    } else {
+        return true;
+    }
+    return false;
+}
+
+// The row addresses of lanes 0..count-1 as offsets in shared memory. Returns the lanes whose row is there.
+uint32_t row_addresses(Warp &w, const Op &op, unsigned count, uint32_t *offset) {
+    const uint32_t all = count == 32 ? kAllLanes : (1u << count) - 1;
+    if (op.a != kNoSlot && !(op.extra & (kMatrixGeneric | kMatrixAddress64)) && w.block->shared_bytes >= kRowBytes) {
+        const uint32_t *base = w.lanes<uint32_t>(op.a), add = static_cast<uint32_t>(op.imm);
+        const uint32_t last = w.block->shared_bytes - kRowBytes;
+        uint32_t bits = 0, past = 0;
+        for (unsigned lane = 0; lane < count; ++lane) {
+            const uint32_t at = base[lane] + add;
+            offset[lane] = at;
+            bits |= at;
+            past |= at > last;
+        }
+        if (!past && bits % kRowBytes == 0) return all;
+    }
+    uint32_t good = 0;
+    for (unsigned lane = 0; lane < count; ++lane) {
+        uint64_t address = static_cast<uint64_t>(op.imm);
+        if (op.a != kNoSlot)
+            address += op.extra & kMatrixAddress64 ? w.lanes<uint64_t>(op.a)[lane] : w.lanes<uint32_t>(op.a)[lane];
+        if (!(op.extra & (kMatrixAddress64 | kMatrixGeneric))) address = static_cast<uint32_t>(address);
+        offset[lane] = 0;
+        if (check_row(w, op, lane, address, offset[lane])) good |= 1u << lane;
+    }
+    return good;
+}
+
+// Eight rows go through the 32 banks together: a row takes 4 neighbouring ones, the same row asked for twice is read
+// once.
+unsigned wavefronts(const uint32_t *offset, uint32_t lanes) {
+    uint32_t groups = 0;
+    for (unsigned i = 0; i < kRows; ++i) groups |= 1u << (offset[i] / kRowBytes % 8);
+    if (lanes == 0xff && groups == 0xff) return 1;
+    unsigned count[8] = {}, most = 1;
+    for (unsigned i = 0; i < kRows; ++i) {
+        bool again = !(lanes >> i & 1);
+        for (unsigned j = 0; j < i; ++j) again = again || ((lanes >> j & 1) && offset[j] == offset[i]);
+        if (!again) most = std::max(most, ++count[offset[i] / kRowBytes % 8]);
+    }
+    return most;
+}
+
+void count_wavefronts(Warp &w, const Op &op, unsigned matrices, const uint32_t *offset, uint32_t good) {
+    OpStats &stats = w.stats[op.index];
+    for (unsigned i = 0; i < matrices; ++i)
+        stats.shared_wavefronts += wavefronts(offset + kRows * i, good >> kRows * i & 0xff);
+    stats.shared_ideal += matrices;
+}
+
+void store(const Warp &w, uint32_t slot, const Matrix &matrix) {
+    if (w.exec == kAllLanes) {
+        std::memcpy(w.regs + slot, &matrix, sizeof matrix);
+        return;
+    }
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+        if (w.exec >> lane & 1)
+            std::memcpy(w.regs + slot + 4 * lane, reinterpret_cast<const std::byte *>(&matrix) + 4 * lane, 4);
+}
+
+}  // namespace
+
+void exec_ldmatrix(Warp &w, const Op &op) {
+    const unsigned matrices = op.list_count;
+    const uint32_t *slots = w.block->program->operand_list.data() + op.list;
+    uint32_t offset[kLanes] = {};
+    const uint32_t good = row_addresses(w, op, matrices * kRows, offset);
+    count_wavefronts(w, op, matrices, offset, good);
+    if (w.block->shadow && good) w.block->shadow->access(w, op, Access::read, offset, kRowBytes, good);
+    Matrix loaded[4];  // all read before the first write: an address register may be a destination too
+    for (unsigned i = 0; i < matrices; ++i) {
+        for (unsigned row = 0; row < kRows; ++row) {
+            const unsigned lane = kRows * i + row;
+            if (good >> lane & 1) {
+                std::memcpy(loaded[i].row[row], w.block->shared + offset[lane], kRowBytes);
+            } else {
+                std::memset(loaded[i].row[row], 0, kRowBytes);
+            }
+        }
+        if (op.extra & kMatrixTranspose) transpose(loaded[i]);
+    }
+    for (unsigned i = 0; i < matrices; ++i) store(w, slots[i], loaded[i]);
+}
+
+void exec_stmatrix(Warp &w, const Op &op) {
+    const unsigned matrices = op.list_count;
+    const uint32_t *slots = w.block->program->operand_list.data() + op.list;
+    uint32_t offset[kLanes] = {};
+    const uint32_t good = row_addresses(w, op, matrices * kRows, offset);
+    count_wavefronts(w, op, matrices, offset, good);
+    Matrix stored[4];
+    for (unsigned i = 0; i < matrices; ++i) {
+        std::memcpy(&stored[i], w.regs + slots[i], sizeof(Matrix));
+        if (op.extra & kMatrixTranspose) transpose(stored[i]);
+    }
+    if (w.block->shadow && good) {
+        StoredValues values;
+        values.components = 4;
+        values.bytes = 4;
+        values.stride = kRowBytes;
+        for (unsigned c = 0; c < 4; ++c) values.slot[c] = &stored[0].row[0][0] + 4 * c;
+        w.block->shadow->access(w, op, Access::write, offset, kRowBytes, good, &values);
+    }
+    for (unsigned lane = 0; lane < matrices * kRows; ++lane)
+        if (good >> lane & 1)
+            std::memcpy(w.block->shared + offset[lane], stored[lane / kRows].row[lane % kRows], kRowBytes);
+}
+
+void exec_movmatrix(Warp &w, const Op &op) {
+    Matrix matrix;
+    std::memcpy(&matrix, w.regs + op.a, sizeof matrix);
+    transpose(matrix);
+    store(w, op.dst, matrix);
+}
+
+}  // namespace warpsim

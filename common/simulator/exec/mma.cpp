@@ -1,0 +1,265 @@
+// mma.sync. Accumulation: products are exact (two 11-bit or 8-bit significands fit into fp32's 24), and each element is
+// C + (((p0 + p1) + p2) + ... + p[K-1]) in fp32, rounded to nearest even after every addition; an f16 result is rounded
+// once more at the end. GPUs add in wider groups and truncate, so their last bits differ: with s = sum of |p| + |C|,
+// this order is within K * 2^-24 * s of the exact value. Integers are exact modulo 2^32, or clamped with .satfinite.
+// NaN results are 0x7fffffff (0x7fff for f16).
+#include "exec/mma.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "exec/half.h"
+#include "exec/warp.h"
+#include "lower/program.h"
+
+namespace warpsim {
+namespace {
+
+typedef float Floats __attribute__((vector_size(32), may_alias));
+typedef int32_t Ints __attribute__((vector_size(32), may_alias));
+
+// The kinds of elements: how a register's slot becomes a tile of 8 rows and 4 * kPerRegister columns of Value.
+struct HalfElement {
+    using Value = float;
+    static constexpr unsigned kPerRegister = 2;
+    static void widen(const std::byte *slot, float *tile) {
+        F16::widen(reinterpret_cast<const uint16_t *>(slot), tile, 64);
+    }
+};
+struct BfloatElement {
+    using Value = float;
+    static constexpr unsigned kPerRegister = 2;
+    static void widen(const std::byte *slot, float *tile) {
+        uint16_t bits[64];
+        std::memcpy(bits, slot, sizeof bits);
+        Bf16::widen(bits, tile, 64);
+    }
+};
+struct Tf32Element {
+    using Value = float;
+    static constexpr unsigned kPerRegister = 1;
+    static void widen(const std::byte *slot, float *tile) {
+        uint32_t bits[32];
+        std::memcpy(bits, slot, sizeof bits);
+        for (uint32_t &word : bits) word &= 0xffffe000u;  // the low 13 bits are not looked at
+        std::memcpy(tile, bits, sizeof bits);
+    }
+};
+template <class Byte>
+struct ByteElement {
+    using Value = int32_t;
+    static constexpr unsigned kPerRegister = 4;
+    static void widen(const std::byte *slot, int32_t *tile) {
+        Byte bytes[128];
+        std::memcpy(bytes, slot, sizeof bytes);
+        for (unsigned i = 0; i < 128; ++i) tile[i] = bytes[i];
+    }
+};
+
+// A vector over the 8 columns of C, even ones first: the order in which they lie in C's registers.
+inline Floats multiply_add(float a, Floats b, Floats sum) {
+    const Floats spread = {a, a, a, a, a, a, a, a};
+#if defined(__FMA__)
+    return _mm256_fmadd_ps(spread, b, sum);  // the product is exact either way: same result, half the work
+#else
+    return spread * b + sum;
+#endif
+}
+inline Ints multiply_add(int32_t a, Ints b, Ints sum) {
+    return a * b + sum;
+}
+
+template <class Value>
+struct VectorOf;
+template <>
+struct VectorOf<float> {
+    using type = Floats;
+};
+template <>
+struct VectorOf<int32_t> {
+    using type = Ints;
+};
+
+// Turns rows into columns.
+template <class Vector>
+inline void transpose8(Vector (&rows)[8]) {
+    using Mask = int32_t __attribute__((vector_size(32)));
+    constexpr Mask low1 = {0, 8, 2, 10, 4, 12, 6, 14}, high1 = {1, 9, 3, 11, 5, 13, 7, 15};
+    constexpr Mask low2 = {0, 1, 8, 9, 4, 5, 12, 13}, high2 = {2, 3, 10, 11, 6, 7, 14, 15};
+    constexpr Mask low4 = {0, 1, 2, 3, 8, 9, 10, 11}, high4 = {4, 5, 6, 7, 12, 13, 14, 15};
+    const auto stage = [&](unsigned distance, Mask low, Mask high) {
+        for (unsigned i = 0; i < 8; ++i) {
+            if (i & distance) continue;
+            const Vector a = rows[i], b = rows[i + distance];
+            rows[i] = __builtin_shuffle(a, b, low);
+            rows[i + distance] = __builtin_shuffle(a, b, high);
+        }
+    };
+    stage(1, low1, high1);
+    stage(2, low2, high2);
+    stage(4, low4, high4);
+}
+
+inline void canonical_nans(Floats &x) {
+    const Ints nan = {0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff, 0x7fffffff};
+    const Ints good = x == x;
+    x = reinterpret_cast<Floats>((reinterpret_cast<Ints>(x) & good) | (nan & ~good));
+}
+
+// sums[row] = A's row times B, with columns in C's order.
+template <class ElementA, class ElementB, unsigned K>
+inline void multiply(const Warp &w, const uint32_t *a_slots, const uint32_t *b_slots,
+                     typename VectorOf<typename ElementA::Value>::type (&sums)[16]) {
+    using Value = typename ElementA::Value;
+    using Vector = typename VectorOf<Value>::type;
+    constexpr unsigned kColumns = 4 * ElementA::kPerRegister, kTiles = K / kColumns;
+    static constexpr unsigned kOrder[8] = {0, 2, 4, 6, 1, 3, 5, 7};
+
+    alignas(64) Value b[kTiles][8][kColumns];
+    Vector columns[K];
+    for (unsigned t = 0; t < kTiles; ++t) {
+        ElementB::widen(w.regs + b_slots[t], &b[t][0][0]);
+        if constexpr (kColumns % 8 == 0) {
+            for (unsigned part = 0; part < kColumns; part += 8) {
+                Vector rows[8];
+                for (unsigned i = 0; i < 8; ++i) std::memcpy(&rows[i], &b[t][kOrder[i]][part], sizeof(Vector));
+                transpose8(rows);
+                for (unsigned i = 0; i < 8; ++i) columns[t * kColumns + part + i] = rows[i];
+            }
+        } else {
+            for (unsigned j = 0; j < kColumns; ++j)
+                for (unsigned i = 0; i < 8; ++i) columns[t * kColumns + j][i] = b[t][kOrder[i]][j];
+        }
+    }
+    alignas(64) Value a[kTiles][2][8][kColumns];
+    for (unsigned i = 0; i < 2 * kTiles; ++i) ElementA::widen(w.regs + a_slots[i], &a[i / 2][i % 2][0][0]);
+    for (unsigned half = 0; half < 2; ++half) {
+        Vector sum[8] = {};
+        for (unsigned t = 0; t < kTiles; ++t)
+            for (unsigned j = 0; j < kColumns; ++j)
+#pragma GCC unroll 8
+                for (unsigned row = 0; row < 8; ++row)
+                    sum[row] = multiply_add(a[t][half][row][j], columns[t * kColumns + j], sum[row]);
+        for (unsigned row = 0; row < 8; ++row) sums[8 * half + row] = sum[row];
+    }
+}
+
+// Copies a result register to its slot, in the lanes that execute.
+inline void store(const Warp &w, uint32_t slot, const void *lanes) {
+    if (w.exec == kAllLanes) {
+        std::memcpy(w.regs + slot, lanes, 4 * kLanes);
+        return;
+    }
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+        if (w.exec >> lane & 1)
+            std::memcpy(w.regs + slot + 4 * lane, static_cast<const std::byte *>(lanes) + 4 * lane, 4);
+}
+
+// A 16x8 result of 32-bit elements as its four registers: each vector's halves belong to two of them.
+template <class Vector>
+inline void store_words(const Warp &w, const uint32_t *slots, const Vector (&sums)[16]) {
+    alignas(64) std::byte registers[4][4 * kLanes];
+    for (unsigned row = 0; row < 16; ++row) {
+        std::byte half[32];
+        std::memcpy(half, &sums[row], sizeof half);
+        std::memcpy(registers[row / 8 * 2] + row % 8 * 16, half, 16);
+        std::memcpy(registers[row / 8 * 2 + 1] + row % 8 * 16, half + 16, 16);
+    }
+    for (unsigned i = 0; i < 4; ++i) store(w, slots[i], registers[i]);
+}
+
+template <class Vector>
+inline Vector load_words(const Warp &w, const uint32_t *slots, unsigned row) {
+    Vector c;
+    std::byte both[32];
+    std::memcpy(both, w.regs + slots[row / 8 * 2] + row % 8 * 16, 16);
+    std::memcpy(both + 16, w.regs + slots[row / 8 * 2 + 1] + row % 8 * 16, 16);
+    std::memcpy(&c, both, sizeof c);
+    return c;
+}
+
+template <class ElementA, class ElementB, unsigned K>
+void exec_mma_float(Warp &w, const Op &op) {
+    constexpr unsigned kA = K / (2 * ElementA::kPerRegister);
+    const uint32_t *slots = w.block->program->operand_list.data() + op.list;
+    Floats sums[16];
+    multiply<ElementA, ElementB, K>(w, slots + 4, slots + 4 + kA, sums);
+    for (unsigned row = 0; row < 16; ++row) {
+        sums[row] += load_words<Floats>(w, slots + 4 + kA + kA / 2, row);
+        canonical_nans(sums[row]);
+    }
+    store_words(w, slots, sums);
+}
+
+// f16 accumulators: pairs of neighbouring columns share a register.
+template <class Element, unsigned K>
+void exec_mma_half(Warp &w, const Op &op) {
+    constexpr unsigned kA = K / (2 * Element::kPerRegister);
+    const uint32_t *slots = w.block->program->operand_list.data() + op.list;
+    Floats sums[16];
+    multiply<Element, Element, K>(w, slots + 2, slots + 2 + kA, sums);
+    for (unsigned half = 0; half < 2; ++half) {
+        alignas(64) float tile[8][8];
+        F16::widen(reinterpret_cast<const uint16_t *>(w.regs + slots[2 + kA + kA / 2 + half]), &tile[0][0], 64);
+        for (unsigned row = 0; row < 8; ++row)
+            for (unsigned i = 0; i < 8; ++i) {
+                const unsigned column = i < 4 ? 2 * i : 2 * i - 7;
+                tile[row][column] = canonical(tile[row][column] + sums[8 * half + row][i]);
+            }
+        alignas(64) uint16_t bits[64];
+        F16::narrow(&tile[0][0], bits, 64);
+        store(w, slots[half], bits);
+    }
+}
+
+template <class ElementA, class ElementB, unsigned K>
+void exec_mma_integer(Warp &w, const Op &op) {
+    constexpr unsigned kA = K / (2 * ElementA::kPerRegister);
+    const uint32_t *slots = w.block->program->operand_list.data() + op.list;
+    Ints sums[16];
+    multiply<ElementA, ElementB, K>(w, slots + 4, slots + 4 + kA, sums);
+    for (unsigned row = 0; row < 16; ++row) {
+        const Ints c = load_words<Ints>(w, slots + 4 + kA + kA / 2, row);
+        if (op.extra & kMmaSaturate) {
+            for (unsigned i = 0; i < 8; ++i)
+                sums[row][i] =
+                    static_cast<int32_t>(std::clamp<int64_t>(int64_t(sums[row][i]) + c[i], INT32_MIN, INT32_MAX));
+        } else {
+            using Unsigned = uint32_t __attribute__((vector_size(32)));
+            sums[row] = reinterpret_cast<Ints>(reinterpret_cast<Unsigned>(sums[row]) + reinterpret_cast<Unsigned>(c));
+        }
+    }
+    store_words(w, slots, sums);
+}
+
+using S8 = ByteElement<int8_t>;
+using U8 = ByteElement<uint8_t>;
+
+constexpr MmaForm kForms[] = {
+    {"m16n8k8.row.col.f32.f16.f16.f32", exec_mma_float<HalfElement, HalfElement, 8>, 4, 2, 1, 4},
+    {"m16n8k16.row.col.f32.f16.f16.f32", exec_mma_float<HalfElement, HalfElement, 16>, 4, 4, 2, 4},
+    {"m16n8k8.row.col.f16.f16.f16.f16", exec_mma_half<HalfElement, 8>, 2, 2, 1, 2},
+    {"m16n8k16.row.col.f16.f16.f16.f16", exec_mma_half<HalfElement, 16>, 2, 4, 2, 2},
+    {"m16n8k8.row.col.f32.bf16.bf16.f32", exec_mma_float<BfloatElement, BfloatElement, 8>, 4, 2, 1, 4},
+    {"m16n8k16.row.col.f32.bf16.bf16.f32", exec_mma_float<BfloatElement, BfloatElement, 16>, 4, 4, 2, 4},
+    {"m16n8k4.row.col.f32.tf32.tf32.f32", exec_mma_float<Tf32Element, Tf32Element, 4>, 4, 2, 1, 4},
+    {"m16n8k8.row.col.f32.tf32.tf32.f32", exec_mma_float<Tf32Element, Tf32Element, 8>, 4, 4, 2, 4},
+    {"m16n8k16.row.col.s32.s8.s8.s32", exec_mma_integer<S8, S8, 16>, 4, 2, 1, 4},
+    {"m16n8k16.row.col.s32.s8.u8.s32", exec_mma_integer<S8, U8, 16>, 4, 2, 1, 4},
+    {"m16n8k16.row.col.s32.u8.s8.s32", exec_mma_integer<U8, S8, 16>, 4, 2, 1, 4},
+    {"m16n8k16.row.col.s32.u8.u8.s32", exec_mma_integer<U8, U8, 16>, 4, 2, 1, 4},
+    {"m16n8k32.row.col.s32.s8.s8.s32", exec_mma_integer<S8, S8, 32>, 4, 4, 2, 4},
+    {"m16n8k32.row.col.s32.s8.u8.s32", exec_mma_integer<S8, U8, 32>, 4, 4, 2, 4},
+    {"m16n8k32.row.col.s32.u8.s8.s32", exec_mma_integer<U8, S8, 32>, 4, 4, 2, 4},
+    {"m16n8k32.row.col.s32.u8.u8.s32", exec_mma_integer<U8, U8, 32>, 4, 4, 2, 4},
+};
+
+}  // namespace
+
+const MmaForm *find_mma(std::string_view name) {
+    for (const MmaForm &form : kForms)
+        if (form.name == name) return &form;
+    return nullptr;
+}
+
+}  // namespace warpsim

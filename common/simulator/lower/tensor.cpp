@@ -1,0 +1,103 @@
+// ldmatrix, stmatrix, movmatrix, mma.sync: see exec/mma.h.
+#include <algorithm>
+
+#include "exec/mma.h"
+#include "lower/lowering.h"
+
+namespace warpsim {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::Type;
+
+// {a, b, c, d}, or a register alone.
+std::vector<Operand> registers_of(const Operand &operand) {
+    return operand.kind == Operand::Kind::vector ? operand.elements : std::vector<Operand>{operand};
+}
+
+void expect_count(Lowering &l, const Instruction &in, const char *what, size_t have, size_t want) {
+    if (have != want)
+        l.unsupported(in,
+                      std::string(what) + " has " + std::to_string(have) + " registers, not " + std::to_string(want));
+}
+
+void lower_mma(Lowering &l, const Instruction &in) {
+    if (!in.has("sync") || in.operands.size() != 4) l.unsupported(in);
+    std::string name;
+    for (const std::string &modifier : in.modifiers)
+        if (modifier != "sync" && modifier != "aligned" && modifier != "satfinite")
+            name += (name.empty() ? "" : ".") + modifier;
+    const MmaForm *form = find_mma(name);
+    if (!form) l.unsupported(in, "no such shape or combination of types is known to warpsim");
+    const std::vector<Operand> d = registers_of(in.operands[0]), a = registers_of(in.operands[1]),
+                               b = registers_of(in.operands[2]), c = registers_of(in.operands[3]);
+    expect_count(l, in, "D", d.size(), form->d);
+    expect_count(l, in, "A", a.size(), form->a);
+    expect_count(l, in, "B", b.size(), form->b);
+    expect_count(l, in, "C", c.size(), form->c);
+    std::vector<uint32_t> sources, slots;
+    for (const auto *fragment : {&a, &b, &c})
+        for (const Operand &operand : *fragment) sources.push_back(l.source(operand, Type::b32));
+    for (const Operand &operand : d) slots.push_back(l.destination(operand, Type::b32));
+    slots.insert(slots.end(), sources.begin(), sources.end());
+    const uint32_t list = l.list(slots);
+    Op &op = l.emit(in, form->fn, OpClass::tensor);
+    op.flow = Flow::warp_sync;
+    op.list = list;
+    op.list_count = static_cast<uint16_t>(slots.size());
+    op.extra = in.has("satfinite") ? kMmaSaturate : 0;
+}
+
+// ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 {r...}, [p]      stmatrix...: [p], {r...}
+void lower_matrix_move(Lowering &l, const Instruction &in, bool loads) {
+    if (in.operands.size() != 2 || !in.has("m8n8") || !in.has("b16"))
+        l.unsupported(in, "only .m8n8 and .b16 are known");
+    const size_t matrices = in.has("x4") ? 4 : in.has("x2") ? 2 : in.has("x1") ? 1 : 0;
+    if (!matrices) l.unsupported(in, "one of .x1, .x2, .x4 is needed");
+    const std::vector<Operand> fragment = registers_of(in.operands[loads ? 0 : 1]);
+    expect_count(l, in, "the fragment", fragment.size(), matrices);
+    if (in.operands[loads ? 1 : 0].kind != Operand::Kind::address) l.unsupported(in, "an address is needed");
+    const Lowering::Address address = l.address(in.operands[loads ? 1 : 0]);
+    const bool shared = in.has("shared") || in.has("shared::cta") || address.space_of_symbol == ptx::Space::shared;
+    std::vector<uint32_t> slots;
+    for (const Operand &operand : fragment)
+        slots.push_back(loads ? l.destination(operand, Type::b32) : l.source(operand, Type::b32));
+    const uint32_t list = l.list(slots);
+    Op &op = l.emit(in, loads ? exec_ldmatrix : exec_stmatrix, loads ? OpClass::ldmatrix : OpClass::stmatrix);
+    op.flow = Flow::warp_sync;
+    op.list = list;
+    op.list_count = static_cast<uint16_t>(slots.size());
+    op.a = address.slot;
+    op.imm = address.offset;
+    op.extra = (in.has("trans") ? kMatrixTranspose : 0) | (address.slot_bytes == 8 ? kMatrixAddress64 : 0) |
+               (shared ? 0 : kMatrixGeneric);
+}
+
+void lower_ldmatrix(Lowering &l, const Instruction &in) {
+    lower_matrix_move(l, in, true);
+}
+void lower_stmatrix(Lowering &l, const Instruction &in) {
+    lower_matrix_move(l, in, false);
+}
+
+// movmatrix.sync.aligned.m8n8.trans.b16 d, a
+void lower_movmatrix(Lowering &l, const Instruction &in) {
+    if (in.operands.size() != 2 || !in.has("m8n8") || !in.has("trans") || !in.has("b16")) l.unsupported(in);
+    const uint32_t a = l.source(in.operands[1], Type::b32), dst = l.destination(in.operands[0], Type::b32);
+    Op &op = l.emit(in, exec_movmatrix, OpClass::shuffle);
+    op.flow = Flow::warp_sync;
+    op.dst = dst;
+    op.a = a;
+}
+
+}  // namespace
+
+void register_tensor(FamilyTable &table) {
+    table["mma"] = lower_mma;
+    table["ldmatrix"] = lower_ldmatrix;
+    table["stmatrix"] = lower_stmatrix;
+    table["movmatrix"] = lower_movmatrix;
+}
+
+}  // namespace warpsim
