@@ -1,0 +1,181 @@
+#include "launch.h"
+
+#include <cmath>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+
+namespace flash {
+namespace {
+
+thread_local char last_error[512] = "no error";
+
+FlashStatus cuda_failure(const char *what, cudaError_t error) {
+    return fail(FLASH_CUDA_ERROR, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+FlashStatus check_tensor(const char *name, const FlashTensor &tensor) {
+    if (!tensor.data) return fail(FLASH_INVALID_ARGUMENT, "%s is a null pointer", name);
+    if (reinterpret_cast<uintptr_t>(tensor.data) % 16 != 0) {
+        return fail(FLASH_INVALID_ARGUMENT, "%s must be 16-byte aligned; its address is %p", name, tensor.data);
+    }
+    const std::pair<const char *, int64_t> strides[] = {
+        {"batch", tensor.stride_batch}, {"head", tensor.stride_head}, {"row", tensor.stride_row}};
+    for (auto [which, stride] : strides) {
+        if (stride < 0 || stride % 8 != 0) {
+            return fail(FLASH_INVALID_ARGUMENT,
+                        "%s's %s stride must be a non-negative multiple of 8 elements (16 bytes); it is %lld", name,
+                        which, static_cast<long long>(stride));
+        }
+    }
+    return FLASH_OK;
+}
+
+FlashStatus check_device(const Limits &limits) {
+    int device = 0, major = 0, minor = 0;
+    cudaError_t error = cudaGetDevice(&device);
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    if (error == cudaSuccess) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    if (error != cudaSuccess) return cuda_failure("no usable CUDA device", error);
+    if (10 * major + minor < limits.min_compute) {
+        return fail(FLASH_DEVICE_TOO_OLD,
+                    "stage %02d needs compute capability %d.%d or newer; this device has %d.%d (FLASHLADDER_DEVICE=sim "
+                    "runs it on the simulator)",
+                    limits.stage, limits.min_compute / 10, limits.min_compute % 10, major, minor);
+    }
+    return FLASH_OK;
+}
+
+}  // namespace
+
+FlashStatus fail(FlashStatus status, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(last_error, sizeof last_error, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
+    if (!params) return fail(FLASH_INVALID_ARGUMENT, "params is a null pointer");
+    const std::pair<const char *, int> sizes[] = {{"B", params->B},   {"Hq", params->Hq},   {"Hkv", params->Hkv},
+                                                  {"Nq", params->Nq}, {"Nkv", params->Nkv}, {"d_head", params->d_head}};
+    for (auto [name, size] : sizes) {
+        if (size <= 0) return fail(FLASH_INVALID_ARGUMENT, "%s must be positive; it is %d", name, size);
+    }
+    if (params->dtype != FLASH_FP16 && params->dtype != FLASH_BF16) {
+        return fail(FLASH_INVALID_ARGUMENT, "dtype must be 0 (fp16) or 1 (bf16); it is %d", params->dtype);
+    }
+    if (params->causal != 0 && params->causal != 1) {
+        return fail(FLASH_INVALID_ARGUMENT, "causal must be 0 or 1; it is %d", params->causal);
+    }
+    if (params->Hq % params->Hkv != 0) {
+        return fail(FLASH_INVALID_ARGUMENT, "Hq must be a multiple of Hkv; they are %d and %d", params->Hq,
+                    params->Hkv);
+    }
+    // A grid's y and z dimensions end at 65535.
+    if (params->Hq > 65535) return fail(FLASH_UNSUPPORTED, "Hq must be at most 65535; it is %d", params->Hq);
+    if (params->B > 65535) return fail(FLASH_UNSUPPORTED, "B must be at most 65535; it is %d", params->B);
+
+#ifdef FLASH_ONLY_BF16_128
+    if (params->dtype != FLASH_BF16 || params->d_head != 128) {
+        return fail(FLASH_UNSUPPORTED, "this build has bf16 with d_head 128 only");
+    }
+#endif
+    if (params->d_head != 64 && params->d_head != 128) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d supports d_head 64 and 128; it is %d", limits.stage, params->d_head);
+    }
+    if (params->Nq % limits.multiple_Nq != 0) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d needs Nq to be a multiple of %d; it is %d", limits.stage,
+                    limits.multiple_Nq, params->Nq);
+    }
+    if (params->Nkv % limits.multiple_Nkv != 0) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d needs Nkv to be a multiple of %d; it is %d", limits.stage,
+                    limits.multiple_Nkv, params->Nkv);
+    }
+    if (params->causal && !limits.causal) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d has no causal masking; causal is 1", limits.stage);
+    }
+    if (params->Hq != params->Hkv && !limits.grouped_heads) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d needs as many K/V heads as Q heads; Hq is %d and Hkv is %d",
+                    limits.stage, params->Hq, params->Hkv);
+    }
+    return FLASH_OK;
+}
+
+FlashStatus check(const FlashParams *params, const Limits &limits, size_t workspace_bytes) {
+    if (FlashStatus status = check_sizes(params, limits); status != FLASH_OK) return status;
+    if (!std::isfinite(params->scale)) {
+        return fail(FLASH_INVALID_ARGUMENT, "scale must be finite; it is %g", params->scale);
+    }
+    const std::pair<const char *, const FlashTensor *> tensors[] = {
+        {"Q", &params->Q}, {"K", &params->K}, {"V", &params->V}, {"O", &params->O}};
+    for (auto [name, tensor] : tensors) {
+        if (FlashStatus status = check_tensor(name, *tensor); status != FLASH_OK) return status;
+    }
+    if (workspace_bytes > 0 && (!params->workspace || params->workspace_bytes < workspace_bytes)) {
+        return fail(FLASH_INVALID_ARGUMENT,
+                    "stage %02d needs a workspace of %zu bytes for this problem (flash_describe() tells); %zu given",
+                    limits.stage, workspace_bytes, params->workspace ? params->workspace_bytes : size_t{0});
+    }
+    if (workspace_bytes > 0 && reinterpret_cast<uintptr_t>(params->workspace) % 16 != 0) {
+        return fail(FLASH_INVALID_ARGUMENT, "workspace must be 16-byte aligned; its address is %p", params->workspace);
+    }
+    return check_device(limits);
+}
+
+FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t stream) {
+    const auto kernel = reinterpret_cast<const void *>(launch.kernel);
+    // Without this, a launch with more than 48 KB of dynamic shared memory is refused.
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(launch.shared_bytes));
+    if (error != cudaSuccess) return cuda_failure("shared memory for the kernel", error);
+    void *arguments[] = {const_cast<FlashParams *>(&params)};
+    error = cudaLaunchKernel(kernel, launch.grid, dim3(launch.threads), arguments, launch.shared_bytes, stream);
+    if (error != cudaSuccess) {
+        cudaGetLastError();  // reported here: not again at the caller's next check
+        return cuda_failure("kernel launch", error);
+    }
+    return FLASH_OK;
+}
+
+FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspace_bytes,
+                     FlashDescription *description) {
+    if (!description) return fail(FLASH_INVALID_ARGUMENT, "description is a null pointer");
+    const auto kernel = reinterpret_cast<const void *>(launch.kernel);
+    cudaFuncAttributes attributes{};
+    int blocks = 0;
+    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                             static_cast<int>(launch.shared_bytes));
+    if (error == cudaSuccess) error = cudaFuncGetAttributes(&attributes, kernel);
+    if (error == cudaSuccess) {
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, launch.threads, launch.shared_bytes);
+    }
+    if (error != cudaSuccess) return cuda_failure("description of the kernel", error);
+    *description = FlashDescription{
+        .stage = limits.stage,
+        .title = limits.title,
+        .min_compute = limits.min_compute,
+        .Br = limits.Br,
+        .Bc = limits.Bc,
+        .threads = launch.threads,
+        .shared_bytes = static_cast<int32_t>(attributes.sharedSizeBytes + launch.shared_bytes),
+        .grid = {static_cast<int32_t>(launch.grid.x), static_cast<int32_t>(launch.grid.y),
+                 static_cast<int32_t>(launch.grid.z)},
+        .multiple_Nq = limits.multiple_Nq,
+        .multiple_Nkv = limits.multiple_Nkv,
+        .supports_causal = limits.causal,
+        .supports_gqa = limits.grouped_heads,
+        .registers = attributes.numRegs,
+        .spill_bytes = static_cast<int32_t>(attributes.localSizeBytes),
+        .resident_blocks = blocks,
+        .workspace_bytes = workspace_bytes,
+    };
+    return FLASH_OK;
+}
+
+}  // namespace flash
+
+extern "C" const char *flash_last_error(void) {
+    return flash::last_error;
+}

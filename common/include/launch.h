@@ -1,0 +1,66 @@
+// What every stage's launcher shares, so that kernel.cu is about the kernel: argument checks and their texts, the
+// choice of the template instance, the launch itself and the description. Implemented in common/host/launch.cpp.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+
+#include <utility>
+
+#include "attention.h"
+
+namespace flash {
+
+// What a stage supports. Anything else is refused with a message that names the limit and the value given.
+struct Limits {
+    int stage;  // 4 for 04_tensor_cores
+    const char *title;
+    int min_compute;  // 80 for compute capability 8.0
+    int Br, Bc;       // tile; 0: none
+    int multiple_Nq = 1, multiple_Nkv = 1;
+    bool causal = false;
+    bool grouped_heads = false;  // Hq != Hkv
+};
+
+using Kernel = void (*)(FlashParams);
+
+// One kernel launch for one problem.
+struct Launch {
+    Kernel kernel;
+    dim3 grid;
+    int threads;
+    size_t shared_bytes = 0;  // dynamic
+};
+
+// Records the text that flash_last_error() returns in this thread (printf-style); returns `status`.
+FlashStatus fail(FlashStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// FLASH_OK, or why this problem is wrong (sizes, pointers, strides, scale) or beyond the stage's limits or the GPU's
+// age. workspace_bytes: what the stage needs for this problem.
+FlashStatus check(const FlashParams *params, const Limits &limits, size_t workspace_bytes = 0);
+
+// The sizes alone: what flash_describe() needs.
+FlashStatus check_sizes(const FlashParams *params, const Limits &limits);
+
+// Queues the kernel on the stream, with its shared memory allowed; a launch error becomes a status with text.
+FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t stream);
+
+// Fills in `description` from the limits, the launch and what the CUDA runtime knows of the kernel.
+FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspace_bytes, FlashDescription *description);
+
+// Calls instance.operator()<T, d_head>() for the problem's element type and head dim, which check_sizes() has admitted.
+// FLASH_ONLY_BF16_128 builds that instance alone: patched and ablated kernels compile in a quarter of the time.
+template <typename Instance>
+Launch choose(const FlashParams &params, Instance instance) {
+#ifndef FLASH_ONLY_BF16_128
+    if (params.dtype == FLASH_FP16) {
+        return params.d_head == 64 ? instance.template operator()<__half, 64>()
+                                   : instance.template operator()<__half, 128>();
+    }
+    if (params.d_head == 64) return instance.template operator()<__nv_bfloat16, 64>();
+#endif
+    return instance.template operator()<__nv_bfloat16, 128>();
+}
+
+}  // namespace flash
