@@ -48,7 +48,7 @@ endfunction()
 function(flashladder_stage_options target architectures)
     target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/common/include")
     target_compile_options(${target} PRIVATE
-        $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>
+        $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<CONFIG:Debug>>>:-lineinfo>
         $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<CONFIG:Debug>>:-G>
         $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter>)
     set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${architectures}"
