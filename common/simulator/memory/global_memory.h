@@ -22,6 +22,7 @@ struct AllocationView {
     uint64_t bytes = 0;           // exact
     std::byte *host = nullptr;    // host address of base
     MemoryKind kind = MemoryKind::device;
+    bool adopted = false;         // the caller's own host memory
     bool contains(uint64_t address, uint64_t n) const { return address - base < bytes && n <= bytes - (address - base); }
     std::byte *at(uint64_t address) const { return host + (address - base); }
 };
@@ -40,6 +41,8 @@ class GlobalMemory {
 
     // The allocation that holds address, or nullptr. Stable until it is released.
     const AllocationView *find(uint64_t address) const;
+    // Whether `address` lies in the range that device allocations come from, live or not.
+    bool is_device_address(uint64_t address) const;
     // "12 bytes past the end of the 4096-byte allocation at 0x...", "freed", "never allocated", for messages.
     std::string explain(uint64_t address, uint64_t bytes) const;
 

@@ -1,0 +1,90 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "exec/launch.h"
+
+namespace warpsim {
+namespace {
+
+[[noreturn]] void refuse(const char *name, const std::string &value, const std::string &wanted) {
+    throw std::runtime_error(std::string(name) + "=" + value + ": must be " + wanted);
+}
+
+// An empty variable counts as one that is not set.
+bool get(const char *name, std::string &value) {
+    const char *text = std::getenv(name);
+    value = text ? text : "";
+    return !value.empty();
+}
+
+uint64_t whole_number(const char *name, const std::string &value, const char *end, uint64_t most, const char *wanted) {
+    uint64_t number = 0;
+    const auto [rest, error] = std::from_chars(value.data(), end, number);
+    if (error != std::errc() || rest != end || number > most) refuse(name, value, wanted);
+    return number;
+}
+
+uint64_t count(const char *name, uint64_t otherwise, uint64_t most, const char *wanted) {
+    std::string value;
+    if (!get(name, value)) return otherwise;
+    return whole_number(name, value, value.data() + value.size(), most, wanted);
+}
+
+// "1500000", "64K", "2G": powers of 1024.
+uint64_t bytes(const char *name) {
+    constexpr const char *kWanted = "a number of bytes, also with K, M, G or T behind it";
+    std::string value;
+    if (!get(name, value)) return 0;
+    const char last = value.back();
+    const char *const units = "KMGT", *unit = std::strchr(units, last & ~0x20);
+    const bool has_unit = last >= 'A' && unit;
+    const unsigned shift = has_unit ? 10 * static_cast<unsigned>(unit - units + 1) : 0;
+    const char *end = value.data() + value.size() - has_unit;
+    return whole_number(name, value, end, UINT64_MAX >> shift, kWanted) << shift;
+}
+
+bool flag(const char *name) {
+    std::string value;
+    if (!get(name, value) || value == "0") return false;
+    if (value != "1") refuse(name, value, "0 or 1");
+    return true;
+}
+
+}  // namespace
+
+Options Options::from_environment() {
+    Options options;
+    options.threads = static_cast<unsigned>(count("WARPSIM_THREADS", 0, 1024, "a number of host threads from 1 to 1024, or 0 for all"));
+    options.schedule_seed = count("WARPSIM_SCHEDULE", 0, UINT64_MAX, "a whole number, or 0 for the default order");
+    options.max_instructions = count("WARPSIM_MAX_INSTRUCTIONS", 0, UINT64_MAX, "a number of warp instructions, or 0 for no limit");
+    options.max_memory = bytes("WARPSIM_MAX_MEMORY");
+    options.print_table = flag("WARPSIM_TABLE");
+    std::string value;
+    if (get("WARPSIM_HAZARDS", value)) {
+        if (value == "off") {
+            options.hazards = false;
+        } else if (value == "warn") {
+            options.hazards_warn = true;
+        } else if (value != "on") {
+            refuse("WARPSIM_HAZARDS", value, "on, warn or off");
+        }
+    }
+    if (get("WARPSIM_TIMEOUT_S", value)) {
+        char *end = nullptr;
+        options.timeout_s = std::strtod(value.c_str(), &end);
+        if (*end || !std::isfinite(options.timeout_s) || options.timeout_s < 0) {
+            refuse("WARPSIM_TIMEOUT_S", value, "a number of seconds, or 0 for no limit");
+        }
+    }
+    if (get("WARPSIM_DEVICE", value)) options.device = value;
+    get("WARPSIM_REPORT", options.report_path);
+    return options;
+}
+
+}  // namespace warpsim

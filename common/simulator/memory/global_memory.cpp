@@ -1,0 +1,334 @@
+// Device memory is two mappings of one size: `addresses_` is never accessible and gives programs their device
+// addresses, `data_` holds the bytes. A constant difference leads from one to the other.
+#include "memory/global_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+
+namespace warpsim {
+namespace {
+
+constexpr uint64_t kAlignment = 256;  // what cudaMalloc promises
+constexpr uint64_t kMinGap = 4096, kMaxGap = 1 << 20;
+constexpr uint64_t kPoisonBytes = 16 << 20;  // of the pattern file; larger allocations map it instead of writing
+constexpr int kPoison = 0xff;                // a NaN in every floating-point type
+constexpr size_t kFreedKept = 4096;
+constexpr uint64_t kSmallestReservation = 1ull << 30;
+
+uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+
+// Unmapped space between allocations, so that a short overrun meets no neighbour.
+uint64_t gap_after(uint64_t bytes) { return std::clamp(bytes / 4, kMinGap, kMaxGap); }
+
+std::byte *map_memory(uint64_t bytes, int protection) {
+    void *p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? nullptr : static_cast<std::byte *>(p);
+}
+
+// Whether the process has any memory at `address`.
+bool is_mapped(uint64_t address) {
+    const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    unsigned char resident;
+    return address < 1ull << 47 && mincore(reinterpret_cast<void *>(address / page * page), 1, &resident) == 0;
+}
+
+}  // namespace
+
+struct GlobalMemory::Impl {
+    struct Snapshot {
+        std::vector<uint64_t> bases;
+        std::vector<const AllocationView *> views;
+    };
+
+    uint64_t limit = 0, used = 0;
+    uint64_t reserved = 0;
+    std::byte *addresses = nullptr, *data = nullptr;
+    uint64_t cursor = 0;  // where the search for free space goes on, so that freed addresses rest for a while
+    int poison_file = -1;
+
+    mutable std::mutex mutex;
+    std::map<uint64_t, AllocationView> live;
+    std::map<uint64_t, uint64_t> freed;  // base -> bytes
+    std::vector<uint64_t> freed_order;   // ring of the keys of `freed`
+    size_t freed_next = 0;
+
+    // Readers use the snapshot without a lock. It is made once lookups under the lock have cost as much.
+    mutable std::atomic<const Snapshot *> snapshot{nullptr};
+    mutable std::vector<std::unique_ptr<const Snapshot>> snapshots;  // a few old ones stay, for readers still in them
+    mutable uint64_t lookups = 0;
+
+    uint64_t address_base() const { return reinterpret_cast<uint64_t>(addresses); }
+    bool in_reservation(uint64_t address) const { return address - address_base() < reserved; }
+
+    void changed() {
+        snapshot.store(nullptr, std::memory_order_release);
+        lookups = 0;
+    }
+
+    const AllocationView *find_locked(uint64_t address) const {
+        auto it = live.upper_bound(address);
+        if (it == live.begin()) return nullptr;
+        --it;
+        return address - it->second.base < std::max<uint64_t>(it->second.bytes, 1) ? &it->second : nullptr;
+    }
+
+    void make_snapshot() const {
+        auto made = std::make_unique<Snapshot>();
+        made->bases.reserve(live.size());
+        made->views.reserve(live.size());
+        for (const auto &[base, view] : live) {
+            made->bases.push_back(base);
+            made->views.push_back(&view);
+        }
+        snapshot.store(made.get(), std::memory_order_release);
+        snapshots.push_back(std::move(made));
+        if (snapshots.size() > 8) snapshots.erase(snapshots.begin());
+    }
+
+    // Offset of a free range of `bytes` and the gap behind it, or `reserved` where there is none.
+    uint64_t find_space(uint64_t bytes) {
+        const uint64_t wanted = round_up(bytes + gap_after(bytes), kAlignment);
+        for (int pass = 0; pass < 2; ++pass) {
+            uint64_t at = pass == 0 ? cursor : kMinGap;
+            for (auto it = live.upper_bound(address_base() + at);; ++it) {
+                if (it != live.begin()) {  // may reach over `at`
+                    const AllocationView &before = std::prev(it)->second;
+                    if (in_reservation(before.base)) {
+                        const uint64_t end = before.base - address_base() + before.bytes + gap_after(before.bytes);
+                        at = std::max(at, round_up(end, kAlignment));
+                    }
+                }
+                const bool last = it == live.end() || !in_reservation(it->first);
+                const uint64_t end = last ? reserved : it->first - address_base();
+                if (at + wanted <= end) return at;
+                if (last) break;
+            }
+        }
+        return reserved;
+    }
+
+    void poison(std::byte *host, uint64_t bytes) {
+        const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+        const uint64_t begin = round_up(reinterpret_cast<uint64_t>(host), page);
+        const uint64_t end = (reinterpret_cast<uint64_t>(host) + bytes) / page * page;
+        if (end < begin + kPoisonBytes || !open_poison_file()) {
+            std::memset(host, kPoison, bytes);
+            return;
+        }
+        // Copy-on-write pages of one file that is full of poison: memory is used only where the program writes.
+        std::memset(host, kPoison, begin - reinterpret_cast<uint64_t>(host));
+        for (uint64_t at = begin; at < end; at += kPoisonBytes) {
+            const uint64_t n = std::min(kPoisonBytes, end - at);
+            void *p = mmap(reinterpret_cast<void *>(at), n, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, poison_file, 0);
+            if (p == MAP_FAILED) {
+                std::memset(reinterpret_cast<void *>(at), kPoison, n);
+            }
+        }
+        std::memset(reinterpret_cast<void *>(end), kPoison, reinterpret_cast<uint64_t>(host) + bytes - end);
+    }
+
+    bool open_poison_file() {
+        if (poison_file >= 0) return true;
+        const int file = memfd_create("warpsim-poison", MFD_CLOEXEC);
+        if (file < 0) return false;
+        const std::vector<unsigned char> pattern(1 << 20, kPoison);
+        for (uint64_t written = 0; written < kPoisonBytes;) {
+            const ssize_t n = write(file, pattern.data(), pattern.size());
+            if (n <= 0) {
+                close(file);
+                return false;
+            }
+            written += static_cast<uint64_t>(n);
+        }
+        poison_file = file;
+        return true;
+    }
+
+    // Gives whole pages back to the system.
+    void discard(std::byte *host, uint64_t bytes) {
+        const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+        const uint64_t begin = round_up(reinterpret_cast<uint64_t>(host), page);
+        const uint64_t end = (reinterpret_cast<uint64_t>(host) + bytes) / page * page;
+        if (begin >= end) return;
+        mmap(reinterpret_cast<void *>(begin), end - begin, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    }
+
+    void remember_freed(uint64_t base, uint64_t bytes) {
+        if (freed_order.size() < kFreedKept) {
+            freed_order.push_back(base);
+        } else {
+            freed.erase(freed_order[freed_next]);
+            freed_order[freed_next] = base;
+            freed_next = (freed_next + 1) % kFreedKept;
+        }
+        freed[base] = bytes;
+    }
+};
+
+GlobalMemory::GlobalMemory(uint64_t limit_bytes) : impl_(std::make_unique<Impl>()) {
+    Impl &m = *impl_;
+    m.limit = limit_bytes;
+    // Twice the limit, for gaps and rest; less where the process may not have that much address space.
+    for (uint64_t size = round_up(2 * limit_bytes + kSmallestReservation, 1 << 21);; size /= 2) {
+        if (size < kSmallestReservation) throw std::runtime_error("no address space left for device memory");
+        m.addresses = map_memory(size, PROT_NONE);
+        m.data = m.addresses ? map_memory(size, PROT_READ | PROT_WRITE) : nullptr;
+        m.reserved = size;
+        if (m.data) break;
+        if (m.addresses) munmap(m.addresses, size);
+    }
+    madvise(m.data, m.reserved, MADV_DONTDUMP);
+    m.cursor = kMinGap;
+}
+
+GlobalMemory::~GlobalMemory() {
+    for (const auto &[base, view] : impl_->live) {
+        if (view.kind == MemoryKind::pinned || view.kind == MemoryKind::managed) {
+            if (!view.adopted) munmap(view.host, round_up(std::max<uint64_t>(view.bytes, 1), kMinGap));
+        }
+    }
+    munmap(impl_->addresses, impl_->reserved);
+    munmap(impl_->data, impl_->reserved);
+    if (impl_->poison_file >= 0) close(impl_->poison_file);
+}
+
+uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind) {
+    Impl &m = *impl_;
+    const std::lock_guard guard(m.mutex);
+    const bool counted = kind != MemoryKind::pinned;
+    if (counted && (bytes > m.limit || m.used > m.limit - bytes)) return 0;
+    AllocationView view{.base = 0, .bytes = bytes, .host = nullptr, .kind = kind};
+    if (kind == MemoryKind::pinned || kind == MemoryKind::managed) {
+        if (bytes > m.limit) return 0;
+        view.host = map_memory(round_up(std::max<uint64_t>(bytes, 1), kMinGap), PROT_READ | PROT_WRITE);
+        if (!view.host) return 0;
+        view.base = reinterpret_cast<uint64_t>(view.host);
+    } else {
+        const uint64_t offset = m.find_space(bytes);
+        if (offset == m.reserved) return 0;
+        view.base = m.address_base() + offset;
+        view.host = m.data + offset;
+        m.cursor = round_up(offset + bytes + gap_after(bytes), kAlignment);
+    }
+    m.poison(view.host, bytes);
+    // Freed ranges that this one covers are no longer "freed".
+    for (auto it = m.freed.lower_bound(view.base); it != m.freed.end() && it->first < view.base + bytes;) {
+        it = m.freed.erase(it);
+    }
+    if (counted) m.used += bytes;
+    m.live[view.base] = view;
+    m.changed();
+    return view.base;
+}
+
+uint64_t GlobalMemory::adopt(void *host, uint64_t bytes, MemoryKind kind) {
+    Impl &m = *impl_;
+    const std::lock_guard guard(m.mutex);
+    const uint64_t base = reinterpret_cast<uint64_t>(host);
+    const auto next = m.live.lower_bound(base);
+    if (next != m.live.end() && next->first < base + bytes) return 0;
+    if (m.find_locked(base)) return 0;
+    m.live[base] = {.base = base, .bytes = bytes, .host = static_cast<std::byte *>(host), .kind = kind, .adopted = true};
+    m.freed.erase(base);
+    m.changed();
+    return base;
+}
+
+bool GlobalMemory::release(uint64_t address) {
+    Impl &m = *impl_;
+    const std::lock_guard guard(m.mutex);
+    const auto it = m.live.find(address);
+    if (it == m.live.end()) return false;
+    const AllocationView view = it->second;
+    m.live.erase(it);
+    m.changed();
+    if (view.adopted) return true;
+    if (view.kind != MemoryKind::pinned) m.used -= view.bytes;
+    if (m.in_reservation(view.base)) {
+        m.discard(view.host, view.bytes);
+    } else {
+        munmap(view.host, round_up(std::max<uint64_t>(view.bytes, 1), kMinGap));
+    }
+    m.remember_freed(view.base, view.bytes);
+    return true;
+}
+
+const AllocationView *GlobalMemory::find(uint64_t address) const {
+    const Impl &m = *impl_;
+    const Impl::Snapshot *snapshot = m.snapshot.load(std::memory_order_acquire);
+    if (!snapshot) {
+        const std::lock_guard guard(m.mutex);
+        if (++m.lookups > m.live.size() / 4 + 4 && !m.snapshot.load(std::memory_order_relaxed)) m.make_snapshot();
+        return m.find_locked(address);
+    }
+    const auto &bases = snapshot->bases;
+    // Branch-free upper bound: the loop's count depends on the size only.
+    size_t low = 0;
+    for (size_t n = bases.size(); n > 1;) {
+        const size_t half = n / 2;
+        low = bases[low + half] <= address ? low + half : low;
+        n -= half;
+    }
+    if (bases.empty() || address < bases[low]) return nullptr;
+    const AllocationView *view = snapshot->views[low];
+    return address - view->base < std::max<uint64_t>(view->bytes, 1) ? view : nullptr;
+}
+
+bool GlobalMemory::is_device_address(uint64_t address) const { return impl_->in_reservation(address); }
+
+std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
+    const Impl &m = *impl_;
+    const std::lock_guard guard(m.mutex);
+    const auto size = [](uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); };
+    const auto hex = [](uint64_t n) {
+        char digits[24];
+        std::snprintf(digits, sizeof digits, "0x%llx", static_cast<unsigned long long>(n));
+        return std::string(digits);
+    };
+    if (address < 4096) {
+        return address == 0 ? "a null pointer" : "a null pointer plus " + size(address);
+    }
+    if (const AllocationView *view = m.find_locked(address)) {
+        const uint64_t room = view->bytes - (address - view->base);
+        if (bytes <= room) return "inside the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base);
+        return "reaches " + size(bytes - room) + " past the end of the " + std::to_string(view->bytes) +
+               "-byte allocation at " + hex(view->base);
+    }
+    auto freed = m.freed.upper_bound(address);
+    if (freed != m.freed.begin()) {
+        --freed;
+        if (address - freed->first < freed->second) {
+            return "in a " + std::to_string(freed->second) + "-byte allocation at " + hex(freed->first) + " that was freed";
+        }
+    }
+    constexpr uint64_t kNear = 1 << 20;
+    const auto after = m.live.lower_bound(address);
+    const AllocationView *next = after == m.live.end() ? nullptr : &after->second;
+    const AllocationView *before = after == m.live.begin() ? nullptr : &std::prev(after)->second;
+    const uint64_t past = before ? address - (before->base + before->bytes) : ~0ull;
+    const uint64_t ahead = next ? next->base - address : ~0ull;
+    if (past <= ahead && past < std::max(kNear, before ? before->bytes : 0)) {
+        return size(past) + " past the end of the " + std::to_string(before->bytes) + "-byte allocation at " +
+               hex(before->base);
+    }
+    if (ahead < past && ahead < std::max(kNear, next->bytes)) {
+        return size(ahead) + " before the " + std::to_string(next->bytes) + "-byte allocation at " + hex(next->base);
+    }
+    return !m.in_reservation(address) && is_mapped(address) ? "not device memory: a host pointer" : "never allocated";
+}
+
+uint64_t GlobalMemory::used() const {
+    const std::lock_guard guard(impl_->mutex);
+    return impl_->used;
+}
+
+uint64_t GlobalMemory::limit() const { return impl_->limit; }
+
+}  // namespace warpsim

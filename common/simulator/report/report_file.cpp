@@ -1,0 +1,59 @@
+#include "report/report_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "report/json.h"
+
+namespace warpsim {
+
+ReportFile::ReportFile(std::string path) : path_(std::move(path)), process_(getpid()) {
+    for (size_t at; (at = path_.find("%p")) != std::string::npos;) path_.replace(at, 2, std::to_string(process_));
+}
+
+void ReportFile::add(const LaunchReport &report) {
+    if (!wanted()) return;
+    if (!launches_.empty()) launches_ += ",\n";
+    launches_ += launch_json(report);
+    dirty_ = true;
+}
+
+void ReportFile::synchronized() {
+    if (!wanted() || !dirty_ || std::chrono::steady_clock::now() < next_) return;
+    const auto begin = std::chrono::steady_clock::now();
+    write();
+    const auto end = std::chrono::steady_clock::now();
+    next_ = end + 10 * (end - begin);  // a long file is written less often
+}
+
+void ReportFile::finish() {
+    if (wanted() && dirty_ && getpid() == process_) write();
+}
+
+// Readers see the old file or the new one, never a part.
+void ReportFile::write() {
+    const std::string partial = path_ + "." + std::to_string(process_) + ".part";
+    std::FILE *file = std::fopen(partial.c_str(), "w");
+    bool good = file != nullptr;
+    if (file) {
+        const std::string head = "{\"version\":1,\"launches\":[";
+        good = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
+               std::fwrite(launches_.data(), 1, launches_.size(), file) == launches_.size() &&
+               std::fwrite("]}\n", 1, 3, file) == 3;
+        good = std::fclose(file) == 0 && good;
+        good = good && std::rename(partial.c_str(), path_.c_str()) == 0;
+    }
+    if (!good) {
+        std::fprintf(stderr, "warpsim: cannot write WARPSIM_REPORT=%s: %s\n", path_.c_str(), std::strerror(errno));
+        std::remove(partial.c_str());
+        path_.clear();
+        return;
+    }
+    dirty_ = false;
+}
+
+}  // namespace warpsim

@@ -1,0 +1,33 @@
+// Keeps the reports of a process's launches and writes them to WARPSIM_REPORT.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "report/report.h"
+
+namespace warpsim {
+
+class ReportFile {
+  public:
+    // An empty path: nothing is kept. "%p" in it becomes the process id.
+    explicit ReportFile(std::string path);
+
+    bool wanted() const { return !path_.empty(); }
+    void add(const LaunchReport &);
+    // Something has waited for the device: writes the file, unless writing would then take most of the time.
+    void synchronized();
+    // Writes what is not written yet. Does nothing in a process that was forked from the one that made this.
+    void finish();
+
+  private:
+    void write();
+
+    std::string path_;
+    int process_ = 0;
+    std::string launches_;  // JSON of each, separated by commas
+    bool dirty_ = true;
+    std::chrono::steady_clock::time_point next_{};
+};
+
+}  // namespace warpsim

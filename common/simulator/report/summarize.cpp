@@ -1,0 +1,99 @@
+#include <map>
+#include <utility>
+
+#include "lower/program.h"
+#include "report/report.h"
+
+namespace warpsim {
+namespace {
+
+bool begins_with(const std::string &text, const char *prefix) { return text.rfind(prefix, 0) == 0; }
+
+// The report's name for what touches shared memory in this op.
+const char *shared_kind(OpClass cls) {
+    switch (cls) {
+        case OpClass::load_shared:
+        case OpClass::load_generic:
+            return "load";
+        case OpClass::store_shared:
+        case OpClass::store_generic:
+            return "store";
+        case OpClass::ldmatrix:
+            return "ldmatrix";
+        case OpClass::stmatrix:
+            return "stmatrix";
+        case OpClass::async_copy:
+            return "cp_async";
+        case OpClass::atomic:
+            return "atomic";
+        default:
+            return nullptr;
+    }
+}
+
+const char *global_kind(OpClass cls) {
+    switch (cls) {
+        case OpClass::load_global:
+        case OpClass::load_generic:
+            return "load";
+        case OpClass::store_global:
+        case OpClass::store_generic:
+            return "store";
+        case OpClass::async_copy:
+            return "cp_async";
+        case OpClass::atomic:
+            return "atomic";
+        default:
+            return nullptr;
+    }
+}
+
+// Barriers of the block and the grid; not those of a warp.
+bool is_block_barrier(const std::string &text) {
+    return begins_with(text, "barrier") || (begins_with(text, "bar.") && !begins_with(text, "bar.warp"));
+}
+
+}  // namespace
+
+void summarize(const Program &program, const std::vector<OpStats> &totals, LaunchReport &report) {
+    report.shared = {{"load", {}}, {"store", {}}, {"ldmatrix", {}}, {"cp_async", {}}};
+    report.shared["cp_async"].ideal.reset();  // unknown, unless the op counts one
+    report.global = {{"load", {}}, {"store", {}}};
+    std::map<std::pair<uint32_t, uint32_t>, LineCount> lines;
+    for (size_t i = 0; i < program.ops.size() && i < totals.size(); ++i) {
+        const Op &op = program.ops[i];
+        const OpStats &stats = totals[i];
+        if (!stats.issued || op.flow == Flow::join || op.flow == Flow::jump) continue;
+        const OpDebug &debug = program.debug[i];
+        report.instructions += stats.issued;
+        report.by_class[static_cast<size_t>(op.cls)] += stats.issued;
+        report.divergent_branches += stats.divergent;
+        if (op.cls == OpClass::barrier && is_block_barrier(debug.text)) report.barriers += stats.issued;
+        if (const char *kind = shared_kind(op.cls); kind && stats.shared_wavefronts) {
+            SharedCount &count = report.shared[kind];
+            count.wavefronts += stats.shared_wavefronts;
+            if (count.ideal || stats.shared_ideal) count.ideal = count.ideal.value_or(0) + stats.shared_ideal;
+        }
+        if (const char *kind = global_kind(op.cls); kind && stats.global_sectors) {
+            GlobalCount &count = report.global[kind];
+            count.sectors += stats.global_sectors;
+            count.ideal += stats.global_ideal;
+            count.bytes += stats.global_bytes;
+        }
+        if (debug.source.line == 0) continue;
+        LineCount &line = lines[{debug.source.file, debug.source.line}];
+        line.instructions += stats.issued;
+        line.shared_wavefronts += stats.shared_wavefronts;
+        line.shared_ideal += stats.shared_ideal;
+        line.global_sectors += stats.global_sectors;
+        line.global_ideal += stats.global_ideal;
+    }
+    for (auto &[key, line] : lines) {
+        const auto file = program.module->ast.files.find(key.first);
+        if (file != program.module->ast.files.end()) line.file = file->second;
+        line.line = key.second;
+        report.lines.push_back(std::move(line));
+    }
+}
+
+}  // namespace warpsim

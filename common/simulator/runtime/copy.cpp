@@ -1,0 +1,179 @@
+#include "runtime/copy.h"
+
+#include <cstdio>
+#include <cstring>
+
+namespace warpsim::rt {
+namespace {
+
+enum class Place { device, pinned, managed, pageable };
+
+std::string hex(uint64_t value) {
+    char digits[24];
+    std::snprintf(digits, sizeof digits, "0x%llx", static_cast<unsigned long long>(value));
+    return digits;
+}
+
+// Bytes from the region's first to its last, in *span. False where the figures do not fit together.
+bool measure(const Region &region, const Extent &extent, uint64_t &span) {
+    if (extent.rows > 1 && region.pitch < extent.width) return false;
+    uint64_t rows, planes;
+    if (__builtin_mul_overflow(extent.rows - 1, region.pitch, &rows)) return false;
+    if (__builtin_mul_overflow(extent.planes - 1, region.plane, &planes)) return false;
+    return !__builtin_add_overflow(rows, planes, &span) && !__builtin_add_overflow(span, extent.width, &span);
+}
+
+// Where the region lies; throws Failure where it does not lie in one piece of memory.
+Place locate(const Runtime &runtime, const char *name, const char *side, const Region &region, const Extent &extent) {
+    uint64_t span = 0;
+    if (!measure(region, extent, span)) {
+        say(std::string(name) + ": the " + side + "'s pitch is less than a row's width, or its size overflows");
+        throw Failure{cudaErrorInvalidPitchValue};
+    }
+    const AllocationView *view = runtime.memory->find(region.address);
+    if (view ? !view->contains(region.address, span) : runtime.memory->is_device_address(region.address)) {
+        say(std::string(name) + ": the " + side + ", " + std::to_string(span) + " bytes at " + hex(region.address) + ", is " +
+            runtime.memory->explain(region.address, span));
+        throw Failure{cudaErrorInvalidValue};
+    }
+    if (!view) {
+        if (region.address < 4096) {
+            say(std::string(name) + ": the " + side + " is a null pointer");
+            throw Failure{cudaErrorInvalidValue};
+        }
+        return Place::pageable;
+    }
+    return view->kind == MemoryKind::pinned    ? Place::pinned
+           : view->kind == MemoryKind::managed ? Place::managed
+                                               : Place::device;
+}
+
+void check_kind(const char *name, Place to, Place from, cudaMemcpyKind kind) {
+    const auto wrong = [&](const char *side, bool wants_device, Place is) {
+        // Pinned and managed memory is both the host's and the device's.
+        if (wants_device ? is != Place::pageable : is != Place::device) return;
+        say(std::string(name) + ": the " + side + " is " + (wants_device ? "host" : "device") + " memory, and the copy's kind says " +
+            (wants_device ? "device" : "host"));
+        throw Failure{cudaErrorInvalidValue};
+    };
+    switch (kind) {
+        case cudaMemcpyDefault:
+            return;
+        case cudaMemcpyHostToHost:
+        case cudaMemcpyHostToDevice:
+        case cudaMemcpyDeviceToHost:
+        case cudaMemcpyDeviceToDevice:
+            wrong("destination", kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, to);
+            wrong("source", kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice, from);
+            return;
+        default:
+            throw Failure{cudaErrorInvalidMemcpyDirection};
+    }
+}
+
+// The host's address of a region that was checked when the operation was queued, and may have been freed since.
+std::byte *host_address(const Runtime &runtime, const char *name, const char *side, const Region &region,
+                        const Extent &extent) {
+    uint64_t span = 0;
+    measure(region, extent, span);
+    const AllocationView *view = runtime.memory->find(region.address);
+    if (view && view->contains(region.address, span)) return view->at(region.address);
+    if (!view && !runtime.memory->is_device_address(region.address)) {
+        return reinterpret_cast<std::byte *>(region.address);
+    }
+    say(std::string(name) + ": when the stream came to it, the " + side + " at " + hex(region.address) + " was " +
+        runtime.memory->explain(region.address, span));
+    throw Failure{cudaErrorIllegalAddress};
+}
+
+void move_bytes(std::byte *to, const Region &to_region, const std::byte *from, const Region &from_region,
+                const Extent &extent) {
+    for (uint64_t plane = 0; plane < extent.planes; ++plane) {
+        std::byte *d = to + plane * to_region.plane;
+        const std::byte *s = from + plane * from_region.plane;
+        if (extent.rows > 1 && to_region.pitch == extent.width && from_region.pitch == extent.width) {
+            std::memmove(d, s, extent.width * extent.rows);
+            continue;
+        }
+        for (uint64_t row = 0; row < extent.rows; ++row) {
+            std::memmove(d + row * to_region.pitch, s + row * from_region.pitch, extent.width);
+        }
+    }
+}
+
+}  // namespace
+
+// What waits and what is late:
+//   pageable -> device     async: the source is read now, the destination written late
+//   device -> pageable     waits for the stream and is complete on return
+//   host -> host           likewise
+//   pinned or managed      late at both ends
+//   blocking calls         wait for the stream and are complete on return, but device -> device copies stay late
+void copy(Runtime &runtime, const char *name, const Region &to, const Region &from, const Extent &extent,
+          cudaMemcpyKind kind, const std::shared_ptr<Stream> &stream, Timing timing) {
+    if (extent.empty()) return;
+    const Place to_place = locate(runtime, name, "destination", to, extent);
+    const Place from_place = locate(runtime, name, "source", from, extent);
+    check_kind(name, to_place, from_place, kind);
+    const bool on_host = to_place != Place::device && from_place != Place::device;
+    const bool within_device = to_place == Place::device && from_place == Place::device;
+    const bool host_only = on_host && to_place != Place::managed && from_place != Place::managed;
+    bool complete = timing == Timing::blocking ? !within_device : to_place == Place::pageable || host_only;
+    if (stream->capture) {
+        if (timing == Timing::blocking) throw Failure{cudaErrorStreamCaptureImplicit};
+        complete = false;
+    }
+    if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
+
+    Operation operation;
+    operation.node_type = cudaGraphNodeTypeMemcpy;
+    if (from_place == Place::pageable && !complete && !stream->capture) {
+        Region packed{0, extent.width, extent.width * extent.rows};
+        std::vector<std::byte> snapshot(packed.plane * extent.planes);
+        move_bytes(snapshot.data(), packed, reinterpret_cast<const std::byte *>(from.address), from, extent);
+        operation.run = [&runtime, name, to, packed, extent, snapshot = std::move(snapshot)] {
+            move_bytes(host_address(runtime, name, "destination", to, extent), to, snapshot.data(), packed, extent);
+        };
+    } else {
+        operation.run = [&runtime, name, to, from, extent] {
+            const std::byte *source = host_address(runtime, name, "source", from, extent);
+            move_bytes(host_address(runtime, name, "destination", to, extent), to, source, from, extent);
+        };
+    }
+    const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
+    if (complete) {
+        runtime.scheduler.wait(ticket);
+        runtime.reports.synchronized();
+    }
+}
+
+void fill(Runtime &runtime, const char *name, const Region &to, const Extent &extent, unsigned value, unsigned element,
+          const std::shared_ptr<Stream> &stream, Timing timing) {
+    if (extent.empty()) return;
+    const Place place = locate(runtime, name, "memory", to, extent);
+    if (place == Place::pageable) {
+        say(std::string(name) + ": " + hex(to.address) + " is host memory");
+        throw Failure{cudaErrorInvalidValue};
+    }
+    const bool complete = timing == Timing::blocking && place != Place::device && !stream->capture;
+    if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
+    Operation operation;
+    operation.node_type = cudaGraphNodeTypeMemset;
+    operation.run = [&runtime, name, to, extent, value, element] {
+        std::byte *begin = host_address(runtime, name, "memory", to, extent);
+        for (uint64_t plane = 0; plane < extent.planes; ++plane) {
+            for (uint64_t row = 0; row < extent.rows; ++row) {
+                std::byte *at = begin + plane * to.plane + row * to.pitch;
+                if (element == 1) {
+                    std::memset(at, static_cast<int>(value & 0xff), extent.width);
+                    continue;
+                }
+                for (uint64_t i = 0; i + element <= extent.width; i += element) std::memcpy(at + i, &value, element);
+            }
+        }
+    };
+    const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
+    if (complete) runtime.scheduler.wait(ticket);
+}
+
+}  // namespace warpsim::rt

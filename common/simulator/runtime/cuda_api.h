@@ -1,0 +1,10 @@
+// The toolkit's prototypes, exported: whatever the library defines of them is checked against the header.
+#pragma once
+
+#pragma GCC visibility push(default)
+#include <cuda_runtime_api.h>
+#pragma GCC visibility pop
+
+// `WARPSIM_TWIN(cudaMemcpyAsync, cudaMemcpyAsync_ptsz)` declares the entry that programs built with
+// --default-stream per-thread call: the same function, with another meaning of stream 0.
+#define WARPSIM_TWIN(original, twin) extern "C" __attribute__((visibility("default"))) decltype(original) twin

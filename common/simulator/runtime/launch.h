@@ -1,0 +1,32 @@
+// Kernel launches: checked against the device's limits when they are made, run when something waits for them.
+#pragma once
+
+#include "lower/program.h"
+#include "runtime/cuda_api.h"
+#include "runtime/modules.h"
+#include "runtime/runtime.h"
+
+namespace warpsim::rt {
+
+struct LaunchRequest {
+    dim3 grid, block, cluster = {1, 1, 1};
+    size_t shared = 0;
+    cudaStream_t stream = nullptr;
+    bool per_thread = false;
+    bool cooperative = false;
+};
+
+// The body of every launch function.
+cudaError_t launch_api(const LaunchRequest &, const void *stub_or_handle, void **arguments);
+// The same for a caller that holds the lock. Throws Failure.
+void launch(Runtime &, const LaunchRequest &, const void *stub_or_handle, void **arguments);
+
+// Registers per thread that the occupancy model uses. The PTX only bounds what the machine code would need, so a block of
+// the kernel's own maximum size always fits.
+unsigned model_registers(const Program &, unsigned threads);
+// Dynamic shared memory that a launch may ask for: 48 KB less the static part, unless cudaFuncSetAttribute raised it.
+int dynamic_shared_limit(const Kernel &, const Program &);
+// Shared memory of a block: static, padding and dynamic.
+uint64_t block_shared_bytes(const Program &, uint64_t dynamic);
+
+}  // namespace warpsim::rt

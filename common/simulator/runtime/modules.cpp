@@ -1,0 +1,235 @@
+#include "runtime/modules.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+
+#include "ptx/parser.h"
+#include "runtime/link_ptx.h"
+#include "runtime/runtime.h"
+
+namespace warpsim::rt {
+namespace {
+
+constexpr uint32_t kWrapperMagic = 0x466243b1, kFatBinaryMagic = 0xba55ed50;
+
+// What the compiler's start-up code passes. Version 2 comes from the device linker and lists the fat binaries of the
+// objects that were linked.
+struct Wrapper {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *linked;
+};
+
+std::string file_of(const void *address) {
+    Dl_info info{};
+    return dladdr(address, &info) && info.dli_fname ? info.dli_fname : "the program";
+}
+
+// "sm_80, sm_90 machine code", for the message that says why nothing runs.
+std::string contents(const std::vector<fatbin::Entry> &entries) {
+    std::string ptx, machine;
+    for (const fatbin::Entry &entry : entries) {
+        std::string &list = entry.is_ptx ? ptx : machine;
+        if (!list.empty()) list += ", ";
+        list += (entry.is_ptx ? "compute_" : "sm_") + std::to_string(entry.compute);
+        if (entry.suffix) list += entry.suffix;
+    }
+    return (ptx.empty() ? "no PTX" : "PTX for " + ptx) + (machine.empty() ? "" : " and machine code for " + machine);
+}
+
+}  // namespace
+
+std::string demangle(const std::string &name) {
+    int status = 0;
+    char *text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+    const std::string result = status == 0 && text ? text : name;
+    std::free(text);
+    return result;
+}
+
+Library *Modules::add_fat_binary(const void *pointer) {
+    const auto *wrapper = static_cast<const Wrapper *>(pointer);
+    auto library = std::make_unique<Library>();
+    library->origin = file_of(pointer);
+    library->registered = true;
+    library->images.push_back(pointer);
+    if (wrapper->magic == kWrapperMagic && wrapper->version >= 2 && wrapper->linked) {
+        library->images.assign(1, wrapper->data);
+        for (const void *const *image = wrapper->linked; *image; ++image) library->images.push_back(*image);
+    }
+    libraries_.push_back(std::move(library));
+    return libraries_.back().get();
+}
+
+Library *Modules::add_data(const void *code) {
+    uint32_t magic = 0;
+    std::memcpy(&magic, code, strnlen(static_cast<const char *>(code), sizeof magic));
+    if (magic == kWrapperMagic || magic == kFatBinaryMagic) {
+        auto library = std::make_unique<Library>();
+        library->origin = "the fat binary given to cudaLibraryLoadData";
+        library->images.push_back(code);
+        libraries_.push_back(std::move(library));
+        return libraries_.back().get();
+    }
+    if (!std::memcmp(&magic, "\x7f" "ELF", 4)) {
+        say("this library is machine code (a cubin): the simulator needs PTX");
+        throw Failure{cudaErrorNoKernelImageForDevice};
+    }
+    return add_text(static_cast<const char *>(code), "the PTX given to cudaLibraryLoadData");
+}
+
+Library *Modules::add_text(std::string ptx, std::string origin) {
+    auto library = std::make_unique<Library>();
+    library->origin = std::move(origin);
+    library->text = std::move(ptx);
+    libraries_.push_back(std::move(library));
+    return libraries_.back().get();
+}
+
+void Modules::remove(Library *library) {
+    std::erase_if(kernels_, [&](const auto &entry) { return entry.second->library == library; });
+    std::erase_if(variables_, [&](const auto &entry) { return entry.second->library == library; });
+    if (library->module) {
+        for (const auto &[name, address] : library->module->globals) library->module->memory->release(address);
+    }
+    std::erase_if(libraries_, [&](const auto &entry) { return entry.get() == library; });
+}
+
+Library *Modules::find_library(const void *handle) {
+    for (const auto &library : libraries_) {
+        if (library.get() == handle) return library.get();
+    }
+    throw Failure{cudaErrorInvalidResourceHandle};
+}
+
+Kernel *Modules::add_kernel(Library *library, const char *name, const void *host_stub) {
+    std::unique_ptr<Kernel> &kernel = library->kernels[name];
+    if (!kernel) {
+        kernel = std::make_unique<Kernel>();
+        kernel->name = name;
+        kernel->display_name = demangle(name);
+        kernel->library = library;
+        kernels_[kernel.get()] = kernel.get();
+    }
+    if (host_stub) kernels_[host_stub] = kernel.get();
+    return kernel.get();
+}
+
+Kernel *Modules::find_kernel(const void *stub_or_handle) {
+    const auto it = kernels_.find(stub_or_handle);
+    if (it == kernels_.end()) throw Failure{cudaErrorInvalidDeviceFunction};
+    return it->second;
+}
+
+Kernel *Modules::kernel_of(Library *library, const std::string &name) {
+    for (const std::string &known : kernel_names(library)) {
+        if (known == name) return add_kernel(library, name.c_str(), nullptr);
+    }
+    throw Failure{cudaErrorSymbolNotFound};
+}
+
+std::vector<std::string> Modules::kernel_names(Library *library) {
+    std::vector<std::string> names;
+    for (const ptx::Function &function : loaded(*library).ast.functions) {
+        if (function.is_entry && !function.is_declaration) names.push_back(function.name);
+    }
+    return names;
+}
+
+void Modules::add_variable(Library *library, const void *host, const char *name, size_t bytes, void **managed) {
+    auto variable = std::make_unique<Variable>(Variable{name, bytes, library, managed});
+    variables_[host] = variable.get();
+    library->variables[host] = std::move(variable);
+}
+
+Variable *Modules::find_variable(const void *host) {
+    const auto it = variables_.find(host);
+    if (it == variables_.end()) throw Failure{cudaErrorInvalidSymbol};
+    return it->second;
+}
+
+std::pair<uint64_t, uint64_t> Modules::address_of(const Variable &variable) {
+    const LoadedModule &module = loaded(*variable.library);
+    const auto it = module.globals.find(variable.name);
+    if (it == module.globals.end()) throw Failure{cudaErrorInvalidSymbol};
+    return {it->second, module.global_bytes.at(variable.name)};
+}
+
+void Modules::initialize_managed(Library &library) {
+    for (const auto &[host, variable] : library.variables) {
+        if (variable->managed) *variable->managed = reinterpret_cast<void *>(address_of(*variable).first);
+    }
+}
+
+// The PTX that this device would run.
+std::string Modules::choose_text(Library &library) {
+    if (!library.text.empty()) return library.text;
+    std::vector<fatbin::Entry> seen;
+    std::vector<std::string> texts;
+    for (const void *image : library.images) {
+        const std::vector<fatbin::Entry> entries = fatbin::list(image);
+        // Every device here has the features that end in 'a' of its own architecture.
+        const fatbin::Entry *best = fatbin::choose(entries, profile_.compute, true);
+        if (best) texts.push_back(fatbin::ptx_text(*best));
+        seen.insert(seen.end(), entries.begin(), entries.end());
+    }
+    if (texts.empty()) {
+        say(library.origin + " holds " + contents(seen) + ", which " + profile_.name +
+            " cannot run here: compile it with PTX, e.g. `nvcc -arch=sm_80` or -gencode "
+            "arch=compute_80,code=compute_80 (WARPSIM_DEVICE picks another device)");
+        throw Failure{cudaErrorNoKernelImageForDevice};
+    }
+    return texts.size() == 1 ? std::move(texts.front()) : link_ptx(texts);
+}
+
+LoadedModule &Modules::loaded(Library &library) {
+    if (library.module) return *library.module;
+    try {
+        library.module = load_module(choose_text(library), *Runtime::get()->memory);
+        return *library.module;
+    } catch (const Failure &) {
+        throw;
+    } catch (const ptx::ParseError &error) {
+        say(library.origin + ": " + error.what());
+        throw Failure{cudaErrorInvalidPtx};
+    } catch (const fatbin::Error &error) {
+        say(library.origin + ": " + error.what());
+        throw Failure{cudaErrorInvalidKernelImage};
+    } catch (const std::exception &error) {
+        say(library.origin + ": " + error.what());
+        throw Failure{cudaErrorInvalidKernelImage};
+    }
+}
+
+Program &Modules::program(Kernel &kernel) {
+    if (kernel.program) return *kernel.program;
+    LoadedModule &module = loaded(*kernel.library);
+    try {
+        kernel.program = warpsim::find_kernel(module, kernel.name);
+    } catch (const Unsupported &error) {
+        say("kernel " + kernel.display_name + ": " + error.what());
+        throw Failure{cudaErrorNotSupported};
+    } catch (const std::exception &error) {
+        say("kernel " + kernel.display_name + ": " + error.what());
+        throw Failure{cudaErrorInvalidPtx};
+    }
+    if (!kernel.program) {
+        say("kernel " + kernel.display_name + " is not in the PTX of " + kernel.library->origin);
+        throw Failure{cudaErrorInvalidDeviceFunction};
+    }
+    return *kernel.program;
+}
+
+void Modules::unload_all() {
+    for (const auto &library : libraries_) {
+        for (const auto &[name, kernel] : library->kernels) kernel->program = nullptr;
+        library->module.reset();
+    }
+}
+
+}  // namespace warpsim::rt

@@ -1,0 +1,91 @@
+// Code that programs register or load: fat binaries and PTX texts, their kernels and variables.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fatbin/fatbin.h"
+#include "lower/program.h"
+#include "runtime/cuda_api.h"
+#include "runtime/profile.h"
+
+namespace warpsim::rt {
+
+struct Library;
+
+struct Kernel {
+    std::string name;                // mangled
+    std::string display_name;        // demangled, without the parameter list where that is long
+    Library *library = nullptr;
+    int dynamic_shared_limit = -1;   // cudaFuncAttributeMaxDynamicSharedMemorySize; -1: not raised
+    int carveout = -1;
+    bool non_portable_cluster = false;
+    Program *program = nullptr;      // lowered on first use
+};
+
+struct Variable {
+    std::string name;
+    size_t bytes = 0;
+    Library *library = nullptr;
+    void **managed = nullptr;        // where the host keeps a managed variable's address
+};
+
+struct Library {
+    std::string origin;              // file that it came from, for messages
+    std::vector<const void *> images;  // fat binaries; several where separately compiled objects were linked
+    std::string text;                // or PTX
+    std::unique_ptr<LoadedModule> module;
+    std::map<std::string, std::unique_ptr<Kernel>> kernels;
+    std::map<const void *, std::unique_ptr<Variable>> variables;  // by host address
+    bool registered = false;         // by the program's own start-up code
+};
+
+class Modules {
+  public:
+    explicit Modules(const Profile &profile) : profile_(profile) {}
+
+    Library *add_fat_binary(const void *wrapper);
+    // PTX text or a fat binary in memory; the bytes are copied or must live as long as the library, as with CUDA.
+    Library *add_data(const void *code);
+    Library *add_text(std::string ptx, std::string origin);
+    void remove(Library *);
+    // Throws Failure{cudaErrorInvalidResourceHandle} for an unknown handle.
+    Library *find_library(const void *handle);
+
+    Kernel *add_kernel(Library *, const char *name, const void *host_stub);
+    // By host stub or kernel handle; throws Failure{cudaErrorInvalidDeviceFunction}.
+    Kernel *find_kernel(const void *stub_or_handle);
+    // By name within a library, lowered. Throws Failure{cudaErrorSymbolNotFound} and whatever program() throws.
+    Kernel *kernel_of(Library *, const std::string &name);
+    std::vector<std::string> kernel_names(Library *);
+
+    void add_variable(Library *, const void *host, const char *name, size_t bytes, void **managed);
+    // By the host's shadow of the variable; throws Failure{cudaErrorInvalidSymbol}.
+    Variable *find_variable(const void *host);
+    // Device address and exact size; throws Failure.
+    std::pair<uint64_t, uint64_t> address_of(const Variable &);
+
+    // Parses the library's PTX for the device, once. Throws Failure after it has said why.
+    LoadedModule &loaded(Library &);
+    // The lowered kernel. Throws Failure after it has said why.
+    Program &program(Kernel &);
+    // Gives managed variables their memory.
+    void initialize_managed(Library &);
+    // Forgets what was loaded into device memory; it is loaded again on demand.
+    void unload_all();
+
+  private:
+    std::string choose_text(Library &);
+
+    const Profile &profile_;
+    std::vector<std::unique_ptr<Library>> libraries_;
+    std::map<const void *, Kernel *> kernels_;       // host stubs and handles
+    std::map<const void *, Variable *> variables_;   // host shadows
+};
+
+// "void softmax<float>(float const*, int)" of a mangled name; the name itself where it is not mangled.
+std::string demangle(const std::string &name);
+
+}  // namespace warpsim::rt

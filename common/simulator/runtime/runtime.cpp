@@ -1,0 +1,128 @@
+#include "runtime/runtime.h"
+
+#include <link.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+
+namespace warpsim::rt {
+namespace {
+
+uint64_t memory_limit(const Options &options, const Profile &profile) {
+    if (options.max_memory) return std::min(options.max_memory, profile.memory_bytes);
+    // No more than this machine has: a program that takes what is free must not bring it down.
+    const uint64_t host = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    return std::min(profile.memory_bytes, host);
+}
+
+// Libraries of machine code that talk to the driver itself. Their calls cannot work here, so name them.
+int warn_of_library(dl_phdr_info *info, size_t, void *) {
+    static constexpr const char *kLibraries[] = {"libcublas.so", "libcublasLt.so", "libcudnn.so",   "libcufft.so",
+                                                 "libcurand.so", "libcusolver.so", "libcusparse.so", "libnccl.so",
+                                                 "libcuda.so",   "libnvrtc.so"};
+    const std::string path = info->dlpi_name ? info->dlpi_name : "";
+    const std::string name = path.substr(path.find_last_of('/') + 1);
+    for (const char *library : kLibraries) {
+        if (name.rfind(library, 0) != 0) continue;
+        say("this program uses " + name + ", which has no PTX and bypasses the CUDA runtime: its calls will fail on the "
+            "simulator");
+    }
+    return 0;
+}
+
+void at_exit() {
+    Runtime *runtime = Runtime::get();
+    // Another thread may be in a call that never ends; what it holds is not needed to say goodbye.
+    const std::unique_lock guard(runtime->mutex, std::try_to_lock);
+    if (!guard) return;
+    const uint64_t pending = runtime->scheduler.pending_launches();
+    if (pending) {
+        say(std::to_string(pending) + (pending == 1 ? " kernel launch was" : " kernel launches were") +
+            " still queued when the program ended: nothing waited for " + (pending == 1 ? "it" : "them") +
+            " (cudaDeviceSynchronize is missing)");
+    }
+    runtime->reports.finish();
+}
+
+}  // namespace
+
+void say(const std::string &text) {
+    const std::string line = "warpsim: " + text + "\n";
+    std::fflush(stdout);
+    std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+Runtime::Runtime(const Options &given)
+    : options(given),
+      profile(find_profile(options.device)),
+      memory(std::make_unique<GlobalMemory>(memory_limit(options, profile))),
+      modules(profile),
+      scheduler(mutex, options.schedule_seed),
+      reports(options.report_path) {}
+
+Runtime *Runtime::create() {
+    try {
+        static Runtime *made = new Runtime(Options::from_environment());
+        return made;
+    } catch (const std::exception &error) {
+        say(error.what());
+        return nullptr;
+    }
+}
+
+Runtime *Runtime::get() {
+    static Runtime *runtime = [] {
+        Runtime *made = create();
+        if (made) {
+            std::atexit(at_exit);
+            dl_iterate_phdr(warn_of_library, nullptr);
+        }
+        return made;
+    }();
+    return runtime;
+}
+
+void Runtime::reset() {
+    scheduler.abandon();
+    scheduler.reset();
+    events.clear();
+    modules.unload_all();
+    memory = std::make_unique<GlobalMemory>(memory->limit());
+    sticky = cudaSuccess;
+}
+
+void Runtime::fail(cudaError_t code) {
+    if (sticky == cudaSuccess) sticky = code;
+    scheduler.abandon();
+}
+
+ThreadState &this_thread() {
+    thread_local ThreadState state;
+    return state;
+}
+
+cudaError_t record(cudaError_t code) {
+    if (code != cudaSuccess) this_thread().last_error = code;
+    return code;
+}
+
+cudaError_t code_of_exception() {
+    try {
+        throw;
+    } catch (const Failure &failure) {
+        return failure.code;
+    } catch (const std::bad_alloc &) {
+        say("out of host memory");
+        return cudaErrorMemoryAllocation;
+    } catch (const std::exception &error) {
+        say(error.what());
+        return cudaErrorUnknown;
+    }
+}
+
+}  // namespace warpsim::rt

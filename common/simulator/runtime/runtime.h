@@ -1,0 +1,99 @@
+// The state behind the CUDA runtime API: one simulated device, its memory, streams, loaded code and errors.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/launch.h"
+#include "memory/global_memory.h"
+#include "report/report_file.h"
+#include "runtime/cuda_api.h"
+#include "runtime/events.h"
+#include "runtime/modules.h"
+#include "runtime/profile.h"
+#include "runtime/scheduler.h"
+
+namespace warpsim::rt {
+
+// Ends an API call with this error. Whoever throws it has printed what a person needs to know.
+struct Failure {
+    cudaError_t code;
+};
+
+// Prints "warpsim: <text>\n" to stderr in one piece.
+void say(const std::string &text);
+
+class Runtime {
+  public:
+    // The process's runtime, made on first use; nullptr where WARPSIM_* settings are wrong (said once). It is never
+    // destroyed: a program's own static destructors may still call the API.
+    static Runtime *get();
+
+    std::mutex mutex;  // held by every API call, and while kernels run; let go while host functions run
+    const Options options;
+    const Profile &profile;
+    std::unique_ptr<GlobalMemory> memory;
+    Modules modules;
+    Scheduler scheduler;
+    Events events;
+    ReportFile reports;
+    // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
+    cudaError_t sticky = cudaSuccess;
+    size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;
+    unsigned device_flags = 0;
+
+    // The device is as new: no memory, no streams, no error; code is loaded again when it is needed.
+    void reset();
+    // Records a failed launch and forgets all that was queued behind it.
+    void fail(cudaError_t code);
+
+  private:
+    explicit Runtime(const Options &);
+    static Runtime *create();
+};
+
+// What each host thread has for itself.
+struct ThreadState {
+    cudaError_t last_error = cudaSuccess;
+    bool in_host_function = false;
+    std::shared_ptr<Stream> default_stream;  // for --default-stream per-thread
+    cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+};
+ThreadState &this_thread();
+
+// Notes an error for cudaGetLastError and returns it.
+cudaError_t record(cudaError_t code);
+// Inside a catch block: the error code of the exception, and a message where it is not a Failure.
+cudaError_t code_of_exception();
+
+// Runs an API call's body under the lock. Wants a device that works unless `always` is set.
+template <class F>
+cudaError_t api(F body, bool always = false) {
+    Runtime *runtime = Runtime::get();
+    if (!runtime) return record(cudaErrorInitializationError);
+    const std::lock_guard guard(runtime->mutex);
+    if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
+    cudaError_t code;
+    try {
+        code = body(*runtime);
+    } catch (...) {
+        code = code_of_exception();
+    }
+    if (runtime->sticky != cudaSuccess && !always) code = runtime->sticky;
+    return record(code);
+}
+
+// The same for a call that waits, which host functions must not make.
+template <class F>
+cudaError_t api_waiting(F body) {
+    if (this_thread().in_host_function) return record(cudaErrorNotPermitted);
+    return api([&](Runtime &runtime) {
+        const cudaError_t code = body(runtime);
+        runtime.reports.synchronized();
+        return code;
+    });
+}
+
+}  // namespace warpsim::rt

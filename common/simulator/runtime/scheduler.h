@@ -1,0 +1,109 @@
+// Streams as queues of deferred operations. Nothing runs when it is queued; it runs when something waits for it.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <vector>
+
+#include "runtime/cuda_api.h"
+
+namespace warpsim::rt {
+
+struct Graph;
+struct Stream;
+
+// The `sequence`-th operation of a stream; done once the stream has completed that many.
+struct Ticket {
+    std::shared_ptr<Stream> stream;  // null: nothing to wait for
+    uint64_t sequence = 0;
+    bool done() const;
+};
+
+struct Operation {
+    std::function<void()> run;   // may run more than once, where a graph holds it
+    bool host_function = false;  // the program's own code: runs without the runtime's lock
+    bool is_launch = false;
+    cudaGraphNodeType node_type = cudaGraphNodeTypeEmpty;
+    std::vector<Ticket> after;
+    uint64_t order = 0;  // over all streams
+};
+
+struct Stream : std::enable_shared_from_this<Stream> {
+    uint64_t id = 0;
+    unsigned flags = 0;
+    int priority = 0;
+    bool legacy = false;  // the default stream that joins all blocking ones
+    bool destroyed = false;
+    bool busy = false;  // its first operation is running right now
+    uint64_t queued = 0, completed = 0;
+    std::deque<Operation> queue;
+    std::shared_ptr<Graph> capture;  // operations go there instead
+    cudaStreamCaptureStatus capture_status = cudaStreamCaptureStatusNone;
+    uint64_t captured = 0;  // operations this stream added to the capture
+
+    bool blocking() const { return !(flags & cudaStreamNonBlocking); }
+    cudaStream_t handle() { return reinterpret_cast<cudaStream_t>(this); }
+};
+
+// What a capture records: a valid order of its operations.
+struct Graph {
+    struct Node {
+        Operation operation;
+        cudaGraphNodeType type;
+    };
+    std::vector<std::shared_ptr<Node>> nodes;
+    Stream *origin = nullptr;
+    uint64_t id = 0;
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+};
+
+class Scheduler {
+  public:
+    // `lock` is held by the caller of every member. Independent streams run in the order of their calls, or in a
+    // random one for a seed other than 0.
+    Scheduler(std::mutex &lock, uint64_t seed);
+
+    std::shared_ptr<Stream> create(unsigned flags, int priority);
+    // The stream behind a handle; 0 is the legacy default stream or, for `per_thread`, the thread's own. Throws
+    // Failure{cudaErrorInvalidResourceHandle}.
+    std::shared_ptr<Stream> resolve(cudaStream_t, bool per_thread);
+    // The handle becomes invalid; what is queued still runs.
+    void destroy(const std::shared_ptr<Stream> &);
+
+    // Queues an operation behind those that it must follow. Under capture it goes to the graph, and the ticket is empty.
+    Ticket enqueue(const std::shared_ptr<Stream> &, Operation);
+    static Ticket last(const std::shared_ptr<Stream> &stream) { return {stream, stream->queued}; }
+
+    void wait(const Ticket &);
+    void wait_all();
+    // Runs at most one operation that the ticket needs.
+    void progress(const Ticket &);
+    // Forgets whatever is queued.
+    void abandon();
+    void reset();
+
+    // Launches still queued: nothing has waited for them.
+    uint64_t pending_launches() const;
+    const std::vector<std::shared_ptr<Stream>> &streams() const { return streams_; }
+
+  private:
+    bool run_one(const std::vector<Ticket> &targets);
+    void run_front(Stream &);
+    void wait_for(const std::vector<Ticket> &targets);
+    void forget_finished();
+
+    std::mutex &lock_;
+    std::condition_variable finished_;  // an operation that ran without the lock has ended
+    std::mt19937_64 random_;
+    bool shuffle_;
+    uint64_t next_order_ = 1, next_id_ = 1;
+    std::shared_ptr<Stream> legacy_;
+    std::vector<std::shared_ptr<Stream>> streams_;  // in order of creation
+};
+
+}  // namespace warpsim::rt
