@@ -114,10 +114,11 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
 
     load_tile<T, d_head, Br>(Q_tile, Q, params.Q.stride_row);
 
-    for (int kv = 0; kv < params.Nkv; kv += Bc) {
+    const int tiles = params.Nkv / Bc;  // of K and V
+    for (int j = 0; j < tiles; ++j) {
         // ---- load ----
-        load_tile<T, d_head, Bc>(K_tile, K + kv * params.K.stride_row, params.K.stride_row);
-        load_tile<T, d_head, Bc>(V_tile, V + kv * params.V.stride_row, params.V.stride_row);
+        load_tile<T, d_head, Bc>(K_tile, K + j * Bc * params.K.stride_row, params.K.stride_row);
+        load_tile<T, d_head, Bc>(V_tile, V + j * Bc * params.V.stride_row, params.V.stride_row);
         __syncthreads();  // the tiles are there, written by all threads
 
         // ---- S = QKᵀ ----

@@ -118,11 +118,12 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
     load_tile<T, d_head, Bc>(K_tile, K, params.K.stride_row);
     ptx::cp_async_commit();
 
-    for (int kv = 0; kv < params.Nkv; kv += Bc) {
+    const int tiles = params.Nkv / Bc;  // of K and V
+    for (int j = 0; j < tiles; ++j) {
         // ---- load ----
         ptx::cp_async_wait<0>();  // the K tile that this thread has asked for is there
         __syncthreads();          // and so are the others' parts; and everyone is done with V_tile
-        load_tile<T, d_head, Bc>(V_tile, V + kv * params.V.stride_row, params.V.stride_row);
+        load_tile<T, d_head, Bc>(V_tile, V + j * Bc * params.V.stride_row, params.V.stride_row);
         ptx::cp_async_commit();
 
         // ---- S = QKᵀ ----
@@ -134,8 +135,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
             load_K_fragment<T, d_head>(K_fragment[k], K_tile, k);
         }
         __syncthreads();  // everyone has K in registers: its buffer is free for the next tile
-        if (kv + Bc < params.Nkv)
-            load_tile<T, d_head, Bc>(K_tile, K + (kv + Bc) * params.K.stride_row, params.K.stride_row);
+        if (j + 1 < tiles)
+            load_tile<T, d_head, Bc>(K_tile, K + (j + 1) * Bc * params.K.stride_row, params.K.stride_row);
         ptx::cp_async_commit();  // an empty batch after the last tile, so that the count below holds
 #pragma unroll
         for (int k = 0; k < d_head / 16; ++k)

@@ -118,11 +118,12 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
     load_tile<T, d_head, Bc>(K_tile, K, params.K.stride_row);
     ptx::cp_async_commit();
 
-    for (int kv = 0; kv < params.Nkv; kv += Bc) {
+    const int tiles = params.Nkv / Bc;  // of K and V
+    for (int j = 0; j < tiles; ++j) {
         // ---- load ----
         ptx::cp_async_wait<0>();  // the K tile that this thread has asked for is there
         __syncthreads();          // and so are the others' parts; and everyone is done with V_tile
-        load_tile<T, d_head, Bc>(V_tile, V + kv * params.V.stride_row, params.V.stride_row);
+        load_tile<T, d_head, Bc>(V_tile, V + j * Bc * params.V.stride_row, params.V.stride_row);
         ptx::cp_async_commit();
 
         // ---- S = QKᵀ ----
@@ -138,8 +139,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
                 for (int n = 0; n < n_tiles; ++n) ptx::mma_m16n8k16<T>(S[m][n], Q_fragment[m], K_fragment[n]);
         }
         __syncthreads();  // everyone is done with K: its buffer is free for the next tile
-        if (kv + Bc < params.Nkv)
-            load_tile<T, d_head, Bc>(K_tile, K + (kv + Bc) * params.K.stride_row, params.K.stride_row);
+        if (j + 1 < tiles)
+            load_tile<T, d_head, Bc>(K_tile, K + (j + 1) * Bc * params.K.stride_row, params.K.stride_row);
         ptx::cp_async_commit();  // an empty batch after the last tile, so that the count below holds
 
         // ---- online softmax ----

@@ -122,18 +122,19 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
     if (kv_stages == 2) load_tile<T, d_head, Bc>(V_tiles, V, params.V.stride_row);
     ptx::cp_async_commit();
 
-    for (int kv = 0; kv < params.Nkv; kv += Bc) {
-        const int now = kv / Bc % kv_stages * Bc * d_head, next = (kv / Bc + 1) % kv_stages * Bc * d_head;
+    const int tiles = params.Nkv / Bc;  // of K and V
+    for (int j = 0; j < tiles; ++j) {
+        const int now = j % kv_stages * Bc * d_head, next = (j + 1) % kv_stages * Bc * d_head;
         T *K_tile = K_tiles + now, *V_tile = V_tiles + now;  // [Bc, d_head]
 
         // ---- load ----
         ptx::cp_async_wait<0>();  // what this thread has asked for, in the iteration before, is there
         __syncthreads();          // and so are the others' parts; and everyone is done with that iteration's buffers
         if (kv_stages == 1) {
-            load_tile<T, d_head, Bc>(V_tile, V + kv * params.V.stride_row, params.V.stride_row);
-        } else if (kv + Bc < params.Nkv) {
-            load_tile<T, d_head, Bc>(K_tiles + next, K + (kv + Bc) * params.K.stride_row, params.K.stride_row);
-            load_tile<T, d_head, Bc>(V_tiles + next, V + (kv + Bc) * params.V.stride_row, params.V.stride_row);
+            load_tile<T, d_head, Bc>(V_tile, V + j * Bc * params.V.stride_row, params.V.stride_row);
+        } else if (j + 1 < tiles) {
+            load_tile<T, d_head, Bc>(K_tiles + next, K + (j + 1) * Bc * params.K.stride_row, params.K.stride_row);
+            load_tile<T, d_head, Bc>(V_tiles + next, V + (j + 1) * Bc * params.V.stride_row, params.V.stride_row);
         }
         ptx::cp_async_commit();
 
@@ -157,8 +158,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
         }
         if (kv_stages == 1) {
             __syncthreads();  // everyone is done with K: its buffer is free for the next tile
-            if (kv + Bc < params.Nkv)
-                load_tile<T, d_head, Bc>(K_tile, K + (kv + Bc) * params.K.stride_row, params.K.stride_row);
+            if (j + 1 < tiles)
+                load_tile<T, d_head, Bc>(K_tile, K + (j + 1) * Bc * params.K.stride_row, params.K.stride_row);
             ptx::cp_async_commit();  // an empty batch after the last tile, so that the count below holds
         }
 
