@@ -4,12 +4,26 @@ import importlib.util
 import os
 import subprocess
 import sys
+from pathlib import Path
 
-from flashladder import build, stages
+from flashladder import build, stages, toolchain
 from flashladder.console import say
 from flashladder.device import choose
 from flashladder.errors import FlashLadderError
-from flashladder.paths import ROOT
+from flashladder.paths import ROOT, build_directory
+
+
+def tool_environment() -> dict[str, str]:
+    """For tests that call nvcc themselves: the nvcc of the build on PATH, with its runtime where the linker looks."""
+    env = dict(os.environ)
+    nvcc = Path(build.info()["nvcc"])
+    env["PATH"] = os.pathsep.join([str(nvcc.parent), str(toolchain.scripts_directory()), env.get("PATH", "")])
+    env["CUDACXX"] = str(nvcc)
+    env["WARPSIM_BUILD"] = env["FLASHLADDER_BUILD"] = str(build_directory())
+    links = build_directory() / "cudart-links"
+    if links.exists():
+        env["LIBRARY_PATH"] = os.pathsep.join([str(links), *filter(None, [env.get("LIBRARY_PATH")])])
+    return env
 
 
 def run(everything: bool = False, stage: stages.Stage | None = None, extra: list[str] = ()) -> int:
@@ -23,7 +37,7 @@ def run(everything: bool = False, stage: stages.Stage | None = None, extra: list
         command += ["-n", str(build.jobs()), "--dist", "worksteal"]
     if not everything:
         command += ["-m", "not long"]
-    env = dict(os.environ)
+    env = tool_environment()
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [env.get("PYTHONPATH")])])
     if stage:
         env["FLASHLADDER_STAGE"] = stage.id
