@@ -8,9 +8,19 @@ from matplotlib.figure import Figure
 from flashladder import recorded
 from flashladder.errors import FlashLadderError
 
-# Colour-blind safe (Okabe and Ito); peers are grey, so that the ladder stands out.
-STAGE_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442")
+# The ladder climbs from dark to light, in a map that colour-blind readers can tell apart; peers are grey.
+COLOUR_MAP = "viridis"
+MARKERS = "os^Dv<>ph"
 PEER_GREYS = {"FlashAttention-2": "#444444", "cuDNN attention": "#999999"}
+
+
+def _look(results: dict, name: str) -> tuple:
+    """(colour, marker) of a stage or peer, the same in every part of the plot."""
+    if name in PEER_GREYS:
+        return PEER_GREYS[name], "x"
+    names = list(dict.fromkeys(row["name"] for row in results["measurements"] if row["kind"] == "stage"))
+    index = names.index(name)
+    return matplotlib.colormaps[COLOUR_MAP](index / max(len(names), 2) * 0.95), MARKERS[index % len(MARKERS)]
 
 
 def _bar_length(results: dict, dtype: str, d: int) -> int:
@@ -21,19 +31,21 @@ def _bar_length(results: dict, dtype: str, d: int) -> int:
     return 4096 if 4096 in lengths else max(lengths)
 
 
+def _short(tflops: float) -> str:
+    return f"{tflops:.0f}" if tflops >= 10 else f"{tflops:.2g}"
+
+
 def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
     length = _bar_length(results, dtype, d)
     rows = recorded.pick(results, dtype=dtype, d_head=d, causal=False, Nq=length)
-    names, stage_index = [], 0
+    names = []
     for position, row in enumerate(rows):
-        peer = row["kind"] == "peer"
         stale = recorded.is_stale(row)
-        colour = PEER_GREYS.get(row["name"], "#777777") if peer else STAGE_COLOURS[stage_index % len(STAGE_COLOURS)]
-        stage_index += not peer
+        colour, _ = _look(results, row["name"])
         bar = axes.barh(
             position, row["tflops"], color=colour, hatch="///" if stale else None, alpha=0.5 if stale else 1
         )
-        axes.bar_label(bar, [f" {row['tflops']:.0f}{' (stale)' if stale else ''}"], fontsize=8)
+        axes.bar_label(bar, [f" {_short(row['tflops'])}{' (stale)' if stale else ''}"], fontsize=8)
         names.append(row["name"])
     ceiling = recorded.ceiling(results, dtype)
     if ceiling:
@@ -46,22 +58,19 @@ def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
     axes.set_title(f"{what}\n{dtype}, d = {d}, N = {length}", fontsize=9)
 
 
-def _sweep(axes, results: dict, dtype: str, d: int, style: str, suffix: str) -> None:
+def _sweep(axes, results: dict, dtype: str, d: int, style: str) -> None:
     rows = recorded.pick(results, dtype=dtype, d_head=d, causal=False)
     for name in dict.fromkeys(row["name"] for row in rows):
         curve = sorted((row["Nq"], row["tflops"], row["ms"]) for row in rows if row["name"] == name)
-        colour = PEER_GREYS.get(name)
-        if colour is None:
-            stage_names = [row["name"] for row in rows if row["kind"] == "stage"]
-            colour = STAGE_COLOURS[list(dict.fromkeys(stage_names)).index(name) % len(STAGE_COLOURS)]
+        colour, marker = _look(results, name)
         stale = any(recorded.is_stale(row) for row in rows if row["name"] == name)
         lengths, values = [n for n, _, _ in curve], [t for _, t, _ in curve]
         # From the 20th to the 80th percentile of the run times.
         low = [t * ms["median"] / ms["p80"] for _, t, ms in curve]
         high = [t * ms["median"] / ms["p20"] for _, t, ms in curve]
         axes.plot(
-            lengths, values, style, color=colour, markersize=3, linewidth=1.2,
-            label=f"{name}{suffix}{' (stale)' if stale else ''}",
+            lengths, values, style, marker=marker, color=colour, markersize=4, linewidth=1.2,
+            label=f"{name}{' (stale)' if stale else ''}",
         )  # fmt: skip
         axes.fill_between(lengths, low, high, color=colour, alpha=0.2, linewidth=0)
 
@@ -81,7 +90,7 @@ def throughput(file: Path, results: list[tuple[dict, bool]], dtype: str = "bf16"
     for (bars, sweep), (one, live) in zip(grid, usable, strict=True):
         what = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}"
         _bars(bars, one, dtype, d, what)
-        _sweep(sweep, one, dtype, d, "o-" if live else "o--", "")
+        _sweep(sweep, one, dtype, d, "-" if live else "--")
         sweep.set_xscale("log", base=2)
         lengths = sorted({row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=False)})
         sweep.set_xticks(lengths, [str(n) for n in lengths])
