@@ -44,11 +44,15 @@ void Parser::file() {
     while (accept(",")) unsigned_constant("a number");
 }
 
-// .loc 1 12 3 [, function_name LABEL[+N] , inlined_at 1 20 5]: the position itself is the innermost.
+// .loc 1 12 3 [, function_name LABEL[+N] , inlined_at 1 20 5]: the position itself is the innermost. What is inlined
+// from another file, such as a header's intrinsics, counts as the line in the function's own file that calls it: that is
+// the line its author can change.
 void Parser::loc() {
-    const uint64_t index = unsigned_constant("the file index"), line = unsigned_constant("the line number");
-    if (current_.kind == TokenKind::integer) advance();  // column
-    source_ = {static_cast<uint32_t>(index), static_cast<uint32_t>(std::min<uint64_t>(line, UINT32_MAX))};
+    constexpr unsigned kDeepestInlining = 64;
+    Position position{unsigned_constant("the file index"), unsigned_constant("the line number"), 0};
+    if (current_.kind == TokenKind::integer) position[2] = unsigned_constant("the column");
+    Position caller{};
+    bool inlined = false;
     while (at(",") && ahead_.kind == TokenKind::identifier &&
            (ahead_.text == "function_name" || ahead_.text == "inlined_at")) {
         advance();
@@ -58,9 +62,25 @@ void Parser::loc() {
             identifier("a label");
             if (accept("+")) unsigned_constant("an offset");
         } else {
-            while (current_.kind == TokenKind::integer) advance();
+            for (size_t i = 0; current_.kind == TokenKind::integer; ++i) {
+                const uint64_t number = unsigned_constant("a position");
+                if (i < caller.size()) caller[i] = number;
+            }
+            inlined = true;
         }
     }
+    if (inlined) {
+        inlined_at_[position] = caller;
+    } else {
+        inlined_at_.erase(position);
+    }
+    std::vector<Position> chain{position};
+    for (auto up = inlined_at_.find(position); up != inlined_at_.end() && chain.size() < kDeepestInlining;
+         up = inlined_at_.find(chain.back())) {
+        chain.push_back(up->second);
+    }
+    const auto own = std::find_if(chain.begin(), chain.end(), [&](const Position &p) { return p[0] == chain.back()[0]; });
+    source_ = {static_cast<uint32_t>((*own)[0]), static_cast<uint32_t>(std::min<uint64_t>((*own)[1], UINT32_MAX))};
 }
 
 // Debug information: skipped whole.

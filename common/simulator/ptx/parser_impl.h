@@ -2,6 +2,8 @@
 // grammar.
 #pragma once
 
+#include <array>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -153,6 +155,8 @@ class Parser {
     std::vector<LabelScope> label_scopes_;
     std::vector<RegisterParameter> register_parameters_, register_returns_;
     SourceLocation source_;
+    using Position = std::array<uint64_t, 3>;  // file, line, column
+    std::map<Position, Position> inlined_at_;  // by .loc, the newest ones: where the code was inlined
 };
 
 }  // namespace warpsim::ptx
