@@ -1,0 +1,46 @@
+// One attention problem on the host: sizes, layout, and Q, K, V as 16-bit patterns.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "attention.h"
+
+namespace flash {
+
+enum class Layout { bhnd, bnhd };  // (B,H,N,d) or (B,N,H,d) in memory
+
+struct Problem {
+    int B = 1, Hq = 2, Hkv = 2, Nq = 256, Nkv = 256, d_head = 128;
+    FlashDtype dtype = FLASH_BF16;
+    Layout layout = Layout::bhnd;
+    bool causal = false;
+    float scale = 0.0f;  // 0: 1 / sqrt(d_head)
+
+    size_t q_elements() const { return size_t(B) * Hq * Nq * d_head; }     // of Q and of O
+    size_t kv_elements() const { return size_t(B) * Hkv * Nkv * d_head; }  // of K and of V
+    // Where element (b, h, n, 0) of Q or O (K or V) lies.
+    size_t q_offset(int b, int h, int n) const { return offset(b, h, n, Hq, Nq); }
+    size_t kv_offset(int b, int h, int n) const { return offset(b, h, n, Hkv, Nkv); }
+    // 4 B Hq Nq Nkv d; for causal only the pairs that are not masked.
+    double flops() const;
+    std::string text() const;
+    // Sizes, strides and scale; the pointers are those given.
+    FlashParams params(void *Q, void *K, void *V, void *O) const;
+
+  private:
+    size_t offset(int b, int h, int n, int H, int N) const;
+};
+
+float to_float(uint16_t bits, FlashDtype dtype);
+uint16_t from_float(float value, FlashDtype dtype);  // to nearest, ties to even
+
+struct Inputs {
+    std::vector<uint16_t> Q, K, V;
+};
+
+// Normally distributed values, rounded to the problem's type; the same for the same seed.
+Inputs random_inputs(const Problem &problem, uint64_t seed);
+
+}  // namespace flash

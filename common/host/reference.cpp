@@ -1,0 +1,115 @@
+#include "reference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cfloat>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <thread>
+
+namespace flash {
+namespace {
+
+// All rows of one batch and head. K, V: [Nkv, d_head] in float64.
+void one_head(const Problem &p, int b, int h, const Inputs &inputs, double scale, Reference &out) {
+    const int d = p.d_head, kv_head = h / (p.Hq / p.Hkv);
+    std::vector<double> K(size_t(p.Nkv) * d), V(size_t(p.Nkv) * d), q(d), weights(p.Nkv);
+    for (int j = 0; j < p.Nkv; ++j) {
+        for (int x = 0; x < d; ++x) {
+            K[size_t(j) * d + x] = to_float(inputs.K[p.kv_offset(b, kv_head, j) + x], p.dtype);
+            V[size_t(j) * d + x] = to_float(inputs.V[p.kv_offset(b, kv_head, j) + x], p.dtype);
+        }
+    }
+    for (int i = 0; i < p.Nq; ++i) {
+        const size_t row = p.q_offset(b, h, i);
+        for (int x = 0; x < d; ++x) q[x] = to_float(inputs.Q[row + x], p.dtype);
+        const int visible = p.causal ? std::clamp(i + 1 + p.Nkv - p.Nq, 0, p.Nkv) : p.Nkv;
+        double row_max = -std::numeric_limits<double>::infinity(), row_sum = 0;
+        for (int j = 0; j < visible; ++j) {
+            double dot = 0;
+            for (int x = 0; x < d; ++x) dot += q[x] * K[size_t(j) * d + x];
+            weights[j] = scale * dot;
+            row_max = std::max(row_max, weights[j]);
+        }
+        for (int j = 0; j < visible; ++j) row_sum += weights[j] = std::exp(weights[j] - row_max);
+        for (int j = 0; j < visible; ++j) {
+            const double weight = weights[j] / row_sum;
+            for (int x = 0; x < d; ++x) {
+                out.O[row + x] += weight * V[size_t(j) * d + x];
+                out.magnitude[row + x] += weight * std::fabs(V[size_t(j) * d + x]);
+            }
+        }
+    }
+}
+
+std::string element(const Problem &p, size_t at, double got, double want, double bound) {
+    const size_t d = p.d_head, row = at / d;
+    size_t b, h, n;
+    if (p.layout == Layout::bhnd) {
+        n = row % p.Nq, h = row / p.Nq % p.Hq, b = row / p.Nq / p.Hq;
+    } else {
+        h = row % p.Hq, n = row / p.Hq % p.Nq, b = row / p.Hq / p.Nq;
+    }
+    char text[200];
+    std::snprintf(text, sizeof text, "O[%zu, %zu, %zu, %zu] = %.6g, reference %.6g, off by %.3g (bound %.3g)", b, h, n,
+                  at % d, got, want, std::fabs(got - want), bound);
+    return text;
+}
+
+}  // namespace
+
+Reference reference(const Problem &problem, const Inputs &inputs) {
+    Reference out;
+    out.O.assign(problem.q_elements(), 0.0);
+    out.magnitude.assign(problem.q_elements(), 0.0);
+    const double scale = problem.params(nullptr, nullptr, nullptr, nullptr).scale;
+    const int heads = problem.B * problem.Hq;
+    std::atomic<int> next{0};
+    std::vector<std::thread> workers;
+    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
+        workers.emplace_back([&] {
+            for (int at; (at = next++) < heads;) {
+                one_head(problem, at / problem.Hq, at % problem.Hq, inputs, scale, out);
+            }
+        });
+    }
+    for (std::thread &worker : workers) worker.join();
+    return out;
+}
+
+Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const Reference &reference) {
+    const double u = problem.dtype == FLASH_FP16 ? std::ldexp(1.0, -11) : std::ldexp(1.0, -8);
+    const double limit = problem.dtype == FLASH_FP16 ? 6e-4 : 4e-3;
+    double error_squares = 0, squares = 0;
+    size_t first = 0, worst = 0, wrong = 0, unwritten = 0;
+    Comparison result;
+    const auto bound = [&](size_t i) { return std::max(4 * u * reference.magnitude[i], DBL_MIN); };
+    for (size_t i = 0; i < O.size(); ++i) {
+        const double got = to_float(O[i], problem.dtype), want = reference.O[i], error = std::fabs(got - want);
+        const double ratio = std::isfinite(got) ? error / bound(i) : std::numeric_limits<double>::infinity();
+        error_squares += error * error;
+        squares += want * want;
+        unwritten += O[i] == poison;
+        if (ratio > 1 && wrong++ == 0) first = i;
+        if (ratio > result.worst) result.worst = ratio, worst = i;
+    }
+    result.frobenius = squares > 0 ? std::sqrt(error_squares / squares) : std::sqrt(error_squares);
+    result.passed = result.worst <= 1 && result.frobenius <= limit;
+
+    char text[200];
+    std::snprintf(text, sizeof text, "relative Frobenius error %.3g (limit %g), worst element at %.2f of its bound",
+                  result.frobenius, limit, result.worst);
+    result.message = text;
+    if (wrong > 0) {
+        const auto at = [&](size_t i) {
+            return element(problem, i, to_float(O[i], problem.dtype), reference.O[i], bound(i));
+        };
+        result.message += "; " + std::to_string(wrong) + " of " + std::to_string(O.size()) +
+                          " elements beyond their bound; first " + at(first) + "; worst " + at(worst);
+    }
+    if (unwritten > 0) result.message += "; " + std::to_string(unwritten) + " elements were never written";
+    return result;
+}
+
+}  // namespace flash

@@ -1,0 +1,34 @@
+// Attention in float64 on the host, from the rounded inputs: what every stage is compared with.
+#pragma once
+
+#include <vector>
+
+#include "problem.h"
+
+namespace flash {
+
+struct Reference {
+    std::vector<double> O;          // softmax(scale QKᵀ) V, in the problem's layout
+    std::vector<double> magnitude;  // softmax(scale QKᵀ) |V|: what the element-wise bound grows with
+};
+
+// Runs on all of the host's cores. Causal: query i sees keys j <= i + Nkv - Nq, so that the last query sees the
+// last key; a row that sees nothing is zero.
+Reference reference(const Problem &problem, const Inputs &inputs);
+
+struct Comparison {
+    bool passed = false;
+    double frobenius = 0;  // ||O - reference|| / ||reference||
+    double worst = 0;      // largest |O - reference| / bound
+    std::string message;   // one line; names the first and the worst element where there are wrong ones
+};
+
+// Limits: a relative Frobenius error of 6e-4 (fp16) or 4e-3 (bf16), and for each element 4 u softmax(S)|V| with u =
+// 2^-11 or 2^-8. The element-wise bound adds up: rounding P to 16 bits moves O by at most u softmax(S)|V|, and so does
+// rounding the result itself, since |O| <= softmax(S)|V|; the row sum is taken from P before rounding, which moves the
+// quotient by less than u again; what is left of the factor 4 is for fp32 accumulation and exp.
+Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const Reference &reference);
+
+inline constexpr uint16_t poison = 0xffff;  // a NaN in both types: outputs are filled with it before a run
+
+}  // namespace flash

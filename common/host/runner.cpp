@@ -1,0 +1,157 @@
+// Runs one stage from the command line: inputs, launch, comparison with the reference, and times where asked for.
+
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "options.h"
+#include "reference.h"
+#include "timing.h"
+
+using namespace flash;
+
+namespace {
+
+enum ExitStatus { right = 0, wrong = 1, unsupported = 3, cuda_error = 4 };
+
+struct CudaError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+struct Refused : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+void must(cudaError_t error, const char *what) {
+    if (error != cudaSuccess) throw CudaError(std::string(what) + ": " + cudaGetErrorString(error));
+}
+
+void must(FlashStatus status) {
+    if (status == FLASH_CUDA_ERROR) throw CudaError(flash_last_error());
+    if (status != FLASH_OK) throw Refused(flash_last_error());
+}
+
+// Device memory with a copy of `host` in it.
+class DeviceArray {
+  public:
+    explicit DeviceArray(const std::vector<uint16_t> &host) : bytes_(host.size() * sizeof(uint16_t)) {
+        must(cudaMalloc(&data_, bytes_), "cudaMalloc");
+        must(cudaMemcpy(data_, host.data(), bytes_, cudaMemcpyHostToDevice), "copy to the device");
+    }
+    explicit DeviceArray(size_t bytes) : bytes_(bytes) {
+        if (bytes) must(cudaMalloc(&data_, bytes), "cudaMalloc");
+    }
+    ~DeviceArray() { cudaFree(data_); }
+    DeviceArray(const DeviceArray &) = delete;
+    void *data() const { return data_; }
+    std::vector<uint16_t> to_host() const {
+        std::vector<uint16_t> host(bytes_ / sizeof(uint16_t));
+        must(cudaMemcpy(host.data(), data_, bytes_, cudaMemcpyDeviceToHost), "copy from the device");
+        return host;
+    }
+
+  private:
+    void *data_ = nullptr;
+    size_t bytes_;
+};
+
+void print_description(const FlashDescription &d, bool json) {
+    if (json) {
+        std::printf(
+            "{\"stage\": %d, \"title\": \"%s\", \"min_compute\": %d, \"Br\": %d, \"Bc\": %d, \"threads\": %d, "
+            "\"shared_bytes\": %d, \"grid\": [%d, %d, %d], \"multiple_Nq\": %d, \"multiple_Nkv\": %d, "
+            "\"causal\": %s, \"gqa\": %s, \"registers\": %d, \"spill_bytes\": %d, \"resident_blocks\": %d, "
+            "\"workspace_bytes\": %zu}\n",
+            d.stage, d.title, d.min_compute, d.Br, d.Bc, d.threads, d.shared_bytes, d.grid[0], d.grid[1], d.grid[2],
+            d.multiple_Nq, d.multiple_Nkv, d.supports_causal ? "true" : "false", d.supports_gqa ? "true" : "false",
+            d.registers, d.spill_bytes, d.resident_blocks, d.workspace_bytes);
+        return;
+    }
+    std::printf("stage %02d: %s\n", d.stage, d.title);
+    std::printf("  needs             compute capability %d.%d\n", d.min_compute / 10, d.min_compute % 10);
+    if (d.Br) std::printf("  tile              Br = %d, Bc = %d\n", d.Br, d.Bc);
+    std::printf("  launch            %d x %d x %d blocks of %d threads\n", d.grid[0], d.grid[1], d.grid[2], d.threads);
+    std::printf("  shared memory     %d bytes a block\n", d.shared_bytes);
+    std::printf("  registers         %d a thread, %d bytes of local memory\n", d.registers, d.spill_bytes);
+    std::printf("  resident blocks   %d a multiprocessor\n", d.resident_blocks);
+    if (d.workspace_bytes) std::printf("  workspace         %zu bytes\n", d.workspace_bytes);
+    std::printf("  limits            Nq a multiple of %d, Nkv of %d; causal: %s; Hq != Hkv: %s\n", d.multiple_Nq,
+                d.multiple_Nkv, d.supports_causal ? "yes" : "no", d.supports_gqa ? "yes" : "no");
+}
+
+int run(const Options &options) {
+    const Problem &problem = options.problem;
+    FlashParams params = problem.params(nullptr, nullptr, nullptr, nullptr);
+    FlashDescription description;
+    must(flash_describe(&params, &description));
+    if (options.describe) {
+        print_description(description, options.json);
+        return right;
+    }
+
+    int device = 0;
+    cudaDeviceProp properties{};
+    must(cudaGetDevice(&device), "no usable CUDA device");
+    must(cudaGetDeviceProperties(&properties, device), "device properties");
+    const bool simulated = !std::strncmp(properties.name, "warpsim", 7);
+    if (options.bench && simulated) {
+        throw Refused(
+            "--bench needs a GPU: the simulator's time says nothing (`make stage-NN profile` shows counters)");
+    }
+#ifndef NDEBUG
+    if (options.bench) throw Refused("--bench needs a release build: this is a debug build");
+#endif
+
+    const Inputs inputs = random_inputs(problem, options.seed);
+    DeviceArray Q(inputs.Q), K(inputs.K), V(inputs.V), O(std::vector<uint16_t>(problem.q_elements(), poison));
+    DeviceArray workspace(description.workspace_bytes);
+    params = problem.params(Q.data(), K.data(), V.data(), O.data());
+    params.workspace = workspace.data();
+    params.workspace_bytes = description.workspace_bytes;
+    must(flash_forward(&params, nullptr));
+    must(cudaDeviceSynchronize(), "the kernel");
+    if (options.once) return right;
+
+    const Comparison comparison = compare(problem, O.to_host(), reference(problem, inputs));
+    Timing timing;
+    if (options.bench && comparison.passed) {
+        timing = time_on_gpu([&] { must(flash_forward(&params, nullptr)); }, 3, options.iterations);
+    }
+    const double tflops = timing.median_ms > 0 ? problem.flops() / timing.median_ms * 1e-9 : 0;
+    if (options.json) {
+        std::printf("{\"stage\": %d, \"device\": \"%s\", \"passed\": %s, \"frobenius\": %.6g, \"worst\": %.6g",
+                    description.stage, properties.name, comparison.passed ? "true" : "false", comparison.frobenius,
+                    comparison.worst);
+        if (tflops > 0) {
+            std::printf(", \"median_ms\": %.6g, \"p20_ms\": %.6g, \"p80_ms\": %.6g, \"tflops\": %.6g", timing.median_ms,
+                        timing.p20_ms, timing.p80_ms, tflops);
+        }
+        std::printf("}\n");
+    } else {
+        std::printf("stage %02d on %s, %s: %s: %s\n", description.stage, properties.name, problem.text().c_str(),
+                    comparison.passed ? "right" : "WRONG", comparison.message.c_str());
+        if (tflops > 0) {
+            std::printf("%.4f ms (%.4f to %.4f), %.1f TFLOP/s\n", timing.median_ms, timing.p20_ms, timing.p80_ms,
+                        tflops);
+        }
+    }
+    return comparison.passed ? right : wrong;
+}
+
+}  // namespace
+
+int main(int argc, char **argv) {
+    const Options options = parse_options(argc, argv);
+    try {
+        return run(options);
+    } catch (const Refused &error) {
+        std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+        return unsupported;
+    } catch (const CudaError &error) {
+        std::fprintf(stderr, "%s: CUDA error: %s\n", argv[0], error.what());
+        return cuda_error;
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+        return cuda_error;
+    }
+}

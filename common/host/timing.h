@@ -1,0 +1,18 @@
+// Times work on the GPU by CUDA events.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <functional>
+
+namespace flash {
+
+struct Timing {
+    double median_ms = 0, p20_ms = 0, p80_ms = 0;
+};
+
+// Calls `work` (which queues kernels on the default stream) `warm_up` times, then `iterations` times between two
+// events, with the L2 cache overwritten before each. Throws std::runtime_error with CUDA's words.
+Timing time_on_gpu(const std::function<void()> &work, int warm_up, int iterations);
+
+}  // namespace flash
