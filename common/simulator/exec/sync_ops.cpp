@@ -28,51 +28,59 @@ void set_predicate(Warp &w, uint32_t slot, uint32_t bits) {
 
 }  // namespace
 
-void exec_shuffle(Warp &w, const Op &op) {
+namespace {
+
+template <Shuffle mode> void shuffle(Warp &w, const Op &op) {
     const uint32_t members = context_of(w).sync.members;
-    const Shuffle mode = Shuffle(op.extra >> kModeShift & 0xf);
-    alignas(64) uint32_t values[kLanes];
+    alignas(64) uint32_t values[kLanes], from[kLanes], result[kLanes], valid[kLanes], outside[kLanes];
     load_values(w, op, values);
     const uint32_t *b = w.lanes<uint32_t>(op.b), *c = w.lanes<uint32_t>(op.c);
-    uint32_t *dst = w.lanes<uint32_t>(op.dst);
-    const uint32_t exec = w.exec;
-    uint32_t in_range = 0;
-    uint32_t outside = 0;
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
-        const uint32_t bval = b[lane] & 0x1f, cval = c[lane] & 0x1f, segment = c[lane] >> 8 & 0x1f;
-        const uint32_t max_lane = (lane & segment) | (cval & ~segment & 0x1f), min_lane = lane & segment;
-        uint32_t from;
-        bool valid;
-        switch (mode) {
-            case Shuffle::up:
-                from = lane - bval;
-                valid = int32_t(from) >= int32_t(max_lane);
-                break;
-            case Shuffle::down:
-                from = lane + bval;
-                valid = from <= max_lane;
-                break;
-            case Shuffle::butterfly:
-                from = lane ^ bval;
-                valid = from <= max_lane;
-                break;
-            default:
-                from = min_lane | (bval & ~segment & 0x1f);
-                valid = from <= max_lane;
-                break;
-        }
-        if (!valid) from = lane;
-        from &= 0x1f;
-        in_range |= uint32_t(valid) << lane;
-        outside |= uint32_t(!(members >> from & 1)) << lane;
-        dst[lane] = exec >> lane & 1 ? values[from] : dst[lane];
+        const uint32_t by = b[lane] & 0x1f, clamp = c[lane] & 0x1f, segment = c[lane] >> 8 & 0x1f;
+        const uint32_t max_lane = (lane & segment) | (clamp & ~segment), min_lane = lane & segment;
+        uint32_t source = 0;
+        if constexpr (mode == Shuffle::up) source = lane - by;
+        if constexpr (mode == Shuffle::down) source = lane + by;
+        if constexpr (mode == Shuffle::butterfly) source = lane ^ by;
+        if constexpr (mode == Shuffle::index) source = min_lane | (by & ~segment);
+        const bool in_range =
+            mode == Shuffle::up ? int32_t(source) >= int32_t(max_lane) : int32_t(source) <= int32_t(max_lane);
+        from[lane] = (in_range ? source : lane) & 0x1f;
+        valid[lane] = in_range;
     }
-    set_predicate(w, uint32_t(op.imm), in_range);
-    if (outside & exec) {
-        const int lane = __builtin_ctz(outside & exec);
+    for (uint32_t lane = 0; lane < kLanes; ++lane) {
+        result[lane] = values[from[lane]];
+        outside[lane] = ~(members >> from[lane]) & 1;
+    }
+    write_lanes<uint32_t>(w, op.dst, [&](unsigned lane) { return result[lane]; });
+    if (uint32_t(op.imm) != kNoSlot) {
+        uint32_t bits = 0;
+        for (uint32_t lane = 0; lane < kLanes; ++lane) bits |= valid[lane] << lane;
+        set_predicate(w, uint32_t(op.imm), bits);
+    }
+    if (members == kAllLanes) return;
+    uint32_t absent = 0;
+    for (uint32_t lane = 0; lane < kLanes; ++lane) absent |= outside[lane] << lane;
+    if (absent & w.exec) {
+        const int lane = __builtin_ctz(absent & w.exec);
         report_hazard(w, op, HazardKind::missing_lanes, lane, 0,
-                      w.block->program->debug[op.index].text + ": lane " + std::to_string(lane) +
-                          " reads a lane that does not take part, so its value is undefined");
+                      w.block->program->debug[op.index].text + ": lane " + std::to_string(lane) + " reads lane " +
+                          std::to_string(from[lane]) + ", which does not take part, so its value is undefined");
+    }
+}
+
+}  // namespace
+
+Handler shuffle_handler(Shuffle mode) {
+    switch (mode) {
+        case Shuffle::up:
+            return shuffle<Shuffle::up>;
+        case Shuffle::down:
+            return shuffle<Shuffle::down>;
+        case Shuffle::butterfly:
+            return shuffle<Shuffle::butterfly>;
+        default:
+            return shuffle<Shuffle::index>;
     }
 }
 

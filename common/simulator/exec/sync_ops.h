@@ -19,7 +19,8 @@ inline constexpr unsigned kModeShift = 4;
 inline constexpr uint32_t kReduceSigned = 1u << 8, kReduceFloat = 1u << 9, kReduceAbs = 1u << 10, kReduceNan = 1u << 11;
 
 // In each, w.exec are the lanes at this place and the core's sync view (exec/context.h) tells the group.
-void exec_shuffle(Warp &, const Op &);  // dst, pair predicate in imm (kNoSlot: none), a, b: lane, c: clamp and segment
+// Op fields: dst, pair predicate in imm (kNoSlot: none), a, b: lane, c: clamp and segment
+Handler shuffle_handler(Shuffle);
 void exec_vote(Warp &, const Op &);     // dst: predicate, or ballot in a register
 void exec_match32(Warp &, const Op &);  // dst, pair predicate in imm
 void exec_match64(Warp &, const Op &);

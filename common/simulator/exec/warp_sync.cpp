@@ -109,6 +109,19 @@ bool try_group(WarpContext &w, uint32_t first) {
     return true;
 }
 
+// The usual case: the membermask of each lane names exactly the lanes that are here.
+bool names_exactly(const Warp &w, const Op &op, uint32_t lanes) {
+    if (op.member == kNoSlot) return lanes == kAllLanes;
+    const uint32_t *masks = w.lanes<uint32_t>(op.member);
+    uint32_t different = 0;
+    if (lanes == kAllLanes) {
+        for (unsigned lane = 0; lane < kLanes; ++lane) different |= ~masks[lane];
+    } else {
+        for (unsigned lane = 0; lane < kLanes; ++lane) different |= (masks[lane] ^ lanes) & (0u - (lanes >> lane & 1));
+    }
+    return !different;
+}
+
 }  // namespace
 
 void complete_warp_syncs(WarpContext &w) {
@@ -118,19 +131,14 @@ void complete_warp_syncs(WarpContext &w) {
 }
 
 bool arrive_at_warp_sync(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes) {
-    // The usual case: the mask names exactly the lanes that are here.
-    uint32_t masks[kLanes];
-    uint32_t different = 0;
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-        masks[lane] = mask_of(op, w.regs, lane);
-        different |= (masks[lane] ^ lanes) & (0u - (lanes >> lane & 1));
-    }
-    bool complete = true;
-    if (!different) {
+    if (names_exactly(w, op, lanes)) {
         run(w, op, lanes, lanes, nullptr);
         if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, lanes);
         return true;
     }
+    uint32_t masks[kLanes];
+    for (unsigned lane = 0; lane < kLanes; ++lane) masks[lane] = mask_of(op, w.regs, lane);
+    bool complete = true;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
         if (!(lanes >> lane & 1)) continue;
         if (!(masks[lane] >> lane & 1)) {

@@ -39,7 +39,7 @@ void lower_shfl(Lowering &l, const Instruction &in) {
     const uint32_t a = l.source(in.operands[1], Type::b32), b = l.source(in.operands[2], Type::b32),
                    c = l.source(in.operands[3], Type::b32), member = l.source(in.operands[4], Type::b32);
     const uint32_t dst = l.destination(in.operands[0], Type::b32), pair = pair_slot(l, in.operands[0]);
-    Op &op = emit_sync(l, in, exec_shuffle, OpClass::shuffle, member, pack(Brings::word, mode));
+    Op &op = emit_sync(l, in, shuffle_handler(mode), OpClass::shuffle, member, pack(Brings::word, mode));
     op.dst = dst;
     op.a = a;
     op.b = b;
