@@ -101,6 +101,36 @@ void move_bytes(std::byte *to, const Region &to_region, const std::byte *from, c
     }
 }
 
+Operation late_copy(Runtime &runtime, const char *name, const Region &to, const Region &from, const Extent &extent) {
+    Operation operation;
+    operation.node_type = cudaGraphNodeTypeMemcpy;
+    operation.run = [&runtime, name, to, from, extent] {
+        const std::byte *source = host_address(runtime, name, "source", from, extent);
+        move_bytes(host_address(runtime, name, "destination", to, extent), to, source, from, extent);
+    };
+    return operation;
+}
+
+Operation late_fill(Runtime &runtime, const char *name, const Region &to, const Extent &extent, unsigned value,
+                    unsigned element) {
+    Operation operation;
+    operation.node_type = cudaGraphNodeTypeMemset;
+    operation.run = [&runtime, name, to, extent, value, element] {
+        std::byte *begin = host_address(runtime, name, "memory", to, extent);
+        for (uint64_t plane = 0; plane < extent.planes; ++plane) {
+            for (uint64_t row = 0; row < extent.rows; ++row) {
+                std::byte *at = begin + plane * to.plane + row * to.pitch;
+                if (element == 1) {
+                    std::memset(at, static_cast<int>(value & 0xff), extent.width);
+                    continue;
+                }
+                for (uint64_t i = 0; i + element <= extent.width; i += element) std::memcpy(at + i, &value, element);
+            }
+        }
+    };
+    return operation;
+}
+
 }  // namespace
 
 // What waits and what is late:
@@ -126,19 +156,16 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
     if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
 
     Operation operation;
-    operation.node_type = cudaGraphNodeTypeMemcpy;
     if (from_place == Place::pageable && !complete && !stream->capture) {
         Region packed{0, extent.width, extent.width * extent.rows};
         std::vector<std::byte> snapshot(packed.plane * extent.planes);
         move_bytes(snapshot.data(), packed, reinterpret_cast<const std::byte *>(from.address), from, extent);
+        operation.node_type = cudaGraphNodeTypeMemcpy;
         operation.run = [&runtime, name, to, packed, extent, snapshot = std::move(snapshot)] {
             move_bytes(host_address(runtime, name, "destination", to, extent), to, snapshot.data(), packed, extent);
         };
     } else {
-        operation.run = [&runtime, name, to, from, extent] {
-            const std::byte *source = host_address(runtime, name, "source", from, extent);
-            move_bytes(host_address(runtime, name, "destination", to, extent), to, source, from, extent);
-        };
+        operation = late_copy(runtime, name, to, from, extent);
     }
     const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
     if (complete) {
@@ -157,23 +184,21 @@ void fill(Runtime &runtime, const char *name, const Region &to, const Extent &ex
     }
     const bool complete = timing == Timing::blocking && place != Place::device && !stream->capture;
     if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
-    Operation operation;
-    operation.node_type = cudaGraphNodeTypeMemset;
-    operation.run = [&runtime, name, to, extent, value, element] {
-        std::byte *begin = host_address(runtime, name, "memory", to, extent);
-        for (uint64_t plane = 0; plane < extent.planes; ++plane) {
-            for (uint64_t row = 0; row < extent.rows; ++row) {
-                std::byte *at = begin + plane * to.plane + row * to.pitch;
-                if (element == 1) {
-                    std::memset(at, static_cast<int>(value & 0xff), extent.width);
-                    continue;
-                }
-                for (uint64_t i = 0; i + element <= extent.width; i += element) std::memcpy(at + i, &value, element);
-            }
-        }
-    };
+    Operation operation = late_fill(runtime, name, to, extent, value, element);
     const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
     if (complete) runtime.scheduler.wait(ticket);
+}
+
+Operation make_copy(Runtime &runtime, const char *name, const Region &to, const Region &from, const Extent &extent,
+                    cudaMemcpyKind kind) {
+    check_kind(name, locate(runtime, name, "destination", to, extent), locate(runtime, name, "source", from, extent), kind);
+    return late_copy(runtime, name, to, from, extent);
+}
+
+Operation make_fill(Runtime &runtime, const char *name, const Region &to, const Extent &extent, unsigned value,
+                    unsigned element) {
+    if (locate(runtime, name, "memory", to, extent) == Place::pageable) throw Failure{cudaErrorInvalidValue};
+    return late_fill(runtime, name, to, extent, value, element);
 }
 
 }  // namespace warpsim::rt

@@ -28,6 +28,10 @@ void copy(Runtime &, const char *name, const Region &to, const Region &from, con
 void fill(Runtime &, const char *name, const Region &, const Extent &, unsigned value, unsigned element,
           const std::shared_ptr<Stream> &, Timing);
 
+// The same as operations for a graph: checked now, performed when they run.
+Operation make_copy(Runtime &, const char *name, const Region &to, const Region &from, const Extent &, cudaMemcpyKind);
+Operation make_fill(Runtime &, const char *name, const Region &, const Extent &, unsigned value, unsigned element);
+
 inline uint64_t address_of(const void *pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 }  // namespace warpsim::rt

@@ -234,6 +234,11 @@ cudaError_t cudaDeviceDisablePeerAccess(int) {
     return answer([](Runtime &) { return cudaErrorInvalidDevice; });
 }
 
+cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr, int, int) {
+    // There is one device, and a device is no peer of its own.
+    return record(value ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
+}
+
 cudaError_t cudaCtxResetPersistingL2Cache() {
     return api([](Runtime &) { return cudaSuccess; });
 }

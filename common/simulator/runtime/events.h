@@ -17,7 +17,6 @@ struct Event {
     Ticket ticket;
     std::shared_ptr<Clock::time_point> time;
     std::shared_ptr<Graph> captured;  // recorded in a stream under capture
-    uint64_t captured_after = 0;      // nodes of the graph at that moment
 
     bool done() const { return ticket.done(); }
 };

@@ -146,7 +146,8 @@ int dynamic_shared_limit(const Kernel &kernel, const Program &program) {
     return static_cast<int>(kSharedPerBlock) - static_cast<int>(program.static_shared);
 }
 
-void launch(Runtime &runtime, const LaunchRequest &request, const void *stub_or_handle, void **arguments) {
+Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void *stub_or_handle,
+                      void *const *arguments) {
     Kernel &kernel = *runtime.modules.find_kernel(stub_or_handle);
     Program &program = runtime.modules.program(kernel);
     check_block(kernel, program, request);
@@ -191,12 +192,13 @@ void launch(Runtime &runtime, const LaunchRequest &request, const void *stub_or_
     operation.run = [&runtime, &kernel, config, parameters = std::move(parameters)] {
         run(runtime, kernel, runtime.modules.program(kernel), config, parameters);
     };
-    runtime.scheduler.enqueue(runtime.scheduler.resolve(request.stream, request.per_thread), std::move(operation));
+    return operation;
 }
 
 cudaError_t launch_api(const LaunchRequest &request, const void *stub_or_handle, void **arguments) {
     return api([&](Runtime &runtime) {
-        launch(runtime, request, stub_or_handle, arguments);
+        const auto stream = runtime.scheduler.resolve(request.stream, request.per_thread);
+        runtime.scheduler.enqueue(stream, make_launch(runtime, request, stub_or_handle, arguments));
         return cudaSuccess;
     });
 }

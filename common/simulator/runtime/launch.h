@@ -18,8 +18,8 @@ struct LaunchRequest {
 
 // The body of every launch function.
 cudaError_t launch_api(const LaunchRequest &, const void *stub_or_handle, void **arguments);
-// The same for a caller that holds the lock. Throws Failure.
-void launch(Runtime &, const LaunchRequest &, const void *stub_or_handle, void **arguments);
+// A checked launch as an operation, with the arguments' values of now. Throws Failure.
+Operation make_launch(Runtime &, const LaunchRequest &, const void *stub_or_handle, void *const *arguments);
 
 // Registers per thread that the occupancy model uses. The PTX only bounds what the machine code would need, so a block of
 // the kernel's own maximum size always fits.

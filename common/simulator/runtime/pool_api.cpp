@@ -74,6 +74,7 @@ cudaError_t release(void *p, cudaStream_t handle, bool per_thread) {
             say("cudaFreeAsync: this pointer is " + runtime.memory->explain(address, 1));
             return cudaErrorInvalidValue;
         }
+        if (stream->capture) return cudaSuccess;  // a graph runs again: what it allocated while captured stays its own
         Operation operation;
         operation.node_type = cudaGraphNodeTypeMemFree;
         operation.run = [&runtime, address] {

@@ -10,6 +10,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "runtime/not_supported.h"
+
 namespace warpsim::rt {
 namespace {
 
@@ -109,6 +111,11 @@ ThreadState &this_thread() {
 cudaError_t record(cudaError_t code) {
     if (code != cudaSuccess) this_thread().last_error = code;
     return code;
+}
+
+int not_supported(const char *name) {
+    say(std::string(name) + " is not supported");
+    return record(cudaErrorNotSupported);
 }
 
 cudaError_t code_of_exception() {

@@ -11,6 +11,7 @@
 #include "report/report_file.h"
 #include "runtime/cuda_api.h"
 #include "runtime/events.h"
+#include "runtime/graphs.h"
 #include "runtime/modules.h"
 #include "runtime/profile.h"
 #include "runtime/scheduler.h"
@@ -38,6 +39,8 @@ class Runtime {
     Modules modules;
     Scheduler scheduler;
     Events events;
+    Graphs graphs;
+    uint64_t captures = 0;
     ReportFile reports;
     // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
     cudaError_t sticky = cudaSuccess;

@@ -52,10 +52,10 @@ void Scheduler::forget_finished() {
 Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation operation) {
     if (stream->capture) {
         if (stream->capture_status == cudaStreamCaptureStatusInvalidated) throw Failure{cudaErrorStreamCaptureInvalidated};
-        const cudaGraphNodeType type = operation.node_type;
-        operation.after.clear();
-        stream->capture->nodes.push_back(std::make_shared<Graph::Node>(Graph::Node{std::move(operation), type}));
-        ++stream->captured;
+        Graph &graph = *stream->capture;
+        Graph::Node *before = graph.nodes.empty() ? nullptr : graph.nodes.back().get();
+        Graph::Node *node = graph.add(std::move(operation));
+        if (before) node->after.push_back(before);
         return {};
     }
     // The legacy default stream and the blocking streams wait for each other.

@@ -44,22 +44,26 @@ struct Stream : std::enable_shared_from_this<Stream> {
     std::deque<Operation> queue;
     std::shared_ptr<Graph> capture;  // operations go there instead
     cudaStreamCaptureStatus capture_status = cudaStreamCaptureStatusNone;
-    uint64_t captured = 0;  // operations this stream added to the capture
 
     bool blocking() const { return !(flags & cudaStreamNonBlocking); }
     cudaStream_t handle() { return reinterpret_cast<cudaStream_t>(this); }
 };
 
-// What a capture records: a valid order of its operations.
+// A graph, built by capture or by hand.
 struct Graph {
     struct Node {
         Operation operation;
-        cudaGraphNodeType type;
+        std::vector<Node *> after;
     };
-    std::vector<std::shared_ptr<Node>> nodes;
+    std::vector<std::unique_ptr<Node>> nodes;
+    // Capture: where it began, its number, and what was added last (the order of the calls is a valid one).
     Stream *origin = nullptr;
     uint64_t id = 0;
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+
+    Node *add(Operation operation) {
+        nodes.push_back(std::make_unique<Node>(Node{std::move(operation), {}}));
+        return nodes.back().get();
+    }
 };
 
 class Scheduler {

@@ -17,6 +17,7 @@ WARPSIM_TWIN(cudaStreamAddCallback, cudaStreamAddCallback_ptsz);
 WARPSIM_TWIN(cudaStreamAttachMemAsync, cudaStreamAttachMemAsync_ptsz);
 WARPSIM_TWIN(cudaStreamCopyAttributes, cudaStreamCopyAttributes_ptsz);
 WARPSIM_TWIN(cudaStreamSetAttribute, cudaStreamSetAttribute_ptsz);
+WARPSIM_TWIN(cudaStreamGetAttribute, cudaStreamGetAttribute_ptsz);
 WARPSIM_TWIN(cudaLaunchHostFunc, cudaLaunchHostFunc_ptsz);
 WARPSIM_TWIN(cudaEventRecord, cudaEventRecord_ptsz);
 WARPSIM_TWIN(cudaEventRecordWithFlags, cudaEventRecordWithFlags_ptsz);
@@ -39,6 +40,13 @@ cudaError_t with_stream(cudaStream_t handle, bool per_thread, F body) {
     return api([&](Runtime &runtime) { return body(runtime, runtime.scheduler.resolve(handle, per_thread)); });
 }
 
+// An operation that only takes its place in the queue.
+Operation mark() {
+    Operation operation;
+    operation.run = [] {};
+    return operation;
+}
+
 // Waiting for a stream under capture is an error that spoils the capture.
 void refuse_capture(Stream &stream) {
     if (!stream.capture) return;
@@ -51,7 +59,7 @@ cudaError_t synchronize_stream(cudaStream_t handle, bool per_thread) {
         const auto stream = runtime.scheduler.resolve(handle, per_thread);
         refuse_capture(*stream);
         // For the legacy stream: all that it would have to wait for, too.
-        runtime.scheduler.wait(stream->legacy ? runtime.scheduler.enqueue(stream, {.run = [] {}})
+        runtime.scheduler.wait(stream->legacy ? runtime.scheduler.enqueue(stream, mark())
                                               : Scheduler::last(stream));
         return cudaSuccess;
     });
@@ -81,7 +89,9 @@ cudaError_t wait_event(cudaStream_t handle, cudaEvent_t event_handle, unsigned f
         }
         if (stream->capture) return cudaErrorStreamCaptureIsolation;
         if (event->done()) return cudaSuccess;
-        runtime.scheduler.enqueue(stream, {.run = [] {}, .after = {event->ticket}});
+        Operation operation = mark();
+        operation.after.push_back(event->ticket);
+        runtime.scheduler.enqueue(stream, std::move(operation));
         return cudaSuccess;
     });
 }
@@ -226,6 +236,16 @@ cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID, const 
     return accept(stream, false);
 }
 cudaError_t cudaStreamSetAttribute_ptsz(cudaStream_t stream, cudaStreamAttrID, const cudaStreamAttrValue *) {
+    return accept(stream, true);
+}
+cudaError_t cudaStreamGetAttribute(cudaStream_t stream, cudaStreamAttrID, cudaStreamAttrValue *value) {
+    if (!value) return record(cudaErrorInvalidValue);
+    *value = {};
+    return accept(stream, false);
+}
+cudaError_t cudaStreamGetAttribute_ptsz(cudaStream_t stream, cudaStreamAttrID, cudaStreamAttrValue *value) {
+    if (!value) return record(cudaErrorInvalidValue);
+    *value = {};
     return accept(stream, true);
 }
 cudaError_t cudaStreamCopyAttributes(cudaStream_t to, cudaStream_t from) {

@@ -1,0 +1,73 @@
+#include "runtime/graphs.h"
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/runtime.h"
+
+namespace warpsim::rt {
+
+cudaGraph_t Graphs::add(std::shared_ptr<Graph> graph) {
+    const auto handle = reinterpret_cast<cudaGraph_t>(graph.get());
+    graphs_[handle] = std::move(graph);
+    return handle;
+}
+
+std::shared_ptr<Graph> Graphs::find(cudaGraph_t handle) const {
+    const auto it = graphs_.find(handle);
+    if (it == graphs_.end()) throw Failure{cudaErrorInvalidValue};
+    return it->second;
+}
+
+GraphInstance &Graphs::find(cudaGraphExec_t handle) const {
+    const auto it = instances_.find(handle);
+    if (it == instances_.end()) throw Failure{cudaErrorInvalidValue};
+    return *it->second;
+}
+
+Graph::Node &Graphs::node(cudaGraphNode_t handle, Graph **graph) const {
+    for (const auto &[key, candidate] : graphs_) {
+        for (const auto &node : candidate->nodes) {
+            if (handle_of(node.get()) != handle) continue;
+            if (graph) *graph = candidate.get();
+            return *node;
+        }
+    }
+    throw Failure{cudaErrorInvalidValue};
+}
+
+std::vector<const Graph::Node *> in_order(const Graph &graph) {
+    std::vector<const Graph::Node *> order;
+    std::set<const Graph::Node *> placed;
+    while (order.size() < graph.nodes.size()) {
+        const size_t before = order.size();
+        for (const auto &node : graph.nodes) {
+            const bool ready = std::all_of(node->after.begin(), node->after.end(),
+                                           [&](const Graph::Node *other) { return placed.count(other) > 0; });
+            if (!ready || !placed.insert(node.get()).second) continue;
+            order.push_back(node.get());
+        }
+        if (order.size() == before) throw Failure{cudaErrorInvalidValue};
+    }
+    return order;
+}
+
+cudaGraphExec_t Graphs::instantiate(const Graph &graph, unsigned long long flags) {
+    auto instance = std::make_unique<GraphInstance>();
+    instance->flags = flags;
+    instance->nodes = in_order(graph);
+    for (const Graph::Node *node : instance->nodes) instance->operations.push_back(node->operation);
+    const auto handle = reinterpret_cast<cudaGraphExec_t>(instance.get());
+    instances_[handle] = std::move(instance);
+    return handle;
+}
+
+void Graphs::destroy(cudaGraph_t handle) {
+    if (!graphs_.erase(handle)) throw Failure{cudaErrorInvalidValue};
+}
+
+void Graphs::destroy(cudaGraphExec_t handle) {
+    if (!instances_.erase(handle)) throw Failure{cudaErrorInvalidValue};
+}
+
+}  // namespace warpsim::rt

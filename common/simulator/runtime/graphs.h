@@ -1,0 +1,41 @@
+// Graphs and their executable instances, by handle.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "runtime/scheduler.h"
+
+namespace warpsim::rt {
+
+// A graph as it was when it was instantiated: its operations in a valid order.
+struct GraphInstance {
+    std::vector<Operation> operations;
+    std::vector<const Graph::Node *> nodes;  // of the graph, to find an operation by its node
+    unsigned long long flags = 0;
+};
+
+class Graphs {
+  public:
+    cudaGraph_t add(std::shared_ptr<Graph>);
+    // Both throw Failure{cudaErrorInvalidValue} for an unknown handle.
+    std::shared_ptr<Graph> find(cudaGraph_t) const;
+    GraphInstance &find(cudaGraphExec_t) const;
+    // The node, and the graph it belongs to where `graph` is given. Throws Failure.
+    Graph::Node &node(cudaGraphNode_t, Graph **graph = nullptr) const;
+    cudaGraphExec_t instantiate(const Graph &, unsigned long long flags);
+    void destroy(cudaGraph_t);
+    void destroy(cudaGraphExec_t);
+
+  private:
+    std::map<cudaGraph_t, std::shared_ptr<Graph>> graphs_;
+    std::map<cudaGraphExec_t, std::unique_ptr<GraphInstance>> instances_;
+};
+
+// The nodes so that each comes after those it depends on. Throws Failure{cudaErrorInvalidValue} for a cycle.
+std::vector<const Graph::Node *> in_order(const Graph &);
+
+inline cudaGraphNode_t handle_of(Graph::Node *node) { return reinterpret_cast<cudaGraphNode_t>(node); }
+
+}  // namespace warpsim::rt
