@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from flashladder import toolchain
+from flashladder.device import find_gpu
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT, build_directory
 
@@ -33,6 +34,12 @@ def _fail(step: str, text: str) -> None:
     raise FlashLadderError(f"{step} failed; the whole log is {log}.\n" + "\n".join(lines[first : first + 30]))
 
 
+def _lacks_code_for_gpu() -> bool:
+    """True for a build that was configured where there was no GPU, or another one."""
+    gpu = find_gpu()
+    return bool(gpu) and (build_directory() / "build-info.json").exists() and str(gpu.compute) not in info()["native"]
+
+
 def configure(extra: list[str] = ()) -> None:
     """Runs CMake where there is no configured build yet, or where FLASHLADDER_ARCHS asks for something else."""
     build = build_directory()
@@ -40,6 +47,8 @@ def configure(extra: list[str] = ()) -> None:
     archs = os.environ.get("FLASHLADDER_ARCHS")
     if archs:
         extra = [*extra, f"-DFLASHLADDER_ARCHS={archs.replace(',', ';')}"]
+    elif _lacks_code_for_gpu():
+        extra = [*extra, "-DFLASHLADDER_ARCHS=auto"]  # has CMake look for GPUs again
     if (build / "build.ninja").exists() and not extra:
         nvcc = re.search(r"CMAKE_CUDA_COMPILER:\w+=(.*)", cache.read_text()) if cache.exists() else None
         if not nvcc or os.path.exists(nvcc[1]):
