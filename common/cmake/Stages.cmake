@@ -37,7 +37,7 @@ function(flashladder_add_stage file)
 
     if(TARGET flash_runner)
         add_executable(${stage}_runner $<TARGET_OBJECTS:flash_runner>)
-        target_link_libraries(${stage}_runner PRIVATE ${stage} flash_runner)
+        target_link_libraries(${stage}_runner PRIVATE ${stage} flash_runner "${FLASHLADDER_CUDART_DIRECTORY}/libcudart.so.13")
         set_target_properties(${stage}_runner PROPERTIES OUTPUT_NAME ${stage} LINKER_LANGUAGE CUDA
             CUDA_ARCHITECTURES "${min_compute}-virtual" BUILD_RPATH "$ORIGIN/../lib;${FLASHLADDER_CUDART_DIRECTORY}")
         target_link_options(${stage}_runner PRIVATE -Wl,--enable-new-dtags)
