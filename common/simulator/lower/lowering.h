@@ -40,6 +40,7 @@ class Lowering {
     // return values, call-site ones), lies in the thread's local memory at a place that depends on the frame: address()
     // then says space_of_symbol local, and its `slot` holds the frame's offset (uint32_t lanes, kNoSlot in the kernel's
     // own frame). So ld.param/st.param of anything with kernel_parameter false is an access to local memory.
+    // kernel_parameter is also true for a register base in the kernel itself, where ld.param [%rd1] can only mean one of its own.
     // An address operand split up: `slot` (kNoSlot: none) holds a register base in lanes of slot_bytes (4 or 8), plus offset.
     struct Address { uint32_t slot; unsigned slot_bytes; int64_t offset; ptx::Space space_of_symbol; bool kernel_parameter; };
     virtual Address address(const ptx::Operand &) = 0;

@@ -309,7 +309,8 @@ Lowering::Address FunctionLowering::address(const Operand &operand) {
         case Operand::Kind::reg: {
             const unsigned bytes = register_bytes(*base);
             if (bytes != 4 && bytes != 8) unsupported(*current_, "an address is 32 or 64 bits wide");
-            return {source(*base, bytes == 8 ? Type::b64 : Type::b32), bytes, offset, ptx::Space::generic, false};
+            // A register that ld.param uses holds the address of a parameter of the function it is in.
+            return {source(*base, bytes == 8 ? Type::b64 : Type::b32), bytes, offset, ptx::Space::generic, is_kernel_};
         }
         case Operand::Kind::integer:
             return {kNoSlot, 0, base->integer + offset, ptx::Space::generic, false};
