@@ -29,9 +29,9 @@ def words(text: str) -> tuple[str, ...]:
 def add_problem_options(parser: argparse.ArgumentParser, length: int) -> None:
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--heads", type=int, default=2)
-    parser.add_argument("--kv-heads", type=int, default=0, help="default: as many as --heads")
+    parser.add_argument("--heads-kv", type=int, default=0, help="default: as many as --heads")
     parser.add_argument("--seq", type=int, default=length)
-    parser.add_argument("--kv-seq", type=int, default=0, help="default: as long as --seq")
+    parser.add_argument("--seq-kv", type=int, default=0, help="default: as long as --seq")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--dtype", default="bf16", choices=("bf16", "fp16"))
     parser.add_argument("--layout", default="bhnd", choices=LAYOUTS)
@@ -45,8 +45,8 @@ def problem_of(options) -> Problem:
         Nq=options.seq,
         d_head=options.dim,
         dtype=options.dtype,
-        Hkv=options.kv_heads,
-        Nkv=options.kv_seq,
+        Hkv=options.heads_kv,
+        Nkv=options.seq_kv,
         causal=options.causal,
         layout=options.layout,
     )
