@@ -1,0 +1,124 @@
+"""Classic mistakes as patches: stages/NN_name/break/NAME.patch, described in break/break.toml.
+
+run() builds a patched copy of a kernel (bf16 with d_head 128 alone) and runs it on the simulator.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder import build, stages
+from flashladder.errors import FlashLadderError
+from flashladder.paths import ROOT, build_directory
+from flashladder.problem import Problem
+from flashladder.run import StageError, run_problem
+from flashladder.verify import check
+
+try:
+    import tomllib
+except ImportError:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Break:
+    """One mistake. caught_by: "verification", or the simulator's name of the hazard, e.g. "shared_race"."""
+
+    stage: stages.Stage
+    name: str
+    mistake: str  # what was done wrong, one sentence
+    caught_by: str
+    message: str  # words that the message must contain
+
+    @property
+    def patch(self) -> Path:
+        return self.stage.folder / "break" / f"{self.name}.patch"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    caught: bool
+    by: str  # "verification", a hazard's kind, or "" where nothing was found
+    message: str
+
+
+def breaks(stage: stages.Stage | int | str) -> list[Break]:
+    """The stage's mistakes, in the order of break.toml."""
+    stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
+    file = stage.folder / "break" / "break.toml"
+    if not file.exists():
+        return []
+    entries = tomllib.loads(file.read_text())
+    return [Break(stage, name, **entry) for name, entry in entries.items()]
+
+
+def get(stage: stages.Stage | int | str, name: str) -> Break:
+    found = breaks(stage)
+    for mistake in found:
+        if mistake.name == name:
+            return mistake
+    names = ", ".join(mistake.name for mistake in found) or "none"
+    raise FlashLadderError(f"There is no mistake '{name}' for stage {stage}. There are: {names}.")
+
+
+def patched_kernel(mistake: Break) -> Path:
+    """A copy of the stage's kernel.cu with the mistake in it. Raises where the patch does not fit the kernel any more."""
+    folder = build_directory() / "break" / f"{mistake.stage.id}_{mistake.name}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copy(mistake.stage.kernel, folder / "kernel.cu")
+    # Outside of any repository, so that git takes the paths as they are.
+    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_DIR": "/nonexistent"}
+    try:
+        command = ["git", "apply", "-p1", str(mistake.patch)]
+        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        raise FlashLadderError("git not found: install git (patches are applied with it).") from error
+    if done.returncode:
+        raise FlashLadderError(f"{mistake.patch} does not fit {mistake.stage.kernel} any more:\n{done.stderr.strip()}")
+    return folder / "kernel.cu"
+
+
+def compile_kernel(kernel: Path, *options: str) -> Path:
+    """A stage's library from another kernel.cu, PTX only, with bf16 and d_head 128 alone. Cached by content."""
+    launcher = ROOT / "common/host/launch.cpp"
+    headers = sorted((ROOT / "common/include").iterdir())
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, *headers)))
+    digest.update(repr(options).encode())
+    library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
+    if library.exists():
+        return library
+    command = [build.info()["nvcc"], "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "-shared"]
+    command += ["-Xcompiler", "-fPIC", "-gencode", "arch=compute_80,code=compute_80", "-DFLASH_ONLY_BF16_128"]
+    command += [f"-I{ROOT / 'common/include'}", *options, "-o", str(library), str(kernel), str(launcher)]
+    env = dict(os.environ)
+    links = build_directory() / "cudart-links"
+    env["LIBRARY_PATH"] = os.pathsep.join([str(links), *filter(None, [env.get("LIBRARY_PATH")])])
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise FlashLadderError(f"{kernel} does not compile:\n{(done.stdout + done.stderr)[-3000:]}")
+    return library
+
+
+def problem_for(stage: stages.Stage) -> Problem:
+    """Small, but with several heads, several tiles and an odd number of K/V tiles: enough to show every mistake."""
+    launch = stage.data["launch"][-1]
+    return Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128)
+
+
+def run(mistake: Break) -> Verdict:
+    """Builds and runs the mistake on the simulator: who catches it, and in which words."""
+    library = compile_kernel(patched_kernel(mistake))
+    problem = problem_for(mistake.stage)
+    inputs = problem.random(1)
+    try:
+        result = run_problem(mistake.stage, problem, inputs, device="sim", library=library, timeout=300)
+    except StageError as error:
+        hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
+        kind = hazards[0]["kind"] if hazards else "error"
+        return Verdict(True, kind, str(error))
+    comparison = check(problem, inputs, result.bits)
+    return Verdict(not comparison, "" if comparison else "verification", comparison.message)

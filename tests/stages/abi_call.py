@@ -1,0 +1,63 @@
+"""Calls a stage's C ABI with parameters as a test wants them, in a process of its own: JSON in, JSON out.
+
+job: cudart, stage (paths), problem, patch as in apply(). Answers with the status and its text, or with the names of
+the tensors that were written where they must not be.
+"""
+
+import json
+import sys
+
+import numpy as np
+from flashladder.abi import StageLibrary, StageRefused
+from flashladder.cudart import Cudart
+from flashladder.problem import Problem
+
+
+def apply(params, patch: dict) -> None:
+    """Keys name fields ("O.stride_row", "d_head"); {"add": n} adds to what is there."""
+    for key, value in patch.items():
+        *path, field = key.split(".")
+        target = params
+        for name in path:
+            target = getattr(target, name)
+        old = getattr(target, field)
+        setattr(target, field, (old or 0) + value["add"] if isinstance(value, dict) else value)
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    cudart = Cudart(job["cudart"])
+    stage = StageLibrary(job["stage"])
+    problem = Problem(**job["problem"])
+    guard = 4096  # bytes around each tensor
+    pointers = {}
+    for name in "QKVO":
+        base = cudart.malloc(problem.bytes(name) + 2 * guard)
+        cudart.fill(base, 0x3C, problem.bytes(name) + 2 * guard)
+        pointers[name] = base + guard
+    try:
+        need = stage.describe(problem.params({})).workspace_bytes
+    except StageRefused:
+        need = 0
+    scratch = cudart.malloc(need) if need else 0
+    params = problem.params(pointers, scratch, need)
+    apply(params, job["patch"])
+    try:
+        stage.forward(params)
+        cudart.synchronize()
+    except StageRefused as refusal:
+        print(json.dumps({"code": refusal.status, "message": str(refusal)}))
+        return
+    touched = []
+    for name in "QKVO":
+        size = problem.bytes(name) + 2 * guard
+        seen = np.empty(size, np.uint8)
+        cudart.download(seen, pointers[name] - guard)
+        data = seen.tobytes()
+        inside = data[guard:-guard]
+        if data[:guard] + data[-guard:] != b"\x3c" * (2 * guard) or (name != "O" and inside != b"\x3c" * len(inside)):
+            touched.append(name)
+    print(json.dumps({"code": 0, "touched": touched}))
+
+
+main()

@@ -1,0 +1,32 @@
+"""Every test here runs for every stage, or for the one that `make stage-NN test` names (FLASHLADDER_STAGE)."""
+
+import os
+
+import pytest
+
+from flashladder import stages
+from flashladder.paths import stage_library
+
+
+def chosen_stages() -> list[stages.Stage]:
+    only = os.environ.get("FLASHLADDER_STAGE")
+    return [stages.get(only)] if only else list(stages.all_stages())
+
+
+def pytest_generate_tests(metafunc):
+    if "stage" in metafunc.fixturenames:
+        metafunc.parametrize("stage", chosen_stages(), ids=lambda stage: stage.name)
+
+
+@pytest.fixture(autouse=True)
+def built(request):
+    if "stage" in request.fixturenames:
+        stage = request.getfixturevalue("stage")
+        assert stage_library(stage.number).exists(), f"stage {stage.id} is not built: run `make stage-{stage.id}`"
+
+
+@pytest.fixture
+def tile(stage) -> tuple[int, int]:
+    """(Br, Bc) of the stage; what its lengths must be multiples of. 16 where a stage has no tile."""
+    launch = stage.data["launch"][-1]
+    return launch.get("Br", 16), launch.get("Bc", 16)

@@ -1,0 +1,50 @@
+"""The tests are tested: every classic mistake, planted in a kernel, is caught by verification or by the simulator."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from flashladder import breakit, stages
+from flashladder.paths import build_directory
+from flashladder.run import run_problem
+from flashladder.verify import check
+
+ALL = [mistake for stage in stages.all_stages() for mistake in breakit.breaks(stage)]
+# One of each kind of verdict runs in `make test`; all of them in `make test-all`.
+QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
+
+
+def parameters():
+    for mistake in ALL:
+        quick = (mistake.stage.id, mistake.name) in QUICK
+        yield pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=() if quick else pytest.mark.long)
+
+
+@pytest.mark.parametrize("mistake", parameters())
+def test_mistake_is_caught(mistake):
+    verdict = breakit.run(mistake)
+    assert verdict.caught, f"{mistake.mistake} Nothing noticed it: {verdict.message}"
+    assert verdict.by == mistake.caught_by, verdict.message
+    assert mistake.message in verdict.message
+
+
+def test_every_patch_is_described_and_every_description_has_a_patch(stage):
+    described = {mistake.name for mistake in breakit.breaks(stage)}
+    patches = {file.stem for file in (stage.folder / "break").glob("*.patch")}
+    assert described == patches
+    assert len(patches) >= 3
+
+
+def test_the_kernel_itself_passes(stage):
+    """A verdict means something only if the unpatched kernel, built the same way, is clean."""
+    if stage.number not in (2, 9):
+        pytest.skip("done for stages 02 and 09; test_correctness runs all of them as they are built")
+    folder = build_directory() / "break" / f"{stage.id}_as_it_is"
+    folder.mkdir(parents=True, exist_ok=True)
+    library = breakit.compile_kernel(Path(shutil.copy(stage.kernel, folder)))
+    problem = breakit.problem_for(stage)
+    inputs = problem.random(1)
+    result = run_problem(stage, problem, inputs, device="sim", library=library)
+    comparison = check(problem, inputs, result.bits)
+    assert comparison, comparison.message

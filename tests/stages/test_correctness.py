@@ -1,0 +1,117 @@
+"""Each stage against the float64 reference: types, head dims, layouts and sizes around the tile's edges."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from flashladder.dtypes import to_bits
+from flashladder.problem import Problem
+from flashladder.run import run_problem
+from flashladder.verify import check
+
+
+def verify(stage, problem, inputs=None, seed=0, **options):
+    inputs = inputs or problem.random(seed)
+    result = run_problem(stage, problem, inputs, **options)
+    comparison = check(problem, inputs, result.bits)
+    assert comparison, f"stage {stage.id}, {problem}: {comparison.message}"
+    return result
+
+
+@pytest.mark.parametrize("dtype, d_head", itertools.product(("bf16", "fp16"), (64, 128)))
+def test_types_and_head_dims(stage, tile, dtype, d_head):
+    Br, Bc = tile
+    verify(stage, Problem(Hq=1, Nq=Br, Nkv=3 * Bc, d_head=d_head, dtype=dtype))
+
+
+def test_heads_batches_and_layout(stage, tile):
+    Br, Bc = tile
+    verify(stage, Problem(B=2, Hq=3, Nq=Br, Nkv=Bc, d_head=64, layout="bnhd"), seed=1)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rows", (1, 2, 3))
+@pytest.mark.parametrize("columns", (1, 2, 5, 6))
+def test_tile_counts(stage, tile, rows, columns):
+    Br, Bc = tile
+    verify(stage, Problem(B=1, Hq=1, Nq=rows * Br, Nkv=columns * Bc, d_head=64), seed=rows * 10 + columns)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "dtype, d_head, layout", itertools.product(("bf16", "fp16"), (64, 128), ("bhnd", "bnhd")), ids=str
+)
+def test_all_instances_and_layouts(stage, tile, dtype, d_head, layout):
+    Br, Bc = tile
+    verify(stage, Problem(B=2, Hq=2, Nq=2 * Br, Nkv=4 * Bc, d_head=d_head, dtype=dtype, layout=layout), seed=7)
+
+
+def test_fresh_seed(stage, tile):
+    """Other inputs every time; the seed is in the message, for a rerun."""
+    seed = int(np.random.SeedSequence().entropy % 2**32)
+    Br, Bc = tile
+    problem = Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64)
+    inputs = problem.random(seed)
+    comparison = check(problem, inputs, run_problem(stage, problem, inputs).bits)
+    assert comparison, f"seed {seed}: {comparison.message}"
+
+
+def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
+    """Inputs that an online softmax gets wrong if it is careless."""
+    generator = np.random.default_rng(3)
+    values = {name: generator.standard_normal(problem.shape(name)).astype(np.float32) for name in "QKV"}
+    if kind == "large logits":  # exp overflows unless the running maximum is subtracted
+        values["Q"] *= 30
+        values["K"] *= 30
+    elif kind == "all scores negative":  # a maximum that starts at 0 is wrong
+        values["Q"] = np.abs(values["Q"]) * 4
+        values["K"] = -np.abs(values["K"]) * 4
+    elif kind == "one-hot rows":  # each row of P is all but one zero; the hot key is in the last tile
+        values["Q"][...] = 0
+        values["Q"][..., 0] = 60
+        values["K"][...] = 0
+        values["K"][:, :, -3, 0] = 60
+    elif kind == "constant rows":  # P is uniform: O is the mean of V
+        values["K"][...] = 1
+    elif kind == "rising maxima":  # every tile raises the maximum, so everything is rescaled every time
+        values["Q"] = np.abs(values["Q"])
+        values["K"] = np.abs(values["K"]) * np.linspace(0.1, 3, problem.Nkv, dtype=np.float32)[:, None]
+    elif kind == "zero V":
+        values["V"][...] = 0
+    return {name: to_bits(array, problem.dtype) for name, array in values.items()}
+
+
+KINDS = ("large logits", "all scores negative", "one-hot rows", "constant rows", "rising maxima", "zero V")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adversarial_inputs(stage, tile, kind):
+    Br, Bc = tile
+    problem = Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64, dtype="fp16" if kind == "rising maxima" else "bf16")
+    verify(stage, problem, adversarial(kind, problem))
+
+
+def test_negative_and_large_scale(stage, tile):
+    Br, Bc = tile
+    for scale in (-0.5, 2.0):
+        verify(stage, Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64, scale=scale))
+
+
+def test_same_bits_every_time(stage, tile):
+    Br, Bc = tile
+    problem = Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64)
+    first, second = (run_problem(stage, problem).bits for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_another_interleaving_changes_nothing(stage, tile):
+    """On the simulator warps run in another order; a GPU chooses its own."""
+    Br, Bc = tile
+    problem = Problem(Hq=2, Nq=Br, Nkv=3 * Bc, d_head=64)
+    usual = verify(stage, problem)
+    shuffled = run_problem(stage, problem, environment={"WARPSIM_SCHEDULE": "12345"})
+    assert np.array_equal(usual.bits, shuffled.bits)
+    for result in (usual, shuffled):
+        for launch in (result.report or {"launches": []})["launches"]:
+            assert launch["hazards"] == []
