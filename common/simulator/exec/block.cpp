@@ -37,6 +37,18 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     add_fragment(w, program.functions[0].entry, w.exist, &w.kernel_frame);
 }
 
+// Ends the launch because a budget is used up; the message names the line that a warp of this block has come to.
+[[noreturn]] void end_launch(BlockContext &block, const std::string &message) {
+    for (const auto &w : block.contexts) {
+        if (!w->count) continue;
+        const Fragment &f = w->fragments[0];
+        w->regs = f.frame->regs;
+        w->exec = f.mask;
+        report_hazard(*w, block.program->ops[f.pc], HazardKind::budget, -1, 0, message);
+    }
+    abort_launch(block, HazardKind::budget, message);
+}
+
 }  // namespace
 
 uint64_t next_random(uint64_t &state) {
@@ -98,9 +110,8 @@ void check_budgets(Worker &worker, BlockContext &block) {
     if (launch.first_failed.load(std::memory_order_relaxed) < block.linear_id) throw LaunchAborted{};
     const Options &options = *launch.options;
     if (options.max_instructions && total > options.max_instructions) {
-        abort_launch(block, HazardKind::budget,
-                     "the launch used up its budget of " + std::to_string(options.max_instructions) +
-                         " warp instructions (WARPSIM_MAX_INSTRUCTIONS)");
+        end_launch(block, "the launch used up its budget of " + std::to_string(options.max_instructions) +
+                              " warp instructions (WARPSIM_MAX_INSTRUCTIONS)");
     }
     if (options.timeout_s > 0) {
         const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - launch.start;

@@ -253,6 +253,9 @@ Op &FunctionLowering::append(Handler fn, OpClass cls, Flow flow, bool counted) {
         debug.source = current_->source;
         debug.ptx_line = current_->ptx_line;
         debug.text = current_text_;
+    } else if (p.ops.size() > first_op_ + 1) {  // what the layout adds belongs to the line before it
+        debug.source = p.debug.back().source;
+        debug.ptx_line = p.debug.back().ptx_line;
     }
     debug.counted = counted;
     p.debug.push_back(std::move(debug));
