@@ -298,8 +298,8 @@ std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
     if (const AllocationView *view = m.find_locked(address)) {
         const uint64_t room = view->bytes - (address - view->base);
         if (bytes <= room) return "inside the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base);
-        return "reaches " + size(bytes - room) + " past the end of the " + std::to_string(view->bytes) +
-               "-byte allocation at " + hex(view->base);
+        return "partly past the end of the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base) +
+               ", by " + size(bytes - room);
     }
     auto freed = m.freed.upper_bound(address);
     if (freed != m.freed.begin()) {

@@ -1,0 +1,131 @@
+"""The JSON report and the table: their shape, and that they are there when they should be."""
+
+import json
+import os
+import subprocess
+
+import numpy as np
+import pytest
+from cudart import build_program, run_program, run_ptx, simulator_environment
+
+pytestmark = pytest.mark.simulator_only
+
+SOURCE = r"""
+#include <cstdio>
+#include <cstring>
+template <class T> __global__ void strided(const T *from, T *to, int stride) {
+    __shared__ T tile[32 * 32];
+    int i = threadIdx.x;
+    tile[i * stride] = from[i];
+    __syncthreads();
+    to[i * stride] = tile[i * stride];
+    if (i < 5) to[0] = 1;
+}
+int main(int argc, char **argv) {
+    float *p;
+    cudaMalloc(&p, 4096 * 4);
+    cudaMemset(p, 0, 4096 * 4);
+    strided<float><<<1, 32>>>(p, p + 1024, 1);
+    if (argc > 1 && !std::strcmp(argv[1], "twice")) strided<float><<<2, 32>>>(p, p + 1024, 32);
+    if (argc > 1 && !std::strcmp(argv[1], "fail")) strided<float><<<1, 32>>>(p, p + 1024, 1 << 20);
+    if (cudaDeviceSynchronize() != cudaSuccess) return 1;
+    if (argc > 1 && !std::strcmp(argv[1], "abort")) {
+        std::fflush(nullptr);
+        __builtin_trap();
+    }
+    return 0;
+}
+"""
+LAUNCH_KEYS = {
+    "kernel", "grid", "block", "shared_bytes", "instructions", "shared", "global", "barriers", "divergent_branches",
+    "error", "hazards", "lines",
+}  # fmt: skip
+
+
+def test_counters():
+    report = run_program(SOURCE, ["twice"], report=True).check().report
+    assert report["version"] == 1
+    plain, strided = report["launches"]
+    assert set(plain) == LAUNCH_KEYS
+    assert plain["kernel"] == "void strided<float>(float const*, float*, int)"
+    assert (plain["grid"], plain["block"], plain["shared_bytes"]) == ([1, 1, 1], [32, 1, 1], 4096)
+    assert strided["grid"] == [2, 1, 1]
+    total = plain["instructions"]["total"]
+    assert total == sum(plain["instructions"]["by_class"].values()) > 10
+    assert plain["shared"]["load"] == {"wavefronts": 1, "ideal": 1}
+    assert plain["shared"]["store"] == {"wavefronts": 1, "ideal": 1}
+    assert strided["shared"]["load"] == {"wavefronts": 64, "ideal": 2}
+    assert plain["global"]["load"] == {"sectors": 4, "ideal": 4, "bytes": 128}
+    assert strided["global"]["store"]["sectors"] >= 64
+    assert plain["barriers"] == 1 and strided["barriers"] == 2
+    assert plain["hazards"] == [] and plain["error"] == ""
+    assert plain["shared"]["cp_async"] == {"wavefronts": 0, "ideal": None}
+
+
+def test_lines_add_up():
+    report = run_program(SOURCE, ["twice"], report=True).check().report
+    launch = report["launches"][1]
+    assert sum(line["shared_wavefronts"] for line in launch["lines"]) == sum(
+        kind["wavefronts"] for kind in launch["shared"].values()
+    )
+    assert sum(line["global_sectors"] for line in launch["lines"]) == sum(
+        kind["sectors"] for kind in launch["global"].values()
+    )
+    source = SOURCE.splitlines()
+    worst = max(launch["lines"], key=lambda line: line["shared_wavefronts"])
+    assert worst["file"].endswith("program.cu") and "tile[i * stride]" in source[worst["line"] - 1]
+
+
+def test_hazards_are_in_the_report():
+    result = run_program(SOURCE, ["fail"], report=True)
+    assert result.returncode == 1
+    good, bad = result.report["launches"]
+    assert good["error"] == "" and bad["error"]
+    hazard = bad["hazards"][0]
+    assert hazard["kind"] == "out_of_bounds" and hazard["file"].endswith("program.cu") and hazard["line"] > 0
+    assert hazard["block"] == [0, 0, 0] and hazard["warp"] == 0 and 0 <= hazard["lane"] < 32
+    assert int(hazard["address"], 16) >= 0 and hazard["message"]
+    assert "warpsim: access out of bounds at program.cu:" in result.stderr
+
+
+def test_report_is_there_after_a_crash():
+    result = run_program(SOURCE, ["abort"], report=True)
+    assert result.returncode < 0 and len(result.report["launches"]) == 1
+
+
+def test_report_without_launches():
+    source = "#include <cstdio>\nint main() { int n; return cudaGetDeviceCount(&n); }"
+    assert run_program(source, report=True).check().report == {"version": 1, "launches": []}
+
+
+def test_process_id_in_the_path(tmp_path):
+    environment = simulator_environment({"WARPSIM_REPORT": tmp_path / "report-%p.json"})
+    process = subprocess.Popen([build_program(SOURCE)], env=environment)
+    assert process.wait() == 0
+    assert json.loads((tmp_path / f"report-{process.pid}.json").read_text())["launches"]
+    assert len(os.listdir(tmp_path)) == 1
+
+
+def test_unwritable_path_is_said_once(tmp_path):
+    result = run_program(SOURCE, ["twice"], env={"WARPSIM_REPORT": tmp_path / "no" / "report.json"}).check()
+    assert result.stderr.count("cannot write WARPSIM_REPORT=") == 1
+
+
+def test_table():
+    result = run_program(SOURCE, ["twice"], env={"WARPSIM_TABLE": 1}).check()
+    assert "void strided<float>(float const*, float*, int) grid (2, 1, 1) block (32, 1, 1)" in result.stderr
+    assert "wavefronts, ideal 2, bank conflicts 62" in result.stderr
+    last = result.stderr.split("grid (2, 1, 1)")[1]
+    rows = [line for line in last.splitlines() if line.strip().startswith("program.cu:")]
+    excess = []
+    for row in rows:
+        wavefronts, ideal, sectors, ideal_sectors = (int(x) for x in row.split()[2:6])
+        excess.append(wavefronts - ideal + max(0, sectors - ideal_sectors))
+    assert len(rows) >= 4 and excess == sorted(excess, reverse=True)
+    assert "to[i * stride] = tile[i * stride];" in rows[0]
+
+
+def test_names_with_odd_characters():
+    ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry $odd_name$(.param .u64 p) { ret; }\n"
+    result = run_ptx(ptx, "$odd_name$", 1, 32, [np.zeros(1, np.int32)], report=True).check()
+    assert result.report["launches"][0]["kernel"] == "$odd_name$"

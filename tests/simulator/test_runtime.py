@@ -1,0 +1,227 @@
+"""The runtime API: what programs written for a GPU call, and what they are told when they get it wrong."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from cudart import BUILD, build_program, run_program, run_ptx, simulator_environment
+
+pytestmark = pytest.mark.simulator_only
+
+PROGRAM = Path(__file__).parent / "programs" / "runtime" / "runtime_api.cu"
+SPECIAL = ("name", "host_dereference", "freed_by_static_destructor", "properties", "memory_runs_out")
+CASES = [c for c in re.findall(r"CASE\((\w+)\)", PROGRAM.read_text().split("#define CASE")[1]) if c not in SPECIAL]
+LAUNCHER = BUILD / "bin" / "warpsim"
+
+HELLO = r"""
+#include <cstdio>
+__global__ void write(int *p) { *p = 42; }
+int main() {
+    int *d, h = 0;
+    if (cudaMalloc(&d, 4) != cudaSuccess) return 2;
+    write<<<1, 1>>>(d);
+    cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost);
+    std::printf("%d %s\n", h, cudaGetErrorName(cudaGetLastError()));
+    return h == 42 ? 0 : 1;
+}
+"""
+
+
+def test_all_cases_are_found():
+    assert len(CASES) >= 18
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_case(case):
+    assert run_program(PROGRAM, [case]).check().stdout == "passed\n"
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("sm_75", "sm_75 40 SMs 65536 bytes opt-in"),
+        ("sm_80", "sm_80 108 SMs 166912 bytes opt-in"),
+        ("sm_86", "sm_86 82 SMs 101376 bytes opt-in"),
+        ("sm_89", "sm_89 128 SMs 101376 bytes opt-in"),
+        ("sm_90", "sm_90 132 SMs 232448 bytes opt-in"),
+        ("H100", "sm_90 132 SMs 232448 bytes opt-in"),
+    ],
+)
+def test_device_profiles(device, expected):
+    result = run_program(PROGRAM, ["properties"], env={"WARPSIM_DEVICE": device}).check()
+    assert result.stdout.splitlines()[0] == expected
+
+
+def test_device_addresses_are_not_the_hosts():
+    assert run_program(PROGRAM, ["host_dereference"]).returncode == -11
+
+
+def test_static_destructors_may_free():
+    result = run_program(PROGRAM, ["freed_by_static_destructor"]).check()
+    assert result.stdout == "passed\nfreed at exit: cudaSuccess\n"
+
+
+def test_memory_budget():
+    result = run_program(PROGRAM, ["memory_runs_out"], env={"WARPSIM_MAX_MEMORY": "100M"}).check()
+    assert result.stdout.splitlines()[0] == str(100 << 20)
+
+
+def test_refusals_say_why():
+    stderr = run_program(PROGRAM, ["launch_limits"]).check().stderr
+    assert "block (1025, 1, 1)" in stderr and "small(int*) refused: 65 threads: __launch_bounds__ allows 64" in stderr
+    assert "49152 bytes of dynamic shared memory: the limit is 48128" in stderr
+    stderr = run_program(PROGRAM, ["copies_are_bounds_checked"]).check().stderr
+    assert "partly past the end of the 40-byte allocation" in stderr and "that was freed" in stderr
+
+
+def test_failed_launch_is_named():
+    stderr = run_program(PROGRAM, ["failed_launches_stick"]).check().stderr
+    assert "set(int*, int, int)<<<(1, 1, 1), (1, 1, 1), 0>>> failed with cudaErrorIllegalAddress" in stderr
+    assert "runtime_api.cu:" in stderr and "16-byte allocation" in stderr
+
+
+@pytest.mark.parametrize("flag", ["-no-compress", "--compress-mode=speed", "--compress-mode=size", "--compress-mode=balance"])
+def test_fat_binary_compression(flag):
+    assert run_program(HELLO, flags=[flag]).check().stdout == "42 cudaSuccess\n"
+
+
+def test_legacy_launch_path():
+    assert run_program(HELLO, flags=["-D__NV_LEGACY_LAUNCH"]).check().stdout == "42 cudaSuccess\n"
+
+
+def test_newest_usable_ptx_is_chosen():
+    source = r"""
+        #include <cstdio>
+        __global__ void which(int *p) { *p = __CUDA_ARCH__; }
+        int main() {
+            int *d, h = 0;
+            cudaMalloc(&d, 4);
+            which<<<1, 1>>>(d);
+            cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost);
+            std::printf("%d %s\n", h, cudaGetErrorName(cudaGetLastError()));
+        }
+    """
+    archs = [f for a in ("75", "80", "90a", "100") for f in ("-gencode", f"arch=compute_{a},code=compute_{a}")]
+    seen = {}
+    for device in ("sm_75", "sm_80", "sm_89", "sm_90"):
+        result = run_program(source, architecture=archs, env={"WARPSIM_DEVICE": device}).check()
+        seen[device] = result.stdout.strip()
+    assert seen == {
+        "sm_75": "750 cudaSuccess",
+        "sm_80": "800 cudaSuccess",
+        "sm_89": "800 cudaSuccess",
+        "sm_90": "900 cudaSuccess",
+    }
+    too_new = ["-gencode", "arch=compute_90,code=compute_90"]
+    result = run_program(source, architecture=too_new, env={"WARPSIM_DEVICE": "sm_80"})
+    assert result.stdout == "0 cudaErrorNoKernelImageForDevice\n"
+    assert "PTX for compute_90, which sm_80 cannot run" in result.stderr
+
+
+def test_machine_code_only():
+    result = run_program(HELLO, architecture=["-gencode", "arch=compute_80,code=sm_80"])
+    assert result.returncode == 1 and "0 cudaErrorNoKernelImageForDevice" in result.stdout
+    assert "no PTX and machine code for sm_80" in result.stderr and "nvcc -arch=sm_80" in result.stderr
+
+
+def test_separate_compilation(tmp_path):
+    (tmp_path / "helper.cu").write_text("""
+        __device__ int shared_variable = 40;
+        static __device__ int own = 1;
+        __device__ int helper(int x) { return x + own; }
+    """)
+    (tmp_path / "main.cu").write_text(r"""
+        #include <cstdio>
+        extern __device__ int shared_variable;
+        extern __device__ int helper(int);
+        static __device__ int own = 1;
+        __global__ void k(int *p) { *p = helper(shared_variable) + own; }
+        int main() {
+            int *d, h = 0;
+            cudaMalloc(&d, 4);
+            k<<<1, 1>>>(d);
+            cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost);
+            std::printf("%d %s\n", h, cudaGetErrorName(cudaGetLastError()));
+        }
+    """)
+    command = ["nvcc", "-rdc=true", "-arch=sm_80", "-lineinfo", "-cudart", "shared", "-o", "linked", "main.cu", "helper.cu"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [tmp_path / "linked"], env=simulator_environment(), capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "42 cudaSuccess\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("WARPSIM_HAZARDS", "maybe", "must be on, warn or off"),
+        ("WARPSIM_THREADS", "-1", "must be a number of host threads"),
+        ("WARPSIM_TIMEOUT_S", "soon", "must be a number of seconds"),
+        ("WARPSIM_MAX_MEMORY", "12Q", "must be a number of bytes"),
+        ("WARPSIM_DEVICE", "sm_42", "no such device"),
+        ("WARPSIM_TABLE", "yes", "must be 0 or 1"),
+    ],
+)
+def test_wrong_settings_are_errors(variable, value, message):
+    result = run_program(HELLO, env={variable: value})
+    assert result.returncode == 2 and f"{variable}={value}" in result.stderr and message in result.stderr
+
+
+def test_broken_ptx_is_an_error_that_names_the_line():
+    result = run_ptx(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { mov.u32 ; }\n", "k", 1, 1)
+    assert result.error_name == "cudaErrorInvalidPtx" and "PTX line 4" in result.stderr
+
+
+def test_unknown_instruction_is_named():
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { frobnicate.u32 %r1; ret; }\n"
+    result = run_ptx(text.replace("{", "{ .reg .b32 %r<2>;"), "k", 1, 1)
+    assert not result.ok and "frobnicate" in result.stderr
+
+
+def launch(*arguments, env=None):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("WARPSIM_") and k != "LD_LIBRARY_PATH"}
+    environment.update(env or {})
+    return subprocess.run([LAUNCHER, *map(str, arguments)], env=environment, capture_output=True, text=True, check=False)
+
+
+def test_launcher_runs_a_program(tmp_path):
+    program = build_program(HELLO)
+    report = tmp_path / "report.json"
+    done = launch("--report", report, "--table", "--device=sm_80", "--schedule", "3", "--", program)
+    assert (done.returncode, done.stdout) == (0, "42 cudaSuccess\n"), done.stderr
+    assert report.exists() and "PTX warp instructions" in done.stderr
+
+
+def test_launcher_explains_itself(tmp_path):
+    program = build_program(HELLO)
+    assert "usage: warpsim" in launch("--help").stdout
+    for arguments, status, message in [
+        ([], 125, "no program given"),
+        (["--frobnicate", program], 125, "unknown option --frobnicate"),
+        (["--device", "sm_1", program], 125, "no such device"),
+        (["--hazards", "perhaps", program], 125, "must be on, warn or off"),
+        (["/nonexistent/program"], 127, "no such program"),
+        ([tmp_path], 126, "is a folder"),
+    ]:
+        done = launch(*arguments)
+        assert done.returncode == status and message in done.stderr, (arguments, done)
+
+
+def test_launcher_names_programs_that_cannot_run(tmp_path):
+    source = tmp_path / "program.cu"
+    source.write_text(HELLO)
+    subprocess.run(["nvcc", "-arch=sm_80", "-cudart", "static", "-o", tmp_path / "static", source], check=True)
+    done = launch(tmp_path / "static")
+    assert done.returncode == 126 and "nvcc -cudart shared" in done.stderr
+    done = launch(build_program(HELLO, architecture=("-gencode", "arch=compute_80,code=sm_80")))
+    assert done.returncode == 126 and "only machine code for sm_80" in done.stderr
+
+
+def test_launcher_runs_scripts(tmp_path):
+    script = tmp_path / "script.sh"
+    script.write_text(f"#!/bin/sh\nexec {build_program(HELLO)}\n")
+    script.chmod(0o755)
+    assert launch(script).stdout == "42 cudaSuccess\n"
