@@ -118,9 +118,8 @@ void check_budgets(Worker &worker, BlockContext &block) {
         if (elapsed.count() > options.timeout_s) {
             char seconds[32];
             std::snprintf(seconds, sizeof seconds, "%g", options.timeout_s);
-            abort_launch(
-                block, HazardKind::budget,
-                std::string("the launch ran longer than its time limit of ") + seconds + " s (WARPSIM_TIMEOUT_S)");
+            end_launch(block, std::string("the launch ran longer than its time limit of ") + seconds +
+                                  " s (WARPSIM_TIMEOUT_S)");
         }
     }
 }
