@@ -1,0 +1,179 @@
+// Moves lanes' elements between memory and register slots: the inner loops of ld and st.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "exec/memory.h"
+#include "lower/program.h"
+
+namespace warpsim {
+
+// How the lanes' addresses lie; always `scattered` where lanes are missing.
+enum class Pattern : uint8_t { scattered, uniform, contiguous };
+
+template <class T>
+inline T load_as(const std::byte *from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+inline const uint32_t *data_slots(const Warp &w, const Op &op, unsigned count, const uint32_t &single) {
+    return count == 1 ? &single : w.block->program->operand_list.data() + op.list;
+}
+
+template <class Reg>
+inline void write_masked(Reg *to, const Reg *from, uint32_t exec) {
+    if (exec == kAllLanes) {
+        std::memcpy(to, from, kLanes * sizeof(Reg));
+    } else {
+        for (unsigned i = 0; i < kLanes; ++i) to[i] = (exec >> i & 1) ? from[i] : to[i];
+    }
+}
+
+using Words4 = uint32_t __attribute__((vector_size(16)));
+
+// Four vectors of four words become their transposes.
+inline void transpose(Words4 &a, Words4 &b, Words4 &c, Words4 &d) {
+    const Words4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Words4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+    b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+    c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+    d = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+}
+
+// Loads N elements for each lane of exec. at(i): where lane i's bytes are; valid for all lanes. Registers of other
+// lanes keep their values. The pattern is a promise about at().
+template <class Mem, class Reg, unsigned N, class At>
+inline void load_lanes(const Warp &w, const uint32_t *slots, uint32_t exec, Pattern pattern, At at) {
+    if (pattern == Pattern::uniform) {
+        const std::byte *from = at(0);
+        for (unsigned c = 0; c < N; ++c) {
+            const Reg value = static_cast<Reg>(load_as<Mem>(from + c * sizeof(Mem)));
+            Reg *to = w.lanes<Reg>(slots[c]);
+            if (exec == kAllLanes) {
+                for (unsigned i = 0; i < kLanes; ++i) to[i] = value;
+            } else {
+                for (unsigned i = 0; i < kLanes; ++i) to[i] = (exec >> i & 1) ? value : to[i];
+            }
+        }
+        return;
+    }
+    if (exec == kAllLanes && N == 1 && pattern == Pattern::contiguous) {
+        Mem data[kLanes];
+        std::memcpy(data, at(0), sizeof data);
+        Reg *to = w.lanes<Reg>(slots[0]);
+        for (unsigned i = 0; i < kLanes; ++i) to[i] = static_cast<Reg>(data[i]);
+        return;
+    }
+    alignas(64) Reg data[N][kLanes];
+    if constexpr (N == 4 && sizeof(Mem) == 4 && sizeof(Reg) == 4) {
+        for (unsigned i = 0; i < kLanes; i += 4) {
+            Words4 a = load_as<Words4>(at(i)), b = load_as<Words4>(at(i + 1)), c = load_as<Words4>(at(i + 2)),
+                   d = load_as<Words4>(at(i + 3));
+            transpose(a, b, c, d);
+            std::memcpy(&data[0][i], &a, 16);
+            std::memcpy(&data[1][i], &b, 16);
+            std::memcpy(&data[2][i], &c, 16);
+            std::memcpy(&data[3][i], &d, 16);
+        }
+    } else {
+        for (unsigned i = 0; i < kLanes; ++i) {
+            const std::byte *from = at(i);
+            for (unsigned c = 0; c < N; ++c) data[c][i] = static_cast<Reg>(load_as<Mem>(from + c * sizeof(Mem)));
+        }
+    }
+    for (unsigned c = 0; c < N; ++c) write_masked(w.lanes<Reg>(slots[c]), data[c], exec);
+}
+
+// Stores N elements for each lane of exec, in the order of the lanes.
+template <class Mem, class Reg, unsigned N, class At>
+inline void store_lanes(const Warp &w, const uint32_t *slots, uint32_t exec, Pattern pattern, At at) {
+    if (exec == kAllLanes && N == 1 && pattern == Pattern::contiguous) {
+        const Reg *from = w.lanes<Reg>(slots[0]);
+        Mem data[kLanes];
+        for (unsigned i = 0; i < kLanes; ++i) data[i] = static_cast<Mem>(from[i]);
+        std::memcpy(at(0), data, sizeof data);
+        return;
+    }
+    if constexpr (N == 4 && sizeof(Mem) == 4 && sizeof(Reg) == 4) {
+        if (exec == kAllLanes) {
+            for (unsigned i = 0; i < kLanes; i += 4) {
+                Words4 part[4];
+                for (unsigned c = 0; c < 4; ++c) std::memcpy(&part[c], w.lanes<uint32_t>(slots[c]) + i, 16);
+                transpose(part[0], part[1], part[2], part[3]);
+                for (unsigned k = 0; k < 4; ++k) std::memcpy(at(i + k), &part[k], 16);
+            }
+            return;
+        }
+    }
+    const Reg *from[N];
+    for (unsigned c = 0; c < N; ++c) from[c] = w.lanes<Reg>(slots[c]);
+    for (unsigned i = 0; i < kLanes; ++i) {
+        if (!(exec >> i & 1)) continue;
+        std::byte *to = at(i);
+        for (unsigned c = 0; c < N; ++c) {
+            const Mem value = static_cast<Mem>(from[c][i]);
+            std::memcpy(to + c * sizeof value, &value, sizeof value);
+        }
+    }
+}
+
+// Picks H<Mem, Reg, N>::run by shape; null where there is no such form.
+template <template <class, class, unsigned> class H, class Mem, class Reg>
+inline Handler by_count(unsigned count) {
+    switch (count) {
+        case 1:
+            return H<Mem, Reg, 1>::run;
+        case 2:
+            return H<Mem, Reg, 2>::run;
+        case 4:
+            return H<Mem, Reg, 4>::run;
+        case 8:
+            if constexpr (sizeof(Mem) <= 4) return H<Mem, Reg, 8>::run;
+            return nullptr;
+        default:
+            return nullptr;
+    }
+}
+
+template <template <class, class, unsigned> class H, class Mem>
+inline Handler by_register(const AccessShape &shape) {
+    switch (shape.register_bytes) {
+        case 1:
+            if constexpr (sizeof(Mem) <= 1) return by_count<H, Mem, uint8_t>(shape.count);
+            return nullptr;
+        case 2:
+            if constexpr (sizeof(Mem) <= 2) return by_count<H, Mem, uint16_t>(shape.count);
+            return nullptr;
+        case 4:
+            if constexpr (sizeof(Mem) <= 4) return by_count<H, Mem, uint32_t>(shape.count);
+            return nullptr;
+        case 8:
+            return by_count<H, Mem, uint64_t>(shape.count);
+        default:
+            return nullptr;
+    }
+}
+
+template <template <class, class, unsigned> class H>
+inline Handler by_shape(const AccessShape &shape) {
+    const bool sign = shape.sign && shape.register_bytes > shape.bytes;
+    switch (shape.bytes) {
+        case 1:
+            return sign ? by_register<H, int8_t>(shape) : by_register<H, uint8_t>(shape);
+        case 2:
+            return sign ? by_register<H, int16_t>(shape) : by_register<H, uint16_t>(shape);
+        case 4:
+            return sign ? by_register<H, int32_t>(shape) : by_register<H, uint32_t>(shape);
+        case 8:
+            return by_register<H, uint64_t>(shape);
+        default:
+            return nullptr;
+    }
+}
+
+}  // namespace warpsim
