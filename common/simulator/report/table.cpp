@@ -161,14 +161,6 @@ std::string to_text(const HazardRecord &hazard) {
     std::string text = "warpsim: " + title;
     if (!hazard.file.empty()) text += " at " + base_name(hazard.file) + ":" + std::to_string(hazard.line);
     text += "\n    " + hazard.message;
-    text += "\n    block (" + std::to_string(hazard.block[0]) + ", " + std::to_string(hazard.block[1]) + ", " +
-            std::to_string(hazard.block[2]) + ") warp " + std::to_string(hazard.warp);
-    if (hazard.lane >= 0) text += " lane " + std::to_string(hazard.lane);
-    if (hazard.address) {
-        char address[32];
-        std::snprintf(address, sizeof address, " address 0x%llx", static_cast<unsigned long long>(hazard.address));
-        text += address;
-    }
     if (hazard.line) {
         Sources sources;
         const std::string line = sources.line(hazard.file, hazard.line);

@@ -117,14 +117,15 @@ void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig 
     for (const HazardRecord &hazard : report.hazards) {
         if (is_news(kernel, hazard)) text += to_text(hazard);
     }
+    const bool said_hazards = !text.empty();
     if (runtime.options.print_table) text += to_table(report, 20);
     if (!report.error.empty()) {
         const cudaError_t code = code_of(report);
         const dim3 grid{config.grid[0], config.grid[1], config.grid[2]};
         const dim3 block{config.block[0], config.block[1], config.block[2]};
         text += "warpsim: " + kernel.display_name + "<<<" + dimensions(grid) + ", " + dimensions(block) + ", " +
-                std::to_string(config.dynamic_shared) + ">>> failed with " + cudaGetErrorName(code) + ": " + report.error +
-                "\n";
+                std::to_string(config.dynamic_shared) + ">>> failed with " + cudaGetErrorName(code) +
+                (said_hazards ? "" : ": " + report.error) + "\n";
         runtime.fail(code);
     }
     std::fwrite(text.data(), 1, text.size(), stderr);

@@ -35,7 +35,7 @@ std::shared_ptr<Stream> Scheduler::resolve(cudaStream_t handle, bool per_thread)
         return own;
     }
     for (const auto &stream : streams_) {
-        if (stream->handle() == handle && !stream->destroyed) return stream;
+        if (stream->handle() == handle && !stream->destroyed && !stream->legacy) return stream;
     }
     throw Failure{cudaErrorInvalidResourceHandle};
 }
