@@ -202,6 +202,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
     // Through the warp's own rows of Q_tile, which nobody else reads, so that rows leave in pieces of 16 bytes.
     T *O_tile = Q_tile + threadIdx.x / 32 * warp_rows * d_head;  // [warp_rows, d_head]
     const int lane = threadIdx.x % 32;
+    __syncwarp();  // no lane of the warp reads its rows of Q any more
 #pragma unroll
     for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
