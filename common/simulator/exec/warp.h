@@ -44,11 +44,23 @@ struct Warp {
     std::byte *local = nullptr;       // local memory: lane l's bytes start at local + l * local_bytes
     uint64_t local_bytes = 0;         // per thread
     std::byte *params = nullptr;      // the kernel's parameter block (same for all lanes)
-    AsyncGroups *async = nullptr;     // copies in flight: exec/async_copy.h
+    std::shared_ptr<AsyncGroups> async;   // copies in flight, made by the first cp.async: exec/async_copy.h
 
     template <class T> T *lanes(uint32_t slot) const { return reinterpret_cast<T *>(regs + slot); }
     uint32_t &predicate(uint32_t slot) const { return *reinterpret_cast<uint32_t *>(regs + slot); }
 };
+
+// A piece of global memory that an op touched last, so that the next time needs no search.
+struct GlobalWindow {
+    uint64_t base = 0, bytes = 0;
+    std::byte *host = nullptr;
+    bool constant = false;            // stores are errors
+    // All accesses of n bytes at addresses from first to last lie inside.
+    bool contains(uint64_t first, uint64_t last, unsigned n) const {
+        return first >= base && bytes >= n && last - base <= bytes - n;
+    }
+};
+inline constexpr unsigned kGlobalWindows = 16;
 
 struct Block {
     const Program *program = nullptr;
@@ -59,6 +71,7 @@ struct Block {
     uint32_t ctaid[3] = {}, ntid[3] = {}, nctaid[3] = {};
     uint32_t linear_id = 0;           // of the block in the grid
     uint32_t warps = 0;
+    GlobalWindow windows[kGlobalWindows];   // by op index, modulo; a Block lives no longer than its launch
     struct LaunchState *launch = nullptr;   // defined in exec/launch.h: hazards, budgets, output
 };
 
