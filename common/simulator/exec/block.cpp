@@ -28,6 +28,8 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     w.local_memory.reserve(w.local_bytes * kLanes);
     w.local = w.local_memory.data();
     if (w.local) std::memset(w.local, 0, w.local_bytes * kLanes);
+    w.async.reset();
+    w.carry = 0;
     w.params = const_cast<std::byte *>(launch.config->parameters);
     w.kernel_frame.function = &program.functions[0];
     w.kernel_frame.lanes = w.exist;

@@ -7,6 +7,8 @@ namespace warpsim {
 
 namespace {
 
+constexpr uint64_t kMostFrameBytes = 256 << 20;  // of one warp's calls
+
 template <class F>
 void for_each_lane(uint32_t lanes, F f) {
     for (; lanes; lanes &= lanes - 1) f(unsigned(__builtin_ctz(lanes)));
@@ -30,7 +32,8 @@ Frame *enter_function(WarpContext &w, const Op &op, uint32_t index, uint32_t lan
     const Program::Function &callee = program.functions[index];
     const uint64_t caller_bytes = std::max(16u, parent->function->local_bytes);
     const uint64_t base = parent->local_base + caller_bytes;
-    if (base + std::max(16u, callee.local_bytes) > w.local_bytes) {
+    if (base + std::max(16u, callee.local_bytes) > w.local_bytes ||
+        w.call_frames.size() * uint64_t(callee.frame_bytes) > kMostFrameBytes) {
         report_hazard(w, op, HazardKind::illegal_instruction, __builtin_ctz(lanes), 0,
                       "stack overflow: the call of " + callee.name + " is " + std::to_string(parent->depth + 1) +
                           " calls deep and needs more than the " + std::to_string(w.local_bytes) +

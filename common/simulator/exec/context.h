@@ -128,8 +128,9 @@ struct LaunchShared : LaunchState {
     std::atomic<uint64_t> next_block{0};
     std::atomic<uint64_t> first_failed{~0ull};  // linear id of the first block (in order) that ended the launch
     std::map<uint64_t, std::string> outputs;    // by block: printf output, guarded by mutex
-    std::map<uint64_t, std::string> errors;     // by block: why it ended the launch
-    std::vector<uint64_t> hazard_blocks;        // of each record in hazards
+    uint64_t output_bytes = 0;
+    std::map<uint64_t, std::string> errors;  // by block: why it ended the launch
+    std::vector<uint64_t> hazard_blocks;     // of each record in hazards
     std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, size_t>
         known;  // kind, file, line, places named
     std::chrono::steady_clock::time_point start;

@@ -14,12 +14,15 @@ namespace {
 
 constexpr uint64_t kMostStackLimit = 1 << 20;
 constexpr uint64_t kWorkspaceBytes = 256;
+constexpr uint64_t kMostOutput = 256 << 20;       // of printf: what comes after it is lost
+constexpr uint64_t kMostBlockBytes = 4ull << 30;  // host memory for all blocks that run at once on a host thread
 
 // Hands a finished block's output in, and prints what is next in block order.
 void hand_in(LaunchShared &launch, BlockContext &b) {
     if (b.output.empty()) return;
     const std::lock_guard<std::mutex> lock(launch.mutex);
-    launch.outputs[b.linear_id] = std::move(b.output);
+    launch.output_bytes += b.output.size();
+    if (launch.output_bytes <= kMostOutput) launch.outputs[b.linear_id] = std::move(b.output);
     b.output.clear();
 }
 
@@ -157,6 +160,14 @@ void collect_hazards(LaunchShared &launch, LaunchReport &report) {
     if (!launch.errors.empty()) report.error = launch.errors.begin()->second;
 }
 
+// Host memory that one block in execution takes.
+uint64_t bytes_of_block(const Program &program, const LaunchConfig &config, uint64_t local_bytes) {
+    const uint64_t threads = uint64_t(config.block[0]) * config.block[1] * config.block[2];
+    const uint64_t warps = (threads + kLanes - 1) / kLanes;
+    return warps * (program.functions[0].frame_bytes + local_bytes * kLanes) + program.dynamic_shared_offset +
+           config.dynamic_shared;
+}
+
 unsigned worker_count(const Program &program, const LaunchConfig &config, const Options &options, uint64_t blocks) {
     if (program.communicates || config.cooperative) return 1;
     unsigned count = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
@@ -183,6 +194,12 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     const uint64_t stack =
         program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
     launch.local_bytes = (std::max<uint64_t>(stack, program.local_bytes) + 15) / 16 * 16;
+    const uint64_t block_bytes = bytes_of_block(program, config, launch.local_bytes);
+    if (block_bytes > kMostBlockBytes) {
+        report.error =
+            "out of memory: a block needs " + std::to_string(block_bytes >> 20) + " MiB for its threads' local memory";
+        return report;
+    }
     if (config.cooperative) {
         launch.workspace = memory.allocate(kWorkspaceBytes, MemoryKind::module_global);
         if (!launch.workspace) {
@@ -200,8 +217,9 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     for (Worker &worker : workers) prepare(worker, launch);
     try {
         if (program.communicates || config.cooperative) {
+            const uint64_t resident = uint64_t(config.multiprocessors) * config.resident_blocks;
             run_interleaved(workers[0],
-                            std::max<uint64_t>(1, uint64_t(config.multiprocessors) * config.resident_blocks));
+                            std::clamp<uint64_t>(resident, 1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes)));
         } else {
             std::vector<std::thread> threads;
             for (size_t i = 1; i < workers.size(); ++i) threads.emplace_back(run_independent, std::ref(workers[i]));

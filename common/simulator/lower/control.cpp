@@ -95,6 +95,7 @@ void lower_call(Lowering &l, const Instruction &in) {
     const auto &context = f.context();
     const Operand &callee = in.operands[1];
     const auto &results = in.operands[0].elements, &arguments = in.operands[2].elements;
+    if (arguments.size() > 255) l.unsupported(in, "a call with so many arguments");
     const Program::Function *known = nullptr;
     uint32_t target = kNoSlot, pointer = kNoSlot;
     const SystemCall *system = nullptr;

@@ -11,6 +11,8 @@ namespace warpsim {
 
 namespace {
 
+constexpr uint64_t kMostRegisterBytes = 4 << 20;  // of a warp; the largest kernels need a tenth of it
+
 // Families index their operands: what has fewer than its opcode needs is refused before they see it.
 size_t least_operands(const std::string &opcode) {
     static const std::map<std::string, size_t, std::less<>> kLeast = {
@@ -159,6 +161,7 @@ void FunctionLowering::run() {
         throw Unsupported(function_.name + " has too many registers");
     layout_ = lay_out(function_);
     allocation_ = allocate_registers(function_, layout_);
+    if (allocation_.bytes > kMostRegisterBytes) throw Unsupported(function_.name + " needs too many registers");
     auto &ops = context_.program->ops;
     first_op_ = uint32_t(ops.size());
     block_start_.assign(layout_.blocks.size(), 0);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "lower/program.h"
+
 namespace warpsim {
 
 namespace {
 
 // Deeper loop nests than this keep the source's order inside: they only come from hostile programs.
 constexpr unsigned kDeepestLoopNest = 64;
+constexpr uint64_t kMostEdges = 1 << 22;
 
 void find_blocks(const ptx::Function &function, Layout &layout) {
     const uint32_t size = uint32_t(function.body.size());
@@ -41,6 +44,7 @@ void find_blocks(const ptx::Function &function, Layout &layout) {
 
 void find_edges(const ptx::Function &function, Layout &layout) {
     const uint32_t count = uint32_t(layout.blocks.size());
+    uint64_t edges = 0;
     for (uint32_t b = 0; b < count; ++b) {
         BasicBlock &block = layout.blocks[b];
         bool falls = true;
@@ -58,6 +62,8 @@ void find_edges(const ptx::Function &function, Layout &layout) {
                     if (targets.empty()) jump(operand.index);
                     for (uint32_t target : targets) jump(target);
                 }
+                edges += block.successors.size();
+                if (edges > kMostEdges) throw Unsupported(function.name + " has too many branch targets");
             }
         }
         if (falls && b + 1 < count) {
@@ -76,6 +82,7 @@ class WeakTopologicalOrder {
           region_(blocks_.size(), 0),
           number_(blocks_.size(), 0),
           low_(blocks_.size(), 0),
+          component_(blocks_.size(), 0),
           visited_(blocks_.size(), 0) {}
 
     // Returns {block, head of a loop that ends here or kNoBlock} in order.
@@ -157,8 +164,7 @@ class WeakTopologicalOrder {
             component.pop_back();
             std::vector<uint32_t> roots;
             for (uint32_t s : successors) {
-                if (s != head && std::find(component.begin(), component.end(), s) != component.end())
-                    roots.push_back(s);
+                if (s != head && region_[s] == current_ && component_[s] == component_[head]) roots.push_back(s);
             }
             work_.push_back({Item::loop_end, head, item.depth, {}, {}});
             if (!component.empty()) {
@@ -189,11 +195,13 @@ class WeakTopologicalOrder {
             if (!calls_.empty()) low_[calls_.back().block] = std::min(low_[calls_.back().block], low_[b]);
             if (low_[b] != number_[b]) continue;
             components_.emplace_back();
+            ++components_made_;
             uint32_t member;
             do {
                 member = stack_.back();
                 stack_.pop_back();
                 visited_[member] = 1;
+                component_[member] = components_made_;
                 components_.back().push_back(member);
             } while (member != b);
         }
@@ -207,6 +215,8 @@ class WeakTopologicalOrder {
 
     const std::vector<BasicBlock> &blocks_;
     std::vector<uint32_t> region_, number_, low_;
+    std::vector<uint32_t> component_;  // the last component that a block was put into
+    uint32_t components_made_ = 0;
     std::vector<uint8_t> visited_;  // belongs to a finished component
     uint32_t current_ = 0, counter_ = 0;
     std::vector<uint32_t> stack_;

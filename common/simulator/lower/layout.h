@@ -39,6 +39,7 @@ struct Layout {
 // The instruction ends a basic block: bra, brx, ret, exit, trap. Calls do not.
 bool is_terminator(const ptx::Instruction &);
 
+// Throws Unsupported for a function with absurdly many branch targets.
 Layout lay_out(const ptx::Function &);
 
 }  // namespace warpsim

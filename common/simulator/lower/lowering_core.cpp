@@ -15,8 +15,8 @@ namespace {
 using ptx::Operand;
 using ptx::Type;
 
-constexpr uint64_t kMostFrameBytes = 64ull << 20;
-constexpr uint64_t kMostLocalBytes = 1ull << 20;
+constexpr uint64_t kMostConstantBytes = 4 << 20;
+constexpr uint64_t kMostLocalBytes = 512 << 10;  // as on the devices
 
 uint64_t round_up(uint64_t value, uint64_t to) {
     return (value + to - 1) / to * to;
@@ -91,7 +91,7 @@ uint32_t FunctionLowering::frame_base() {
 uint32_t FunctionLowering::tail(uint32_t bytes) {
     const uint32_t offset = uint32_t(image_.size());
     image_.resize(offset + round_up(bytes, 64));
-    if (image_.size() > kMostFrameBytes) throw Unsupported(function_.name + " has too many constants");
+    if (image_.size() > kMostConstantBytes) throw Unsupported(function_.name + " has too many constants");
     return allocation_.bytes + offset;
 }
 
