@@ -214,7 +214,8 @@ void lower_nanosleep(Lowering &l, const Instruction &in) {
 }
 
 void lower_trap(Lowering &l, const Instruction &in) {
-    l.emit(in, exec_trap, OpClass::control);
+    // Nothing need follow a trap, not even in the array of ops: it ends a run of straight-line ops.
+    l.emit(in, exec_trap, OpClass::control).flow = Flow::yield;
 }
 
 // Hints to the hardware that change no result: the profiler's events, register budgets, dependent launches (a launch
