@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 SHARED_KINDS = ("load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic")
-GLOBAL_KINDS = ("load", "store", "atomic")
+GLOBAL_KINDS = ("load", "store", "cp_async", "atomic")
 
 
 @dataclass
@@ -35,10 +35,10 @@ def totals(report: dict) -> dict[str, float | None]:
     for kind in SHARED_KINDS:
         entries = [launch["shared"][kind] for launch in launches if kind in launch["shared"]]
         sums[f"shared {kind} wavefronts"] = sum(entry["wavefronts"] for entry in entries)
+        entries = [entry for entry in entries if entry["wavefronts"]]
         known = all(entry["ideal"] is not None for entry in entries)
-        sums[f"shared {kind} excess"] = (
-            sum(entry["wavefronts"] - entry["ideal"] for entry in entries) if known else None
-        )
+        excess = sum(entry["wavefronts"] - entry["ideal"] for entry in entries) if known else None
+        sums[f"shared {kind} excess"] = excess
     for kind in GLOBAL_KINDS:
         entries = [launch["global"][kind] for launch in launches if kind in launch["global"]]
         for field in ("sectors", "ideal", "bytes"):
@@ -46,6 +46,19 @@ def totals(report: dict) -> dict[str, float | None]:
     sums["barriers"] = sum(launch["barriers"] for launch in launches)
     sums["divergent branches"] = sum(launch["divergent_branches"] for launch in launches)
     return sums
+
+
+def summary(sums: dict[str, float | None]) -> dict[str, float | None]:
+    """What fits into one row of a table: totals() folded over the kinds of access."""
+    excess = [sums[f"shared {kind} excess"] for kind in SHARED_KINDS]
+    return {
+        "PTX instr.": sums["instructions"],
+        "wavefronts": sum(sums[f"shared {kind} wavefronts"] for kind in SHARED_KINDS),
+        "bank conflicts": None if None in excess else sum(excess),
+        "sectors": sum(sums[f"global {kind} sectors"] for kind in GLOBAL_KINDS),
+        "ideal": sum(sums[f"global {kind} ideal"] for kind in GLOBAL_KINDS),
+        "barriers": sums["barriers"],
+    }
 
 
 def classes(report: dict) -> dict[str, int]:

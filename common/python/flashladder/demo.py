@@ -3,11 +3,13 @@
 import os
 import time
 
-from flashladder import bench, build, recorded, stages, sweep
+from flashladder import bench, build, counters, recorded, stages, sweep
 from flashladder.console import coloured, count, progress, say, table
 from flashladder.device import choose, find_gpu
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT, results_directory
+
+COUNTED = ("PTX instr.", "bank conflicts", "sectors")
 
 
 def _verify_all() -> bool:
@@ -20,20 +22,17 @@ def _verify_all() -> bool:
         shown = verdicts[0]
         device = choose(stage.min_compute)
         error = f"{shown.comparison.frobenius:.1e}" if shown.comparison else "-"
-        sums = shown.totals() or {}
-        conflicts = sum(value or 0 for key, value in sums.items() if key.endswith("excess")) if sums else None
-        sectors = sum(sums[f"global {kind} sectors"] for kind in ("load", "store")) if sums else None
+        sums = shown.totals()
+        figures = counters.summary(sums) if sums else {}
         good = all(verdict.passed for verdict in verdicts)
-        rows.append(
-            (stage.name, device.short, "verified" if good else "WRONG", error, count(sums.get("instructions")),
-             count(conflicts), count(sectors), stage.technique)
-        )  # fmt: skip
+        counted = [count(figures.get(key)) for key in COUNTED]
+        rows.append([stage.name, device.short, "verified" if good else "WRONG", error, *counted, stage.technique])
     problems = sweep.demo_problems()
     seconds = time.perf_counter() - started
     title = f"{len(ladder)} stages against the float64 reference ({seconds:.0f} s); figures: {problems[0]}"
-    columns = ["stage", "ran on", "result", "rel. error", "PTX instr.", "bank conflicts", "sectors", "technique"]
-    if not any(row[4] != "-" for row in rows):  # a GPU counts nothing
-        columns, rows = columns[:4] + columns[7:], [row[:4] + row[7:] for row in rows]
+    columns = ["stage", "ran on", "result", "rel. error", *COUNTED, "technique"]
+    if all(row[4] == "-" for row in rows):  # a GPU counts nothing
+        columns, rows = columns[:4] + columns[-1:], [row[:4] + row[-1:] for row in rows]
     table(title, columns, rows, right=range(3, len(columns) - 1))
     for stage, verdict in failures:
         say(coloured(f"\n{stage.name}, {verdict.problem}: {verdict.message}", "red"))

@@ -29,8 +29,9 @@ class Device:
     reason: str = ""  # why not what one might expect
 
     def __str__(self) -> str:
-        text = self.gpu.name if self.kind == "gpu" else "simulator (warpsim, on the CPU)"
-        return f"{text}{f': {self.reason}' if self.reason else ''}"
+        if self.kind == "gpu":
+            return self.gpu.name
+        return f"simulator (warpsim, on the CPU{f'; {self.reason}' if self.reason else ''})"
 
     @property
     def short(self) -> str:

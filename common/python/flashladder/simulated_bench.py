@@ -22,9 +22,9 @@ def run(numbers: tuple[int, ...], where: Device) -> None:
         stage.name: counters.totals(run_problem(stage, PROBLEM, device="sim").report)
         for stage in progress(wanted, "count")
     }
-    keys = [key for key in next(iter(sums.values())) if any(total[key] for total in sums.values())]
-    rows = [[key, *(count(total[key]) for total in sums.values())] for key in keys]
-    table(f"{PROBLEM}; instructions are PTX's, by warp", ["", *sums], rows, right=range(1, len(sums) + 1))
+    rows = [[name, *(count(value) for value in counters.summary(total).values())] for name, total in sums.items()]
+    columns = ["", *counters.summary(next(iter(sums.values())))]
+    table(f"{PROBLEM}; by warp, summed over the launch", columns, rows, right=range(1, len(columns)))
     folder = results_directory()
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"simulator-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}.json"
