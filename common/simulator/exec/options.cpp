@@ -60,9 +60,11 @@ bool flag(const char *name) {
 
 Options Options::from_environment() {
     Options options;
-    options.threads = static_cast<unsigned>(count("WARPSIM_THREADS", 0, 1024, "a number of host threads from 1 to 1024, or 0 for all"));
+    options.threads = static_cast<unsigned>(
+        count("WARPSIM_THREADS", 0, 1024, "a number of host threads from 1 to 1024, or 0 for all"));
     options.schedule_seed = count("WARPSIM_SCHEDULE", 0, UINT64_MAX, "a whole number, or 0 for the default order");
-    options.max_instructions = count("WARPSIM_MAX_INSTRUCTIONS", 0, UINT64_MAX, "a number of warp instructions, or 0 for no limit");
+    options.max_instructions =
+        count("WARPSIM_MAX_INSTRUCTIONS", 0, UINT64_MAX, "a number of warp instructions, or 0 for no limit");
     options.max_memory = bytes("WARPSIM_MAX_MEMORY");
     options.print_table = flag("WARPSIM_TABLE");
     std::string value;

@@ -20,10 +20,14 @@ constexpr int kPoison = 0xff;                // a NaN in every floating-point ty
 constexpr size_t kFreedKept = 4096;
 constexpr uint64_t kSmallestReservation = 1ull << 30;
 
-uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+uint64_t round_up(uint64_t value, uint64_t to) {
+    return (value + to - 1) / to * to;
+}
 
 // Unmapped space between allocations, so that a short overrun meets no neighbour.
-uint64_t gap_after(uint64_t bytes) { return std::clamp(bytes / 4, kMinGap, kMaxGap); }
+uint64_t gap_after(uint64_t bytes) {
+    return std::clamp(bytes / 4, kMinGap, kMaxGap);
+}
 
 std::byte *map_memory(uint64_t bytes, int protection) {
     void *p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -235,7 +239,8 @@ uint64_t GlobalMemory::adopt(void *host, uint64_t bytes, MemoryKind kind) {
     const auto next = m.live.lower_bound(base);
     if (next != m.live.end() && next->first < base + bytes) return 0;
     if (m.find_locked(base)) return 0;
-    m.live[base] = {.base = base, .bytes = bytes, .host = static_cast<std::byte *>(host), .kind = kind, .adopted = true};
+    m.live[base] = {
+        .base = base, .bytes = bytes, .host = static_cast<std::byte *>(host), .kind = kind, .adopted = true};
     m.freed.erase(base);
     m.changed();
     return base;
@@ -281,7 +286,9 @@ const AllocationView *GlobalMemory::find(uint64_t address) const {
     return address - view->base < std::max<uint64_t>(view->bytes, 1) ? view : nullptr;
 }
 
-bool GlobalMemory::is_device_address(uint64_t address) const { return impl_->in_reservation(address); }
+bool GlobalMemory::is_device_address(uint64_t address) const {
+    return impl_->in_reservation(address);
+}
 
 std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
     const Impl &m = *impl_;
@@ -297,7 +304,8 @@ std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
     }
     if (const AllocationView *view = m.find_locked(address)) {
         const uint64_t room = view->bytes - (address - view->base);
-        if (bytes <= room) return "inside the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base);
+        if (bytes <= room)
+            return "inside the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base);
         return "partly past the end of the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base) +
                ", by " + size(bytes - room);
     }
@@ -305,7 +313,8 @@ std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
     if (freed != m.freed.begin()) {
         --freed;
         if (address - freed->first < freed->second) {
-            return "in a " + std::to_string(freed->second) + "-byte allocation at " + hex(freed->first) + " that was freed";
+            return "in a " + std::to_string(freed->second) + "-byte allocation at " + hex(freed->first) +
+                   " that was freed";
         }
     }
     constexpr uint64_t kNear = 1 << 20;
@@ -329,6 +338,8 @@ uint64_t GlobalMemory::used() const {
     return impl_->used;
 }
 
-uint64_t GlobalMemory::limit() const { return impl_->limit; }
+uint64_t GlobalMemory::limit() const {
+    return impl_->limit;
+}
 
 }  // namespace warpsim

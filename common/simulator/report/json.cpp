@@ -10,7 +10,10 @@ unsigned utf8_length(const std::string &text, size_t i) {
     const auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
     const unsigned first = byte(i);
     if (first < 0x80) return 1;
-    const unsigned length = first >= 0xc2 && first < 0xe0 ? 2 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xf0 && first < 0xf5 ? 4 : 0;
+    const unsigned length = first >= 0xc2 && first < 0xe0   ? 2
+                            : first >= 0xe0 && first < 0xf0 ? 3
+                            : first >= 0xf0 && first < 0xf5 ? 4
+                                                            : 0;
     unsigned code = length == 2 ? first & 0x1f : length == 3 ? first & 0x0f : first & 0x07;
     for (unsigned k = 1; k < length; ++k) {
         if ((byte(i + k) & 0xc0) != 0x80) return 0;

@@ -7,7 +7,9 @@
 namespace warpsim {
 namespace {
 
-bool begins_with(const std::string &text, const char *prefix) { return text.rfind(prefix, 0) == 0; }
+bool begins_with(const std::string &text, const char *prefix) {
+    return text.rfind(prefix, 0) == 0;
+}
 
 // The report's name for what touches shared memory in this op.
 const char *shared_kind(OpClass cls) {
@@ -35,12 +37,11 @@ const char *global_kind(OpClass cls) {
     switch (cls) {
         case OpClass::load_global:
         case OpClass::load_generic:
+        case OpClass::async_copy:
             return "load";
         case OpClass::store_global:
         case OpClass::store_generic:
             return "store";
-        case OpClass::async_copy:
-            return "cp_async";
         case OpClass::atomic:
             return "atomic";
         default:

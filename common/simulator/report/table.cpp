@@ -22,7 +22,9 @@ std::string dimensions(const uint32_t (&values)[3]) {
     return "(" + std::to_string(values[0]) + ", " + std::to_string(values[1]) + ", " + std::to_string(values[2]) + ")";
 }
 
-std::string base_name(const std::string &path) { return path.substr(path.find_last_of('/') + 1); }
+std::string base_name(const std::string &path) {
+    return path.substr(path.find_last_of('/') + 1);
+}
 
 // A source file's lines, read when the first of them is asked for; none where the file is gone.
 class Sources {
@@ -63,7 +65,8 @@ void append_counts(std::string &text, const LaunchReport &report) {
            static_cast<unsigned long long>(report.divergent_branches));
     for (const auto &[name, count] : report.shared) {
         if (!count.wavefronts) continue;
-        append(text, "  shared %-8s %12llu wavefronts", name.c_str(), static_cast<unsigned long long>(count.wavefronts));
+        append(text, "  shared %-8s %12llu wavefronts", name.c_str(),
+               static_cast<unsigned long long>(count.wavefronts));
         if (count.ideal) {
             append(text, ", ideal %llu, bank conflicts %llu", static_cast<unsigned long long>(*count.ideal),
                    static_cast<unsigned long long>(count.wavefronts - std::min(count.wavefronts, *count.ideal)));
@@ -91,8 +94,8 @@ std::string to_table(const LaunchReport &report, unsigned most_lines) {
             return std::pair(excess(*a), a->instructions) > std::pair(excess(*b), b->instructions);
         });
         const size_t shown = std::min<size_t>(lines.size(), most_lines);
-        append(text, "  %-22s %12s %12s %10s %12s %10s  %s\n", "line", "instructions", "wavefronts", "(ideal)", "sectors",
-               "(ideal)", "source");
+        append(text, "  %-22s %12s %12s %10s %12s %10s  %s\n", "line", "instructions", "wavefronts", "(ideal)",
+               "sectors", "(ideal)", "source");
         Sources sources;
         for (size_t i = 0; i < shown; ++i) {
             const LineCount &line = *lines[i];

@@ -32,8 +32,8 @@ Place locate(const Runtime &runtime, const char *name, const char *side, const R
     }
     const AllocationView *view = runtime.memory->find(region.address);
     if (view ? !view->contains(region.address, span) : runtime.memory->is_device_address(region.address)) {
-        say(std::string(name) + ": the " + side + ", " + std::to_string(span) + " bytes at " + hex(region.address) + ", is " +
-            runtime.memory->explain(region.address, span));
+        say(std::string(name) + ": the " + side + ", " + std::to_string(span) + " bytes at " + hex(region.address) +
+            ", is " + runtime.memory->explain(region.address, span));
         throw Failure{cudaErrorInvalidValue};
     }
     if (!view) {
@@ -52,8 +52,8 @@ void check_kind(const char *name, Place to, Place from, cudaMemcpyKind kind) {
     const auto wrong = [&](const char *side, bool wants_device, Place is) {
         // Pinned and managed memory is both the host's and the device's.
         if (wants_device ? is != Place::pageable : is != Place::device) return;
-        say(std::string(name) + ": the " + side + " is " + (wants_device ? "host" : "device") + " memory, and the copy's kind says " +
-            (wants_device ? "device" : "host"));
+        say(std::string(name) + ": the " + side + " is " + (wants_device ? "host" : "device") +
+            " memory, and the copy's kind says " + (wants_device ? "device" : "host"));
         throw Failure{cudaErrorInvalidValue};
     };
     switch (kind) {
@@ -191,7 +191,8 @@ void fill(Runtime &runtime, const char *name, const Region &to, const Extent &ex
 
 Operation make_copy(Runtime &runtime, const char *name, const Region &to, const Region &from, const Extent &extent,
                     cudaMemcpyKind kind) {
-    check_kind(name, locate(runtime, name, "destination", to, extent), locate(runtime, name, "source", from, extent), kind);
+    check_kind(name, locate(runtime, name, "destination", to, extent), locate(runtime, name, "source", from, extent),
+               kind);
     return late_copy(runtime, name, to, from, extent);
 }
 

@@ -32,6 +32,8 @@ void fill(Runtime &, const char *name, const Region &, const Extent &, unsigned 
 Operation make_copy(Runtime &, const char *name, const Region &to, const Region &from, const Extent &, cudaMemcpyKind);
 Operation make_fill(Runtime &, const char *name, const Region &, const Extent &, unsigned value, unsigned element);
 
-inline uint64_t address_of(const void *pointer) { return reinterpret_cast<uint64_t>(pointer); }
+inline uint64_t address_of(const void *pointer) {
+    return reinterpret_cast<uint64_t>(pointer);
+}
 
 }  // namespace warpsim::rt

@@ -31,8 +31,8 @@ struct Target {
     Timing timing = Timing::blocking;
 };
 
-cudaError_t copy_regions(const char *name, const Region &to, const Region &from, const Extent &extent, cudaMemcpyKind kind,
-                         const Target &target) {
+cudaError_t copy_regions(const char *name, const Region &to, const Region &from, const Extent &extent,
+                         cudaMemcpyKind kind, const Target &target) {
     return api([&](Runtime &runtime) {
         copy(runtime, name, to, from, extent, kind, runtime.scheduler.resolve(target.stream, target.per_thread),
              target.timing);
@@ -40,14 +40,16 @@ cudaError_t copy_regions(const char *name, const Region &to, const Region &from,
     });
 }
 
-cudaError_t copy_1d(const char *name, void *to, const void *from, size_t count, cudaMemcpyKind kind, const Target &target) {
+cudaError_t copy_1d(const char *name, void *to, const void *from, size_t count, cudaMemcpyKind kind,
+                    const Target &target) {
     return copy_regions(name, {address_of(to)}, {address_of(from)}, {count}, kind, target);
 }
 
 cudaError_t copy_2d(const char *name, void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                     size_t height, cudaMemcpyKind kind, const Target &target) {
     if (width && height && (width > to_pitch || width > from_pitch)) return record(cudaErrorInvalidPitchValue);
-    return copy_regions(name, {address_of(to), to_pitch}, {address_of(from), from_pitch}, {width, height}, kind, target);
+    return copy_regions(name, {address_of(to), to_pitch}, {address_of(from), from_pitch}, {width, height}, kind,
+                        target);
 }
 
 cudaError_t copy_3d(const char *name, const cudaMemcpy3DParms *p, const Target &target) {
@@ -58,8 +60,8 @@ cudaError_t copy_3d(const char *name, const cudaMemcpy3DParms *p, const Target &
     }
     const auto region = [](const cudaPitchedPtr &pointer, const cudaPos &position) {
         const uint64_t plane = pointer.pitch * pointer.ysize;
-        return Region{address_of(pointer.ptr) + position.z * plane + position.y * pointer.pitch + position.x, pointer.pitch,
-                      plane};
+        return Region{address_of(pointer.ptr) + position.z * plane + position.y * pointer.pitch + position.x,
+                      pointer.pitch, plane};
     };
     return copy_regions(name, region(p->dstPtr, p->dstPos), region(p->srcPtr, p->srcPos),
                         {p->extent.width, p->extent.height, p->extent.depth}, p->kind, target);
@@ -106,10 +108,13 @@ cudaError_t fill_region(const char *name, const Region &to, const Extent &extent
 }
 
 cudaError_t fill_3d(const char *name, const cudaPitchedPtr &p, int value, const cudaExtent &e, const Target &target) {
-    return fill_region(name, {address_of(p.ptr), p.pitch, p.pitch * p.ysize}, {e.width, e.height, e.depth}, value, target);
+    return fill_region(name, {address_of(p.ptr), p.pitch, p.pitch * p.ysize}, {e.width, e.height, e.depth}, value,
+                       target);
 }
 
-Target async(cudaStream_t stream, bool per_thread = false) { return {stream, per_thread, Timing::async}; }
+Target async(cudaStream_t stream, bool per_thread = false) {
+    return {stream, per_thread, Timing::async};
+}
 
 constexpr Target kBlocking{};
 constexpr Target kBlockingPerThread{nullptr, true, Timing::blocking};
@@ -142,12 +147,12 @@ cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t fro
                          cudaMemcpyKind kind) {
     return copy_2d("cudaMemcpy2D", to, to_pitch, from, from_pitch, width, height, kind, kBlocking);
 }
-cudaError_t cudaMemcpy2D_ptds(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind) {
+cudaError_t cudaMemcpy2D_ptds(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind) {
     return copy_2d("cudaMemcpy2D", to, to_pitch, from, from_pitch, width, height, kind, kBlockingPerThread);
 }
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
-                              cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                              size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_2d("cudaMemcpy2DAsync", to, to_pitch, from, from_pitch, width, height, kind, async(stream));
 }
 cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
@@ -155,8 +160,12 @@ cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t to_pitch, const void *from, 
     return copy_2d("cudaMemcpy2DAsync", to, to_pitch, from, from_pitch, width, height, kind, async(stream, true));
 }
 
-cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p) { return copy_3d("cudaMemcpy3D", p, kBlocking); }
-cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms *p) { return copy_3d("cudaMemcpy3D", p, kBlockingPerThread); }
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p) {
+    return copy_3d("cudaMemcpy3D", p, kBlocking);
+}
+cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms *p) {
+    return copy_3d("cudaMemcpy3D", p, kBlockingPerThread);
+}
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream) {
     return copy_3d("cudaMemcpy3DAsync", p, async(stream));
 }
@@ -167,11 +176,12 @@ cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms *p, cudaStream_t stre
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
     return copy_to_symbol("cudaMemcpyToSymbol", symbol, from, count, offset, kind, kBlocking);
 }
-cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
+cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *from, size_t count, size_t offset,
+                                    cudaMemcpyKind kind) {
     return copy_to_symbol("cudaMemcpyToSymbol", symbol, from, count, offset, kind, kBlockingPerThread);
 }
-cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind,
-                                    cudaStream_t stream) {
+cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t count, size_t offset,
+                                    cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_to_symbol("cudaMemcpyToSymbolAsync", symbol, from, count, offset, kind, async(stream));
 }
 cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *from, size_t count, size_t offset,
@@ -189,8 +199,8 @@ cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t count
                                       cudaStream_t stream) {
     return copy_from_symbol("cudaMemcpyFromSymbolAsync", to, symbol, count, offset, kind, async(stream));
 }
-cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind,
-                                           cudaStream_t stream) {
+cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *to, const void *symbol, size_t count, size_t offset,
+                                           cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_from_symbol("cudaMemcpyFromSymbolAsync", to, symbol, count, offset, kind, async(stream, true));
 }
 
@@ -215,7 +225,8 @@ cudaError_t cudaMemset2D_ptds(void *to, size_t pitch, int value, size_t width, s
 cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
     return fill_region("cudaMemset2DAsync", {address_of(to), pitch}, {width, height}, value, async(stream));
 }
-cudaError_t cudaMemset2DAsync_ptsz(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+cudaError_t cudaMemset2DAsync_ptsz(void *to, size_t pitch, int value, size_t width, size_t height,
+                                   cudaStream_t stream) {
     return fill_region("cudaMemset2DAsync", {address_of(to), pitch}, {width, height}, value, async(stream, true));
 }
 cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {

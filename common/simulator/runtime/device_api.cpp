@@ -15,7 +15,9 @@ constexpr int kVersion = 13000;
 
 thread_local int current_device = 0;
 
-cudaError_t check_device(int device) { return device == 0 ? cudaSuccess : cudaErrorInvalidDevice; }
+cudaError_t check_device(int device) {
+    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
 
 // Answers from tables only: the call must work on a device with an error, too.
 template <class F>
@@ -56,7 +58,8 @@ cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
 cudaError_t cudaSetValidDevices(int *devices, int count) {
     return answer([&](Runtime &) {
         if (count < 0 || (count && !devices)) return cudaErrorInvalidValue;
-        return std::all_of(devices, devices + count, [](int d) { return d == 0; }) ? cudaSuccess : cudaErrorInvalidDevice;
+        return std::all_of(devices, devices + count, [](int d) { return d == 0; }) ? cudaSuccess
+                                                                                   : cudaErrorInvalidDevice;
     });
 }
 
@@ -109,7 +112,9 @@ cudaError_t cudaDriverGetVersion(int *version) {
     });
 }
 
-cudaError_t cudaRuntimeGetVersion(int *version) { return cudaDriverGetVersion(version); }
+cudaError_t cudaRuntimeGetVersion(int *version) {
+    return cudaDriverGetVersion(version);
+}
 
 cudaError_t cudaDeviceSynchronize() {
     return api_waiting([](Runtime &runtime) {
@@ -258,4 +263,6 @@ cudaError_t cudaGetLastError() {
     return code;
 }
 
-cudaError_t cudaPeekAtLastError() { return this_thread().last_error; }
+cudaError_t cudaPeekAtLastError() {
+    return this_thread().last_error;
+}

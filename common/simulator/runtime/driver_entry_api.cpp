@@ -41,9 +41,8 @@ cudaError_t cudaGetDriverEntryPointByVersion_ptsz(const char *symbol, void **fun
 }
 
 // Programs built with toolkits before 13 know only these.
-extern "C" __attribute__((visibility("default"))) cudaError_t cudaGetDriverEntryPoint(const char *symbol, void **function,
-                                                                                      unsigned long long,
-                                                                                      cudaDriverEntryPointQueryResult *status) {
+extern "C" __attribute__((visibility("default"))) cudaError_t cudaGetDriverEntryPoint(
+    const char *symbol, void **function, unsigned long long, cudaDriverEntryPointQueryResult *status) {
     return find_entry_point(symbol, function, status);
 }
 

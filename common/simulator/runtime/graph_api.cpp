@@ -59,9 +59,9 @@ cudaError_t is_capturing(cudaStream_t handle, cudaStreamCaptureStatus *status, b
     });
 }
 
-cudaError_t capture_info(cudaStream_t handle, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph,
-                         const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges, size_t *count,
-                         bool per_thread) {
+cudaError_t capture_info(cudaStream_t handle, cudaStreamCaptureStatus *status, unsigned long long *id,
+                         cudaGraph_t *graph, const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
+                         size_t *count, bool per_thread) {
     return api([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(handle, per_thread);
         if (!status) return cudaErrorInvalidValue;
@@ -95,7 +95,8 @@ cudaError_t upload_graph(cudaGraphExec_t handle, cudaStream_t stream, bool per_t
 
 // The body of the functions that add a node: `make` gives its operation.
 template <class F>
-cudaError_t add_node(cudaGraphNode_t *result, cudaGraph_t handle, const cudaGraphNode_t *dependencies, size_t count, F make) {
+cudaError_t add_node(cudaGraphNode_t *result, cudaGraph_t handle, const cudaGraphNode_t *dependencies, size_t count,
+                     F make) {
     return api([&](Runtime &runtime) {
         if (!result || (count && !dependencies)) return cudaErrorInvalidValue;
         const auto graph = runtime.graphs.find(handle);
@@ -122,10 +123,18 @@ Operation nothing() {
 
 }  // namespace
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) { return begin_capture(stream, false); }
-cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, cudaStreamCaptureMode) { return begin_capture(stream, true); }
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) { return end_capture(stream, graph, false); }
-cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph) { return end_capture(stream, graph, true); }
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+    return begin_capture(stream, false);
+}
+cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, cudaStreamCaptureMode) {
+    return begin_capture(stream, true);
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    return end_capture(stream, graph, false);
+}
+cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph) {
+    return end_capture(stream, graph, true);
+}
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
     return is_capturing(stream, status, false);
 }
@@ -191,7 +200,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t instance) {
     });
 }
 
-cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t graph_handle, cudaGraphExecUpdateResultInfo *result) {
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t graph_handle,
+                                cudaGraphExecUpdateResultInfo *result) {
     return api([&](Runtime &runtime) {
         if (!result) return cudaErrorInvalidValue;
         *result = {};
@@ -213,11 +223,15 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t graph_handle
     });
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) { return launch_graph(instance, stream, false); }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) {
+    return launch_graph(instance, stream, false);
+}
 cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t instance, cudaStream_t stream) {
     return launch_graph(instance, stream, true);
 }
-cudaError_t cudaGraphUpload(cudaGraphExec_t instance, cudaStream_t stream) { return upload_graph(instance, stream, false); }
+cudaError_t cudaGraphUpload(cudaGraphExec_t instance, cudaStream_t stream) {
+    return upload_graph(instance, stream, false);
+}
 cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t instance, cudaStream_t stream) {
     return upload_graph(instance, stream, true);
 }
@@ -244,8 +258,8 @@ cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, con
     });
 }
 
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t count,
-                                 const cudaHostNodeParams *p) {
+cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
+                                 size_t count, const cudaHostNodeParams *p) {
     if (!p || !p->fn) return record(cudaErrorInvalidValue);
     return add_node(node, graph, dependencies, count, [&](Runtime &) {
         Operation operation;
@@ -289,13 +303,15 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes, size_t
             *count = graph->nodes.size();
             return cudaSuccess;
         }
-        for (size_t i = 0; i < *count; ++i) nodes[i] = i < graph->nodes.size() ? handle_of(graph->nodes[i].get()) : nullptr;
+        for (size_t i = 0; i < *count; ++i)
+            nodes[i] = i < graph->nodes.size() ? handle_of(graph->nodes[i].get()) : nullptr;
         *count = std::min(*count, graph->nodes.size());
         return cudaSuccess;
     });
 }
 
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t handle, cudaGraphNode_t node, const cudaKernelNodeParams *p) {
+cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t handle, cudaGraphNode_t node,
+                                             const cudaKernelNodeParams *p) {
     return api([&](Runtime &runtime) {
         GraphInstance &instance = runtime.graphs.find(handle);
         if (!p) return cudaErrorInvalidValue;

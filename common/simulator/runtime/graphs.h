@@ -36,6 +36,8 @@ class Graphs {
 // The nodes so that each comes after those it depends on. Throws Failure{cudaErrorInvalidValue} for a cycle.
 std::vector<const Graph::Node *> in_order(const Graph &);
 
-inline cudaGraphNode_t handle_of(Graph::Node *node) { return reinterpret_cast<cudaGraphNode_t>(node); }
+inline cudaGraphNode_t handle_of(Graph::Node *node) {
+    return reinterpret_cast<cudaGraphNode_t>(node);
+}
 
 }  // namespace warpsim::rt

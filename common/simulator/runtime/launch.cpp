@@ -22,8 +22,9 @@ void check_block(const Kernel &kernel, const Program &program, const LaunchReque
     if (!block.x || !block.y || !block.z || block.x > 1024 || block.y > 1024 || block.z > 64 ||
         uint64_t{block.x} * block.y * block.z > kThreadsPerBlock) {
         refuse(kernel, cudaErrorInvalidConfiguration,
-               "block " + dimensions(block) + ": each dimension must be at least 1 and at most (1024, 1024, 64), and the "
-               "block has at most 1024 threads");
+               "block " + dimensions(block) +
+                   ": each dimension must be at least 1 and at most (1024, 1024, 64), and the "
+                   "block has at most 1024 threads");
     }
     const unsigned threads = block.x * block.y * block.z;
     if (program.required_threads[0] &&
@@ -42,8 +43,9 @@ void check_block(const Kernel &kernel, const Program &program, const LaunchReque
 void check_grid(const Kernel &kernel, const LaunchRequest &request) {
     const dim3 &grid = request.grid, &cluster = request.cluster;
     if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535) {
-        refuse(kernel, cudaErrorInvalidConfiguration,
-               "grid " + dimensions(grid) + ": each dimension must be at least 1 and at most (2147483647, 65535, 65535)");
+        refuse(
+            kernel, cudaErrorInvalidConfiguration,
+            "grid " + dimensions(grid) + ": each dimension must be at least 1 and at most (2147483647, 65535, 65535)");
     }
     if (!cluster.x || !cluster.y || !cluster.z || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) {
         refuse(kernel, cudaErrorInvalidClusterSize,
@@ -96,12 +98,15 @@ cudaError_t code_of(const LaunchReport &report) {
 // Hazards are said once for each place, however many launches meet it.
 bool is_news(const Kernel &kernel, const HazardRecord &hazard) {
     static std::set<std::string> said;  // under the runtime's lock
-    return said.insert(kernel.name + '\n' + std::to_string(static_cast<int>(hazard.kind)) + '\n' + hazard.file + ':' +
-                       std::to_string(hazard.line) + (hazard.line ? "" : hazard.message))
+    return said
+        .insert(kernel.name + '\n' + std::to_string(static_cast<int>(hazard.kind)) + '\n' + hazard.file + ':' +
+                std::to_string(hazard.line) + (hazard.line ? "" : hazard.message))
         .second;
 }
 
-void print_output(const std::string &text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print_output(const std::string &text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+}
 
 void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig config,
          const std::vector<std::byte> &parameters) {
@@ -155,9 +160,8 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     check_grid(kernel, request);
     check_shared(runtime, kernel, program, request.shared);
     const unsigned threads = request.block.x * request.block.y * request.block.z;
-    const unsigned resident =
-        resident_blocks(runtime.profile, threads, model_registers(program, threads),
-                        static_cast<uint32_t>(block_shared_bytes(program, request.shared)));
+    const unsigned resident = resident_blocks(runtime.profile, threads, model_registers(program, threads),
+                                              static_cast<uint32_t>(block_shared_bytes(program, request.shared)));
     const uint64_t blocks = uint64_t{request.grid.x} * request.grid.y * request.grid.z;
     if (request.cooperative && blocks > uint64_t{resident} * runtime.profile.multiprocessors) {
         refuse(kernel, cudaErrorCooperativeLaunchTooLarge,

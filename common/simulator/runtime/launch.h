@@ -21,8 +21,8 @@ cudaError_t launch_api(const LaunchRequest &, const void *stub_or_handle, void *
 // A checked launch as an operation, with the arguments' values of now. Throws Failure.
 Operation make_launch(Runtime &, const LaunchRequest &, const void *stub_or_handle, void *const *arguments);
 
-// Registers per thread that the occupancy model uses. The PTX only bounds what the machine code would need, so a block of
-// the kernel's own maximum size always fits.
+// Registers per thread that the occupancy model uses. The PTX only bounds what the machine code would need, so a block
+// of the kernel's own maximum size always fits.
 unsigned model_registers(const Program &, unsigned threads);
 // Dynamic shared memory that a launch may ask for: 48 KB less the static part, unless cudaFuncSetAttribute raised it.
 int dynamic_shared_limit(const Kernel &, const Program &);

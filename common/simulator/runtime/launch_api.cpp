@@ -16,8 +16,11 @@ namespace {
 
 cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *function, void **arguments, bool per_thread) {
     if (!config || (config->numAttrs && !config->attrs)) return record(cudaErrorInvalidValue);
-    LaunchRequest request{.grid = config->gridDim, .block = config->blockDim, .shared = config->dynamicSmemBytes,
-                          .stream = config->stream, .per_thread = per_thread};
+    LaunchRequest request{.grid = config->gridDim,
+                          .block = config->blockDim,
+                          .shared = config->dynamicSmemBytes,
+                          .stream = config->stream,
+                          .per_thread = per_thread};
     for (unsigned i = 0; i < config->numAttrs; ++i) {
         const cudaLaunchAttribute &attribute = config->attrs[i];
         if (attribute.id == cudaLaunchAttributeClusterDimension) {
@@ -37,8 +40,8 @@ int64_t shared_left(const Profile &profile, const Program &program, int blocks, 
         const uint64_t total = block_shared_bytes(program, static_cast<uint64_t>(dynamic));
         return total <= profile.shared_per_block_optin &&
                resident_blocks(profile, static_cast<unsigned>(threads),
-                               model_registers(program, static_cast<unsigned>(threads)), static_cast<uint32_t>(total)) >=
-                   static_cast<unsigned>(blocks);
+                               model_registers(program, static_cast<unsigned>(threads)),
+                               static_cast<uint32_t>(total)) >= static_cast<unsigned>(blocks);
     };
     if (!fits(0)) return -1;
     int64_t low = 0, high = profile.shared_per_block_optin;
@@ -116,8 +119,8 @@ cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 bl
                       arguments);
 }
 
-cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-                                             cudaStream_t stream) {
+cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid, dim3 block, void **arguments,
+                                             size_t shared, cudaStream_t stream) {
     return launch_api(
         {.grid = grid, .block = block, .shared = shared, .stream = stream, .per_thread = true, .cooperative = true},
         function, arguments);
@@ -211,7 +214,8 @@ cudaError_t cudaGetFuncBySymbol(cudaFunction_t *function, const void *symbol) {
     });
 }
 
-cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads, size_t shared) {
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads,
+                                                          size_t shared) {
     return occupancy(blocks, function, threads, shared);
 }
 

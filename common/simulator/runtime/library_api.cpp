@@ -9,7 +9,9 @@ using namespace warpsim::rt;
 
 namespace {
 
-cudaLibrary_t handle_of(Library *library) { return reinterpret_cast<cudaLibrary_t>(library); }
+cudaLibrary_t handle_of(Library *library) {
+    return reinterpret_cast<cudaLibrary_t>(library);
+}
 
 // Parses the code at once, so that errors in it come from the call that loads it.
 cudaError_t finish_loading(Runtime &runtime, Library *library, cudaLibrary_t *result) {
@@ -74,8 +76,8 @@ cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
 cudaError_t cudaLibraryGetKernel(cudaKernel_t *kernel, cudaLibrary_t library, const char *name) {
     return api([&](Runtime &runtime) {
         if (!kernel || !name) return cudaErrorInvalidValue;
-        *kernel = reinterpret_cast<cudaKernel_t>(
-            runtime.modules.kernel_of(runtime.modules.find_library(library), name));
+        *kernel =
+            reinterpret_cast<cudaKernel_t>(runtime.modules.kernel_of(runtime.modules.find_library(library), name));
         return cudaSuccess;
     });
 }

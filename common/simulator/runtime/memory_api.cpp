@@ -57,9 +57,13 @@ const AllocationView &holder(Runtime &runtime, const void *p, size_t bytes) {
 
 }  // namespace
 
-cudaError_t cudaMalloc(void **result, size_t bytes) { return allocate(result, bytes, MemoryKind::device); }
+cudaError_t cudaMalloc(void **result, size_t bytes) {
+    return allocate(result, bytes, MemoryKind::device);
+}
 
-cudaError_t cudaMallocHost(void **result, size_t bytes) { return allocate(result, bytes, MemoryKind::pinned); }
+cudaError_t cudaMallocHost(void **result, size_t bytes) {
+    return allocate(result, bytes, MemoryKind::pinned);
+}
 
 cudaError_t cudaHostAlloc(void **result, size_t bytes, unsigned flags) {
     constexpr unsigned kKnown = cudaHostAllocPortable | cudaHostAllocMapped | cudaHostAllocWriteCombined;
@@ -98,9 +102,8 @@ cudaError_t cudaFree(void *p) {
 }
 
 cudaError_t cudaFreeHost(void *p) {
-    return release("cudaFreeHost", p, cudaErrorInvalidValue, [](const AllocationView &view) {
-        return view.kind == MemoryKind::pinned && !view.adopted;
-    });
+    return release("cudaFreeHost", p, cudaErrorInvalidValue,
+                   [](const AllocationView &view) { return view.kind == MemoryKind::pinned && !view.adopted; });
 }
 
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags) {

@@ -76,7 +76,10 @@ Library *Modules::add_data(const void *code) {
         libraries_.push_back(std::move(library));
         return libraries_.back().get();
     }
-    if (!std::memcmp(&magic, "\x7f" "ELF", 4)) {
+    if (!std::memcmp(&magic,
+                     "\x7f"
+                     "ELF",
+                     4)) {
         say("this library is machine code (a cubin): the simulator needs PTX");
         throw Failure{cudaErrorNoKernelImageForDevice};
     }

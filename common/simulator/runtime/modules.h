@@ -16,30 +16,30 @@ namespace warpsim::rt {
 struct Library;
 
 struct Kernel {
-    std::string name;                // mangled
-    std::string display_name;        // demangled, without the parameter list where that is long
+    std::string name;          // mangled
+    std::string display_name;  // demangled, without the parameter list where that is long
     Library *library = nullptr;
-    int dynamic_shared_limit = -1;   // cudaFuncAttributeMaxDynamicSharedMemorySize; -1: not raised
+    int dynamic_shared_limit = -1;  // cudaFuncAttributeMaxDynamicSharedMemorySize; -1: not raised
     int carveout = -1;
     bool non_portable_cluster = false;
-    Program *program = nullptr;      // lowered on first use
+    Program *program = nullptr;  // lowered on first use
 };
 
 struct Variable {
     std::string name;
     size_t bytes = 0;
     Library *library = nullptr;
-    void **managed = nullptr;        // where the host keeps a managed variable's address
+    void **managed = nullptr;  // where the host keeps a managed variable's address
 };
 
 struct Library {
-    std::string origin;              // file that it came from, for messages
+    std::string origin;                // file that it came from, for messages
     std::vector<const void *> images;  // fat binaries; several where separately compiled objects were linked
-    std::string text;                // or PTX
+    std::string text;                  // or PTX
     std::unique_ptr<LoadedModule> module;
     std::map<std::string, std::unique_ptr<Kernel>> kernels;
     std::map<const void *, std::unique_ptr<Variable>> variables;  // by host address
-    bool registered = false;         // by the program's own start-up code
+    bool registered = false;                                      // by the program's own start-up code
 };
 
 class Modules {
@@ -81,8 +81,8 @@ class Modules {
 
     const Profile &profile_;
     std::vector<std::unique_ptr<Library>> libraries_;
-    std::map<const void *, Kernel *> kernels_;       // host stubs and handles
-    std::map<const void *, Variable *> variables_;   // host shadows
+    std::map<const void *, Kernel *> kernels_;      // host stubs and handles
+    std::map<const void *, Variable *> variables_;  // host shadows
 };
 
 // "void softmax<float>(float const*, int)" of a mangled name; the name itself where it is not mangled.

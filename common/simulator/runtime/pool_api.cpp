@@ -101,8 +101,12 @@ cudaError_t cudaMallocFromPoolAsync(void **result, size_t bytes, cudaMemPool_t p
 cudaError_t cudaMallocFromPoolAsync_ptsz(void **result, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
     return allocate(result, bytes, pool, stream, true);
 }
-cudaError_t cudaFreeAsync(void *p, cudaStream_t stream) { return release(p, stream, false); }
-cudaError_t cudaFreeAsync_ptsz(void *p, cudaStream_t stream) { return release(p, stream, true); }
+cudaError_t cudaFreeAsync(void *p, cudaStream_t stream) {
+    return release(p, stream, false);
+}
+cudaError_t cudaFreeAsync_ptsz(void *p, cudaStream_t stream) {
+    return release(p, stream, true);
+}
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {
     return api([&](Runtime &) {

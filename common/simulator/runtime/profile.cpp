@@ -8,22 +8,34 @@
 namespace warpsim {
 namespace {
 
-constexpr uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
-constexpr uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
+constexpr uint64_t operator""_KiB(unsigned long long n) {
+    return n << 10;
+}
+constexpr uint64_t operator""_MiB(unsigned long long n) {
+    return n << 20;
+}
 
-// Multiprocessors, caches, buses and clocks: NVIDIA's white papers and data sheets of each product (Turing TU10x, GA100,
-// GA102, AD102, GH100 and the T4, A100, H100, H200 data sheets). Threads, blocks and shared memory of a
+// Multiprocessors, caches, buses and clocks: NVIDIA's white papers and data sheets of each product (Turing TU10x,
+// GA100, GA102, AD102, GH100 and the T4, A100, H100, H200 data sheets). Threads, blocks and shared memory of a
 // multiprocessor: "Technical Specifications per Compute Capability" of the CUDA Programming Guide. Memory sizes: as
 // the driver reports them, without what it keeps for itself.
 // clang-format off
 constexpr Profile kProfiles[] = {
-    //name     alias      product                     cc  SMs  memory          L2        persisting bus   clock    memory clock  thr   blk  shared/SM  opt-in   own    fp64 copies
-    {"sm_75", "t4",      "Tesla T4",                  75,  40, 15109_MiB,      4_MiB,    0,         256, 1590000,  5001000,     1024, 16,  64_KiB,    64_KiB,  0,       32, 3},
-    {"sm_80", "a100",    "NVIDIA A100-SXM4-40GB",     80, 108, 40536_MiB,      40_MiB,   30_MiB,   5120, 1410000,  1215000,     2048, 32,  164_KiB,   163_KiB, 1_KiB,    2, 3},
-    {"sm_86", "rtx3090", "NVIDIA GeForce RTX 3090",   86,  82, 24268_MiB,      6_MiB,    4_MiB,     384, 1695000,  9751000,     1536, 16,  100_KiB,   99_KiB,  1_KiB,   64, 2},
-    {"sm_89", "rtx4090", "NVIDIA GeForce RTX 4090",   89, 128, 24564_MiB,      72_MiB,   49_MiB,    384, 2520000, 10501000,     1536, 24,  100_KiB,   99_KiB,  1_KiB,   64, 2},
-    {"sm_90", "h200",    "NVIDIA H200",               90, 132, 143167_MiB,     60_MiB,   37_MiB,   6144, 1980000,  3201000,     2048, 32,  228_KiB,   227_KiB, 1_KiB,    2, 3},
-    {"sm_90", "h100",    "NVIDIA H100 80GB HBM3",     90, 132, 81105_MiB,      50_MiB,   31_MiB,   5120, 1980000,  2619000,     2048, 32,  228_KiB,   227_KiB, 1_KiB,    2, 3},
+    // name, alias, product, compute capability, multiprocessors, memory, L2, of it for persisting data, bus width,
+    // clock and memory clock in kHz; then per multiprocessor: threads, blocks, shared memory; then shared memory of a
+    // block at most, and what the system keeps of it; fp32 units per fp64 unit; copy engines
+    {"sm_75", "t4", "Tesla T4", 75, 40, 15109_MiB, 4_MiB, 0, 256,
+     1590000, 5001000, 1024, 16, 64_KiB, 64_KiB, 0, 32, 3},
+    {"sm_80", "a100", "NVIDIA A100-SXM4-40GB", 80, 108, 40536_MiB, 40_MiB, 30_MiB, 5120,
+     1410000, 1215000, 2048, 32, 164_KiB, 163_KiB, 1_KiB, 2, 3},
+    {"sm_86", "rtx3090", "NVIDIA GeForce RTX 3090", 86, 82, 24268_MiB, 6_MiB, 4_MiB, 384,
+     1695000, 9751000, 1536, 16, 100_KiB, 99_KiB, 1_KiB, 64, 2},
+    {"sm_89", "rtx4090", "NVIDIA GeForce RTX 4090", 89, 128, 24564_MiB, 72_MiB, 49_MiB, 384,
+     2520000, 10501000, 1536, 24, 100_KiB, 99_KiB, 1_KiB, 64, 2},
+    {"sm_90", "h200", "NVIDIA H200", 90, 132, 143167_MiB, 60_MiB, 37_MiB, 6144,
+     1980000, 3201000, 2048, 32, 228_KiB, 227_KiB, 1_KiB, 2, 3},
+    {"sm_90", "h100", "NVIDIA H100 80GB HBM3", 90, 132, 81105_MiB, 50_MiB, 31_MiB, 5120,
+     1980000, 2619000, 2048, 32, 228_KiB, 227_KiB, 1_KiB, 2, 3},
 };
 // clang-format on
 

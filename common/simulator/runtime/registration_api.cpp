@@ -20,7 +20,9 @@ std::vector<CallConfiguration> &call_configurations() {
     return stack;
 }
 
-Library *library_of(void **handle) { return reinterpret_cast<Library *>(handle); }
+Library *library_of(void **handle) {
+    return reinterpret_cast<Library *>(handle);
+}
 
 }  // namespace
 
@@ -29,10 +31,12 @@ extern "C" {
 
 void **__cudaRegisterFatBinary(void *wrapper) {
     Library *library = nullptr;
-    api([&](Runtime &runtime) {
-        library = runtime.modules.add_fat_binary(wrapper);
-        return cudaSuccess;
-    }, true);
+    api(
+        [&](Runtime &runtime) {
+            library = runtime.modules.add_fat_binary(wrapper);
+            return cudaSuccess;
+        },
+        true);
     return reinterpret_cast<void **>(library);
 }
 
@@ -43,32 +47,39 @@ void __cudaUnregisterFatBinary(void **handle) {
     (void)handle;
 }
 
-void __cudaRegisterFunction(void **handle, const char *host_function, char *, const char *device_name, int, uint3 *, uint3 *,
-                            dim3 *, dim3 *, int *) {
+void __cudaRegisterFunction(void **handle, const char *host_function, char *, const char *device_name, int, uint3 *,
+                            uint3 *, dim3 *, dim3 *, int *) {
     if (!handle) return;
-    api([&](Runtime &runtime) {
-        runtime.modules.add_kernel(library_of(handle), device_name, host_function);
-        return cudaSuccess;
-    }, true);
+    api(
+        [&](Runtime &runtime) {
+            runtime.modules.add_kernel(library_of(handle), device_name, host_function);
+            return cudaSuccess;
+        },
+        true);
 }
 
-void __cudaRegisterVar(void **handle, char *host_variable, char *, const char *device_name, int, size_t size, int, int) {
+void __cudaRegisterVar(void **handle, char *host_variable, char *, const char *device_name, int, size_t size, int,
+                       int) {
     if (!handle) return;
-    api([&](Runtime &runtime) {
-        runtime.modules.add_variable(library_of(handle), host_variable, device_name, size, nullptr);
-        return cudaSuccess;
-    }, true);
+    api(
+        [&](Runtime &runtime) {
+            runtime.modules.add_variable(library_of(handle), host_variable, device_name, size, nullptr);
+            return cudaSuccess;
+        },
+        true);
 }
 
 void __cudaRegisterHostVar(void **, const char *, char *, size_t) {}
 
-void __cudaRegisterManagedVar(void **handle, void **host_pointer, char *, const char *device_name, int, size_t size, int,
-                              int) {
+void __cudaRegisterManagedVar(void **handle, void **host_pointer, char *, const char *device_name, int, size_t size,
+                              int, int) {
     if (!handle) return;
-    api([&](Runtime &runtime) {
-        runtime.modules.add_variable(library_of(handle), host_pointer, device_name, size, host_pointer);
-        return cudaSuccess;
-    }, true);
+    api(
+        [&](Runtime &runtime) {
+            runtime.modules.add_variable(library_of(handle), host_pointer, device_name, size, host_pointer);
+            return cudaSuccess;
+        },
+        true);
 }
 
 char __cudaInitModule(void **handle) {

@@ -24,14 +24,15 @@ uint64_t memory_limit(const Options &options, const Profile &profile) {
 
 // Libraries of machine code that talk to the driver itself. Their calls cannot work here, so name them.
 int warn_of_library(dl_phdr_info *info, size_t, void *) {
-    static constexpr const char *kLibraries[] = {"libcublas.so", "libcublasLt.so", "libcudnn.so",   "libcufft.so",
+    static constexpr const char *kLibraries[] = {"libcublas.so", "libcublasLt.so", "libcudnn.so",    "libcufft.so",
                                                  "libcurand.so", "libcusolver.so", "libcusparse.so", "libnccl.so",
                                                  "libcuda.so",   "libnvrtc.so"};
     const std::string path = info->dlpi_name ? info->dlpi_name : "";
     const std::string name = path.substr(path.find_last_of('/') + 1);
     for (const char *library : kLibraries) {
         if (name.rfind(library, 0) != 0) continue;
-        say("this program uses " + name + ", which has no PTX and bypasses the CUDA runtime: its calls will fail on the "
+        say("this program uses " + name +
+            ", which has no PTX and bypasses the CUDA runtime: its calls will fail on the "
             "simulator");
     }
     return 0;

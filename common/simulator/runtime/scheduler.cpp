@@ -6,9 +6,13 @@
 
 namespace warpsim::rt {
 
-bool Ticket::done() const { return !stream || stream->completed >= sequence; }
+bool Ticket::done() const {
+    return !stream || stream->completed >= sequence;
+}
 
-Scheduler::Scheduler(std::mutex &lock, uint64_t seed) : lock_(lock), random_(seed), shuffle_(seed != 0) { reset(); }
+Scheduler::Scheduler(std::mutex &lock, uint64_t seed) : lock_(lock), random_(seed), shuffle_(seed != 0) {
+    reset();
+}
 
 void Scheduler::reset() {
     for (const auto &stream : streams_) stream->destroyed = true;
@@ -51,7 +55,8 @@ void Scheduler::forget_finished() {
 
 Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation operation) {
     if (stream->capture) {
-        if (stream->capture_status == cudaStreamCaptureStatusInvalidated) throw Failure{cudaErrorStreamCaptureInvalidated};
+        if (stream->capture_status == cudaStreamCaptureStatusInvalidated)
+            throw Failure{cudaErrorStreamCaptureInvalidated};
         Graph &graph = *stream->capture;
         Graph::Node *before = graph.nodes.empty() ? nullptr : graph.nodes.back().get();
         Graph::Node *node = graph.add(std::move(operation));
@@ -93,7 +98,9 @@ bool Scheduler::run_one(const std::vector<Ticket> &targets) {
         if (!ticket.done()) visit(*ticket.stream);
     }
     if (ready.empty()) return false;
-    const auto earlier = [](const Stream *a, const Stream *b) { return a->queue.front().order < b->queue.front().order; };
+    const auto earlier = [](const Stream *a, const Stream *b) {
+        return a->queue.front().order < b->queue.front().order;
+    };
     if (!shuffle_) {
         run_front(**std::min_element(ready.begin(), ready.end(), earlier));
         return true;
@@ -143,7 +150,9 @@ void Scheduler::wait_for(const std::vector<Ticket> &targets) {
     forget_finished();
 }
 
-void Scheduler::wait(const Ticket &ticket) { wait_for({ticket}); }
+void Scheduler::wait(const Ticket &ticket) {
+    wait_for({ticket});
+}
 
 void Scheduler::wait_all() {
     std::vector<Ticket> targets;

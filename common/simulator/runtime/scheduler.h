@@ -79,7 +79,8 @@ class Scheduler {
     // The handle becomes invalid; what is queued still runs.
     void destroy(const std::shared_ptr<Stream> &);
 
-    // Queues an operation behind those that it must follow. Under capture it goes to the graph, and the ticket is empty.
+    // Queues an operation behind those that it must follow. Under capture it goes to the graph, and the ticket is
+    // empty.
     Ticket enqueue(const std::shared_ptr<Stream> &, Operation);
     static Ticket last(const std::shared_ptr<Stream> &stream) { return {stream, stream->queued}; }
 

@@ -59,8 +59,7 @@ cudaError_t synchronize_stream(cudaStream_t handle, bool per_thread) {
         const auto stream = runtime.scheduler.resolve(handle, per_thread);
         refuse_capture(*stream);
         // For the legacy stream: all that it would have to wait for, too.
-        runtime.scheduler.wait(stream->legacy ? runtime.scheduler.enqueue(stream, mark())
-                                              : Scheduler::last(stream));
+        runtime.scheduler.wait(stream->legacy ? runtime.scheduler.enqueue(stream, mark()) : Scheduler::last(stream));
         return cudaSuccess;
     });
 }
@@ -127,12 +126,14 @@ cudaError_t add_host_function(cudaStream_t handle, std::function<void()> run, bo
 
 cudaError_t host_function(cudaStream_t stream, cudaHostFn_t function, void *data, bool per_thread) {
     if (!function) return record(cudaErrorInvalidValue);
-    return add_host_function(stream, [=] { function(data); }, per_thread);
+    return add_host_function(
+        stream, [=] { function(data); }, per_thread);
 }
 
 cudaError_t callback(cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned flags, bool per_thread) {
     if (!function || flags) return record(cudaErrorInvalidValue);
-    return add_host_function(stream, [=] { function(stream, cudaSuccess, data); }, per_thread);
+    return add_host_function(
+        stream, [=] { function(stream, cudaSuccess, data); }, per_thread);
 }
 
 cudaError_t stream_flags(cudaStream_t handle, unsigned *flags, bool per_thread) {
@@ -174,8 +175,12 @@ cudaError_t accept(cudaStream_t handle, bool per_thread) {
 
 }  // namespace
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream) { return create_stream(stream, 0, 0); }
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) { return create_stream(stream, flags, 0); }
+cudaError_t cudaStreamCreate(cudaStream_t *stream) {
+    return create_stream(stream, 0, 0);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    return create_stream(stream, flags, 0);
+}
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
     return create_stream(stream, flags, priority);
 }
@@ -189,33 +194,56 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
-    if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread) return record(cudaErrorInvalidResourceHandle);
+    if (!handle || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
+        return record(cudaErrorInvalidResourceHandle);
     return with_stream(handle, false, [](Runtime &runtime, const std::shared_ptr<Stream> &stream) {
         runtime.scheduler.destroy(stream);
         return cudaSuccess;
     });
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return synchronize_stream(stream, false); }
-cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream) { return synchronize_stream(stream, true); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return query_stream(stream, false); }
-cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) { return query_stream(stream, true); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    return synchronize_stream(stream, false);
+}
+cudaError_t cudaStreamSynchronize_ptsz(cudaStream_t stream) {
+    return synchronize_stream(stream, true);
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+    return query_stream(stream, false);
+}
+cudaError_t cudaStreamQuery_ptsz(cudaStream_t stream) {
+    return query_stream(stream, true);
+}
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     return wait_event(stream, event, flags, false);
 }
 cudaError_t cudaStreamWaitEvent_ptsz(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
     return wait_event(stream, event, flags, true);
 }
-cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) { return stream_flags(stream, flags, false); }
-cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned *flags) { return stream_flags(stream, flags, true); }
-cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) { return stream_priority(stream, priority, false); }
+cudaError_t cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) {
+    return stream_flags(stream, flags, false);
+}
+cudaError_t cudaStreamGetFlags_ptsz(cudaStream_t stream, unsigned *flags) {
+    return stream_flags(stream, flags, true);
+}
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int *priority) {
+    return stream_priority(stream, priority, false);
+}
 cudaError_t cudaStreamGetPriority_ptsz(cudaStream_t stream, int *priority) {
     return stream_priority(stream, priority, true);
 }
-cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) { return stream_id(stream, id, false); }
-cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long *id) { return stream_id(stream, id, true); }
-cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) { return stream_device(stream, device, false); }
-cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int *device) { return stream_device(stream, device, true); }
+cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long *id) {
+    return stream_id(stream, id, false);
+}
+cudaError_t cudaStreamGetId_ptsz(cudaStream_t stream, unsigned long long *id) {
+    return stream_id(stream, id, true);
+}
+cudaError_t cudaStreamGetDevice(cudaStream_t stream, int *device) {
+    return stream_device(stream, device, false);
+}
+cudaError_t cudaStreamGetDevice_ptsz(cudaStream_t stream, int *device) {
+    return stream_device(stream, device, true);
+}
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void *data) {
     return host_function(stream, function, data, false);
@@ -230,8 +258,12 @@ cudaError_t cudaStreamAddCallback_ptsz(cudaStream_t stream, cudaStreamCallback_t
     return callback(stream, function, data, flags, true);
 }
 
-cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *, size_t, unsigned) { return accept(stream, false); }
-cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *, size_t, unsigned) { return accept(stream, true); }
+cudaError_t cudaStreamAttachMemAsync(cudaStream_t stream, void *, size_t, unsigned) {
+    return accept(stream, false);
+}
+cudaError_t cudaStreamAttachMemAsync_ptsz(cudaStream_t stream, void *, size_t, unsigned) {
+    return accept(stream, true);
+}
 cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID, const cudaStreamAttrValue *) {
     return accept(stream, false);
 }
@@ -266,7 +298,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     });
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    return cudaEventCreateWithFlags(event, 0);
+}
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return api([&](Runtime &runtime) {
@@ -275,8 +309,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
     });
 }
 
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) { return record_event(event, stream, 0, false); }
-cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) { return record_event(event, stream, 0, true); }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    return record_event(event, stream, 0, false);
+}
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t event, cudaStream_t stream) {
+    return record_event(event, stream, 0, true);
+}
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
     return record_event(event, stream, flags, false);
 }

@@ -53,7 +53,8 @@ fs::path find_library() {
     for (const fs::path &folder : {here.parent_path() / "simulator", here.parent_path() / "lib", here}) {
         if (fs::exists(folder / kLibrary)) return folder;
     }
-    stop(kCannotRun, std::string(kLibrary) + " is not in ../simulator, ../lib or " + here.string() + ": build it first (make build)");
+    stop(kCannotRun, std::string(kLibrary) + " is not in ../simulator, ../lib or " + here.string() +
+                         ": build it first (make build)");
 }
 
 std::string find_program(const std::string &name) {
@@ -74,7 +75,7 @@ struct Program {
     std::vector<std::string> needed;  // names of shared libraries
     bool has_rpath = false;           // the old kind, which beats LD_LIBRARY_PATH
     bool has_device_code = false, has_ptx = false;
-    std::string machine_code;         // "sm_80, sm_90"
+    std::string machine_code;  // "sm_80, sm_90"
 };
 
 class Elf {
@@ -83,7 +84,8 @@ class Elf {
 
     std::optional<Program> read() {
         const auto *header = at<Elf64_Ehdr>(0);
-        if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_ident[EI_CLASS] != ELFCLASS64) return {};
+        if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_ident[EI_CLASS] != ELFCLASS64)
+            return {};
         Program program;
         const auto *names = section(header, header->e_shstrndx);
         for (unsigned i = 0; i < header->e_shnum; ++i) {
@@ -133,7 +135,8 @@ class Elf {
                 program.has_ptx = program.has_ptx || entry.is_ptx;
                 if (entry.is_ptx) continue;
                 if (!program.machine_code.empty()) program.machine_code += ", ";
-                program.machine_code += "sm_" + std::to_string(entry.compute) + (entry.suffix ? std::string(1, entry.suffix) : "");
+                program.machine_code +=
+                    "sm_" + std::to_string(entry.compute) + (entry.suffix ? std::string(1, entry.suffix) : "");
             }
             offset += *bytes;
         }
@@ -164,11 +167,14 @@ bool check_program(const std::string &path) {
     }
     if (!program->has_device_code) return program->has_rpath;
     if (!shared) {
-        stop(kCannotRun, path + " contains the CUDA runtime itself, so no other can take its place: link it with `nvcc -cudart shared`");
+        stop(kCannotRun, path +
+                             " contains the CUDA runtime itself, so no other can take its place: link it with `nvcc "
+                             "-cudart shared`");
     }
     if (!program->has_ptx) {
-        stop(kCannotRun, path + " has no PTX, only machine code for " + program->machine_code +
-                             ": compile it with e.g. `nvcc -arch=sm_80`, or add -gencode arch=compute_80,code=compute_80");
+        stop(kCannotRun,
+             path + " has no PTX, only machine code for " + program->machine_code +
+                 ": compile it with e.g. `nvcc -arch=sm_80`, or add -gencode arch=compute_80,code=compute_80");
     }
     return program->has_rpath;
 }
@@ -182,8 +188,9 @@ void prepend(const char *variable, const std::string &value, const char *separat
 void option(int argc, char **argv, int &index) {
     static constexpr struct {
         const char *name, *variable;
-    } kOptions[] = {{"--report", "WARPSIM_REPORT"},     {"--hazards", "WARPSIM_HAZARDS"}, {"--device", "WARPSIM_DEVICE"},
-                    {"--schedule", "WARPSIM_SCHEDULE"}, {"--threads", "WARPSIM_THREADS"}, {"--timeout", "WARPSIM_TIMEOUT_S"}};
+    } kOptions[] = {{"--report", "WARPSIM_REPORT"},   {"--hazards", "WARPSIM_HAZARDS"},
+                    {"--device", "WARPSIM_DEVICE"},   {"--schedule", "WARPSIM_SCHEDULE"},
+                    {"--threads", "WARPSIM_THREADS"}, {"--timeout", "WARPSIM_TIMEOUT_S"}};
     const std::string argument = argv[index++];
     const size_t equals = argument.find('=');
     const std::string name = argument.substr(0, equals);
@@ -193,7 +200,8 @@ void option(int argc, char **argv, int &index) {
     }
     for (const auto &known : kOptions) {
         if (name != known.name) continue;
-        if (equals == std::string::npos && index == argc) stop(kBadOption, name + " wants a value (see warpsim --help)");
+        if (equals == std::string::npos && index == argc)
+            stop(kBadOption, name + " wants a value (see warpsim --help)");
         std::string value = equals == std::string::npos ? argv[index++] : argument.substr(equals + 1);
         // The program may change its folder before it writes.
         if (name == "--report") value = fs::absolute(value);
