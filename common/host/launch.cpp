@@ -142,6 +142,7 @@ FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t
 FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspace_bytes,
                      FlashDescription *description) {
     if (!description) return fail(FLASH_INVALID_ARGUMENT, "description is a null pointer");
+    if (FlashStatus status = check_device(limits); status != FLASH_OK) return status;
     const auto kernel = reinterpret_cast<const void *>(launch.kernel);
     cudaFuncAttributes attributes{};
     int blocks = 0;

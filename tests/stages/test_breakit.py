@@ -15,10 +15,13 @@ ALL = [mistake for stage in stages.all_stages() for mistake in breakit.breaks(st
 QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
 
 
-def parameters():
+def parameters() -> list:
+    found = []
     for mistake in ALL:
         quick = (mistake.stage.id, mistake.name) in QUICK
-        yield pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=() if quick else pytest.mark.long)
+        marks = () if quick else pytest.mark.long
+        found.append(pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=marks))
+    return found
 
 
 @pytest.mark.parametrize("mistake", parameters())

@@ -19,7 +19,7 @@ def verify(stage, problem, inputs=None, seed=0, **options):
     return result
 
 
-@pytest.mark.parametrize("dtype, d_head", itertools.product(("bf16", "fp16"), (64, 128)))
+@pytest.mark.parametrize("dtype, d_head", list(itertools.product(("bf16", "fp16"), (64, 128))))
 def test_types_and_head_dims(stage, tile, dtype, d_head):
     Br, Bc = tile
     verify(stage, Problem(Hq=1, Nq=Br, Nkv=3 * Bc, d_head=d_head, dtype=dtype))
@@ -40,7 +40,7 @@ def test_tile_counts(stage, tile, rows, columns):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "dtype, d_head, layout", itertools.product(("bf16", "fp16"), (64, 128), ("bhnd", "bnhd")), ids=str
+    "dtype, d_head, layout", list(itertools.product(("bf16", "fp16"), (64, 128), ("bhnd", "bnhd"))), ids=str
 )
 def test_all_instances_and_layouts(stage, tile, dtype, d_head, layout):
     Br, Bc = tile
