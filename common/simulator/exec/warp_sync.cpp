@@ -138,44 +138,43 @@ bool arrive_at_warp_sync(WarpContext &w, Fragment &f, const Op &op, uint32_t lan
     }
     uint32_t masks[kLanes];
     for (unsigned lane = 0; lane < kLanes; ++lane) masks[lane] = mask_of(op, w.regs, lane);
-    bool complete = true;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
-        if (!(lanes >> lane & 1)) continue;
-        if (!(masks[lane] >> lane & 1)) {
-            report_hazard(w, op, HazardKind::missing_lanes, int(lane), 0,
-                          w.block->program->debug[op.index].text + " with membermask " + hex(masks[lane]) +
-                              ", which does not name the executing lane " + std::to_string(lane));
-            masks[lane] |= 1u << lane;
-        }
-        complete = complete && !(masks[lane] & ~lanes);
+        if (!(lanes >> lane & 1) || (masks[lane] >> lane & 1)) continue;
+        report_hazard(w, op, HazardKind::missing_lanes, int(lane), 0,
+                      w.block->program->debug[op.index].text + " with membermask " + hex(masks[lane]) +
+                          ", which does not name the executing lane " + std::to_string(lane));
+        masks[lane] |= 1u << lane;
     }
-    // Several groups, such as the tiles of a tiled partition, each complete.
+    // Lanes with the same mask belong together, such as the tiles of a tiled partition.
+    struct Group {
+        uint32_t members, lanes;
+    };
+    std::array<Group, kLanes> groups;
+    unsigned count = 0;
+    bool complete = true;
+    for (uint32_t left = lanes; left;) {
+        Group &group = groups[count++];
+        group = {masks[__builtin_ctz(left)], 0};
+        for (unsigned lane = 0; lane < kLanes; ++lane) {
+            if ((left >> lane & 1) && masks[lane] == group.members) group.lanes |= 1u << lane;
+        }
+        left &= ~group.lanes;
+        complete = complete && group.members == group.lanes;
+    }
     if (complete) {
-        for (uint32_t left = lanes; left;) {
-            const uint32_t members = masks[__builtin_ctz(left)];
-            uint32_t group = 0;
-            for (unsigned lane = 0; lane < kLanes; ++lane) {
-                if ((left >> lane & 1) && masks[lane] == members) group |= 1u << lane;
-            }
-            left &= ~group;
-            run(w, op, group, group, nullptr);
-            if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, group);
+        for (unsigned i = 0; i < count; ++i) {
+            run(w, op, groups[i].lanes, groups[i].lanes, nullptr);
+            if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, groups[i].lanes);
         }
         return true;
     }
-    // Somebody is missing: a fragment for each mask waits at the op, the lanes outside of its guard go on.
+    // Somebody is missing: a fragment for each group waits at the op, the lanes outside of its guard go on.
     Frame *const frame = f.frame;
     const uint32_t pc = f.pc, rest = f.mask & ~lanes;
     f.mask = 0;
-    for (uint32_t left = lanes; left;) {
-        const uint32_t members = masks[__builtin_ctz(left)];
-        uint32_t group = 0;
-        for (unsigned lane = 0; lane < kLanes; ++lane) {
-            if ((left >> lane & 1) && masks[lane] == members) group |= 1u << lane;
-        }
-        left &= ~group;
-        Fragment &waiting = f.mask ? add_fragment(w, pc, group, frame) : f;
-        waiting.mask = group;
+    for (unsigned i = 0; i < count; ++i) {
+        Fragment &waiting = f.mask ? add_fragment(w, pc, groups[i].lanes, frame) : f;
+        waiting.mask = groups[i].lanes;
         waiting.wait = Wait::warp_sync;
     }
     if (rest) add_fragment(w, pc + 1, rest, frame);
