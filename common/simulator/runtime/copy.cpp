@@ -6,6 +6,9 @@
 namespace warpsim::rt {
 namespace {
 
+// Copies of more bytes from pageable memory wait, rather than double the memory in use.
+constexpr uint64_t kLargestSnapshot = 32 << 20;
+
 enum class Place { device, pinned, managed, pageable };
 
 std::string hex(uint64_t value) {
@@ -134,7 +137,7 @@ Operation late_fill(Runtime &runtime, const char *name, const Region &to, const 
 }  // namespace
 
 // What waits and what is late:
-//   pageable -> device     async: the source is read now, the destination written late
+//   pageable -> device     async: the source is read now, the destination written late (at once for large copies)
 //   device -> pageable     waits for the stream and is complete on return
 //   host -> host           likewise
 //   pinned or managed      late at both ends
@@ -149,6 +152,7 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
     const bool within_device = to_place == Place::device && from_place == Place::device;
     const bool host_only = on_host && to_place != Place::managed && from_place != Place::managed;
     bool complete = timing == Timing::blocking ? !within_device : to_place == Place::pageable || host_only;
+    if (from_place == Place::pageable && extent.width * extent.rows * extent.planes > kLargestSnapshot) complete = true;
     if (stream->capture) {
         if (timing == Timing::blocking) throw Failure{cudaErrorStreamCaptureImplicit};
         complete = false;

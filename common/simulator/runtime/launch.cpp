@@ -203,7 +203,13 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
 cudaError_t launch_api(const LaunchRequest &request, const void *stub_or_handle, void **arguments) {
     return api([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(request.stream, request.per_thread);
-        runtime.scheduler.enqueue(stream, make_launch(runtime, request, stub_or_handle, arguments));
+        try {
+            runtime.scheduler.enqueue(stream, make_launch(runtime, request, stub_or_handle, arguments));
+        } catch (const Failure &failure) {
+            // A kernel that a GPU could run and the simulator cannot: later calls must not look as if it had run.
+            if (failure.code == cudaErrorNotSupported || failure.code == cudaErrorInvalidPtx) runtime.fail(failure.code);
+            throw;
+        }
         return cudaSuccess;
     });
 }

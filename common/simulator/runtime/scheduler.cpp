@@ -5,6 +5,12 @@
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
+namespace {
+
+// A queue this long makes room before it takes more, as a GPU's does.
+constexpr size_t kMostQueued = 1024;
+
+}  // namespace
 
 bool Ticket::done() const {
     return !stream || stream->completed >= sequence;
@@ -62,6 +68,9 @@ Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation opera
         Graph::Node *node = graph.add(std::move(operation));
         if (before) node->after.push_back(before);
         return {};
+    }
+    if (stream->queue.size() >= kMostQueued && !this_thread().in_host_function) {
+        wait({stream, stream->queued - kMostQueued / 2});
     }
     // The legacy default stream and the blocking streams wait for each other.
     if (stream->legacy) {
