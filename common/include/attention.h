@@ -46,13 +46,13 @@ typedef struct FlashParams {
 
 // What a stage would do with a problem, and what it can do at all.
 typedef struct FlashDescription {
-    int32_t stage;            // 1 for 01_naive
+    int32_t stage;  // 1 for 01_naive
     const char *title;
-    int32_t min_compute;      // 80 for compute capability 8.0
-    int32_t Br, Bc;           // rows of Q and of K/V that one block works on at a time; 0: no such tile
-    int32_t threads;          // per block, of the (last) kernel
-    int32_t shared_bytes;     // static and dynamic, per block
-    int32_t grid[3];          // of the (last) kernel, for the problem given
+    int32_t min_compute;                // 80 for compute capability 8.0
+    int32_t Br, Bc;                     // rows of Q and of K/V that one block works on at a time; 0: no such tile
+    int32_t threads;                    // per block, of the (last) kernel
+    int32_t shared_bytes;               // static and dynamic, per block
+    int32_t grid[3];                    // of the (last) kernel, for the problem given
     int32_t multiple_Nq, multiple_Nkv;  // lengths must be multiples of these
     int32_t supports_causal, supports_gqa;
     int32_t registers;        // per thread, as the driver reports; 0 if unknown (no GPU)

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
 #pragma unroll
             for (int c = 0; c < pairs; ++c) O[r][c][0] *= rescale[r], O[r][c][1] *= rescale[r];
 
-                // P = S rounded to 16 bits. Its row is spread over 16 threads, and each of them will need all of it.
+        // P = S rounded to 16 bits. Its row is spread over 16 threads, and each of them will need all of it.
 #pragma unroll
         for (int r = 0; r < rows; ++r)
 #pragma unroll

@@ -2,7 +2,7 @@
 //
 // One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
 // Bc = 64 rows. Tiles lie in shared memory as rows of 16-bit elements; ldmatrix brings 16x16 pieces of them
-// into registers in the layout that mma wants ("fragments", drawn in this stage's README).
+// into registers in the layout that mma wants ("fragments", drawn in the README of stage 04).
 
 #include "launch.h"
 #include "numbers.cuh"
