@@ -46,7 +46,8 @@ if(NOT EXISTS "${nvcc_root}/lib64/libcudart.so")
         endif()
     endforeach()
     set(ENV{LIBRARY_PATH} "${link_directory}:$ENV{LIBRARY_PATH}")
-    link_directories("${link_directory}")
+    # Not link_directories(): CMake drops a folder that LIBRARY_PATH made an implicit one, and a build has no LIBRARY_PATH.
+    add_link_options("-L${link_directory}")
 endif()
 
 set(FLASHLADDER_ARCHS auto CACHE STRING

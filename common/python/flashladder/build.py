@@ -28,9 +28,8 @@ def _fail(step: str, text: str) -> None:
     if "No space left on device" in text:
         raise FlashLadderError(f"{step} failed: the disk is full. Make room and run this again.")
     lines = text.strip().splitlines()
-    first = next(
-        (i for i, line in enumerate(lines) if re.search(r"FAILED:|error|Error", line)), max(0, len(lines) - 30)
-    )
+    marked = (i for i, line in enumerate(lines) if re.search(r"FAILED:|error:|error #|: undefined", line))
+    first = next(marked, max(0, len(lines) - 30))
     raise FlashLadderError(f"{step} failed; the whole log is {log}.\n" + "\n".join(lines[first : first + 30]))
 
 
