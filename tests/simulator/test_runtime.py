@@ -66,6 +66,23 @@ def test_static_destructors_may_free():
 def test_memory_budget():
     result = run_program(PROGRAM, ["memory_runs_out"], env={"WARPSIM_MAX_MEMORY": "100M"}).check()
     assert result.stdout.splitlines()[0] == str(100 << 20)
+    assert f"{(100 << 20) + 1} bytes wanted, {100 << 20} of {100 << 20} free" in result.stderr
+
+
+def test_unsupported_kernel_fails_for_good():
+    source = r"""
+        #include <cstdio>
+        __global__ void odd() { asm volatile("{ .reg .b32 t; tcgen05.alloc.b32 t, 4; }"); }
+        __global__ void even() {}
+        int main() {
+            odd<<<1, 1>>>();
+            even<<<1, 1>>>();
+            std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+        }
+    """
+    result = run_program(source)
+    assert result.stdout == "cudaErrorNotSupported\n"
+    assert "tcgen05.alloc" in result.stderr and "odd()" in result.stderr
 
 
 def test_refusals_say_why():

@@ -24,7 +24,10 @@ cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
         *result = nullptr;
         if (bytes == 0) return cudaSuccess;
         const uint64_t address = runtime.memory->allocate(bytes, kind);
-        if (!address) return cudaErrorMemoryAllocation;
+        if (!address) {
+            say_out_of_memory(runtime, bytes);
+            return cudaErrorMemoryAllocation;
+        }
         *result = pointer<void>(address);
         return cudaSuccess;
     });

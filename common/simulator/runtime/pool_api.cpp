@@ -58,7 +58,10 @@ cudaError_t allocate(void **result, size_t bytes, cudaMemPool_t pool, cudaStream
         *result = nullptr;
         if (bytes == 0) return cudaSuccess;
         const uint64_t address = runtime.memory->allocate(bytes, MemoryKind::device);
-        if (!address) return cudaErrorMemoryAllocation;
+        if (!address) {
+            say_out_of_memory(runtime, bytes);
+            return cudaErrorMemoryAllocation;
+        }
         *result = reinterpret_cast<void *>(address);
         return cudaSuccess;
     });

@@ -40,6 +40,7 @@ int warn_of_library(dl_phdr_info *info, size_t, void *) {
 
 void at_exit() {
     Runtime *runtime = Runtime::get();
+    if (runtime->process != getpid()) return;
     // Another thread may be in a call that never ends; what it holds is not needed to say goodbye.
     const std::unique_lock guard(runtime->mutex, std::try_to_lock);
     if (!guard) return;
@@ -66,7 +67,8 @@ Runtime::Runtime(const Options &given)
       memory(std::make_unique<GlobalMemory>(memory_limit(options, profile))),
       modules(profile),
       scheduler(mutex, options.schedule_seed),
-      reports(options.report_path) {}
+      reports(options.report_path),
+      process(getpid()) {}
 
 Runtime *Runtime::create() {
     try {
@@ -107,6 +109,12 @@ void Runtime::fail(cudaError_t code) {
 ThreadState &this_thread() {
     thread_local ThreadState state;
     return state;
+}
+
+void say_out_of_memory(const Runtime &runtime, uint64_t bytes) {
+    const uint64_t used = runtime.memory->used(), limit = runtime.memory->limit();
+    say("out of device memory: " + std::to_string(bytes) + " bytes wanted, " + std::to_string(limit - used) + " of " +
+        std::to_string(limit) + " free (WARPSIM_MAX_MEMORY sets the limit)");
 }
 
 cudaError_t record(cudaError_t code) {

@@ -52,6 +52,8 @@ class Runtime {
     // Records a failed launch and forgets all that was queued behind it.
     void fail(cudaError_t code);
 
+    const int process;  // that made this: a fork's child has no device, as with CUDA
+
   private:
     explicit Runtime(const Options &);
     static Runtime *create();
@@ -70,6 +72,9 @@ ThreadState &this_thread();
 cudaError_t record(cudaError_t code);
 // Inside a catch block: the error code of the exception, and a message where it is not a Failure.
 cudaError_t code_of_exception();
+
+// Says that `bytes` are more than the device has left.
+void say_out_of_memory(const Runtime &, uint64_t bytes);
 
 // Runs an API call's body under the lock. Wants a device that works unless `always` is set.
 template <class F>
