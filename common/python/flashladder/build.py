@@ -27,7 +27,8 @@ def _fail(step: str, text: str) -> None:
     log = build_directory() / "build.log"
     if "No space left on device" in text:
         raise FlashLadderError(f"{step} failed: the disk is full. Make room and run this again.")
-    lines = text.strip().splitlines()
+    # Ninja repeats whole commands, thousands of characters long: the compiler's own lines are what helps.
+    lines = [line for line in text.strip().splitlines() if len(line) < 400]
     marked = (i for i, line in enumerate(lines) if re.search(r"FAILED:|error:|error #|: undefined", line))
     first = next(marked, max(0, len(lines) - 30))
     raise FlashLadderError(f"{step} failed; the whole log is {log}.\n" + "\n".join(lines[first : first + 30]))
