@@ -21,8 +21,13 @@ void prepare_frame(WarpContext &w, Frame &frame) {
     frame.memory.reserve(function.frame_bytes + 64);
     frame.regs = frame.memory.data();
     if (function.zero_frame) std::memset(frame.regs, 0, function.constants_offset);
-    std::memcpy(frame.regs + function.constants_offset, function.constants.data(), function.constants.size());
+    // A block's warps follow those of the block before in the same frames, and no op writes a constant.
+    const bool again = frame.prepared && !frame.parent;
+    if (!again)
+        std::memcpy(frame.regs + function.constants_offset, function.constants.data(), function.constants.size());
+    frame.prepared = true;
     for (const auto &special : function.specials) {
+        if (again && !differs_between_blocks(special.which)) continue;
         fill_special(w, frame, special.which, special.bytes, frame.regs + special.slot);
     }
 }

@@ -55,6 +55,7 @@ struct Frame {
     uint32_t local_base = 0;  // of its variables in each lane's local memory
     uint32_t lanes = 0;       // that have not returned from it
     AlignedBytes memory;
+    bool prepared = false;  // holds the function's constants and special registers of an earlier block
 };
 
 enum class Wait : uint8_t { nothing, warp_sync, barrier };
@@ -192,6 +193,8 @@ void check_budgets(Worker &, BlockContext &);
 uint64_t next_random(uint64_t &state);
 
 // exec/specials.cpp
+// Other than those of the same warp in the block before.
+bool differs_between_blocks(uint8_t which);
 void fill_special(const WarpContext &, const Frame &, uint8_t which, unsigned bytes, std::byte *slot);
 
 // exec/hazards.cpp. Ends the launch for a reason that is no op's fault.

@@ -1,23 +1,19 @@
 // Fills the slots of special registers when a frame is made.
 #include "lower/specials.h"
 
+#include <algorithm>
+
 #include "exec/context.h"
 
 namespace warpsim {
 
 namespace {
 
-uint64_t value_of(const WarpContext &w, const Frame &frame, Special which, unsigned lane) {
+// The same for all lanes.
+uint64_t uniform_value(const WarpContext &w, const Frame &frame, Special which) {
     const BlockContext &b = *w.owner;
     const LaunchConfig &config = *b.launch->config;
-    const uint32_t thread = w.linear_thread + lane;
     switch (which) {
-        case Special::tid_x:
-            return thread % b.ntid[0];
-        case Special::tid_y:
-            return thread / b.ntid[0] % b.ntid[1];
-        case Special::tid_z:
-            return thread / b.ntid[0] / b.ntid[1];
         case Special::ntid_x:
             return b.ntid[0];
         case Special::ntid_y:
@@ -36,28 +32,16 @@ uint64_t value_of(const WarpContext &w, const Frame &frame, Special which, unsig
             return b.nctaid[1];
         case Special::nctaid_z:
             return b.nctaid[2];
-        case Special::laneid:
-            return lane;
         case Special::warpid:
             return w.id;
         case Special::nwarpid:
             return b.warps;
         case Special::smid:
-            return b.linear_id % (config.multiprocessors ? config.multiprocessors : 1);
+            return b.linear_id % std::max(1u, config.multiprocessors);
         case Special::nsmid:
             return config.multiprocessors;
         case Special::warp_size:
             return kLanes;
-        case Special::lanemask_eq:
-            return 1ull << lane;
-        case Special::lanemask_le:
-            return (2ull << lane) - 1;
-        case Special::lanemask_lt:
-            return (1ull << lane) - 1;
-        case Special::lanemask_ge:
-            return uint32_t(~((1ull << lane) - 1));
-        case Special::lanemask_gt:
-            return uint32_t(~((2ull << lane) - 1));
         case Special::dynamic_smem_size:
             return config.dynamic_shared;
         case Special::total_smem_size:
@@ -75,12 +59,64 @@ uint64_t value_of(const WarpContext &w, const Frame &frame, Special which, unsig
     }
 }
 
+void write_all_lanes(std::byte *slot, uint32_t value) {
+    auto *lanes = reinterpret_cast<uint32_t *>(slot);
+    for (unsigned lane = 0; lane < kLanes; ++lane) lanes[lane] = value;
+}
+
+// Writes f(lane) in lanes of `bytes`.
+template <class F>
+void fill(std::byte *slot, unsigned bytes, F f) {
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+        const uint64_t value = f(lane);
+        std::memcpy(slot + lane * bytes, &value, bytes);
+    }
+}
+
 }  // namespace
 
+bool differs_between_blocks(uint8_t which) {
+    switch (Special(which)) {
+        case Special::ctaid_x:
+        case Special::ctaid_y:
+        case Special::ctaid_z:
+        case Special::smid:
+            return true;
+        default:
+            return false;
+    }
+}
+
 void fill_special(const WarpContext &w, const Frame &frame, uint8_t which, unsigned bytes, std::byte *slot) {
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
-        const uint64_t value = value_of(w, frame, Special(which), lane);
-        std::memcpy(slot + lane * bytes, &value, bytes);
+    const uint32_t *ntid = w.block->ntid;
+    const uint32_t thread = w.linear_thread;
+    switch (Special(which)) {
+        case Special::tid_x:
+            return fill(slot, bytes, [=](uint32_t lane) { return (thread + lane) % ntid[0]; });
+        case Special::tid_y:
+            return fill(slot, bytes, [=](uint32_t lane) { return (thread + lane) / ntid[0] % ntid[1]; });
+        case Special::tid_z:
+            return fill(slot, bytes, [=](uint32_t lane) { return (thread + lane) / ntid[0] / ntid[1]; });
+        case Special::laneid:
+            return fill(slot, bytes, [](uint32_t lane) { return lane; });
+        case Special::lanemask_eq:
+            return fill(slot, bytes, [](uint32_t lane) { return 1u << lane; });
+        case Special::lanemask_le:
+            return fill(slot, bytes, [](uint32_t lane) { return (2ull << lane) - 1; });
+        case Special::lanemask_lt:
+            return fill(slot, bytes, [](uint32_t lane) { return (1u << lane) - 1; });
+        case Special::lanemask_ge:
+            return fill(slot, bytes, [](uint32_t lane) { return 0u - (1u << lane); });
+        case Special::lanemask_gt:
+            return fill(slot, bytes, [](uint32_t lane) { return uint32_t(0) - uint32_t(2ull << lane); });
+        default:
+            break;
+    }
+    const uint64_t value = uniform_value(w, frame, Special(which));
+    if (bytes == 4) {
+        write_all_lanes(slot, uint32_t(value));
+    } else {
+        fill(slot, bytes, [=](uint32_t) { return value; });
     }
 }
 
