@@ -41,7 +41,7 @@ endif
 
 else
 
-.PHONY: help demo build test test-all bench bench-sim plot results gpu-report format lint clean
+.PHONY: help demo build test test-all bench ablations bench-sim plot results gpu-report format lint clean
 
 demo:
 	$(call setup)
@@ -62,6 +62,10 @@ test-all:
 bench:
 	$(call setup)
 	@$(flashladder) bench $(ARGS)
+
+ablations:
+	$(call setup)
+	@$(flashladder) ablations
 
 bench-sim:
 	$(call setup)
@@ -106,8 +110,11 @@ help:
 	  '  make stage-02 bench        throughput beside the peers (GPU) or counters (simulator)' \
 	  '  make stage-02 profile      instructions, bank conflicts and sectors by source line' \
 	  '  make stage-02 diff         what it adds to the stage before' \
+	  '  make stage-02 break        plant classic mistakes and see who catches them' \
+	  '  make stage-08 order        the order of loads and mma in the machine code' \
 	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
 	  '  make bench                 all stages and the peers in one run; writes build/results' \
+	  '  make ablations             stage 09 with one idea changed at a time (GPU)' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
 	  '  make results               regenerate tables and plots in README and docs' \

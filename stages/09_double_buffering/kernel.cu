@@ -14,7 +14,7 @@ constexpr int Bc = 64;   // rows of K and V in a tile
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int warp_rows = Br / warps;  // rows of Q that a warp works on
 constexpr int kv_stages = 2;           // buffers for tiles of K and of V: 1 or 2
-constexpr int fragment_stages = 2;     // buffers for fragments of Q, K and V: 1 or 2
+constexpr int fragment_stages = 1;     // buffers for fragments of Q, K and V: 1 or 2 (2 is slower here: see README)
 constexpr int chunk = 8;               // elements in 16 bytes: what a thread copies, and a row of an 8x8 matrix
 
 // What a warp computes, in pieces of mma.m16n8k16:

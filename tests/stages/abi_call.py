@@ -8,6 +8,7 @@ import json
 import sys
 
 import numpy as np
+
 from flashladder.abi import StageLibrary, StageRefused
 from flashladder.cudart import Cudart
 from flashladder.problem import Problem

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashladder import build, stages
+from flashladder.console import coloured, say
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT, build_directory
 from flashladder.problem import Problem
@@ -122,3 +123,19 @@ def run(mistake: Break) -> Verdict:
         return Verdict(True, kind, str(error))
     comparison = check(problem, inputs, result.bits)
     return Verdict(not comparison, "" if comparison else "verification", comparison.message)
+
+
+def show(stage: stages.Stage) -> int:
+    """Runs all of the stage's mistakes and says who caught them and how; 1 if one went unnoticed."""
+    unnoticed = 0
+    for mistake in breaks(stage):
+        verdict = run(mistake)
+        unnoticed += not verdict.caught
+        say(coloured(f"{mistake.name}: {mistake.mistake}", "bold"))
+        lines = verdict.message.splitlines()
+        hazard = [line for line in lines if not line.startswith("stage ")] or lines
+        say(f"  caught by {verdict.by}:" if verdict.caught else coloured("  NOT NOTICED:", "red"))
+        say("\n".join(f"  {line}" for line in hazard[:4]) + "\n")
+    if not breaks(stage):
+        say(f"{stage.name} has no mistakes to plant.")
+    return 1 if unnoticed else 0

@@ -11,7 +11,7 @@ from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT, stage_runner
 from flashladder.problem import LAYOUTS, Problem
 
-STAGE_VERBS = ("build", "test", "bench", "profile", "diff", "run")
+STAGE_VERBS = ("build", "test", "bench", "profile", "diff", "break", "order", "run")
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -208,6 +208,13 @@ def command_sim(options) -> int:
     return sim.run(options.rest)
 
 
+def command_ablations(options) -> int:
+    from flashladder import ablations
+
+    say(f"Results: {ablations.run()}")
+    return 0
+
+
 def run_stage_program(stage: stages.Stage, arguments: list[str]) -> int:
     where = device.choose(stage.min_compute)
     runner = stage_runner(stage.number)
@@ -248,6 +255,14 @@ def command_stage(options) -> int:
             from flashladder import diff
 
             diff.show(stage)
+        elif verb == "break":
+            from flashladder import breakit
+
+            status = breakit.show(stage) or status
+        elif verb == "order":
+            from flashladder import machine_code
+
+            machine_code.show(stage)
         else:
             status = run_stage_program(stage, options.rest) or status
     return status
@@ -280,6 +295,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    add("ablations", command_ablations, "stage 09 with one idea changed at a time, timed on a GPU")
     add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
     add("plot", command_plot, "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")

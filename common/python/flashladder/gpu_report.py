@@ -1,11 +1,12 @@
 """make gpu-report: everything that needs a GPU, in one go: tests, sanitizer, benchmarks, Nsight Compute.
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
-GPU-counters.json (the two that can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu"
-picks parts. Needs no network, and of Python only numpy (torch, matplotlib, pytest for their parts).
+GPU-counters.json (the two that can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu
+ablations order" picks parts. Needs no network, and of Python only numpy (torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder import bench, build, counters, ncu, provenance, recorded, results, stages
+from flashladder import ablations, bench, build, counters, machine_code, ncu, provenance, recorded, results, stages
 from flashladder.console import say, table
 from flashladder.device import Device, choose, cudart
 from flashladder.errors import FlashLadderError
@@ -28,7 +29,7 @@ from flashladder.paths import ROOT, build_directory, stage_library
 from flashladder.problem import Problem
 from flashladder.run import StageError, run_problem
 
-PARTS = ("test", "sanitize", "bench", "ncu")
+PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order")
 TEST_SECONDS = 110  # for each of the two runs
 BENCH_SECONDS = 190
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -173,6 +174,21 @@ def part_ncu(device: Device, folder: Path) -> list[str]:
     return [f"ncu: {equal} of {len(rows)} counters equal", *notes]
 
 
+def part_ablations(device: Device, folder: Path) -> list[str]:
+    file = ablations.run(device)
+    shutil.copy(file, folder / f"{bench.slug(device.short)}-ablations.json")
+    return [f"ablations: {len(recorded.load(file)['measurements'])} figures"]
+
+
+def part_order(device: Device, folder: Path) -> list[str]:
+    """Where the compiler put loads and matrix products, for the stages that are about it."""
+    with open(folder / "order.txt", "w") as file, contextlib.redirect_stdout(file):
+        for number in (7, 8, 9):
+            machine_code.show(stages.get(number))
+            say()
+    return ["order: order.txt"]
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS]
@@ -182,6 +198,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     folder = output_directory()
     summary = [f"{device}, {provenance.collect(device)['date']}"]
     functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
+    functions |= {"ablations": part_ablations, "order": part_order}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

@@ -1,0 +1,69 @@
+"""make ablations: stage 09 with one idea changed at a time, timed beside the kernel itself and the peers.
+
+The variants are patches: stages/09_double_buffering/ablations/NAME.patch, with their titles in ablations.toml.
+"""
+
+import datetime
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from flashladder import bench, breakit, stages
+from flashladder.abi import StageLibrary
+from flashladder.console import progress
+from flashladder.device import Device, choose
+from flashladder.errors import FlashLadderError
+from flashladder.paths import results_directory
+
+try:
+    import tomllib
+except ImportError:
+    import tomli as tomllib
+
+
+@dataclass(frozen=True)
+class Ablation:
+    stage: stages.Stage
+    name: str
+    title: str
+
+    @property
+    def patch(self) -> Path:
+        return self.stage.folder / "ablations" / f"{self.name}.patch"
+
+
+def ablations(stage: stages.Stage | int | str = 9) -> list[Ablation]:
+    stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
+    file = stage.folder / "ablations" / "ablations.toml"
+    if not file.exists():
+        return []
+    return [Ablation(stage, name, entry["title"]) for name, entry in tomllib.loads(file.read_text()).items()]
+
+
+def library(ablation: Ablation, compute: int | None = None) -> Path:
+    """The variant's library (bf16, d_head 128): PTX, and native code for compute capability `compute` (90 for 9.0)."""
+    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}"] if compute else []
+    return breakit.compile_kernel(breakit.patched_kernel(ablation), *native)
+
+
+def run(device: Device | None = None) -> Path:
+    """Times the variants on a GPU; returns the JSON file below build/results."""
+    device = device or choose(80)
+    if device.kind != "gpu":
+        raise FlashLadderError(
+            "Ablations are timed, so they need a GPU; what was recorded on one is in stages/09_double_buffering/README.md."
+        )
+    bench.check_build(device)
+    settings = bench.Settings(head_dims=(128,), stages=(9,), lengths=(1024, 4096, 16384))
+    timing = bench.Bench(settings, device)
+    for index, one in enumerate(progress(ablations(), "compile")):
+        number = 901 + index  # stands for the variant in the tables of Bench
+        timing.stages.append(replace(one.stage, number=number, name=f"09 {one.title}"))
+        timing.libraries[number] = StageLibrary(library(one, device.gpu.compute))
+    results = timing.run()
+    bench.print_tables(results)
+    folder = results_directory()
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
+    file = folder / f"{bench.slug(device.short)}-ablations-{stamp}.json"
+    file.write_text(bench.to_text(results))
+    return file
