@@ -34,8 +34,8 @@ def nvcc():
     return path
 
 
-def inspect(path):
-    run = subprocess.run([INSPECT, path, "--json"], capture_output=True, text=True, timeout=60)
+def inspect(path, *options):
+    run = subprocess.run([INSPECT, path, "--json", *options], capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)["images"]
 
@@ -80,7 +80,7 @@ def compiled(nvcc, tmp_path_factory):
         objects[source.stem] = folder / (source.stem + ".o")
         codes = [a for c in COMPUTE for a in ("-gencode", f"arch=compute_{c},code=compute_{c}")]
         subprocess.run([nvcc, "-c", "-lineinfo", *codes, source, "-o", objects[source.stem]], check=True)
-    return {name: inspect(path) for name, path in objects.items()}
+    return {name: inspect(path, "--check") for name, path in objects.items()}
 
 
 def functions(image):
@@ -140,6 +140,23 @@ def test_opcode_counts_match_the_text(nvcc, tmp_path):
         expected = sum(1 for s in statements if s and not s.startswith("."))
         assert expected > 40
         assert sum(f["instructions"] for f in inspect(path)[0]["functions"]) == expected
+
+
+def test_check_knows_every_instruction(compiled):
+    for program, images in compiled.items():
+        for image in images:
+            for f in image["functions"]:
+                assert "unsupported" not in f, f"{program}, {image['target']}: {f['unsupported']}"
+
+
+def test_check_names_what_is_unknown(tmp_path):
+    path = tmp_path / "unknown.ptx"
+    path.write_text(HEAD + ".entry good() { ret; }\n.entry bad() { .reg .b32 a;\n frobnicate.b32 a, a; ret; }\n")
+    run = subprocess.run([INSPECT, path, "--check", "--json"], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 1
+    known = functions(json.loads(run.stdout)["images"][0])
+    assert "unsupported" not in known["good"]
+    assert "frobnicate.b32" in known["bad"]["unsupported"] and "PTX line 6" in known["bad"]["unsupported"]
 
 
 # ---- PTX by hand

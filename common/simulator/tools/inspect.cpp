@@ -1,14 +1,18 @@
-// warpsim-inspect PROGRAM|FILE.ptx [--json]: the PTX that a program carries, its kernels and what they are made of.
+// warpsim-inspect PROGRAM|FILE.ptx [--json] [--check]: the PTX that a program carries, its kernels and what they are
+// made of, and whether the simulator knows every instruction in them.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "fatbin/fatbin.h"
+#include "lower/program.h"
+#include "memory/global_memory.h"
 #include "ptx/parser.h"
 
 namespace {
@@ -16,16 +20,19 @@ namespace {
 using namespace warpsim;
 
 constexpr const char *kUsage =
-    "usage: warpsim-inspect PROGRAM|FILE.ptx [--json]\n"
-    "Lists the PTX in a program's fat binaries (or of one PTX file): targets, kernels, instructions by opcode.\n";
+    "usage: warpsim-inspect PROGRAM|FILE.ptx [--json] [--check]\n"
+    "Lists the PTX in a program's fat binaries (or of one PTX file): targets, kernels, instructions by opcode.\n"
+    "--check also tells which kernels the simulator cannot run, and why; the exit status is then 1 if there are any.\n";
 
 struct Image {
     std::string target;  // "compute_90a", or the .target of a PTX file
     std::string kind;    // "ptx" or "elf"
     uint64_t bytes = 0;  // as stored
     bool parsed = false;
-    std::string error;  // why it could not be parsed
+    std::string error;  // why it could not be parsed or loaded
     ptx::Module module;
+    std::string text;
+    std::map<std::string, std::string> unsupported;  // kernel -> why the simulator cannot run it; filled by --check
 };
 
 struct Failure : std::runtime_error {
@@ -41,8 +48,28 @@ std::vector<char> read_file(const std::string &path) {
 void parse_into(Image &image, std::string_view text) {
     try {
         image.module = ptx::parse(text);
+        image.text = text;
         image.parsed = true;
     } catch (const ptx::ParseError &error) {
+        image.error = error.what();
+    }
+}
+
+// Tries to lower every kernel of the image, as a launch would.
+void check(Image &image) {
+    if (!image.parsed) return;
+    try {
+        GlobalMemory memory(1ull << 32);
+        const std::unique_ptr<LoadedModule> module = load_module(image.text, memory);
+        for (const ptx::Function &function : image.module.functions) {
+            if (!function.is_entry || function.is_declaration) continue;
+            try {
+                find_kernel(*module, function.name);
+            } catch (const Unsupported &error) {
+                image.unsupported[function.name] = error.what();
+            }
+        }
+    } catch (const std::runtime_error &error) {
         image.error = error.what();
     }
 }
@@ -151,6 +178,8 @@ void print_text(const std::vector<Image> &images) {
             if (function.is_declaration) continue;
             std::printf("  %-8s %s: %zu instructions, %zu registers\n", role(function), function.name.c_str(),
                         function.body.size(), function.registers.size());
+            if (const auto found = image.unsupported.find(function.name); found != image.unsupported.end())
+                std::printf("    not supported: %s\n", found->second.c_str());
             for (const auto &[opcode, count] : opcode_counts(function))
                 std::printf("    %8zu %s\n", count, opcode.c_str());
         }
@@ -230,7 +259,10 @@ void print_json(const std::vector<Image> &images) {
                     out += inner + json_string(opcode) + ": " + std::to_string(count);
                     inner = ", ";
                 }
-                out += "}, \"lines\": {";  // source lines that have code: "file:line" -> instructions
+                out += "}";
+                if (const auto found = image.unsupported.find(function.name); found != image.unsupported.end())
+                    out += ", \"unsupported\": " + json_string(found->second);
+                out += ", \"lines\": {";  // source lines that have code: "file:line" -> instructions
                 std::map<std::pair<uint32_t, uint32_t>, size_t> lines;
                 for (const ptx::Instruction &i : function.body)
                     if (i.source.line) ++lines[{i.source.file, i.source.line}];
@@ -253,12 +285,14 @@ void print_json(const std::vector<Image> &images) {
 
 int main(int argc, char **argv) {
     std::string path;
-    bool json = false;
+    bool json = false, wants_check = false;
     for (int i = 1; i < argc; ++i) {
         const std::string argument = argv[i];
         if (argument == "--help" || argument == "-h") return std::fputs(kUsage, stdout), 0;
         if (argument == "--json")
             json = true;
+        else if (argument == "--check")
+            wants_check = true;
         else if (path.empty() && argument[0] != '-')
             path = argument;
         else
@@ -282,13 +316,16 @@ int main(int argc, char **argv) {
             image.target = image.module.target;
             images.push_back(std::move(image));
         }
+        if (wants_check)
+            for (Image &image : images) check(image);
         (json ? print_json : print_text)(images);
-        for (const Image &image : images)
-            if (!image.error.empty()) {
+        bool good = true;
+        for (const Image &image : images) {
+            if (!image.error.empty())
                 std::fprintf(stderr, "warpsim-inspect: %s: %s\n", path.c_str(), image.error.c_str());
-                return 1;
-            }
-        return 0;
+            good = good && image.error.empty() && image.unsupported.empty();
+        }
+        return good ? 0 : 1;
     } catch (const std::exception &error) {
         std::fprintf(stderr, "warpsim-inspect: %s\n", error.what());
         return 1;
