@@ -83,7 +83,7 @@ class Liveness {
 
     void collect() {
         for_each_block([&](uint32_t b, const BasicBlock &block, uint32_t) {
-            uint64_t *up = &upward_[b * words_], *kill = &killed_[b * words_];
+            uint64_t *up = upward_.data() + b * words_, *kill = killed_.data() + b * words_;
             for (uint32_t i = block.first; i < block.last; ++i) {
                 uses_.clear();
                 register_uses(function_.body[i], uses_);
