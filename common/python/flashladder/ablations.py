@@ -50,7 +50,7 @@ def run(device: Device | None = None) -> Path:
     device = device or choose(80)
     if device.kind != "gpu":
         raise FlashLadderError(
-            "Ablations are timed, so they need a GPU; what was recorded on one is in stages/09_double_buffering/README.md."
+            "Ablations are timed, so they need a GPU; recorded ones are in stages/09_double_buffering/README.md."
         )
     bench.check_build(device)
     settings = bench.Settings(head_dims=(128,), stages=(9,), lengths=(1024, 4096, 16384))

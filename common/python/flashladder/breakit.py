@@ -66,7 +66,7 @@ def get(stage: stages.Stage | int | str, name: str) -> Break:
 
 
 def patched_kernel(mistake: Break) -> Path:
-    """A copy of the stage's kernel.cu with the mistake in it. Raises where the patch does not fit the kernel any more."""
+    """A copy of the stage's kernel.cu with the mistake in it. Raises where the patch does not fit any more."""
     folder = build_directory() / "break" / f"{mistake.stage.id}_{mistake.name}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -72,7 +72,7 @@ def run() -> int:
     if good:
         say(coloured("\nEvery stage gives the right answer.", "green"))
         say(
-            "Next: read stages/01_naive/README.md; `make stage-02 diff` shows what a stage adds, `make` lists the rest."
+            "Next: read stages/01_naive; `make stage-02 diff` shows what a stage adds, `make` lists the rest."
         )
         if device.kind == "gpu" and find_gpu():
             say("`make bench` measures all lengths and head dims.")

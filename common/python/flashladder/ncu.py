@@ -32,8 +32,11 @@ METRICS = {
     "shared load conflicts": _CONFLICTS + "ld.sum",
     "shared store conflicts": _CONFLICTS + "st.sum",
     "shared ldmatrix conflicts": _CONFLICTS + "ldsm.sum",
-    "global load sectors": _SECTORS + "ld.sum",
+    "global load sectors": _SECTORS + "ld.sum",  # with those of cp_async
     "global store sectors": _SECTORS + "st.sum",
+    "shared cp_async wavefronts": _WAVEFRONTS + "ldgsts.sum",
+    "shared cp_async conflicts": _CONFLICTS + "ldgsts.sum",
+    "global cp_async sectors": "sm__sass_l1tex_t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
     "L2 read sectors": "lts__t_sectors_op_read.sum",
     "warp instructions (SASS)": "smsp__inst_executed.sum",
     "local load sectors": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
@@ -45,10 +48,10 @@ METRICS = {
 
 @functools.cache
 def metrics() -> dict[str, str]:
-    """METRICS, and whatever this GPU counts about asynchronous copies (LDGSTS), whose names differ by generation."""
+    """METRICS without those of asynchronous copies (LDGSTS) that this GPU does not know: ncu refuses unknown ones."""
     done = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True)
-    names = {line.split()[0] for line in done.stdout.splitlines() if line.split()}
-    return METRICS | {name: f"{name}.sum" for name in sorted(names) if "ldgsts" in name}
+    known = {line.split()[0] for line in done.stdout.splitlines() if line.split()}
+    return {name: metric for name, metric in METRICS.items() if "ldgsts" not in metric or metric[:-4] in known}
 
 
 def available() -> bool:

@@ -41,10 +41,11 @@ def collect(device: Device) -> dict:
         built = build.info()
     except FlashLadderError:
         built = {}
-    changes = _git("status", "--porcelain", "--untracked-files=no", "--", "stages", "common")
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    changes = commit and _git("status", "--porcelain", "--untracked-files=no", "--", "stages", "common")
     record = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": _git("rev-parse", "--short=12", "HEAD") or os.environ.get("FLASHLADDER_COMMIT") or "unknown",
+        "commit": commit or os.environ.get("FLASHLADDER_COMMIT") or "unknown",
         "uncommitted_changes": None if changes is None else bool(changes),
         "device": device.short,
         "toolkit": built.get("nvcc_version"),

@@ -47,7 +47,7 @@ def ladder() -> str:
     head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
     body = []
     for one in stages.all_stages():
-        line = [f"[{one.name}](stages/{one.name}/README.md)", one.technique, f"sm_{one.min_compute}"]
+        line = [f"[{one.name}](stages/{one.name}/)", one.technique, f"sm_{one.min_compute}"]
         body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
     body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
     block = [_table(head, body)]
@@ -145,8 +145,13 @@ def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
         for name, value in kernel.items():
             if isinstance(value, (int, float)):
                 measured[name] = measured.get(name, 0) + value
+    # Nsight Compute counts sectors of asynchronous copies as loads, too.
+    simulated = simulated | {
+        "global load sectors": (simulated.get("global load sectors") or 0)
+        + (simulated.get("global cp_async sectors") or 0)
+    }
     names = [f"shared {kind} wavefronts" for kind in counters.SHARED_KINDS]
-    names += [f"global {kind} sectors" for kind in counters.GLOBAL_KINDS]
+    names += [f"global {kind} sectors" for kind in counters.GLOBAL_KINDS if kind != "cp_async"]
     pairs = [(name, int(simulated.get(name) or 0), int(measured[name])) for name in names if name in measured]
     return [(name, left, right) for name, left, right in pairs if left or right]
 
