@@ -76,7 +76,7 @@ def test_stale_after_the_kernel_changed(bench_on_fake, fake_stage, tmp_path, mon
     # matplotlib keeps the text of each label in a comment of the SVG
     assert "(stale)" in stale and "(stale)" not in fresh
     assert "recorded: Fake GPU" in fresh and got["provenance"]["commit"] in fresh
-    monkeypatch.setattr(results.recorded, "shipped", lambda: [got])
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [got])
     assert results.STALE_NOTE in results.throughput("bf16", "64")
 
 
@@ -88,7 +88,7 @@ def test_plot_is_reproducible(bench_on_fake, tmp_path):
 
 def test_tables_are_idempotent(bench_on_fake, monkeypatch, tmp_path):
     got = bench_on_fake()
-    monkeypatch.setattr(results.recorded, "shipped", lambda: [got])
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [got])
     text = "before\n<!-- results: throughput bf16 64 -->\nold\n<!-- end results -->\nafter\n"
     text += "<!-- results: stage 01 -->\n<!-- end results -->\n<!-- results: provenance -->\n<!-- end results -->\n"
     once = results.fill(text, tmp_path)

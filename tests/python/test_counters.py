@@ -53,3 +53,11 @@ def test_comparison_with_ncu():
         ],
     }
     assert results.compare_counters(entry) == [("shared load wavefronts", 40, 40), ("global load sectors", 64, 65)]
+
+
+def test_asynchronous_copies_count_as_loads_as_they_do_in_ncu():
+    entry = {
+        "warpsim": {"global load sectors": 8, "global cp_async sectors": 20},
+        "ncu": [{"kernel": "a", "global load sectors": 28, "global cp_async sectors": 20}],
+    }
+    assert results.compare_counters(entry) == [("global load sectors", 28, 28)]

@@ -109,5 +109,16 @@ def throughput(file: Path, results: list[tuple[dict, bool]], dtype: str = "bf16"
     return file
 
 
+def ablations(file: Path, results: list[dict], dtype: str = "bf16", d: int = 128) -> Path:
+    """Writes bars of a stage, its variants and the peers, one panel for each recorded GPU."""
+    figure = Figure(figsize=(9, 0.6 + 3.2 * len(results)), layout="constrained")
+    for axes, one in zip(figure.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
+        _bars(axes, one, dtype, d, f"recorded: {recorded.label(one)}")
+        axes.grid(alpha=0.25, axis="x")
+        axes.set_axisbelow(True)
+    figure.savefig(file, dpi=120, metadata={"Software": None})
+    return file
+
+
 def _tokens(results: dict) -> int:
     return results["settings"]["tokens"]

@@ -18,16 +18,19 @@ def load(file: Path) -> dict:
     return results
 
 
-def shipped(folder: Path = RECORDED) -> list[dict]:
-    """The recorded throughput of each GPU, docs/results/GPU.json, in the order of their names."""
-    found = [load(file) for file in sorted(folder.glob("*.json"))]
-    return [results for results in found if "measurements" in results]
+def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
+    """What is recorded for each GPU, in the order of their names: docs/results/GPU.json, the throughput.
 
-
-def shipped_counters(folder: Path = RECORDED) -> list[dict]:
-    """Recorded records of simulator and Nsight Compute side by side, docs/results/GPU-counters.json."""
-    found = [load(file) for file in sorted(folder.glob("*.json"))]
-    return [results for results in found if "counters" in results]
+    kind "counters": GPU-counters.json, the simulator beside Nsight Compute. kind "ablations":
+    GPU-ablations.json, stage 09 with one idea changed at a time.
+    """
+    found = []
+    for file in sorted(folder.glob("*.json")):
+        gpu, _, ending = file.stem.rpartition("-")
+        this = ending if gpu and ending in ("counters", "ablations") else ""
+        if this == kind:
+            found.append(load(file))
+    return found
 
 
 def latest_live() -> dict | None:
@@ -41,10 +44,10 @@ def latest_live() -> dict | None:
 
 
 def is_stale(measurement: dict) -> bool:
-    """True where a stage's kernel.cu is no longer the one that was measured."""
+    """True where a stage's kernel.cu is no longer the one that was measured. A variant of a stage changes with it."""
     if measurement.get("kind") != "stage":
         return False
-    stage = next((one for one in stages.all_stages() if one.name == measurement["name"]), None)
+    stage = next((one for one in stages.all_stages() if one.id == measurement["name"][:2]), None)
     return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
 
 

@@ -2,7 +2,8 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `counters`, `provenance`. What stands between the
+What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `ablations`,
+`counters`, `provenance`. What stands between the
 markers is replaced; running it twice changes nothing.
 """
 
@@ -58,9 +59,14 @@ def ladder() -> str:
     return "\n".join(block)
 
 
-def throughput(dtype: str, d: str) -> str:
+def ablations() -> str:
+    """Stage 09 with one idea changed at a time."""
+    return throughput("bf16", "128", "ablations")
+
+
+def throughput(dtype: str, d: str, kind: str = "") -> str:
     parts = []
-    for results in recorded.shipped():
+    for results in recorded.shipped(kind=kind):
         rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=False)
         if not rows:
             continue
@@ -126,7 +132,7 @@ def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
 def counters_table() -> str:
     """The simulator's wavefronts and sectors beside Nsight Compute's, for the same problem."""
     parts = []
-    for record in recorded.shipped_counters():
+    for record in recorded.shipped(kind="counters"):
         body = []
         for entry in record["counters"]:
             for name, simulated, measured in compare_counters(entry):
@@ -173,6 +179,7 @@ _KINDS = {
     "ladder": ladder,
     "throughput": throughput,
     "stage": stage,
+    "ablations": ablations,
     "counters": counters_table,
     "provenance": provenance,
 }
@@ -199,7 +206,7 @@ def documents() -> list[Path]:
 
 
 def regenerate() -> list[Path]:
-    """Fills in every document and draws docs/results/throughput-*.png; returns the files that changed."""
+    """Fills in every document and draws the plots of docs/results; returns the files that changed."""
     changed = []
     for file in documents():
         if not file.exists():
@@ -209,15 +216,22 @@ def regenerate() -> list[Path]:
         if after != before:
             file.write_text(after)
             changed.append(file)
-    shipped = recorded.shipped()
-    if shipped:
-        from flashladder import plot
+    changed += _draw(ROOT / "docs" / "results")
+    return changed
 
-        for d in (64, 128):
-            if any(recorded.pick(one, dtype="bf16", d_head=d, causal=False) for one in shipped):
-                file = ROOT / "docs" / "results" / f"throughput-d{d}.png"
-                before_bytes = file.read_bytes() if file.exists() else b""
-                plot.throughput(file, [(one, False) for one in shipped], "bf16", d)
-                if file.read_bytes() != before_bytes:
-                    changed.append(file)
+
+def _draw(folder: Path) -> list[Path]:
+    """Draws the plots anew; returns those that changed."""
+    from flashladder import plot  # matplotlib is slow to load, and not everyone has it
+
+    shipped = [(one, False) for one in recorded.shipped()]
+    wanted = {f"throughput-d{d}.png": lambda file, d=d: plot.throughput(file, shipped, "bf16", d) for d in (64, 128)}
+    changed = []
+    if recorded.shipped(kind="ablations"):
+        wanted["ablations.png"] = lambda file: plot.ablations(file, recorded.shipped(kind="ablations"))
+    for name, draw in wanted.items():
+        file = folder / name
+        before = file.read_bytes() if file.exists() else b""
+        if shipped and draw(file).read_bytes() != before:
+            changed.append(file)
     return changed
