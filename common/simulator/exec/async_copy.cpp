@@ -13,17 +13,37 @@ namespace {
 
 constexpr std::byte kPoison{0xff};  // a NaN in every floating-point type
 
+// A kernel that never waits must not eat the host's memory: beyond so many the oldest arrive, as they might on a GPU.
+constexpr size_t kMostCopies = 1024;
+
 AsyncGroups &groups_of(Warp &w) {
     if (!w.async) w.async = std::make_shared<AsyncGroups>();
     return *w.async;
 }
 
-void deliver(Warp &w, const Op &op, unsigned lane, std::vector<AsyncCopy> &copies) {
-    for (const AsyncCopy &copy : copies) {
-        std::memcpy(w.block->shared + copy.to, copy.data.data(), copy.bytes);
-        if (w.block->shadow) w.block->shadow->async_complete(w, op, int(lane), copy.to, copy.bytes);
+void deliver(Warp &w, const Op &op, AsyncCopy &copy, uint32_t lanes) {
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        std::memcpy(w.block->shared + copy.to[lane], copy.data[lane].data(), copy.bytes);
+        if (w.block->shadow) w.block->shadow->async_complete(w, op, int(lane), copy.to[lane], copy.bytes);
     }
-    copies.clear();
+    copy.lanes &= ~lanes;
+}
+
+// What lanes of exec issued in a group before before[lane] arrives.
+void deliver_groups(Warp &w, const Op &op, const std::array<uint64_t, kLanes> &before, uint32_t exec) {
+    std::vector<AsyncCopy> &copies = w.async->copies;
+    size_t kept = 0;
+    for (size_t k = 0; k < copies.size(); ++k) {
+        AsyncCopy &copy = copies[k];
+        uint32_t ready = 0;
+        for (unsigned i = 0; i < kLanes; ++i) ready |= uint32_t(copy.group[i] < before[i]) << i;
+        deliver(w, op, copy, ready & copy.lanes & exec);
+        if (!copy.lanes) continue;
+        if (kept != k) copies[kept] = copy;
+        ++kept;
+    }
+    copies.resize(kept);
 }
 
 }  // namespace
@@ -55,30 +75,17 @@ void exec_async_copy(Warp &w, const Op &op) {
     if (reads) {
         // Sectors are those of whole pieces, as the hardware asks for them; bounds are those of what is really read.
         count_global(w.stats[op.index], global_cost(from, bytes, reads), bytes, reads);
-        uint32_t whole = 0;
-        for (unsigned i = 0; i < kLanes; ++i) whole |= uint32_t(size[i] == bytes) << i;
         uint32_t good = 0;
-        if (whole & reads) {
+        for (uint32_t rest = reads; rest;) {  // lanes that read equally much together
+            const uint32_t same = size[std::countr_zero(rest)];
+            uint32_t lanes = 0;
+            for (unsigned i = 0; i < kLanes; ++i) lanes |= uint32_t(size[i] == same) << i;
+            lanes &= rest;
+            rest &= ~lanes;
             uint64_t host[kLanes];
             std::memcpy(host, from, sizeof host);
-            good |= resolve_global(w, source, MemorySpace::global, Intent::read, host, bytes, whole & reads);
-            for (uint32_t rest = whole & reads; rest; rest &= rest - 1) {
-                const unsigned lane = unsigned(std::countr_zero(rest));
-                from[lane] = host[lane];
-            }
-        }
-        for (uint32_t rest = reads & ~whole; rest; rest &= rest - 1) {  // fewer bytes: one by one
-            const unsigned lane = unsigned(std::countr_zero(rest));
-            bool inside = true;
-            uint64_t first = 0;
-            for (uint32_t b = 0; b < size[lane] && inside; ++b) {
-                uint64_t host[kLanes];
-                std::fill(host, host + kLanes, from[lane] + b);
-                inside = resolve_global(w, source, MemorySpace::global, Intent::read, host, 1, 1u << lane) != 0;
-                if (b == 0) first = host[lane];
-            }
-            from[lane] = first;
-            good |= uint32_t(inside) << lane;
+            good |= resolve_global(w, source, MemorySpace::global, Intent::read, host, same, lanes, bytes);
+            for (unsigned i = 0; i < kLanes; ++i) from[i] = (lanes >> i & 1) ? host[i] : from[i];
         }
         exec &= good | ~reads;
         if (!exec) return;
@@ -88,40 +95,41 @@ void exec_async_copy(Warp &w, const Op &op) {
     w.stats[op.index].shared_wavefronts += cost.wavefronts;
     w.stats[op.index].shared_ideal += cost.ideal;
     if (w.block->shadow) {
+        // The whole destination is written: zeros where the source has less.
         uint32_t sizes[kLanes];
         std::fill(sizes, sizes + kLanes, bytes);
         w.block->shadow->async_issue(w, op, to, sizes, exec);
     }
     AsyncGroups &groups = groups_of(w);
+    if (groups.copies.size() == kMostCopies) {
+        deliver(w, op, groups.copies.front(), groups.copies.front().lanes);
+        groups.copies.erase(groups.copies.begin());
+    }
+    AsyncCopy &copy = groups.copies.emplace_back();
+    copy.lanes = exec;
+    copy.bytes = bytes;
+    copy.group = groups.committed;
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
-        AsyncCopy copy{to[lane], bytes, {}};
-        if (size[lane]) std::memcpy(copy.data.data(), host_pointer(from[lane]), size[lane]);
-        groups.lanes[lane].open.push_back(copy);
+        copy.to[lane] = to[lane];
+        if (size[lane]) std::memcpy(copy.data[lane].data(), host_pointer(from[lane]), size[lane]);
         std::memset(w.block->shared + to[lane], int(kPoison), bytes);
     }
 }
 
 void exec_async_commit(Warp &w, const Op &) {
     AsyncGroups &groups = groups_of(w);
-    for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
-        AsyncGroups::Lane &lane = groups.lanes[unsigned(std::countr_zero(rest))];
-        lane.groups.push_back(std::move(lane.open));
-        lane.open.clear();
-    }
+    for (unsigned i = 0; i < kLanes; ++i) groups.committed[i] += w.exec >> i & 1;
 }
 
 void exec_async_wait(Warp &w, const Op &op) {
     if (!w.async) return;
-    for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
-        const unsigned index = unsigned(std::countr_zero(rest));
-        AsyncGroups::Lane &lane = w.async->lanes[index];
-        const size_t keep = op.b ? 0 : std::min<uint64_t>(uint64_t(op.imm), lane.groups.size());
-        const size_t done = lane.groups.size() - keep;
-        for (size_t i = 0; i < done; ++i) deliver(w, op, index, lane.groups[i]);
-        lane.groups.erase(lane.groups.begin(), lane.groups.begin() + std::ptrdiff_t(done));
-        if (op.b) deliver(w, op, index, lane.open);
-    }
+    std::array<uint64_t, kLanes> &committed = w.async->committed;
+    if (op.b) exec_async_commit(w, op);  // wait_all: what is not in a group yet counts, too
+    const uint64_t stay = op.b ? 0 : uint64_t(op.imm);
+    std::array<uint64_t, kLanes> before;
+    for (unsigned i = 0; i < kLanes; ++i) before[i] = committed[i] > stay ? committed[i] - stay : 0;
+    deliver_groups(w, op, before, w.exec);
 }
 
 }  // namespace warpsim

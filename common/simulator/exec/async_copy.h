@@ -10,24 +10,24 @@
 
 namespace warpsim {
 
-// One lane's copy in flight.
+// One warp instruction's copies.
 struct AsyncCopy {
-    uint32_t to = 0;  // offset in shared memory
+    uint32_t lanes = 0;  // still in flight
     uint32_t bytes = 0;
-    std::array<std::byte, 16> data{};
+    std::array<uint64_t, kLanes> group{};  // by lane: how many groups it had committed before
+    std::array<uint32_t, kLanes> to{};     // offset in shared memory
+    std::array<std::array<std::byte, 16>, kLanes> data{};
 };
 
-// A warp's copies in flight, by lane: what is not committed yet, and the committed groups, oldest first.
+// A warp's copies in flight, oldest first.
 struct AsyncGroups {
-    struct Lane {
-        std::vector<AsyncCopy> open;
-        std::vector<std::vector<AsyncCopy>> groups;
-    };
-    std::array<Lane, kLanes> lanes;
+    std::vector<AsyncCopy> copies;
+    std::array<uint64_t, kLanes> committed{};  // groups so far, by lane
 };
 
-// cp.async.ca / .cg. Op::a, Op::imm: the shared address; Op::list: slot of the global address (kNoSlot: none), its offset's low
-// and high half, slot of src-size (kNoSlot: all) and predicate slot of ignore-src (kNoSlot: none). Op::dst is unused, Op::b holds cp-size.
+// cp.async.ca / .cg. Op::a, Op::imm: the shared address; Op::list: slot of the global address (kNoSlot: none), its
+// offset's low and high half, slot of src-size (kNoSlot: all) and predicate slot of ignore-src (kNoSlot: none). Op::dst
+// is unused, Op::b holds cp-size.
 inline constexpr uint32_t kSourceBase32 = 1u << 16;  // in Op::extra beside kBase32 of exec/memory.h
 void exec_async_copy(Warp &, const Op &);
 void exec_async_commit(Warp &, const Op &);

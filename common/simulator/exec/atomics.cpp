@@ -3,6 +3,8 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <mutex>
+#include <type_traits>
 
 #include "exec/banks.h"
 #include "exec/half.h"
@@ -12,22 +14,59 @@
 namespace warpsim {
 namespace {
 
-float flush(float x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x; }
+float flush(float x) {
+    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.0f, x) : x;
+}
 
-float half_value(uint16_t bits, bool bf16) { return bf16 ? bf16_to_float(bits) : f16_to_float(bits); }
-uint16_t half_bits(float x, bool bf16) { return bf16 ? float_to_bf16(x) : float_to_f16(x); }
+float half_value(uint16_t bits, bool bf16) {
+    return bf16 ? bf16_to_float(bits) : f16_to_float(bits);
+}
+uint16_t half_bits(float x, bool bf16) {
+    return bf16 ? float_to_bf16(x) : float_to_f16(x);
+}
 
-// What an operation makes of the old value and the operands. `global`: fp32 add flushes subnormals there, as the manual says.
-template <class T> struct Add { static T of(T old, T b, T, bool) { return T(old + b); } };
-template <class T> struct Min { static T of(T old, T b, T, bool) { return b < old ? b : old; } };
-template <class T> struct Max { static T of(T old, T b, T, bool) { return old < b ? b : old; } };
-template <class T> struct And { static T of(T old, T b, T, bool) { return old & b; } };
-template <class T> struct Or { static T of(T old, T b, T, bool) { return old | b; } };
-template <class T> struct Xor { static T of(T old, T b, T, bool) { return old ^ b; } };
-template <class T> struct Inc { static T of(T old, T b, T, bool) { return old >= b ? 0 : old + 1; } };
-template <class T> struct Dec { static T of(T old, T b, T, bool) { return old == 0 || old > b ? b : old - 1; } };
-template <class T> struct Exch { static T of(T, T b, T, bool) { return b; } };
-template <class T> struct Cas { static T of(T old, T b, T c, bool) { return old == b ? c : old; } };
+// What an operation makes of the old value and the operands. `global`: fp32 add flushes subnormals there, as the manual
+// says.
+template <class T>
+struct Add {
+    static T of(T old, T b, T, bool) { return T(old + b); }
+};
+template <class T>
+struct Min {
+    static T of(T old, T b, T, bool) { return b < old ? b : old; }
+};
+template <class T>
+struct Max {
+    static T of(T old, T b, T, bool) { return old < b ? b : old; }
+};
+template <class T>
+struct And {
+    static T of(T old, T b, T, bool) { return old & b; }
+};
+template <class T>
+struct Or {
+    static T of(T old, T b, T, bool) { return old | b; }
+};
+template <class T>
+struct Xor {
+    static T of(T old, T b, T, bool) { return old ^ b; }
+};
+template <class T>
+struct Inc {
+    static T of(T old, T b, T, bool) { return old >= b ? 0 : old + 1; }
+};
+template <class T>
+struct Dec {
+    static T of(T old, T b, T, bool) { return old == 0 || old > b ? b : old - 1; }
+};
+template <class T>
+struct Exch {
+    static T of(T, T b, T, bool) { return b; }
+};
+template <class T>
+struct Cas {
+    static T of(T old, T b, T c, bool) { return old == b ? c : old; }
+};
 
 struct AddF32 {
     static uint32_t of(uint32_t old, uint32_t b, uint32_t, bool global) {
@@ -42,69 +81,127 @@ struct AddF64 {
         return std::bit_cast<uint64_t>(std::bit_cast<double>(old) + std::bit_cast<double>(b));
     }
 };
-// fp32 sums of two 16-bit values round once more to the same 16 bits as a sum rounded at once.
-template <bool bf16> struct AddHalf {
+// f16: fp32 sums of two of them round once more to the same 16 bits as a sum rounded at once. bf16: the exact sum may
+// need more than fp32's bits, but fused_multiply_add keeps what the last rounding must know.
+template <bool bf16>
+struct AddHalf {
     static uint16_t of(uint16_t old, uint16_t b, uint16_t, bool) {
-        return half_bits(half_value(old, bf16) + half_value(b, bf16), bf16);
+        return half_bits(fused_multiply_add(half_value(old, bf16), 1.0f, half_value(b, bf16)), bf16);
     }
 };
-template <bool bf16> struct AddHalf2 {
+template <bool bf16, bool max>
+struct PickHalf {
+    static uint16_t of(uint16_t old, uint16_t b, uint16_t, bool) {
+        const float x = half_value(old, bf16), y = half_value(b, bf16);
+        if (x != x && y != y) return kNaN16;
+        if (x != x || y != y) return x != x ? b : old;
+        if (x == y) return max ? old & b : old | b;  // +0 is larger than -0
+        return (max ? x < y : y < x) ? b : old;
+    }
+};
+template <class Half>
+struct Both {
     static uint32_t of(uint32_t old, uint32_t b, uint32_t, bool) {
-        const uint16_t low = AddHalf<bf16>::of(uint16_t(old), uint16_t(b), 0, false);
-        const uint16_t high = AddHalf<bf16>::of(uint16_t(old >> 16), uint16_t(b >> 16), 0, false);
+        const uint16_t low = Half::of(uint16_t(old), uint16_t(b), 0, false);
+        const uint16_t high = Half::of(uint16_t(old >> 16), uint16_t(b >> 16), 0, false);
         return low | uint32_t(high) << 16;
     }
 };
 
+using Wide = unsigned __int128;
+std::mutex wide_mutex;  // 16-byte atomics in global memory: among one another they are atomic
+
+// A lane's element in a slot; those of 16 bytes lie there as two arrays of halves.
+template <class T>
+T get(const Warp &w, uint32_t slot, unsigned lane) {
+    if constexpr (sizeof(T) == 16) {
+        const uint64_t *halves = w.lanes<uint64_t>(slot);
+        return Wide(halves[kLanes + lane]) << 64 | halves[lane];
+    } else {
+        return w.lanes<T>(slot)[lane];
+    }
+}
+template <class T>
+void set(const Warp &w, uint32_t slot, unsigned lane, T value) {
+    if constexpr (sizeof(T) == 16) {
+        uint64_t *halves = w.lanes<uint64_t>(slot);
+        halves[lane] = uint64_t(value);
+        halves[kLanes + lane] = uint64_t(value >> 64);
+    } else {
+        w.lanes<T>(slot)[lane] = value;
+    }
+}
+
 // T: an unsigned type of the element's width. S: what the operation computes in.
-template <class T, class F, class S = T> struct Atomic {
+template <class T, class F, class S = T>
+struct Atomic {
+    static constexpr bool kCas = std::is_same_v<F, Cas<S>>;
+
     // The operand as the operation sees it.
     static S operand(const Warp &w, uint32_t slot, unsigned lane) {
-        return slot == kNoSlot ? S(0) : std::bit_cast<S>(w.lanes<T>(slot)[lane]);
+        return slot == kNoSlot ? S(0) : std::bit_cast<S>(get<T>(w, slot, lane));
     }
 
     // One lane's update; returns the old value.
     static T update(const Warp &w, const Op &op, unsigned lane, std::byte *at, bool global) {
         const S b = operand(w, op.b, lane), c = operand(w, op.c, lane);
         T &place = *reinterpret_cast<T *>(at);
-        if (!global) {  // one host thread runs the whole block
+        std::unique_lock<std::mutex> lock(wide_mutex, std::defer_lock);
+        if (sizeof(T) == 16 && global) lock.lock();
+        if (!global || sizeof(T) == 16) {  // one host thread runs the whole block
             const T old = place;
-            place = std::bit_cast<T>(F::of(std::bit_cast<S>(old), b, c, false));
+            place = std::bit_cast<T>(F::of(std::bit_cast<S>(old), b, c, global));
             return old;
         }
-        std::atomic_ref<T> shared_place(place);
-        T old = shared_place.load();
-        while (!shared_place.compare_exchange_weak(old, std::bit_cast<T>(F::of(std::bit_cast<S>(old), b, c, true)))) {
+        if constexpr (sizeof(T) < 16) {
+            std::atomic_ref<T> shared_place(place);
+            T old = shared_place.load();
+            while (
+                !shared_place.compare_exchange_weak(old, std::bit_cast<T>(F::of(std::bit_cast<S>(old), b, c, true)))) {
+            }
+            return old;
         }
-        return old;
     }
 
+    // What synchronize() must know of lanes that registers no longer tell, since the old value may replace an operand.
+    struct Outcome {
+        uint32_t stored = 0;  // all but a cas that failed
+        uint32_t zero = 0;    // a cas that would store 0
+    };
+
     // at(lane): the host's address. Lanes go one after the other, so that equal addresses add up.
-    template <class At> static void run_lanes(Warp &w, const Op &op, uint32_t exec, bool global, At at) {
+    template <class At>
+    static Outcome run_lanes(Warp &w, const Op &op, uint32_t exec, bool global, At at) {
+        Outcome outcome;
         for (uint32_t rest = exec; rest; rest &= rest - 1) {
             const unsigned lane = unsigned(std::countr_zero(rest));
             const T old = update(w, op, lane, at(lane), global);
-            if (op.dst != kNoSlot) w.lanes<T>(op.dst)[lane] = old;
+            if constexpr (kCas) {
+                outcome.stored |= uint32_t(old == get<T>(w, op.b, lane)) << lane;
+                outcome.zero |= uint32_t(get<T>(w, op.c, lane) == 0) << lane;
+            } else {
+                outcome.stored |= 1u << lane;
+            }
+            if (op.dst != kNoSlot) set<T>(w, op.dst, lane, old);
         }
+        return outcome;
     }
 
     // Locks as people write them have no fences: a successful cas acquires, and one that stores 0 or an exch releases,
     // unless the instruction says what it is.
-    static void synchronize(Warp &w, const Op &op, const uint64_t *address, uint64_t window, uint32_t exec) {
+    static void synchronize(Warp &w, const Op &op, const uint64_t *address, uint64_t window, uint32_t exec,
+                            Outcome outcome) {
         SharedShadow *shadow = w.block->shadow;
         if (!shadow) return;
-        constexpr bool exch = std::is_same_v<F, Exch<S>>, cas = std::is_same_v<F, Cas<S>>;
+        constexpr bool exch = std::is_same_v<F, Exch<S>>;
+        const bool guess = !(op.extra & kOwnOrder);
         for (uint32_t rest = exec; rest; rest &= rest - 1) {
             const unsigned lane = unsigned(std::countr_zero(rest));
-            bool acquire = op.extra & kAcquire, release = op.extra & kRelease, writes = true;
-            if constexpr (cas) {
-                writes = op.dst == kNoSlot || w.lanes<T>(op.dst)[lane] == w.lanes<T>(op.b)[lane];
-            }
-            if (!(op.extra & kOwnOrder)) {
-                acquire |= exch || (cas && writes);
-                release |= exch || (cas && writes && w.lanes<T>(op.c)[lane] == 0);
-            }
-            shadow->synchronize_at(w, int(lane), address[lane] + window, op.dst != kNoSlot, writes, acquire, release);
+            const bool stored = outcome.stored >> lane & 1, zero = outcome.zero >> lane & 1;
+            const bool acquire = (op.extra & kAcquire) || (guess && (exch || (kCas && stored)));
+            const bool release = (op.extra & kRelease) || (guess && (exch || (kCas && stored && zero)));
+            shadow->synchronize_at(w, int(lane), address[lane] + window, op.dst != kNoSlot, stored, acquire,
+                                   release && stored);
         }
     }
 
@@ -116,20 +213,21 @@ template <class T, class F, class S = T> struct Atomic {
         w.stats[op.index].shared_wavefronts += cost.wavefronts;
         w.stats[op.index].shared_ideal += cost.ideal;
         if (w.block->shadow) w.block->shadow->access(w, op, Access::atomic, offset, sizeof(T), exec);
-        run_lanes(w, op, exec, false, [&](unsigned lane) { return w.block->shared + offset[lane]; });
+        const Outcome outcome =
+            run_lanes(w, op, exec, false, [&](unsigned lane) { return w.block->shared + offset[lane]; });
         uint64_t wide[kLanes];
         for (unsigned i = 0; i < kLanes; ++i) wide[i] = offset[i];
-        synchronize(w, op, wide, kSharedWindow, exec);
+        synchronize(w, op, wide, kSharedWindow, exec, outcome);
     }
 
     static void in_global(Warp &w, const Op &op, const uint64_t *address, uint32_t exec, MemorySpace space) {
         alignas(64) uint64_t host[kLanes];
         std::memcpy(host, address, sizeof host);
         count_global(w.stats[op.index], global_cost(address, sizeof(T), exec), sizeof(T), exec);
-        exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec);
+        exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec, 1u << (op.extra >> kAlignmentShift));
         if (!exec) return;
-        run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });
-        synchronize(w, op, address, 0, exec);
+        const Outcome outcome = run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });
+        synchronize(w, op, address, 0, exec, outcome);
     }
 
     static void run(Warp &w, const Op &op) {
@@ -150,7 +248,8 @@ template <class T, class F, class S = T> struct Atomic {
     }
 };
 
-template <class T, template <class> class F, class S = T> constexpr Handler form = Atomic<T, F<S>, S>::run;
+template <class T, template <class> class F, class S = T>
+constexpr Handler form = Atomic<T, F<S>, S>::run;
 
 struct Form {
     std::string_view operation, type;
@@ -166,8 +265,16 @@ constexpr Form kForms[] = {
     {"add", "f64", Atomic<uint64_t, AddF64>::run},
     {"add", "f16", Atomic<uint16_t, AddHalf<false>>::run},
     {"add", "bf16", Atomic<uint16_t, AddHalf<true>>::run},
-    {"add", "f16x2", Atomic<uint32_t, AddHalf2<false>>::run},
-    {"add", "bf16x2", Atomic<uint32_t, AddHalf2<true>>::run},
+    {"add", "f16x2", Atomic<uint32_t, Both<AddHalf<false>>>::run},
+    {"add", "bf16x2", Atomic<uint32_t, Both<AddHalf<true>>>::run},
+    {"min", "f16", Atomic<uint16_t, PickHalf<false, false>>::run},
+    {"min", "bf16", Atomic<uint16_t, PickHalf<true, false>>::run},
+    {"min", "f16x2", Atomic<uint32_t, Both<PickHalf<false, false>>>::run},
+    {"min", "bf16x2", Atomic<uint32_t, Both<PickHalf<true, false>>>::run},
+    {"max", "f16", Atomic<uint16_t, PickHalf<false, true>>::run},
+    {"max", "bf16", Atomic<uint16_t, PickHalf<true, true>>::run},
+    {"max", "f16x2", Atomic<uint32_t, Both<PickHalf<false, true>>>::run},
+    {"max", "bf16x2", Atomic<uint32_t, Both<PickHalf<true, true>>>::run},
     {"min", "u32", form<uint32_t, Min>},
     {"min", "s32", form<uint32_t, Min, int32_t>},
     {"min", "u64", form<uint64_t, Min>},
@@ -186,6 +293,8 @@ constexpr Form kForms[] = {
     {"dec", "u32", form<uint32_t, Dec>},
     {"exch", "b32", form<uint32_t, Exch>},
     {"exch", "b64", form<uint64_t, Exch>},
+    {"exch", "b128", form<Wide, Exch>},
+    {"cas", "b128", form<Wide, Cas>},
     {"cas", "b16", form<uint16_t, Cas>},
     {"cas", "b32", form<uint32_t, Cas>},
     {"cas", "b64", form<uint64_t, Cas>},

@@ -37,8 +37,10 @@ using Words4 = uint32_t __attribute__((vector_size(16)));
 
 // Four vectors of four words become their transposes.
 inline void transpose(Words4 &a, Words4 &b, Words4 &c, Words4 &d) {
-    const Words4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5), ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    const Words4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5), cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const Words4 ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5),
+                 ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    const Words4 cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5),
+                 cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
     a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
     b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
     c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);

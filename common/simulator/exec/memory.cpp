@@ -43,11 +43,12 @@ std::string misaligned_text(uint64_t address, unsigned bytes) {
     return ", which is " + size_text(address % bytes) + " past a multiple of " + std::to_string(bytes) + ": misaligned";
 }
 
-Fault global_fault(const Warp &w, MemorySpace space, Intent intent, uint64_t address, unsigned bytes) {
+Fault global_fault(const Warp &w, MemorySpace space, Intent intent, uint64_t address, unsigned bytes,
+                   unsigned alignment) {
     const GlobalMemory &memory = *w.block->global;
     const AllocationView *view = memory.find(address);
     if (view && view->contains(address, bytes)) {
-        if (address % bytes) return {HazardKind::misaligned, misaligned_text(address, bytes)};
+        if (address % alignment) return {HazardKind::misaligned, misaligned_text(address, alignment)};
         const bool constant = view->kind == MemoryKind::module_const;
         if (constant && intent != Intent::read) {
             return {HazardKind::invalid_address, ": constant memory cannot be written"};
@@ -58,8 +59,8 @@ Fault global_fault(const Warp &w, MemorySpace space, Intent intent, uint64_t add
         return {};
     }
     if (const char *name = window_name(address)) {
-        return {HazardKind::invalid_address, std::string(": a generic address in ") + name +
-                                                 ", not one of global memory"};
+        return {HazardKind::invalid_address,
+                std::string(": a generic address in ") + name + ", not one of global memory"};
     }
     const std::string why = memory.explain(address, bytes);
     const bool null = address < 4096;
@@ -73,8 +74,8 @@ Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
         return {};
     }
     if (const char *name = window_name(address)) {
-        return {HazardKind::invalid_address,
-                std::string(": a generic address in ") + name + ", not an offset in shared memory (see cvta.to.shared)"};
+        return {HazardKind::invalid_address, std::string(": a generic address in ") + name +
+                                                 ", not an offset in shared memory (see cvta.to.shared)"};
     }
     if (w.block->global->find(address)) {
         return {HazardKind::invalid_address, ": an address of global memory, not of shared memory"};
@@ -83,7 +84,8 @@ Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
     if (address < size) return {HazardKind::out_of_bounds, ": reaches past the end of " + block};
     // What lies before the start wraps around, in 32 or in 64 bits.
     const uint64_t before = address >> 31 == 1 ? (1ull << 32) - address : -address;
-    if (before <= 1u << 24) return {HazardKind::out_of_bounds, ": " + size_text(before) + " before the start of " + block};
+    if (before <= 1u << 24)
+        return {HazardKind::out_of_bounds, ": " + size_text(before) + " before the start of " + block};
     if (size == 0) return {HazardKind::out_of_bounds, ": the block has no shared memory"};
     return {HazardKind::out_of_bounds, ": " + size_text(address - size) + " past the end of " + block};
 }
@@ -98,7 +100,8 @@ Fault private_fault(const char *what, uint64_t size, uint64_t address, unsigned 
 
 // Looks at every lane of exec; reports the first fault of each kind. Returns the lanes without one.
 template <class F>
-uint32_t report_faults(Warp &w, const Op &op, Intent intent, const uint64_t *address, unsigned bytes, uint32_t exec, F fault_of) {
+uint32_t report_faults(Warp &w, const Op &op, Intent intent, const uint64_t *address, unsigned bytes, uint32_t exec,
+                       F fault_of) {
     uint32_t good = 0, kinds = 0;
     int first[size_t(HazardKind::count_)];
     std::string text[size_t(HazardKind::count_)];
@@ -175,13 +178,15 @@ uint32_t check_shared(Warp &w, const Op &op, Intent intent, const uint64_t *addr
         bad |= uint32_t(address[i] >= size || bytes > size - address[i] || (address[i] & (bytes - 1))) << i;
         offset[i] = uint32_t(address[i]);
     }
-    if (bad & exec) [[unlikely]] exec = shared_fault(w, op, intent, address, bytes, exec);
+    if (bad & exec) [[unlikely]]
+        exec = shared_fault(w, op, intent, address, bytes, exec);
     if (exec && exec != kAllLanes) repeat_active(offset, exec);
     return exec;
 }
 
 uint32_t resolve_global(Warp &w, const Op &op, MemorySpace space, Intent intent, uint64_t *address, unsigned bytes,
-                        uint32_t exec) {
+                        uint32_t exec, unsigned alignment) {
+    if (!alignment) alignment = bytes;
     if (exec != kAllLanes) repeat_active(address, exec);
     uint64_t low = address[0], high = address[0], bits = 0;
     for (unsigned i = 0; i < kLanes; ++i) {
@@ -196,13 +201,14 @@ uint32_t resolve_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
         }
     }
     const bool allowed = window.constant ? intent == Intent::read : space != MemorySpace::constant;
-    if (window.contains(low, high, bytes) && (bits & (bytes - 1)) == 0 && allowed) [[likely]] {
+    if (window.contains(low, high, bytes) && (bits & (alignment - 1)) == 0 && allowed) [[likely]] {
         const uint64_t delta = reinterpret_cast<uint64_t>(window.host) - window.base;
         for (unsigned i = 0; i < kLanes; ++i) address[i] += delta;
         return exec;
     }
-    exec = report_faults(w, op, intent, address, bytes, exec,
-                         [&](unsigned lane) { return global_fault(w, space, intent, address[lane], bytes); });
+    exec = report_faults(w, op, intent, address, bytes, exec, [&](unsigned lane) {
+        return global_fault(w, space, intent, address[lane], bytes, alignment);
+    });
     resolve_one_by_one(w, address, exec);
     forget_faulty(address, exec);
     return exec;

@@ -14,18 +14,21 @@ namespace warpsim {
 enum class MemorySpace : uint8_t { generic, global, shared, local, constant, param };
 
 // Op::extra of ld, st, atom, red and the like. Op::a is the address's base (kNoSlot: none), Op::imm its offset.
-inline constexpr uint32_t kBase32 = 1;       // the base has 32-bit lanes
-inline constexpr uint32_t kStrong = 2;       // volatile, relaxed, acquire, release
-inline constexpr uint32_t kAcquire = 4;      // says so itself
+inline constexpr uint32_t kBase32 = 1;   // the base has 32-bit lanes
+inline constexpr uint32_t kStrong = 2;   // volatile, relaxed, acquire, release
+inline constexpr uint32_t kAcquire = 4;  // says so itself
 inline constexpr uint32_t kRelease = 8;
-inline constexpr uint32_t kOwnOrder = 16;    // atomics: carries .relaxed, .acquire, .release or .acq_rel
-inline constexpr uint32_t kSpaceShift = 8;   // atomics: MemorySpace
-inline MemorySpace space_of(const Op &op) { return MemorySpace(op.extra >> kSpaceShift & 0xf); }
+inline constexpr uint32_t kOwnOrder = 16;        // atomics: carries .relaxed, .acquire, .release or .acq_rel
+inline constexpr uint32_t kSpaceShift = 8;       // atomics: MemorySpace
+inline constexpr uint32_t kAlignmentShift = 16;  // atomics: log2 of what the address must be a multiple of
+inline MemorySpace space_of(const Op &op) {
+    return MemorySpace(op.extra >> kSpaceShift & 0xf);
+}
 
 // What one lane moves: `count` elements of `bytes`, each in a register of `register_bytes` (1, 2, 4 or 8).
 struct AccessShape {
     unsigned bytes = 4, register_bytes = 4, count = 1;
-    bool sign = false;                       // loads: extend the sign into a wider register
+    bool sign = false;  // loads: extend the sign into a wider register
 };
 
 // Null where there is no such form. Data in Op::dst (loads) or Op::b (stores), for count > 1 in the operand list.
@@ -39,7 +42,8 @@ Handler widen_handler(const AccessShape &);
 void exec_check_address(Warp &, const Op &);  // discard, applypriority: Op::b bytes of global memory must be there
 
 // Inactive lanes repeat an active one's address, so that all 32 can be looked at without a branch.
-template <class T> inline void repeat_active(T *address, uint32_t exec) {
+template <class T>
+inline void repeat_active(T *address, uint32_t exec) {
     const T any = address[std::countr_zero(exec)];
     for (unsigned i = 0; i < kLanes; ++i) address[i] = (exec >> i & 1) ? address[i] : any;
 }
@@ -61,15 +65,19 @@ enum class Intent : uint8_t { read, write, atomic };
 
 // Turns addresses into host addresses (as integers), in place, and returns the lanes that may go on: all of exec unless
 // a fault was reported and the launch goes on (WARPSIM_HAZARDS=warn). Inactive lanes' entries are valid afterwards if
-// any lane is.
-uint32_t resolve_global(Warp &, const Op &, MemorySpace, Intent, uint64_t *address, unsigned bytes, uint32_t exec);
+// any lane is. alignment: a power of two, 0: bytes.
+uint32_t resolve_global(Warp &, const Op &, MemorySpace, Intent, uint64_t *address, unsigned bytes, uint32_t exec,
+                        unsigned alignment = 0);
 uint32_t resolve_local(Warp &, const Op &, Intent, uint64_t *address, unsigned bytes, uint32_t exec);
 uint32_t resolve_param(Warp &, const Op &, Intent, uint64_t *address, unsigned bytes, uint32_t exec);
 // Shared offsets, in bounds and aligned; the entries stay offsets.
-uint32_t check_shared(Warp &, const Op &, Intent, const uint64_t *address, uint32_t *offset, unsigned bytes, uint32_t exec);
+uint32_t check_shared(Warp &, const Op &, Intent, const uint64_t *address, uint32_t *offset, unsigned bytes,
+                      uint32_t exec);
 
 // Lanes of exec by where their generic address leads.
-struct Windows { uint32_t global = 0, shared = 0, local = 0, param = 0; };
+struct Windows {
+    uint32_t global = 0, shared = 0, local = 0, param = 0;
+};
 Windows split_generic(const uint64_t *address, uint32_t exec);
 inline void remove_window(uint64_t *to, const uint64_t *address, uint64_t window) {
     for (unsigned i = 0; i < kLanes; ++i) to[i] = address[i] - window;
@@ -82,6 +90,7 @@ uint32_t shared_fault(Warp &, const Op &, Intent, const uint64_t *address, unsig
 std::string access_text(const Warp &, const Op &, Intent, uint64_t address, unsigned bytes);
 
 // After the accesses of lanes in exec at generic addresses: locks and flags, for the race detector.
-void synchronize_lanes(Warp &, const Op &, const uint64_t *address, uint64_t window, bool reads, bool writes, uint32_t exec);
+void synchronize_lanes(Warp &, const Op &, const uint64_t *address, uint64_t window, bool reads, bool writes,
+                       uint32_t exec);
 
 }  // namespace warpsim

@@ -43,8 +43,8 @@ inline void account_shared(Warp &w, const Op &op, Access kind, SharedAccess &acc
         if (op.extra & kStrong) [[unlikely]] {
             uint64_t generic[kLanes];
             for (unsigned i = 0; i < kLanes; ++i) generic[i] = access.offset[i];
-            synchronize_lanes(w, op, generic, kSharedWindow, kind == Access::volatile_read, kind == Access::volatile_write,
-                              exec);
+            synchronize_lanes(w, op, generic, kSharedWindow, kind == Access::volatile_read,
+                              kind == Access::volatile_write, exec);
         }
     }
 }
@@ -67,7 +67,8 @@ inline bool find_shared(Warp &w, const Op &op, Intent intent, SharedAccess &acce
             highest = offset[i] > highest ? offset[i] : highest;
             bits |= offset[i];
         }
-        if (highest < size && bytes <= size - highest && (bits & (bytes - 1)) == 0) [[likely]] return true;
+        if (highest < size && bytes <= size - highest && (bits & (bytes - 1)) == 0) [[likely]]
+            return true;
         uint64_t wide[kLanes];
         for (unsigned i = 0; i < kLanes; ++i) wide[i] = offset[i];
         access.exec = shared_fault(w, op, intent, wide, bytes, exec);
@@ -100,7 +101,8 @@ inline bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
     }
     uint64_t generic[kLanes];
     const bool strong = (op.extra & kStrong) && w.block->shadow;
-    if (strong) [[unlikely]] std::memcpy(generic, address, sizeof generic);
+    if (strong) [[unlikely]]
+        std::memcpy(generic, address, sizeof generic);
     const uint32_t good = resolve_global(w, op, space, intent, address, bytes, exec);
     if (good != exec) {
         exec = good;
@@ -112,6 +114,8 @@ inline bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
     return exec != 0;
 }
 
-inline std::byte *host_pointer(uint64_t address) { return reinterpret_cast<std::byte *>(address); }
+inline std::byte *host_pointer(uint64_t address) {
+    return reinterpret_cast<std::byte *>(address);
+}
 
 }  // namespace warpsim

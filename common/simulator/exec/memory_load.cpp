@@ -23,7 +23,8 @@ struct Load {
     static void from_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address, uint32_t exec) {
         Pattern pattern;
         if (!find_global(w, op, space, Intent::read, address, kBytes, exec, pattern)) return;
-        if (op.extra & kStrong) [[unlikely]] return strong_load(w, op, address, exec);
+        if (op.extra & kStrong) [[unlikely]]
+            return strong_load(w, op, address, exec);
         load_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(address[i]); });
     }
 
@@ -43,7 +44,8 @@ struct Load {
 
     static void from_private(const Warp &w, const Op &op, const uint64_t *host, uint32_t exec) {
         if (!exec) return;
-        load_lanes<Mem, Reg, N>(w, slots(w, op), exec, Pattern::scattered, [&](unsigned i) { return host_pointer(host[i]); });
+        load_lanes<Mem, Reg, N>(w, slots(w, op), exec, Pattern::scattered,
+                                [&](unsigned i) { return host_pointer(host[i]); });
     }
 
     static void from_local(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
@@ -131,7 +133,8 @@ template <class Mem, class Reg, unsigned N>
 struct LoadKnownParam {
     static void run(Warp &w, const Op &op) {
         const std::byte *from = w.params + op.imm;
-        load_lanes<Mem, Reg, N>(w, data_slots(w, op, N, op.dst), w.exec, Pattern::uniform, [=](unsigned) { return from; });
+        load_lanes<Mem, Reg, N>(w, data_slots(w, op, N, op.dst), w.exec, Pattern::uniform,
+                                [=](unsigned) { return from; });
     }
 };
 
@@ -163,8 +166,12 @@ Handler load_handler(MemorySpace space, const AccessShape &shape) {
     return nullptr;
 }
 
-Handler load_known_param_handler(const AccessShape &shape) { return by_shape<LoadKnownParam>(shape); }
+Handler load_known_param_handler(const AccessShape &shape) {
+    return by_shape<LoadKnownParam>(shape);
+}
 
-Handler widen_handler(const AccessShape &shape) { return by_shape<Widen>(shape); }
+Handler widen_handler(const AccessShape &shape) {
+    return by_shape<Widen>(shape);
+}
 
 }  // namespace warpsim

@@ -32,7 +32,8 @@ struct Store {
     static void to_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address, uint32_t exec) {
         Pattern pattern;
         if (!find_global(w, op, space, Intent::write, address, kBytes, exec, pattern)) return;
-        if (op.extra & kStrong) [[unlikely]] return strong_store(w, op, address, exec);
+        if (op.extra & kStrong) [[unlikely]]
+            return strong_store(w, op, address, exec);
         store_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(address[i]); });
     }
 
@@ -51,7 +52,8 @@ struct Store {
 
     static void to_local(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
         exec = resolve_local(w, op, Intent::write, address, kBytes, exec);
-        store_lanes<Mem, Reg, N>(w, slots(w, op), exec, Pattern::scattered, [&](unsigned i) { return host_pointer(address[i]); });
+        store_lanes<Mem, Reg, N>(w, slots(w, op), exec, Pattern::scattered,
+                                 [&](unsigned i) { return host_pointer(address[i]); });
     }
 
     static void to_generic(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {

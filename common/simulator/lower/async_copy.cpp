@@ -1,6 +1,9 @@
 // cp.async (the kind without .bulk) and its groups.
 #include "exec/async_copy.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "exec/memory.h"
 #include "lower/lowering.h"
 
@@ -14,6 +17,14 @@ using ptx::Type;
 void lower_copy(Lowering &l, const Instruction &in) {
     // cp.async.{ca,cg}.shared.global{hints} [to], [from], cp-size{, src-size | ignore-src}{, cache-policy}
     if (in.operands.size() < 3 || in.operands[2].kind != Operand::Kind::integer) l.unsupported(in);
+    for (const std::string &m : in.modifiers) {
+        static constexpr std::string_view kKnown[] = {"async",           "ca",    "cg", "shared", "shared::cta",
+                                                      "shared::cluster", "global"};
+        if (std::find(std::begin(kKnown), std::end(kKnown), m) == std::end(kKnown) && !m.starts_with("L2::")) {
+            l.unsupported(in, "." + m);
+        }
+    }
+    if (!in.has("global") || in.has("ca") == in.has("cg")) l.unsupported(in);
     const int64_t bytes = in.operands[2].integer;
     const bool cg = in.has("cg");
     if (bytes != 16 && (cg || (bytes != 4 && bytes != 8))) {
@@ -38,7 +49,8 @@ void lower_copy(Lowering &l, const Instruction &in) {
 }
 
 void lower_cp(Lowering &l, const Instruction &in) {
-    if (!in.has("async") || in.has("bulk")) l.unsupported(in, "of the cp instructions, cp.async without .bulk is known");
+    if (!in.has("async") || in.has("bulk"))
+        l.unsupported(in, "of the cp instructions, cp.async without .bulk is known");
     if (in.has("mbarrier")) l.unsupported(in, "mbarrier objects are not known to warpsim");
     if (in.has("commit_group")) {
         l.emit(in, exec_async_commit, OpClass::async_copy);
@@ -56,6 +68,8 @@ void lower_cp(Lowering &l, const Instruction &in) {
 
 }  // namespace
 
-void register_async_copy(FamilyTable &table) { table["cp"] = lower_cp; }
+void register_async_copy(FamilyTable &table) {
+    table["cp"] = lower_cp;
+}
 
 }  // namespace warpsim

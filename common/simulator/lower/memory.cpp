@@ -2,7 +2,10 @@
 #include "exec/memory.h"
 
 #include <algorithm>
+#include <initializer_list>
+#include <string_view>
 
+#include "exec/convert_move.h"
 #include "lower/atomics.h"
 #include "lower/lowering.h"
 
@@ -18,16 +21,21 @@ struct SpaceName {
     MemorySpace space;
 };
 constexpr SpaceName kSpaces[] = {
-    {"global", MemorySpace::global},      {"shared", MemorySpace::shared},
-    {"shared::cta", MemorySpace::shared}, {"local", MemorySpace::local},
-    {"const", MemorySpace::constant},     {"param", MemorySpace::param},
-    {"param::entry", MemorySpace::param}, {"param::func", MemorySpace::param},
+    {"global", MemorySpace::global},
+    {"shared", MemorySpace::shared},
+    {"shared::cta", MemorySpace::shared},
+    {"local", MemorySpace::local},
+    {"const", MemorySpace::constant},
+    {"param", MemorySpace::param},
+    {"param::entry", MemorySpace::param},
+    {"param::func", MemorySpace::param},
+    // A block that is a cluster of its own: larger ones are refused as a whole.
+    {"shared::cluster", MemorySpace::shared},
 };
 
-MemorySpace named_space(Lowering &l, const Instruction &in) {
+MemorySpace named_space(const Instruction &in) {
     for (const SpaceName &name : kSpaces)
         if (in.has(name.modifier)) return name.space;
-    if (in.has("shared::cluster")) l.unsupported(in, "clusters are not known to warpsim");
     return MemorySpace::generic;
 }
 
@@ -72,19 +80,74 @@ OpClass store_class(MemorySpace space) {
     }
 }
 
-Type element_type(Lowering &l, const Instruction &in) {
-    const Type type = in.modifiers.empty() ? Type::none : ptx::type_from_name(in.modifiers.back());
-    const unsigned bytes = ptx::type_bytes(type);
-    if (bytes == 0 || bytes > 8) l.unsupported(in, "elements of 1, 2, 4 or 8 bytes are known");
-    return type;
+// Hints are accepted and have no effect; anything else that is not in the manual is refused.
+void check_modifiers(Lowering &l, const Instruction &in, std::initializer_list<std::string_view> known) {
+    for (size_t i = 0; i + 1 < in.modifiers.size(); ++i) {
+        const std::string &m = in.modifiers[i];
+        const bool place =
+            std::any_of(std::begin(kSpaces), std::end(kSpaces), [&](const SpaceName &s) { return m == s.modifier; });
+        const bool hint = m.starts_with("L1::") || m.starts_with("L2::");
+        if (!place && !hint && std::find(known.begin(), known.end(), m) == known.end()) l.unsupported(in, "." + m);
+    }
+    unsigned orders = 0;
+    for (const char *order : {"weak", "volatile", "relaxed", "acquire", "release", "mmio"}) orders += in.has(order);
+    if (orders > 1 && !(orders == 2 && in.has("mmio") && in.has("relaxed"))) l.unsupported(in, "two memory orders");
+}
+
+// What one lane moves, in elements of at most 8 bytes: one of 16 bytes is two, and so is its register.
+struct Elements {
+    Type type = Type::none;  // of the memory
+    std::vector<Operand> operands;
+    bool halved = false;  // 16-byte elements, as two of 8
+    unsigned bytes() const { return halved ? 8 : ptx::type_bytes(type); }
+};
+
+Elements elements_of(Lowering &l, const Instruction &in, const Operand &operand) {
+    Elements e;
+    e.type = in.modifiers.empty() ? Type::none : ptx::type_from_name(in.modifiers.back());
+    if (ptx::type_bytes(e.type) == 0) l.unsupported(in, "elements of 1, 2, 4, 8 or 16 bytes are known");
+    e.halved = ptx::type_bytes(e.type) == 16;
+    const bool vector = operand.kind == Operand::Kind::vector;
+    e.operands = vector ? operand.elements : std::vector<Operand>{operand};
+    const size_t named = in.has("v2") ? 2 : in.has("v4") ? 4 : in.has("v8") ? 8 : 1;
+    if (e.operands.size() != named || (vector && named == 1))
+        l.unsupported(in, "the vector has another number of elements");
+    if (named * ptx::type_bytes(e.type) > 32) l.unsupported(in, "a lane moves at most 32 bytes");
+    return e;
 }
 
 Type bits_type(unsigned bytes) {
-    return bytes == 8 ? Type::b64 : bytes == 4 ? Type::b32 : bytes == 2 ? Type::b16 : Type::b8;
+    return bytes == 16  ? Type::b128
+           : bytes == 8 ? Type::b64
+           : bytes == 4 ? Type::b32
+           : bytes == 2 ? Type::b16
+                        : Type::b8;
 }
 
-std::vector<Operand> elements_of(const Operand &operand) {
-    return operand.kind == Operand::Kind::vector ? operand.elements : std::vector<Operand>{operand};
+// The slots of one operand's register, or of its two halves.
+void add_slots(std::vector<uint32_t> &slots, uint32_t slot, bool halved) {
+    slots.push_back(slot);
+    if (halved) slots.push_back(slot + kLanes * 8);
+}
+
+void set_data(Op &op, uint32_t &single, const std::vector<uint32_t> &slots, uint32_t list) {
+    single = slots[0];
+    op.list = list;
+    op.list_count = slots.size() > 1 ? static_cast<uint16_t>(slots.size()) : 0;
+}
+
+// The width that all registers among the operands share; 0 if there are none or they differ.
+unsigned common_register_bytes(Lowering &l, const Instruction &in, const Elements &e, bool &mixed) {
+    unsigned common = 0;
+    mixed = false;
+    for (const Operand &operand : e.operands) {
+        const unsigned bytes = l.register_bytes(operand);
+        if (bytes == 0) continue;
+        if (bytes < ptx::type_bytes(e.type)) l.unsupported(in, "the register is narrower than the element");
+        mixed |= common && bytes != common;
+        common = bytes;
+    }
+    return mixed ? 0 : common;
 }
 
 // Where .param leads: the kernel's own parameters, or a place in the frame's local memory.
@@ -99,74 +162,74 @@ void set_address(Op &op, const Lowering::Address &address, uint32_t bits) {
 }
 
 void lower_load(Lowering &l, const Instruction &in) {
+    check_modifiers(l, in,
+                    {"weak", "volatile", "relaxed", "acquire", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs",
+                     "lu", "cv", "nc", "unified", "v2", "v4", "v8"});
     if (in.operands.size() < 2) l.unsupported(in);
-    const Type type = element_type(l, in);
-    const std::vector<Operand> to = elements_of(in.operands[0]);
+    const Elements to = elements_of(l, in, in.operands[0]);
     const Lowering::Address address = l.address(in.operands[1]);
-    const MemorySpace named = named_space(l, in), space = resolve_param_space(named, address);
+    const MemorySpace named = named_space(in), space = resolve_param_space(named, address);
 
-    AccessShape shape{ptx::type_bytes(type), 0, static_cast<unsigned>(to.size()), ptx::is_signed(type)};
     bool mixed = false;  // registers of different widths
-    for (const Operand &operand : to) {
-        const unsigned bytes = operand.kind == Operand::Kind::sink ? 0 : l.register_bytes(operand);
-        if (bytes && bytes < shape.bytes) l.unsupported(in, "the register is narrower than the element");
-        mixed |= bytes && shape.register_bytes && bytes != shape.register_bytes;
-        if (bytes) shape.register_bytes = bytes;
-    }
-    if (mixed || !shape.register_bytes) shape.register_bytes = shape.bytes;
-
+    unsigned width = common_register_bytes(l, in, to, mixed);
+    if (to.halved && (mixed || width > 16)) l.unsupported(in);
+    if (width == 0) width = ptx::type_bytes(to.type);
     std::vector<uint32_t> slots;
-    for (const Operand &operand : to) {
-        slots.push_back(mixed ? l.scratch(bits_type(shape.bytes)) : l.destination(operand, bits_type(shape.register_bytes)));
+    for (const Operand &operand : to.operands) {
+        add_slots(slots, mixed ? l.scratch(bits_type(width)) : l.destination(operand, bits_type(width)), to.halved);
     }
+    const AccessShape shape{to.bytes(), to.halved ? 8 : width, unsigned(slots.size()), ptx::is_signed(to.type)};
+    const int64_t bytes = int64_t(shape.bytes) * shape.count;
     const bool known = space == MemorySpace::param && address.slot == kNoSlot && address.offset >= 0 &&
-                       address.offset + shape.bytes * shape.count <= l.program().parameter_bytes &&
-                       address.offset % shape.bytes == 0;
+                       address.offset <= int64_t(l.program().parameter_bytes) - bytes && address.offset % bytes == 0;
     const Handler handler = known ? load_known_param_handler(shape) : load_handler(space, shape);
     if (!handler) l.unsupported(in, "no such combination of width and vector");
     const uint32_t list = slots.size() > 1 ? l.list(slots) : 0;
     Op &op = l.emit(in, handler, load_class(named));
     set_address(op, address, order_bits(in));
     if (op.extra & kStrong) op.flow = Flow::yield;
-    op.dst = slots[0];
-    op.list = list;
-    op.list_count = slots.size() > 1 ? static_cast<uint16_t>(slots.size()) : 0;
+    set_data(op, op.dst, slots, list);
 
-    for (size_t i = 0; mixed && i < to.size(); ++i) {
-        if (to[i].kind == Operand::Kind::sink) continue;
-        const unsigned bytes = l.register_bytes(to[i]);
-        const uint32_t slot = l.destination(to[i], bits_type(bytes));
-        Op &widen = l.emit(in, widen_handler({shape.bytes, bytes, 1, shape.sign}), OpClass::move);
+    for (size_t i = 0; mixed && i < to.operands.size(); ++i) {
+        const unsigned register_bytes = l.register_bytes(to.operands[i]);
+        if (register_bytes == 0) continue;
+        const uint32_t slot = l.destination(to.operands[i], bits_type(register_bytes));
+        Op &widen = l.emit(in, widen_handler({shape.bytes, register_bytes, 1, shape.sign}), OpClass::move);
         widen.dst = slot;
         widen.a = slots[i];
     }
 }
 
 void lower_store(Lowering &l, const Instruction &in) {
+    check_modifiers(l, in,
+                    {"weak", "volatile", "relaxed", "release", "mmio", "cta", "cluster", "gpu", "sys", "wb", "cg", "cs",
+                     "wt", "v2", "v4", "v8"});
     if (in.operands.size() < 2) l.unsupported(in);
-    const Type type = element_type(l, in);
-    const std::vector<Operand> from = elements_of(in.operands[1]);
+    const Elements from = elements_of(l, in, in.operands[1]);
     const Lowering::Address address = l.address(in.operands[0]);
-    const MemorySpace named = named_space(l, in), space = resolve_param_space(named, address);
-    const AccessShape shape{ptx::type_bytes(type), std::max(2u, ptx::type_bytes(type)), unsigned(from.size()), false};
+    const MemorySpace named = named_space(in), space = resolve_param_space(named, address);
 
-    // source() brings every element to the memory's width; bytes lie in 16-bit lanes.
+    // Where registers differ in width, source() brings all to the memory's.
+    bool mixed = false;
+    unsigned width = common_register_bytes(l, in, from, mixed);
+    if (width == 0) width = ptx::type_bytes(from.type);
     std::vector<uint32_t> slots;
-    for (const Operand &operand : from) slots.push_back(l.source(operand, bits_type(shape.register_bytes)));
+    for (const Operand &operand : from.operands) add_slots(slots, l.source(operand, bits_type(width)), from.halved);
+    const AccessShape shape{from.bytes(), from.halved ? 8 : width, unsigned(slots.size()), false};
     const Handler handler = store_handler(space, shape);
     if (!handler) l.unsupported(in, "no such combination of state space, width and vector");
     const uint32_t list = slots.size() > 1 ? l.list(slots) : 0;
     Op &op = l.emit(in, handler, store_class(named));
     set_address(op, address, order_bits(in));
-    op.b = slots[0];
-    op.list = list;
-    op.list_count = slots.size() > 1 ? static_cast<uint16_t>(slots.size()) : 0;
+    set_data(op, op.b, slots, list);
 }
 
 void exec_nothing(Warp &, const Op &) {}
 
 // prefetch and prefetchu are hints, and may name any address.
-void lower_prefetch(Lowering &l, const Instruction &in) { l.emit(in, exec_nothing, OpClass::other); }
+void lower_prefetch(Lowering &l, const Instruction &in) {
+    l.emit(in, exec_nothing, OpClass::other);
+}
 
 // discard.global.L2 [a], 128 and applypriority: hints as well, but of memory that must be there.
 void lower_hint(Lowering &l, const Instruction &in) {
@@ -175,6 +238,14 @@ void lower_hint(Lowering &l, const Instruction &in) {
     Op &op = l.emit(in, exec_check_address, OpClass::other);
     set_address(op, address, 0);
     op.b = static_cast<uint32_t>(in.operands[1].integer);
+}
+
+// Cache policies have no effect: any value will do.
+void lower_createpolicy(Lowering &l, const Instruction &in) {
+    const uint32_t zero = l.constant(0, Type::b64), dst = l.destination(in.operands[0], Type::b64);
+    Op &op = l.emit(in, move_handler(8), OpClass::move);
+    op.dst = dst;
+    op.a = zero;
 }
 
 }  // namespace
@@ -187,6 +258,7 @@ void register_memory(FamilyTable &table) {
     table["prefetchu"] = lower_prefetch;
     table["discard"] = lower_hint;
     table["applypriority"] = lower_hint;
+    table["createpolicy"] = lower_createpolicy;
     table["atom"] = lower_atom;
     table["red"] = lower_red;
 }
