@@ -1,6 +1,6 @@
-"""make ablations: stage 09 with one idea changed at a time, timed beside the kernel itself and the peers.
+"""make ablations: kernels with one idea changed at a time, timed beside the kernels themselves and the peers.
 
-The variants are patches: stages/09_double_buffering/ablations/NAME.patch, with their titles in ablations.toml.
+The variants are patches: stages/NN_name/ablations/NAME.patch, with their titles in ablations.toml beside them.
 """
 
 import datetime
@@ -31,12 +31,15 @@ class Ablation:
         return self.stage.folder / "ablations" / f"{self.name}.patch"
 
 
-def ablations(stage: stages.Stage | int | str = 9) -> list[Ablation]:
-    stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
-    file = stage.folder / "ablations" / "ablations.toml"
-    if not file.exists():
-        return []
-    return [Ablation(stage, name, entry["title"]) for name, entry in tomllib.loads(file.read_text()).items()]
+def ablations() -> list[Ablation]:
+    """Of all stages, in order."""
+    found = []
+    for stage in stages.all_stages():
+        file = stage.folder / "ablations" / "ablations.toml"
+        if file.exists():
+            entries = tomllib.loads(file.read_text())
+            found += [Ablation(stage, name, entry["title"]) for name, entry in entries.items()]
+    return found
 
 
 def library(ablation: Ablation, compute: int | None = None) -> Path:
@@ -53,11 +56,11 @@ def run(device: Device | None = None) -> Path:
             "Ablations are timed, so they need a GPU; recorded ones are in stages/09_double_buffering/README.md."
         )
     bench.check_build(device)
-    settings = bench.Settings(head_dims=(128,), stages=(9,), lengths=(1024, 4096, 16384))
+    settings = bench.Settings(head_dims=(128,), stages=(7, 9), lengths=(1024, 4096, 16384))
     timing = bench.Bench(settings, device)
     for index, one in enumerate(progress(ablations(), "compile")):
         number = 901 + index  # stands for the variant in the tables of Bench
-        timing.stages.append(replace(one.stage, number=number, name=f"09 {one.title}"))
+        timing.stages.append(replace(one.stage, number=number, name=f"{one.stage.id} {one.title}"))
         timing.libraries[number] = StageLibrary(library(one, device.gpu.compute))
     results = timing.run()
     bench.print_tables(results)
