@@ -81,7 +81,8 @@ def install(python: Path, venv: Path, extras: list[str]) -> None:
         if set(extras) <= set(before[1:]):
             return
         extras = sorted(set(extras) | set(before[1:]))
-    what = f"the packages{' and nvcc from pip wheels (about 250 MB)' if 'cuda' in extras else ''}"
+    new_cuda = "cuda" in extras and "cuda" not in before
+    what = f"the packages{' and nvcc from pip wheels (about 250 MB)' if new_cuda else ''}"
     print(f"Installing {what} into {venv} ...", flush=True)
     command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--progress-bar", "off"]
     project_with_extras = f"{ROOT}[{','.join(extras)}]" if extras else str(ROOT)
