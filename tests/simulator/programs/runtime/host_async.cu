@@ -1,30 +1,36 @@
-// Streams, events and copies, one case per run: host_async CASE. What CUDA leaves open (is it done yet?) is asserted as the
-// simulator decides it: not before something waits.
+// Streams, events and copies, one case per run: host_async CASE. What CUDA leaves open (is it done yet?) is asserted as
+// the simulator decides it: not before something waits.
 #include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
-#define CHECK(condition)                                                      \
-    do {                                                                      \
-        if (!(condition)) {                                                   \
-            std::printf("line %d: not true: %s\n", __LINE__, #condition);     \
-            std::exit(1);                                                     \
-        }                                                                     \
+#define CHECK(condition)                                                  \
+    do {                                                                  \
+        if (!(condition)) {                                               \
+            std::printf("line %d: not true: %s\n", __LINE__, #condition); \
+            std::exit(1);                                                 \
+        }                                                                 \
     } while (0)
-#define OK(call)                                                                             \
-    do {                                                                                     \
-        cudaError_t code_ = (call);                                                          \
-        if (code_ != cudaSuccess) {                                                          \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(code_));      \
-            std::exit(1);                                                                    \
-        }                                                                                    \
+#define OK(call)                                                                        \
+    do {                                                                                \
+        cudaError_t code_ = (call);                                                     \
+        if (code_ != cudaSuccess) {                                                     \
+            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(code_)); \
+            std::exit(1);                                                               \
+        }                                                                               \
     } while (0)
 
-__global__ void set(int *p, int value) { *p = value; }
-__global__ void add(int *p, int value) { *p += value; }
-__global__ void copy(int *to, const int *from) { *to = *from; }
+__global__ void set(int *p, int value) {
+    *p = value;
+}
+__global__ void add(int *p, int value) {
+    *p += value;
+}
+__global__ void copy(int *to, const int *from) {
+    *to = *from;
+}
 
 static int *device_int(int value) {
     int *p;
@@ -254,7 +260,8 @@ static void host_functions_keep_their_place() {
     static Log log;
     static int *watched = h;
     set<<<1, 1, 0, s>>>(h, 1);
-    OK(cudaLaunchHostFunc(s, [](void *) { log.entries.push_back(*watched); }, nullptr));
+    OK(cudaLaunchHostFunc(
+        s, [](void *) { log.entries.push_back(*watched); }, nullptr));
     set<<<1, 1, 0, s>>>(h, 2);
     OK(cudaStreamAddCallback(
         s,
@@ -418,8 +425,9 @@ static void order_of_streams() {
     for (int i = 0; i < 4; ++i) streams[i] = new_stream(cudaStreamNonBlocking);
     for (int round = 0; round < 2; ++round) {
         for (int i = 0; i < 4; ++i) {
-            OK(cudaLaunchHostFunc(streams[i], [](void *p) { order += *static_cast<char *>(p); },
-                                  const_cast<char *>(&"abcdABCD"[4 * round + i])));
+            OK(cudaLaunchHostFunc(
+                streams[i], [](void *p) { order += *static_cast<char *>(p); },
+                const_cast<char *>(&"abcdABCD"[4 * round + i])));
         }
     }
     OK(cudaDeviceSynchronize());
@@ -437,7 +445,8 @@ static void many_threads() {
             for (int round = 0; round < kRounds; ++round) {
                 add<<<1, 1, 0, s>>>(own, 1);
                 OK(cudaMemcpyAsync(h, own, sizeof(int), cudaMemcpyDeviceToHost, s));
-                OK(cudaLaunchHostFunc(s, [](void *p) { ++*static_cast<int *>(p); }, h));
+                OK(cudaLaunchHostFunc(
+                    s, [](void *p) { ++*static_cast<int *>(p); }, h));
                 OK(cudaStreamSynchronize(s));
                 CHECK(*h == round + 2);
             }
@@ -477,15 +486,34 @@ int main(int argc, char **argv) {
         void (*run)();
     } cases[] = {
 #define CASE(name) {#name, name}
-        CASE(missing_wait), CASE(pinned_source_is_read_late), CASE(pageable_source_is_read_at_once),
-        CASE(pageable_destination_is_written_at_once), CASE(registered_memory_is_pinned), CASE(launch_is_late),
-        CASE(managed_memory_is_late), CASE(device_copy_and_memset_are_late), CASE(legacy_stream_joins_blocking_streams),
-        CASE(legacy_stream_leaves_non_blocking_streams), CASE(streams_are_independent), CASE(stream_waits_for_event),
-        CASE(event_keeps_its_record), CASE(queries_make_progress), CASE(events_have_times),
-        CASE(host_functions_keep_their_place), CASE(free_waits), CASE(destroyed_streams_finish),
-        CASE(stream_ordered_memory), CASE(use_after_stream_ordered_free), CASE(captured_graph_runs_again),
-        CASE(waiting_spoils_a_capture), CASE(graph_by_hand), CASE(final_values), CASE(order_of_streams), CASE(many_threads),
-        CASE(default_streams_of_threads), CASE(nothing_waits),
+        CASE(missing_wait),
+        CASE(pinned_source_is_read_late),
+        CASE(pageable_source_is_read_at_once),
+        CASE(pageable_destination_is_written_at_once),
+        CASE(registered_memory_is_pinned),
+        CASE(launch_is_late),
+        CASE(managed_memory_is_late),
+        CASE(device_copy_and_memset_are_late),
+        CASE(legacy_stream_joins_blocking_streams),
+        CASE(legacy_stream_leaves_non_blocking_streams),
+        CASE(streams_are_independent),
+        CASE(stream_waits_for_event),
+        CASE(event_keeps_its_record),
+        CASE(queries_make_progress),
+        CASE(events_have_times),
+        CASE(host_functions_keep_their_place),
+        CASE(free_waits),
+        CASE(destroyed_streams_finish),
+        CASE(stream_ordered_memory),
+        CASE(use_after_stream_ordered_free),
+        CASE(captured_graph_runs_again),
+        CASE(waiting_spoils_a_capture),
+        CASE(graph_by_hand),
+        CASE(final_values),
+        CASE(order_of_streams),
+        CASE(many_threads),
+        CASE(default_streams_of_threads),
+        CASE(nothing_waits),
     };
     for (const auto &c : cases) {
         if (argc == 2 && !std::strcmp(argv[1], c.name)) {

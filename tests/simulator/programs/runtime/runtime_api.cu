@@ -6,28 +6,28 @@
 #include <string>
 #include <vector>
 
-#define CHECK(condition)                                                      \
-    do {                                                                      \
-        if (!(condition)) {                                                   \
-            std::printf("line %d: not true: %s\n", __LINE__, #condition);     \
-            std::exit(1);                                                     \
-        }                                                                     \
+#define CHECK(condition)                                                  \
+    do {                                                                  \
+        if (!(condition)) {                                               \
+            std::printf("line %d: not true: %s\n", __LINE__, #condition); \
+            std::exit(1);                                                 \
+        }                                                                 \
     } while (0)
-#define OK(call)                                                                             \
-    do {                                                                                     \
-        cudaError_t code_ = (call);                                                          \
-        if (code_ != cudaSuccess) {                                                          \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(code_));      \
-            std::exit(1);                                                                    \
-        }                                                                                    \
+#define OK(call)                                                                        \
+    do {                                                                                \
+        cudaError_t code_ = (call);                                                     \
+        if (code_ != cudaSuccess) {                                                     \
+            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(code_)); \
+            std::exit(1);                                                               \
+        }                                                                               \
     } while (0)
-#define FAILS(call, code)                                                                    \
-    do {                                                                                     \
-        cudaError_t got_ = (call);                                                           \
-        if (got_ != code) {                                                                  \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(got_));       \
-            std::exit(1);                                                                    \
-        }                                                                                    \
+#define FAILS(call, code)                                                              \
+    do {                                                                               \
+        cudaError_t got_ = (call);                                                     \
+        if (got_ != code) {                                                            \
+            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(got_)); \
+            std::exit(1);                                                              \
+        }                                                                              \
     } while (0)
 
 __device__ int counters[4] = {1, 2, 3, 4};
@@ -50,9 +50,15 @@ __global__ void use_symbols(float *out) {
     *managed_pointer += 10;
     counters[3] = 99;
 }
-__global__ void set(int *p, int i, int value) { p[i] = value; }
-__global__ void count(int *p) { atomicAdd(p, 1); }
-__global__ void __launch_bounds__(64) small(int *p) { *p = blockDim.x; }
+__global__ void set(int *p, int i, int value) {
+    p[i] = value;
+}
+__global__ void count(int *p) {
+    atomicAdd(p, 1);
+}
+__global__ void __launch_bounds__(64) small(int *p) {
+    *p = blockDim.x;
+}
 __global__ void uses_shared(int *p) {
     __shared__ int fixed[256];
     extern __shared__ int dynamic[];
@@ -65,7 +71,9 @@ __global__ void grid_sum(int *p) {
     cooperative_groups::this_grid().sync();
     if (threadIdx.x == 0) p[1 + blockIdx.x] = p[0];
 }
-__global__ void failed_assert() { asm("trap;"); }
+__global__ void failed_assert() {
+    asm("trap;");
+}
 
 template <class T>
 static T *device(size_t count) {
@@ -192,7 +200,8 @@ static void pitched_copies() {
     OK(cudaMemset2D(d + pitch, pitch, 7, 2, 2));
     OK(cudaMemcpy2D(back, kWidth, d, pitch, kWidth, kHeight, cudaMemcpyDeviceToHost));
     CHECK(back[0][0][0] == 1 && back[0][1][0] == 7 && back[0][1][1] == 7 && back[0][1][2] == 8 && back[0][2][4] == 15);
-    FAILS(cudaMemcpy2D(back, kWidth, d, pitch, kWidth + 1, kHeight, cudaMemcpyDeviceToHost), cudaErrorInvalidPitchValue);
+    FAILS(cudaMemcpy2D(back, kWidth, d, pitch, kWidth + 1, kHeight, cudaMemcpyDeviceToHost),
+          cudaErrorInvalidPitchValue);
     FAILS(cudaMemcpy2D(d, pitch, host, kWidth, kWidth, kHeight + 1, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
     cudaPitchedPtr box;
     OK(cudaMalloc3D(&box, make_cudaExtent(kWidth, kHeight, kDepth)));
@@ -463,12 +472,29 @@ int main(int argc, char **argv) {
         void (*run)();
     } cases[] = {
 #define CASE(name) {#name, name}
-        CASE(properties), CASE(errors), CASE(kernel_arguments), CASE(symbols), CASE(copies_are_bounds_checked),
-        CASE(pitched_copies), CASE(pointer_attributes), CASE(memory_runs_out), CASE(launch_limits),
-        CASE(function_attributes), CASE(failed_launches_stick), CASE(trap_fails_the_launch), CASE(misaligned_access),
-        CASE(reset_starts_anew), CASE(cooperative_launch), CASE(launch_with_attributes), CASE(managed_hints), CASE(limits),
-        CASE(what_is_missing), CASE(host_dereference), CASE(freed_by_static_destructor),
-        CASE(uninitialised_memory_is_poison), CASE(many_allocations),
+        CASE(properties),
+        CASE(errors),
+        CASE(kernel_arguments),
+        CASE(symbols),
+        CASE(copies_are_bounds_checked),
+        CASE(pitched_copies),
+        CASE(pointer_attributes),
+        CASE(memory_runs_out),
+        CASE(launch_limits),
+        CASE(function_attributes),
+        CASE(failed_launches_stick),
+        CASE(trap_fails_the_launch),
+        CASE(misaligned_access),
+        CASE(reset_starts_anew),
+        CASE(cooperative_launch),
+        CASE(launch_with_attributes),
+        CASE(managed_hints),
+        CASE(limits),
+        CASE(what_is_missing),
+        CASE(host_dereference),
+        CASE(freed_by_static_destructor),
+        CASE(uninitialised_memory_is_poison),
+        CASE(many_allocations),
     };
     for (const auto &c : cases) {
         if (argc == 2 && !std::strcmp(argv[1], c.name)) {
