@@ -169,7 +169,7 @@ def test_separate_compilation(tmp_path):
         }
     """)
     command = [
-        "nvcc",
+        NVCC,
         "-rdc=true",
         "-arch=sm_80",
         "-lineinfo",
