@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "exec/convert.h"
-#include "exec/convert_move.h"
 
 namespace warpsim {
 
@@ -57,14 +56,7 @@ uint32_t alu_source(Lowering &lowering, const ptx::Instruction &in, const ptx::O
     const bool is_predicate = operand.kind == ptx::Operand::Kind::reg && operand.type == ptx::Type::pred;
     if (is_predicate != (type == ptx::Type::pred) && operand.kind == ptx::Operand::Kind::reg)
         lowering.unsupported(in, std::string("a source must be of type .") + ptx::type_name(type));
-    if (!operand.negated) return lowering.source(operand, type);
-    ptx::Operand plain = operand;
-    plain.negated = false;
-    const uint32_t from = lowering.source(plain, type), inverted = lowering.scratch(ptx::Type::pred);
-    Op &op = lowering.emit(in, &invert_predicate, OpClass::predicate);
-    op.a = from;
-    op.dst = inverted;
-    return inverted;
+    return lowering.source(operand, type);
 }
 
 Op &emit_form(Lowering &lowering, const ptx::Instruction &in, const AluForm &form) {

@@ -23,7 +23,7 @@ void lower_by_text(Lowering &, const ptx::Instruction &);
 
 // The slot of a destination whose register must be exactly as wide as `type`.
 uint32_t alu_destination(Lowering &, const ptx::Instruction &, const ptx::Operand &, ptx::Type);
-// The slot of a source; a negated predicate (!%p) is inverted into a temporary.
+// The slot of a source; predicates and other registers do not stand for each other.
 uint32_t alu_source(Lowering &, const ptx::Instruction &, const ptx::Operand &, ptx::Type);
 // Refuses an instruction that has not `count` operands.
 void expect_operands(Lowering &, const ptx::Instruction &, size_t count);
