@@ -18,6 +18,24 @@ const char *after(std::string_view line, std::string_view word) {
     return end < line.size() && (line[end] == ' ' || line[end] == '\t') ? line.data() + end : nullptr;
 }
 
+// `line` with the file number at `number`, and the one behind inlined_at, raised by `shift`.
+std::string renumbered(std::string_view line, const char *number, unsigned shift) {
+    constexpr std::string_view kInlined = "inlined_at ";
+    std::string result(line.substr(0, number - line.data()));
+    const auto append_number = [&](std::string_view text) {
+        char *rest = nullptr;
+        const unsigned long file = std::strtoul(text.data(), &rest, 10);  // the line's end ends it at the latest
+        result += ' ' + std::to_string(file + shift);
+        return text.substr(rest - text.data());
+    };
+    std::string_view rest = append_number(line.substr(number - line.data()));
+    if (const size_t at = rest.find(kInlined); at != std::string_view::npos) {
+        result.append(rest.substr(0, at + kInlined.size()));
+        rest = append_number(rest.substr(at + kInlined.size()));
+    }
+    return result.append(rest) + '\n';
+}
+
 }  // namespace
 
 std::string link_ptx(const std::vector<std::string> &modules) {
@@ -39,12 +57,7 @@ std::string link_ptx(const std::vector<std::string> &modules) {
             } else if (after(line, ".address_size")) {
                 continue;
             } else if (const char *number = after(line, ".file"); number || (number = after(line, ".loc"))) {
-                char *rest = nullptr;
-                const unsigned long file = std::strtoul(number, &rest, 10);
-                body.append(line.substr(0, number - line.data()));
-                body += ' ' + std::to_string(file + shift);
-                body.append(line.substr(rest - line.data()));
-                body += '\n';
+                body += renumbered(line, number, shift);
             } else {
                 body.append(line);
                 body += '\n';
