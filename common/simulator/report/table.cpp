@@ -29,7 +29,7 @@ std::string base_name(const std::string &path) {
 // A source file's lines, read when the first of them is asked for; none where the file is gone.
 class Sources {
   public:
-    std::string line(const std::string &path, uint32_t number) {
+    std::string line(const std::string &path, uint32_t number, size_t width) {
         auto [it, is_new] = files_.try_emplace(path);
         if (is_new) {
             std::ifstream file(path);
@@ -38,7 +38,7 @@ class Sources {
         if (number == 0 || number > it->second.size()) return "";
         const std::string &text = it->second[number - 1];
         const size_t begin = text.find_first_not_of(" \t");
-        return begin == std::string::npos ? "" : text.substr(begin, 70);
+        return begin == std::string::npos ? "" : text.substr(begin, width);
     }
 
   private:
@@ -105,7 +105,7 @@ std::string to_table(const LaunchReport &report, unsigned most_lines) {
                    static_cast<unsigned long long>(line.shared_wavefronts),
                    static_cast<unsigned long long>(line.shared_ideal),
                    static_cast<unsigned long long>(line.global_sectors),
-                   static_cast<unsigned long long>(line.global_ideal), sources.line(line.file, line.line).c_str());
+                   static_cast<unsigned long long>(line.global_ideal), sources.line(line.file, line.line, 70).c_str());
         }
         if (shown < lines.size()) append(text, "  ... and %zu more lines\n", lines.size() - shown);
     }
@@ -166,7 +166,7 @@ std::string to_text(const HazardRecord &hazard) {
     text += "\n    " + hazard.message;
     if (hazard.line) {
         Sources sources;
-        const std::string line = sources.line(hazard.file, hazard.line);
+        const std::string line = sources.line(hazard.file, hazard.line, 110);
         if (!line.empty()) text += "\n    " + std::to_string(hazard.line) + " | " + line;
     }
     if (hazard.count > 1) text += "\n    seen " + std::to_string(hazard.count) + " times";

@@ -94,10 +94,14 @@ bool device_attribute(const Profile &profile, cudaDeviceAttr attribute, int &val
         case cudaDevAttrStreamPrioritiesSupported: value = 1; return true;
         case cudaDevAttrGlobalL1CacheSupported: value = 1; return true;
         case cudaDevAttrLocalL1CacheSupported: value = 1; return true;
-        case cudaDevAttrMaxSharedMemoryPerMultiprocessor: value = static_cast<int>(p.sharedMemPerMultiprocessor); return true;
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+            value = static_cast<int>(p.sharedMemPerMultiprocessor);
+            return true;
         case cudaDevAttrMaxRegistersPerMultiprocessor: value = p.regsPerMultiprocessor; return true;
         case cudaDevAttrManagedMemory: value = 1; return true;
-        case cudaDevAttrSingleToDoublePrecisionPerfRatio: value = static_cast<int>(profile.single_to_double); return true;
+        case cudaDevAttrSingleToDoublePrecisionPerfRatio:
+            value = static_cast<int>(profile.single_to_double);
+            return true;
         case cudaDevAttrConcurrentManagedAccess: value = 1; return true;
         case cudaDevAttrComputePreemptionSupported: value = 1; return true;
         case cudaDevAttrCanUseHostPointerForRegisteredMem: value = 1; return true;
@@ -107,7 +111,9 @@ bool device_attribute(const Profile &profile, cudaDeviceAttr attribute, int &val
         case cudaDevAttrMaxBlocksPerMultiprocessor: value = p.maxBlocksPerMultiProcessor; return true;
         case cudaDevAttrMaxPersistingL2CacheSize: value = p.persistingL2CacheMaxSize; return true;
         case cudaDevAttrMaxAccessPolicyWindowSize: value = p.accessPolicyMaxWindowSize; return true;
-        case cudaDevAttrReservedSharedMemoryPerBlock: value = static_cast<int>(p.reservedSharedMemPerBlock); return true;
+        case cudaDevAttrReservedSharedMemoryPerBlock:
+            value = static_cast<int>(p.reservedSharedMemPerBlock);
+            return true;
         case cudaDevAttrMemoryPoolsSupported: value = 1; return true;
         case cudaDevAttrClusterLaunch: value = p.clusterLaunch; return true;
         case cudaDevAttrMemSyncDomainCount: value = profile.compute >= 90 ? 4 : 1; return true;

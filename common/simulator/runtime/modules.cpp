@@ -45,8 +45,11 @@ std::string contents(const std::vector<fatbin::Entry> &entries) {
 }  // namespace
 
 std::string demangle(const std::string &name) {
+    // Static kernels of separately compiled files: "__nv_static_26__<hash>_7_file_cu_x__Z1ki".
+    const size_t inner = name.rfind("__nv_static_", 0) == 0 ? name.find("__Z") : std::string::npos;
+    const char *mangled = name.c_str() + (inner == std::string::npos ? 0 : inner + 1);
     int status = 0;
-    char *text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
+    char *text = abi::__cxa_demangle(mangled, nullptr, nullptr, &status);
     const std::string result = status == 0 && text ? text : name;
     std::free(text);
     return result;
