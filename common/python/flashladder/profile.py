@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flashladder import counters, ncu, stages
+from flashladder import counters, ncu, recorded, stages
 from flashladder.console import count, say, table
 from flashladder.device import choose, find_gpu
 from flashladder.errors import FlashLadderError
@@ -77,9 +77,26 @@ def show(stage: stages.Stage, problem: Problem = PROBLEM) -> None:
     for hazard in counters.hazards(results[stage.name].report):
         say(f"hazard: {hazard['message']}")
     if not find_gpu():
-        say("\nRegisters, spills and Nsight Compute's figures need a GPU; there is none here.")
+        _show_recorded(pair)
         return
     _show_gpu(pair, problem)
+
+
+RESOURCES = {"threads": "threads", "shared_bytes": "shared bytes", "registers": "registers",
+             "spill_bytes": "spill bytes", "resident_blocks": "resident blocks"}  # fmt: skip
+
+
+def _show_recorded(pair: list[stages.Stage]) -> None:
+    """Registers and spills are the machine code's: without a GPU, those of a recorded run."""
+    for run in recorded.shipped()[:1]:
+        rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False)
+        found = {row["name"]: row for row in rows}
+        body = [[one.name, *(found[one.name][key] for key in RESOURCES)] for one in pair if one.name in found]
+        stale = (
+            " (stale: the kernel has changed since)" if any(recorded.is_stale(found[row[0]]) for row in body) else ""
+        )
+        title = f"Recorded on {recorded.label(run)}{stale}; there is no GPU here"
+        table(title, ["stage", *RESOURCES.values()], body, right=range(1, 6))
 
 
 def _show_gpu(pair: list[stages.Stage], problem: Problem) -> None:
@@ -90,16 +107,14 @@ def _show_gpu(pair: list[stages.Stage], problem: Problem) -> None:
             say(f"{one.name}: {where.reason}; no figures of a GPU.")
             continue
         facts = describe(one, problem, "gpu")
-        keys = ("threads", "shared_bytes", "registers", "spill_bytes", "resident_blocks")
-        rows.append([one.name, *(facts[key] for key in keys)])
+        rows.append([one.name, *(facts[key] for key in RESOURCES)])
         if ncu.available():
             try:
                 counted[one.name] = ncu.measure(one, problem, where)
             except FlashLadderError as error:
                 say(str(error))
-    columns = ("stage", "threads", "shared bytes", "registers", "spill bytes", "resident blocks")
     if rows:
-        table(f"On {find_gpu().name}", columns, rows, right=range(1, 6))
+        table(f"On {find_gpu().name}", ["stage", *RESOURCES.values()], rows, right=range(1, 6))
     if not ncu.available():
         say("ncu is not on PATH: no figures of Nsight Compute.")
     if counted:

@@ -2,8 +2,8 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `ablations`,
-`counters`, `provenance`. What stands between the
+What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `resources`,
+`ablations`, `counters`, `provenance`. What stands between the
 markers is replaced; running it twice changes nothing.
 """
 
@@ -129,6 +129,17 @@ def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
     return _table(["of the (last) kernel", *keys.values()], body)
 
 
+def resources() -> str:
+    """Registers, spills, shared memory and resident blocks of all stages."""
+    parts = []
+    for results in recorded.shipped():
+        rows = recorded.pick(results, dtype="bf16", causal=False)
+        names = {row["name"] for row in rows}
+        measured = [one for one in stages.all_stages() if one.name in names]
+        parts.append(f"{_caption(results, 'bf16, native code')}\n\n{_facts(rows, measured)}")
+    return "\n\n".join(parts) or NOTHING
+
+
 def counters_table() -> str:
     """The simulator's wavefronts and sectors beside Nsight Compute's, for the same problem."""
     parts = []
@@ -179,6 +190,7 @@ _KINDS = {
     "ladder": ladder,
     "throughput": throughput,
     "stage": stage,
+    "resources": resources,
     "ablations": ablations,
     "counters": counters_table,
     "provenance": provenance,
