@@ -154,7 +154,7 @@ def test_masks_and_patterns(space, form, mask, scattered):
     for i in range(count):
         body += f"mov.b{8 * size} {reg}{30 + i}, 5;"
     if space == "shared":  # the whole input goes to shared memory by byte
-        body += f"""
+        body += """
     cvt.u32.u64 %r5, %rd6; mov.u32 %r6, smem; add.u32 %r7, %r6, %r5;
     add.u64 %rd10, %rd0, %rd6;
     """
