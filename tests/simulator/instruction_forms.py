@@ -15,8 +15,20 @@ from exact_arithmetic import FORMATS, NAN, decode
 
 BLOCK = 128
 SENTINEL = 0x5A5A5A5A5A5A5A5A
-WIDTH = {"pred": 4, "f16x2": 4, "bf16x2": 4, "u16x2": 4, "s16x2": 4, "f32x2": 8, "tf32": 4, "b128": 16,
-         "e4m3": 1, "e5m2": 1, "e4m3x2": 2, "e5m2x2": 2}
+WIDTH = {
+    "pred": 4,
+    "f16x2": 4,
+    "bf16x2": 4,
+    "u16x2": 4,
+    "s16x2": 4,
+    "f32x2": 8,
+    "tf32": 4,
+    "b128": 16,
+    "e4m3": 1,
+    "e5m2": 1,
+    "e4m3x2": 2,
+    "e5m2x2": 2,
+}
 COMPUTE = int(os.environ.get("FLASHLADDER_TEST_COMPUTE", "90"))  # of the GPU, where the tests run on one
 
 
@@ -61,10 +73,11 @@ def preset(kind, name):
     return f"mov.{register(kind)} {name}, {SENTINEL & (1 << 8 * max(2, width(kind))) - 1};"
 
 
-def module(body, dsts, sources, arch=90, registers=None):
+def module(body, dsts, sources, arch=90, registers=None, scoped=False):
     """PTX of a kernel that runs `body`: lines with {d} {e} (destinations) and {a} {b} {c} {f} (sources).
 
-    registers: {name: type} of registers declared wider than their operand's type.
+    registers: {name: type} of registers declared wider than their operand's type. scoped: the body has declarations, so
+    it stands in braces and runs unguarded both times.
     """
     registers = registers or {}
     names = dict(zip("abcf", sources)) | dict(zip("de", dsts))
@@ -73,6 +86,8 @@ def module(body, dsts, sources, arch=90, registers=None):
     parameters = ", ".join(f".param .u64 p{k}" for k in range(len(sources) + 2 * len(dsts)))
     operands = {n: f"%{n}" for n in names}
     lines = [line.strip() + ";" for line in body.format(**operands).split(";") if line.strip()]
+    if scoped:
+        lines = ["{", *lines, "}"]
     out = []
 
     def address(k, size):
@@ -100,10 +115,10 @@ def module(body, dsts, sources, arch=90, registers=None):
     results(len(sources))
     presets()
     out += ["and.b32 %t32, %i, 5;", "setp.ne.u32 %guard, %t32, 1;"]
-    out += [f"@%guard {line}" for line in lines]
+    out += lines if scoped else [f"@%guard {line}" for line in lines]
     results(len(sources) + len(dsts))
     text = "\n    ".join(out)
-    version = "8.7" if arch > 90 else "8.3"
+    version = "8.8" if arch > 90 else "8.3"
     return f""".version {version}
 .target sm_{arch}{"a" if arch > 90 else ""}
 .address_size 64
@@ -126,23 +141,20 @@ def guarded(i):
     return i & 5 != 1
 
 
-def execute(body, dsts, sources, operands, arch=90, registers=None):
+def execute(body, dsts, sources, operands, arch=90, registers=None, scoped=False):
     """Runs the body on `operands` (tuples of bits); returns two lists of tuples: of the plain and the guarded run."""
     if cudart.ON_GPU and arch > COMPUTE:
         pytest.skip(f"needs sm_{arch}")
-    ptx = module(body, dsts, sources, arch, registers)
+    ptx = module(body, dsts, sources, arch, registers, scoped)
     count = len(operands)
     padded = list(operands) + [operands[-1]] * (-count % BLOCK)
     arrays = [array(kind, [values[k] for values in padded]) for k, kind in enumerate(sources)]
     kinds = [(registers or {}).get(n) or k for n, k in zip("de", dsts)] * 2
     sizes = [max(2, width(kind)) for kind in kinds]
     outputs = [np.zeros((len(padded), 2) if size == 16 else len(padded), f"u{min(size, 8)}") for size in sizes]
-    env = {} if cudart.ON_GPU or arch <= 90 else {"WARPSIM_DEVICE": "sm_90"}
-    result = cudart.run_ptx(ptx, "test", len(padded) // BLOCK, BLOCK, [*arrays, *outputs], env=env).check()
+    result = cudart.run_ptx(ptx, "test", len(padded) // BLOCK, BLOCK, [*arrays, *outputs]).check()
     read = result.outputs[len(sources) :]
-    columns = [
-        [int(row[0]) | int(row[1]) << 64 for row in out] if out.ndim == 2 else out.tolist() for out in read
-    ]
+    columns = [[int(row[0]) | int(row[1]) << 64 for row in out] if out.ndim == 2 else out.tolist() for out in read]
     half = len(dsts)
     plain = list(zip(*columns[:half]))[:count]
     under_guard = list(zip(*columns[half:]))[:count]
@@ -205,7 +217,14 @@ def edge_floats(name, extra=0):
     bias = (1 << (fmt.exponent_bits - 1)) - 1
     one = bias * hidden
     values = [0, 1, 2, hidden - 1, hidden // 2, hidden, hidden + 1, one, one + 1, one - 1, one + hidden // 2]
-    values += [one + hidden, one + hidden + hidden // 2 + 1, one - hidden, one - hidden + 1, fmt.largest, fmt.largest - 1]
+    values += [
+        one + hidden,
+        one + hidden + hidden // 2 + 1,
+        one - hidden,
+        one - hidden + 1,
+        fmt.largest,
+        fmt.largest - 1,
+    ]
     values += [one + 3 * hidden + hidden // 4, one + (fmt.precision - 1) * hidden, one + fmt.precision * hidden + 1]
     values += [one - fmt.precision * hidden, one + hidden * (bias // 2) + 3]
     if fmt.has_infinity:
@@ -253,4 +272,3 @@ def packed_tuples(name, count, limit=2000):
     high = list(low)
     random.Random(7).shuffle(high)
     return [tuple(map(pack, a, b)) for a, b in zip(low, high)]
-

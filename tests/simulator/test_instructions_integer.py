@@ -82,7 +82,10 @@ def test_24_bits(kind):
     check_integers(f"mad24.hi.{kind}", kind, [kind] * 3, lambda a, b, c: (a * b >> 16) + c, operands=three)
     if kind == "s32":
         check_integers(
-            "mad24.hi.sat.s32", kind, [kind] * 3, lambda a, b, c: clamp(as_signed(a * b >> 16, 32) + c, kind),
+            "mad24.hi.sat.s32",
+            kind,
+            [kind] * 3,
+            lambda a, b, c: clamp(as_signed(a * b >> 16, 32) + c, kind),
             operands=three,
         )
 
@@ -91,9 +94,7 @@ def test_24_bits(kind):
 def test_div_rem(kind):
     pairs = [(a, b) for a, b in tuples(values(kind), values(kind)) if integer(b, kind)]
     check_integers(f"div.{kind}", kind, [kind] * 2, truncated_quotient, operands=pairs)
-    check_integers(
-        f"rem.{kind}", kind, [kind] * 2, lambda a, b: a - b * truncated_quotient(a, b), operands=pairs
-    )
+    check_integers(f"rem.{kind}", kind, [kind] * 2, lambda a, b: a - b * truncated_quotient(a, b), operands=pairs)
 
 
 @pytest.mark.parametrize("kind", ["u32", "s32", "u64"])
@@ -148,29 +149,46 @@ def test_carry_chains(bits):
 
     quad = [kind] * 4
     check(
-        f"add.cc.{kind} {{d}}, {{a}}, {{b}}; addc.{kind} {{e}}, {{c}}, {{f}}", [kind] * 2, quad, operands,
+        f"add.cc.{kind} {{d}}, {{a}}, {{b}}; addc.{kind} {{e}}, {{c}}, {{f}}",
+        [kind] * 2,
+        quad,
+        operands,
         lambda a, b, c, f: words(wide(a, c) + wide(b, f)),
     )
     check(
-        f"sub.cc.{kind} {{d}}, {{a}}, {{b}}; subc.{kind} {{e}}, {{c}}, {{f}}", [kind] * 2, quad, operands,
+        f"sub.cc.{kind} {{d}}, {{a}}, {{b}}; subc.{kind} {{e}}, {{c}}, {{f}}",
+        [kind] * 2,
+        quad,
+        operands,
         lambda a, b, c, f: words(wide(a, c) - wide(b, f)),
     )
     check(
         f"mad.lo.cc.{kind} {{d}}, {{a}}, {{b}}, {{c}}; madc.hi.{kind} {{e}}, {{a}}, {{b}}, {{f}}",
-        [kind] * 2, quad, operands, lambda a, b, c, f: words(a * b + wide(c, f)),
+        [kind] * 2,
+        quad,
+        operands,
+        lambda a, b, c, f: words(a * b + wide(c, f)),
     )
     check(
         f"add.cc.{kind} {{d}}, {{a}}, {{b}}; addc.cc.{kind} {{d}}, {{c}}, {{f}}; addc.{kind} {{e}}, 0, 0",
-        [kind] * 2, quad, operands, lambda a, b, c, f: words(c + f + (a + b >> bits)),
+        [kind] * 2,
+        quad,
+        operands,
+        lambda a, b, c, f: words(c + f + (a + b >> bits)),
     )
     check(
         f"sub.cc.{kind} {{d}}, {{a}}, {{b}}; subc.cc.{kind} {{d}}, {{c}}, {{f}}; subc.{kind} {{e}}, 0, 0",
-        [kind] * 2, quad, operands, lambda a, b, c, f: words(c - f - (a < b)),
+        [kind] * 2,
+        quad,
+        operands,
+        lambda a, b, c, f: words(c - f - (a < b)),
     )
     check(
         f"mad.hi.cc.{kind} {{d}}, {{a}}, {{b}}, {{c}}; madc.lo.cc.{kind} {{d}}, {{a}}, {{b}}, {{f}}; "
         f"addc.{kind} {{e}}, 0, 0",
-        [kind] * 2, quad, operands,
+        [kind] * 2,
+        quad,
+        operands,
         lambda a, b, c, f: words(wrap(a * b, bits) + f + ((a * b >> bits) + c >> bits)),
     )
 
@@ -203,9 +221,7 @@ def test_shifts(kind):
     operands = tuples(values(kind), amounts)
     check_integers(f"shr.{kind}", kind, [kind, "u32"], lambda a, n: a >> min(n, 64), operands=operands)
     check_integers(f"shl.b{bits}", kind, [kind, "u32"], lambda a, n: a << min(n, 64), operands=operands)
-    check_integers(
-        f"shr.b{bits}", f"u{bits}", [f"u{bits}", "u32"], lambda a, n: a >> min(n, 64), operands=operands
-    )
+    check_integers(f"shr.b{bits}", f"u{bits}", [f"u{bits}", "u32"], lambda a, n: a >> min(n, 64), operands=operands)
 
 
 @pytest.mark.parametrize("mode", ["clamp", "wrap"])
@@ -217,9 +233,7 @@ def test_funnel_shift(mode):
         return n & 31 if mode == "wrap" else min(n, 32)
 
     u32 = ["u32"] * 3
-    check_integers(
-        f"shf.l.{mode}.b32", "u32", u32, lambda a, b, n: (b << 32 | a) << amount(n) >> 32, operands=operands
-    )
+    check_integers(f"shf.l.{mode}.b32", "u32", u32, lambda a, b, n: (b << 32 | a) << amount(n) >> 32, operands=operands)
     check_integers(f"shf.r.{mode}.b32", "u32", u32, lambda a, b, n: (b << 32 | a) >> amount(n), operands=operands)
 
 
@@ -265,7 +279,10 @@ def test_bfe(kind):
     )
     # Only the low eight bits of position and length count.
     check_integers(
-        f"bfe.{kind}", kind, [kind, "u32", "u32"], lambda a, p, n: field(a, p & 255, n & 255),
+        f"bfe.{kind}",
+        kind,
+        [kind, "u32", "u32"],
+        lambda a, p, n: field(a, p & 255, n & 255),
         operands=tuples(values(kind), [256, 260, 0x105], [264, 0x10000, 0xFFFFFFFF]),
     )
 
@@ -279,7 +296,10 @@ def test_bfi(bits):
         return b & ~mask | a << position & mask
 
     check_integers(
-        f"bfi.b{bits}", kind, [kind, kind, "u32", "u32"], insert,
+        f"bfi.b{bits}",
+        kind,
+        [kind, kind, "u32", "u32"],
+        insert,
         operands=tuples(values(kind), values(kind), FIELDS, FIELDS, limit=4000),
     )
 
@@ -296,12 +316,13 @@ def test_szext_bmsk(mode):
         return as_signed(a, n) if n else 0
 
     operands = tuples(values("u32"), amounts)
-    check_integers(
-        f"szext.{mode}.u32", "u32", ["u32"] * 2, lambda a, n: wrap(a, amount(n)), operands=operands
-    )
+    check_integers(f"szext.{mode}.u32", "u32", ["u32"] * 2, lambda a, n: wrap(a, amount(n)), operands=operands)
     check_integers(f"szext.{mode}.s32", "u32", ["u32"] * 2, extend, operands=operands)
     check_integers(
-        f"bmsk.{mode}.b32", "u32", ["u32"] * 2, lambda a, n: (1 << amount(n)) - 1 << amount(a),
+        f"bmsk.{mode}.b32",
+        "u32",
+        ["u32"] * 2,
+        lambda a, n: (1 << amount(n)) - 1 << amount(a),
         operands=tuples(amounts, amounts),
     )
 
@@ -316,7 +337,10 @@ def test_fns():
 
     offsets = [wrap(k, 32) for k in (0, 1, 2, 3, 7, 31, 32, -1, -2, -5, -32)]
     check_integers(
-        "fns.b32", "u32", ["u32", "u32", "s32"], find,
+        "fns.b32",
+        "u32",
+        ["u32", "u32", "s32"],
+        find,
         operands=tuples(values("u32"), [0, 1, 5, 16, 30, 31], offsets),
     )
 
@@ -374,6 +398,9 @@ def test_immediates_of_every_width():
 
 def test_destination_may_be_a_source():
     check(
-        "mov.b32 {d}, {a}; add.s32 {d}, {d}, {b}; mad.lo.s32 {d}, {d}, {d}, {d}", ["u32"], ["u32"] * 2,
-        tuples(values("u32"), values("u32")), lambda a, b: wrap((a + b) * (a + b) + a + b, 32),
+        "mov.b32 {d}, {a}; add.s32 {d}, {d}, {b}; mad.lo.s32 {d}, {d}, {d}, {d}",
+        ["u32"],
+        ["u32"] * 2,
+        tuples(values("u32"), values("u32")),
+        lambda a, b: wrap((a + b) * (a + b) + a + b, 32),
     )
