@@ -92,10 +92,9 @@ def _show_recorded(pair: list[stages.Stage]) -> None:
         rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False)
         found = {row["name"]: row for row in rows}
         body = [[one.name, *(found[one.name][key] for key in RESOURCES)] for one in pair if one.name in found]
-        stale = (
-            " (stale: the kernel has changed since)" if any(recorded.is_stale(found[row[0]]) for row in body) else ""
-        )
-        title = f"Recorded on {recorded.label(run)}{stale}; there is no GPU here"
+        stale = any(recorded.is_stale(found[row[0]]) for row in body)
+        note = " (stale: the kernel has changed since)" if stale else ""
+        title = f"Recorded on {recorded.label(run)}{note}; there is no GPU here"
         table(title, ["stage", *RESOURCES.values()], body, right=range(1, 6))
 
 
