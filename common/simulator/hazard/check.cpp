@@ -30,7 +30,7 @@ void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t gran
     } else if (c >= clocks.ordered_below(warp) << kStampShift) {
         const unsigned by = c >> 5 & 31, by_lane = c & 31;
         if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift)) {
-            report_race(i, lane, granule, {by, by_lane, maker[granule], "wrote"});
+            report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
     }
     if (strong_used && !i.strong) check_table(i, lane, granule, strong_writes, "updated");
@@ -43,7 +43,7 @@ void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t gra
     if (c >= clocks.ordered_below(warp) << kStampShift) {
         const unsigned by = c >> 5 & 31, by_lane = c & 31;
         if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift) && !same_value(i, lane, by_lane, granule)) {
-            report_race(i, lane, granule, {by, by_lane, maker[granule], "wrote"});
+            report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
     } else if (c == unwritten_cell() && settle_early_read(i, lane, granule)) {
         return;
@@ -66,7 +66,7 @@ void SharedShadow::Impl::check_table(Instruction &i, unsigned lane, uint32_t gra
         const unsigned low = c >> 5 & 31, high = c & 31;
         for (unsigned l : {low, high}) {
             if (clocks.ordered(warp, lane, v, l, stamp)) continue;
-            report_race(i, lane, granule, {v, l, table.op(v, granule), did});
+            report_race(i, lane, granule, {v, l, table.op(v, granule), stamp, did});
             break;
         }
     }
@@ -92,7 +92,7 @@ bool SharedShadow::Impl::settle_early_read(Instruction &i, unsigned lane, uint32
     }
     // Told from the reader's side: what it should have waited for is the write.
     const Instruction reader{*read.warp, *read.op, nullptr, 0, nullptr, 0, read.strong, true, false};
-    report_race(reader, read.lane, granule, {warp, lane, i.op.index, "writes"});
+    report_race(reader, read.lane, granule, {warp, lane, i.op.index, clocks.stamp(warp), "writes"});
     return true;
 }
 
@@ -130,13 +130,39 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
         text += std::string(same_warp ? "" : "A ") + "__syncthreads() is missing ";
         if (here == there) {
             text += "between one pass and the next, or the threads should not meet at this address";
-        } else if (other.op > i.op.index) {
-            text += "between " + there + " and the next pass at " + here;
+        } else if (comes_first(i, other)) {
+            text += "between " + here + " and " + (other.op < i.op.index ? "the next pass at " : "") + there;
         } else {
-            text += "between " + there + " and " + here;
+            text += "between " + there + " and " + (i.op.index < other.op ? "the next pass at " : "") + here;
         }
     }
-    report_hazard(i.warp, i.op, HazardKind::shared_race, int(lane), granule << shift, std::move(text));
+    report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift, std::move(text));
+}
+
+// Between which of the two is the barrier missing? In program order one comes before the other within a stretch without
+// barriers: a thread that came from the other's op to this one on such a stretch says this one is second. True: it is
+// first.
+bool SharedShadow::Impl::comes_first(const Instruction &i, const Other &other) const {
+    if (executed(i.warp.id, other.op, clocks.stamp(i.warp.id))) return false;
+    return executed(other.warp, i.op.index, other.stamp);
+}
+
+// Has the warp executed that op at that stamp, as far as the shadow still remembers?
+bool SharedShadow::Impl::executed(unsigned warp, uint32_t op, uint32_t stamp) const {
+    for (uint32_t g = 0; g < granules; ++g) {
+        const uint32_t c = cell[g];
+        if (c != kPending && c >> kStampShift == stamp && (c >> 5 & 31) == warp && maker[g] == op) return true;
+        if (c == kPending && copier[g] / kLanes == warp && maker[g] == op) return true;
+        if (reads.row(warp)[g] >> kStampShift == stamp && reads.op(warp, g) == op) return true;
+    }
+    return false;
+}
+
+void SharedShadow::Impl::report(Warp &warp, const Op &op, HazardKind kind, unsigned lane, uint32_t address,
+                                std::string text) {
+    cut_short = true;  // stays so if the report ends the block
+    report_hazard(warp, op, kind, int(lane), address, std::move(text));
+    cut_short = false;
 }
 
 void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uint32_t granule) {
@@ -147,7 +173,7 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
                        " of bytes that cp.async at " + where(program, maker[granule]) +
                        " may still be writing: no wait_group by the writing thread yet (" + thread_text(by, by_lane) +
                        (own ? ", the same thread)" : ")");
-    report_hazard(i.warp, i.op, HazardKind::async_pending, int(lane), granule << shift, std::move(text));
+    report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift, std::move(text));
 }
 
 void SharedShadow::Impl::report_early(const EarlyRead &read) {

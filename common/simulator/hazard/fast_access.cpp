@@ -154,6 +154,12 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
     }
     const unsigned warp = i.warp.id;
     const uint32_t first = unwritten_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
+    // Written by this warp itself, before a __syncwarp: ordered, too.
+    const uint32_t own = (clocks.ordered_below(warp, warp) << kStampShift) - first;
+    // Threads in a grid of 16 columns often read the same in both halves of a warp.
+    uint32_t differ = exec != kAllLanes || strong_used || address[0] == address[1];
+    for (unsigned k = 0; k < kLanes / 2; ++k) differ |= address[k] ^ address[k + kLanes / 2];
+    const bool halves_agree = differ == 0;
     AccessTable::Writer writer(reads, warp, clocks.stamp(warp), i.op.index);
     for (uint32_t rest = exec; rest;) {
         const unsigned lane = std::countr_zero(rest);
@@ -165,7 +171,10 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
             continue;
         }
         uint32_t bad = strong_used;
-        for (unsigned k = 0; k < 1u << Log; ++k) bad |= cell[granule + k] - first >= window;
+        for (unsigned k = 0; k < 1u << Log; ++k) {
+            const uint32_t c = cell[granule + k], age = c - first;
+            bad |= !((age < window) | ((age < own) & ((c >> 5 & 31) == warp)));
+        }
         if (bad) [[unlikely]] {
             for (unsigned k = 0; k < 1u << Log; ++k) check_read(i, lane, granule + k);
             writer.same<Log>(granule, lane, lane);
@@ -174,9 +183,14 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
         }
         unsigned last = lane;  // of a run of lanes that read the same place
         rest &= rest - 1;
-        while (last < 31 && (rest >> (last + 1) & 1) && address[last + 1] == address[lane]) {
-            ++last;
-            rest &= rest - 1;
+        if (halves_agree && lane < kLanes / 2) {
+            last = lane + kLanes / 2;
+            rest &= ~(1u << last);
+        } else {
+            while (last < 31 && (rest >> (last + 1) & 1) && address[last + 1] == address[lane]) {
+                ++last;
+                rest &= rest - 1;
+            }
         }
         writer.same<Log>(granule, lane, last);
     }

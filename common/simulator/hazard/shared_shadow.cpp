@@ -43,6 +43,7 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     if (pending) std::fill(cell.begin(), cell.end(), 0);
     pending = 0;
     early.clear();
+    cut_short = false;
     clocks.start_block(warps);
     reads.resize(warps, granules);
     strong_used = bound = false;
@@ -165,7 +166,7 @@ void SharedShadow::synchronize_at(Warp &warp, int lane, uint64_t generic_address
 
 void SharedShadow::finish() {
     Impl &m = *impl_;
-    if (m.early.empty()) return;
+    if (m.early.empty() || m.cut_short) return;
     std::vector<Impl::EarlyRead> left;
     for (const auto &[granule, read] : m.early) left.push_back(read);
     m.early.clear();

@@ -15,7 +15,7 @@ struct SharedShadow::Impl {
     // One side of a conflict, for messages.
     struct Other {
         unsigned warp, lane;
-        uint32_t op;
+        uint32_t op, stamp;
         const char *did;  // "wrote", "may still be reading", ...
     };
     // A read of bytes that nobody had written; what it is called depends on what comes after it.
@@ -48,6 +48,7 @@ struct SharedShadow::Impl {
     std::vector<uint32_t> copier;  // thread whose cp.async is pending on a granule
     uint32_t pending = 0;          // granules with a pending copy
     std::unordered_map<uint32_t, EarlyRead> early;
+    bool cut_short = false;  // a race of this block has ended it: early reads were not refuted in time
 
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
     void bind(Warp &);
@@ -82,6 +83,9 @@ struct SharedShadow::Impl {
 
     void report_race(const Instruction &, unsigned lane, uint32_t granule, const Other &);
     void report_pending(const Instruction &, unsigned lane, uint32_t granule);
+    bool comes_first(const Instruction &, const Other &) const;
+    bool executed(unsigned warp, uint32_t op, uint32_t stamp) const;
+    void report(Warp &, const Op &, HazardKind, unsigned lane, uint32_t address, std::string text);
     void report_early(const EarlyRead &);
 };
 

@@ -1,0 +1,29 @@
+// An assert that does not hold.
+#include <assert.h>
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+__global__ void picky(float *out, const float *in, float most) {
+    assert(in[threadIdx.x] <= most);   //! assertion: in[threadIdx.x] <= most
+    out[threadIdx.x] = 1;
+}
+
+int main() {
+    static float in[4096];
+    for (int i = 0; i < 4096; ++i) in[i] = 1 + i % 57;
+    float *a, *b;
+    cudaMalloc(&a, sizeof in);
+    cudaMalloc(&b, sizeof in);
+    cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice);
+    cudaMemset(b, 0, sizeof in);
+    #ifdef MENDED
+    picky<<<1, 64>>>(b, a, 100);
+#else
+    picky<<<1, 64>>>(b, a, 30);
+#endif
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) error = cudaDeviceSynchronize();
+    printf("%s\n", cudaGetErrorName(error));
+    return error == cudaSuccess ? 0 : 3;
+}

@@ -1,0 +1,38 @@
+// A plain store into bytes that a copy still fills.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+#define COPY16(to, from)                                                                                            \
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) \
+                 : "memory")
+#define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
+
+__global__ void load(float *out, const float *in) {
+    __shared__ alignas(16) float s[256];
+    COPY16(&s[4 * threadIdx.x], in + 4 * threadIdx.x);   //~ the copy
+    COMMIT();
+#ifdef MENDED
+    WAIT(0);
+#endif
+    s[4 * threadIdx.x] = 0;   //! async_pending: write | may still be writing | the same thread
+    WAIT(0);
+    __syncthreads();
+    out[threadIdx.x] = s[255 - threadIdx.x];
+}
+
+int main() {
+    static float in[4096];
+    for (int i = 0; i < 4096; ++i) in[i] = 1 + i % 57;
+    float *a, *b;
+    cudaMalloc(&a, sizeof in);
+    cudaMalloc(&b, sizeof in);
+    cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice);
+    cudaMemset(b, 0, sizeof in);
+    load<<<1, 64>>>(b, a);
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) error = cudaDeviceSynchronize();
+    printf("%s\n", cudaGetErrorName(error));
+    return error == cudaSuccess ? 0 : 3;
+}

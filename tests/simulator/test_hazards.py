@@ -1,0 +1,79 @@
+"""Each faulty program is refused with the right kind, line and words, whatever the schedule; its mended twin is clean.
+
+A program marks the line of the fault `//! kind: words | more words` ("or" between alternatives) and the other side of
+a conflict `//~`. The report's line is one of those, and the message names all of them.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from cudart import run_program
+
+PROGRAMS = sorted((Path(__file__).parent / "programs" / "faulty").glob("*.cu"))
+ENVIRONMENT = {"endless_loop": {"WARPSIM_MAX_INSTRUCTIONS": 100000}}
+
+pytestmark = pytest.mark.simulator_only
+
+
+def marks(program):
+    """(kinds, words, line of the fault, all marked lines)"""
+    kinds = words = fault = None
+    lines = set()
+    for number, line in enumerate(program.read_text().splitlines(), 1):
+        if match := re.search(r"//! ([a-z_ ]+): (.+)", line):
+            kinds = match[1].split(" or ")
+            words = [w.split(" or ") for w in match[2].split(" | ")]
+            fault = number
+        if "//!" in line or "//~" in line:
+            lines.add(number)
+    assert kinds, f"{program.name} marks no fault"
+    return kinds, words, fault, lines
+
+
+def run(program, flags=(), **env):
+    settings = {**ENVIRONMENT.get(program.stem, {}), **env}
+    return run_program(program, env=settings, flags=flags, report=True)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+def test_faulty_program(program):
+    kinds, words, fault, lines = marks(program)
+    result = run(program)
+    assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
+    hazard = result.hazards[0]
+    assert hazard["kind"] in kinds, hazard
+    assert Path(hazard["file"]).name == program.name
+    assert hazard["line"] in lines, hazard
+    for alternatives in words:
+        assert any(w in hazard["message"] for w in alternatives), hazard["message"]
+    for line in lines:
+        assert f"{program.name}:{line}" in hazard["message"] + f" {program.name}:{hazard['line']}"
+    assert f"{program.name}:{hazard['line']}" in result.stderr, "the line is not printed"
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+def test_mended_twin(program):
+    result = run(program, flags=["-DMENDED"]).check()
+    assert result.stdout == "cudaSuccess\n" and result.hazards == []
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+def test_verdict_does_not_depend_on_the_schedule(program):
+    kinds, _, _, lines = marks(program)
+    for seed in (1, 2, 3):
+        result = run(program, WARPSIM_SCHEDULE=seed)
+        assert result.returncode == 3 and result.hazards[0]["kind"] in kinds, f"seed {seed}: {result.hazards[:1]}"
+        assert result.hazards[0]["line"] in lines
+        assert run(program, flags=["-DMENDED"], WARPSIM_SCHEDULE=seed).check().hazards == [], f"seed {seed}"
+
+
+def test_warn_reports_and_goes_on():
+    program = next(p for p in PROGRAMS if p.stem == "race_missing_barrier")
+    result = run(program, WARPSIM_HAZARDS="warn").check()
+    assert result.hazards[0]["kind"] == "shared_race"
+
+
+def test_off_reports_no_race():
+    program = next(p for p in PROGRAMS if p.stem == "race_missing_barrier")
+    assert run(program, WARPSIM_HAZARDS="off").check().hazards == []
