@@ -31,8 +31,7 @@ void set_predicate(Warp &w, uint32_t slot, uint32_t bits) {
 namespace {
 
 template <Shuffle mode> void shuffle(Warp &w, const Op &op) {
-    const uint32_t members = context_of(w).sync.members;
-    alignas(64) uint32_t values[kLanes], from[kLanes], result[kLanes], valid[kLanes], outside[kLanes];
+    alignas(64) uint32_t values[kLanes], from[kLanes], result[kLanes], valid[kLanes];
     load_values(w, op, values);
     const uint32_t *b = w.lanes<uint32_t>(op.b), *c = w.lanes<uint32_t>(op.c);
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -48,24 +47,13 @@ template <Shuffle mode> void shuffle(Warp &w, const Op &op) {
         from[lane] = (in_range ? source : lane) & 0x1f;
         valid[lane] = in_range;
     }
-    for (uint32_t lane = 0; lane < kLanes; ++lane) {
-        result[lane] = values[from[lane]];
-        outside[lane] = ~(members >> from[lane]) & 1;
-    }
+    // A lane may read one that takes no part: reductions over a part of a warp do, and drop what they got.
+    for (uint32_t lane = 0; lane < kLanes; ++lane) result[lane] = values[from[lane]];
     write_lanes<uint32_t>(w, op.dst, [&](unsigned lane) { return result[lane]; });
     if (uint32_t(op.imm) != kNoSlot) {
         uint32_t bits = 0;
         for (uint32_t lane = 0; lane < kLanes; ++lane) bits |= valid[lane] << lane;
         set_predicate(w, uint32_t(op.imm), bits);
-    }
-    if (members == kAllLanes) return;
-    uint32_t absent = 0;
-    for (uint32_t lane = 0; lane < kLanes; ++lane) absent |= outside[lane] << lane;
-    if (absent & w.exec) {
-        const int lane = __builtin_ctz(absent & w.exec);
-        report_hazard(w, op, HazardKind::missing_lanes, lane, 0,
-                      w.block->program->debug[op.index].text + ": lane " + std::to_string(lane) + " reads lane " +
-                          std::to_string(from[lane]) + ", which does not take part, so its value is undefined");
     }
 }
 
