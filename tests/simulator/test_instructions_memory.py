@@ -811,3 +811,15 @@ def test_random_addresses_never_reach_the_host(seed):
     result = run(body, [np.zeros(64, np.uint8)], shared=256, env=env)
     assert result.error_name != "workerDied", result.error_string
     assert not run(body, [np.zeros(64, np.uint8)], shared=256).ok
+
+
+@pytest.mark.parametrize("kind,size", [("s8", 1), ("u8", 1), ("s16", 2), ("u16", 2), ("s32", 4), ("u32", 4)])
+def test_pairs_extend_into_wider_registers(kind, size):
+    data = bytes_of(64 * size, 9)
+    body = f"""
+    mul.wide.u32 %rd4, %r0, {2 * size}; add.u64 %rd10, %rd0, %rd4; shl.b64 %rd8, %rd9, 4; add.u64 %rd11, %rd1, %rd8;
+    ld.global.v2.{kind} {{%rd20, %rd21}}, [%rd10]; st.global.v2.b64 [%rd11], {{%rd20, %rd21}};
+    """
+    out = run(body, [data, np.zeros(512, np.uint8)]).check().outputs[1].view(np.uint64)
+    for i in range(64):
+        assert out[i].tobytes() == extended(data[i * size :][:size].tobytes(), kind, 8)

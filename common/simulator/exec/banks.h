@@ -29,6 +29,26 @@ inline SharedCost strided_shared_cost(const uint32_t *address, unsigned bytes, u
     return {phases * passes, phases};
 }
 
+// Where both halves of the warp are regular, as in blocks of 16 columns: lanes i and i + 16 at the same place, or each
+// half at one place. False: look at each lane.
+inline bool half_warp_shared_cost(const uint32_t *address, unsigned bytes, SharedCost &cost) {
+    constexpr unsigned half = kLanes / 2;
+    const uint32_t stride = address[1] - address[0], apart = address[half] - address[0];
+    uint32_t odd = 0;
+    for (unsigned i = 0; i < half; ++i) {
+        odd |= (address[i] ^ (address[0] + i * stride)) | (address[i + half] ^ (address[i] + apart));
+    }
+    if (odd || bytes > 4 || stride % 4 || (stride && apart)) return false;
+    if (stride == 0) {
+        const uint32_t words = address[half] / 4 - address[0] / 4;
+        cost = {words != 0 && words % kLanes == 0 ? 2u : 1u, 1};
+        return true;
+    }
+    const uint32_t step = stride / 4, shared_slots = step & -step;  // gcd of step and any larger power of two
+    cost = {shared_slots <= 2 ? 1 : shared_slots < kLanes ? shared_slots / 2 : half, 1};
+    return true;
+}
+
 // Atomics: lanes with the same word wait for one another too.
 SharedCost atomic_shared_cost(const uint32_t *address, unsigned bytes, uint32_t exec);
 

@@ -82,6 +82,14 @@ inline void load_lanes(const Warp &w, const uint32_t *slots, uint32_t exec, Patt
             std::memcpy(&data[2][i], &c, 16);
             std::memcpy(&data[3][i], &d, 16);
         }
+    } else if constexpr (N == 2 && (sizeof(Mem) == 2 || sizeof(Mem) == 4)) {
+        // Both elements in one load: half as many of them, and the rest is vector code.
+        using Pair = std::conditional_t<sizeof(Mem) == 2, uint32_t, uint64_t>;
+        alignas(64) Pair pair[kLanes];
+        for (unsigned i = 0; i < kLanes; ++i) pair[i] = load_as<Pair>(at(i));
+        for (unsigned i = 0; i < kLanes; ++i) data[0][i] = static_cast<Reg>(static_cast<Mem>(pair[i]));
+        for (unsigned i = 0; i < kLanes; ++i)
+            data[1][i] = static_cast<Reg>(static_cast<Mem>(pair[i] >> (8 * sizeof(Mem))));
     } else {
         for (unsigned i = 0; i < kLanes; ++i) {
             const std::byte *from = at(i);

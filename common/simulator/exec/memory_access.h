@@ -33,8 +33,12 @@ inline void account_shared(Warp &w, const Op &op, Access kind, SharedAccess &acc
     bool regular;
     const uint32_t exec = access.exec;
     access.pattern = pattern_of(access.offset, bytes, exec, stride, regular);
-    const SharedCost cost = regular && exec == kAllLanes ? strided_shared_cost(access.offset, bytes, stride)
-                                                         : shared_cost(access.offset, bytes, exec);
+    SharedCost cost;
+    if (exec != kAllLanes || (!regular && !half_warp_shared_cost(access.offset, bytes, cost))) {
+        cost = shared_cost(access.offset, bytes, exec);
+    } else if (regular) {
+        cost = strided_shared_cost(access.offset, bytes, stride);
+    }
     OpStats &stats = w.stats[op.index];
     stats.shared_wavefronts += cost.wavefronts;
     stats.shared_ideal += cost.ideal;

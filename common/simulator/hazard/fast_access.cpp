@@ -9,6 +9,18 @@ namespace warpsim {
 
 namespace {
 
+bool uniform(const uint32_t *address) {
+    uint32_t bad = 0;
+    for (unsigned i = 0; i < 16; ++i) bad |= address[i] ^ address[0];
+    return bad == 0;
+}
+
+bool halves_agree(const uint32_t *address) {
+    uint32_t bad = 0;
+    for (unsigned i = 0; i < 16; ++i) bad |= address[i] ^ address[i + 16];
+    return bad == 0;
+}
+
 template <unsigned Lanes>
 bool consecutive(const uint32_t *address, unsigned bytes) {
     uint32_t bad = 0;
@@ -145,9 +157,34 @@ bool SharedShadow::Impl::write_range(Instruction &i, unsigned lane0) {
     return true;
 }
 
+// Both halves of the warp read the same places, as the rows of threads of a matrix product do.
+template <unsigned Log>
+bool SharedShadow::Impl::read_twins(Instruction &i) {
+    const uint32_t *address = i.address;
+    const unsigned warp = i.warp.id;
+    const uint32_t first = unwritten_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
+    uint32_t bad = 0;
+    if (address[15] == address[0] + 15 * i.bytes && consecutive<16>(address, i.bytes)) {
+        const uint32_t granule = address[0] >> shift;
+        for (unsigned k = 0; k < 16u << Log; ++k) bad |= cell[granule + k] - first >= window;
+        if (bad) return false;
+        AccessTable::Writer(reads, warp, clocks.stamp(warp), i.op.index).range<Log, 16, 16>(granule, 0);
+        return true;
+    }
+    for (unsigned lane = 0; lane < 16; ++lane) {
+        const uint32_t *c = cell.data() + (address[lane] >> shift);
+        for (unsigned k = 0; k < 1u << Log; ++k) bad |= c[k] - first >= window;
+    }
+    if (bad) return false;
+    AccessTable::Writer writer(reads, warp, clocks.stamp(warp), i.op.index);
+    for (unsigned lane = 0; lane < 16; ++lane) writer.same<Log>(address[lane] >> shift, lane, lane + 16);
+    return true;
+}
+
 template <unsigned Log>
 void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
     const uint32_t *address = i.address;
+    if (exec == kAllLanes && !strong_used && halves_agree(address) && read_twins<Log>(i)) return;
     if (exec == kAllLanes && !strong_used && address[31] == address[0] + 31 * i.bytes &&
         consecutive<32>(address, i.bytes) && read_range<Log, 32>(i, 0)) {
         return;
@@ -170,6 +207,7 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
             rest &= ~(0xffffu << lane);
             continue;
         }
+        const bool row = lane % 16 == 0 && (rest >> lane & 0xffff) == 0xffff && address[lane + 15] == address[lane];
         uint32_t bad = strong_used;
         for (unsigned k = 0; k < 1u << Log; ++k) {
             const uint32_t c = cell[granule + k], age = c - first;
@@ -179,6 +217,11 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
             for (unsigned k = 0; k < 1u << Log; ++k) check_read(i, lane, granule + k);
             writer.same<Log>(granule, lane, lane);
             rest &= rest - 1;
+            continue;
+        }
+        if (row && uniform(address + lane)) {
+            writer.same<Log>(granule, lane, lane + 15);
+            rest &= ~(0xffffu << lane);
             continue;
         }
         unsigned last = lane;  // of a run of lanes that read the same place
