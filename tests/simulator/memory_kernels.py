@@ -43,3 +43,8 @@ def run(body, arrays=(), block=32, grid=1, **keywords):
 def bytes_of(count, seed=1):
     """Random bytes, as an array of uint8."""
     return np.random.default_rng(seed).integers(0, 256, count, dtype=np.uint8)
+
+
+def register(size):
+    """The prefix of registers that hold elements of `size` bytes."""
+    return {2: "%rs", 4: "%r", 8: "%rd"}[size]
