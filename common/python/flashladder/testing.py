@@ -19,6 +19,7 @@ def tool_environment() -> dict[str, str]:
     nvcc = Path(build.info()["nvcc"])
     env["PATH"] = os.pathsep.join([str(nvcc.parent), str(toolchain.scripts_directory()), env.get("PATH", "")])
     env["CUDACXX"] = str(nvcc)
+    env["CUDA_HOME"] = str(Path(build.info()["cudart_directory"]).parent)  # include/ lies beside lib/ in every layout
     env["WARPSIM_BUILD"] = env["FLASHLADDER_BUILD"] = str(build_directory())
     links = build_directory() / "cudart-links"
     if links.exists():
