@@ -142,6 +142,7 @@ class TestBootstrap:
 
         return run
 
+    @pytest.mark.long
     def test_unreachable_index(self, bootstrap):
         done = bootstrap(PIP_INDEX_URL="http://127.0.0.1:9/simple", PIP_RETRIES="0", PIP_NO_CACHE_DIR="1",
                          PIP_FIND_LINKS="", PIP_EXTRA_INDEX_URL="")  # fmt: skip
