@@ -68,6 +68,8 @@ struct SharedShadow::Impl {
     template <unsigned Log, unsigned Lanes>
     bool write_range(Instruction &, unsigned lane0);
     template <unsigned Log>
+    bool read_twins(Instruction &);
+    template <unsigned Log>
     void read(Instruction &, uint32_t exec);
     template <unsigned Log>
     void write(Instruction &, uint32_t exec);

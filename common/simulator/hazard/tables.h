@@ -54,14 +54,15 @@ class AccessTable {
             table.last_[warp] = stamp;
             table.latest_ = std::max(table.latest_, stamp);
         }
-        // Lanes lane0, lane0 + 1, ... access 2^Log granules each, one after the other from `granule` on.
-        template <unsigned Log, unsigned Lanes>
+        // Lanes lane0, lane0 + 1, ... access 2^Log granules each, one after the other from `granule` on; with Twin, so
+        // do lanes lane0 + Twin, lane0 + Twin + 1, ...
+        template <unsigned Log, unsigned Lanes, unsigned Twin = 0>
         void range(uint32_t granule, uint32_t lane0) {
             uint32_t *cell = cells_ + granule;
             for (unsigned i = 0; i < Lanes << Log; ++i) {
                 const uint32_t lane = lane0 + (i >> Log), before = cell[i];
-                const uint32_t low = std::min((before >> 5) & 31, lane), high = std::max(before & 31, lane);
-                cell[i] = before >= now_ ? now_ | low << 5 | high : now_ | lane << 5 | lane;
+                const uint32_t low = std::min((before >> 5) & 31, lane), high = std::max(before & 31, lane + Twin);
+                cell[i] = before >= now_ ? now_ | low << 5 | high : now_ | lane << 5 | (lane + Twin);
             }
             for (unsigned i = 0; i < Lanes << Log; ++i) ops_[granule + i] = op_;
         }
