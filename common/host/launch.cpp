@@ -76,6 +76,11 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     // A grid's y and z dimensions end at 65535.
     if (params->Hq > 65535) return fail(FLASH_UNSUPPORTED, "Hq must be at most 65535; it is %d", params->Hq);
     if (params->B > 65535) return fail(FLASH_UNSUPPORTED, "B must be at most 65535; it is %d", params->B);
+    // Beyond that the bytes of a score matrix in fp32 need not fit in size_t, and a workspace could look large enough.
+    const double scores = static_cast<double>(params->B) * params->Hq * params->Nq * params->Nkv;
+    if (scores > 0x1p60) {
+        return fail(FLASH_UNSUPPORTED, "B * Hq * Nq * Nkv must be at most 2^60; it is %.3g", scores);
+    }
 
 #ifdef FLASH_ONLY_BF16_128
     if (params->dtype != FLASH_BF16 || params->d_head != 128) {

@@ -83,15 +83,16 @@ Options parse_options(int argc, char **argv) {
     Problem &problem = result.problem;
     problem.Hkv = problem.Nkv = 0;  // as many as of Q, unless given
     int index = 0;
-    const auto positive = [&]() -> int {
+    const auto whole_number = [&](int least, const char *wanted) -> int {
         char *end = nullptr;
         errno = 0;
         const long value = std::strtol(optarg, &end, 10);
-        if (errno || end == optarg || *end || value <= 0 || value > INT_MAX) {
-            usage_error(argv[0], options[index].name, optarg, "a positive whole number");
+        if (errno || end == optarg || *end || value < least || value > INT_MAX) {
+            usage_error(argv[0], options[index].name, optarg, wanted);
         }
         return static_cast<int>(value);
     };
+    const auto positive = [&] { return whole_number(1, "a positive whole number"); };
     for (int which; (which = getopt_long(argc, argv, "", options, &index)) != -1;) {
         switch (which) {
             case batch:
@@ -113,7 +114,7 @@ Options parse_options(int argc, char **argv) {
                 problem.d_head = positive();
                 break;
             case seed:
-                result.seed = positive();
+                result.seed = whole_number(0, "a whole number");
                 break;
             case iterations:
                 result.iterations = positive();
@@ -167,6 +168,10 @@ Options parse_options(int argc, char **argv) {
     }
     if (optind < argc) {
         std::fprintf(stderr, "%s: unexpected argument '%s' (--help lists the options)\n", argv[0], argv[optind]);
+        std::exit(2);
+    }
+    if (result.once && result.bench) {
+        std::fprintf(stderr, "%s: --once is one launch, --bench is many: give one of them\n", argv[0]);
         std::exit(2);
     }
     if (problem.Hkv == 0) problem.Hkv = problem.Hq;

@@ -1,7 +1,9 @@
 // Runs one stage from the command line: inputs, launch, comparison with the reference, and times where asked for.
 
+#include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -13,13 +15,15 @@ using namespace flash;
 
 namespace {
 
-enum ExitStatus { right = 0, wrong = 1, unsupported = 3, cuda_error = 4 };
+enum ExitStatus { right = 0, wrong = 1, wrong_usage = 2, unsupported = 3, cuda_error = 4 };
 
 struct CudaError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 struct Refused : std::runtime_error {
-    using std::runtime_error::runtime_error;
+    ExitStatus exit_status;
+    explicit Refused(const std::string &text, ExitStatus exit_status = unsupported)
+        : std::runtime_error(text), exit_status(exit_status) {}
 };
 
 void must(cudaError_t error, const char *what) {
@@ -28,6 +32,7 @@ void must(cudaError_t error, const char *what) {
 
 void must(FlashStatus status) {
     if (status == FLASH_CUDA_ERROR) throw CudaError(flash_last_error());
+    if (status == FLASH_INVALID_ARGUMENT) throw Refused(flash_last_error(), wrong_usage);
     if (status != FLASH_OK) throw Refused(flash_last_error());
 }
 
@@ -38,8 +43,11 @@ class DeviceArray {
         must(cudaMalloc(&data_, bytes_), "cudaMalloc");
         must(cudaMemcpy(data_, host.data(), bytes_, cudaMemcpyHostToDevice), "copy to the device");
     }
+    // Every 4 and every 2 bytes of it a NaN: what a kernel reads before it has written there shows in the result.
     explicit DeviceArray(size_t bytes) : bytes_(bytes) {
-        if (bytes) must(cudaMalloc(&data_, bytes), "cudaMalloc");
+        if (!bytes) return;
+        must(cudaMalloc(&data_, bytes), "cudaMalloc");
+        must(cudaMemset(data_, 0xff, bytes), "cudaMemset");
     }
     ~DeviceArray() { cudaFree(data_); }
     DeviceArray(const DeviceArray &) = delete;
@@ -54,6 +62,14 @@ class DeviceArray {
     void *data_ = nullptr;
     size_t bytes_;
 };
+
+// A number of JSON, which has no NaN and no infinity: null stands for them.
+std::string json_number(double value) {
+    if (!std::isfinite(value)) return "null";
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6g", value);
+    return text;
+}
 
 void print_description(const FlashDescription &d, bool json) {
     if (json) {
@@ -93,7 +109,7 @@ int run(const Options &options) {
     cudaDeviceProp properties{};
     must(cudaGetDevice(&device), "no usable CUDA device");
     must(cudaGetDeviceProperties(&properties, device), "device properties");
-    const bool simulated = !std::strncmp(properties.name, "warpsim", 7);
+    const bool simulated = std::strstr(properties.name, "warpsim") != nullptr;  // "NVIDIA H200 (warpsim)"
     if (options.bench && simulated) {
         throw Refused(
             "--bench needs a GPU: the simulator's time says nothing (`make stage-NN profile` shows counters)");
@@ -119,9 +135,9 @@ int run(const Options &options) {
     }
     const double tflops = timing.median_ms > 0 ? problem.flops() / timing.median_ms * 1e-9 : 0;
     if (options.json) {
-        std::printf("{\"stage\": %d, \"device\": \"%s\", \"passed\": %s, \"frobenius\": %.6g, \"worst\": %.6g",
-                    description.stage, properties.name, comparison.passed ? "true" : "false", comparison.frobenius,
-                    comparison.worst);
+        std::printf("{\"stage\": %d, \"device\": \"%s\", \"passed\": %s, \"frobenius\": %s, \"worst\": %s",
+                    description.stage, properties.name, comparison.passed ? "true" : "false",
+                    json_number(comparison.frobenius).c_str(), json_number(comparison.worst).c_str());
         if (tflops > 0) {
             std::printf(", \"median_ms\": %.6g, \"p20_ms\": %.6g, \"p80_ms\": %.6g, \"tflops\": %.6g", timing.median_ms,
                         timing.p20_ms, timing.p80_ms, tflops);
@@ -146,6 +162,9 @@ int main(int argc, char **argv) {
         return run(options);
     } catch (const Refused &error) {
         std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
+        return error.exit_status;
+    } catch (const std::bad_alloc &) {
+        std::fprintf(stderr, "%s: the host has not enough memory for this problem and its reference\n", argv[0]);
         return unsupported;
     } catch (const CudaError &error) {
         std::fprintf(stderr, "%s: CUDA error: %s\n", argv[0], error.what());
