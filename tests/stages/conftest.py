@@ -30,3 +30,9 @@ def tile(stage) -> tuple[int, int]:
     """(Br, Bc) of the stage; what its lengths must be multiples of. 16 where a stage has no tile."""
     launch = stage.data["launch"][-1]
     return launch.get("Br", 16), launch.get("Bc", 16)
+
+
+@pytest.fixture
+def any_stage() -> stages.Stage:
+    """For a test that needs one stage and not each of them."""
+    return chosen_stages()[0]

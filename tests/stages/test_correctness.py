@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
+from adversarial import KINDS, adversarial
 
-from flashladder.dtypes import to_bits
 from flashladder.problem import Problem
 from flashladder.run import run_problem
 from flashladder.verify import check
@@ -55,34 +55,6 @@ def test_fresh_seed(stage, tile):
     inputs = problem.random(seed)
     comparison = check(problem, inputs, run_problem(stage, problem, inputs).bits)
     assert comparison, f"seed {seed}: {comparison.message}"
-
-
-def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
-    """Inputs that an online softmax gets wrong if it is careless."""
-    generator = np.random.default_rng(3)
-    values = {name: generator.standard_normal(problem.shape(name)).astype(np.float32) for name in "QKV"}
-    if kind == "large logits":  # exp overflows unless the running maximum is subtracted
-        values["Q"] *= 30
-        values["K"] *= 30
-    elif kind == "all scores negative":  # a maximum that starts at 0 is wrong
-        values["Q"] = np.abs(values["Q"]) * 4
-        values["K"] = -np.abs(values["K"]) * 4
-    elif kind == "one-hot rows":  # each row of P is all but one zero; the hot key is in the last tile
-        values["Q"][...] = 0
-        values["Q"][..., 0] = 60
-        values["K"][...] = 0
-        values["K"][:, :, -3, 0] = 60
-    elif kind == "constant rows":  # P is uniform: O is the mean of V
-        values["K"][...] = 1
-    elif kind == "rising maxima":  # every tile raises the maximum, so everything is rescaled every time
-        values["Q"] = np.abs(values["Q"])
-        values["K"] = np.abs(values["K"]) * np.linspace(0.1, 3, problem.Nkv, dtype=np.float32)[:, None]
-    elif kind == "zero V":
-        values["V"][...] = 0
-    return {name: to_bits(array, problem.dtype) for name, array in values.items()}
-
-
-KINDS = ("large logits", "all scores negative", "one-hot rows", "constant rows", "rising maxima", "zero V")
 
 
 @pytest.mark.parametrize("kind", KINDS)

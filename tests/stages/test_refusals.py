@@ -67,6 +67,12 @@ def refusal(stage, problem) -> str:
     return str(caught.value)
 
 
+def test_more_scores_than_size_t_counts(stage, small):
+    answer = call(stage, small, {"B": 4, "Nq": 2**30, "Nkv": 2**30})
+    assert answer["code"] == UNSUPPORTED, answer
+    assert "B * Hq * Nq * Nkv must be at most 2^60; it is 9.22e+18" in answer["message"]
+
+
 def test_head_dim(stage, tile):
     assert "supports d_head 64 and 128; it is 96" in refusal(stage, Problem(Nq=tile[0], Nkv=tile[1], d_head=96))
 
