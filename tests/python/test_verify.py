@@ -84,6 +84,17 @@ def test_nan_and_infinity_never_pass():
         assert not comparison.passed and "O[1, 2]" in comparison.message
 
 
+@pytest.mark.parametrize("dtype, tiny", [("fp16", 2.0**-24), ("bf16", 2.0**-133)])
+def test_subnormal_outputs_have_an_absolute_bound(dtype, tiny):
+    """Outputs of a few times the smallest number: right ones pass, and one more unit does not."""
+    expected = np.random.default_rng(0).uniform(-5, 5, (64, 64)) * tiny
+    rounded = np.rint(expected / tiny) * tiny
+    assert verify.compare(dtypes.to_bits(rounded, dtype), expected, np.abs(expected), dtype).passed
+    rounded[3, 4] += tiny
+    comparison = verify.compare(dtypes.to_bits(rounded, dtype), expected, np.abs(expected), dtype)
+    assert not comparison.passed and "worst O[3, 4]" in comparison.message
+
+
 def test_bf16_rounding_matches_ml_dtypes():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     patterns = np.random.default_rng(0).integers(0, 2**32, 100_000, dtype=np.uint32)

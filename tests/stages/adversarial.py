@@ -5,7 +5,7 @@ import numpy as np
 from flashladder.dtypes import to_bits
 from flashladder.problem import Problem
 
-KINDS = ("large logits", "all scores negative", "one-hot rows", "constant rows", "rising maxima", "zero V")
+KINDS = ("large logits", "all scores negative", "one-hot rows", "constant rows", "rising maxima", "zero V", "tiny V")
 
 
 def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
@@ -30,6 +30,8 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
         values["K"] = np.abs(values["K"]) * np.linspace(0.1, 3, problem.Nkv, dtype=np.float32)[:, None]
     elif kind == "zero V":
         values["V"][...] = 0
+    elif kind == "tiny V":  # fp16 has only subnormal numbers for such outputs
+        values["V"] *= 1e-5
     else:
         raise ValueError(f"no such inputs: {kind}")
     return {name: to_bits(array, problem.dtype) for name, array in values.items()}

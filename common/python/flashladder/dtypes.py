@@ -11,6 +11,8 @@ from flashladder.errors import FlashLadderError
 
 # Half the distance from 1 to the next number: the unit of the error bounds.
 UNIT_ROUNDOFF = {"fp16": 2.0**-11, "bf16": 2.0**-8}
+# Half the smallest positive number: what rounding moves a result by where the type has no finer numbers.
+HALF_SMALLEST = {"fp16": 2.0**-25, "bf16": 2.0**-134}
 
 
 def to_bits(values: np.ndarray, dtype: str) -> np.ndarray:
