@@ -95,7 +95,12 @@ def test_report_is_there_after_a_crash():
 
 def test_report_without_launches():
     source = "#include <cstdio>\nint main() { int n; return cudaGetDeviceCount(&n); }"
-    assert run_program(source, report=True).check().report == {"version": 1, "launches": []}
+    assert run_program(source, report=True).check().report == {
+        "version": 1,
+        "launches": [],
+        "host_calls": [],
+        "operations": [],
+    }
 
 
 def test_process_id_in_the_path(tmp_path):

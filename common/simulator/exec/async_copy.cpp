@@ -74,7 +74,10 @@ void exec_async_copy(Warp &w, const Op &op) {
     reads &= exec;
     if (reads) {
         // Sectors are those of whole pieces, as the hardware asks for them; bounds are those of what is really read.
-        count_global(w.stats[op.index], global_cost(from, bytes, reads), bytes, reads);
+        const GlobalCost cost = global_cost(from, bytes, reads);
+        count_global(w.stats[op.index], cost, bytes, reads);
+        if (w.accesses) [[unlikely]]
+            w.accesses->global(op, from, bytes, reads, cost);
         uint32_t good = 0;
         for (uint32_t rest = reads; rest;) {  // lanes that read equally much together
             const uint32_t same = size[std::countr_zero(rest)];
@@ -94,6 +97,8 @@ void exec_async_copy(Warp &w, const Op &op) {
     const SharedCost cost = shared_cost(to, bytes, exec);
     w.stats[op.index].shared_wavefronts += cost.wavefronts;
     w.stats[op.index].shared_ideal += cost.ideal;
+    if (w.accesses) [[unlikely]]
+        w.accesses->shared(op, to, bytes, exec, cost);
     if (w.block->shadow) {
         // The whole destination is written: zeros where the source has less.
         uint32_t sizes[kLanes];

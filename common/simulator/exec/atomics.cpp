@@ -212,6 +212,8 @@ struct Atomic {
         const SharedCost cost = atomic_shared_cost(offset, sizeof(T), exec);
         w.stats[op.index].shared_wavefronts += cost.wavefronts;
         w.stats[op.index].shared_ideal += cost.ideal;
+        if (w.accesses) [[unlikely]]
+            w.accesses->shared(op, offset, sizeof(T), exec, cost);
         if (w.block->shadow) w.block->shadow->access(w, op, Access::atomic, offset, sizeof(T), exec);
         const Outcome outcome =
             run_lanes(w, op, exec, false, [&](unsigned lane) { return w.block->shared + offset[lane]; });
@@ -223,7 +225,10 @@ struct Atomic {
     static void in_global(Warp &w, const Op &op, const uint64_t *address, uint32_t exec, MemorySpace space) {
         alignas(64) uint64_t host[kLanes];
         std::memcpy(host, address, sizeof host);
-        count_global(w.stats[op.index], global_cost(address, sizeof(T), exec), sizeof(T), exec);
+        const GlobalCost cost = global_cost(address, sizeof(T), exec);
+        count_global(w.stats[op.index], cost, sizeof(T), exec);
+        if (w.accesses) [[unlikely]]
+            w.accesses->global(op, address, sizeof(T), exec, cost);
         exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec, 1u << (op.extra >> kAlignmentShift));
         if (!exec) return;
         const Outcome outcome = run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });

@@ -20,6 +20,10 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     w.owner = &b;
     w.worker = b.worker;
     w.stats = b.worker->stats.data();
+    const Options &options = *launch.options;
+    const bool asked =
+        launch.accesses && id == options.accesses_warp && std::equal(b.ctaid, b.ctaid + 3, options.accesses_block);
+    w.accesses = asked ? launch.accesses.get() : nullptr;
     w.linear_thread = id * kLanes;
     const uint32_t threads = std::min(kLanes, b.threads - w.linear_thread);
     w.exist = threads == kLanes ? kAllLanes : (1u << threads) - 1;

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "exec/access_log.h"
 #include "exec/launch.h"
 #include "exec/warp.h"
 #include "hazard/shared_shadow.h"
@@ -137,6 +138,7 @@ struct LaunchShared : LaunchState {
     std::chrono::steady_clock::time_point start;
     uint64_t blocks = 0;
     uint64_t local_bytes = 0;  // per thread
+    std::unique_ptr<AccessLog> accesses;  // of the warp that WARPSIM_ACCESSES asks for
     uint64_t workspace = 0;    // of a cooperative launch: device address of its grid barrier
 };
 

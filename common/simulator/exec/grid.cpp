@@ -189,6 +189,9 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     launch.config = &config;
     launch.options = &options;
     launch.memory = &memory;
+    if (options.accesses && !options.report_path.empty()) {
+        launch.accesses = std::make_unique<AccessLog>(program, options.accesses);
+    }
     launch.start = std::chrono::steady_clock::now();
     launch.blocks = uint64_t(config.grid[0]) * config.grid[1] * config.grid[2];
     const uint64_t stack =
@@ -233,6 +236,9 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     for (auto &[block, text] : launch.outputs) {
         if (block <= launch.first_failed.load() && config.print) config.print(text);
     }
+    if (launch.accesses) report.accesses = launch.accesses->take();
+    std::copy(options.accesses_block, options.accesses_block + 3, report.accessed_block);
+    report.accessed_warp = options.accesses_warp;
     if (report.error.empty()) collect_hazards(launch, report);
     summarize(program, total_stats(program, workers), report);
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - launch.start).count();

@@ -22,6 +22,9 @@ struct Options {
     double timeout_s = 60;                // WARPSIM_TIMEOUT_S, one launch; 0: no limit
     uint64_t max_memory = 0;              // WARPSIM_MAX_MEMORY, bytes of device memory; 0: the profile's
     std::string report_path;              // WARPSIM_REPORT
+    uint64_t accesses = 0;                // WARPSIM_ACCESSES: executions of each memory instruction to report
+    uint32_t accesses_block[3] = {};      // WARPSIM_ACCESSES_BLOCK=x,y,z, and
+    uint32_t accesses_warp = 0;           // WARPSIM_ACCESSES_WARP: whose they are
     bool print_table = false;             // WARPSIM_TABLE=1: counters to stderr after every launch
     std::string device = "sm_90";         // WARPSIM_DEVICE
     // Throws std::runtime_error that names the variable and what it may be.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "exec/access_log.h"
 #include "exec/mma.h"
 #include "exec/warp.h"
 #include "hazard/shared_shadow.h"
@@ -101,10 +102,13 @@ unsigned wavefronts(const uint32_t *offset, uint32_t lanes) {
 }
 
 void count_wavefronts(Warp &w, const Op &op, unsigned matrices, const uint32_t *offset, uint32_t good) {
+    SharedCost cost{0, matrices};
+    for (unsigned i = 0; i < matrices; ++i) cost.wavefronts += wavefronts(offset + kRows * i, good >> kRows * i & 0xff);
     OpStats &stats = w.stats[op.index];
-    for (unsigned i = 0; i < matrices; ++i)
-        stats.shared_wavefronts += wavefronts(offset + kRows * i, good >> kRows * i & 0xff);
-    stats.shared_ideal += matrices;
+    stats.shared_wavefronts += cost.wavefronts;
+    stats.shared_ideal += cost.ideal;
+    if (w.accesses) [[unlikely]]
+        w.accesses->shared(op, offset, kRowBytes, good, cost, matrices);
 }
 
 void store(const Warp &w, uint32_t slot, const Matrix &matrix) {

@@ -1,6 +1,7 @@
 // What loads and stores do before data moves, in every state space: addresses, checks, hazards, counters.
 #pragma once
 
+#include "exec/access_log.h"
 #include "exec/banks.h"
 #include "exec/lane_moves.h"
 #include "lower/program.h"
@@ -42,6 +43,8 @@ inline void account_shared(Warp &w, const Op &op, Access kind, SharedAccess &acc
     OpStats &stats = w.stats[op.index];
     stats.shared_wavefronts += cost.wavefronts;
     stats.shared_ideal += cost.ideal;
+    if (w.accesses) [[unlikely]]
+        w.accesses->shared(op, access.offset, bytes, exec, cost);
     if (SharedShadow *shadow = w.block->shadow) {
         shadow->access(w, op, kind, access.offset, bytes, exec, values);
         if (op.extra & kStrong) [[unlikely]] {
@@ -93,15 +96,16 @@ inline bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
     bool regular;
     pattern = pattern_of(address, bytes, exec, stride, regular);
     if (space != MemorySpace::constant) {
-        OpStats &stats = w.stats[op.index];
+        GlobalCost cost{1, 1};  // of a uniform address
         if (pattern == Pattern::contiguous) {
             const uint64_t last = address[kLanes - 1] + bytes - 1;
-            count_global(stats, {unsigned(last / kSectorBytes - address[0] / kSectorBytes) + 1, bytes}, bytes, exec);
-        } else if (pattern == Pattern::uniform) {
-            count_global(stats, {1, 1}, bytes, exec);
-        } else {
-            count_global(stats, global_cost(address, bytes, exec), bytes, exec);
+            cost = {unsigned(last / kSectorBytes - address[0] / kSectorBytes) + 1, bytes};
+        } else if (pattern != Pattern::uniform) {
+            cost = global_cost(address, bytes, exec);
         }
+        count_global(w.stats[op.index], cost, bytes, exec);
+        if (w.accesses) [[unlikely]]
+            w.accesses->global(op, address, bytes, exec, cost);
     }
     uint64_t generic[kLanes];
     const bool strong = (op.extra & kStrong) && w.block->shadow;

@@ -49,6 +49,19 @@ uint64_t bytes(const char *name) {
     return whole_number(name, value, end, UINT64_MAX >> shift, kWanted) << shift;
 }
 
+// "x,y,z"
+void block(const char *name, const std::string &value, uint32_t (&result)[3]) {
+    constexpr const char *kWanted = "a block's place in the grid, x,y,z, e.g. 0,0,0";
+    size_t begin = 0;
+    for (unsigned i = 0; i < 3; ++i) {
+        const size_t end = i < 2 ? value.find(',', begin) : value.size();
+        if (end == std::string::npos || begin > value.size()) refuse(name, value, kWanted);
+        const std::string part = value.substr(begin, end - begin);
+        result[i] = static_cast<uint32_t>(whole_number(name, part, part.data() + part.size(), UINT32_MAX, kWanted));
+        begin = end + 1;
+    }
+}
+
 bool flag(const char *name) {
     std::string value;
     if (!get(name, value) || value == "0") return false;
@@ -86,6 +99,10 @@ Options Options::from_environment() {
     }
     if (get("WARPSIM_DEVICE", value)) options.device = value;
     get("WARPSIM_REPORT", options.report_path);
+    options.accesses = count("WARPSIM_ACCESSES", 0, 1000, "a number of executions up to 1000, or 0 for none");
+    options.accesses_warp =
+        static_cast<uint32_t>(count("WARPSIM_ACCESSES_WARP", 0, 31, "a warp's number from 0 to 31"));
+    if (get("WARPSIM_ACCESSES_BLOCK", value)) block("WARPSIM_ACCESSES_BLOCK", value, options.accesses_block);
     return options;
 }
 

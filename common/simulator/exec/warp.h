@@ -14,6 +14,7 @@ namespace warpsim {
 class GlobalMemory;
 class SharedShadow;
 struct AllocationView;
+class AccessLog;
 struct AsyncGroups;
 struct Block;
 struct Program;
@@ -44,6 +45,7 @@ struct Warp {
     std::byte *local = nullptr;       // local memory: lane l's bytes start at local + l * local_bytes
     uint64_t local_bytes = 0;         // per thread
     std::byte *params = nullptr;      // the kernel's parameter block (same for all lanes)
+    AccessLog *accesses = nullptr;    // of the warp whose accesses are asked for (WARPSIM_ACCESSES), else null
     std::shared_ptr<AsyncGroups> async;   // copies in flight, made by the first cp.async: exec/async_copy.h
 
     template <class T> T *lanes(uint32_t slot) const { return reinterpret_cast<T *>(regs + slot); }

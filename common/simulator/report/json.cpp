@@ -66,6 +66,22 @@ class Writer {
     bool first_ = true;
 };
 
+// Addresses of lanes that took no part are null.
+void write_access(Writer &w, const LaunchReport &report, const AccessRecord &access) {
+    w.open('{').key("file").string(access.file).key("line").number(access.line);
+    w.key("ptx_line").number(access.ptx_line);
+    w.key("space").string(access.shared ? "shared" : "global").key("kind").string(access.kind);
+    w.key("bytes").number(access.bytes);
+    w.key("matrices").raw(access.matrices ? std::to_string(access.matrices) : "null");
+    w.key("block").triple(report.accessed_block).key("warp").number(report.accessed_warp);
+    w.key("lanes").number(access.lanes).key("addresses").open('[');
+    for (unsigned i = 0; i < kLanes; ++i) {
+        w.raw(access.lanes >> i & 1 ? std::to_string(access.addresses[i]) : "null");
+    }
+    w.close(']').key(access.shared ? "wavefronts" : "sectors").number(access.cost).key("ideal").number(access.ideal);
+    w.close('}');
+}
+
 }  // namespace
 
 std::string json_string(const std::string &text) {
@@ -146,7 +162,13 @@ std::string launch_json(const LaunchReport &report) {
         w.key("shared_wavefronts").number(line.shared_wavefronts).key("shared_ideal").number(line.shared_ideal);
         w.key("global_sectors").number(line.global_sectors).key("global_ideal").number(line.global_ideal).close('}');
     }
-    w.close(']').close('}');
+    w.close(']');
+    if (!report.accesses.empty()) {
+        w.key("accesses").open('[');
+        for (const AccessRecord &access : report.accesses) write_access(w, report, access);
+        w.close(']');
+    }
+    w.close('}');
     return w.take();
 }
 

@@ -34,6 +34,19 @@ struct LineCount {
     uint64_t instructions = 0, shared_wavefronts = 0, shared_ideal = 0, global_sectors = 0, global_ideal = 0;
 };
 
+// One execution of an instruction that touches shared or global memory, lane by lane (WARPSIM_ACCESSES).
+struct AccessRecord {
+    std::string file;
+    uint32_t line = 0, ptx_line = 0;
+    bool shared = false;
+    const char *kind = "";                      // "load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic"
+    unsigned bytes = 0;                         // of each lane; of a matrix's row
+    unsigned matrices = 0;                      // of ldmatrix and stmatrix
+    uint32_t lanes = 0;
+    std::array<uint64_t, kLanes> addresses{};   // offsets in shared memory, or global addresses
+    unsigned cost = 0, ideal = 0;               // wavefronts or sectors
+};
+
 struct LaunchReport {
     std::string kernel;                         // demangled
     uint32_t grid[3] = {}, block[3] = {};
@@ -45,6 +58,8 @@ struct LaunchReport {
     uint64_t barriers = 0, divergent_branches = 0;
     std::vector<HazardRecord> hazards;
     std::vector<LineCount> lines;
+    std::vector<AccessRecord> accesses;         // of one warp of one block: accessed_warp, accessed_block
+    uint32_t accessed_block[3] = {}, accessed_warp = 0;
     std::string error;                          // empty: the launch ran to its end
     double seconds = 0;                         // host time; not part of the JSON
 };

@@ -11,7 +11,7 @@
 
 namespace warpsim {
 
-ReportFile::ReportFile(std::string path) : path_(std::move(path)), process_(getpid()) {
+ReportFile::ReportFile(std::string path) : host(!path.empty()), path_(std::move(path)), process_(getpid()) {
     for (size_t at; (at = path_.find("%p")) != std::string::npos;) path_.replace(at, 2, std::to_string(process_));
 }
 
@@ -19,11 +19,10 @@ void ReportFile::add(const LaunchReport &report) {
     if (!wanted()) return;
     if (!launches_.empty()) launches_ += ",\n";
     launches_ += launch_json(report);
-    dirty_ = true;
 }
 
 void ReportFile::synchronized() {
-    if (!wanted() || !dirty_ || std::chrono::steady_clock::now() < next_) return;
+    if (!wanted() || std::chrono::steady_clock::now() < next_) return;
     const auto begin = std::chrono::steady_clock::now();
     write();
     const auto end = std::chrono::steady_clock::now();
@@ -31,7 +30,7 @@ void ReportFile::synchronized() {
 }
 
 void ReportFile::finish() {
-    if (wanted() && dirty_ && getpid() == process_) write();
+    if (wanted() && getpid() == process_) write();
 }
 
 // Readers see the old file or the new one, never a part.
@@ -40,10 +39,10 @@ void ReportFile::write() {
     std::FILE *file = std::fopen(partial.c_str(), "w");
     bool good = file != nullptr;
     if (file) {
-        const std::string head = "{\"version\":1,\"launches\":[";
+        const std::string head = "{\"version\":1,\"launches\":[", tail = "],\n" + host.json_members() + "}\n";
         good = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
                std::fwrite(launches_.data(), 1, launches_.size(), file) == launches_.size() &&
-               std::fwrite("]}\n", 1, 3, file) == 3;
+               std::fwrite(tail.data(), 1, tail.size(), file) == tail.size();
         good = std::fclose(file) == 0 && good;
         good = good && std::rename(partial.c_str(), path_.c_str()) == 0;
     }
@@ -53,7 +52,6 @@ void ReportFile::write() {
         path_.clear();
         return;
     }
-    dirty_ = false;
 }
 
 }  // namespace warpsim

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "report/host_log.h"
 #include "report/report.h"
 
 namespace warpsim {
@@ -17,8 +18,11 @@ class ReportFile {
     void add(const LaunchReport &);
     // Something has waited for the device: writes the file, unless writing would then take most of the time.
     void synchronized();
-    // Writes what is not written yet. Does nothing in a process that was forked from the one that made this.
+    // Writes the file at the end. Does nothing in a process that was forked from the one that made this.
     void finish();
+
+    // What the host did; written with the launches.
+    HostLog host;
 
   private:
     void write();
@@ -26,7 +30,6 @@ class ReportFile {
     std::string path_;
     int process_ = 0;
     std::string launches_;  // JSON of each, separated by commas
-    bool dirty_ = true;
     std::chrono::steady_clock::time_point next_{};
 };
 

@@ -74,6 +74,18 @@ void check_kind(const char *name, Place to, Place from, cudaMemcpyKind kind) {
     }
 }
 
+// What a copy is, for the report. Managed memory counts as the device's.
+OperationLabel label(Place to, Place from, const Extent &extent) {
+    const auto is_host = [](Place place) { return place == Place::pinned || place == Place::pageable; };
+    OperationLabel what;
+    what.kind = is_host(from) ? is_host(to) ? "memcpy_h2h" : "memcpy_h2d" : is_host(to) ? "memcpy_d2h" : "memcpy_d2d";
+    what.bytes = extent.width * extent.rows * extent.planes;
+    if (is_host(from) || is_host(to)) {
+        what.host_memory = from == Place::pageable || to == Place::pageable ? "pageable" : "pinned";
+    }
+    return what;
+}
+
 // The host's address of a region that was checked when the operation was queued, and may have been freed since.
 std::byte *host_address(const Runtime &runtime, const char *name, const char *side, const Region &region,
                         const Extent &extent) {
@@ -118,6 +130,7 @@ Operation late_fill(Runtime &runtime, const char *name, const Region &to, const 
                     unsigned element) {
     Operation operation;
     operation.node_type = cudaGraphNodeTypeMemset;
+    operation.what = {"memset", {}, extent.width * extent.rows * extent.planes};
     operation.run = [&runtime, name, to, extent, value, element] {
         std::byte *begin = host_address(runtime, name, "memory", to, extent);
         for (uint64_t plane = 0; plane < extent.planes; ++plane) {
@@ -148,6 +161,7 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
     const Place to_place = locate(runtime, name, "destination", to, extent);
     const Place from_place = locate(runtime, name, "source", from, extent);
     check_kind(name, to_place, from_place, kind);
+    runtime.reports.host.call(name, stream->number());
     const bool on_host = to_place != Place::device && from_place != Place::device;
     const bool within_device = to_place == Place::device && from_place == Place::device;
     const bool host_only = on_host && to_place != Place::managed && from_place != Place::managed;
@@ -171,6 +185,7 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
     } else {
         operation = late_copy(runtime, name, to, from, extent);
     }
+    operation.what = label(to_place, from_place, extent);
     const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
     if (complete) {
         runtime.scheduler.wait(ticket);
@@ -186,6 +201,7 @@ void fill(Runtime &runtime, const char *name, const Region &to, const Extent &ex
         say(std::string(name) + ": " + hex(to.address) + " is host memory");
         throw Failure{cudaErrorInvalidValue};
     }
+    runtime.reports.host.call(name, stream->number());
     const bool complete = timing == Timing::blocking && place != Place::device && !stream->capture;
     if (complete && this_thread().in_host_function) throw Failure{cudaErrorNotPermitted};
     Operation operation = late_fill(runtime, name, to, extent, value, element);
@@ -195,9 +211,12 @@ void fill(Runtime &runtime, const char *name, const Region &to, const Extent &ex
 
 Operation make_copy(Runtime &runtime, const char *name, const Region &to, const Region &from, const Extent &extent,
                     cudaMemcpyKind kind) {
-    check_kind(name, locate(runtime, name, "destination", to, extent), locate(runtime, name, "source", from, extent),
-               kind);
-    return late_copy(runtime, name, to, from, extent);
+    const Place to_place = locate(runtime, name, "destination", to, extent);
+    const Place from_place = locate(runtime, name, "source", from, extent);
+    check_kind(name, to_place, from_place, kind);
+    Operation operation = late_copy(runtime, name, to, from, extent);
+    operation.what = label(to_place, from_place, extent);
+    return operation;
 }
 
 Operation make_fill(Runtime &runtime, const char *name, const Region &to, const Extent &extent, unsigned value,

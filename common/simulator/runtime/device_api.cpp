@@ -118,6 +118,7 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 
 cudaError_t cudaDeviceSynchronize() {
     return api_waiting([](Runtime &runtime) {
+        runtime.reports.host.call("cudaDeviceSynchronize", HostLog::kNoStream);
         runtime.scheduler.wait_all();
         return cudaSuccess;
     });
@@ -125,6 +126,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaDeviceReset() {
     return answer([](Runtime &runtime) {
+        runtime.reports.host.call("cudaDeviceReset", HostLog::kNoStream);
         if (runtime.sticky == cudaSuccess) runtime.scheduler.wait_all();
         runtime.reports.synchronized();
         runtime.reset();

@@ -80,6 +80,7 @@ cudaError_t launch_graph(cudaGraphExec_t handle, cudaStream_t stream_handle, boo
     return api([&](Runtime &runtime) {
         const GraphInstance &instance = runtime.graphs.find(handle);
         const auto stream = runtime.scheduler.resolve(stream_handle, per_thread);
+        runtime.reports.host.call("cudaGraphLaunch", stream->number());
         for (const Operation &operation : instance.operations) runtime.scheduler.enqueue(stream, operation);
         return cudaSuccess;
     });

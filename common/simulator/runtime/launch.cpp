@@ -193,6 +193,7 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     Operation operation;
     operation.is_launch = true;
     operation.node_type = cudaGraphNodeTypeKernel;
+    operation.what = {"kernel", kernel.display_name};
     // The kernel stays registered, but a reset of the device unloads its program: look it up again then.
     operation.run = [&runtime, &kernel, config, parameters = std::move(parameters)] {
         run(runtime, kernel, runtime.modules.program(kernel), config, parameters);
@@ -203,11 +204,13 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
 cudaError_t launch_api(const LaunchRequest &request, const void *stub_or_handle, void **arguments) {
     return api([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(request.stream, request.per_thread);
+        runtime.reports.host.call("cudaLaunchKernel", stream->number());
         try {
             runtime.scheduler.enqueue(stream, make_launch(runtime, request, stub_or_handle, arguments));
         } catch (const Failure &failure) {
             // A kernel that a GPU could run and the simulator cannot: later calls must not look as if it had run.
-            if (failure.code == cudaErrorNotSupported || failure.code == cudaErrorInvalidPtx) runtime.fail(failure.code);
+            if (failure.code == cudaErrorNotSupported || failure.code == cudaErrorInvalidPtx)
+                runtime.fail(failure.code);
             throw;
         }
         return cudaSuccess;

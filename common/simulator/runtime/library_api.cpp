@@ -67,6 +67,7 @@ cudaError_t cudaLibraryUnload(cudaLibrary_t library) {
     return api_waiting([&](Runtime &runtime) {
         Library *found = runtime.modules.find_library(library);
         if (found->registered) return cudaErrorInvalidResourceHandle;
+        runtime.reports.host.call("cudaLibraryUnload", HostLog::kNoStream);
         runtime.scheduler.wait_all();
         runtime.modules.remove(found);
         return cudaSuccess;

@@ -38,6 +38,7 @@ template <class Allowed>
 cudaError_t release(const char *name, void *p, cudaError_t otherwise, Allowed allowed) {
     if (!p) return api([](Runtime &) { return cudaSuccess; });
     return api_waiting([&](Runtime &runtime) {
+        runtime.reports.host.call(name, HostLog::kNoStream);
         runtime.scheduler.wait_all();
         const AllocationView *view = runtime.memory->find(address_of(p));
         if (!view || view->base != address_of(p) || !allowed(*view)) {

@@ -81,6 +81,7 @@ Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation opera
         operation.after.push_back(last(legacy_));
     }
     operation.order = next_order_++;
+    operation.queued_by = Runtime::get()->reports.host.current();
     stream->queue.push_back(std::move(operation));
     return {stream, ++stream->queued};
 }
@@ -142,6 +143,7 @@ void Scheduler::run_front(Stream &stream) {
         }
     }
     stream.busy = false;
+    Runtime::get()->reports.host.completed(operation.what, stream.number(), operation.queued_by);
     if (stream.completed < sequence) {  // else a failure has emptied the queue meanwhile
         stream.queue.pop_front();
         stream.completed = sequence;

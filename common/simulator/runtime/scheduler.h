@@ -10,6 +10,7 @@
 #include <random>
 #include <vector>
 
+#include "report/host_log.h"
 #include "runtime/cuda_api.h"
 
 namespace warpsim::rt {
@@ -31,6 +32,8 @@ struct Operation {
     cudaGraphNodeType node_type = cudaGraphNodeTypeEmpty;
     std::vector<Ticket> after;
     uint64_t order = 0;  // over all streams
+    OperationLabel what = {};
+    uint64_t queued_by = 0;  // the host call, as the report counts them
 };
 
 struct Stream : std::enable_shared_from_this<Stream> {
@@ -47,6 +50,8 @@ struct Stream : std::enable_shared_from_this<Stream> {
 
     bool blocking() const { return !(flags & cudaStreamNonBlocking); }
     cudaStream_t handle() { return reinterpret_cast<cudaStream_t>(this); }
+    // As the report numbers streams: 0 is the legacy default stream.
+    int64_t number() const { return legacy ? 0 : static_cast<int64_t>(id) - 1; }
 };
 
 // A graph, built by capture or by hand.

@@ -58,6 +58,7 @@ cudaError_t synchronize_stream(cudaStream_t handle, bool per_thread) {
     return api_waiting([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(handle, per_thread);
         refuse_capture(*stream);
+        runtime.reports.host.call("cudaStreamSynchronize", stream->number());
         // For the legacy stream: all that it would have to wait for, too.
         runtime.scheduler.wait(stream->legacy ? runtime.scheduler.enqueue(stream, mark()) : Scheduler::last(stream));
         return cudaSuccess;
@@ -68,6 +69,7 @@ cudaError_t query_stream(cudaStream_t handle, bool per_thread) {
     return api_waiting([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(handle, per_thread);
         refuse_capture(*stream);
+        runtime.reports.host.call("cudaStreamQuery", stream->number());
         const Ticket ticket = Scheduler::last(stream);
         if (ticket.done()) return cudaSuccess;
         runtime.scheduler.progress(ticket);
@@ -87,8 +89,10 @@ cudaError_t wait_event(cudaStream_t handle, cudaEvent_t event_handle, unsigned f
             return cudaSuccess;
         }
         if (stream->capture) return cudaErrorStreamCaptureIsolation;
+        runtime.reports.host.call("cudaStreamWaitEvent", stream->number());
         if (event->done()) return cudaSuccess;
         Operation operation = mark();
+        operation.what.kind = "event_wait";
         operation.after.push_back(event->ticket);
         runtime.scheduler.enqueue(stream, std::move(operation));
         return cudaSuccess;
@@ -105,8 +109,10 @@ cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream_handle, unsigne
         }
         event->captured = nullptr;
         event->time = std::make_shared<Event::Clock::time_point>();
+        runtime.reports.host.call("cudaEventRecord", stream->number());
         Operation operation;
         operation.node_type = cudaGraphNodeTypeEventRecord;
+        operation.what.kind = "event_record";
         operation.run = [&runtime, time = event->time] { *time = runtime.events.now(); };
         event->ticket = runtime.scheduler.enqueue(stream, std::move(operation));
         return cudaSuccess;
@@ -115,7 +121,9 @@ cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream_handle, unsigne
 
 cudaError_t add_host_function(cudaStream_t handle, std::function<void()> run, bool per_thread) {
     return with_stream(handle, per_thread, [&](Runtime &runtime, const std::shared_ptr<Stream> &stream) {
+        runtime.reports.host.call("cudaLaunchHostFunc", stream->number());
         Operation operation;
+        operation.what.kind = "host_function";
         operation.run = std::move(run);
         operation.host_function = true;
         operation.node_type = cudaGraphNodeTypeHost;
@@ -126,14 +134,12 @@ cudaError_t add_host_function(cudaStream_t handle, std::function<void()> run, bo
 
 cudaError_t host_function(cudaStream_t stream, cudaHostFn_t function, void *data, bool per_thread) {
     if (!function) return record(cudaErrorInvalidValue);
-    return add_host_function(
-        stream, [=] { function(data); }, per_thread);
+    return add_host_function(stream, [=] { function(data); }, per_thread);
 }
 
 cudaError_t callback(cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned flags, bool per_thread) {
     if (!function || flags) return record(cudaErrorInvalidValue);
-    return add_host_function(
-        stream, [=] { function(stream, cudaSuccess, data); }, per_thread);
+    return add_host_function(stream, [=] { function(stream, cudaSuccess, data); }, per_thread);
 }
 
 cudaError_t stream_flags(cudaStream_t handle, unsigned *flags, bool per_thread) {
@@ -326,6 +332,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     return api_waiting([&](Runtime &runtime) {
         const auto event = runtime.events.resolve(handle);
         if (event->captured) return cudaErrorCapturedEvent;
+        runtime.reports.host.call("cudaEventQuery", HostLog::kNoStream);
         if (event->done()) return cudaSuccess;
         runtime.scheduler.progress(event->ticket);
         return cudaErrorNotReady;
@@ -336,6 +343,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
     return api_waiting([&](Runtime &runtime) {
         const auto event = runtime.events.resolve(handle);
         if (event->captured) return cudaErrorCapturedEvent;
+        runtime.reports.host.call("cudaEventSynchronize", HostLog::kNoStream);
         runtime.scheduler.wait(event->ticket);
         return cudaSuccess;
     });

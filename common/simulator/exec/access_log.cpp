@@ -1,0 +1,64 @@
+#include "exec/access_log.h"
+
+#include "lower/program.h"
+
+namespace warpsim {
+namespace {
+
+const char *kind_of(OpClass cls) {
+    switch (cls) {
+        case OpClass::store_shared:
+        case OpClass::store_global:
+        case OpClass::store_generic:
+            return "store";
+        case OpClass::ldmatrix:
+            return "ldmatrix";
+        case OpClass::stmatrix:
+            return "stmatrix";
+        case OpClass::async_copy:
+            return "cp_async";
+        case OpClass::atomic:
+            return "atomic";
+        default:
+            return "load";
+    }
+}
+
+}  // namespace
+
+AccessLog::AccessLog(const Program &program, uint64_t most)
+    : program_(program), most_(most), shared_seen_(program.ops.size()), global_seen_(program.ops.size()) {}
+
+AccessRecord *AccessLog::add(const Op &op, unsigned bytes, uint32_t exec) {
+    const OpDebug &debug = program_.debug[op.index];
+    AccessRecord &record = records_.emplace_back();
+    const auto file = program_.module->ast.files.find(debug.source.file);
+    if (file != program_.module->ast.files.end()) record.file = file->second;
+    record.line = debug.source.line;
+    record.ptx_line = debug.ptx_line;
+    record.kind = kind_of(op.cls);
+    record.bytes = bytes;
+    record.lanes = exec;
+    return &record;
+}
+
+void AccessLog::shared(const Op &op, const uint32_t *offset, unsigned bytes, uint32_t exec, SharedCost cost,
+                       unsigned matrices) {
+    if (shared_seen_[op.index]++ >= most_) return;
+    AccessRecord *record = add(op, bytes, exec);
+    record->shared = true;
+    record->matrices = matrices;
+    for (unsigned i = 0; i < kLanes; ++i) record->addresses[i] = (exec >> i & 1) ? offset[i] : 0;
+    record->cost = cost.wavefronts;
+    record->ideal = cost.ideal;
+}
+
+void AccessLog::global(const Op &op, const uint64_t *address, unsigned bytes, uint32_t exec, GlobalCost cost) {
+    if (global_seen_[op.index]++ >= most_) return;
+    AccessRecord *record = add(op, bytes, exec);
+    for (unsigned i = 0; i < kLanes; ++i) record->addresses[i] = (exec >> i & 1) ? address[i] : 0;
+    record->cost = cost.sectors;
+    record->ideal = cost.ideal;
+}
+
+}  // namespace warpsim
