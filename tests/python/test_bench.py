@@ -68,11 +68,11 @@ def test_code_for_another_gpu_is_refused(monkeypatch, fake_device):
 
 def test_stale_after_the_kernel_changed(bench_on_fake, fake_stage, tmp_path, monkeypatch):
     got = bench_on_fake()
-    fresh = plot.throughput(tmp_path / "fresh.svg", [(got, False)], "bf16", 64).read_text()
+    fresh = plot.save(plot.throughput([(got, False)], "bf16", 64), tmp_path / "fresh.svg").read_text()
     assert not recorded.is_stale(got["measurements"][0])
     fake_stage.kernel.write_text("// another kernel\n")
     assert recorded.is_stale(got["measurements"][0])
-    stale = plot.throughput(tmp_path / "stale.svg", [(got, False)], "bf16", 64).read_text()
+    stale = plot.save(plot.throughput([(got, False)], "bf16", 64), tmp_path / "stale.svg").read_text()
     # matplotlib keeps the text of each label in a comment of the SVG
     assert "(stale)" in stale and "(stale)" not in fresh
     assert "recorded: Fake GPU" in fresh and got["provenance"]["commit"] in fresh
@@ -82,7 +82,7 @@ def test_stale_after_the_kernel_changed(bench_on_fake, fake_stage, tmp_path, mon
 
 def test_plot_is_reproducible(bench_on_fake, tmp_path):
     got = bench_on_fake()
-    files = [plot.throughput(tmp_path / name, [(got, True)], "bf16", 64) for name in ("a.png", "b.png")]
+    files = [plot.save(plot.throughput([(got, True)], "bf16", 64), tmp_path / name) for name in ("a.png", "b.png")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 

@@ -146,7 +146,7 @@ def plot_latest() -> None:
     for d in (64, 128):
         usable = [(one, is_live) for one, is_live in shown if recorded.pick(one, dtype="bf16", d_head=d, causal=False)]
         if usable:
-            file = plot.throughput(results_directory() / f"throughput-d{d}.png", usable, "bf16", d)
+            file = plot.save(plot.throughput(usable, "bf16", d), results_directory() / f"throughput-d{d}.png")
             say(f"Plot: {os.path.relpath(file, ROOT)}")
 
 

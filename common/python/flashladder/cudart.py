@@ -3,7 +3,7 @@
 import ctypes
 from ctypes import byref, c_float, c_int, c_size_t, c_void_p
 
-HOST_TO_DEVICE, DEVICE_TO_HOST = 1, 2
+HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
 MULTIPROCESSORS, L2_BYTES = 16, 38  # cudaDeviceAttr
 
 
@@ -40,6 +40,9 @@ class Cudart:
 
     def fill(self, pointer: int, byte: int, size: int) -> None:
         self.call("cudaMemsetAsync", c_void_p(pointer), byte, c_size_t(size), None)
+
+    def copy_on_device(self, to: int, source: int, size: int) -> None:
+        self.call("cudaMemcpyAsync", c_void_p(to), c_void_p(source), c_size_t(size), DEVICE_TO_DEVICE, None)
 
     def synchronize(self) -> None:
         self.call("cudaDeviceSynchronize")

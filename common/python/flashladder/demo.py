@@ -56,7 +56,7 @@ def _plot() -> None:
     if not shown:
         say("No throughput plot: nothing is recorded below docs/results yet.")
         return
-    file = plot.throughput(results_directory() / "throughput.png", shown)
+    file = plot.save(plot.throughput(shown), results_directory() / "throughput.png")
     kind = "measured here, beside recorded runs" if shown[0][1] else f"recorded on {recorded.label(shown[0][0])}"
     say(f"\nThroughput plot ({kind}): {os.path.relpath(file, ROOT)}")
 

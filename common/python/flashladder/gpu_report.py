@@ -138,7 +138,7 @@ def part_bench(device: Device, folder: Path) -> list[str]:
         from flashladder import plot
 
         for d in (64, 128):
-            plot.throughput(folder / f"throughput-d{d}.png", [(measured, True)], "bf16", d)
+            plot.save(plot.throughput([(measured, True)], "bf16", d), folder / f"throughput-d{d}.png")
     except (ImportError, FlashLadderError) as error:
         return [f"bench: no plot: {error}"]
     return [f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped"]

@@ -58,10 +58,11 @@ def available() -> bool:
     return shutil.which("ncu") is not None
 
 
-def measure(stage: stages.Stage, problem: Problem, device: Device) -> list[dict]:
-    """One dict for each kernel that the stage launches: "kernel" and the figures of metrics() by name."""
+def measure(stage: stages.Stage, problem: Problem, device: Device, wanted: dict[str, str] | None = None) -> list[dict]:
+    """One dict for each kernel that the stage launches: "kernel" and the figures of `wanted`, metrics() by default."""
     if not available():
         raise FlashLadderError("ncu not found: install Nsight Compute and put it on PATH.")
+    wanted = wanted or metrics()
     with tempfile.TemporaryDirectory(prefix="flashladder-ncu-") as name:
         folder = Path(name)
         for tensor, bits in problem.random().items():
@@ -75,14 +76,14 @@ def measure(stage: stages.Stage, problem: Problem, device: Device) -> list[dict]
         }
         (folder / "job.json").write_text(json.dumps(job))
         command = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--print-units", "base"]
-        command += ["--metrics", ",".join(metrics().values()), sys.executable, "-m", "flashladder.worker", str(folder)]
+        command += ["--metrics", ",".join(wanted.values()), sys.executable, "-m", "flashladder.worker", str(folder)]
         env = os.environ | {"PYTHONPATH": str(ROOT / "common/python")}
         done = subprocess.run(command, env=env, capture_output=True, text=True)
     start = done.stdout.find('"ID"')
     if start < 0:
         text = (done.stdout + done.stderr).strip()[-600:]
         raise FlashLadderError(f"ncu gave no figures for stage {stage.id}:\n{text}")
-    return parse(done.stdout[start:], metrics())
+    return parse(done.stdout[start:], wanted)
 
 
 def parse(text: str, wanted: dict[str, str]) -> list[dict]:

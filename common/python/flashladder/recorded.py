@@ -18,17 +18,18 @@ def load(file: Path) -> dict:
     return results
 
 
+KINDS = ("counters", "ablations", "roofline", "host-streams")
+
+
 def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     """What is recorded for each GPU, in the order of their names: docs/results/GPU.json, the throughput.
 
-    kind "counters": GPU-counters.json, the simulator beside Nsight Compute. kind "ablations":
-    GPU-ablations.json, stage 09 with one idea changed at a time.
+    kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", stage 09 with one idea changed at
+    a time; "roofline", bytes of memory traffic; "host-streams", stage 00. They lie in GPU-KIND.json.
     """
     found = []
     for file in sorted(folder.glob("*.json")):
-        gpu, _, ending = file.stem.rpartition("-")
-        this = ending if gpu and ending in ("counters", "ablations") else ""
-        if this == kind:
+        if kind == next((one for one in KINDS if file.stem.endswith(f"-{one}")), ""):
             found.append(load(file))
     return found
 

@@ -237,13 +237,17 @@ def _draw(folder: Path) -> list[Path]:
     from flashladder import plot  # matplotlib is slow to load, and not everyone has it
 
     shipped = [(one, False) for one in recorded.shipped()]
-    wanted = {f"throughput-d{d}.png": lambda file, d=d: plot.throughput(file, shipped, "bf16", d) for d in (64, 128)}
+    wanted = {f"throughput-d{d}.png": lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
     changed = []
     if recorded.shipped(kind="ablations"):
-        wanted["ablations.png"] = lambda file: plot.ablations(file, recorded.shipped(kind="ablations"))
+        wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))
+    if recorded.shipped(kind="roofline"):
+        wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
+    if recorded.shipped(kind="host-streams"):
+        wanted["host-streams.png"] = lambda: plot.transfers(recorded.shipped(kind="host-streams")[0])
     for name, draw in wanted.items():
         file = folder / name
         before = file.read_bytes() if file.exists() else b""
-        if shipped and draw(file).read_bytes() != before:
+        if shipped and plot.save(draw(), file).read_bytes() != before:
             changed.append(file)
     return changed

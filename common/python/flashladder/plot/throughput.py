@@ -1,12 +1,11 @@
-"""The throughput plot: a bar for each stage, and a sweep over sequence length beside it."""
-
-from pathlib import Path
+"""Throughput: a bar for each stage and a sweep over sequence length; ablations; the climb from stage to stage."""
 
 import matplotlib
 from matplotlib.figure import Figure
 
 from flashladder import recorded
 from flashladder.errors import FlashLadderError
+from flashladder.plot.style import GREY, INK, caption, new_figure
 
 # The ladder climbs from dark to light, in a map that colour-blind readers can tell apart; peers are grey.
 COLOUR_MAP = "viridis"
@@ -35,19 +34,33 @@ def _short(tflops: float) -> str:
     return f"{tflops:.0f}" if tflops >= 10 else f"{tflops:.2g}"
 
 
+def _shares(row: dict, rows: list[dict], ceiling: dict | None) -> str:
+    """A stage's throughput in percent of FlashAttention-2's and of the matrix product's, in the same run."""
+    if row["kind"] != "stage":
+        return ""
+    parts = []
+    peer = next((other for other in rows if other["name"] == "FlashAttention-2"), None)
+    if peer:
+        parts.append(f"{100 * row['tflops'] / peer['tflops']:.0f}% of FA-2")
+    if ceiling:
+        parts.append(f"{100 * row['tflops'] / ceiling['tflops']:.0f}% of matmul")
+    return f"  ({', '.join(parts)})" if parts else ""
+
+
 def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
     length = _bar_length(results, dtype, d)
     rows = recorded.pick(results, dtype=dtype, d_head=d, causal=False, Nq=length)
     names = []
+    ceiling = recorded.ceiling(results, dtype)
     for position, row in enumerate(rows):
         stale = recorded.is_stale(row)
         colour, _ = _look(results, row["name"])
         bar = axes.barh(
             position, row["tflops"], color=colour, hatch="///" if stale else None, alpha=0.5 if stale else 1
         )
-        axes.bar_label(bar, [f" {_short(row['tflops'])}{' (stale)' if stale else ''}"], fontsize=8)
+        label = f" {_short(row['tflops'])}{' (stale)' if stale else ''}{_shares(row, rows, ceiling)}"
+        axes.bar_label(bar, [label], fontsize=8)
         names.append(row["name"])
-    ceiling = recorded.ceiling(results, dtype)
     if ceiling:
         axes.axvline(ceiling["tflops"], color="#777777", linestyle=":", linewidth=1)
         axes.text(ceiling["tflops"], -0.75, "cuBLAS matmul ", ha="right", va="center", fontsize=7, color="#555555")
@@ -75,17 +88,19 @@ def _sweep(axes, results: dict, dtype: str, d: int, style: str) -> None:
         axes.fill_between(lengths, low, high, color=colour, alpha=0.2, linewidth=0)
 
 
-def throughput(file: Path, results: list[tuple[dict, bool]], dtype: str = "bf16", d: int = 128) -> Path:
-    """Writes the plot. results: (results, live) pairs; live ones were measured here, others are recorded.
+Results = list[tuple[dict, bool]]  # (results, live): measured here, or recorded
+
+
+def throughput(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
+    """Bars at one length and a sweep over lengths, a row for each run of `results`.
 
     Each is labelled with GPU, date and commit, recorded ones say so, and a figure whose kernel.cu has changed
-    since is hatched and marked stale.
+    since is hatched and marked stale. FlashLadderError where there is nothing to plot.
     """
-    matplotlib.rcParams["svg.hashsalt"] = "flashladder"  # the same input gives the same file
     usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=False)]
     if not usable:
         raise FlashLadderError(f"No results for {dtype}, d = {d} to plot.")
-    figure = Figure(figsize=(11, 1.2 + 3.2 * len(usable)), layout="constrained")
+    figure = new_figure(11, 1.2 + 3.2 * len(usable))
     grid = figure.subplots(len(usable), 2, squeeze=False)
     for (bars, sweep), (one, live) in zip(grid, usable, strict=True):
         what = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}"
@@ -98,27 +113,52 @@ def throughput(file: Path, results: list[tuple[dict, bool]], dtype: str = "bf16"
         sweep.set_yscale("log")
         sweep.set_xlabel("sequence length N")
         sweep.set_ylabel("TFLOP/s")
-        sweep.set_title(f"{what}\n{dtype}, d = {d}, B·N = {_tokens(one)} tokens", fontsize=9)
-        sweep.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        sweep.set_title(f"{what}\n{dtype}, d = {d}, B·N = {one['settings']['tokens']} tokens", fontsize=9)
+        sweep.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
         for axes in (bars, sweep):
             axes.grid(alpha=0.25, which="both")
             axes.set_axisbelow(True)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # The file must not change with the date or the version of matplotlib.
-    figure.savefig(file, dpi=120, metadata={"Software": None} if file.suffix == ".png" else {"Date": None})
-    return file
+    return figure
 
 
-def ablations(file: Path, results: list[dict], dtype: str = "bf16", d: int = 128) -> Path:
-    """Writes bars of a stage, its variants and the peers, one panel for each recorded GPU."""
-    figure = Figure(figsize=(9, 0.6 + 3.2 * len(results)), layout="constrained")
+def ablations(results: list[dict], dtype: str = "bf16", d: int = 128) -> Figure:
+    """Bars of a stage, its variants and the peers, one panel for each recorded GPU."""
+    figure = new_figure(9, 0.6 + 3.2 * len(results))
     for axes, one in zip(figure.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
         _bars(axes, one, dtype, d, f"recorded: {recorded.label(one)}")
         axes.grid(alpha=0.25, axis="x")
         axes.set_axisbelow(True)
-    figure.savefig(file, dpi=120, metadata={"Software": None})
-    return file
+    return figure
 
 
-def _tokens(results: dict) -> int:
-    return results["settings"]["tokens"]
+def climb(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
+    """The ladder as a climb: each stage's factor over the one before, with the peers as lines, for the first run."""
+    one, live = results[0]
+    length = _bar_length(one, dtype, d)
+    rows = recorded.pick(one, dtype=dtype, d_head=d, causal=False, Nq=length)
+    steps = [row for row in rows if row["kind"] == "stage"]
+    if not steps:
+        raise FlashLadderError(f"No stage was measured for {dtype}, d = {d}.")
+    figure = new_figure(10, 4.8)
+    axes = figure.subplots()
+    for position, row in enumerate(steps):
+        colour, _ = _look(one, row["name"])
+        axes.bar(position, row["tflops"], color=colour, width=0.7, hatch="///" if recorded.is_stale(row) else None)
+        text = _short(row["tflops"])
+        if position:
+            text += f"\n×{row['tflops'] / steps[position - 1]['tflops']:.2f}"
+        axes.text(position, row["tflops"] * 1.08, text, ha="center", va="bottom", fontsize=9, color=INK)
+    lines = [row for row in rows if row["kind"] == "peer"] + [recorded.ceiling(one, dtype)]
+    for place, row in enumerate(row for row in lines if row):  # side by side: two of them may be close
+        axes.axhline(row["tflops"], color=GREY, linestyle=":", linewidth=1)
+        text = f"{row['name']} {_short(row['tflops'])}"
+        axes.text(-0.45 + 1.6 * place, row["tflops"] * 1.03, text, fontsize=8, color=INK)
+    axes.set_yscale("log")
+    axes.set_ylim(top=axes.get_ylim()[1] * 1.6)
+    axes.set_ylabel("TFLOP/s (log scale)")
+    axes.set_xticks(
+        range(len(steps)), [row["name"].replace("_", " ", 1).replace("_", "\n") for row in steps], fontsize=8
+    )
+    axes.set_title(f"{dtype}, d = {d}, N = {length}; × is the factor over the stage before", fontsize=10)
+    caption(figure, f"{'measured here' if live else 'recorded'}: {recorded.label(one)}")
+    return figure

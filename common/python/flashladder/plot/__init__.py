@@ -1,0 +1,35 @@
+"""Pictures. Each function returns a Matplotlib Figure; save(figure, file) writes it.
+
+    from flashladder import plot
+    plot.save(plot.swizzle(d=128), "swizzle.png")
+
+Colours are told apart by colour-blind readers, and whatever a colour says a text or a hatch says too.
+"""
+
+from flashladder.plot.banks import bank_grid, sectors
+from flashladder.plot.errors import error_map
+from flashladder.plot.fragments import mma_fragments
+from flashladder.plot.roofline import roofline
+from flashladder.plot.softmax import online_softmax
+from flashladder.plot.style import save
+from flashladder.plot.swizzle import swizzle, swizzle_bits
+from flashladder.plot.throughput import ablations, climb, throughput
+from flashladder.plot.timeline import timeline
+from flashladder.plot.transfers import transfers
+
+__all__ = [
+    "ablations",
+    "bank_grid",
+    "climb",
+    "error_map",
+    "mma_fragments",
+    "online_softmax",
+    "roofline",
+    "save",
+    "sectors",
+    "swizzle",
+    "swizzle_bits",
+    "throughput",
+    "timeline",
+    "transfers",
+]

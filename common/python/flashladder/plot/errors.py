@@ -1,0 +1,60 @@
+"""Where an output is wrong: its error against the reference, element by element."""
+
+import numpy as np
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from flashladder import verify
+from flashladder.dtypes import HALF_SMALLEST, UNIT_ROUNDOFF, from_bits
+from flashladder.plot.style import INK, RED, caption, new_figure
+from flashladder.problem import Problem
+
+
+def error_ratio(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0, head: int = 0) -> np.ndarray:
+    """|O - reference| over the element's bound, [Nq, d]: above 1 is wrong; infinity where O is not finite.
+
+    inputs, output: bit patterns in the problem's layout.
+    """
+    expected, magnitude = verify.reference(problem, inputs, heads=[(batch, head)])
+    values = from_bits(problem.to_bhnd(output)[batch, head], problem.dtype).astype(np.float64)
+    bound = 4 * UNIT_ROUNDOFF[problem.dtype] * magnitude[0] + HALF_SMALLEST[problem.dtype]
+    return np.where(np.isfinite(values), np.abs(values - expected[0]) / bound, np.inf)
+
+
+def error_map(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0, head: int = 0, Br: int = 0) -> Figure:
+    """The error of one head's O as a picture, in units of the allowed error; Br: rows of a tile, drawn as lines."""
+    ratio = error_ratio(problem, inputs, output, batch, head)
+    unwritten = ~np.isfinite(ratio)
+    wrong = ratio > 1
+    figure = new_figure(7.6, min(8.0, 2.4 + 0.02 * ratio.shape[0]))
+    axes = figure.subplots()
+    shown = np.where(unwritten, np.nan, np.clip(ratio, 1e-2, 1e3))
+    image = axes.imshow(shown, norm=LogNorm(1e-2, 1e3), cmap="cividis_r", aspect="auto", interpolation="nearest")
+    if unwritten.any():
+        axes.contourf(unwritten, levels=[0.5, 1.5], hatches=["xxx"], colors="none")
+    bar = figure.colorbar(image, ax=axes, label="error / allowed error")
+    bar.ax.axhline(1, color=RED, linewidth=2)
+    for row in range(Br, ratio.shape[0], Br) if Br else ():
+        axes.axhline(row - 0.5, color="white", linewidth=1)
+    title = f"{problem}: batch {batch}, head {head}\n"
+    if wrong.any():
+        first = np.unravel_index(int(wrong.argmax()), ratio.shape)
+        worst = np.unravel_index(int(ratio.argmax()), ratio.shape)
+        for (row, column), colour in ((first, RED), (worst, INK)):
+            axes.plot(
+                column, row, "o", markersize=13, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=2.2
+            )
+        title += (
+            f"{int(wrong.sum())} of {ratio.size} elements are wrong; first at row {first[0]}, column {first[1]} (red), "
+            f"worst at row {worst[0]}, column {worst[1]} (black)"
+        )
+    else:
+        title += f"every element is within its bound; the worst uses {float(ratio.max()):.0%} of it"
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel("column of O (d)")
+    axes.set_ylabel("row of O (query)")
+    caption(
+        figure,
+        "Against the float64 reference." + (" Hatched: not finite, or never written." if unwritten.any() else ""),
+    )
+    return figure

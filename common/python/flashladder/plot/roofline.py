@@ -1,0 +1,73 @@
+"""Throughput over arithmetic intensity, below the roofs of memory bandwidth and of the matrix units."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from flashladder import recorded
+from flashladder.errors import FlashLadderError
+from flashladder.plot.style import GREY, INK, caption, in_order, new_figure
+
+
+def roofline(records: list[dict]) -> Figure:
+    """One panel for each record of flashladder.roofline: TFLOP/s against FLOP per byte of DRAM traffic, log-log."""
+    if not records:
+        raise FlashLadderError(
+            "No roofline is recorded (docs/results/*-roofline.json): `make gpu-report` on a GPU writes it."
+        )
+    figure = new_figure(9, 5.4 * len(records))
+    for axes, record in zip(figure.subplots(len(records), 1, squeeze=False)[:, 0], records, strict=True):
+        _panel(axes, record)
+    caption(figure, "; ".join(f"recorded: {recorded.label(record)}, {record['problem']}" for record in records))
+    return figure
+
+
+def _panel(axes, record: dict) -> None:
+    rows, bandwidth, ceiling = record["rows"], record["bandwidth_gb_s"], record["ceiling_tflops"]
+    x = [row["flops"] / row["dram_bytes"] for row in rows]
+    low, high = min(x) / 3, max(max(x) * 4, ceiling * 1e3 / bandwidth * 6)
+    line = np.geomspace(low, high, 200)
+    axes.plot(line, np.minimum(line * bandwidth / 1e3, ceiling), color=INK, linewidth=1.5)
+    axes.text(
+        low * 1.15,
+        low * 1.15 * bandwidth / 1e3 * 1.5,
+        f"DRAM, {bandwidth:.0f} GB/s (copy)",
+        rotation=33,
+        rotation_mode="anchor",
+        fontsize=8,
+        color=GREY,
+    )
+    axes.text(high / 1.1, ceiling * 1.1, f"cuBLAS matmul, {ceiling:.0f} TFLOP/s", ha="right", fontsize=8, color=GREY)
+    # Labels of points that lie close to each other go to one side, one below the other.
+    placed: list[tuple[float, float]] = []
+    for index, (row, intensity) in sorted(enumerate(zip(rows, x)), key=lambda item: -item[1][0]["tflops"]):
+        colour = in_order(index, len(rows))
+        axes.plot(
+            intensity,
+            row["tflops"],
+            "os^Dv<>ph"[index % 9],
+            color=colour,
+            markersize=8,
+            markeredgecolor=INK,
+            markeredgewidth=0.6,
+            zorder=3,
+        )
+        y = row["tflops"]
+        while any(abs(np.log(y / other)) < 0.3 and abs(np.log(intensity / at)) < 2.5 for at, other in placed):
+            y /= 1.12
+        placed.append((intensity, y))
+        axes.annotate(
+            f"{row['name']}  {row['tflops']:.3g}",
+            (intensity, row["tflops"]),
+            (intensity * 1.35, y),
+            fontsize=8,
+            va="center",
+            arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6},
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(low, high)
+    axes.set_xlabel("FLOP per byte read from or written to DRAM")
+    axes.set_ylabel("TFLOP/s")
+    axes.grid(alpha=0.25, which="both")
+    axes.set_axisbelow(True)
+    axes.set_title(f"Roofline: {record['problem']}", fontsize=10)

@@ -1,0 +1,57 @@
+"""What all pictures share: figures, colours, captions, and files that do not change from run to run."""
+
+import os
+from pathlib import Path
+
+import matplotlib
+from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, made for colour-blind readers (https://jfly.uni-koeln.de/color/).
+ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
+    "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
+)  # fmt: skip
+INK, GREY, PALE = "#222222", "#777777", "#f2f2f2"
+# For things in order: dark to light also in grey.
+SEQUENCE = "viridis"
+DPI = 100
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of width x height inches that no global state knows of."""
+    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+
+
+def in_order(index: int, count: int) -> tuple:
+    """The colour of the index-th of `count` things in order; text_on() tells which ink is readable on it."""
+    return matplotlib.colormaps[SEQUENCE](0.12 + 0.83 * index / max(count - 1, 1))
+
+
+def text_on(colour) -> str:
+    """Black or white, whichever is readable on the colour."""
+    red, green, blue = matplotlib.colors.to_rgb(colour)
+    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.5 else "white"
+
+
+def caption(figure: Figure, text: str) -> None:
+    """Where the data come from, below the picture."""
+    figure.supxlabel(text, fontsize=8, color=GREY, x=0.01, ha="left")
+
+
+def plain(axes) -> None:
+    """No frame and no ticks: for drawings whose cells say all."""
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for side in axes.spines.values():
+        side.set_visible(False)
+
+
+def save(figure: Figure, file: Path | str, dpi: int = 120) -> Path:
+    """Writes a PNG or SVG, whole or not at all; the same picture gives the same bytes. Returns the file."""
+    file = Path(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{file.stem}.part{file.suffix}")
+    with matplotlib.rc_context({"svg.hashsalt": "flashladder"}):
+        # No date and no version of Matplotlib inside.
+        figure.savefig(partial, dpi=dpi, metadata={"Software": None} if file.suffix == ".png" else {"Date": None})
+    os.replace(partial, file)
+    return file

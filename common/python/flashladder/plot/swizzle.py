@@ -1,0 +1,135 @@
+"""The XOR swizzle of stage 05 as a permutation of a tile's chunks, and as a rule about address bits."""
+
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, Rectangle
+
+from flashladder.errors import FlashLadderError
+from flashladder.plot.style import BLUE, GREEN, INK, ORANGE, PALE, RED, caption, in_order, new_figure, plain, text_on
+
+CHUNK_BYTES = 16
+
+
+def place_of(row: int, chunk: int, on: bool = True) -> int:
+    """Where a row's 16-byte chunk lies within the row, in chunks: stage 05's tile_offset."""
+    return chunk ^ row % 8 if on else chunk
+
+
+def swizzle(d: int = 128, on: bool | None = None, rows: int = 8, chunk: int = 0) -> Figure:
+    """Which chunk lies in which group of 4 banks, row by row; what ldmatrix wants of 8 rows has a heavy border.
+
+    d: head dim, 64 or 128 (8 or 16 chunks a row). on: with or without the swizzle, None: side by side.
+    chunk: the one that the 8x8 matrix is made of.
+    """
+    chunks = 2 * d // CHUNK_BYTES
+    if not 0 <= chunk < chunks:
+        raise FlashLadderError(f"A row of d = {d} has the chunks 0 to {chunks - 1}; chunk {chunk} is none of them.")
+    sides = [False, True] if on is None else [on]
+    figure = new_figure(4.6 * len(sides) * (1.3 if chunks > 8 else 1), 1.4 + 0.42 * rows)
+    for axes, side in zip(figure.subplots(1, len(sides), squeeze=False)[0], sides, strict=True):
+        _permutation(axes, chunks, side, rows, chunk)
+    caption(
+        figure, f"d = {d}: rows of {2 * d} bytes. Number: the chunk's index c in its row; heavy border: one 8x8 matrix."
+    )
+    return figure
+
+
+def _permutation(axes, chunks: int, on: bool, rows: int, chunk: int) -> None:
+    groups = set()
+    for row in range(rows):
+        for c in range(chunks):
+            place = place_of(row, c, on)
+            colour = in_order(c % 8, 8)
+            wanted = c == chunk and row < 8
+            axes.add_patch(
+                Rectangle(
+                    (place, row),
+                    1,
+                    1,
+                    facecolor=colour if wanted or chunks <= 8 else (*colour[:3], 0.8),
+                    edgecolor=RED if wanted else "white",
+                    linewidth=3 if wanted else 1,
+                    zorder=3 if wanted else 2,
+                )
+            )
+            axes.text(
+                place + 0.5,
+                row + 0.52,
+                str(c),
+                ha="center",
+                va="center",
+                fontsize=9,
+                color=text_on(colour),
+                weight="bold" if wanted else "normal",
+                zorder=4,
+            )
+            if wanted:
+                groups.add(place % 8)
+    if chunks > 8:
+        axes.axvline(8, color=INK, linewidth=1.5, zorder=5)
+    axes.set_xlim(0, chunks)
+    axes.set_ylim(rows, 0)
+    axes.set_xticks([place + 0.5 for place in range(chunks)], [str(place % 8) for place in range(chunks)])
+    axes.set_yticks([row + 0.5 for row in range(rows)], [str(row) for row in range(rows)])
+    axes.tick_params(length=0)
+    axes.set_xlabel("bank group (4 banks, 16 bytes)")
+    axes.set_ylabel("row of the tile")
+    count = min(8, rows) // len(groups)
+    axes.set_title(
+        f"{'chunk c at place c XOR (row mod 8)' if on else 'chunk c at place c'}\n"
+        f"one chunk of 8 rows: {len(groups)} bank group{'s' if len(groups) > 1 else ''}, "
+        f"{count} wavefront{'s' if count > 1 else ''}",
+        fontsize=10,
+    )
+
+
+def swizzle_bits(d: int = 128) -> Figure:
+    """Which bits of a byte's address within the tile are XORed into which."""
+    row_bytes = 2 * d
+    row_shift = row_bytes.bit_length() - 1  # the lowest bit of the row's index
+    bits = row_shift + 4
+    figure = new_figure(8.6, 2.6)
+    axes = figure.subplots()
+    plain(axes)
+    names = {}
+    for bit in range(bits):
+        if bit < 4:
+            names[bit] = ("byte in the chunk", PALE)
+        elif bit < 7:
+            names[bit] = ("chunk: bank group", ORANGE)
+        elif bit < row_shift:
+            names[bit] = ("chunk", PALE)
+        elif bit < row_shift + 3:
+            names[bit] = ("row mod 8", GREEN)
+        else:
+            names[bit] = ("row", PALE)
+    for bit, (_, colour) in names.items():
+        left = bits - 1 - bit
+        axes.add_patch(Rectangle((left, 0), 1, 1, facecolor=colour, edgecolor=INK))
+        axes.text(left + 0.5, 0.5, str(bit), ha="center", va="center", fontsize=11)
+    for name in dict.fromkeys(name for name, _ in names.values()):
+        own = [bit for bit in names if names[bit][0] == name]
+        axes.text(bits - (min(own) + max(own) + 1) / 2, 1.12, name, ha="center", va="bottom", fontsize=9)
+    for k in range(3):
+        start, end = bits - 0.5 - (row_shift + k), bits - 0.5 - (4 + k)
+        axes.add_patch(
+            FancyArrowPatch(
+                (start, -0.05),
+                (end, -0.05),
+                connectionstyle=f"arc3,rad={0.28 + 0.05 * k}",
+                arrowstyle="-|>",
+                mutation_scale=14,
+                color=BLUE,
+                linewidth=1.5,
+            )
+        )
+    middle = bits - 0.5 - (row_shift + 5) / 2
+    axes.text(middle, -1.12, "XOR", ha="center", va="top", fontsize=11, color=BLUE, weight="bold")
+    axes.set_xlim(-0.2, bits + 0.2)
+    axes.set_ylim(-1.55, 1.6)
+    axes.set_title(f"Address within a tile of rows of {row_bytes} bytes (d = {d}): bit by bit", fontsize=10, color=INK)
+    base = row_shift - 4
+    caption(
+        figure,
+        f"CuTe: Swizzle<3,3,{base}> on 2-byte elements (3 bits, above the lowest 3, XORed with those {base} higher).",
+    )
+    return figure
