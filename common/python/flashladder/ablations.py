@@ -27,6 +27,14 @@ class Ablation:
     title: str
 
     @property
+    def source(self) -> Path:
+        return self.stage.kernel
+
+    @property
+    def id(self) -> str:
+        return f"{self.stage.id}_{self.name}"
+
+    @property
     def patch(self) -> Path:
         return self.stage.folder / "ablations" / f"{self.name}.patch"
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from flashladder import build, stages
 from flashladder.console import coloured, say
 from flashladder.errors import FlashLadderError
-from flashladder.paths import ROOT, build_directory
+from flashladder.paths import ROOT, STAGES, build_directory
 from flashladder.problem import Problem
 from flashladder.run import StageError, run_problem
 from flashladder.verify import check
@@ -24,19 +24,35 @@ except ImportError:
     import tomli as tomllib
 
 
+PROGRAM = "00_host_streams"
+
+
 @dataclass(frozen=True)
 class Break:
     """One mistake. caught_by: "verification", or the simulator's name of the hazard, e.g. "shared_race"."""
 
-    stage: stages.Stage
+    stage: stages.Stage | None  # None: stage 00, a program
     name: str
     mistake: str  # what was done wrong, one sentence
     caught_by: str
     message: str  # words that the message must contain
+    schedule: int = 0  # WARPSIM_SCHEDULE: an order in which a race of streams shows
+
+    @property
+    def folder(self) -> Path:
+        return self.stage.folder if self.stage else STAGES / PROGRAM
+
+    @property
+    def source(self) -> Path:
+        return self.stage.kernel if self.stage else self.folder / "host_streams.cpp"
+
+    @property
+    def id(self) -> str:
+        return f"{self.stage.id if self.stage else '00'}_{self.name}"
 
     @property
     def patch(self) -> Path:
-        return self.stage.folder / "break" / f"{self.name}.patch"
+        return self.folder / "break" / f"{self.name}.patch"
 
 
 @dataclass(frozen=True)
@@ -48,8 +64,12 @@ class Verdict:
 
 def breaks(stage: stages.Stage | int | str) -> list[Break]:
     """The stage's mistakes, in the order of break.toml."""
-    stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
-    file = stage.folder / "break" / "break.toml"
+    if stages.is_program(stage.number if isinstance(stage, stages.Stage) else stage):
+        stage, folder = None, STAGES / PROGRAM
+    else:
+        stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
+        folder = stage.folder
+    file = folder / "break" / "break.toml"
     if not file.exists():
         return []
     entries = tomllib.loads(file.read_text())
@@ -66,11 +86,11 @@ def get(stage: stages.Stage | int | str, name: str) -> Break:
 
 
 def patched_kernel(mistake: Break) -> Path:
-    """A copy of the stage's kernel.cu with the mistake in it. Raises where the patch does not fit any more."""
-    folder = build_directory() / "break" / f"{mistake.stage.id}_{mistake.name}"
+    """A copy of the kernel.cu (of stage 00: host_streams.cpp) with the mistake. Raises where the patch does not fit."""
+    folder = build_directory() / "break" / mistake.id
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    shutil.copy(mistake.stage.kernel, folder / "kernel.cu")
+    shutil.copy(mistake.source, folder)
     # Outside of any repository, so that git takes the paths as they are.
     env = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_DIR": "/nonexistent"}
     try:
@@ -79,8 +99,8 @@ def patched_kernel(mistake: Break) -> Path:
     except FileNotFoundError as error:
         raise FlashLadderError("git not found: install git (patches are applied with it).") from error
     if done.returncode:
-        raise FlashLadderError(f"{mistake.patch} does not fit {mistake.stage.kernel} any more:\n{done.stderr.strip()}")
-    return folder / "kernel.cu"
+        raise FlashLadderError(f"{mistake.patch} does not fit {mistake.source} any more:\n{done.stderr.strip()}")
+    return folder / mistake.source.name
 
 
 def compile_kernel(kernel: Path, *options: str) -> Path:
@@ -112,6 +132,8 @@ def problem_for(stage: stages.Stage) -> Problem:
 
 def run(mistake: Break) -> Verdict:
     """Builds and runs the mistake on the simulator: who catches it, and in which words."""
+    if not mistake.stage:
+        return _run_program(mistake)
     library = compile_kernel(patched_kernel(mistake))
     problem = problem_for(mistake.stage)
     inputs = problem.random(1)
@@ -125,10 +147,31 @@ def run(mistake: Break) -> Verdict:
     return Verdict(not comparison, "" if comparison else "verification", comparison.message)
 
 
+def _run_program(mistake: Break) -> Verdict:
+    from flashladder import host_streams
+
+    executable = host_streams.compile_program(patched_kernel(mistake), mistake.name)
+    schedule = {"WARPSIM_SCHEDULE": str(mistake.schedule)}
+    result = host_streams.run(("async", "streams", "engines"), 4, (1, 2), "sim", executable, schedule)
+    wrong = [line.strip() for line in result.message.splitlines() if "WRONG" in line]
+    return Verdict(bool(wrong), "verification" if wrong else "", "\n".join(wrong))
+
+
+def show_program() -> int:
+    """The same for stage 00."""
+    return _show(breaks(0))
+
+
 def show(stage: stages.Stage) -> int:
     """Runs all of the stage's mistakes and says who caught them and how; 1 if one went unnoticed."""
+    if not breaks(stage):
+        say(f"{stage.name} has no mistakes to plant.")
+    return _show(breaks(stage))
+
+
+def _show(mistakes: list[Break]) -> int:
     unnoticed = 0
-    for mistake in breaks(stage):
+    for mistake in mistakes:
         verdict = run(mistake)
         unnoticed += not verdict.caught
         say(coloured(f"{mistake.name}: {mistake.mistake}", "bold"))
@@ -136,6 +179,4 @@ def show(stage: stages.Stage) -> int:
         hazard = [line for line in lines if not line.startswith("stage ")] or lines
         say(f"  caught by {verdict.by}:" if verdict.caught else coloured("  NOT NOTICED:", "red"))
         say("\n".join(f"  {line}" for line in hazard[:4]) + "\n")
-    if not breaks(stage):
-        say(f"{stage.name} has no mistakes to plant.")
     return 1 if unnoticed else 0

@@ -80,7 +80,8 @@ def settings_of(options) -> bench.Settings:
 
 
 def command_stages(options) -> int:
-    rows = []
+    name, technique, needs = stages.program_entry()
+    rows = [("00", "Host streams", f"sm_{needs}", device.choose(needs).short, technique)]
     for stage in stages.all_stages():
         where = device.choose(stage.min_compute)
         rows.append((stage.id, stage.title, f"sm_{stage.min_compute}", where.short, stage.technique))
@@ -226,10 +227,14 @@ def run_stage_program(stage: stages.Stage, arguments: list[str]) -> int:
 
 def command_stage(options) -> int:
     """One stage and what to do with it, as in `make stage-02 test bench`."""
-    stage = stages.get(options.stage)
     unknown = [verb for verb in options.verbs if verb not in STAGE_VERBS]
     if unknown:
         raise FlashLadderError(f"'{unknown[0]}': a stage can {', '.join(STAGE_VERBS)}.")
+    if stages.is_program(options.stage):
+        from flashladder import host_streams
+
+        return host_streams.command(options.verbs, options.rest)
+    stage = stages.get(options.stage)
     verbs = options.verbs or ["build"]
     if verbs != ["diff"]:
         targets = build.stage_targets(stage.number)

@@ -3,7 +3,7 @@
 import os
 import time
 
-from flashladder import bench, build, counters, recorded, stages, sweep
+from flashladder import bench, build, counters, host_streams, recorded, stages, sweep
 from flashladder.console import coloured, count, progress, say, table
 from flashladder.device import choose, find_gpu
 from flashladder.errors import FlashLadderError
@@ -39,6 +39,15 @@ def _verify_all() -> bool:
     return not failures
 
 
+def _verify_host_streams() -> bool:
+    result = host_streams.run()
+    good = sum(run.passed for run in result.runs)
+    say(f"\n{host_streams.NAME} on {result.device.short}: {good} of {len(result.runs)} variants verified")
+    if not result.passed:
+        say(coloured(result.message, "red"))
+    return result.passed
+
+
 def _plot() -> None:
     try:
         from flashladder import plot
@@ -67,7 +76,7 @@ def run() -> int:
     build.build()
     if not stages.all_stages():
         raise FlashLadderError("There is no stage below stages/: is the clone complete?")
-    good = _verify_all()
+    good = _verify_host_streams() and _verify_all()
     _plot()
     if good:
         say(coloured("\nEvery stage gives the right answer.", "green"))

@@ -1,8 +1,8 @@
 """make gpu-report: everything that needs a GPU, in one go: tests, sanitizer, benchmarks, Nsight Compute.
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
-GPU-counters.json (the two that can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu
-ablations order" picks parts. Needs no network, and of Python only numpy (torch, matplotlib, pytest for their parts).
+GPU-KIND.json (which can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu ablations order
+roofline streams" picks parts. Needs no network, and of Python only numpy (torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -21,7 +21,20 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder import ablations, bench, build, counters, machine_code, ncu, provenance, recorded, results, stages
+from flashladder import (
+    ablations,
+    bench,
+    build,
+    counters,
+    host_streams,
+    machine_code,
+    ncu,
+    provenance,
+    recorded,
+    results,
+    roofline,
+    stages,
+)
 from flashladder.console import say, table
 from flashladder.device import Device, choose, cudart
 from flashladder.errors import FlashLadderError
@@ -29,7 +42,7 @@ from flashladder.paths import ROOT, build_directory, stage_library
 from flashladder.problem import Problem
 from flashladder.run import StageError, run_problem
 
-PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order")
+PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order", "roofline", "streams")
 TEST_SECONDS = 110  # for each of the two runs
 BENCH_SECONDS = 190
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -189,6 +202,21 @@ def part_order(device: Device, folder: Path) -> list[str]:
     return ["order: order.txt"]
 
 
+def part_roofline(device: Device, folder: Path) -> list[str]:
+    results_file = folder / f"{bench.slug(device.short)}.json"
+    known = [recorded.load(results_file)] if results_file.exists() else recorded.shipped()
+    if not known:
+        raise FlashLadderError("roofline: run the part bench, too.")
+    record = roofline.measure(device, known[0])
+    (folder / f"{bench.slug(device.short)}-roofline.json").write_text(bench.to_text(record))
+    return [f"roofline: {len(record['rows'])} stages, copy {record['bandwidth_gb_s']:.0f} GB/s"]
+
+
+def part_streams(device: Device, folder: Path) -> list[str]:
+    shutil.copy(host_streams.run_bench(device), folder / f"{bench.slug(device.short)}-host-streams.json")
+    return ["streams: bandwidths and three batches"]
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS]
@@ -199,6 +227,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     summary = [f"{device}, {provenance.collect(device)['date']}"]
     functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
     functions |= {"ablations": part_ablations, "order": part_order}
+    functions |= {"roofline": part_roofline, "streams": part_streams}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

@@ -46,7 +46,10 @@ def ladder() -> str:
     rows = recorded.pick(recorded_runs[0], dtype="bf16", d_head=128, causal=False, Nq=4096) if recorded_runs else []
     by_name = {row["name"]: row for row in rows}
     head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
-    body = []
+    body = [
+        [f"[{name}](stages/{name}/)", technique, f"sm_{needs}"] + [""] * bool(rows)
+        for name, technique, needs in [stages.program_entry()]
+    ]
     for one in stages.all_stages():
         line = [f"[{one.name}](stages/{one.name}/)", one.technique, f"sm_{one.min_compute}"]
         body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
@@ -173,6 +176,22 @@ def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
     return [(name, left, right) for name, left, right in pairs if left or right]
 
 
+def streams() -> str:
+    """Stage 00: bandwidth of copies, and times of the batches."""
+    from flashladder import host_streams
+
+    parts = []
+    for record in recorded.shipped(kind="host-streams"):
+        by_key = {(row["memory"], row["direction"]): f"{row['gb_s']:.1f}" for row in record["bandwidth"]}
+        body = [[memory, *(by_key[memory, way] for way in ("h2d", "d2h", "both"))] for memory in ("pageable", "pinned")]
+        copies = _table(["GB/s", "host to device", "device to host", "both at once"], body)
+        head = [name or "milliseconds" for name in host_streams.SUMMARY_COLUMNS]
+        batches = _table(head, host_streams.summary_rows(record))
+        caption = _caption(record, "Copies of 256 MiB, and the three batches; medians of five runs")
+        parts.append(f"{caption}\n\n{copies}\n\n{batches}")
+    return "\n\n".join(parts) or NOTHING
+
+
 def provenance() -> str:
     parts = []
     for results in recorded.shipped():
@@ -194,6 +213,7 @@ _KINDS = {
     "ablations": ablations,
     "counters": counters_table,
     "provenance": provenance,
+    "streams": streams,
 }
 
 

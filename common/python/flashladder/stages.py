@@ -76,8 +76,25 @@ def get(which: int | str) -> Stage:
     for stage in all_stages():
         if match and stage.number == int(match[1]):
             return stage
+    if is_program(which):
+        raise FlashLadderError(
+            "Stage 00 is a program and no kernel: use `make stage-00 run` or flashladder.host_streams."
+        )
     numbers = ", ".join(stage.id for stage in all_stages()) or "none yet"
     raise FlashLadderError(f"There is no stage '{which}'. Stages: {numbers}.")
+
+
+def is_program(which: int | str) -> bool:
+    """True for stage 00, which is a program of the host (flashladder.host_streams) and no kernel."""
+    match = re.fullmatch(r"(?:stage[-_])?(\d{1,2})(?:_\w+)?", str(which))
+    return bool(match) and int(match[1]) == 0
+
+
+def program_entry() -> tuple[str, str, int]:
+    """(name, technique, least compute capability) of stage 00."""
+    (file,) = STAGES.glob("00_*/stage.toml")
+    data = tomllib.loads(file.read_text())
+    return file.parent.name, data["technique"], data["min_compute"]
 
 
 def previous_of(stage: Stage) -> Stage | None:

@@ -27,12 +27,18 @@ def tool_environment() -> dict[str, str]:
     return env
 
 
-def run(everything: bool = False, stage: stages.Stage | None = None, extra: list[str] = ()) -> int:
-    """Builds, then runs the tests; returns pytest's status. Skipped tests are listed with their reasons."""
+def run(
+    everything: bool = False, stage: stages.Stage | None = None, extra: list[str] = (), only: list[str] = ()
+) -> int:
+    """Builds, then runs the tests; returns pytest's status. Skipped tests are listed with their reasons.
+
+    only: files to test, of something that is built already.
+    """
     if not importlib.util.find_spec("pytest"):
         raise FlashLadderError(f"{sys.executable} has no pytest: pip install pytest pytest-xdist.")
     say(f"Device: {choose(stage.min_compute if stage else 0)}")
-    build.build(build.stage_targets(stage.number) if stage else [])
+    if not only:
+        build.build(build.stage_targets(stage.number) if stage else [])
     command = [sys.executable, "-m", "pytest", "-q", "-rsfE", "--durations=5", "--durations-min=10"]
     if importlib.util.find_spec("xdist"):
         command += ["-n", str(build.jobs()), "--dist", "worksteal"]
@@ -43,4 +49,4 @@ def run(everything: bool = False, stage: stages.Stage | None = None, extra: list
     if stage:
         env["FLASHLADDER_STAGE"] = stage.id
         command.append("tests/stages")
-    return subprocess.run([*command, *extra], cwd=ROOT, env=env).returncode
+    return subprocess.run([*command, *only, *extra], cwd=ROOT, env=env).returncode

@@ -47,33 +47,30 @@ def from_events(run: dict, where: str) -> Timeline:
     return Timeline("ms", where, run["title"], spans).check()
 
 
-def from_report(report: dict, title: str, first_call: int = 0, last_call: int | None = None) -> Timeline:
+def from_report(
+    report: dict, title: str, last_call: int | None = None, together: dict[str, int] | None = None
+) -> Timeline:
     """From warpsim's "host_calls" and "operations": a bar reaches from the call that queued an operation to the one
-    in which it took effect. Events are left out; calls from first_call to last_call are shown and count from 0."""
+    in which it took effect. Events are left out, and calls after last_call.
+
+    together: how many operations of a kind belong to one piece of work, e.g. {"copy in": 3} for Q, K and V.
+    """
     last = last_call if last_call is not None else len(report["host_calls"]) - 1
-    spans, chunks = [], {}
-    for call in report["host_calls"]:
-        if first_call <= call["call"] <= last:
-            at = call["call"] - first_call
-            spans.append(Span("host", "host", _short(call["name"]), at, at + 1))
+    spans = [
+        Span("host", "host", _short(call["name"]), call["call"], call["call"] + 1)
+        for call in report["host_calls"]
+        if call["call"] <= last
+    ]
+    seen: dict[tuple, int] = {}
     for one in report["operations"]:
         kind = _KIND_OF.get(one["kind"])
-        if not kind or not first_call <= one["queued"] <= last:
+        if not kind or one["queued"] > last:
             continue
-        # The n-th copy in, kernel or copy out of a stream belongs to the stream's n-th chunk.
-        count = chunks.setdefault((one["stream"], kind), [])
-        count.append(one)
+        number = seen.get((one["stream"], kind), 0)
+        seen[one["stream"], kind] = number + 1
         lane = f"stream {one['stream']}" if one["stream"] else "default stream"
-        # Bars of one stream that are in flight together would hide one another: a row for each kind.
-        spans.append(
-            Span(
-                f"{lane}, {kind}",
-                kind,
-                str(len(count) - 1),
-                one["queued"] - first_call,
-                one["completed"] - first_call + 1,
-            )
-        )
+        label = str(number // (together or {}).get(kind, 1))
+        spans.append(Span(lane, kind, label, one["queued"], one["completed"] + 1))
     return Timeline("host calls", "simulator", title, spans).check()
 
 

@@ -5,48 +5,20 @@ from matplotlib.figure import Figure
 from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, caption, new_figure, text_on
 from flashladder.timeline import Timeline
 
+# Facecolour and hatch of each kind of work.
 LOOKS = {"copy in": (BLUE, None), "compute": (ORANGE, "//"), "copy out": (GREEN, ".."), "host": (PALE, None)}
 
 
 def timeline(timelines: Timeline | list[Timeline]) -> Figure:
     """Bars from start to end by lane; several timelines of one unit stand below one another on the same scale."""
     shown = timelines if isinstance(timelines, list) else [timelines]
-    heights = [max(1, len(one.lanes())) for one in shown]
-    figure = new_figure(10, 0.9 + 0.42 * sum(heights) + 0.75 * len(shown))
+    rows = [_rows(one) for one in shown]  # by timeline: the number of rows of each lane
+    heights = [max(1, sum(count for count in one.values())) for one in rows]
+    figure = new_figure(10, 0.9 + 0.3 * sum(heights) + 0.85 * len(shown))
     panels = figure.subplots(len(shown), 1, height_ratios=heights, squeeze=False, sharex=True)[:, 0]
     end = max((span.end for one in shown for span in one.spans), default=1.0)
-    for axes, one in zip(panels, shown, strict=True):
-        lanes = one.lanes()
-        for span in one.spans:
-            colour, hatch = LOOKS[span.kind]
-            y, width = lanes.index(span.lane), span.end - span.start
-            axes.broken_barh(
-                [(span.start, width)],
-                (y - 0.4, 0.8),
-                facecolor=colour,
-                hatch=hatch,
-                edgecolor=GREY if span.kind == "host" else "white",
-                linewidth=0.6,
-            )
-            if width > 0.02 * end * (1 + len(span.label) / 3):
-                axes.text(
-                    span.start + width / 2,
-                    y,
-                    span.label,
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    clip_on=True,
-                    color=text_on(colour),
-                    bbox={"facecolor": colour, "edgecolor": "none", "pad": 1.5},
-                )
-        axes.set_yticks(range(len(lanes)), lanes, fontsize=8)
-        axes.set_ylim(len(lanes) - 0.4, -0.6)
-        axes.set_xlim(0, end * 1.01)
-        axes.set_title(f"{one.title} ({one.where})", fontsize=9, loc="left")
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(axis="x", alpha=0.3)
-        axes.set_axisbelow(True)
+    for axes, one, counts in zip(panels, shown, rows, strict=True):
+        _draw(axes, one, counts, end)
     unit = shown[0].unit
     panels[-1].set_xlabel("time (ms)" if unit == "ms" else "the host's CUDA calls, in their order (no time)")
     handles = [
@@ -62,3 +34,56 @@ def timeline(timelines: Timeline | list[Timeline]) -> Figure:
     for axes in panels:
         axes.tick_params(colors=INK)
     return figure
+
+
+def _place(timeline: Timeline, lane: str) -> list[tuple[int, object]]:
+    """(row, span) for the lane's spans in order: spans in flight at the same time lie in different rows."""
+    ends: list[float] = []
+    placed = []
+    for span in sorted((one for one in timeline.spans if one.lane == lane), key=lambda one: one.start):
+        row = next((row for row, end in enumerate(ends) if end <= span.start + 1e-9), len(ends))
+        ends[row : row + 1] = [span.end]
+        placed.append((row, span))
+    return placed
+
+
+def _rows(timeline: Timeline) -> dict[str, int]:
+    return {lane: 1 + max(row for row, _ in _place(timeline, lane)) for lane in timeline.lanes()}
+
+
+def _draw(axes, one: Timeline, counts: dict[str, int], end: float) -> None:
+    base, ticks = 0, []
+    for lane, count in counts.items():
+        for row, span in _place(one, lane):
+            colour, hatch = LOOKS[span.kind]
+            y, width = base + row, span.end - span.start
+            axes.broken_barh(
+                [(span.start, width)],
+                (y - 0.45, 0.9),
+                facecolor=colour,
+                hatch=hatch,
+                edgecolor=GREY if span.kind == "host" else "white",
+                linewidth=0.6,
+            )
+            if span.kind == "host" or width > 0.02 * end:
+                axes.text(
+                    span.start + width / 2,
+                    y,
+                    "" if span.kind == "host" and end > 16 else span.label,
+                    ha="center",
+                    va="center",
+                    fontsize=8 if span.kind != "host" else 6.5,
+                    clip_on=True,
+                    color=text_on(colour),
+                    bbox={"facecolor": colour, "edgecolor": "none", "pad": 1.0} if hatch else None,
+                )
+        ticks.append(base + (count - 1) / 2)
+        base += count
+        axes.axhline(base - 0.5, color=GREY, linewidth=0.6)
+    axes.set_yticks(ticks, list(counts), fontsize=8)
+    axes.set_ylim(base - 0.5, -0.5)
+    axes.set_xlim(0, end * 1.01)
+    axes.set_title(f"{one.title} ({one.where})", fontsize=9, loc="left")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)

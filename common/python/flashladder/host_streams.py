@@ -1,0 +1,288 @@
+"""Stage 00 from Python: runs the variants of stages/00_host_streams, times them on a GPU, shows what overlaps."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flashladder import bench, build, provenance, timeline
+from flashladder.console import say, table
+from flashladder.device import Device, choose, environment
+from flashladder.errors import FlashLadderError
+from flashladder.paths import ROOT, STAGES, build_directory, results_directory
+from flashladder.timeline import Timeline
+
+NAME = "00_host_streams"
+FOLDER = STAGES / NAME
+MIN_COMPUTE = 75
+VARIANTS = ("pageable", "pinned", "async", "streams", "engines", "pageable_async")
+TARGETS = ["stage_00", "stage_03", "warpsim_cudart"]
+WRONG_RESULT = 1  # the program's exit status
+
+
+@dataclass
+class Run:
+    """One variant with its number of chunks and streams."""
+
+    variant: str
+    title: str
+    memory: str  # "pinned" or "pageable"
+    chunks: int
+    streams: int
+    passed: bool
+    ms: dict | None  # "median", "p20" and "p80"; None on the simulator
+    spans: list[dict] = field(repr=False, default_factory=list)
+
+
+@dataclass
+class Result:
+    runs: list[Run]
+    device: Device
+    message: str  # what the program printed
+    report: dict | None = field(repr=False, default=None)  # the simulator's
+
+    @property
+    def passed(self) -> bool:
+        return all(run.passed for run in self.runs)
+
+    def timeline(self, index: int = 0) -> Timeline:
+        """Of one run: in ms from events on a GPU, in host calls on the simulator (then of the whole program)."""
+        run = self.runs[index]
+        title = f"{run.title}; {run.chunks} chunks"
+        if run.spans:
+            return timeline.from_events({"title": title, "spans": run.spans}, self.device.short)
+        if len(self.runs) > 1:
+            raise FlashLadderError("On the simulator a timeline is of the whole program: run one variant alone.")
+        return timeline.from_report(self.report, title, _end_of_work(self.report), {"copy in": 3})
+
+
+def _end_of_work(report: dict) -> int:
+    """The last call before the program's own cudaDeviceSynchronize and clean-up."""
+    calls = [call["call"] for call in report["host_calls"] if call["name"] == "cudaDeviceSynchronize"]
+    return (calls[0] if calls else len(report["host_calls"])) - 1
+
+
+def program() -> Path:
+    return build_directory() / "bin" / "stage_00"
+
+
+def run(
+    variants: str | tuple[str, ...] = VARIANTS,
+    chunks: int | tuple[int, ...] = 4,
+    streams: int | tuple[int, ...] = 2,
+    device: str | None = None,
+    executable: Path | None = None,
+    environ: dict[str, str] | None = None,
+    **options,
+) -> Result:
+    """Runs variants of the program, for each number of chunks and streams. A wrong result is no error: see `passed`.
+
+    device: "gpu", "sim" or None as in FLASHLADDER_DEVICE. executable: another build of the program. options: the
+    program's others, e.g. batch=16, heads=4, seq=512, dim=128, dtype="bf16", stage=9, repeat=9.
+    """
+    where = choose(MIN_COMPUTE, device)
+    executable = executable or program()
+    if not executable.exists():
+        raise FlashLadderError(f"{executable} does not exist: run `make stage-00`.")
+
+    def words(value) -> str:
+        return ",".join(str(one) for one in value) if isinstance(value, (tuple, list)) else str(value)
+
+    with tempfile.TemporaryDirectory(prefix="flashladder-streams-") as name:
+        folder = Path(name)
+        command = [
+            str(executable),
+            "--variant",
+            words(variants),
+            "--chunks",
+            words(chunks),
+            "--streams",
+            words(streams),
+        ]
+        command += ["--json", str(folder / "runs.json")]
+        for key, value in options.items():
+            command += [f"--{key}", str(value)]
+        env = environment(where) | {"FLASHLADDER_STAGE_LIBRARIES": str(build_directory() / "lib"), **(environ or {})}
+        if where.kind == "sim":
+            env["WARPSIM_REPORT"] = str(folder / "report.json")
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=900)
+        if done.returncode not in (0, WRONG_RESULT):
+            raise FlashLadderError(f"stage 00: {(done.stderr or done.stdout).strip()[-1500:]}")
+        written = json.loads((folder / "runs.json").read_text())
+        report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
+    return Result([Run(**one) for one in written["runs"]], where, done.stdout, report)
+
+
+# One bound by copies, one in which copies in and compute take about equally long, one bound by compute.
+CASES = (
+    {"title": "copies rule: stage 09, N = 512", "stage": 9, "batch": 64, "heads": 16, "seq": 512, "dim": 128},
+    {"title": "balanced: stage 03, N = 512", "stage": 3, "batch": 64, "heads": 16, "seq": 512, "dim": 128},
+    {"title": "compute rules: stage 09, N = 16384", "stage": 9, "batch": 16, "heads": 4, "seq": 16384, "dim": 128},
+)
+CHUNKS = (1, 2, 4, 8, 16, 32, 64)
+STREAMS = (1, 2, 4, 8)
+
+
+def parts_of(spans: list[dict]) -> dict[str, float]:
+    """Milliseconds of each kind of work, added up over the chunks of a run in which nothing overlaps."""
+    sums = {"copy in": 0.0, "compute": 0.0, "copy out": 0.0}
+    for span in spans:
+        sums[span["kind"]] += span["end_ms"] - span["start_ms"]
+    return {kind: round(ms, 3) for kind, ms in sums.items()}
+
+
+def measure_case(case: dict, repeat: int = 5) -> dict:
+    options = {key: value for key, value in case.items() if key != "title"}
+    chunks = tuple(count for count in CHUNKS if count <= case["batch"])
+    serial = run(("pageable", "pinned"), 1, 1, "gpu", repeat=repeat, **options)
+    swept = run(("streams", "engines", "pageable_async"), chunks, STREAMS, "gpu", repeat=repeat, **options)
+    if not (serial.passed and swept.passed):
+        raise FlashLadderError(f"stage 00, {case['title']}: wrong results\n{serial.message}{swept.message}")
+    one_by_one = run("async", 8, 1, "gpu", repeat=1, **options)  # nothing overlaps: what each part takes
+    parts = parts_of(one_by_one.runs[0].spans)
+    by_variant = {
+        name: [one for one in swept.runs if one.variant == name] for name in ("streams", "engines", "pageable_async")
+    }
+    best = min(by_variant["streams"], key=lambda one: one.ms["median"])
+    shown = run(("async", "streams"), 8, 4, "gpu", repeat=1, **options)
+
+    def row(one: Run) -> dict:
+        return {"chunks": one.chunks, "streams": one.streams, "ms": one.ms}
+
+    return {
+        **case,
+        "parts_ms": parts,
+        "limit_ms": max(parts.values()),
+        "serial_ms": {one.variant: one.ms["median"] for one in serial.runs},
+        "best": row(best),
+        "sweep": [row(one) for one in by_variant["streams"]],
+        "engines": [row(one) for one in by_variant["engines"]],
+        "pageable_async": [row(one) for one in by_variant["pageable_async"]],
+        "timelines": [{"title": f"{one.title}; {one.chunks} chunks", "spans": one.spans} for one in shown.runs],
+    }
+
+
+def measure(device: Device) -> dict:
+    """The record GPU-host-streams.json: bandwidths, and for each case times by chunks and streams."""
+    env = environment(device)
+    done = subprocess.run([str(program()), "--bandwidth"], env=env, capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise FlashLadderError(f"stage 00: {done.stderr.strip()}")
+    return {
+        "version": 1,
+        "provenance": provenance.collect(device),
+        "bandwidth": json.loads(done.stdout),
+        "cases": [measure_case(case) for case in CASES],
+    }
+
+
+def file_text(record: dict) -> str:
+    return bench.to_text(record)
+
+
+def run_bench(device: Device) -> Path:
+    """Measures on a GPU, prints the tables and returns the JSON file below build/results."""
+    bench.check_build(device)
+    record = measure(device)
+    file = results_directory() / f"{bench.slug(device.short)}-host-streams.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(file_text(record))
+    rows = [[one["memory"], one["direction"], f"{one['gb_s']:.1f}"] for one in record["bandwidth"]]
+    table(f"Copies on {device}", ("memory", "direction", "GB/s"), rows, right=(2,))
+    table("Batches", SUMMARY_COLUMNS, summary_rows(record), right=range(1, len(SUMMARY_COLUMNS)))
+    return file
+
+
+SUMMARY_COLUMNS = ("", "copy in", "compute", "copy out", "serial, pageable", "serial, pinned", "best of streams",
+                   "chunks × streams", "streams, pageable", "limit")  # fmt: skip
+
+
+def summary_rows(record: dict) -> list[list[str]]:
+    """A line for each case, milliseconds."""
+    rows = []
+    for case in record["cases"]:
+        parts, best = case["parts_ms"], case["best"]
+        pageable = min(one["ms"]["median"] for one in case["pageable_async"])
+        figures = [*parts.values(), case["serial_ms"]["pageable"], case["serial_ms"]["pinned"], best["ms"]["median"]]
+        rows.append([case["title"], *(f"{ms:.1f}" for ms in figures), f"{best['chunks']} × {best['streams']}",
+                     f"{pageable:.1f}", f"{case['limit_ms']:.1f}"])  # fmt: skip
+    return rows
+
+
+def show_order() -> int:
+    """What took effect when, variant by variant, on the simulator; 1 if a result is wrong."""
+    wrong = 0
+    for variant in VARIANTS:
+        result = run(variant, chunks=2, streams=2, device="sim")
+        wrong += not result.passed
+        rows = [
+            [span.lane, span.kind, span.label, int(span.start), int(span.end) - 1]
+            for span in result.timeline().spans
+            if span.kind != "host"
+        ]
+        columns = ("stream", "work", "n-th of its stream", "queued by call", "took effect in call")
+        table(f"{result.runs[0].title} ({result.runs[0].memory} memory), 2 chunks", columns, rows, right=(2, 3, 4))
+    say("\nWork that took effect in the call that queued it was waited for; the rest was in flight meanwhile.")
+    return 1 if wrong else 0
+
+
+def compile_program(source: Path, name: str) -> Path:
+    """Another build of the program, with `source` in place of host_streams.cpp."""
+    folder = build_directory() / "break" / f"00_{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    executable = folder / "stage_00"
+    host = ROOT / "common" / "host"
+    sources = [FOLDER / "main.cpp", source, host / "problem.cpp", host / "reference.cpp"]
+    library = Path(build.info()["cudart_directory"])
+    include = _toolkit_include(library)
+    command = [os.environ.get("CXX") or shutil.which("g++") or "c++", "-std=c++20", "-O1", "-o", str(executable)]
+    command += [f"-I{FOLDER}", f"-I{ROOT / 'common' / 'include'}", f"-I{host}", f"-I{include}"]
+    command += [*map(str, sources), str(library / "libcudart.so.13"), f"-Wl,-rpath,{library},--enable-new-dtags"]
+    command += ["-ldl", "-pthread"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise FlashLadderError(f"{source} does not compile:\n{done.stderr[-3000:]}")
+    return executable
+
+
+def _toolkit_include(cudart_directory: Path) -> Path:
+    """include/ lies beside the folder of libcudart, in a toolkit and in pip's wheels; nvcc's targets/ too."""
+    for root in (cudart_directory.parent, cudart_directory.parent.parent):
+        if (root / "include" / "cuda_runtime_api.h").exists():
+            return root / "include"
+    raise FlashLadderError(f"The toolkit's headers are not beside {cudart_directory}.")
+
+
+def command(verbs: list[str], rest: list[str]) -> int:
+    """`make stage-00 ...`"""
+    build.build(TARGETS + (["stage_09"] if "bench" in verbs else []))
+    where, status = choose(MIN_COMPUTE), 0
+    for verb in verbs or ["build"]:
+        if verb == "build":
+            say(f"{NAME}: built.")
+        elif verb == "run":
+            say(f"Device: {where}")
+            status = subprocess.run([str(program()), *rest], env=environment(where)).returncode or status
+        elif verb == "test":
+            from flashladder import testing
+
+            status = testing.run(only=["tests/stages/test_host_streams.py"], extra=rest) or status
+        elif verb == "bench" and where.kind == "gpu":
+            say(f"\nWritten: {os.path.relpath(run_bench(where), ROOT)}")
+        elif verb in ("bench", "profile"):
+            say(f"Device: {choose(MIN_COMPUTE, 'sim')}")
+            if verb == "bench":
+                say("A time on the simulator says nothing about a GPU; this is the order in which things happen.")
+            status = show_order() or status
+        elif verb == "break":
+            from flashladder import breakit
+
+            status = breakit.show_program() or status
+        else:
+            print(f"{NAME}: `{verb}` is for kernels; this stage is a program of the host.", file=sys.stderr)
+            status = 1
+    return status
