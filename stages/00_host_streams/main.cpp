@@ -279,36 +279,55 @@ class DeviceSide {
     std::vector<std::unique_ptr<void, FreeDevice>> owned_;
 };
 
-constexpr int rows_checked = 16;
-
-// Compares every problem of the batch: one of its heads, of long sequences some rows. Returns what is wrong, or "".
-std::string check(const flash::Problem &batch, const Slice &host) {
-    const size_t head = size_t(batch.Nq) * batch.d_head, problem = batch.Hq * head;
-    const auto unwritten = std::count(host.O, host.O + batch.B * problem, flash::poison);
-    const int rows = batch.Nq <= 512 ? batch.Nq : rows_checked;
-    flash::Problem part = batch;
-    part.B = part.Hq = part.Hkv = 1;
-    part.Nq = rows;
-    for (int b = 0; b < batch.B; ++b) {
-        const size_t at = b * problem + b % batch.Hq * head;
-        flash::Inputs inputs;
-        inputs.K.assign(host.K + at, host.K + at + head);
-        inputs.V.assign(host.V + at, host.V + at + head);
-        std::vector<uint16_t> O;
-        for (int i = 0; i < rows; ++i) {
-            const size_t row = at + size_t(i) * (batch.Nq / rows) * batch.d_head;
-            inputs.Q.insert(inputs.Q.end(), host.Q + row, host.Q + row + batch.d_head);
-            O.insert(O.end(), host.O + row, host.O + row + batch.d_head);
-        }
-        const flash::Comparison comparison = flash::compare(part, O, flash::reference(part, inputs));
-        if (!comparison.passed) {
-            const std::string missing =
-                unwritten ? "; " + std::to_string(unwritten) + " numbers of the batch's O never came back" : "";
-            return "problem " + std::to_string(b) + " of the batch: " + comparison.message + missing;
+// What the batch's results are compared with: of every problem one head, of long sequences some of its rows.
+class Checker {
+  public:
+    Checker(const flash::Problem &batch, const Slice &host)
+        : batch_(batch), part_(batch), rows_(batch.Nq <= 128 ? batch.Nq : 16) {
+        part_.B = part_.Hq = part_.Hkv = 1;
+        part_.Nq = rows_;
+        for (int b = 0; b < batch.B; ++b) {
+            flash::Inputs inputs;
+            inputs.Q = rows_of(host.Q, b);
+            const size_t head = head_of(b), elements = size_t(batch.Nkv) * batch.d_head;
+            inputs.K.assign(host.K + head, host.K + head + elements);
+            inputs.V.assign(host.V + head, host.V + head + elements);
+            references_.push_back(flash::reference(part_, inputs));
         }
     }
-    return unwritten ? std::to_string(unwritten) + " numbers of O never came back" : "";
-}
+    // What is wrong, or "".
+    std::string check(const Slice &host) const {
+        const auto unwritten = std::count(host.O, host.O + batch_.q_elements(), flash::poison);
+        const std::string missing =
+            unwritten ? std::to_string(unwritten) + " numbers of the batch's O never came back" : "";
+        for (int b = 0; b < batch_.B; ++b) {
+            const flash::Comparison comparison = flash::compare(part_, rows_of(host.O, b), references_[b]);
+            if (!comparison.passed) {
+                return "problem " + std::to_string(b) + " of the batch: " + comparison.message +
+                       (missing.empty() ? "" : "; " + missing);
+            }
+        }
+        return missing;
+    }
+
+  private:
+    // Where the head of problem b that is looked at begins.
+    size_t head_of(int b) const {
+        const size_t head = size_t(batch_.Nq) * batch_.d_head;
+        return (size_t(b) * batch_.Hq + b % batch_.Hq) * head;
+    }
+    std::vector<uint16_t> rows_of(const uint16_t *tensor, int b) const {
+        std::vector<uint16_t> rows;
+        for (int i = 0; i < rows_; ++i) {
+            const uint16_t *row = tensor + head_of(b) + size_t(i) * (batch_.Nq / rows_) * batch_.d_head;
+            rows.insert(rows.end(), row, row + batch_.d_head);
+        }
+        return rows;
+    }
+    flash::Problem batch_, part_;
+    int rows_;
+    std::vector<flash::Reference> references_;
+};
 
 struct Run {
     const Variant *variant;
@@ -343,7 +362,7 @@ std::string spans_json(const Recorder &recorder) {
 }
 
 Run run(const Options &options, const Variant &variant, int chunks, int streams, const Kernel &kernel,
-        const Slice &host, bool simulated) {
+        const Slice &host, const Checker &checker, bool simulated) {
     const flash::Problem &batch = options.problem;
     flash::Problem chunk = batch;
     chunk.B = batch.B / chunks;
@@ -364,7 +383,7 @@ Run run(const Options &options, const Variant &variant, int chunks, int streams,
     const size_t elements = batch.q_elements();
     std::fill(host.O, host.O + elements, flash::poison);
     variant.run(work);
-    result.problem = check(batch, host);  // at once: a variant that does not wait shows here
+    result.problem = checker.check(host);  // at once: a variant that does not wait shows here
     must(cudaDeviceSynchronize(), "the device");
     if (simulated || !result.problem.empty()) return result;
     for (int i = 0; i < options.repeat; ++i) {
@@ -469,17 +488,19 @@ int run_all(const Options &options) {
                 options.problem.text().c_str());
     std::string json;
     int failures = 0;
-    std::unique_ptr<HostBatch> memory[2];  // pageable, pinned
+    std::unique_ptr<HostBatch> memory[2];  // pageable, pinned: with the same numbers
+    std::unique_ptr<Checker> checker;
     for (const Variant *variant : options.chosen) {
         std::unique_ptr<HostBatch> &host = memory[variant->pinned];
         if (!host) {
             host = std::make_unique<HostBatch>(options.problem.q_elements(), variant->pinned);
             fill(options.problem, host->slice);
+            if (!checker) checker = std::make_unique<Checker>(options.problem, host->slice);
         }
         const std::vector<int> one{1}, &stream_counts = variant->uses_streams ? options.streams : one;
         for (int streams : stream_counts) {
             for (int chunks : options.chunks) {
-                const Run result = run(options, *variant, chunks, streams, kernel, host->slice, simulated);
+                const Run result = run(options, *variant, chunks, streams, kernel, host->slice, *checker, simulated);
                 failures += !result.problem.empty();
                 std::printf("  %-15s %2d chunks, %d stream%s  ", variant->name, chunks, streams,
                             streams > 1 ? "s:" : ": ");
