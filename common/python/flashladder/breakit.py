@@ -7,8 +7,11 @@ import hashlib
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import numpy as np
 
 from flashladder import build, stages
 from flashladder.console import coloured, say
@@ -60,6 +63,14 @@ class Verdict:
     caught: bool
     by: str  # "verification", a hazard's kind, or "" where nothing was found
     message: str
+    problem: Problem | None = None
+    inputs: dict | None = field(default=None, repr=False)
+    output: np.ndarray | None = field(default=None, repr=False)  # bits of O; None where the launch failed
+
+    def words(self, most: int = 4) -> list[str]:
+        """The first lines of what the simulator or the verification said."""
+        lines = self.message.splitlines()
+        return ([line for line in lines if not line.startswith("stage ")] or lines)[:most]
 
 
 def breaks(stage: stages.Stage | int | str) -> list[Break]:
@@ -87,40 +98,52 @@ def get(stage: stages.Stage | int | str, name: str) -> Break:
 
 def patched_kernel(mistake: Break) -> Path:
     """A copy of the kernel.cu (of stage 00: host_streams.cpp) with the mistake. Raises where the patch does not fit."""
-    folder = build_directory() / "break" / mistake.id
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    shutil.copy(mistake.source, folder)
-    # Outside of any repository, so that git takes the paths as they are.
-    env = os.environ | {"GIT_CEILING_DIRECTORIES": str(folder.parent), "GIT_DIR": "/nonexistent"}
-    try:
-        command = ["git", "apply", "-p1", str(mistake.patch)]
-        done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
-    except FileNotFoundError as error:
-        raise FlashLadderError("git not found: install git (patches are applied with it).") from error
-    if done.returncode:
-        raise FlashLadderError(f"{mistake.patch} does not fit {mistake.source} any more:\n{done.stderr.strip()}")
-    return folder / mistake.source.name
+    with tempfile.TemporaryDirectory(prefix="flashladder-break-") as name:
+        scratch = Path(name)
+        shutil.copy(mistake.source, scratch)
+        # Outside of any repository, so that git takes the paths as they are.
+        env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent), "GIT_DIR": "/nonexistent"}
+        try:
+            command = ["git", "apply", "-p1", str(mistake.patch)]
+            done = subprocess.run(command, cwd=scratch, env=env, capture_output=True, text=True)
+        except FileNotFoundError as error:
+            raise FlashLadderError("git not found: install git (patches are applied with it).") from error
+        if done.returncode:
+            raise FlashLadderError(f"{mistake.patch} does not fit {mistake.source} any more:\n{done.stderr.strip()}")
+        return place(mistake.id, mistake.source.name, (scratch / mistake.source.name).read_text())
+
+
+def place(folder_name: str, file_name: str, text: str) -> Path:
+    """Writes text to build/break/folder_name/file_name, whole or not at all: several processes may do the same."""
+    file = build_directory() / "break" / folder_name / file_name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{os.getpid()}.{file_name}")
+    partial.write_text(text)
+    os.replace(partial, file)
+    return file
 
 
 def compile_kernel(kernel: Path, *options: str) -> Path:
     """A stage's library from another kernel.cu, PTX only, with bf16 and d_head 128 alone. Cached by content."""
     launcher = ROOT / "common/host/launch.cpp"
     headers = sorted((ROOT / "common/include").iterdir())
+    nvcc = build.info()["nvcc"]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, *headers)))
-    digest.update(repr(options).encode())
+    digest.update(repr((options, nvcc, build.info()["nvcc_version"])).encode())
     library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
     if library.exists():
         return library
-    command = [build.info()["nvcc"], "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "-shared"]
+    partial = library.with_name(f".{os.getpid()}.{library.name}")
+    command = [nvcc, "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "-shared"]
     command += ["-Xcompiler", "-fPIC", "-gencode", "arch=compute_80,code=compute_80", "-DFLASH_ONLY_BF16_128"]
-    command += [f"-I{ROOT / 'common/include'}", *options, "-o", str(library), str(kernel), str(launcher)]
+    command += [f"-I{ROOT / 'common/include'}", *options, "-o", str(partial), str(kernel), str(launcher)]
     env = dict(os.environ)
     links = build_directory() / "cudart-links"
     env["LIBRARY_PATH"] = os.pathsep.join([str(links), *filter(None, [env.get("LIBRARY_PATH")])])
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
         raise FlashLadderError(f"{kernel} does not compile:\n{(done.stdout + done.stderr)[-3000:]}")
+    os.replace(partial, library)
     return library
 
 
@@ -134,17 +157,22 @@ def run(mistake: Break) -> Verdict:
     """Builds and runs the mistake on the simulator: who catches it, and in which words."""
     if not mistake.stage:
         return _run_program(mistake)
-    library = compile_kernel(patched_kernel(mistake))
-    problem = problem_for(mistake.stage)
+    return judge(mistake.stage, compile_kernel(patched_kernel(mistake)))
+
+
+def judge(stage: stages.Stage, library: Path) -> Verdict:
+    """Runs another build of a stage on the simulator: does the simulator or the verification object?"""
+    problem = problem_for(stage)
     inputs = problem.random(1)
     try:
-        result = run_problem(mistake.stage, problem, inputs, device="sim", library=library, timeout=300)
+        result = run_problem(stage, problem, inputs, device="sim", library=library, timeout=300)
     except StageError as error:
         hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
         kind = hazards[0]["kind"] if hazards else "error"
-        return Verdict(True, kind, str(error))
+        return Verdict(True, kind, str(error), problem, inputs)
     comparison = check(problem, inputs, result.bits)
-    return Verdict(not comparison, "" if comparison else "verification", comparison.message)
+    caught_by = "" if comparison else "verification"
+    return Verdict(not comparison, caught_by, comparison.message, problem, inputs, result.bits)
 
 
 def _run_program(mistake: Break) -> Verdict:
@@ -175,8 +203,6 @@ def _show(mistakes: list[Break]) -> int:
         verdict = run(mistake)
         unnoticed += not verdict.caught
         say(coloured(f"{mistake.name}: {mistake.mistake}", "bold"))
-        lines = verdict.message.splitlines()
-        hazard = [line for line in lines if not line.startswith("stage ")] or lines
         say(f"  caught by {verdict.by}:" if verdict.caught else coloured("  NOT NOTICED:", "red"))
-        say("\n".join(f"  {line}" for line in hazard[:4]) + "\n")
+        say("\n".join(f"  {line}" for line in verdict.words()) + "\n")
     return 1 if unnoticed else 0

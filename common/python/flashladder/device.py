@@ -12,6 +12,8 @@ from flashladder.errors import FlashLadderError
 from flashladder.paths import build_directory, simulator_directory, simulator_library
 
 CHOICES = ("auto", "gpu", "sim")
+OLDEST_GPU = 75  # that nvcc 13 has code for
+OLDEST_DRIVER = 580  # that runs what CUDA 13 has built
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,21 @@ def requested() -> str:
     return choice
 
 
+def _unfit(gpu: Gpu, min_compute: int) -> str:
+    """Why the GPU cannot run a stage that needs min_compute; "" where it can."""
+    if gpu.compute < OLDEST_GPU:
+        return f"{gpu.name} has compute capability {gpu.compute / 10}, CUDA 13 needs {OLDEST_GPU / 10}"
+    driver = gpu.driver.split(".")[0]
+    if driver.isdigit() and int(driver) < OLDEST_DRIVER:
+        return (
+            f"{gpu.name} has driver {gpu.driver}, CUDA 13 needs {OLDEST_DRIVER} or newer: update the driver, "
+            "https://www.nvidia.com/drivers"
+        )
+    if gpu.compute < min_compute:
+        return f"{gpu.name} has compute capability {gpu.compute / 10}, this needs {min_compute / 10}"
+    return ""
+
+
 def choose(min_compute: int = 0, choice: str | None = None) -> Device:
     """The device for a stage that needs compute capability min_compute (80 for 8.0)."""
     choice = choice or requested()
@@ -77,8 +94,8 @@ def choose(min_compute: int = 0, choice: str | None = None) -> Device:
                 "Use FLASHLADDER_DEVICE=sim (or auto) to run on the simulator."
             )
         return Device("sim", None, "no NVIDIA GPU here")
-    if gpu.compute < min_compute:
-        limit = f"{gpu.name} has compute capability {gpu.compute / 10}, this needs {min_compute / 10}"
+    limit = _unfit(gpu, min_compute)
+    if limit:
         if choice == "gpu":
             raise FlashLadderError(f"FLASHLADDER_DEVICE=gpu, but {limit}. Use FLASHLADDER_DEVICE=auto or sim.")
         return Device("sim", None, limit)

@@ -24,14 +24,18 @@ def changed_lines(old: stages.Stage, new: stages.Stage) -> tuple[int, int]:
     return sum(line.startswith(">") for line in lines), sum(line.startswith("<") for line in lines)
 
 
+def unified(before: stages.Stage, stage: stages.Stage, context: int = 3) -> list[str]:
+    """The unified diff of two kernels, white space and empty lines apart."""
+    labels = ("--label", f"{before.name}/kernel.cu", "--label", f"{stage.name}/kernel.cu")
+    return _diff(before, stage, f"-U{context}", *labels)
+
+
 def show(stage: stages.Stage) -> None:
     before = stages.previous_of(stage)
     if not before:
         say(f"{stage.name} is the first of its line: there is no stage before it to compare with.")
         return
-    for line in _diff(
-        before, stage, "-U3", "--label", f"{before.name}/kernel.cu", "--label", f"{stage.name}/kernel.cu"
-    ):
+    for line in unified(before, stage):
         if line.startswith(("---", "+++")):
             say(coloured(line, "bold"))
         elif line.startswith("@@"):

@@ -234,17 +234,19 @@ def compile_program(source: Path, name: str) -> Path:
     folder = build_directory() / "break" / f"00_{name}"
     folder.mkdir(parents=True, exist_ok=True)
     executable = folder / "stage_00"
+    partial = folder / f".{os.getpid()}.stage_00"  # several processes may build the same
     host = ROOT / "common" / "host"
     sources = [FOLDER / "main.cpp", source, host / "problem.cpp", host / "reference.cpp"]
     library = Path(build.info()["cudart_directory"])
     include = _toolkit_include(library)
-    command = [os.environ.get("CXX") or shutil.which("g++") or "c++", "-std=c++20", "-O1", "-o", str(executable)]
+    command = [os.environ.get("CXX") or shutil.which("g++") or "c++", "-std=c++20", "-O1", "-o", str(partial)]
     command += [f"-I{FOLDER}", f"-I{ROOT / 'common' / 'include'}", f"-I{host}", f"-I{include}"]
     command += [*map(str, sources), str(library / "libcudart.so.13"), f"-Wl,-rpath,{library},--enable-new-dtags"]
     command += ["-ldl", "-pthread"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise FlashLadderError(f"{source} does not compile:\n{done.stderr[-3000:]}")
+    os.replace(partial, executable)
     return executable
 
 

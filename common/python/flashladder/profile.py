@@ -27,12 +27,16 @@ def _where(line: counters.Line) -> str:
     return f"{Path(line.file).name}:{line.line}"
 
 
-def _print_lines(stage: stages.Stage, report: dict) -> None:
+LINE_COLUMNS = ("line", "PTX instr.", "share", "wavefronts", "conflicts", "sectors", "excess", "source")
+
+
+def by_line(report: dict, most: int = MOST_LINES) -> list[tuple[str, ...]]:
+    """The lines with the most waste, then the most work, as LINE_COLUMNS says."""
     lines = counters.lines(report)
     total = sum(line.instructions for line in lines) or 1
     # Waste first, then work: the lines worth a look are those that cost more than they must.
     lines.sort(key=lambda line: (-(line.shared_excess + max(line.global_excess, 0)), -line.instructions))
-    rows = [
+    return [
         (
             _where(line),
             count(line.instructions),
@@ -43,37 +47,46 @@ def _print_lines(stage: stages.Stage, report: dict) -> None:
             count(line.global_excess) if line.global_excess > 0 else "",
             _source(line),
         )
-        for line in lines[:MOST_LINES]
+        for line in lines[:most]
     ]
-    columns = ("line", "PTX instr.", "share", "wavefronts", "conflicts", "sectors", "excess", "source")
-    table(f"{stage.name}: the lines with the most waste, then the most work", columns, rows, right=range(1, 7))
 
 
-def _print_totals(results: dict[str, Result]) -> None:
+def totals(results: dict[str, Result], classes: bool = True) -> list[list[str]]:
+    """Rows of a name and its figure for each of the results; what is 0 everywhere is left out.
+
+    classes: also the instructions by class.
+    """
     sums = {name: counters.totals(result.report) for name, result in results.items()}
     keys = [key for key in next(iter(sums.values())) if any(values[key] for values in sums.values())]
     rows = [[key, *(count(values[key]) for values in sums.values())] for key in keys]
     names = dict.fromkeys(name for result in results.values() for name in counters.classes(result.report))
-    for name in names:
+    for name in names if classes else ():
         rows.append(
             [f"  {name} instructions", *(count(counters.classes(r.report).get(name, 0)) for r in results.values())]
         )
-    problem = next(iter(results.values())).problem
-    table(f"Simulator, {problem}; instructions are PTX's, by warp", ["", *sums], rows, right=range(1, len(sums) + 1))
+    return rows
+
+
+def measure(pair: list[stages.Stage], problem: Problem = PROBLEM) -> dict[str, Result]:
+    """Runs the stages on the simulator, by name. FlashLadderError where it left no report."""
+    results = {one.name: run_problem(one, problem, device="sim") for one in pair}
+    for name, result in results.items():
+        if not result.report or not result.report["launches"]:
+            raise FlashLadderError(f"The simulator left no report for {name}: rebuild with `make build`.")
+    return results
 
 
 def show(stage: stages.Stage, problem: Problem = PROBLEM) -> None:
     """Prints totals of the stage beside those of the one before, and its lines."""
     before = stages.previous_of(stage)
     pair = [one for one in (before, stage) if one]
-    results = {one.name: run_problem(one, problem, device="sim") for one in pair}
-    for name, result in results.items():
-        if not result.report or not result.report["launches"]:
-            raise FlashLadderError(f"The simulator left no report for {name}: rebuild with `make build`.")
+    results = measure(pair, problem)
     say("Device for the counters by line: simulator (warpsim)")
-    _print_totals(results)
+    title = f"Simulator, {problem}; instructions are PTX's, by warp"
+    table(title, ["", *results], totals(results), right=range(1, len(results) + 1))
     for one in pair:
-        _print_lines(one, results[one.name].report)
+        title = f"{one.name}: the lines with the most waste, then the most work"
+        table(title, LINE_COLUMNS, by_line(results[one.name].report), right=range(1, 7))
     for hazard in counters.hazards(results[stage.name].report):
         say(f"hazard: {hazard['message']}")
     if not find_gpu():
@@ -86,15 +99,21 @@ RESOURCES = {"threads": "threads", "shared_bytes": "shared bytes", "registers": 
              "spill_bytes": "spill bytes", "resident_blocks": "resident blocks"}  # fmt: skip
 
 
-def _show_recorded(pair: list[stages.Stage]) -> None:
-    """Registers and spills are the machine code's: without a GPU, those of a recorded run."""
+def recorded_resources(several: list[stages.Stage]) -> tuple[str, list[list]]:
+    """Registers and spills are the machine code's; without a GPU, those of a recorded run: (where, rows)."""
     for run in recorded.shipped()[:1]:
         rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False)
         found = {row["name"]: row for row in rows}
-        body = [[one.name, *(found[one.name][key] for key in RESOURCES)] for one in pair if one.name in found]
+        body = [[one.name, *(found[one.name][key] for key in RESOURCES)] for one in several if one.name in found]
         stale = any(recorded.is_stale(found[row[0]]) for row in body)
-        note = " (stale: the kernel has changed since)" if stale else ""
-        title = f"Recorded on {recorded.label(run)}{note}; there is no GPU here"
+        return f"{recorded.label(run)}{' (stale: the kernel has changed since)' if stale else ''}", body
+    return "", []
+
+
+def _show_recorded(pair: list[stages.Stage]) -> None:
+    where, body = recorded_resources(pair)
+    if body:
+        title = f"Recorded on {where}; there is no GPU here"
         table(title, ["stage", *RESOURCES.values()], body, right=range(1, 6))
 
 

@@ -85,12 +85,19 @@ def require(name: str, hint: str) -> str:
     return program
 
 
+def _too_old() -> str:
+    """A sentence about the nvcc that are there, all of them too old; "" where there is none."""
+    found = {candidate: nvcc_version(candidate) for candidate in _nvcc_candidates() if candidate.is_file()}
+    names = [f"{candidate} is of CUDA {version[0]}.{version[1]}" for candidate, version in found.items() if version]
+    return f" {'; '.join(names)}: too old." if names else ""
+
+
 def require_nvcc() -> Path:
     nvcc = find_nvcc()
     if not nvcc:
         raise FlashLadderError(
             "No nvcc of CUDA 13 found (looked at CUDACXX, PATH, CUDA_HOME, /usr/local/cuda and the wheels of "
-            f"{sys.executable}). `make demo` installs one into .venv; with an interpreter of your own: "
+            f"{sys.executable}).{_too_old()} `make demo` installs one into .venv; with an interpreter of your own: "
             "pip install 'cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.*'"
         )
     return nvcc

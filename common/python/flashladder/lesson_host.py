@@ -1,0 +1,65 @@
+"""The lesson of stage 00, which is a program of the host and no kernel."""
+
+from flashladder import breakit, build, device, host_streams, plot, recorded, source
+from flashladder.host_streams import MIN_COMPUTE, VARIANTS
+from flashladder.lesson_display import code, diff, message, note, show, step, table
+
+
+class HostLesson:
+    """Stage 00. Prints where it runs."""
+
+    def __init__(self):
+        show(note(f"runs on {self._where()}.", "Stage 00, Host streams,"))
+
+    def _where(self) -> str:
+        where = device.choose(MIN_COMPUTE)
+        return str(where) if where.kind == "gpu" else f"the {where}"
+
+    def show(self, *names: str) -> None:
+        """Named parts of host_streams.cpp with their line numbers, e.g. "copy_in" or "many streams"."""
+        for name in names:
+            part = source.find(host_streams.FOLDER / "host_streams.cpp", name)
+            show(code(part.text, part.first, f"stages/{host_streams.NAME}/host_streams.cpp, {name}"))
+
+    def build(self) -> None:
+        with step("Building stage 00, stage 03 and the simulator", "Built stage 00, stage 03 and the simulator."):
+            build.build(sorted({*host_streams.TARGETS, "stage_09"}))
+
+    def verify(self, chunks: int = 4, streams: int = 2, **options) -> None:
+        """Runs every variant and compares each result with the reference. AssertionError where one is wrong."""
+        with step("Running the variants", f"The variants, with {chunks} chunks and {streams} streams:"):
+            result = host_streams.run(VARIANTS, chunks, streams, **options)
+        columns = ("variant", "what it does", "host memory", "chunks", "streams", "ms", "")
+        rows = [
+            [one.variant, one.title, one.memory, one.chunks, one.streams, f"{one.ms['median']:.2f}" if one.ms else "-",
+             "verified" if one.passed else "WRONG"]
+            for one in result.runs
+        ]  # fmt: skip
+        show(table(f"On {result.device.short}", columns, rows, right=(3, 4, 5)))
+        if not result.passed:
+            raise AssertionError(f"stage 00 is wrong.\n{result.message}")
+
+    def timeline(self, *variants: str, chunks: int = 4, streams: int = 2, simulator: bool = False, **options):
+        """A picture of what overlaps, one panel for each variant: CUDA events on a GPU, order on the simulator."""
+        where = "sim" if simulator else None
+        shown = [host_streams.run(one, chunks, streams, where, **options).timeline() for one in variants]
+        return plot.timeline(shown)
+
+    def recorded(self):
+        """A picture of what was recorded on a GPU: bandwidths, and time by chunks and streams."""
+        records = recorded.shipped(kind="host-streams")
+        if not records:
+            show(note("no results of stage 00 are recorded yet."))
+            return None
+        return plot.transfers(records[0])
+
+    def break_it(self, name: str) -> None:
+        """Plants a classic mistake and shows who catches it and how. AssertionError if nobody does."""
+        mistake = breakit.get(0, name)
+        patch = [line for line in mistake.patch.read_text().splitlines() if not line.startswith(("---", "+++"))]
+        show(diff(patch, f"The mistake: {mistake.mistake}"))
+        with step(f"Building and running {name} on the simulator", f"Built and run on the simulator: {name}."):
+            verdict = breakit.run(mistake)
+        if not verdict.caught:
+            raise AssertionError(f"{name}: nobody noticed this mistake.")
+        show(message("\n".join(verdict.words(6)), f"Caught by {verdict.by.replace('_', ' ')}:"))
