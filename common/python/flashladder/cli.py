@@ -203,6 +203,13 @@ def command_gpu_report(options) -> int:
     return gpu_report.run(options.parts)
 
 
+def command_notebooks(options) -> int:
+    from flashladder import notebooks
+
+    chosen = (options.run, options.save, options.check, options.format)
+    return notebooks.command(options.names, *chosen, options.rest)
+
+
 def command_sim(options) -> int:
     from flashladder import sim
 
@@ -308,6 +315,14 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--all", action="store_true", help="the long ones too")
     sub = add("gpu-report", command_gpu_report, "tests, sanitizer, benchmarks and ncu on a GPU, in one go")
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
+    sub = add(
+        "notebooks", command_notebooks, "open the notebooks, or run, save and check them; words after -- go to Jupyter"
+    )
+    sub.add_argument("names", nargs="*", help="e.g. 05 start_here; default: all")
+    sub.add_argument("--run", action="store_true", help="execute them from top to bottom")
+    sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
+    sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
+    sub.add_argument("--format", action="store_true", help="bring them into canonical form")
     sub = add("format", command_format, "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
     add("sim", command_sim, "run a CUDA program on the simulator: sim -- ./program arguments")

@@ -37,30 +37,32 @@ def _panel(axes, record: dict) -> None:
         color=GREY,
     )
     axes.text(high / 1.1, ceiling * 1.1, f"cuBLAS matmul, {ceiling:.0f} TFLOP/s", ha="right", fontsize=8, color=GREY)
-    # Labels of points that lie close to each other go to one side, one below the other.
-    placed: list[tuple[float, float]] = []
+    # A label stands right of its point, or left where another point is near on the right; labels on one side
+    # keep their distance.
+    placed: list[tuple[bool, float]] = []
     for index, (row, intensity) in sorted(enumerate(zip(rows, x)), key=lambda item: -item[1][0]["tflops"]):
-        colour = in_order(index, len(rows))
+        left = any(1.2 < other / intensity < 4 for other in x)
+        y = row["tflops"]
+        while any(side == left and abs(np.log(y / other)) < 0.3 for side, other in placed):
+            y /= 1.12
+        placed.append((left, y))
         axes.plot(
             intensity,
             row["tflops"],
             "os^Dv<>ph"[index % 9],
-            color=colour,
+            color=in_order(index, len(rows)),
             markersize=8,
             markeredgecolor=INK,
             markeredgewidth=0.6,
             zorder=3,
         )
-        y = row["tflops"]
-        while any(abs(np.log(y / other)) < 0.3 and abs(np.log(intensity / at)) < 2.5 for at, other in placed):
-            y /= 1.12
-        placed.append((intensity, y))
         axes.annotate(
             f"{row['name']}  {row['tflops']:.3g}",
             (intensity, row["tflops"]),
-            (intensity * 1.35, y),
+            (intensity * (0.74 if left else 1.35), y),
             fontsize=8,
             va="center",
+            ha="right" if left else "left",
             arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.6},
         )
     axes.set_xscale("log")
