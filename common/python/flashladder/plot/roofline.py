@@ -24,7 +24,7 @@ def roofline(records: list[dict]) -> Figure:
 def _panel(axes, record: dict) -> None:
     rows, bandwidth, ceiling = record["rows"], record["bandwidth_gb_s"], record["ceiling_tflops"]
     x = [row["flops"] / row["dram_bytes"] for row in rows]
-    low, high = min(x) / 3, max(max(x) * 4, ceiling * 1e3 / bandwidth * 6)
+    low, high = min(x) / 3, max(max(x) * 9, ceiling * 1e3 / bandwidth * 6)
     line = np.geomspace(low, high, 200)
     axes.plot(line, np.minimum(line * bandwidth / 1e3, ceiling), color=INK, linewidth=1.5)
     axes.text(
