@@ -176,6 +176,27 @@ def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
     return [(name, left, right) for name, left, right in pairs if left or right]
 
 
+def roofline() -> str:
+    """Bytes that the stages move, in DRAM and in the L2 cache."""
+    parts = []
+    for record in recorded.shipped(kind="roofline"):
+        body = [
+            [
+                row["name"] + ("*" if recorded.is_stale(row) else ""),
+                f"{row['dram_read'] / 1e6:.0f}",
+                f"{row['dram_written'] / 1e6:.0f}",
+                f"{row['l2_bytes'] / 1e9:.1f}",
+                f"{row['flops'] / row['dram_bytes']:.0f}",
+                _figure(row),
+            ]
+            for row in record["rows"]
+        ]
+        head = ["", "DRAM read, MB", "DRAM written, MB", "L2, GB", "FLOP per DRAM byte", "TFLOP/s"]
+        text = f"{record['problem']}; a copy moves {record['bandwidth_gb_s']:.0f} GB/s (read and written)"
+        parts.append(f"{_caption(record, text)}\n\n{_table(head, body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
 def streams() -> str:
     """Stage 00: bandwidth of copies, and times of the batches."""
     from flashladder import host_streams
@@ -213,6 +234,7 @@ _KINDS = {
     "ablations": ablations,
     "counters": counters_table,
     "provenance": provenance,
+    "roofline": roofline,
     "streams": streams,
 }
 
