@@ -1,0 +1,255 @@
+"""Pictures say what the data say, and the same data give the same file."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from matplotlib.colors import to_rgb  # noqa: E402
+from matplotlib.patches import Rectangle  # noqa: E402
+
+from flashladder import accesses, breakit, plot, recorded, timeline  # noqa: E402
+from flashladder.accesses import Access  # noqa: E402
+from flashladder.errors import FlashLadderError  # noqa: E402
+from flashladder.paths import simulator_library, stage_library  # noqa: E402
+from flashladder.plot import fragments, softmax, style  # noqa: E402
+from flashladder.plot.errors import error_ratio  # noqa: E402
+from flashladder.plot.swizzle import place_of  # noqa: E402
+from flashladder.problem import Problem  # noqa: E402
+from flashladder.timeline import Span, Timeline  # noqa: E402
+from flashladder.verify import reference  # noqa: E402
+
+built = pytest.mark.skipif(
+    not (simulator_library().exists() and stage_library(4).exists()), reason="the stages are not built (`make build`)"
+)
+SMALL = Problem(B=1, Hq=2, Nq=64, d_head=64, dtype="bf16")
+
+
+def shared(addresses, size=4, **fields):
+    """An access to shared memory by 32 lanes."""
+    whole = {"file": "kernel.cu", "line": 1, "space": "shared", "kind": "load", "matrices": 0, "cost": 0, "ideal": 0}
+    return Access(**(whole | {"bytes": size, "addresses": tuple(addresses), "source": ""} | fields))
+
+
+def texts(figure):
+    return [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def rectangles(figure):
+    return [patch for axes in figure.axes for patch in axes.patches if isinstance(patch, Rectangle)]
+
+
+def waiting(figure):
+    return [patch for patch in rectangles(figure) if patch.get_edgecolor()[:3] == to_rgb(style.RED)]
+
+
+@built
+@pytest.mark.parametrize("number", range(2, 10))
+def test_wavefronts_of_the_picture_are_the_simulators(number):
+    found = [one for one in accesses.of(number) if one.space == "shared" and one.kind != "atomic"]
+    assert found
+    for one in found:
+        assert sum(one.wavefronts(group) for group in one.groups) == one.cost, one
+        assert len(one.groups) == one.ideal, one
+
+
+@built
+def test_conflicts_are_marked_in_stage_04_and_gone_in_05():
+    before, after = (accesses.of(number, "ldmatrix_x4(piece")[0] for number in (4, 5))
+    assert (before.cost, after.cost) == (32, 4)
+    marked = waiting(plot.bank_grid(before))
+    assert len(marked) == 28 * 4  # lanes that wait, times the 4 banks of their row
+    assert not waiting(plot.bank_grid(after))
+    assert texts(plot.bank_grid(before)).count("8 wavefronts") == 4
+
+
+@built
+def test_access_that_does_not_exist_names_the_lines():
+    with pytest.raises(FlashLadderError, match="Lines with accesses"):
+        accesses.of(4, "no such text")
+
+
+@pytest.mark.parametrize(
+    "addresses, size, wavefronts",
+    [
+        ([4 * i for i in range(32)], 4, 1),
+        ([0] * 32, 4, 1),  # a broadcast
+        ([128 * i for i in range(32)], 4, 32),
+        ([8 * i for i in range(32)], 4, 2),
+        ([2 * i for i in range(32)], 2, 1),  # two lanes in a word
+        ([16 * i for i in range(32)], 16, 4),
+        ([8 * i for i in range(32)], 8, 2),
+        ([None] * 31 + [0], 4, 1),
+    ],
+)
+def test_passes(addresses, size, wavefronts):
+    one = shared(addresses, size)
+    assert sum(one.wavefronts(group) for group in one.groups) == wavefronts
+
+
+def test_banks_and_sectors_refuse_each_others_accesses():
+    with pytest.raises(FlashLadderError, match="sectors and no banks"):
+        plot.bank_grid(shared(range(0, 128, 4), space="global"))
+    with pytest.raises(FlashLadderError, match="banks and no sectors"):
+        plot.sectors(shared(range(0, 128, 4)))
+
+
+def test_sectors_have_a_column_each():
+    figure = plot.sectors(shared(range(0, 32 * 64, 64), space="global", cost=32, ideal=4))
+    assert figure.axes[0].get_xlim()[1] == 32
+    assert "12% of their bytes" in figure.axes[0].get_title()
+
+
+@pytest.mark.parametrize("d", [64, 128])
+@pytest.mark.parametrize("on", [True, False])
+def test_swizzle_is_a_bijection_and_the_kernels_formula(d, on):
+    chunks = d // 8
+    for row in range(16):
+        places = [place_of(row, chunk, on) for chunk in range(chunks)]
+        assert sorted(places) == list(range(chunks))
+        assert places == [chunk ^ row % 8 if on else chunk for chunk in range(chunks)]
+    marked = waiting(plot.swizzle(d, on))
+    assert len({patch.get_x() for patch in marked}) == (8 if on else 1) and len(marked) == 8
+
+
+def test_swizzle_refuses_a_chunk_that_is_none():
+    with pytest.raises(FlashLadderError, match="chunks 0 to 7"):
+        plot.swizzle(64, chunk=8)
+
+
+def test_swizzle_bits():
+    for d, name in ((64, "Swizzle<3,3,3>"), (128, "Swizzle<3,3,4>")):
+        assert name in plot.swizzle_bits(d).get_supxlabel()
+
+
+@pytest.mark.parametrize("which", "ABC")
+def test_every_element_of_a_fragment_has_one_owner(which):
+    lanes, numbers = fragments.owners(which)
+    rows, columns, elements, _ = fragments.SHAPES[which]
+    assert lanes.shape == (rows, columns) and rows * columns == 32 * elements
+    assert sorted(zip(lanes.ravel(), numbers.ravel())) == [(lane, i) for lane in range(32) for i in range(elements)]
+
+
+def test_C_of_one_product_is_A_of_the_next():
+    """Two neighbouring pieces of C hold, lane by lane, what A wants: why P never leaves its lanes."""
+    lanes_c, _ = fragments.owners("C")
+    lanes_a, _ = fragments.owners("A")
+    assert (np.hstack([lanes_c, lanes_c]) == lanes_a).all()
+
+
+def test_fragments_of_one_lane_are_marked():
+    figure = plot.mma_fragments("A", lane=5)
+    marked = [patch for patch in rectangles(figure) if patch.get_linewidth() == 3]
+    assert {(patch.get_x(), patch.get_y()) for patch in marked} == {
+        (column, row) for row, column in (fragments.element("A", 5, i) for i in range(8))
+    }
+    with pytest.raises(FlashLadderError, match="choose A, B or C"):
+        plot.mma_fragments("D")
+
+
+@pytest.mark.parametrize("tiles", [1, 2, 4, 8])
+def test_online_softmax_ends_where_softmax_does(tiles):
+    scores = np.random.default_rng(tiles).standard_normal(32) * 10
+    last = softmax.steps(scores, tiles)[-1]
+    assert last.row_max == scores.max()
+    assert last.row_sum == pytest.approx(np.exp(scores - scores.max()).sum(), rel=1e-12)
+    plot.online_softmax(scores, tiles)
+
+
+def test_online_softmax_refuses_uneven_tiles():
+    with pytest.raises(FlashLadderError, match="equal length"):
+        plot.online_softmax(np.zeros(10), 3)
+
+
+def planted(element=None):
+    inputs = SMALL.random(1)
+    from flashladder.dtypes import to_bits
+
+    output = to_bits(reference(SMALL, inputs)[0].astype(np.float32), "bf16")
+    if element:
+        output[element] = to_bits(np.float32([9.0]), "bf16")[0]
+    return inputs, output
+
+
+def test_error_map_finds_the_planted_error():
+    inputs, output = planted((0, 1, 40, 7))
+    ratio = error_ratio(SMALL, inputs, output, head=1)
+    assert np.unravel_index(ratio.argmax(), ratio.shape) == (40, 7) and (ratio > 1).sum() == 1
+    assert (
+        "1 of 4096 elements are wrong; first at row 40, column 7"
+        in plot.error_map(SMALL, inputs, output, head=1).axes[0].get_title()
+    )
+    assert "within its bound" in plot.error_map(SMALL, inputs, output, head=0).axes[0].get_title()
+
+
+def test_error_map_hatches_what_was_never_written():
+    inputs, output = planted()
+    output[0, 0, 3:5] = 0xFFFF
+    figure = plot.error_map(SMALL, inputs, output)
+    assert "never written" in figure.get_supxlabel() and "128 of 4096" in figure.axes[0].get_title()
+
+
+def test_timeline_has_a_bar_for_each_span():
+    spans = [Span("stream 1", kind, "0", i, i + 1) for i, kind in enumerate(("copy in", "compute", "copy out"))]
+    figure = plot.timeline([Timeline("ms", "here", title, spans) for title in ("one", "two")])
+    assert len(figure.axes) == 2 and figure.axes[1].get_xlabel() == "time (ms)"
+    assert [len(axes.collections) for axes in figure.axes] == [3, 3]
+    in_calls = plot.timeline(Timeline("host calls", "simulator", "three", spans))
+    assert "no time" in in_calls.axes[0].get_xlabel()
+
+
+def test_timeline_refuses_nonsense():
+    with pytest.raises(FlashLadderError, match="bad span"):
+        Timeline("ms", "", "", [Span("host", "host", "", 2, 1)]).check()
+    with pytest.raises(FlashLadderError, match="bad span"):
+        timeline.from_events(
+            {"title": "", "spans": [{"kind": "lunch", "chunk": 0, "stream": 0, "start_ms": 0, "end_ms": 1}]}, ""
+        )
+
+
+def test_recorded_pictures_name_their_source():
+    for figure, kind in (
+        (plot.climb([(one, False) for one in recorded.shipped()]), ""),
+        (plot.roofline(recorded.shipped(kind="roofline")), "roofline"),
+        (plot.transfers(recorded.shipped(kind="host-streams")[0]), "host-streams"),
+    ):
+        assert recorded.label(recorded.shipped(kind=kind)[0]) in figure.get_supxlabel()
+        assert "recorded" in figure.get_supxlabel()
+
+
+def test_throughput_gives_shares_of_the_peers():
+    one = recorded.shipped()[0]
+    rows = {row["name"]: row for row in recorded.pick(one, dtype="bf16", d_head=128, causal=False, Nq=4096)}
+    share = 100 * rows["09_double_buffering"]["tflops"] / rows["FlashAttention-2"]["tflops"]
+    assert any(f"{share:.0f}% of FA-2" in text for text in texts(plot.throughput([(one, False)])))
+
+
+def test_roofline_without_records_says_how_to_get_one():
+    with pytest.raises(FlashLadderError, match="make gpu-report"):
+        plot.roofline([])
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_the_same_picture_gives_the_same_file(tmp_path, ending):
+    files = [plot.save(plot.swizzle(64), tmp_path / f"{name}.{ending}") for name in "ab"]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"a.{ending}", f"b.{ending}"]
+
+
+def test_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    file = plot.save(plot.swizzle(64), tmp_path / "a.png")
+    before = file.read_bytes()
+    figure = plot.swizzle(128)
+    monkeypatch.setattr(figure, "savefig", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError):
+        plot.save(figure, file)
+    assert file.read_bytes() == before
+
+
+@built
+@pytest.mark.long
+def test_error_map_of_a_real_mistake():
+    mistake = breakit.get(5, "swizzle_on_write_only")
+    verdict = breakit.run(mistake)
+    figure = plot.error_map(verdict.problem, verdict.inputs, verdict.output, Br=128)
+    assert "elements are wrong" in figure.axes[0].get_title()
