@@ -9,7 +9,7 @@ lesson.verify()
 guess.score(lesson.count("shared ldmatrix wavefronts"))
 """
 
-from flashladder import breakit, build, device, diff, plot, profile, source, stages, sweep
+from flashladder import breakit, build, device, diff, plot, profile, recorded, source, stages, sweep
 from flashladder import lesson_throughput as short_runs
 from flashladder.counters import classes, totals
 from flashladder.errors import FlashLadderError
@@ -116,7 +116,7 @@ class Lesson:
         return counted[name]
 
     def counters(self, lines: int = 6, classes: bool = False, problem: Problem = profile.PROBLEM) -> None:
-        """Totals before and after, then the lines with the most waste and work of both stages.
+        """Totals before and after on the simulator, then the lines with the most waste and work of both stages.
 
         classes: also the instructions by class.
         """
@@ -150,6 +150,15 @@ class Lesson:
             show(note("a time of the simulator says nothing about a GPU, so these figures are recorded ones.",
                       f"No GPU runs stage {self.stage.id} here:"))  # fmt: skip
         show(plot.throughput(shown, dtype, d))
+
+    def recorded_tflops(self, length: int = 4096, d: int = 128, stage: int | str | None = None) -> float:
+        """The recorded throughput in bf16, on the first recorded GPU."""
+        for results in recorded.shipped()[:1]:
+            for row in recorded.pick(
+                results, name=self._of(stage).name, dtype="bf16", d_head=d, Nq=length, causal=False
+            ):
+                return row["tflops"]
+        raise FlashLadderError(f"{self._of(stage).name} has no recorded throughput for N = {length}, d = {d}.")
 
     def break_it(self, name: str, picture: bool = True) -> None:
         """Plants a classic mistake (stages/NN/break), and shows who catches it and how. AssertionError if nobody does.

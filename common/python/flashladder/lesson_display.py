@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager, redirect_stdout
 
 from matplotlib.figure import Figure
+from PIL import Image  # a dependency of Matplotlib
 
 from flashladder.paths import ROOT, build_directory
 
@@ -70,8 +71,12 @@ def figures_show_themselves() -> None:
 
 def png(figure: Figure) -> bytes:
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=PNG_DPI, metadata={"Software": None})
-    return buffer.getvalue()
+    figure.savefig(buffer, format="png", dpi=PNG_DPI)
+    # 256 colours are enough for a drawing, and take a third of the bytes in the saved notebook.
+    drawn = Image.open(buffer).convert("RGB").quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+    packed = io.BytesIO()
+    drawn.save(packed, format="png", optimize=True)
+    return packed.getvalue()
 
 
 def _figure_text(figure: Figure, printer, cycle) -> None:
@@ -100,7 +105,7 @@ def code(text: str, first: int = 1, title: str = "") -> Shown:
 def _box(title: str, body: str, plain: str, wrap: bool = False) -> Shown:
     head = f'<div style="font-size:12px;opacity:.75">{html.escape(title)}</div>' if title else ""
     style = _BOX.replace("white-space:pre;", "white-space:pre-wrap;") if wrap else _BOX
-    return Shown(f'{head}<div style="{style}">{body}</div>', f"{title}\n{plain}" if title else plain)
+    return Shown(f'{head}<pre style="{style}">{body}</pre>', f"{title}\n{plain}" if title else plain)
 
 
 def _highlighted(text: str) -> str:
@@ -117,6 +122,7 @@ def _highlighted(text: str) -> str:
 def diff(lines: Sequence[str], title: str = "") -> Shown:
     """A unified diff; what is added and removed tells by its sign, too."""
     rows = []
+    lines = [line for line in lines if not line.startswith(("--- ", "+++ "))]
     for line in lines:
         style = {"+": _ADDED, "-": _REMOVED, "@": _PLACE}.get(line[:1], "")
         text = html.escape(line)

@@ -49,11 +49,7 @@ def predict(question: str, guess: float | None = None, unit: str = "") -> Predic
         raise FlashLadderError(f"A guess is a number, or None for no guess; this is {guess!r}.")
     prediction = _predictions[question] = Prediction(question, guess, unit)
     if guess is None:
-        show(
-            note(
-                "no guess yet. Put a number in place of None and run this cell again, or go on without.", question + ":"
-            )
-        )
+        show(note("no guess yet: put a number in place of None and run this cell again.", question + ":"))
     else:
         show(note(f"you say {number(guess)}{prediction._unit()}.", question + ":"))
     return prediction

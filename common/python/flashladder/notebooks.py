@@ -40,9 +40,7 @@ def open_lab(extra: list[str] = ()) -> int:
     need("jupyterlab")
     command = [sys.executable, "-m", "jupyterlab", str(notebook_format.FOLDER / "start_here.ipynb"), *extra]
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")):
-        say(
-            "No display here: open the address that JupyterLab prints (from elsewhere, forward its port with ssh)."
-        )
+        say("No display here: open the address that JupyterLab prints (from elsewhere, forward its port with ssh).")
         command.append("--no-browser")
     if os.geteuid() == 0:
         say("You are root: JupyterLab is started with --allow-root.")
@@ -54,8 +52,8 @@ def open_lab(extra: list[str] = ()) -> int:
 
 
 @contextmanager
-def own_kernel() -> Iterator[None]:
-    """Has "python3" mean this interpreter, whatever kernels are installed for the user."""
+def own_kernel() -> Iterator[Path]:
+    """Has "python3" mean this interpreter, whatever kernels are installed for the user. Yields a scratch folder."""
     with tempfile.TemporaryDirectory(prefix="flashladder-jupyter-") as name:
         folder = Path(name) / "kernels" / "python3"
         folder.mkdir(parents=True)
@@ -65,7 +63,7 @@ def own_kernel() -> Iterator[None]:
         before = os.environ.get("JUPYTER_PATH")
         os.environ["JUPYTER_PATH"] = os.pathsep.join([name, *filter(None, [before])])
         try:
-            yield
+            yield Path(name)
         finally:
             if before is None:
                 del os.environ["JUPYTER_PATH"]
@@ -76,13 +74,16 @@ def own_kernel() -> Iterator[None]:
 def execute(file: Path) -> dict:
     """The executed notebook as JSON; FlashLadderError with the cell and its traceback where one fails."""
     import nbformat
+    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
     notebook = nbformat.read(file, as_version=4)
     resources = {"metadata": {"path": str(file.parent)}}
-    client = NotebookClient(notebook, timeout=CELL_SECONDS, kernel_name="python3", resources=resources)
-    with own_kernel():
+    with own_kernel() as folder:
+        # Sockets in a folder and no ports: nobody else on this machine can listen in.
+        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "kernel"))
+        client = NotebookClient(notebook, km=manager, timeout=CELL_SECONDS, resources=resources)
         try:
             client.execute()
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:

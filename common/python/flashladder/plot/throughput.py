@@ -63,7 +63,10 @@ def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
         names.append(row["name"])
     if ceiling:
         axes.axvline(ceiling["tflops"], color="#777777", linestyle=":", linewidth=1)
-        axes.text(ceiling["tflops"], -0.75, "cuBLAS matmul ", ha="right", va="center", fontsize=7, color="#555555")
+        # Along the line, beside the short bars.
+        axes.text(
+            ceiling["tflops"], 1, "cuBLAS matmul ", ha="right", va="center", rotation=90, fontsize=7, color="#555555"
+        )
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
     axes.margins(x=0.15)
