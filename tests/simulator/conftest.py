@@ -12,6 +12,7 @@ import cudart
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "simulator_only: needs what only the simulator reports")
+    config.addinivalue_line("markers", "not_on_gpu(reason): CUDA 13.0's own compiler does something else with this PTX")
 
 
 @pytest.fixture(autouse=True)
@@ -20,5 +21,7 @@ def runtime(request):
     if cudart.ON_GPU:
         if request.node.get_closest_marker("simulator_only"):
             pytest.skip("hazards and counters are the simulator's; FLASHLADDER_DEVICE=gpu runs on a GPU")
+        if mark := request.node.get_closest_marker("not_on_gpu"):
+            pytest.skip(mark.args[0])
     elif not cudart.LIBRARY.exists():
         pytest.fail(f"no simulator at {cudart.LIBRARY}: run `make build` or set WARPSIM_BUILD", pytrace=False)

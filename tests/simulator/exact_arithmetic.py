@@ -192,8 +192,22 @@ def arithmetic(operation, fmt, operands, mode="rn", ftz=False, sat=False, relu=F
         sign, value = 0, Fraction(1)
     if relu and sign and value != NAN:
         return 0
+    if ftz and fmt is F16:
+        return encode(sign, Fraction(0) if value not in (NAN, INF, 0) and is_tiny(value, fmt) else value, fmt, mode)
     result = encode(sign, value, fmt, mode)
     return flush(result, fmt) if ftz and result != NAN else result
+
+
+def is_tiny(value, fmt):
+    """Below the smallest normal number after rounding to nearest with an exponent that is not bounded below."""
+    unit = Fraction(2) ** (floor_log2(value) - fmt.precision + 1)
+    return round_quotient(value / unit, "rn") * unit < Fraction(2) ** fmt.least_exponent
+
+
+def narrowed_nan(bits, fmt):
+    """What GPUs make of a NaN of f64 in a narrower format: sign and top of the payload stay, and it becomes quiet."""
+    payload = (bits & ((1 << 52) - 1)) >> (53 - fmt.precision) | 1 << (fmt.precision - 2)
+    return bits >> 63 << (fmt.bits - 1) | fmt.infinity | payload
 
 
 def extremum(name, fmt, operands, ftz=False, nan=False, xorsign=False, magnitudes=False):

@@ -487,7 +487,13 @@ def test_sums_in_floating_point_repeat(ptx):
 def test_reports_do_not_depend_on_the_number_of_threads(ptx):
     def report(threads):
         result = run_ptx(
-            ptx, "not_in_mask", 9, 64, [zeros()], report=True, env={"WARPSIM_THREADS": threads, "WARPSIM_HAZARDS": "warn"}
+            ptx,
+            "not_in_mask",
+            9,
+            64,
+            [zeros()],
+            report=True,
+            env={"WARPSIM_THREADS": threads, "WARPSIM_HAZARDS": "warn"},
         )
         return result.report["launches"]
 

@@ -29,7 +29,9 @@ def kernels():
     folder = cudart.BUILD / "tests" / "execution"
     folder.mkdir(parents=True, exist_ok=True)
     out = folder / f"hostile.{os.getpid()}.ptx"
-    done = subprocess.run([nvcc, "-std=c++17", "-arch=sm_80", "-ptx", "-o", out, SOURCE], capture_output=True, text=True)
+    done = subprocess.run(
+        [nvcc, "-std=c++17", "-arch=sm_80", "-ptx", "-o", out, SOURCE], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     text = out.read_text()
     out.unlink()
@@ -51,7 +53,9 @@ def mutate(text, rng):
         elif way == 3:
             lines[i] = ""
         elif way == 4:
-            lines[i] = re.sub(r"(?<=\.)\w+", lambda m: rng.choice([m.group()] * 2 + MODIFIERS[:1] + [rng.choice(MODIFIERS)]), lines[i])
+            lines[i] = re.sub(
+                r"(?<=\.)\w+", lambda m: rng.choice([m.group()] * 2 + MODIFIERS[:1] + [rng.choice(MODIFIERS)]), lines[i]
+            )
         elif way == 5:
             lines[i] = lines[i].rpartition(",")[0] + ";"
         else:
@@ -97,7 +101,9 @@ def test_an_infinite_loop_ends():
 
 
 def test_local_memory_beyond_the_devices_is_refused():
-    refused(".visible .entry k(.param .b64 p) { .local .b8 a[99999999]; .reg .b64 %d<2>; mov.u64 %d1, a; ret; }", "local")
+    refused(
+        ".visible .entry k(.param .b64 p) { .local .b8 a[99999999]; .reg .b64 %d<2>; mov.u64 %d1, a; ret; }", "local"
+    )
 
 
 def test_shared_memory_beyond_the_devices_is_refused():
@@ -116,4 +122,6 @@ def test_many_nested_loops_are_laid_out_in_reasonable_time():
 
 
 def test_a_kernel_without_an_end_returns():
-    run_ptx(HEAD + ".visible .entry k(.param .b64 p) { .reg .b32 %r<2>; mov.u32 %r1, 1; }", "k", 1, 32, [np.zeros(1)]).check()
+    run_ptx(
+        HEAD + ".visible .entry k(.param .b64 p) { .reg .b32 %r<2>; mov.u32 %r1, 1; }", "k", 1, 32, [np.zeros(1)]
+    ).check()

@@ -16,6 +16,7 @@ from exact_arithmetic import (
     flush,
     integer,
     limits,
+    narrowed_nan,
     round_quotient,
     signed,
     wrap,
@@ -233,6 +234,8 @@ def conversion(source, target, mode="rn", **flags):
     def expect(a):
         want = convert(a, source, target, mode, **flags)
         exact = decode(a, FORMATS[source])[1]
+        if exact == NAN and source == "f64" and target != "f64" and not flags.get("sat"):
+            return narrowed_nan(a, FORMATS[target])
         if exact == NAN and not flags.get("sat"):
             # bf16 to f32 only shifts, so it may keep a NaN's payload.
             return NAN if source == "bf16" or target == "f64" else want
@@ -344,7 +347,7 @@ def test_saturate_and_flush():
     wide = one(values_for("f64", "f32"))
 
     def ftz_narrow(a):
-        want = convert(a, "f64", "f32", ftz=True)
+        want = conversion("f64", "f32", ftz=True)(a)
         # What rounds up to the smallest normal number may be flushed before or after that.
         return (lambda got: got in (want, want & 0x80000000)) if want & 0x7FFFFFFF == 0x00800000 else want
 
@@ -359,7 +362,9 @@ def test_tf32():
         def expect(a):
             want = function(a)
             if decode(a, F32)[1] == NAN:
-                return lambda got: decode(got, F32)[1] == NAN
+                # A payload that lies in those bits alone may be lost, which leaves an infinity.
+                lost = a & 0x7FE000 == 0
+                return lambda got: decode(got, F32)[1] == NAN or lost and decode(got, F32)[1] == INF
             return lambda got: got & ~0x1FFF == want
 
         return expect

@@ -2,6 +2,7 @@
 
 import struct
 
+import cudart
 import numpy as np
 import pytest
 from memory_kernels import bytes_of, register, run
@@ -64,6 +65,8 @@ def test_load_of_each_width_into_each_register(space, kind):
 @pytest.mark.parametrize("kind", ["u8", "b16", "u32", "f32", "b64"])
 @pytest.mark.parametrize("space", ["global", "shared", "local", "generic-shared", "generic-global", "generic-local"])
 def test_store_writes_its_bytes_and_no_others(space, kind):
+    if kind == "f32" and cudart.ON_GPU:
+        pytest.skip("CUDA 13.0 converts a 64-bit register where st.f32 takes one")
     size = SIZE[kind]
     data = bytes_of(32 * LANE)
     body = prepare(space) + "shl.b64 %rd8, %rd9, 5; add.u64 %rd11, %rd1, %rd8;"
@@ -201,6 +204,7 @@ def test_sixteen_byte_elements():
     assert (run(body, [data, np.zeros_like(data)]).check().outputs[1] == data).all()
 
 
+@pytest.mark.not_on_gpu("CUDA 13.0 refuses registers of different widths in one vector")
 def test_registers_of_different_widths_in_one_vector():
     data = bytes_of(128)
     body = """
@@ -244,6 +248,7 @@ def test_load_hints_and_orders(text):
     assert (run(body, [data, np.zeros_like(data)]).check().outputs[1] == data).all()
 
 
+@pytest.mark.not_on_gpu("CUDA 13.0 refuses one of these forms")
 def test_store_orders_policies_and_prefetches():
     data = np.arange(32, dtype=np.uint32)
     body = """

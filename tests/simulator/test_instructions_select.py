@@ -285,12 +285,14 @@ def test_setp_combined(operator, negated):
         )
 
 
+@pytest.mark.not_on_gpu("CUDA 13.0: the compiler crashes")
 def test_setp_pair():
     operands = tuples(edge_integers(32), edge_integers(32))
     check("setp.lt.u32 {d}|{e}, {a}, {b}", ["pred"] * 2, ["u32"] * 2, operands, lambda a, b: (int(a < b), int(a >= b)))
     check("setp.lt.u32 _|{d}, {a}, {b}", ["pred"], ["u32"] * 2, operands, lambda a, b: int(a >= b))
 
 
+@pytest.mark.not_on_gpu("CUDA 13.0: a guarded set converts the old value of lanes that the guard leaves out")
 @pytest.mark.parametrize("target", ["u32", "s32", "f32"])
 def test_set(target):
     true = 0x3F800000 if target == "f32" else 0xFFFFFFFF
@@ -330,6 +332,7 @@ def test_set(target):
     )
 
 
+@pytest.mark.not_on_gpu("CUDA 13.0: a guarded set converts the old value of lanes that the guard leaves out")
 @pytest.mark.parametrize("kind", ["f16", "bf16"])
 def test_set_half(kind):
     one_bits = {"f16": 0x3C00, "bf16": 0x3F80}[kind]

@@ -31,6 +31,16 @@ void flush(Number &n) {
         n.kind = Number::Kind::zero, n.significand = 0;
 }
 
+// A NaN of f64 keeps its sign and the top of its payload and becomes quiet, as GPUs have it (other sources give the
+// canonical NaN).
+uint64_t narrow_nan(uint64_t bits, const FloatFormat &to) {
+    const unsigned fraction_bits = to.precision - 1;
+    const uint64_t exponent = ((uint64_t(1) << to.exponent_bits) - 1) << fraction_bits;
+    const uint64_t payload = (bits & ((uint64_t(1) << 52) - 1)) >> (52 - fraction_bits);
+    const uint64_t quiet = uint64_t(1) << (fraction_bits - 1);
+    return bits >> 63 << (fraction_bits + to.exponent_bits) | exponent | quiet | payload;
+}
+
 uint64_t convert(uint64_t bits, const Conversion &c) {
     const FloatFormat *from = float_format(c.from), *to = float_format(c.to);
     Number n = from ? unpack_float(bits, *from) : unpack_integer(bits, c.from);
@@ -41,6 +51,8 @@ uint64_t convert(uint64_t bits, const Conversion &c) {
         if (!from && !c.sat) return bits;
         return pack_integer(n, c.to, c.round, nan_is_zero ? 0 : uint64_t(1) << (8 * ptx::type_bytes(c.to) - 1));
     }
+    const bool narrows = c.from == ptx::Type::f64 && (c.to == ptx::Type::f16 || c.to == ptx::Type::bf16);
+    if (narrows && n.kind == Number::Kind::nan && !c.sat) return narrow_nan(bits, *to);
     if (c.integral) n = round_to_integral(n, c.round);
     if (c.sat) {
         if (n.kind == Number::Kind::nan || n.negative) n = Number{};
@@ -257,7 +269,7 @@ struct Same {
 template <bool Ftz>
 struct Narrow {
     float operator()(double a) const {
-        const float r = canonical(float(a));
+        const float r = float(a);  // a NaN keeps its sign and the top of its payload, as the host's does
         return Ftz ? flush_subnormal(r) : r;
     }
 };

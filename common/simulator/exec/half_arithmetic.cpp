@@ -10,6 +10,7 @@
 //   with a bit at 2^-134 or above is below its 16 bits, hence nothing. Smaller products give 0 either way.
 // fma is rounded to odd first: see fused_multiply_add.
 #include <algorithm>
+#include <cmath>
 
 #include "exec/alu.h"
 #include "exec/float_functions.h"
@@ -37,6 +38,12 @@ inline uint16_t flush(uint16_t x) {
 }
 
 enum class Clamp { none, sat, relu };
+
+// A result counts as subnormal if it is one after rounding to 11 bits with an exponent that is not bounded below: from
+// the tie between the two neighbours of 2^-14 on it is not.
+inline float flush_result(float x) {
+    return std::abs(x) < 0x1p-14f - 0x1p-26f ? std::copysign(0.0f, x) : x;
+}
 
 // F: float functor of `Sources` floats; Ftz flushes subnormal f16 inputs and results.
 template <class Format, class F, unsigned Sources, unsigned Count, Clamp C, bool Ftz>
@@ -67,11 +74,9 @@ void arithmetic(Warp &w, const Op &op) {
             r = canonical(r < 0 ? 0.0f : r + 0.0f);
         else
             r = canonical(r);
-        result[i] = r;
+        result[i] = Ftz ? flush_result(r) : r;
     }
     Format::narrow(result, raw, Count);
-    if constexpr (Ftz)
-        for (unsigned i = 0; i < Count; ++i) raw[i] = flush(raw[i]);
     store<Count>(w, op, raw);
 }
 
