@@ -41,22 +41,26 @@ endif
 
 else
 
-.PHONY: help demo build test test-all bench ablations bench-sim plot results gpu-report format lint clean
+.PHONY: help demo notebooks build test test-all bench ablations bench-sim plot results gpu-report format lint clean
 
 demo:
 	$(call setup)
 	@$(flashladder) demo
+
+notebooks:
+	$(call setup,notebooks)
+	@$(flashladder) notebooks $(ARGS)
 
 build:
 	$(call setup)
 	@$(flashladder) build
 
 test:
-	$(call setup,test)
+	$(call setup,test notebooks)
 	@$(flashladder) test
 
 test-all:
-	$(call setup,test)
+	$(call setup,test notebooks)
 	@$(flashladder) test --all
 
 bench:
@@ -80,7 +84,7 @@ results:
 	@$(flashladder) results
 
 gpu-report:
-	$(call setup,test)
+	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
 
 format:
@@ -103,7 +107,8 @@ help:
 	  'FlashLadder' \
 	  '' \
 	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
-	  '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
+	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
+  '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too' \
 	  '  make stage-02              build one stage; words after it do more:' \
 	  '  make stage-02 test         verify it against the float64 reference' \

@@ -42,7 +42,7 @@ def start(fetched: bool = False) -> None:
     toolchain.require_host_compiler()
     wanted = missing()
     if wanted and fetched:
-        _install(wanted)
+        install(wanted)
     elif wanted:
         raise FlashLadderError(
             f"{sys.executable} lacks {', '.join(wanted)}. Open the notebooks with `make notebooks` (in the project's "
@@ -75,7 +75,8 @@ def _range(numbers: list[str]) -> str:
     return f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else numbers[0]
 
 
-def _install(wanted: list[str]) -> None:
+def install(wanted: list[str]) -> None:
+    """pip, quietly, one after the other, in one line of progress."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     for number, requirement in enumerate(wanted, 1):
         print(f"\rInstalling {number} of {len(wanted)}: {requirement} ...".ljust(90), end="", flush=True)

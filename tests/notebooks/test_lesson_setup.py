@@ -1,0 +1,136 @@
+"""What a notebook's first cell does: finds or fetches the project, and says what will run where, or what is missing."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from flashladder import device, lesson_setup, notebook_format, toolchain
+from flashladder.errors import FlashLadderError
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("FLASHLADDER_ROOT", "FLASHLADDER_DEVICE")}
+
+
+def run_first_cell(folder, repository="", **more):
+    command = [sys.executable, "-c", notebook_format.first_cell(repository)]
+    return subprocess.run(command, cwd=folder, env=ENVIRONMENT | more, capture_output=True, text=True)
+
+
+def test_one_line_says_what_runs_where():
+    done = run_first_cell(notebook_format.FOLDER, FLASHLADDER_DEVICE="sim")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert line.startswith("FlashLadder") and "run on the simulator" in line and "nvcc 1" in line and "Python 3" in line
+
+
+def test_found_by_its_name_in_the_environment(tmp_path):
+    done = run_first_cell(tmp_path, FLASHLADDER_ROOT=str(notebook_format.ROOT))
+    assert done.returncode == 0, done.stderr
+
+
+def test_nowhere_to_be_found_and_no_address(tmp_path):
+    done = run_first_cell(tmp_path)
+    assert done.returncode and "Clone the project" in done.stderr and "FLASHLADDER_ROOT" in done.stderr
+
+
+def test_fetched_from_the_address(tmp_path):
+    """A hosted machine: nothing on disk, an address is configured. The repository is a stand-in."""
+    origin, place = tmp_path / "origin", tmp_path / "place"
+    package = origin / "common/python/flashladder"
+    package.mkdir(parents=True)
+    place.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "lesson_setup.py").write_text("def start(fetched):\n    print('started', fetched)\n")
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], cwd=origin, check=True)
+    for _ in range(2):  # the second time it is there, and still a hosted machine
+        done = run_first_cell(place, origin.as_uri())
+        assert done.stdout.splitlines()[-1] == "started True", done.stderr
+
+
+@pytest.fixture
+def gpu(program):
+    """gpu(compute, driver) -> how `flashladder device` runs where nvidia-smi lists such a GPU."""
+
+    def make(compute: str, driver: str, **more):
+        program("nvidia-smi", f"Fake GPU, {compute}, {driver}, 81920")
+        env = os.environ | {"PYTHONPATH": str(notebook_format.ROOT / "common/python")} | more
+        return subprocess.run([sys.executable, "-m", "flashladder", "device"], env=env, capture_output=True, text=True)
+
+    return make
+
+
+def test_a_driver_too_old_for_the_toolkit(gpu):
+    done = gpu("9.0", "550.54.15", FLASHLADDER_DEVICE="auto")
+    assert done.returncode == 0 and "simulator" in done.stdout
+    assert "driver 550.54.15, CUDA 13 needs 580 or newer" in done.stdout
+    done = gpu("9.0", "550.54.15", FLASHLADDER_DEVICE="gpu")
+    assert done.returncode == 1 and "CUDA 13 needs 580 or newer" in done.stderr
+
+
+def test_a_gpu_too_old_for_the_toolkit(gpu):
+    done = gpu("6.1", "580.10", FLASHLADDER_DEVICE="auto")
+    assert "simulator" in done.stdout and "compute capability 6.1, CUDA 13 needs 7.5" in done.stdout
+
+
+def test_a_gpu_that_fits(gpu):
+    assert gpu("9.0", "580.159.04", FLASHLADDER_DEVICE="auto").stdout.strip() == "Fake GPU"
+
+
+def test_a_turing_gpu_shares_the_work(monkeypatch):
+    turing = device.Gpu("Fake T4", 75, "580.1", 15360)
+    monkeypatch.setattr(device, "find_gpu", lambda: turing)
+    monkeypatch.setenv("FLASHLADDER_DEVICE", "auto")
+    line = lesson_setup.summary()
+    assert "stages 00 to 03 run on Fake T4" in line and "stages 04 to" in line and "run on the simulator" in line
+
+
+def test_an_nvcc_too_old(program, monkeypatch):
+    monkeypatch.setattr(toolchain, "USUAL_CUDA_ROOTS", ())
+    monkeypatch.setattr(toolchain.sysconfig, "get_path", lambda name: "/nonexistent")
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(variable, raising=False)
+    old = program("nvcc", "Cuda compilation tools, release 12.4, V12.4.131")
+    monkeypatch.setenv("CUDACXX", str(old))
+    monkeypatch.setenv("PATH", str(old.parent) + ":/usr/bin:/bin")
+    with pytest.raises(FlashLadderError, match=r"is of CUDA 12\.4: too old"):
+        toolchain.require_nvcc()
+    assert lesson_setup.NVCC in lesson_setup.missing()
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.setenv("CXX", "/nonexistent/g++")
+    with pytest.raises(FlashLadderError, match=r"No C\+\+ compiler found.*apt install g\+\+"):
+        lesson_setup.start()
+
+
+def test_missing_packages_are_named_or_installed(monkeypatch, capsys):
+    monkeypatch.setattr(lesson_setup, "missing", lambda: ["tqdm>=4.66,<5"])
+    with pytest.raises(FlashLadderError, match="make notebooks.*pip install 'tqdm"):
+        lesson_setup.start()
+    calls = []
+
+    def fake_run(command, **options):
+        calls.append(command)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr(lesson_setup.subprocess, "run", fake_run)
+    lesson_setup.install(["tqdm>=4.66,<5"])
+    assert calls[0][:4] == [sys.executable, "-m", "pip", "install"] and calls[0][-1] == "tqdm>=4.66,<5"
+    assert "Installing 1 of 1" in capsys.readouterr().out
+    monkeypatch.setattr(
+        lesson_setup.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, "", "no network")
+    )
+    with pytest.raises(FlashLadderError, match="could not install(.|\n)*no network"):
+        lesson_setup.install(["tqdm>=4.66,<5"])
+
+
+def test_requirements_are_those_of_the_package():
+    project = notebook_format.tomllib.loads((notebook_format.ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {one.split(";")[0] for one in project["dependencies"]}
+    assert set(lesson_setup.PACKAGES.values()) | {"tomli>=2,<3"} == wanted
+    extras = project["optional-dependencies"]
+    assert [lesson_setup.NVCC] == extras["cuda"]
+    assert list(lesson_setup.TOOLS.values()) == extras["cmake"] + extras["ninja"]

@@ -1,0 +1,128 @@
+"""The committed notebooks are canonical, and the check notices each way of not being so."""
+
+import json
+
+import pytest
+
+from flashladder import notebook_format as form
+
+HEADINGS = ["The idea", "Predict", "Build", "Verify", "Counters before and after", "Throughput so far", "Break it",
+            "Questions", "Next"]  # fmt: skip
+
+
+@pytest.mark.parametrize("file", form.files(), ids=lambda file: file.stem)
+def test_canonical(file):
+    assert form.faults(file) == []
+
+
+@pytest.mark.parametrize("file", [one for one in form.files() if one.stem[:2].isdigit()], ids=lambda file: file.stem)
+def test_same_sections_everywhere(file):
+    found = [
+        line.removeprefix("## ")
+        for cell in form.load(file)["cells"]
+        if cell["cell_type"] == "markdown"
+        for line in form.text_of(cell["source"]).splitlines()
+        if line.startswith("## ")
+    ]
+    # Stage 00 is a program of the host: it has an order and times where kernels have counters and throughput.
+    wanted = HEADINGS if file.stem[:2] != "00" else [name for name in HEADINGS if name in found]
+    assert [name for name in found if name in HEADINGS] == wanted
+
+
+def test_links_lead_somewhere():
+    import re
+
+    for file in form.files():
+        for cell in form.load(file)["cells"]:
+            if cell["cell_type"] == "markdown":
+                for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", form.text_of(cell["source"])):
+                    assert target.startswith("http") or (file.parent / target).exists(), f"{file.name}: {target}"
+
+
+@pytest.fixture
+def saved(notebook):
+    """A canonical notebook whose cells count as executed, and a function that changes it and returns the faults."""
+    file = notebook("print(1)")
+    content = form.load(file)
+    for number, cell in enumerate((one for one in content["cells"] if one["cell_type"] == "code"), 1):
+        cell["execution_count"] = number
+    content["cells"][2]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "1\n"}]
+    form.write(form.canonical(content, file), file)
+    assert form.faults(file) == []
+
+    def faults(change) -> str:
+        changed = form.load(file)
+        change(changed)
+        form.write(changed, file)
+        return " ".join(form.faults(file))
+
+    return faults
+
+
+def stream(text: str, name: str = "stdout") -> dict:
+    return {"output_type": "stream", "name": name, "text": [text]}
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda nb: nb["cells"][2].update(execution_count=None), "execution count None"),
+        (lambda nb: nb["cells"][2].update(execution_count=7), "execution count 7"),
+        (lambda nb: nb["cells"][1].update(source=["print()"]), "not the set-up cell"),
+        (lambda nb: nb["cells"][0].update(source=["no title"]), "not a title"),
+        (lambda nb: nb["cells"][2].update(outputs=[stream("in /tmp/somewhere/x")]), "a place on this machine"),
+        (lambda nb: nb["cells"][2].update(outputs=[stream("/home/me/x.py")]), "a place on this machine"),
+        (lambda nb: nb["cells"][2].update(outputs=[stream("\x1b[31mred")]), "colours of a terminal"),
+        (lambda nb: nb["cells"][2].update(outputs=[stream("warning", "stderr")]), "stderr"),
+        (lambda nb: nb["cells"][2].update(outputs=[stream("x" * 1_100_000)]), "more than 1000000"),
+        (lambda nb: nb["metadata"].update(widgets={"state": {}}), "not in canonical form"),
+        (lambda nb: nb["cells"][2]["metadata"].update(collapsed=True), "not in canonical form"),
+        (lambda nb: nb["cells"][2].update(id="other"), "not in canonical form"),
+        (
+            lambda nb: nb["cells"][2].update(
+                outputs=[{"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}]
+            ),
+            "an error is among its outputs: ValueError",
+        ),
+    ],
+)
+def test_faults_are_found(saved, change, words):
+    assert words in saved(change)
+
+
+def test_an_address_is_no_place_on_this_machine(saved):
+    change = stream("https://example.org/home/page and build/tmp/x")
+    assert saved(lambda nb: nb["cells"][2].update(outputs=[change])) == ""
+
+
+def test_canonical_is_a_fixed_point_without_widgets(notebook):
+    file = notebook("show()")
+    content = form.load(file)
+    widget = {"output_type": "display_data", "metadata": {"x": 1}, "data": {form.WIDGETS: {"model_id": "1"}}}
+    picture = {"output_type": "display_data", "metadata": {"x": 1}, "data": {"image/png": "AA==\n"}}
+    content["cells"][2]["outputs"] = [widget, picture, stream("10%\r"), stream("100%\r\ndone \n")]
+    once = form.canonical(content, file)
+    outputs = once["cells"][2]["outputs"]
+    assert outputs[0] == {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AA=="}}
+    assert outputs[1]["text"] == ["100%\n", "done\n"] and len(outputs) == 2
+    assert form.canonical(once, file) == once
+
+
+def test_a_badge_only_where_an_address_is_configured(notebook, monkeypatch):
+    file = notebook("1", name="05_swizzle.ipynb")
+    hosted = {"repository": "https://git.example/x.git", "hosted": "https://lab.example/open/{path}", "badge": ""}
+    monkeypatch.setattr(form, "settings", lambda: hosted)
+    with_badge = form.canonical(form.load(file), file)
+    title = form.text_of(with_badge["cells"][0]["source"])
+    assert "(https://lab.example/open/notebooks/05_swizzle.ipynb)" in title
+    assert 'repository = "https://git.example/x.git"' in form.text_of(with_badge["cells"][1]["source"])
+    assert form.canonical(with_badge, file) == with_badge
+    monkeypatch.setattr(form, "settings", lambda: dict.fromkeys(hosted, ""))
+    assert form.text_of(form.canonical(with_badge, file)["cells"][0]["source"]) == "# A title"
+
+
+def test_files_are_written_whole(notebook):
+    file = notebook("1")
+    form.write({"cells": []}, file)
+    assert json.loads(file.read_text()) == {"cells": []}
+    assert [one.name for one in file.parent.glob("*.ipynb*")] == [file.name]

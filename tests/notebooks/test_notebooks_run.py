@@ -1,0 +1,95 @@
+"""The notebooks run from top to bottom; the quick ones in `make test`, all of them in `make test-all`."""
+
+import os
+
+import pytest
+
+from flashladder import breakit, notebook_format, notebooks, stages
+from flashladder.errors import FlashLadderError
+from flashladder.paths import build_directory
+
+for package in ("nbclient", "nbformat", "ipykernel"):
+    pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
+
+QUICK = ("start_here", "03_vectorized_loads", "05_swizzle")
+
+
+def marked(file):
+    return pytest.param(file, id=file.stem, marks=() if file.stem in QUICK else pytest.mark.long)
+
+
+@pytest.mark.parametrize("file", [marked(file) for file in notebook_format.files()])
+def test_runs_from_top_to_bottom(file):
+    executed = notebook_format.canonical(notebooks.execute(file), file)
+    code = [cell for cell in executed["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert any(cell["outputs"] for cell in code)
+
+
+@pytest.fixture
+def wrong_stage_05(tmp_path, monkeypatch):
+    """A build folder like the real one, but its stage 05 forgets the swizzle on one side."""
+    library = breakit.compile_kernel(breakit.patched_kernel(breakit.get(5, "swizzle_on_write_only")))
+    folder = tmp_path / "build"
+    (folder / "lib").mkdir(parents=True)
+    for entry in build_directory().iterdir():
+        if entry.name != "lib":
+            (folder / entry.name).symlink_to(entry)
+    for entry in (build_directory() / "lib").iterdir():
+        wrong = entry.name == f"libstage_{stages.get(5).id}.so"
+        (folder / "lib" / entry.name).symlink_to(library if wrong else entry)
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(folder))
+    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
+    monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
+
+
+VERIFY = """\
+from flashladder.lesson import Lesson
+from flashladder.problem import Problem
+Lesson(5).verify(Problem(d_head=128))"""
+
+
+def test_a_wrong_kernel_fails_loudly(notebook, wrong_stage_05, capsys):
+    file = notebook(VERIFY)
+    before = file.read_text()
+    with pytest.raises(FlashLadderError) as failure:
+        notebooks.execute(file)
+    message = str(failure.value)
+    assert "Code cell 2:\n    from flashladder.lesson import Lesson" in message
+    assert "AssertionError" in message and "relative Frobenius error" in message and "\x1b" not in message
+    assert file.read_text() == before
+
+
+def test_run_tells_and_goes_on(notebook, monkeypatch, capsys):
+    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
+    good, bad = notebook("print(6 * 7)", name="good.ipynb"), notebook("1 / 0", name="bad.ipynb")
+    monkeypatch.setattr(notebook_format, "files", lambda names=(): [bad, good])
+    before = bad.read_text()
+    assert notebooks.run(save=True) == 1
+    printed = capsys.readouterr().out
+    assert "ZeroDivisionError" in printed and "FAILED" in printed and "ran, saved" in printed
+    assert bad.read_text() == before
+    outputs = [cell.get("outputs", []) for cell in notebook_format.load(good)["cells"]]
+    assert outputs[2] == [{"name": "stdout", "output_type": "stream", "text": ["42\n"]}]
+    assert notebook_format.faults(good) == []
+
+
+def test_the_kernel_is_this_interpreter(notebook, monkeypatch):
+    import sys
+
+    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
+    before = os.environ.get("JUPYTER_PATH")
+    executed = notebooks.execute(notebook("import sys; print(sys.executable)"))
+    assert "".join(executed["cells"][2]["outputs"][0]["text"]).strip() == sys.executable
+    assert os.environ.get("JUPYTER_PATH") == before
+
+
+def test_missing_jupyter_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(notebooks.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(FlashLadderError, match="make notebooks.*pip install jupyterlab"):
+        notebooks.open_lab()
+
+
+def test_an_unknown_notebook_is_told():
+    with pytest.raises(FlashLadderError, match="There is no notebook '77'"):
+        notebook_format.files(["77"])
