@@ -15,6 +15,10 @@ class HostLesson:
         where = device.choose(MIN_COMPUTE)
         return str(where) if where.kind == "gpu" else f"the {where}"
 
+    @property
+    def on_gpu(self) -> bool:
+        return device.choose(MIN_COMPUTE).kind == "gpu"
+
     def show(self, *names: str) -> None:
         """Named parts of host_streams.cpp with their line numbers, e.g. "copy_in" or "many streams"."""
         for name in names:
