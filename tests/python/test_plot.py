@@ -8,12 +8,14 @@ pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
-from flashladder import accesses, breakit, plot, recorded, timeline  # noqa: E402
+from flashladder import accesses, breakit, plot, profile, recorded, stages, timeline  # noqa: E402
 from flashladder.accesses import Access  # noqa: E402
 from flashladder.errors import FlashLadderError  # noqa: E402
 from flashladder.paths import simulator_library, stage_library  # noqa: E402
 from flashladder.plot import fragments, softmax, style  # noqa: E402
 from flashladder.plot.errors import error_ratio  # noqa: E402
+from flashladder.plot.iteration import STEPS  # noqa: E402
+from flashladder.plot.registers import MOST, budget  # noqa: E402
 from flashladder.plot.swizzle import place_of  # noqa: E402
 from flashladder.problem import Problem  # noqa: E402
 from flashladder.timeline import Span, Timeline  # noqa: E402
@@ -253,3 +255,33 @@ def test_error_map_of_a_real_mistake():
     verdict = breakit.run(mistake)
     figure = plot.error_map(verdict.problem, verdict.inputs, verdict.output, Br=128)
     assert "elements are wrong" in figure.axes[0].get_title()
+
+
+def test_register_budget_is_the_lessons():
+    """The table of stage 08's README: 384 registers with whole blocks of fragments, 216 with one step's, of 255."""
+    whole, step = budget(128)["S = QKᵀ"], budget(128, step=True)["S = QKᵀ"]
+    assert whole == {"O": 128, "S": 64, "Q fragments": 64, "K fragments": 128}
+    assert (sum(whole.values()), sum(step.values())) == (384, 216)
+    assert sum(budget(64)["S = QKᵀ"].values()) <= MOST
+    with pytest.raises(FlashLadderError, match="64 and 128"):
+        plot.registers(96)
+
+
+@built
+@pytest.mark.parametrize("number", [5, 6, 7, 8, 9])
+def test_iteration_has_the_kernels_barriers(number):
+    """As many barriers in a turn as the simulator counts for each warp and K/V tile."""
+    counted = [
+        profile.measure([stages.get(number)], Problem(B=1, Hq=1, Nq=128, Nkv=64 * tiles, d_head=128))[
+            stages.get(number).name
+        ].report["launches"][0]["barriers"]
+        for tiles in (3, 4)
+    ]
+    warps = 4
+    assert sum(kind == "barrier" for _, _, kind in STEPS[number]) == (counted[1] - counted[0]) / warps
+    assert plot.iteration(number).axes[0].get_title(loc="left") == stages.get(number).name
+
+
+def test_iteration_knows_its_stages():
+    with pytest.raises(FlashLadderError, match="choose among the stages 5, 6"):
+        plot.iteration(2)

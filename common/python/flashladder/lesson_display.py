@@ -104,7 +104,11 @@ def code(text: str, first: int = 1, title: str = "") -> Shown:
 
 def _box(title: str, body: str, plain: str, wrap: bool = False) -> Shown:
     head = f'<div style="font-size:12px;opacity:.75">{html.escape(title)}</div>' if title else ""
-    style = _BOX.replace("white-space:pre;", "white-space:pre-wrap;") if wrap else _BOX
+    style = (
+        _BOX.replace("white-space:pre;", "white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;")
+        if wrap
+        else _BOX
+    )
     return Shown(f'{head}<pre style="{style}">{body}</pre>', f"{title}\n{plain}" if title else plain)
 
 

@@ -9,6 +9,8 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
+from flashladder.plot.iteration import iteration
+from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
 from flashladder.plot.style import save
@@ -22,8 +24,10 @@ __all__ = [
     "bank_grid",
     "climb",
     "error_map",
+    "iteration",
     "mma_fragments",
     "online_softmax",
+    "registers",
     "roofline",
     "save",
     "sectors",
