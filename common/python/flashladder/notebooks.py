@@ -84,6 +84,7 @@ def execute(file: Path) -> dict:
         # Sockets in a folder and no ports: nobody else on this machine can listen in.
         manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=str(folder / "kernel"))
         client = NotebookClient(notebook, km=manager, timeout=CELL_SECONDS, resources=resources)
+        client.owns_km = True  # has it end the kernel, too
         try:
             client.execute()
         except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
