@@ -1,6 +1,7 @@
 """The committed notebooks are canonical, and the check notices each way of not being so."""
 
 import json
+import re
 
 import pytest
 
@@ -29,14 +30,32 @@ def test_same_sections_everywhere(file):
     assert [name for name in found if name in HEADINGS] == wanted
 
 
-def test_links_lead_somewhere():
-    import re
+def markdown(file) -> str:
+    """The prose of a notebook, or a Markdown file."""
+    if file.suffix != ".ipynb":
+        return file.read_text()
+    cells = form.load(file)["cells"]
+    return "\n\n".join(form.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
 
-    for file in form.files():
-        for cell in form.load(file)["cells"]:
-            if cell["cell_type"] == "markdown":
-                for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", form.text_of(cell["source"])):
-                    assert target.startswith("http") or (file.parent / target).exists(), f"{file.name}: {target}"
+
+def anchors(file) -> set[str]:
+    """What a link may name behind #: Jupyter keeps a heading's words, Markdown pages make them small."""
+    headings = re.findall(r"^#+ (.*)$", markdown(file), re.M)
+    if file.suffix == ".ipynb":
+        return {heading.replace(" ", "-") for heading in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("file", form.files(), ids=lambda file: file.stem)
+def test_links_lead_somewhere(file):
+    links = re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", markdown(file))
+    assert links
+    for path, anchor in links:
+        if path.startswith("http"):
+            continue
+        target = (file.parent / path) if path else file
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}; there are {sorted(anchors(target))}"
 
 
 @pytest.fixture

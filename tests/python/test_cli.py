@@ -197,3 +197,12 @@ def test_package_needs_no_file_outside():
     """No absolute path of the machine that it was written on."""
     for file in Path(ROOT / "common/python").rglob("*.py"):
         assert "/home/" not in file.read_text()
+
+
+def test_an_interpreter_without_the_packages_is_told(tmp_path):
+    """As in `make PYTHON=python3 notebooks` with a bare Python."""
+    command = [sys.executable, "-S", "-m", "flashladder", "notebooks"]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "common/python")}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "has no numpy" in done.stderr and "pip install numpy" in done.stderr

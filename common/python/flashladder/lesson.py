@@ -104,7 +104,7 @@ class Lesson:
         return self._results[key]
 
     def counts(self, stage: int | str | None = None, problem: Problem = profile.PROBLEM) -> dict[str, float | None]:
-        """All counters by name; instructions by class as "mma instructions"."""
+        """All counters by name; instructions by class as "tensor instructions"."""
         report = self.result(stage, problem).report
         return totals(report) | {f"{name} instructions": count for name, count in classes(report).items()}
 

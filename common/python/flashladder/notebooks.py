@@ -38,7 +38,9 @@ def need(package: str) -> None:
 def open_lab(extra: list[str] = ()) -> int:
     """JupyterLab on the start page, until it is closed."""
     need("jupyterlab")
-    command = [sys.executable, "-m", "jupyterlab", str(notebook_format.FOLDER / "start_here.ipynb"), *extra]
+    # Served from the root, so that links to stages/ and docs/ open, too.
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
+    command += ["--LabApp.default_url=/lab/tree/notebooks/start_here.ipynb", *extra]
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")):
         say("No display here: open the address that JupyterLab prints (from elsewhere, forward its port with ssh).")
         command.append("--no-browser")

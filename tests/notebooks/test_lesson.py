@@ -1,0 +1,264 @@
+"""Each call of a lesson, as text (outside of a notebook) and, where it matters, in a kernel."""
+
+import html
+import json
+import re
+import subprocess
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from flashladder import (  # noqa: E402
+    device,
+    lesson_display,
+    lesson_predict,
+    lesson_throughput,
+    notebook_format,
+    recorded,
+    stages,
+)
+from flashladder.errors import FlashLadderError  # noqa: E402
+from flashladder.lesson import HostLesson, Lesson, predict, scorecard, slider  # noqa: E402
+from flashladder.paths import simulator_library, stage_library  # noqa: E402
+from flashladder.problem import Problem  # noqa: E402
+
+pytestmark = pytest.mark.skipif(
+    not (simulator_library().exists() and stage_library(5).exists()), reason="the stages are not built (`make build`)"
+)
+SMALL = Problem(B=1, Hq=1, Nq=128, d_head=128)
+
+
+@pytest.fixture(autouse=True)
+def on_the_simulator(monkeypatch):
+    monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
+    monkeypatch.setattr(lesson_predict, "_predictions", {})
+
+
+@pytest.fixture
+def lesson(capsys):
+    made = Lesson(5)
+    capsys.readouterr()
+    return made
+
+
+def test_says_where_it_runs(capsys):
+    Lesson("05_swizzle")
+    assert capsys.readouterr().out.startswith("Stage 05, Swizzle, runs on the simulator")
+    with pytest.raises(FlashLadderError, match="HostLesson"):
+        Lesson(0)
+
+
+def test_show_is_the_file_with_its_line_numbers(lesson, capsys):
+    lesson.show("tile_offset")
+    printed = capsys.readouterr().out
+    lines = stages.get(5).kernel.read_text().splitlines()
+    number = next(i for i, line in enumerate(lines, 1) if "__device__ int tile_offset" in line)
+    assert f"{number}  {lines[number - 1]}" in printed.splitlines()
+    with pytest.raises(FlashLadderError, match='no part "tile_ofset". It has: "top", "tile_offset"'):
+        lesson.show("tile_ofset")
+
+
+@pytest.mark.parametrize("number", range(2, 10))
+def test_every_stage_has_its_phases(number):
+    kernel_parts = Lesson(number).parts()
+    phases = [name for name in kernel_parts if name in ("load", "S = QKᵀ", "online softmax", "O += PV", "store")]
+    assert phases == ["load", "S = QKᵀ", "online softmax", "O += PV", "store"]
+    assert {"top", "flash_kernel", "launch"} <= set(kernel_parts)
+
+
+def test_code_keeps_every_character():
+    text = "#pragma unroll\n    for (int i = 0; i < 4; ++i) x[i] = a<b>(i);  // ½ & more\n"
+    shown = lesson_display.code(text, 8)
+    plain = html.unescape(re.sub(r"<[^>]+>", "", shown.html))
+    assert plain.splitlines() == [f"{number}  {line}" for number, line in enumerate(text.splitlines(), 8)]
+
+
+def test_diff_shows_both_kernels(lesson, capsys):
+    lesson.diff()
+    printed = capsys.readouterr().out
+    assert "-    return row * d_head + c * chunk;" in printed and "+    return row * d_head + (c ^ row % 8)" in printed
+    with pytest.raises(FlashLadderError, match="first of its line"):
+        Lesson(1).diff()
+
+
+def test_verify_passes_or_raises(lesson, capsys, monkeypatch):
+    lesson.verify(SMALL)
+    assert "verified" in capsys.readouterr().out
+    with pytest.raises(AssertionError, match="05_swizzle is wrong(.|\n)*multiple"):
+        lesson.verify(Problem(Nq=100, d_head=128))
+    assert "WRONG" in capsys.readouterr().out
+
+
+def test_counts_and_counters(lesson, capsys):
+    assert lesson.count("shared ldmatrix excess", problem=SMALL) == 0
+    assert lesson.count("shared ldmatrix excess", stage=4, problem=SMALL) > 0
+    assert lesson.count("tensor instructions", problem=SMALL) == lesson.count(
+        "tensor instructions", stage=4, problem=SMALL
+    )
+    capsys.readouterr()
+    lesson.counters(lines=3, classes=True, problem=SMALL)
+    printed = capsys.readouterr().out
+    assert "04_tensor_cores" in printed and "ldmatrix_x4_trans" in printed and "tensor instructions" in printed
+    with pytest.raises(FlashLadderError, match='no counter "wavefronts". There are: launches'):
+        lesson.count("wavefronts", problem=SMALL)
+
+
+def test_predictions_are_scored(lesson, capsys):
+    guess = predict("wavefronts", 10, "of them")
+    with_none = predict("nothing", None)
+    guess.score(40)
+    with_none.score(7)
+    printed = capsys.readouterr().out
+    assert "measured 40 of them, your guess 10 of them: 1/4 of what it is" in printed
+    assert "measured 7 (no guess was written down)" in printed
+    scorecard()
+    assert "wavefronts" in capsys.readouterr().out
+    with pytest.raises(FlashLadderError, match="A guess is a number"):
+        predict("wavefronts", "ten")
+
+
+@pytest.mark.parametrize(
+    "guess, measured, words",
+    [(5, 5, "exactly right"), (102, 100, "within 2 percent"), (300, 100, "3 times what it is"), (3, 0, "off by 3")],
+)
+def test_distance_in_words(guess, measured, words):
+    assert lesson_predict.Prediction("q", guess, "", measured).distance() == words
+
+
+def test_throughput_shows_recorded_figures_of_the_stages_so_far(lesson, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("flashladder.lesson.show", drawn.append)
+    lesson.throughput(d=64)
+    assert "No GPU" in repr(drawn[0])
+    names = [label.get_text() for label in drawn[1].axes[0].get_yticklabels()]
+    assert "05_swizzle" in names and "06_cp_async" not in names and "FlashAttention-2" in names
+    assert all("recorded" in axes.get_title() for axes in drawn[1].axes if axes.get_title())
+    assert not any("simulator" in axes.get_title() for axes in drawn[1].axes)
+
+
+def test_no_time_of_the_simulator_is_ever_measured():
+    assert lesson_throughput.measure(5, 128, "bf16") is None
+
+
+def test_a_short_run_on_a_gpu(monkeypatch, tmp_path):
+    """The job that measure() starts, with a benchmark that is not one: which stages, lengths, and where it writes."""
+    gpu = device.Device("gpu", device.Gpu("Fake", 90, "580.1", 1))
+    settings = []
+
+    class Bench:
+        def __init__(self, given, where):
+            settings.append(given)
+
+        def run(self):
+            return {"version": 1, "provenance": {}, "measurements": []}
+
+    monkeypatch.setattr(lesson_throughput.device, "choose", lambda *a: gpu)
+    monkeypatch.setattr(lesson_throughput.bench, "check_build", lambda where: None)
+    monkeypatch.setattr(lesson_throughput.bench, "Bench", Bench)
+    monkeypatch.setattr(lesson_throughput.build, "build", lambda targets: None)
+    monkeypatch.setattr(lesson_throughput, "results_directory", lambda: tmp_path)
+
+    def in_this_process(command, **options):
+        monkeypatch.setattr(lesson_throughput.sys, "argv", command[2:])
+        return subprocess.CompletedProcess(command, lesson_throughput.main(), "", "")
+
+    monkeypatch.setattr(lesson_throughput.subprocess, "run", in_this_process)
+    assert lesson_throughput.measure(3, 64, "fp16") == {"version": 1, "provenance": {}, "measurements": []}
+    assert settings[0].stages == (1, 2, 3) and settings[0].head_dims == (64,) and settings[0].dtypes == ("fp16",)
+    assert settings[0].deadline <= 20 and json.loads((tmp_path / "lessons/stage-03-fp16-d64.json").read_text())
+
+
+def test_recorded_figures(lesson, capsys):
+    rows = recorded.pick(recorded.shipped()[0], name="05_swizzle", d_head=128, Nq=4096, dtype="bf16", causal=False)
+    assert lesson.recorded_tflops(4096) == rows[0]["tflops"]
+    lesson.resources()
+    assert "registers" in capsys.readouterr().out
+    with pytest.raises(FlashLadderError, match="no recorded throughput for N = 77"):
+        lesson.recorded_tflops(77)
+
+
+def test_break_it_says_who_caught_it(lesson, capsys):
+    lesson.break_it("missing_barrier_after_load")
+    printed = capsys.readouterr().out
+    assert "-        __syncthreads();" in printed and "Caught by shared race" in printed and "kernel.cu" in printed
+    with pytest.raises(FlashLadderError, match="There is no mistake 'nothing'"):
+        lesson.break_it("nothing")
+
+
+def test_break_it_raises_where_nobody_notices(lesson, monkeypatch):
+    from flashladder import breakit
+
+    monkeypatch.setattr(breakit, "run", lambda mistake: breakit.Verdict(False, "", "relative error 2e-03"))
+    with pytest.raises(AssertionError, match="nobody noticed"):
+        lesson.break_it("swizzle_on_write_only")
+
+
+def test_try_it_counts_a_change(lesson, capsys):
+    lesson.try_it(("c ^ row % 8", "c ^ row % 4"), counts=("shared ldmatrix wavefronts",))
+    assert lesson.trial.count("shared ldmatrix wavefronts") == 2 * lesson.count("shared ldmatrix wavefronts")
+    assert "Nobody objects" in capsys.readouterr().out
+    with pytest.raises(FlashLadderError, match="does not contain: no such text"):
+        lesson.try_it(("no such text", ""))
+
+
+def test_what_is_shown_has_no_places_of_this_machine():
+    shown = lesson_display.message(f"at {notebook_format.ROOT}/stages/x.cu:3 and {notebook_format.ROOT}")
+    assert repr(shown) == "at stages/x.cu:3 and ."
+    assert "<b>" not in lesson_display.message("<b>").html
+
+
+def test_slider_wants_lists():
+    with pytest.raises(FlashLadderError, match="slider: d needs a list"):
+        slider(lambda d: None, d=128)
+
+
+def test_host_lesson(capsys):
+    HostLesson().show("copy_in")
+    assert "cudaMemcpyAsync(to.Q" in capsys.readouterr().out
+
+
+def test_slider_and_steps_in_a_kernel(notebook, monkeypatch):
+    """Controls for those who have a live page, and a picture for all others; a step leaves one line."""
+    for package in ("nbclient", "ipykernel", "ipywidgets"):
+        pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
+    from flashladder import notebooks
+
+    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
+    file = notebook(
+        "from flashladder import plot\nfrom flashladder.lesson import slider\n"
+        "slider(plot.swizzle, d=[64, 128], on=[True, False])",
+        "plot.swizzle_bits(64)",
+        "from flashladder.lesson_display import step\n"
+        "with step('Working', 'Worked.'):\n    print('1/2')\n    print('2/2')",
+    )
+    executed = notebooks.execute(file)
+    slid, drawn, stepped = (cell["outputs"] for cell in executed["cells"][2:])
+    assert notebook_format.WIDGETS in slid[0]["data"] and "image/png" in slid[1]["data"]
+    assert list(drawn[0]["data"]) == ["image/png", "text/plain"]
+    assert "Address within a tile" in "".join(drawn[0]["data"]["text/plain"])
+    assert [output["data"]["text/plain"] for output in stepped] in (["Worked."], [["Worked."]])
+    saved = notebook_format.canonical(executed, file)
+    assert [list(output["data"]) for output in saved["cells"][2]["outputs"]] == [["image/png", "text/plain"]]
+    assert notebook_format.WIDGETS not in notebook_format.to_text(saved)
+
+
+MOVE = """\
+import ipywidgets
+(box,) = [one for one in ipywidgets.widgets.widget._instances.values() if isinstance(one, ipywidgets.Checkbox)]
+box.value = not box.value"""
+
+
+def test_moving_a_control_redraws_the_picture(notebook, monkeypatch):
+    for package in ("nbclient", "ipykernel", "ipywidgets"):
+        pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
+    from flashladder import notebooks
+
+    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
+    slide = (
+        "from flashladder import plot\nfrom flashladder.lesson import slider\nslider(plot.swizzle, on=[True, False])"
+    )
+    still = notebooks.execute(notebook(slide))["cells"][2]["outputs"]
+    moved = notebooks.execute(notebook(slide, MOVE))["cells"][2]["outputs"]
+    assert "place c XOR" in "".join(still[1]["data"]["text/plain"])
+    assert "place c;" in "".join(moved[1]["data"]["text/plain"])
