@@ -80,7 +80,7 @@ def png(figure: Figure) -> bytes:
 
 
 def _figure_text(figure: Figure, printer, cycle) -> None:
-    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    titles = [axes.get_title(side) for axes in figure.axes for side in ("center", "left") if axes.get_title(side)]
     printer.text(f"<picture: {' | '.join(titles) or 'no title'}>".replace("\n", "; "))
 
 
