@@ -107,7 +107,7 @@ def test_no_compiler(monkeypatch):
 
 
 def test_missing_packages_are_named_or_installed(monkeypatch, capsys):
-    monkeypatch.setattr(lesson_setup, "missing", lambda: ["tqdm>=4.66,<5"])
+    monkeypatch.setattr(lesson_setup, "missing", lambda comforts: ["tqdm>=4.66,<5"])
     with pytest.raises(FlashLadderError, match="make notebooks.*pip install 'tqdm"):
         lesson_setup.start()
     calls = []
@@ -127,10 +127,18 @@ def test_missing_packages_are_named_or_installed(monkeypatch, capsys):
         lesson_setup.install(["tqdm>=4.66,<5"])
 
 
+def test_what_the_package_does_without_is_no_error(monkeypatch):
+    find = lesson_setup.importlib.util.find_spec
+    hidden = ("rich", "tqdm", "ml_dtypes")
+    monkeypatch.setattr(lesson_setup.importlib.util, "find_spec", lambda name: None if name in hidden else find(name))
+    assert not any(one.startswith(hidden) for one in lesson_setup.missing())
+    assert {one.split(">")[0] for one in lesson_setup.missing(comforts=True)} >= set(hidden)
+
+
 def test_requirements_are_those_of_the_package():
     project = notebook_format.tomllib.loads((notebook_format.ROOT / "pyproject.toml").read_text())["project"]
     wanted = {one.split(";")[0] for one in project["dependencies"]}
-    assert set(lesson_setup.PACKAGES.values()) | {"tomli>=2,<3"} == wanted
+    assert {*lesson_setup.PACKAGES.values(), *lesson_setup.COMFORTS.values(), "tomli>=2,<3"} == wanted
     extras = project["optional-dependencies"]
     assert [lesson_setup.NVCC] == extras["cuda"]
     assert list(lesson_setup.TOOLS.values()) == extras["cmake"] + extras["ninja"]

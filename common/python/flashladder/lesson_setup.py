@@ -14,19 +14,19 @@ from flashladder.errors import FlashLadderError
 # Import name and what pip calls it.
 PACKAGES = {
     "numpy": "numpy>=1.26,<3",
-    "ml_dtypes": "ml_dtypes>=0.4,<1",
     "matplotlib": "matplotlib>=3.8,<4",
-    "rich": "rich>=13,<16",
-    "tqdm": "tqdm>=4.66,<5",
     **({"tomli": "tomli>=2,<3"} if sys.version_info < (3, 11) else {}),
 }
+# The package does without these, less comfortably: they are only installed where all has to be.
+COMFORTS = {"ml_dtypes": "ml_dtypes>=0.4,<1", "rich": "rich>=13,<16", "tqdm": "tqdm>=4.66,<5"}
 TOOLS = {"cmake": "cmake>=3.24,<5", "ninja": "ninja>=1.11,<2"}
 NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.*"
 
 
-def missing() -> list[str]:
+def missing(comforts: bool = False) -> list[str]:
     """What pip could install: packages, build tools and nvcc that this machine lacks."""
-    wanted = [requirement for name, requirement in PACKAGES.items() if not importlib.util.find_spec(name)]
+    packages = PACKAGES | (COMFORTS if comforts else {})
+    wanted = [requirement for name, requirement in packages.items() if not importlib.util.find_spec(name)]
     wanted += [requirement for name, requirement in TOOLS.items() if not toolchain.find_program(name)]
     return wanted + ([] if toolchain.find_nvcc() else [NVCC])
 
@@ -40,7 +40,7 @@ def start(fetched: bool = False) -> None:
     if platform.system() != "Linux":
         raise FlashLadderError("FlashLadder runs on Linux. On Windows use WSL 2; on a Mac use a Linux container.")
     toolchain.require_host_compiler()
-    wanted = missing()
+    wanted = missing(comforts=fetched)
     if wanted and fetched:
         install(wanted)
     elif wanted:
