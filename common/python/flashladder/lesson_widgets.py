@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from matplotlib.figure import Figure
 
 from flashladder.errors import FlashLadderError
-from flashladder.lesson_display import live, note, show, show_changing
+from flashladder.lesson_display import live, show, show_changing
 
 
 def slider(draw: Callable[..., Figure], **choices: Sequence) -> None:
@@ -21,24 +21,18 @@ def slider(draw: Callable[..., Figure], **choices: Sequence) -> None:
     first = {name: values[0] for name, values in choices.items()}
     if not live():
         return
-    if importlib.util.find_spec("ipywidgets"):
-        controls = {name: _control(name, values) for name, values in choices.items()}
-        show(_row(list(controls.values())))
-        handle = show_changing(draw(**first))
-
-        def redraw(change) -> None:
-            handle.update(draw(**{name: control.value for name, control in controls.items()}))
-
-        for control in controls.values():
-            control.observe(redraw, names="value")
-    else:
+    if not importlib.util.find_spec("ipywidgets"):
         show(draw(**first))
-        show(
-            note(
-                "pip install ipywidgets puts controls here: "
-                + ", ".join(f"{k} in {list(v)}" for k, v in choices.items())
-            )
-        )
+        return
+    controls = {name: _control(name, values) for name, values in choices.items()}
+    show(_row(list(controls.values())))
+    handle = show_changing(draw(**first))
+
+    def redraw(change) -> None:
+        handle.update(draw(**{name: control.value for name, control in controls.items()}))
+
+    for control in controls.values():
+        control.observe(redraw, names="value")
 
 
 def _control(name: str, values: Sequence):
