@@ -103,10 +103,10 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
     usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=False)]
     if not usable:
         raise FlashLadderError(f"No results for {dtype}, d = {d} to plot.")
-    figure = new_figure(11, 1.2 + 3.2 * len(usable))
+    figure = new_figure(11, 1.2 + 3.4 * len(usable))
     grid = figure.subplots(len(usable), 2, squeeze=False)
     for (bars, sweep), (one, live) in zip(grid, usable, strict=True):
-        what = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}"
+        what = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}".replace(", ", "\n", 1)
         _bars(bars, one, dtype, d, what)
         _sweep(sweep, one, dtype, d, "-" if live else "--")
         sweep.set_xscale("log", base=2)
