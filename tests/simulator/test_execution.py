@@ -246,7 +246,7 @@ def test_recursion(ptx):
 @pytest.mark.simulator_only
 def test_endless_recursion_is_an_error(ptx):
     found = hazard(ptx, "overflow", "illegal_instruction", block=1)
-    assert "stack overflow" in found["message"] and found["line"] == line_of("int bottomless(")
+    assert "stack overflow" in found["message"] and found["line"] == line_of("bottomless(n + 1, p)")
 
 
 def test_calls_through_pointers(ptx):

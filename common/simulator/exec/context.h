@@ -137,9 +137,9 @@ struct LaunchShared : LaunchState {
         known;  // kind, file, line, places named
     std::chrono::steady_clock::time_point start;
     uint64_t blocks = 0;
-    uint64_t local_bytes = 0;  // per thread
+    uint64_t local_bytes = 0;             // per thread
     std::unique_ptr<AccessLog> accesses;  // of the warp that WARPSIM_ACCESSES asks for
-    uint64_t workspace = 0;    // of a cooperative launch: device address of its grid barrier
+    uint64_t workspace = 0;               // of a cooperative launch: device address of its grid barrier
 };
 
 // One host thread's share of a launch.

@@ -19,9 +19,8 @@ __attribute__((constructor(101))) void check_cpu() {
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
     }
     if (fits) return;
-    std::fprintf(stderr,
-                 "warpsim was built for " WARPSIM_LEVEL
-                 " and this CPU lacks its instructions: build it here, or with -DWARPSIM_MARCH=x86-64\n");
+    std::fprintf(stderr, "warpsim was built for " WARPSIM_LEVEL
+                         " and this CPU lacks its instructions: build it here, or with -DWARPSIM_MARCH=x86-64\n");
     std::exit(1);
 }
 

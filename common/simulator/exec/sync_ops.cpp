@@ -30,7 +30,8 @@ void set_predicate(Warp &w, uint32_t slot, uint32_t bits) {
 
 namespace {
 
-template <Shuffle mode> void shuffle(Warp &w, const Op &op) {
+template <Shuffle mode>
+void shuffle(Warp &w, const Op &op) {
     alignas(64) uint32_t values[kLanes], from[kLanes], result[kLanes], valid[kLanes];
     load_values(w, op, values);
     const uint32_t *b = w.lanes<uint32_t>(op.b), *c = w.lanes<uint32_t>(op.c);

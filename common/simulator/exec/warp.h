@@ -21,34 +21,38 @@ struct Program;
 
 // Per worker thread and op; summed into the launch's report when the launch ends.
 struct OpStats {
-    uint64_t issued = 0;              // warp instructions (one per execution by at least one lane)
+    uint64_t issued = 0;  // warp instructions (one per execution by at least one lane)
     uint64_t shared_wavefronts = 0, shared_ideal = 0;
     uint64_t global_sectors = 0, global_ideal = 0, global_bytes = 0;
-    uint64_t divergent = 0;           // branches that split the warp
+    uint64_t divergent = 0;  // branches that split the warp
 };
 
 // Device addresses as programs see them. Generic addresses carry their window in the top byte.
 inline constexpr uint64_t kSharedWindow = 0x0100000000000000ull;  // + offset in the block's shared memory
 inline constexpr uint64_t kLocalWindow = 0x0200000000000000ull;   // + offset in the thread's local memory
-inline constexpr uint64_t kParamWindow = 0x0300000000000000ull;   // + offset in the kernel's parameter block (cvta.param)
+inline constexpr uint64_t kParamWindow =
+    0x0300000000000000ull;  // + offset in the kernel's parameter block (cvta.param)
 inline constexpr uint64_t kWindowMask = 0xff00000000000000ull;
 
 struct Warp {
-    std::byte *regs = nullptr;        // register slots of the current frame
-    uint32_t exec = 0;                // lanes that execute the current op
-    uint32_t alive = 0;               // lanes that have not exited
-    uint32_t carry = 0;               // condition code CC.CF of add.cc ...: a bit for each lane
-    uint32_t id = 0;                  // in the block
+    std::byte *regs = nullptr;  // register slots of the current frame
+    uint32_t exec = 0;          // lanes that execute the current op
+    uint32_t alive = 0;         // lanes that have not exited
+    uint32_t carry = 0;         // condition code CC.CF of add.cc ...: a bit for each lane
+    uint32_t id = 0;            // in the block
     uint32_t pc = 0;
     Block *block = nullptr;
-    OpStats *stats = nullptr;         // [Program::ops.size()], this worker's
-    std::byte *local = nullptr;       // local memory: lane l's bytes start at local + l * local_bytes
-    uint64_t local_bytes = 0;         // per thread
-    std::byte *params = nullptr;      // the kernel's parameter block (same for all lanes)
-    AccessLog *accesses = nullptr;    // of the warp whose accesses are asked for (WARPSIM_ACCESSES), else null
-    std::shared_ptr<AsyncGroups> async;   // copies in flight, made by the first cp.async: exec/async_copy.h
+    OpStats *stats = nullptr;            // [Program::ops.size()], this worker's
+    std::byte *local = nullptr;          // local memory: lane l's bytes start at local + l * local_bytes
+    uint64_t local_bytes = 0;            // per thread
+    std::byte *params = nullptr;         // the kernel's parameter block (same for all lanes)
+    AccessLog *accesses = nullptr;       // of the warp whose accesses are asked for (WARPSIM_ACCESSES), else null
+    std::shared_ptr<AsyncGroups> async;  // copies in flight, made by the first cp.async: exec/async_copy.h
 
-    template <class T> T *lanes(uint32_t slot) const { return reinterpret_cast<T *>(regs + slot); }
+    template <class T>
+    T *lanes(uint32_t slot) const {
+        return reinterpret_cast<T *>(regs + slot);
+    }
     uint32_t &predicate(uint32_t slot) const { return *reinterpret_cast<uint32_t *>(regs + slot); }
 };
 
@@ -56,7 +60,7 @@ struct Warp {
 struct GlobalWindow {
     uint64_t base = 0, bytes = 0;
     std::byte *host = nullptr;
-    bool constant = false;            // stores are errors
+    bool constant = false;  // stores are errors
     // All accesses of n bytes at addresses from first to last lie inside.
     bool contains(uint64_t first, uint64_t last, unsigned n) const {
         return first >= base && bytes >= n && last - base <= bytes - n;
@@ -67,21 +71,34 @@ inline constexpr unsigned kGlobalWindows = 16;
 struct Block {
     const Program *program = nullptr;
     GlobalMemory *global = nullptr;
-    std::byte *shared = nullptr;      // static, then dynamic shared memory
+    std::byte *shared = nullptr;  // static, then dynamic shared memory
     uint32_t shared_bytes = 0;
-    SharedShadow *shadow = nullptr;   // null where hazards are off
+    SharedShadow *shadow = nullptr;  // null where hazards are off
     uint32_t ctaid[3] = {}, ntid[3] = {}, nctaid[3] = {};
-    uint32_t linear_id = 0;           // of the block in the grid
+    uint32_t linear_id = 0;  // of the block in the grid
     uint32_t warps = 0;
-    GlobalWindow windows[kGlobalWindows];   // by op index, modulo; a Block lives no longer than its launch
-    struct LaunchState *launch = nullptr;   // defined in exec/launch.h: hazards, budgets, output
+    GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch
+    struct LaunchState *launch = nullptr;  // defined in exec/launch.h: hazards, budgets, output
 };
 
 enum class HazardKind : uint8_t {
-    out_of_bounds, misaligned, uninitialized_shared, shared_race, async_pending, divergent_barrier,
-    deadlock, missing_lanes, invalid_address, trap, assertion, budget, illegal_instruction, invalid_argument, count_,
+    out_of_bounds,
+    misaligned,
+    uninitialized_shared,
+    shared_race,
+    async_pending,
+    divergent_barrier,
+    deadlock,
+    missing_lanes,
+    invalid_address,
+    trap,
+    assertion,
+    budget,
+    illegal_instruction,
+    invalid_argument,
+    count_,
 };
-const char *hazard_name(HazardKind);   // "shared_race": the report's "kind"
+const char *hazard_name(HazardKind);  // "shared_race": the report's "kind"
 
 // Records a hazard of lane `lane` (-1: the whole warp) at op; the message gets kernel, block, warp, source
 // line and the other side's line from the caller's text. Fatal kinds, and all kinds unless
@@ -94,7 +111,8 @@ std::string where(const Program &, uint32_t op_index);
 struct LaunchAborted {};
 
 // Writes f(i) to every executing lane of dst. The compiler vectorises both loops.
-template <class T, class F> inline void write_lanes(Warp &w, uint32_t dst, F f) {
+template <class T, class F>
+inline void write_lanes(Warp &w, uint32_t dst, F f) {
     T *d = w.lanes<T>(dst);
     if (w.exec == kAllLanes) {
 #pragma GCC ivdep
@@ -107,7 +125,8 @@ template <class T, class F> inline void write_lanes(Warp &w, uint32_t dst, F f) 
 }
 
 // Writes a predicate: bit i = f(i) for executing lanes, unchanged elsewhere.
-template <class F> inline void write_predicate(Warp &w, uint32_t dst, F f) {
+template <class F>
+inline void write_predicate(Warp &w, uint32_t dst, F f) {
     uint32_t bits = 0;
     for (unsigned i = 0; i < kLanes; ++i) bits |= uint32_t(bool(f(i))) << i;
     uint32_t &p = w.predicate(dst);

@@ -8,12 +8,14 @@
 
 namespace warpsim::fatbin {
 
-struct Error : std::runtime_error { using std::runtime_error::runtime_error; };
+struct Error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 struct Entry {
     bool is_ptx = false;
-    unsigned compute = 0;        // 80 for compute_80 / sm_80
-    char suffix = 0;             // 'a' or 'f' for compute_90a, compute_100f
+    unsigned compute = 0;  // 80 for compute_80 / sm_80
+    char suffix = 0;       // 'a' or 'f' for compute_90a, compute_100f
     uint64_t flags = 0;
     const uint8_t *payload = nullptr;
     uint64_t payload_bytes = 0;  // as stored (compressed or not)

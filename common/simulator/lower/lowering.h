@@ -34,15 +34,28 @@ class Lowering {
 
     // A symbol's address: .shared and .local variables as offsets in their space, .global/.const as device addresses,
     // kernel .param as offset into the parameter block, functions as function handles.
-    struct Symbol { ptx::Space space; uint64_t address; uint64_t bytes; bool found; bool kernel_parameter; };
+    struct Symbol {
+        ptx::Space space;
+        uint64_t address;
+        uint64_t bytes;
+        bool found;
+        bool kernel_parameter;
+    };
     virtual Symbol symbol(const std::string &name) = 0;
     // A .local variable, and a .param variable other than the kernel's own parameters (those of device functions, their
     // return values, call-site ones), lies in the thread's local memory at a place that depends on the frame: address()
     // then says space_of_symbol local, and its `slot` holds the frame's offset (uint32_t lanes, kNoSlot in the kernel's
     // own frame). So ld.param/st.param of anything with kernel_parameter false is an access to local memory.
-    // kernel_parameter is also true for a register base in the kernel itself, where ld.param [%rd1] can only mean one of its own.
-    // An address operand split up: `slot` (kNoSlot: none) holds a register base in lanes of slot_bytes (4 or 8), plus offset.
-    struct Address { uint32_t slot; unsigned slot_bytes; int64_t offset; ptx::Space space_of_symbol; bool kernel_parameter; };
+    // kernel_parameter is also true for a register base in the kernel itself, where ld.param [%rd1] can only mean one
+    // of its own. An address operand split up: `slot` (kNoSlot: none) holds a register base in lanes of slot_bytes (4
+    // or 8), plus offset.
+    struct Address {
+        uint32_t slot;
+        unsigned slot_bytes;
+        int64_t offset;
+        ptx::Space space_of_symbol;
+        bool kernel_parameter;
+    };
     virtual Address address(const ptx::Operand &) = 0;
 
     virtual Program &program() = 0;
@@ -52,15 +65,16 @@ class Lowering {
 using LowerFunction = void (*)(Lowering &, const ptx::Instruction &);
 using FamilyTable = std::map<std::string, LowerFunction, std::less<>>;  // by base opcode
 
-void register_integer(FamilyTable &);        // lower/integer.cpp   add sub mul mad min max abs neg div rem bit ops ...
-void register_float(FamilyTable &);          // lower/float.cpp     f16 bf16 f32 f64 arithmetic, special functions
-void register_convert(FamilyTable &);        // lower/convert.cpp   cvt, mov, prmt, selp, set, setp, cvta, isspacep
-void register_memory(FamilyTable &);         // lower/memory.cpp    ld st atom red prefetch ...
-void register_warp(FamilyTable &);           // lower/warp.cpp      shfl vote match redux activemask elect
-void register_tensor(FamilyTable &);         // lower/tensor.cpp    ldmatrix stmatrix movmatrix mma
-void register_async_copy(FamilyTable &);     // lower/async_copy.cpp cp.async ...
-void register_control(FamilyTable &);        // lower/control.cpp   bra brx call ret exit bar barrier membar fence trap ...
+void register_integer(FamilyTable &);     // lower/integer.cpp   add sub mul mad min max abs neg div rem bit ops ...
+void register_float(FamilyTable &);       // lower/float.cpp     f16 bf16 f32 f64 arithmetic, special functions
+void register_convert(FamilyTable &);     // lower/convert.cpp   cvt, mov, prmt, selp, set, setp, cvta, isspacep
+void register_memory(FamilyTable &);      // lower/memory.cpp    ld st atom red prefetch ...
+void register_warp(FamilyTable &);        // lower/warp.cpp      shfl vote match redux activemask elect
+void register_tensor(FamilyTable &);      // lower/tensor.cpp    ldmatrix stmatrix movmatrix mma
+void register_async_copy(FamilyTable &);  // lower/async_copy.cpp cp.async ...
+void register_control(FamilyTable &);     // lower/control.cpp   bra brx call ret exit bar barrier membar fence trap ...
 
 // add, mul, ... exist for integers and floats under one opcode: register_integer and register_float each provide a
-// function per opcode, and the core dispatches by the type modifier. Families put "add" into the table as "add.int" and "add.float" then.
+// function per opcode, and the core dispatches by the type modifier. Families put "add" into the table as "add.int" and
+// "add.float" then.
 }  // namespace warpsim

@@ -17,55 +17,64 @@ struct LoadedModule;
 
 // All ops of one kernel: the entry first, then every device function that it can reach, so that one index names an op.
 struct Program {
-    std::string name;                        // mangled, as in the PTX
+    std::string name;  // mangled, as in the PTX
     LoadedModule *module = nullptr;
     std::vector<Op> ops;
-    std::vector<OpDebug> debug;              // same length as ops
-    std::vector<uint32_t> operand_list;      // what Op::list points into
+    std::vector<OpDebug> debug;          // same length as ops
+    std::vector<uint32_t> operand_list;  // what Op::list points into
 
     struct Function {
         std::string name;
-        uint32_t entry = 0;                  // op index
-        uint32_t frame_bytes = 0;            // register slots of a frame, a multiple of 64
-        uint32_t local_bytes = 0;            // .local variables of a frame, per thread
-        std::vector<std::byte> constants;    // copied into every new frame, at constants_offset
+        uint32_t entry = 0;                // op index
+        uint32_t frame_bytes = 0;          // register slots of a frame, a multiple of 64
+        uint32_t local_bytes = 0;          // .local variables of a frame, per thread
+        std::vector<std::byte> constants;  // copied into every new frame, at constants_offset
         uint32_t constants_offset = 0;
-        bool zero_frame = false;             // some register may be read before it is written
-        struct Special { uint8_t which; uint8_t bytes; uint32_t slot; };  // slots of special registers: lower/specials.h
+        bool zero_frame = false;  // some register may be read before it is written
+        struct Special {
+            uint8_t which;
+            uint8_t bytes;
+            uint32_t slot;
+        };  // slots of special registers: lower/specials.h
         std::vector<Special> specials;
-        struct Place { uint32_t offset, bytes; };           // in the frame's local memory
-        std::vector<Place> parameters, returns;             // of device functions
+        struct Place {
+            uint32_t offset, bytes;
+        };  // in the frame's local memory
+        std::vector<Place> parameters, returns;  // of device functions
     };
     std::vector<Function> functions;         // [0] is the kernel
     std::map<uint64_t, uint32_t> by_handle;  // function addresses, as programs see them -> index into functions
     uint64_t stack_bytes = 0;                // per thread: locals of the deepest chain of calls without recursion
     bool recursive = false;                  // recursion or calls through pointers: the chain has no fixed depth
 
-    struct Parameter { uint32_t offset, bytes; };
+    struct Parameter {
+        uint32_t offset, bytes;
+    };
     std::vector<Parameter> parameters;
     uint32_t parameter_bytes = 0;
 
-    uint32_t static_shared = 0;              // bytes; dynamic shared memory starts at the next multiple of its alignment
+    uint32_t static_shared = 0;  // bytes; dynamic shared memory starts at the next multiple of its alignment
     uint32_t dynamic_shared_offset = 0;
-    uint32_t max_threads = 1024;             // .maxntid / .reqntid product, else the device's
+    uint32_t max_threads = 1024;  // .maxntid / .reqntid product, else the device's
     uint32_t required_threads[3] = {0, 0, 0};
-    uint32_t registers = 0;                  // 32-bit registers live at once at most, an estimate from the PTX
-    uint32_t local_bytes = 0;                // of the kernel's own frame
-    unsigned shadow_granule = 4;             // bytes: the narrowest shared (or generic) access in the kernel, at most 4
+    uint32_t registers = 0;       // 32-bit registers live at once at most, an estimate from the PTX
+    uint32_t local_bytes = 0;     // of the kernel's own frame
+    unsigned shadow_granule = 4;  // bytes: the narrowest shared (or generic) access in the kernel, at most 4
     bool uses_shared = false;
-    // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers): co-resident blocks then take turns on one
-    // host thread, in a deterministic order, so that locks and flags make progress and sums repeat.
+    // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers): co-resident blocks
+    // then take turns on one host thread, in a deterministic order, so that locks and flags make progress and sums
+    // repeat.
     bool communicates = false;
 };
 
 // A parsed module whose variables have addresses. Lives as long as its library is registered.
 struct LoadedModule {
     ptx::Module ast;
-    std::map<std::string, uint64_t> globals;                  // .global and .const variables: device addresses
+    std::map<std::string, uint64_t> globals;  // .global and .const variables: device addresses
     std::map<std::string, uint64_t> global_bytes;
-    std::map<std::string, std::unique_ptr<Program>> programs; // lowered on first use
+    std::map<std::string, std::unique_ptr<Program>> programs;  // lowered on first use
     GlobalMemory *memory = nullptr;
-    std::shared_ptr<class DeviceHeap> heap;                   // of malloc in kernels, from its first launch on
+    std::shared_ptr<class DeviceHeap> heap;  // of malloc in kernels, from its first launch on
 };
 
 // Gives module-scope variables memory and their initial values (relocations included).
@@ -75,7 +84,10 @@ std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemor
 // The lowered kernel; nullptr where the module has no such entry. Throws Unsupported.
 Program *find_kernel(LoadedModule &, const std::string &name);
 
-// An instruction that warpsim does not know: "mma.sync.aligned.m8n8k4... (PTX line 91, kernel.cu:33) is not supported: ...".
-struct Unsupported : std::runtime_error { using std::runtime_error::runtime_error; };
+// An instruction that warpsim does not know: "mma.sync.aligned.m8n8k4... (PTX line 91, kernel.cu:33) is not supported:
+// ...".
+struct Unsupported : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 }  // namespace warpsim

@@ -18,12 +18,14 @@ enum class MemoryKind : uint8_t { device, pinned, managed, module_global, module
 // A piece of memory as kernels and copies see it. Device memory's addresses are not the host's: a host program
 // that dereferences a device pointer faults, as it would with a GPU. `host` is where the bytes really are.
 struct AllocationView {
-    uint64_t base = 0;            // device address
-    uint64_t bytes = 0;           // exact
-    std::byte *host = nullptr;    // host address of base
+    uint64_t base = 0;          // device address
+    uint64_t bytes = 0;         // exact
+    std::byte *host = nullptr;  // host address of base
     MemoryKind kind = MemoryKind::device;
-    bool adopted = false;         // the caller's own host memory
-    bool contains(uint64_t address, uint64_t n) const { return address - base < bytes && n <= bytes - (address - base); }
+    bool adopted = false;  // the caller's own host memory
+    bool contains(uint64_t address, uint64_t n) const {
+        return address - base < bytes && n <= bytes - (address - base);
+    }
     std::byte *at(uint64_t address) const { return host + (address - base); }
 };
 

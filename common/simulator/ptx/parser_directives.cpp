@@ -45,8 +45,8 @@ void Parser::file() {
 }
 
 // .loc 1 12 3 [, function_name LABEL[+N] , inlined_at 1 20 5]: the position itself is the innermost. What is inlined
-// from another file, such as a header's intrinsics, counts as the line in the function's own file that calls it: that is
-// the line its author can change.
+// from another file, such as a header's intrinsics, counts as the line in the function's own file that calls it: that
+// is the line its author can change.
 void Parser::loc() {
     constexpr unsigned kDeepestInlining = 64;
     Position position{unsigned_constant("the file index"), unsigned_constant("the line number"), 0};
@@ -79,7 +79,8 @@ void Parser::loc() {
          up = inlined_at_.find(chain.back())) {
         chain.push_back(up->second);
     }
-    const auto own = std::find_if(chain.begin(), chain.end(), [&](const Position &p) { return p[0] == chain.back()[0]; });
+    const auto own =
+        std::find_if(chain.begin(), chain.end(), [&](const Position &p) { return p[0] == chain.back()[0]; });
     source_ = {static_cast<uint32_t>((*own)[0]), static_cast<uint32_t>(std::min<uint64_t>((*own)[1], UINT32_MAX))};
 }
 

@@ -41,7 +41,9 @@ extern "C" FlashStatus flash_describe(const FlashParams *p, FlashDescription *de
     return FLASH_OK;
 }
 
-extern "C" const char *flash_last_error() { return error; }
+extern "C" const char *flash_last_error() {
+    return error;
+}
 
 extern "C" FlashStatus flash_forward(const FlashParams *p, cudaStream_t) {
     if (p->dtype != FLASH_BF16) return error = "this stage knows bf16 only", FLASH_UNSUPPORTED;

@@ -1,26 +1,39 @@
-// cp.async in every clothing: PTX with commit and wait groups, the __pipeline primitives, cuda::pipeline of one thread, zero fill, two
-// and three stages, copies of 4, 8 and 16 bytes.
-#include <cuda/pipeline>
+// cp.async in every clothing: PTX with commit and wait groups, the __pipeline primitives, cuda::pipeline of one thread,
+// zero fill, two and three stages, copies of 4, 8 and 16 bytes.
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
+#include <cuda/pipeline>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 constexpr int kTile = 256;
 
 __device__ __forceinline__ void cp_async16(void *smem, const void *gmem) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"((unsigned)__cvta_generic_to_shared(smem)), "l"(gmem));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"((unsigned)__cvta_generic_to_shared(smem)),
+                 "l"(gmem));
 }
 __device__ __forceinline__ void cp_async4_zfill(void *smem, const void *gmem, bool valid) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"((unsigned)__cvta_generic_to_shared(smem)), "l"(gmem), "r"(valid ? 4 : 0));
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;\n" ::"r"((unsigned)__cvta_generic_to_shared(smem)),
+                 "l"(gmem), "r"(valid ? 4 : 0));
 }
 #define COMMIT() asm volatile("cp.async.commit_group;\n" ::)
-template <int N> __device__ __forceinline__ void wait_group() { asm volatile("cp.async.wait_group %0;\n" ::"n"(N)); }
+template <int N>
+__device__ __forceinline__ void wait_group() {
+    asm volatile("cp.async.wait_group %0;\n" ::"n"(N));
+}
 
-template <int STAGES> __global__ void staged(float *out, const float *in, int tiles) {
+template <int STAGES>
+__global__ void staged(float *out, const float *in, int tiles) {
     __shared__ alignas(16) float buffer[STAGES][kTile];
     const int t = threadIdx.x;
     for (int s = 0; s < STAGES - 1; ++s) {
@@ -79,7 +92,8 @@ __global__ void thread_pipeline(float *out, const float *in, int tiles) {
     for (int k = 0; k < tiles; ++k) {
         if (k + 1 < tiles) {
             pipe.producer_acquire();
-            cuda::memcpy_async(&s[(k + 1) % 2][t], reinterpret_cast<const float4 *>(in) + (k + 1) * 64 + t, cuda::aligned_size_t<16>(16), pipe);
+            cuda::memcpy_async(&s[(k + 1) % 2][t], reinterpret_cast<const float4 *>(in) + (k + 1) * 64 + t,
+                               cuda::aligned_size_t<16>(16), pipe);
             pipe.producer_commit();
         }
         cuda::pipeline_consumer_wait_prior<1>(pipe);
@@ -98,7 +112,8 @@ __global__ void own_data(float *out, const float *in) {
     __shared__ float s[128];
     const int t = threadIdx.x;
     for (int i = 0; i < 2; ++i) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n" ::"r"((unsigned)__cvta_generic_to_shared(&s[t])), "l"(in + i * 128 + t));
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n" ::"r"((unsigned)__cvta_generic_to_shared(&s[t])),
+                     "l"(in + i * 128 + t));
         asm volatile("cp.async.wait_all;\n" ::: "memory");
         out[i * 128 + t] = s[t] + 1;
     }
@@ -122,13 +137,15 @@ int main() {
         fetch();
         for (int t = 0; t < 64; ++t) {
             float sum = 0;
-            for (int k = 0; k < tiles; ++k) for (int i = t; i < kTile; i += 64) sum += h[k * kTile + kTile - 1 - i] * (k + 1);
+            for (int k = 0; k < tiles; ++k)
+                for (int i = t; i < kTile; i += 64) sum += h[k * kTile + kTile - 1 - i] * (k + 1);
             if (got[t] != sum) return printf("%d stages, thread %d: %f, want %f\n", stages, t, got[t], sum), 1;
         }
     }
     zero_fill<<<1, 64>>>(out, in, 40);
     fetch();
-    for (int t = 0; t < 64; ++t) if (got[t] != (63 - t < 40 ? h[63 - t] : 0)) return printf("zero_fill %d\n", t), 1;
+    for (int t = 0; t < 64; ++t)
+        if (got[t] != (63 - t < 40 ? h[63 - t] : 0)) return printf("zero_fill %d\n", t), 1;
     int *hi = (int *)h;
     primitives<<<1, 64>>>((int2 *)out, (const int2 *)in, 5);
     fetch();
@@ -141,12 +158,14 @@ int main() {
     fetch();
     for (int t = 0; t < 64; ++t) {
         float sum = 0;
-        for (int k = 0; k < tiles; ++k) for (int c = 0; c < 4; ++c) sum += (c + 1) * h[(k * 64 + 63 - t) * 4 + c];
+        for (int k = 0; k < tiles; ++k)
+            for (int c = 0; c < 4; ++c) sum += (c + 1) * h[(k * 64 + 63 - t) * 4 + c];
         if (got[t] != sum) return printf("thread_pipeline %d: %f, want %f\n", t, got[t], sum), 1;
     }
     own_data<<<1, 128>>>(out, in);
     fetch();
-    for (int i = 0; i < 256; ++i) if (got[i] != h[i] + 1) return printf("own_data %d\n", i), 1;
+    for (int i = 0; i < 256; ++i)
+        if (got[i] != h[i] + 1) return printf("own_data %d\n", i), 1;
     printf("OK\n");
     return 0;
 }

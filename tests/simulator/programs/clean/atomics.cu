@@ -1,11 +1,19 @@
-// All the atomics: integers, floats, 64 bits, the CAS loop for double add and float max, inc and dec with wrap, on global and shared memory.
+// All the atomics: integers, floats, 64 bits, the CAS loop for double add and float max, inc and dec with wrap, on
+// global and shared memory.
 #include <cuda_runtime.h>
 
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 
 __device__ double atomicAddDouble(double *address, double val) {
     unsigned long long int *address_as_ull = (unsigned long long int *)address;
@@ -31,7 +39,8 @@ struct Sums {
     unsigned short cas16;
 };
 
-template <class S> __device__ void update(S *s, int i, int n) {
+template <class S>
+__device__ void update(S *s, int i, int n) {
     atomicAdd(&s->add, i);
     atomicSub(&s->sub, 2 * i);
     atomicMin(&s->min, (i * 7919) % 1000 - 500);
@@ -122,14 +131,34 @@ int main() {
     for (int kind = 0; kind < 2; ++kind) {
         CHECK(cudaMemcpy(d, &start, sizeof start, cudaMemcpyHostToDevice));
         CHECK(cudaMemcpy(d + 1, &start, sizeof start, cudaMemcpyHostToDevice));
-        if (kind == 0) on_global<<<(n + 127) / 128, 128>>>(d, n);
-        else on_shared<<<1, 128>>>(d, d + 1, n);
+        if (kind == 0)
+            on_global<<<(n + 127) / 128, 128>>>(d, n);
+        else
+            on_shared<<<1, 128>>>(d, d + 1, n);
         CHECK(cudaMemcpy(&got, d, sizeof got, cudaMemcpyDeviceToHost));
         if (got.exch < 0 || got.exch >= n) return printf("exch %d\n", got.exch), 1;
-#define SAME(f) if (got.f != want.f) return printf("kind %d: " #f " differs: %g, want %g\n", kind, double(got.f), double(want.f)), 1
-        SAME(add); SAME(sub); SAME(min); SAME(max); SAME(inc); SAME(dec); SAME(and_); SAME(or_); SAME(xor_);
-        SAME(add64); SAME(max64); SAME(min64); SAME(or64); SAME(addf); SAME(maxf); SAME(addd);
-        if (kind == 0) { SAME(addd_cas); SAME(cas16); }
+#define SAME(f) \
+    if (got.f != want.f) return printf("kind %d: " #f " differs: %g, want %g\n", kind, double(got.f), double(want.f)), 1
+        SAME(add);
+        SAME(sub);
+        SAME(min);
+        SAME(max);
+        SAME(inc);
+        SAME(dec);
+        SAME(and_);
+        SAME(or_);
+        SAME(xor_);
+        SAME(add64);
+        SAME(max64);
+        SAME(min64);
+        SAME(or64);
+        SAME(addf);
+        SAME(maxf);
+        SAME(addd);
+        if (kind == 0) {
+            SAME(addd_cas);
+            SAME(cas16);
+        }
     }
     printf("OK\n");
     return 0;

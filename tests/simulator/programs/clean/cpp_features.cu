@@ -1,5 +1,5 @@
-// C++ in kernels: function pointers, recursion, virtual functions, lambdas, templates, operators, structs by value, local arrays
-// with run-time indices, unions, bit fields, placement new, 64-bit and double arithmetic, assert, printf.
+// C++ in kernels: function pointers, recursion, virtual functions, lambdas, templates, operators, structs by value,
+// local arrays with run-time indices, unions, bit fields, placement new, 64-bit and double arithmetic, assert, printf.
 #include <cuda_runtime.h>
 
 #include <cassert>
@@ -8,15 +8,30 @@
 #include <cstdlib>
 #include <new>
 
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 
 typedef float (*Op)(float, float);
-__host__ __device__ float plus(float a, float b) { return a + b; }
-__host__ __device__ float times(float a, float b) { return a * b; }
-__host__ __device__ float minus(float a, float b) { return a - b; }
+__host__ __device__ float plus(float a, float b) {
+    return a + b;
+}
+__host__ __device__ float times(float a, float b) {
+    return a * b;
+}
+__host__ __device__ float minus(float a, float b) {
+    return a - b;
+}
 __device__ Op op_table[3] = {plus, times, minus};
 
-__host__ __device__ unsigned long long fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+__host__ __device__ unsigned long long fibonacci(int n) {
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
 __host__ __device__ int ackermann(int m, int n) {
     if (m == 0) return n + 1;
     if (n == 0) return ackermann(m - 1, 1);
@@ -38,13 +53,16 @@ struct Circle : Shape {
     __device__ float area() const override { return 3.0f * r * r; }
 };
 
-template <class F> __global__ void transform(float *out, int n, F f) {
+template <class F>
+__global__ void transform(float *out, int n, F f) {
     for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) out[i] = f(i);
 }
 
 struct Complex {
     double re, im;
-    __host__ __device__ Complex operator*(const Complex &o) const { return {re * o.re - im * o.im, re * o.im + im * o.re}; }
+    __host__ __device__ Complex operator*(const Complex &o) const {
+        return {re * o.re - im * o.im, re * o.im + im * o.re};
+    }
     __host__ __device__ Complex operator+(const Complex &o) const { return {re + o.re, im + o.im}; }
     __host__ __device__ double norm() const { return re * re + im * im; }
 };
@@ -72,7 +90,9 @@ __host__ __device__ int digest(Big b) {
 union Bits {
     float f;
     unsigned u;
-    struct { unsigned mantissa : 23, exponent : 8, sign : 1; } p;
+    struct {
+        unsigned mantissa : 23, exponent : 8, sign : 1;
+    } p;
 };
 
 __global__ void features(float *f, unsigned long long *u, int *in, Big big, Op host_side_unused) {
@@ -97,7 +117,8 @@ __global__ void features(float *f, unsigned long long *u, int *in, Big big, Op h
     in[t] = sum;
     Bits b;
     b.f = t * 1.5f;
-    u[64 + t] = (unsigned long long)digest(big) * 1000003ull ^ (unsigned long long)b.p.exponent << 40 ^ (long long)b.p.mantissa;
+    u[64 + t] =
+        (unsigned long long)digest(big) * 1000003ull ^ (unsigned long long)b.p.exponent << 40 ^ (long long)b.p.mantissa;
     u[128 + t] = ackermann(2, t % 4);
     assert(sum != 123456789);
     if (t == 3) printf("thread %d of block %d: %5.2f %s %llu %c%%\n", t, blockIdx.x, f[t], "text", u[t], 'x');
@@ -107,9 +128,11 @@ __global__ void wide_math(double *d, long long *q, int n) {
     int i = threadIdx.x;
     if (i >= n) return;
     double x = d[i];
-    d[i] = sqrt(fabs(x)) + sin(x) * exp(-x * x) + pow(fabs(x) + 1, 1.25) + fmod(x, 0.7) + floor(x) + atan2(x, 2.0) + log1p(fabs(x));
+    d[i] = sqrt(fabs(x)) + sin(x) * exp(-x * x) + pow(fabs(x) + 1, 1.25) + fmod(x, 0.7) + floor(x) + atan2(x, 2.0) +
+           log1p(fabs(x));
     long long v = q[i];
-    q[i] = v / 7 + v % 13 * 1000 + (v >> 3) + __popcll(v) + __clzll(v) + __brevll(v) % 97 + (unsigned long long)v / 11u + __mul64hi(v, v);
+    q[i] = v / 7 + v % 13 * 1000 + (v >> 3) + __popcll(v) + __clzll(v) + __brevll(v) % 97 +
+           (unsigned long long)v / 11u + __mul64hi(v, v);
 }
 
 int main() {
@@ -143,17 +166,20 @@ int main() {
         if (hi[t] != sum) return printf("local array %d: %d\n", t, hi[t]), 1;
         Bits b;
         b.f = t * 1.5f;
-        unsigned long long want = (unsigned long long)digest(big) * 1000003ull ^ (unsigned long long)b.p.exponent << 40 ^ (long long)b.p.mantissa;
+        unsigned long long want = (unsigned long long)digest(big) * 1000003ull ^
+                                  (unsigned long long)b.p.exponent << 40 ^ (long long)b.p.mantissa;
         if (hu[64 + t] != want) return printf("struct %d\n", t), 1;
         if (hu[128 + t] != ackermann(2, t % 4)) return printf("ackermann %d: %llu\n", t, hu[128 + t]), 1;
     }
     float factor = 1.5f;
     transform<<<2, 32>>>(f, 100, [=] __device__(int i) { return i * factor + (i % 2 ? 1 : -1); });
     CHECK(cudaMemcpy(hf, f, sizeof hf, cudaMemcpyDeviceToHost));
-    for (int i = 0; i < 100; ++i) if (hf[i] != i * factor + (i % 2 ? 1 : -1)) return printf("lambda %d\n", i), 1;
+    for (int i = 0; i < 100; ++i)
+        if (hf[i] != i * factor + (i % 2 ? 1 : -1)) return printf("lambda %d\n", i), 1;
     transform<<<2, 32>>>(f, 100, [] __device__(int i) { return float(mandelbrot(-2 + 0.03 * i, 0.01 * i)); });
     CHECK(cudaMemcpy(hf, f, sizeof hf, cudaMemcpyDeviceToHost));
-    for (int i = 0; i < 100; ++i) if (hf[i] != mandelbrot(-2 + 0.03 * i, 0.01 * i)) return printf("mandelbrot %d: %f\n", i, hf[i]), 1;
+    for (int i = 0; i < 100; ++i)
+        if (hf[i] != mandelbrot(-2 + 0.03 * i, 0.01 * i)) return printf("mandelbrot %d: %f\n", i, hf[i]), 1;
     double *d, hd[32], x[32];
     long long *q, hq[32], v[32];
     CHECK(cudaMalloc(&d, sizeof hd));
@@ -168,11 +194,15 @@ int main() {
     CHECK(cudaMemcpy(hd, d, sizeof hd, cudaMemcpyDeviceToHost));
     CHECK(cudaMemcpy(hq, q, sizeof hq, cudaMemcpyDeviceToHost));
     for (int i = 0; i < 32; ++i) {
-        double want = sqrt(fabs(x[i])) + sin(x[i]) * exp(-x[i] * x[i]) + pow(fabs(x[i]) + 1, 1.25) + fmod(x[i], 0.7) + floor(x[i]) + atan2(x[i], 2.0) + log1p(fabs(x[i]));
-        if (!(fabs(hd[i] - want) < 1e-12 * (1 + fabs(want)))) return printf("double %d: %.17g, want %.17g\n", i, hd[i], want), 1;
+        double want = sqrt(fabs(x[i])) + sin(x[i]) * exp(-x[i] * x[i]) + pow(fabs(x[i]) + 1, 1.25) + fmod(x[i], 0.7) +
+                      floor(x[i]) + atan2(x[i], 2.0) + log1p(fabs(x[i]));
+        if (!(fabs(hd[i] - want) < 1e-12 * (1 + fabs(want))))
+            return printf("double %d: %.17g, want %.17g\n", i, hd[i], want), 1;
         unsigned long long reversed = 0;
         for (int b = 0; b < 64; ++b) reversed |= ((unsigned long long)v[i] >> b & 1) << (63 - b);
-        long long wq = v[i] / 7 + v[i] % 13 * 1000 + (v[i] >> 3) + __builtin_popcountll(v[i]) + (v[i] ? __builtin_clzll(v[i]) : 64) + reversed % 97 + (unsigned long long)v[i] / 11u + (long long)((__int128)v[i] * v[i] >> 64);
+        long long wq = v[i] / 7 + v[i] % 13 * 1000 + (v[i] >> 3) + __builtin_popcountll(v[i]) +
+                       (v[i] ? __builtin_clzll(v[i]) : 64) + reversed % 97 + (unsigned long long)v[i] / 11u +
+                       (long long)((__int128)v[i] * v[i] >> 64);
         if (hq[i] != wq) return printf("long long %d: %lld, want %lld\n", i, hq[i], wq), 1;
     }
     printf("OK\n");

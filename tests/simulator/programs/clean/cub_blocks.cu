@@ -6,9 +6,17 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 
-template <int THREADS, int ITEMS> __global__ void block_primitives(const int *in, int *sorted, int *scanned, int *sum) {
+template <int THREADS, int ITEMS>
+__global__ void block_primitives(const int *in, int *sorted, int *scanned, int *sum) {
     using Load = cub::BlockLoad<int, THREADS, ITEMS, cub::BLOCK_LOAD_WARP_TRANSPOSE>;
     using Store = cub::BlockStore<int, THREADS, ITEMS, cub::BLOCK_STORE_TRANSPOSE>;
     using Sort = cub::BlockRadixSort<int, THREADS, ITEMS>;

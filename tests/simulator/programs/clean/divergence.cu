@@ -1,12 +1,18 @@
-// Shuffles, votes and barriers around divergent code: unlikely paths that compilers lay out of line, early exits, loops of
-// different lengths, switch, nested branches, break and continue, warps that leave before a barrier.
+// Shuffles, votes and barriers around divergent code: unlikely paths that compilers lay out of line, early exits, loops
+// of different lengths, switch, nested branches, break and continue, warps that leave before a barrier.
 #include <cuda_runtime.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(x) do { if ((x) != cudaSuccess) { printf("failed at %d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); exit(1); } } while (0)
+#define CHECK(x)                                                                            \
+    do {                                                                                    \
+        if ((x) != cudaSuccess) {                                                           \
+            printf("failed at %d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); \
+            exit(1);                                                                        \
+        }                                                                                   \
+    } while (0)
 
 __device__ __noinline__ int rare(int v) {
     int r = v;
@@ -65,12 +71,21 @@ __global__ void different_lengths(int *out, const int *in, int n) {
         v += 0;
     }
     switch (i % 6) {
-        case 0: steps += 1000; break;
-        case 1: steps += 2000;   // falls through
-        case 2: steps += 30; break;
-        case 3: return;
-        case 4: steps = -steps; break;
-        default: steps *= 2;
+        case 0:
+            steps += 1000;
+            break;
+        case 1:
+            steps += 2000;  // falls through
+        case 2:
+            steps += 30;
+            break;
+        case 3:
+            return;
+        case 4:
+            steps = -steps;
+            break;
+        default:
+            steps *= 2;
     }
     out[i] = steps;
 }
@@ -82,12 +97,18 @@ static int different_lengths_host(int in, int i) {
         if (++steps > 500) break;
     }
     switch (i % 6) {
-        case 0: return steps + 1000;
-        case 1: return steps + 2030;
-        case 2: return steps + 30;
-        case 3: return -7;
-        case 4: return -steps;
-        default: return steps * 2;
+        case 0:
+            return steps + 1000;
+        case 1:
+            return steps + 2030;
+        case 2:
+            return steps + 30;
+        case 3:
+            return -7;
+        case 4:
+            return -steps;
+        default:
+            return steps * 2;
     }
 }
 
@@ -103,7 +124,8 @@ __global__ void votes(unsigned *out, const int *in) {
         active = __activemask();
         active = __popc(active) <= __popc(odd) ? odd : 0;
     }
-    out[threadIdx.x] = (threadIdx.x % 32 == 0 ? odd : 0) + all + 2 * any + 4 * (__ffs(same) - 1) + 1000 * pred + match + (active & 0);
+    out[threadIdx.x] =
+        (threadIdx.x % 32 == 0 ? odd : 0) + all + 2 * any + 4 * (__ffs(same) - 1) + 1000 * pred + match + (active & 0);
 }
 
 __global__ void barrier_votes(int *out, const int *in, int n) {
@@ -192,7 +214,8 @@ int main() {
         odd += h[i] & 1;
         any |= h[i] == 77;
     }
-    if (got[0] != odd || got[1] != any || got[2] != 1) return printf("barrier_votes %d %d %d\n", got[0], got[1], got[2]), 1;
+    if (got[0] != odd || got[1] != any || got[2] != 1)
+        return printf("barrier_votes %d %d %d\n", got[0], got[1], got[2]), 1;
     printf("OK\n");
     return 0;
 }

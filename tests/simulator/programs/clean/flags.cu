@@ -1,6 +1,6 @@
 // Volatile flags between the warps of a block and between blocks, and cuda::atomic_ref with acquire and release.
-#include <cuda/atomic>
 #include <cuda_runtime.h>
+#include <cuda/atomic>
 
 #include <cstdio>
 

@@ -1,4 +1,5 @@
-// Cooperative launch: grid.sync() between phases, thread_rank, coalesced groups, labeled and binary partitions, memcpy_async, reduce.
+// Cooperative launch: grid.sync() between phases, thread_rank, coalesced groups, labeled and binary partitions,
+// memcpy_async, reduce.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
@@ -9,7 +10,14 @@
 #include <cstdlib>
 
 namespace cg = cooperative_groups;
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 
 __global__ void phases(int *a, int *b, int *sum, int n) {
     cg::grid_group grid = cg::this_grid();
@@ -83,7 +91,8 @@ __global__ void partitions(int *out) {
     out[t] = neighbour + 1000 * sum + third * 1000000 + (prefix == warp.thread_rank() + 1 ? 0 : -1);
 }
 
-template <int N> __global__ void copy_async(float *out, const float *in, int rows) {
+template <int N>
+__global__ void copy_async(float *out, const float *in, int rows) {
     __shared__ float tile[N];
     auto block = cg::this_thread_block();
     float total = 0;
@@ -123,8 +132,10 @@ int main() {
     CHECK(cudaMemcpy(a, host, n * 4, cudaMemcpyHostToDevice));
     for (int kind = 0; kind < 2; ++kind) {
         CHECK(cudaMemset(sum, 0, 4));
-        if (kind == 0) filter<<<(n + 127) / 128, 128>>>(b, sum, a, n);
-        else filter_by_hand<<<(n + 127) / 128, 128>>>(b, sum, a, n);
+        if (kind == 0)
+            filter<<<(n + 127) / 128, 128>>>(b, sum, a, n);
+        else
+            filter_by_hand<<<(n + 127) / 128, 128>>>(b, sum, a, n);
         CHECK(cudaMemcpy(&total, sum, 4, cudaMemcpyDeviceToHost));
         CHECK(cudaMemcpy(host, b, n * 4, cudaMemcpyDeviceToHost));
         long long got = 0;
@@ -149,7 +160,8 @@ int main() {
     CHECK(cudaMemcpy(hout, out, sizeof hout, cudaMemcpyDeviceToHost));
     for (int t = 0; t < 64; ++t) {
         float s = 0;
-        for (int r = 0; r < rows; ++r) for (int i = t; i < N; i += 64) s += hin[r * N + N - 1 - i];
+        for (int r = 0; r < rows; ++r)
+            for (int i = t; i < N; i += 64) s += hin[r * N + N - 1 - i];
         if (hout[t] != s) return printf("copy_async %d: %f, want %f\n", t, hout[t], s), 1;
     }
     free(host);

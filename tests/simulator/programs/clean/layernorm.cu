@@ -1,4 +1,5 @@
-// Layer norm forward (one warp for a row, cooperative groups) and backward (shared-memory accumulators for the weights).
+// Layer norm forward (one warp for a row, cooperative groups) and backward (shared-memory accumulators for the
+// weights).
 #include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 #include <cuda_runtime.h>
@@ -10,10 +11,10 @@
 
 namespace cg = cooperative_groups;
 
-#define CUDA_CHECK(x)                                                                 \
-    if (cudaError_t e = (x); e != cudaSuccess) {                                      \
-        fprintf(stderr, "%s:%d %s\n", __FILE__, __LINE__, cudaGetErrorString(e));     \
-        exit(1);                                                                      \
+#define CUDA_CHECK(x)                                                             \
+    if (cudaError_t e = (x); e != cudaSuccess) {                                  \
+        fprintf(stderr, "%s:%d %s\n", __FILE__, __LINE__, cudaGetErrorString(e)); \
+        exit(1);                                                                  \
     }
 
 __global__ void layernorm_forward(float *__restrict__ out, float *__restrict__ mean, float *__restrict__ rstd,

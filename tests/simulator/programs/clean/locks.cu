@@ -4,7 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HANDLE_ERROR(e) do { if ((e) != cudaSuccess) { printf("%s in %s at line %d\n", cudaGetErrorString(e), __FILE__, __LINE__); exit(1); } } while (0)
+#define HANDLE_ERROR(e)                                                                 \
+    do {                                                                                \
+        if ((e) != cudaSuccess) {                                                       \
+            printf("%s in %s at line %d\n", cudaGetErrorString(e), __FILE__, __LINE__); \
+            exit(1);                                                                    \
+        }                                                                               \
+    } while (0)
 
 struct Lock {
     int *mutex;
@@ -13,9 +19,7 @@ struct Lock {
         HANDLE_ERROR(cudaMalloc((void **)&mutex, sizeof(int)));
         HANDLE_ERROR(cudaMemcpy(mutex, &state, sizeof(int), cudaMemcpyHostToDevice));
     }
-    __device__ void lock(void) {
-        while (atomicCAS(mutex, 0, 1) != 0);
-    }
+    __device__ void lock(void) { while (atomicCAS(mutex, 0, 1) != 0); }
     __device__ void unlock(void) { atomicExch(mutex, 0); }
 };
 

@@ -1,4 +1,5 @@
-// half and bfloat16: conversions, half2 arithmetic, fma, comparisons, intrinsics, atomics, a dot product, integer SIMD dp4a.
+// half and bfloat16: conversions, half2 arithmetic, fma, comparisons, intrinsics, atomics, a dot product, integer SIMD
+// dp4a.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -7,13 +8,22 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 
 __global__ void axpy(__half2 *y, const __half2 *x, float a, int n2) {
     __half2 a2 = __float2half2_rn(a);
-    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n2; i += blockDim.x * gridDim.x) y[i] = __hfma2(a2, x[i], y[i]);
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n2; i += blockDim.x * gridDim.x)
+        y[i] = __hfma2(a2, x[i], y[i]);
 }
-template <class T> __global__ void dot(float *out, const T *a, const T *b, int n) {
+template <class T>
+__global__ void dot(float *out, const T *a, const T *b, int n) {
     __shared__ float s[128];
     float v = 0;
     for (int i = threadIdx.x; i < n; i += blockDim.x) v += float(a[i]) * float(b[i]);
@@ -34,7 +44,8 @@ __global__ void half_ops(float *out, const float *in) {
     __nv_bfloat16 x = __float2bfloat16(in[i]), y = x * x + __float2bfloat16(0.25f);
     out[i] = __half2float(c);
     out[32 + i] = __bfloat162float(y) + __bfloat162float(hexp(__float2bfloat16(in[i] * 0.1f)));
-    out[64 + i] = float(__half2int_rn(a)) + __half2float(__int2half_rn(i)) + __low2float(__floats2half2_rn(in[i], 1.0f));
+    out[64 + i] =
+        float(__half2int_rn(a)) + __half2float(__int2half_rn(i)) + __low2float(__floats2half2_rn(in[i], 1.0f));
 }
 __global__ void half_atomics(half *h, __half2 *h2, __nv_bfloat16 *b) {
     atomicAdd(h, __float2half(0.5f));
@@ -76,7 +87,8 @@ int main() {
     axpy<<<2, 64>>>((__half2 *)y, (const __half2 *)x, 0.375f, n / 2);
     CHECK(cudaMemcpy(h, out, 8, cudaMemcpyDeviceToHost));
     CHECK(cudaMemcpy(got, y, sizeof got, cudaMemcpyDeviceToHost));
-    if (std::fabs(h[0] - want_dot) > 1e-2 || std::fabs(h[1] - want_bdot) > 1e-2) return printf("dot %f %f\n", h[0], h[1]), 1;
+    if (std::fabs(h[0] - want_dot) > 1e-2 || std::fabs(h[1] - want_bdot) > 1e-2)
+        return printf("dot %f %f\n", h[0], h[1]), 1;
     for (int i = 0; i < n; ++i) {
         half want = __float2half(0.375f * __half2float(hx[i]) + __half2float(hy[i]));
         if (__half2float(got[i]) != __half2float(want)) return printf("axpy %d\n", i), 1;
@@ -93,11 +105,17 @@ int main() {
         c = std::fmax(c, std::sqrt(std::fabs(a)));
         if (std::fabs(h[i] - c) > 4e-3 * (1 + std::fabs(c))) return printf("half_ops %d: %f, want %f\n", i, h[i], c), 1;
         double y2 = a * a + 0.25 + std::exp(a * 0.1);
-        if (std::fabs(h[32 + i] - y2) > 2e-2 * (1 + std::fabs(y2))) return printf("bf16 %d: %f, want %f\n", i, h[32 + i], y2), 1;
+        if (std::fabs(h[32 + i] - y2) > 2e-2 * (1 + std::fabs(y2)))
+            return printf("bf16 %d: %f, want %f\n", i, h[32 + i], y2), 1;
         double z = std::nearbyint(a) + i + a;
         if (std::fabs(h[64 + i] - z) > 1e-3) return printf("conversions %d: %f, want %f\n", i, h[64 + i], z), 1;
     }
-    struct { half h; short pad; __half2 h2; __nv_bfloat16 b; } sums, *d_sums;
+    struct {
+        half h;
+        short pad;
+        __half2 h2;
+        __nv_bfloat16 b;
+    } sums, *d_sums;
     sums.h = __float2half(0);
     sums.h2 = __floats2half2_rn(0, 0);
     sums.b = __float2bfloat16(0);
@@ -105,7 +123,8 @@ int main() {
     CHECK(cudaMemcpy(d_sums, &sums, sizeof sums, cudaMemcpyHostToDevice));
     half_atomics<<<2, 64>>>(&d_sums->h, &d_sums->h2, &d_sums->b);
     CHECK(cudaMemcpy(&sums, d_sums, sizeof sums, cudaMemcpyDeviceToHost));
-    if (__half2float(sums.h) != 64 || __low2float(sums.h2) != 128 || __high2float(sums.h2) != -32 || __bfloat162float(sums.b) != 128) {
+    if (__half2float(sums.h) != 64 || __low2float(sums.h2) != 128 || __high2float(sums.h2) != -32 ||
+        __bfloat162float(sums.b) != 128) {
         return printf("atomics %f %f\n", __half2float(sums.h), __bfloat162float(sums.b)), 1;
     }
     int ia[32], ib[32], io[32], *da, *db, *dout;

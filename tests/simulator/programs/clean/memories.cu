@@ -1,19 +1,30 @@
-// Managed, pinned, mapped and registered host memory, __device__ and __constant__ symbols, pitched and 3D allocations, 2D copies,
-// stream-ordered allocation, in-kernel malloc-free linked structures over managed memory.
+// Managed, pinned, mapped and registered host memory, __device__ and __constant__ symbols, pitched and 3D allocations,
+// 2D copies, stream-ordered allocation, in-kernel malloc-free linked structures over managed memory.
 #include <cuda_runtime.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 
 __constant__ int table[16];
 __constant__ float scalar = 2.5f;
 __device__ int counter = 5;
 __device__ float grid_values[4][8] = {{1, 2, 3, 4, 5, 6, 7, 8}, {9, 10}};
 __managed__ int managed_total = 0;
-struct Params { int n; float f[5]; const int *p; };
+struct Params {
+    int n;
+    float f[5];
+    const int *p;
+};
 __constant__ Params params;
 
 __global__ void use_symbols(float *out) {
@@ -34,7 +45,10 @@ __global__ void row_sums(const float *p, size_t pitch, int w, int h, float *out)
     for (int c = 0; c < w; ++c) s += row[c];
     out[r] = s;
 }
-struct Node { int value; Node *next; };
+struct Node {
+    int value;
+    Node *next;
+};
 __global__ void list_sum(Node *head, int *out) {
     int s = 0;
     for (; head; head = head->next) s += head->value;
@@ -79,7 +93,8 @@ int main() {
     increment<<<1, 128>>>(mapped_device, 100);
     increment<<<1, 128>>>(registered_device, 100);
     CHECK(cudaDeviceSynchronize());
-    for (int i = 0; i < 100; ++i) if (mapped[i] != i + 1 || registered[i] != i + 1) return printf("mapped %d\n", i), 1;
+    for (int i = 0; i < 100; ++i)
+        if (mapped[i] != i + 1 || registered[i] != i + 1) return printf("mapped %d\n", i), 1;
     cudaPointerAttributes attributes;
     CHECK(cudaPointerGetAttributes(&attributes, mapped));
     if (attributes.type != cudaMemoryTypeHost) return printf("pinned memory is of type %d\n", attributes.type), 1;
@@ -93,7 +108,8 @@ int main() {
     const int w = 13, h = 9;
     float host[h][w], sums[h], *pitched, *d_sums;
     size_t pitch;
-    for (int r = 0; r < h; ++r) for (int i = 0; i < w; ++i) host[r][i] = r * 10 + i;
+    for (int r = 0; r < h; ++r)
+        for (int i = 0; i < w; ++i) host[r][i] = r * 10 + i;
     CHECK(cudaMallocPitch((void **)&pitched, &pitch, w * 4, h));
     CHECK(cudaMemset2D(pitched, pitch, 0, w * 4, h));
     CHECK(cudaMemcpy2D(pitched, pitch, host, w * 4, w * 4, h, cudaMemcpyHostToDevice));
@@ -101,7 +117,8 @@ int main() {
     row_sums<<<1, 32>>>(pitched, pitch, w, h, d_sums);
     CHECK(cudaMemcpy(sums, d_sums, sizeof sums, cudaMemcpyDeviceToHost));
     CHECK(cudaFreeAsync(d_sums, 0));
-    for (int r = 0; r < h; ++r) if (sums[r] != r * 10 * w + w * (w - 1) / 2) return printf("row %d\n", r), 1;
+    for (int r = 0; r < h; ++r)
+        if (sums[r] != r * 10 * w + w * (w - 1) / 2) return printf("row %d\n", r), 1;
 
     Node *nodes;
     CHECK(cudaMallocManaged(&nodes, 10 * sizeof(Node)));

@@ -1,4 +1,5 @@
-// Producer and consumer warps with named barriers (bar.sync / bar.arrive), two buffers; pairs of warps with their own barrier.
+// Producer and consumer warps with named barriers (bar.sync / bar.arrive), two buffers; pairs of warps with their own
+// barrier.
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Warp primitives over a part of a warp, as in the vendor's own articles: masks from a ballot, lanes that read from absent ones and drop
-// what they got, sub-warps by the width argument, a leader elected from the active mask.
+// Warp primitives over a part of a warp, as in the vendor's own articles: masks from a ballot, lanes that read from
+// absent ones and drop what they got, sub-warps by the width argument, a leader elected from the active mask.
 #include <cuda_runtime.h>
 
 #include <cstdio>

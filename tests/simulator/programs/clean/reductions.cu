@@ -9,7 +9,14 @@
 #include <vector>
 
 namespace cg = cooperative_groups;
-#define CK(x) do { cudaError_t e = (x); if (e) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e)); exit(1); } } while (0)
+#define CK(x)                                                         \
+    do {                                                              \
+        cudaError_t e = (x);                                          \
+        if (e) {                                                      \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e)); \
+            exit(1);                                                  \
+        }                                                             \
+    } while (0)
 
 __global__ void reduce0(const int *g_idata, int *g_odata, unsigned n) {
     extern __shared__ int sdata[];
@@ -49,7 +56,8 @@ __global__ void reduce2(const int *g_idata, int *g_odata, unsigned n) {
 }
 
 // The last warp without barriers, on volatile memory: how it was written before __syncwarp.
-template <unsigned blockSize> __device__ void warpReduce(volatile int *sdata, unsigned tid) {
+template <unsigned blockSize>
+__device__ void warpReduce(volatile int *sdata, unsigned tid) {
     if (blockSize >= 64) sdata[tid] += sdata[tid + 32];
     if (blockSize >= 32) sdata[tid] += sdata[tid + 16];
     if (blockSize >= 16) sdata[tid] += sdata[tid + 8];
@@ -58,7 +66,8 @@ template <unsigned blockSize> __device__ void warpReduce(volatile int *sdata, un
     if (blockSize >= 2) sdata[tid] += sdata[tid + 1];
 }
 
-template <unsigned blockSize> __global__ void reduce3(const int *g_idata, int *g_odata, unsigned n) {
+template <unsigned blockSize>
+__global__ void reduce3(const int *g_idata, int *g_odata, unsigned n) {
     __shared__ int sdata[blockSize];
     unsigned tid = threadIdx.x, gridSize = blockSize * 2 * gridDim.x;
     int sum = 0;
@@ -68,9 +77,24 @@ template <unsigned blockSize> __global__ void reduce3(const int *g_idata, int *g
     }
     sdata[tid] = sum;
     __syncthreads();
-    if (blockSize >= 512) { if (tid < 256) { sdata[tid] += sdata[tid + 256]; } __syncthreads(); }
-    if (blockSize >= 256) { if (tid < 128) { sdata[tid] += sdata[tid + 128]; } __syncthreads(); }
-    if (blockSize >= 128) { if (tid < 64) { sdata[tid] += sdata[tid + 64]; } __syncthreads(); }
+    if (blockSize >= 512) {
+        if (tid < 256) {
+            sdata[tid] += sdata[tid + 256];
+        }
+        __syncthreads();
+    }
+    if (blockSize >= 256) {
+        if (tid < 128) {
+            sdata[tid] += sdata[tid + 128];
+        }
+        __syncthreads();
+    }
+    if (blockSize >= 128) {
+        if (tid < 64) {
+            sdata[tid] += sdata[tid + 64];
+        }
+        __syncthreads();
+    }
     if (tid < 32) warpReduce<blockSize>(sdata, tid);
     if (tid == 0) g_odata[blockIdx.x] = sdata[0];
 }
@@ -137,7 +161,8 @@ __global__ void reduce6(const int *in, int *out, unsigned n) {
 }
 
 // Tiles of 8, 16 and 4 that exchange through shared memory and synchronise among themselves.
-template <int TILE> __global__ void reduce7(const int *in, int *out, unsigned n) {
+template <int TILE>
+__global__ void reduce7(const int *in, int *out, unsigned n) {
     __shared__ int s[256];
     auto tile = cg::tiled_partition<TILE>(cg::this_thread_block());
     int *mine = s + tile.meta_group_rank() * TILE;
@@ -219,20 +244,55 @@ int main() {
         unsigned blocks = (n + threads - 1) / threads;
         bool single = false;
         switch (kind) {
-            case 0: reduce0<<<blocks, threads, threads * sizeof(int)>>>(in, out, n); break;
-            case 1: reduce1<<<blocks, threads, threads * sizeof(int)>>>(in, out, n); break;
-            case 2: reduce2<<<blocks, threads, threads * sizeof(int)>>>(in, out, n); break;
-            case 3: reduce3<512><<<5, 512>>>(in, out, n); blocks = 5; break;
-            case 4: reduce3<128><<<7, 128>>>(in, out, n); blocks = 7; break;
-            case 5: blocks = (n + 127) / 128; reduce4<<<blocks, 128>>>(in, out, n); break;
-            case 6: blocks = 6; reduce5<<<blocks, 224>>>(in, out, n); break;
-            case 7: reduce6<<<blocks, threads>>>(in, out, n); break;
-            case 8: reduce7<8><<<blocks, threads>>>(in, out, n); break;
-            case 9: reduce7<16><<<blocks, threads>>>(in, out, n); break;
-            case 10: reduce7<4><<<blocks, threads>>>(in, out, n); break;
-            case 11: reduceLastBlock<<<13, threads>>>(in, out, total, n); single = true; break;
-            case 12: reduceAtomics<<<blocks, threads>>>(in, total, n); single = true; break;
-            case 13: reduceRedux<<<blocks, threads>>>(in, total, n); single = true; break;
+            case 0:
+                reduce0<<<blocks, threads, threads * sizeof(int)>>>(in, out, n);
+                break;
+            case 1:
+                reduce1<<<blocks, threads, threads * sizeof(int)>>>(in, out, n);
+                break;
+            case 2:
+                reduce2<<<blocks, threads, threads * sizeof(int)>>>(in, out, n);
+                break;
+            case 3:
+                reduce3<512><<<5, 512>>>(in, out, n);
+                blocks = 5;
+                break;
+            case 4:
+                reduce3<128><<<7, 128>>>(in, out, n);
+                blocks = 7;
+                break;
+            case 5:
+                blocks = (n + 127) / 128;
+                reduce4<<<blocks, 128>>>(in, out, n);
+                break;
+            case 6:
+                blocks = 6;
+                reduce5<<<blocks, 224>>>(in, out, n);
+                break;
+            case 7:
+                reduce6<<<blocks, threads>>>(in, out, n);
+                break;
+            case 8:
+                reduce7<8><<<blocks, threads>>>(in, out, n);
+                break;
+            case 9:
+                reduce7<16><<<blocks, threads>>>(in, out, n);
+                break;
+            case 10:
+                reduce7<4><<<blocks, threads>>>(in, out, n);
+                break;
+            case 11:
+                reduceLastBlock<<<13, threads>>>(in, out, total, n);
+                single = true;
+                break;
+            case 12:
+                reduceAtomics<<<blocks, threads>>>(in, total, n);
+                single = true;
+                break;
+            case 13:
+                reduceRedux<<<blocks, threads>>>(in, total, n);
+                single = true;
+                break;
         }
         CK(cudaGetLastError());
         std::vector<int> parts(single ? 1 : blocks);

@@ -1,12 +1,16 @@
-// Prefix sums: Hillis-Steele with two buffers, Blelloch with conflict-free padding, warp shuffles, three phases over blocks,
-// and a single pass with decoupled look-back over volatile flags.
+// Prefix sums: Hillis-Steele with two buffers, Blelloch with conflict-free padding, warp shuffles, three phases over
+// blocks, and a single pass with decoupled look-back over volatile flags.
 #include <cuda_runtime.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(e) if ((e) != cudaSuccess) { printf("%d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); exit(1); }
+#define CHECK(e)                                                              \
+    if ((e) != cudaSuccess) {                                                 \
+        printf("%d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); \
+        exit(1);                                                              \
+    }
 #define CONFLICT_FREE_OFFSET(n) ((n) >> 5)
 
 __global__ void hillis_steele(int *out, const int *in, int n) {
@@ -98,7 +102,7 @@ __global__ void add_sums(int *out, const int *sums, int n) {
 }
 
 struct State {
-    int flag;   // 0 nothing, 1 aggregate, 2 prefix
+    int flag;  // 0 nothing, 1 aggregate, 2 prefix
     int aggregate, prefix;
 };
 
@@ -156,8 +160,12 @@ int main() {
         CHECK(cudaMemset(out, 0, n * 4));
         int count = kind < 2 ? small : n;
         switch (kind) {
-            case 0: hillis_steele<<<1, small, 2 * small * 4>>>(out, in, small); break;
-            case 1: blelloch<<<1, small / 2, (small + CONFLICT_FREE_OFFSET(small)) * 4>>>(out, in, small); break;
+            case 0:
+                hillis_steele<<<1, small, 2 * small * 4>>>(out, in, small);
+                break;
+            case 1:
+                blelloch<<<1, small / 2, (small + CONFLICT_FREE_OFFSET(small)) * 4>>>(out, in, small);
+                break;
             case 2:
                 scan_blocks<<<blocks, threads>>>(out, sums, in, n);
                 scan_blocks<<<1, threads>>>(sums, nullptr, sums, blocks);

@@ -1,4 +1,5 @@
-// C = alpha * A * B + beta * C, one thread for each element of C: first with threadIdx.x down the rows, then along them.
+// C = alpha * A * B + beta * C, one thread for each element of C: first with threadIdx.x down the rows, then along
+// them.
 #include <cuda_runtime.h>
 
 #include <cmath>
@@ -6,13 +7,13 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(call)                                                                               \
-    do {                                                                                          \
-        cudaError_t err_ = (call);                                                                \
-        if (err_ != cudaSuccess) {                                                                \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(err_));         \
-            exit(1);                                                                              \
-        }                                                                                         \
+#define CHECK(call)                                                                       \
+    do {                                                                                  \
+        cudaError_t err_ = (call);                                                        \
+        if (err_ != cudaSuccess) {                                                        \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, cudaGetErrorString(err_)); \
+            exit(1);                                                                      \
+        }                                                                                 \
     } while (0)
 
 __global__ void sgemm_naive(int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C) {
@@ -26,7 +27,8 @@ __global__ void sgemm_naive(int M, int N, int K, float alpha, const float *A, co
 }
 
 template <int BLOCK>
-__global__ void sgemm_coalesced(int M, int N, int K, float alpha, const float *A, const float *B, float beta, float *C) {
+__global__ void sgemm_coalesced(int M, int N, int K, float alpha, const float *A, const float *B, float beta,
+                                float *C) {
     const int row = blockIdx.x * BLOCK + threadIdx.x / BLOCK;
     const int col = blockIdx.y * BLOCK + threadIdx.x % BLOCK;
     if (row >= M || col >= N) return;

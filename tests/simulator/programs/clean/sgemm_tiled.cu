@@ -194,7 +194,8 @@ __global__ void __launch_bounds__(THREADS) warptiled(int M, int N, int K, float 
                 for (int wn = 0; wn < WNITER; ++wn) {
                     for (int m = 0; m < TM; ++m) {
                         for (int n = 0; n < TN; ++n) {
-                            results[(wm * TM + m) * (WNITER * TN) + wn * TN + n] += regM[wm * TM + m] * regN[wn * TN + n];
+                            results[(wm * TM + m) * (WNITER * TN) + wn * TN + n] +=
+                                regM[wm * TM + m] * regN[wn * TN + n];
                         }
                     }
                 }

@@ -1,16 +1,17 @@
-// Row softmax four ways: a block for a row with shared-memory trees, a warp for a row, online, and in place with float4.
+// Row softmax four ways: a block for a row with shared-memory trees, a warp for a row, online, and in place with
+// float4.
 #include <cuda_runtime.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#define CUDA_CALL(x)                                                        \
-    do {                                                                    \
-        if ((x) != cudaSuccess) {                                           \
-            printf("Error at %s:%d\n", __FILE__, __LINE__);                 \
-            return EXIT_FAILURE;                                            \
-        }                                                                   \
+#define CUDA_CALL(x)                                        \
+    do {                                                    \
+        if ((x) != cudaSuccess) {                           \
+            printf("Error at %s:%d\n", __FILE__, __LINE__); \
+            return EXIT_FAILURE;                            \
+        }                                                   \
     } while (0)
 
 __global__ void softmax_block(float *out, const float *inp, int C) {
@@ -142,8 +143,8 @@ __global__ void softmax_float4(float4 *out, const float4 *inp, int C4) {
     const float inv = 1.f / s;
     for (int i = threadIdx.x; i < C4; i += 32) {
         float4 v = x[i];
-        out[blockIdx.x * C4 + i] = make_float4(expf(v.x - m) * inv, expf(v.y - m) * inv, expf(v.z - m) * inv,
-                                               expf(v.w - m) * inv);
+        out[blockIdx.x * C4 + i] =
+            make_float4(expf(v.x - m) * inv, expf(v.y - m) * inv, expf(v.z - m) * inv, expf(v.w - m) * inv);
     }
 }
 

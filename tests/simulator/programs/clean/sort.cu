@@ -1,5 +1,5 @@
-// Bitonic sort in shared and in global memory, odd-even sort with a shared "changed" flag, radix sort by bits with a block scan,
-// merge by binary search.
+// Bitonic sort in shared and in global memory, odd-even sort with a shared "changed" flag, radix sort by bits with a
+// block scan, merge by binary search.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -7,7 +7,13 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(x) do { if ((x) != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); exit(1); } } while (0)
+#define CHECK(x)                                                                       \
+    do {                                                                               \
+        if ((x) != cudaSuccess) {                                                      \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); \
+            exit(1);                                                                   \
+        }                                                                              \
+    } while (0)
 
 __device__ inline void Comparator(unsigned &a, unsigned &b, unsigned dir) {
     if ((a > b) == dir) {
@@ -110,8 +116,10 @@ __global__ void mergeByRank(unsigned *out, const unsigned *a, int na, const unsi
     int lo = 0, hi = from_a ? nb : na;
     while (lo < hi) {
         int mid = (lo + hi) / 2;
-        if (other[mid] < key || (!from_a && other[mid] == key)) lo = mid + 1;
-        else hi = mid;
+        if (other[mid] < key || (!from_a && other[mid] == key))
+            lo = mid + 1;
+        else
+            hi = mid;
     }
     out[(from_a ? i : i - na) + lo] = key;
 }

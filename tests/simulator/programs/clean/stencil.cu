@@ -1,4 +1,5 @@
-// A 1D stencil with halo in shared memory, a 2D heat step with early exit, constant coefficients, a double pointer swap.
+// A 1D stencil with halo in shared memory, a 2D heat step with early exit, constant coefficients, a double pointer
+// swap.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -55,7 +56,8 @@ int main() {
         }
     }
     const int w = 70, h = 45, steps = 10;
-    float *a, *b, *host = (float *)malloc(w * h * 4), *other = (float *)malloc(w * h * 4), *got = (float *)malloc(w * h * 4);
+    float *a, *b, *host = (float *)malloc(w * h * 4), *other = (float *)malloc(w * h * 4),
+                  *got = (float *)malloc(w * h * 4);
     for (int i = 0; i < w * h; i++) host[i] = rand() % 1000 / 10.f;
     cudaMalloc((void **)&a, w * h * 4);
     cudaMalloc((void **)&b, w * h * 4);
@@ -69,7 +71,8 @@ int main() {
             for (int x = 0; x < w; x++) {
                 float v = host[y * w + x];
                 if (x && y && x < w - 1 && y < h - 1) {
-                    v += 0.2f * (host[y * w + x - 1] + host[y * w + x + 1] + host[(y - 1) * w + x] + host[(y + 1) * w + x] - 4 * v);
+                    v += 0.2f * (host[y * w + x - 1] + host[y * w + x + 1] + host[(y - 1) * w + x] +
+                                 host[(y + 1) * w + x] - 4 * v);
                 }
                 other[y * w + x] = v;
             }

@@ -1,11 +1,19 @@
-// Several streams and events: overlapped chunks from pinned memory, a pipeline ordered by events, priorities, callbacks.
+// Several streams and events: overlapped chunks from pinned memory, a pipeline ordered by events, priorities,
+// callbacks.
 #include <cuda_runtime.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#define CHECK(x) do { cudaError_t e_ = (x); if (e_ != cudaSuccess) { printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); exit(1); } } while (0)
+#define CHECK(x)                                                       \
+    do {                                                               \
+        cudaError_t e_ = (x);                                          \
+        if (e_ != cudaSuccess) {                                       \
+            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
+            exit(1);                                                   \
+        }                                                              \
+    } while (0)
 
 __global__ void scale(float *a, int offset, int n, float f) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -17,7 +25,9 @@ __global__ void add(float *a, const float *b, int n) {
 }
 
 static int calls;
-static void CUDART_CB count_call(void *data) { calls += *(int *)data; }
+static void CUDART_CB count_call(void *data) {
+    calls += *(int *)data;
+}
 
 int main() {
     const int n = 1 << 12, kStreams = 4, chunk = n / kStreams;
@@ -36,7 +46,8 @@ int main() {
         CHECK(cudaMemcpyAsync(&a[offset], &d_a[offset], chunk * 4, cudaMemcpyDeviceToHost, stream[i]));
     }
     for (auto &s : stream) CHECK(cudaStreamSynchronize(s));
-    for (int i = 0; i < n; i++) if (a[i] != 2.0f * i + 1) return printf("depth first %d: %f\n", i, a[i]), 1;
+    for (int i = 0; i < n; i++)
+        if (a[i] != 2.0f * i + 1) return printf("depth first %d: %f\n", i, a[i]), 1;
     // Breadth first, on non-blocking streams, waiting for an event that was recorded behind the last work of each.
     cudaStream_t high, low;
     int least, greatest;
@@ -61,21 +72,24 @@ int main() {
     }
     if (calls != 1) return printf("host function ran %d times\n", calls), 1;
     CHECK(cudaMemcpy(pageable, d_a, n * 4, cudaMemcpyDeviceToHost));
-    for (int i = 0; i < n; i++) if (pageable[i] != 6) return printf("events %d: %f\n", i, pageable[i]), 1;
+    for (int i = 0; i < n; i++)
+        if (pageable[i] != 6) return printf("events %d: %f\n", i, pageable[i]), 1;
     // The legacy default stream waits for blocking streams, and they for it.
     scale<<<n / 256, 256, 0, stream[0]>>>(d_a, 0, n, 2.0f);
     add<<<n / 256, 256>>>(d_a, d_b, n);
     scale<<<n / 256, 256, 0, stream[1]>>>(d_a, 0, n, 10.0f);
     CHECK(cudaStreamSynchronize(stream[1]));
     CHECK(cudaMemcpy(pageable, d_a, n * 4, cudaMemcpyDeviceToHost));
-    for (int i = 0; i < n; i++) if (pageable[i] != 181) return printf("default stream %d: %f\n", i, pageable[i]), 1;
+    for (int i = 0; i < n; i++)
+        if (pageable[i] != 181) return printf("default stream %d: %f\n", i, pageable[i]), 1;
     // A pageable source may be reused as soon as the call returns.
     for (int i = 0; i < n; i++) pageable[i] = 3;
     CHECK(cudaMemcpyAsync(d_b, pageable, n * 4, cudaMemcpyHostToDevice, stream[2]));
     for (int i = 0; i < n; i++) pageable[i] = -1;
     CHECK(cudaMemcpyAsync(pageable, d_b, n * 4, cudaMemcpyDeviceToHost, stream[2]));
     CHECK(cudaStreamSynchronize(stream[2]));
-    for (int i = 0; i < n; i++) if (pageable[i] != 3) return printf("pageable %d: %f\n", i, pageable[i]), 1;
+    for (int i = 0; i < n; i++)
+        if (pageable[i] != 3) return printf("pageable %d: %f\n", i, pageable[i]), 1;
     float ms = -1;
     cudaEvent_t start;
     CHECK(cudaEventCreate(&start));

@@ -1,5 +1,5 @@
-// Exchange through shared memory within a warp or a part of it: __syncwarp with full and partial masks, in both branches of an if,
-// warps that work on their own slices, lanes that left, a double buffer.
+// Exchange through shared memory within a warp or a part of it: __syncwarp with full and partial masks, in both
+// branches of an if, warps that work on their own slices, lanes that left, a double buffer.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -96,7 +96,8 @@ int main() {
     fetch();
     int v[32];
     for (int l = 0; l < 32; ++l) v[l] = l < 12 ? h[11 - l] : 2 * h[12 + 31 - l];
-    for (int l = 0; l < 32; ++l) if (o[l] != v[l] + v[(l + 1) % 32]) return printf("both_branches %d\n", l), 1;
+    for (int l = 0; l < 32; ++l)
+        if (o[l] != v[l] + v[(l + 1) % 32]) return printf("both_branches %d\n", l), 1;
     for (int n : {1, 7, 31}) {
         some_left<<<1, 64>>>(out, in, n);
         fetch();
@@ -109,10 +110,12 @@ int main() {
     }
     quarters<<<1, 32>>>(out, in);
     fetch();
-    for (int i = 0; i < 256; ++i) if (o[i] != h[i / 64 * 64 + i % 8 * 8 + i / 8 % 8]) return printf("quarters %d\n", i), 1;
+    for (int i = 0; i < 256; ++i)
+        if (o[i] != h[i / 64 * 64 + i % 8 * 8 + i / 8 % 8]) return printf("quarters %d\n", i), 1;
     double_buffer<<<1, 64>>>(out, in, 6);
     fetch();
-    for (int t = 0; t < 64; ++t) if (o[t] != h[t / 32 * 32 + (t + 30) % 32] + 15) return printf("double_buffer %d\n", t), 1;
+    for (int t = 0; t < 64; ++t)
+        if (o[t] != h[t / 32 * 32 + (t + 30) % 32] + 15) return printf("double_buffer %d\n", t), 1;
     printf("OK\n");
     return 0;
 }

@@ -35,13 +35,15 @@ __global__ void gelu_backward(float *dinp, const float *inp, const float *dout, 
         float tanh_out = tanhf(tanh_arg);
         float coshf_out = coshf(tanh_arg);
         float sech_out = 1.0f / (coshf_out * coshf_out);
-        float local_grad = 0.5f * (1.0f + tanh_out) +
-                           x * 0.5f * sech_out * GELU_SCALING_FACTOR * (1.0f + 3.0f * 0.044715f * x * x);
+        float local_grad =
+            0.5f * (1.0f + tanh_out) + x * 0.5f * sech_out * GELU_SCALING_FACTOR * (1.0f + 3.0f * 0.044715f * x * x);
         dinp[i] = local_grad * dout[i];
     }
 }
 
-__device__ inline float lerp(float start, float end, float weight) { return fma(weight, end, fma(-weight, start, start)); }
+__device__ inline float lerp(float start, float end, float weight) {
+    return fma(weight, end, fma(-weight, start, start));
+}
 
 __global__ void adamw(float *params, float *grads, float *m_memory, float *v_memory, long num_parameters,
                       float learning_rate, float beta1, float beta2, float beta1_correction, float beta2_correction,
@@ -90,7 +92,8 @@ __global__ void bias_backward(float *dbias, const float *dout, int rows, int col
     }
 }
 
-template <class T> struct Device {
+template <class T>
+struct Device {
     T *p;
     size_t n;
     explicit Device(const std::vector<T> &v) : n(v.size()) {
@@ -131,7 +134,8 @@ int main() {
     auto y = out.get(), dxv = dinp.get(), pv = dp.get();
     const double k = std::sqrt(2 / M_PI);
     for (int i = 0; i < N; ++i) {
-        double xi = x[i], t = std::tanh(k * (xi + 0.044715 * xi * xi * xi)), sech = 1 / std::cosh(k * (xi + 0.044715 * xi * xi * xi));
+        double xi = x[i], t = std::tanh(k * (xi + 0.044715 * xi * xi * xi)),
+               sech = 1 / std::cosh(k * (xi + 0.044715 * xi * xi * xi));
         expect("gelu", i, y[i], 0.5 * xi * (1 + t), 1e-5);
         double grad = 0.5 * (1 + t) + xi * 0.5 * sech * sech * k * (1 + 3 * 0.044715 * xi * xi);
         expect("gelu'", i, dxv[i], grad * dy[i], 1e-4);
@@ -144,15 +148,18 @@ int main() {
     std::vector<float> wte(V * C), wpe(T * C), probs(B * T * V);
     for (int &t : tokens) t = rand() % V;
     for (int &t : targets) t = rand() % V;
-    for (auto *w : {&wte, &wpe}) for (float &f : *w) f = rand() / float(RAND_MAX);
+    for (auto *w : {&wte, &wpe})
+        for (float &f : *w) f = rand() / float(RAND_MAX);
     for (float &f : probs) f = (rand() % 1000 + 1) / 1001.f;
     Device<int> dtok(tokens), dtar(targets);
-    Device<float> dwte(wte), dwpe(wpe), dprobs(probs), enc(std::vector<float>(B * T * C)), loss(std::vector<float>(B * T));
+    Device<float> dwte(wte), dwpe(wpe), dprobs(probs), enc(std::vector<float>(B * T * C)),
+        loss(std::vector<float>(B * T));
     encoder<<<(B * T * C + 127) / 128, 128>>>(enc.p, dtok.p, dwte.p, dwpe.p, B, T, C);
     cross_entropy<<<1, 32>>>(loss.p, dprobs.p, dtar.p, B, T, V);
     cudaCheck(cudaDeviceSynchronize());
     auto e = enc.get(), l = loss.get();
-    for (int i = 0; i < B * T * C; ++i) expect("encoder", i, e[i], double(wte[tokens[i / C] * C + i % C]) + wpe[i / C % T * C + i % C], 1e-6);
+    for (int i = 0; i < B * T * C; ++i)
+        expect("encoder", i, e[i], double(wte[tokens[i / C] * C + i % C]) + wpe[i / C % T * C + i % C], 1e-6);
     for (int i = 0; i < B * T; ++i) expect("loss", i, l[i], -std::log(double(probs[i * V + targets[i]])), 1e-5);
     const int rows = 33, cols = 64;
     std::vector<float> d(rows * cols);

@@ -14,7 +14,8 @@ __global__ void transposeNaive(float *odata, const float *idata) {
     for (int j = 0; j < TILE_DIM; j += BLOCK_ROWS) odata[x * height + (y + j)] = idata[(y + j) * width + x];
 }
 
-template <int PAD> __global__ void transposeTile(float *odata, const float *idata) {
+template <int PAD>
+__global__ void transposeTile(float *odata, const float *idata) {
     __shared__ float tile[TILE_DIM][TILE_DIM + PAD];
     int x = blockIdx.x * TILE_DIM + threadIdx.x, y = blockIdx.y * TILE_DIM + threadIdx.y;
     int width = gridDim.x * TILE_DIM, height = gridDim.y * TILE_DIM;

@@ -34,34 +34,71 @@ __global__ void nested(int *p, int n) {
 __global__ void choose(int *p) {
     int t = threadIdx.x, x = t * 7;
     switch (t % 11) {
-        case 0: x += 5; break;
-        case 1: x *= 3; break;
-        case 2: x ^= 0x55; break;
-        case 3: x = -x; break;
-        case 4: x -= 100;  // falls through
-        case 5: x <<= 2; break;
-        case 6: x |= 1024; break;
-        case 7: return;
-        case 8: x %= 13; break;
-        default: x = 999;
+        case 0:
+            x += 5;
+            break;
+        case 1:
+            x *= 3;
+            break;
+        case 2:
+            x ^= 0x55;
+            break;
+        case 3:
+            x = -x;
+            break;
+        case 4:
+            x -= 100;  // falls through
+        case 5:
+            x <<= 2;
+            break;
+        case 6:
+            x |= 1024;
+            break;
+        case 7:
+            return;
+        case 8:
+            x %= 13;
+            break;
+        default:
+            x = 999;
     }
     p[t] = x;
 }
 
-__device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
-__global__ void recursion(int *p) { p[threadIdx.x] = fibonacci(threadIdx.x % 13); }
+__device__ __noinline__ int fibonacci(int n) {
+    return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2);
+}
+__global__ void recursion(int *p) {
+    p[threadIdx.x] = fibonacci(threadIdx.x % 13);
+}
 
-__device__ __noinline__ int bottomless(int n, volatile int *p) { return n == -1 ? 0 : bottomless(n + 1, p) + p[0]; }
-__global__ void overflow(int *p) { p[0] = bottomless(p[1], p); }
+__device__ __noinline__ int bottomless(int n, volatile int *p) {
+    return n == -1 ? 0 : bottomless(n + 1, p) + p[0];
+}
+__global__ void overflow(int *p) {
+    p[0] = bottomless(p[1], p);
+}
 
-__device__ __noinline__ int twice(int x) { return 2 * x; }
-__device__ __noinline__ int plus_hundred(int x) { return x + 100; }
-__device__ __noinline__ int minus(int x) { return -x; }
+__device__ __noinline__ int twice(int x) {
+    return 2 * x;
+}
+__device__ __noinline__ int plus_hundred(int x) {
+    return x + 100;
+}
+__device__ __noinline__ int minus(int x) {
+    return -x;
+}
 __device__ int (*table[3])(int) = {twice, plus_hundred, minus};
-__global__ void pointers(int *p) { p[threadIdx.x] = table[threadIdx.x % 3](threadIdx.x); }
-__global__ void wild_pointer(int *p, unsigned long long f) { p[threadIdx.x] = reinterpret_cast<int (*)(int)>(f)(1); }
+__global__ void pointers(int *p) {
+    p[threadIdx.x] = table[threadIdx.x % 3](threadIdx.x);
+}
+__global__ void wild_pointer(int *p, unsigned long long f) {
+    p[threadIdx.x] = reinterpret_cast<int (*)(int)>(f)(1);
+}
 
-struct Large { int v[40]; };
+struct Large {
+    int v[40];
+};
 __device__ __noinline__ Large rotate(Large x, int by) {
     Large y;
     for (int i = 0; i < 40; ++i) y.v[i] = x.v[(i + by) % 40];
@@ -74,7 +111,11 @@ __global__ void structs(int *p) {
     p[threadIdx.x] = x.v[threadIdx.x % 40];
 }
 
-__device__ __noinline__ void swap_through(int *a, int *b) { int c = *a; *a = *b; *b = c; }
+__device__ __noinline__ void swap_through(int *a, int *b) {
+    int c = *a;
+    *a = *b;
+    *b = c;
+}
 __global__ void local_addresses(int *p) {
     int a = threadIdx.x, b = threadIdx.x * threadIdx.x;
     swap_through(&a, &b);
@@ -92,10 +133,17 @@ __global__ void asserts(int *p, int bad) {
     p[threadIdx.x] = 1;
 }
 
-__global__ void traps(int *p) { if (p[threadIdx.x] == 7) __trap(); }
+__global__ void traps(int *p) {
+    if (p[threadIdx.x] == 7) __trap();
+}
 
-__global__ void spin(volatile int *p) { while (p[0] == 0) {} }
-__global__ void endless(int *p) { for (unsigned i = 1; i; i += 2) p[threadIdx.x] += i; }
+__global__ void spin(volatile int *p) {
+    while (p[0] == 0) {
+    }
+}
+__global__ void endless(int *p) {
+    for (unsigned i = 1; i; i += 2) p[threadIdx.x] += i;
+}
 
 // Lanes of a warp, warps and blocks fight for one lock.
 __global__ void spin_lock(int *p) {
@@ -110,7 +158,8 @@ __global__ void spin_lock(int *p) {
     }
 }
 __global__ void spin_lock_tight(int *p) {
-    while (atomicCAS(p, 0, 1) != 0) {}
+    while (atomicCAS(p, 0, 1) != 0) {
+    }
     p[1] += 1;
     __threadfence();
     atomicExch(p, 0);
@@ -123,7 +172,8 @@ __global__ void flags(volatile int *p) {
         return;
     }
     if (threadIdx.x == 31) {
-        while (p[0] < (int)gridDim.x - 1) {}
+        while (p[0] < (int)gridDim.x - 1) {
+        }
         p[1] = 77;
     }
 }
@@ -190,8 +240,10 @@ __global__ void split_shuffle(int *p) {
 __global__ void tiles(int *p) {
     const int t = threadIdx.x, tile = t / 8;
     int x = t;
-    if (tile & 1) x = __reduce_add_sync(0xffu << (8 * tile), t);
-    else x = __shfl_down_sync(0xffu << (8 * tile), t, 1, 8);
+    if (tile & 1)
+        x = __reduce_add_sync(0xffu << (8 * tile), t);
+    else
+        x = __shfl_down_sync(0xffu << (8 * tile), t, 1, 8);
     p[t] = x;
 }
 __global__ void warp_values(unsigned *p) {
@@ -212,7 +264,9 @@ __global__ void exited_lane(int *p) {
     if (threadIdx.x == 3) return;
     p[threadIdx.x] = __shfl_down_sync(0xffffffff, threadIdx.x, 1);
 }
-__global__ void not_in_mask(int *p) { p[threadIdx.x] = __shfl_sync(0x0000ffff, threadIdx.x, 0); }
+__global__ void not_in_mask(int *p) {
+    p[threadIdx.x] = __shfl_sync(0x0000ffff, threadIdx.x, 0);
+}
 __global__ void waits_for_barrier(int *p) {
     if (threadIdx.x < 8) p[threadIdx.x] = __shfl_sync(0xffffffff, threadIdx.x, 9);
     __syncthreads();
@@ -234,11 +288,17 @@ __global__ void clocks(long long *p) {
     p[threadIdx.x] = (b > a) + 2 * (d > c);
 }
 
-__global__ void sum_in_order(float *p, const float *x) { atomicAdd(p, x[blockIdx.x * blockDim.x + threadIdx.x]); }
+__global__ void sum_in_order(float *p, const float *x) {
+    atomicAdd(p, x[blockIdx.x * blockDim.x + threadIdx.x]);
+}
 
 __constant__ int constants[4] = {3, 5, 7, 11};
 __device__ int *where = (int *)constants;
-__global__ void reads_constants(int *p) { p[threadIdx.x] = constants[threadIdx.x % 4]; }
-__global__ void writes_constants(int *p) { *(int *)__cvta_generic_to_global(where) = p[0]; }
+__global__ void reads_constants(int *p) {
+    p[threadIdx.x] = constants[threadIdx.x % 4];
+}
+__global__ void writes_constants(int *p) {
+    *(int *)__cvta_generic_to_global(where) = p[0];
+}
 
 }  // extern "C"

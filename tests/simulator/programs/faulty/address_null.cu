@@ -4,7 +4,7 @@
 #include <cstdio>
 
 __global__ void fill(float *a) {
-    a[threadIdx.x] = 1;   //! invalid_address: null
+    a[threadIdx.x] = 1;  //! invalid_address: null
 }
 
 int main() {
@@ -15,7 +15,7 @@ int main() {
     cudaMalloc(&b, sizeof in);
     cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice);
     cudaMemset(b, 0, sizeof in);
-    #ifdef MENDED
+#ifdef MENDED
     fill<<<1, 32>>>(a);
 #else
     fill<<<1, 32>>>(nullptr);

@@ -1,11 +1,11 @@
 // A pointer from malloc given to a kernel.
-#include <stdlib.h>
 #include <cuda_runtime.h>
+#include <stdlib.h>
 
 #include <cstdio>
 
 __global__ void fill(float *a) {
-    a[threadIdx.x] = 1;   //! out_of_bounds or invalid_address: 0x or address
+    a[threadIdx.x] = 1;  //! out_of_bounds or invalid_address: 0x or address
 }
 
 int main() {
@@ -16,7 +16,7 @@ int main() {
     cudaMalloc(&b, sizeof in);
     cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice);
     cudaMemset(b, 0, sizeof in);
-    #ifdef MENDED
+#ifdef MENDED
     fill<<<1, 32>>>(a);
 #else
     fill<<<1, 32>>>((float *)malloc(4096));

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 __global__ void picky(float *out, const float *in, float most) {
-    assert(in[threadIdx.x] <= most);   //! assertion: in[threadIdx.x] <= most
+    assert(in[threadIdx.x] <= most);  //! assertion: in[threadIdx.x] <= most
     out[threadIdx.x] = 1;
 }
 
@@ -17,7 +17,7 @@ int main() {
     cudaMalloc(&b, sizeof in);
     cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice);
     cudaMemset(b, 0, sizeof in);
-    #ifdef MENDED
+#ifdef MENDED
     picky<<<1, 64>>>(b, a, 100);
 #else
     picky<<<1, 64>>>(b, a, 30);

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#define COPY16(to, from)                                                                                            \
+#define COPY16(to, from)                                                                                              \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) \
                  : "memory")
 #define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
@@ -14,11 +14,11 @@ __global__ void load(float *out, const float *in, int tiles) {
     float sum = 0;
 #pragma unroll 1
     for (int k = 0; k < tiles; ++k) {
-        COPY16(&s[4 * threadIdx.x], in + k * 256 + 4 * threadIdx.x);   //~ the copy
+        COPY16(&s[4 * threadIdx.x], in + k * 256 + 4 * threadIdx.x);  //~ the copy
         COMMIT();
         WAIT(0);
         __syncthreads();
-        sum += s[255 - threadIdx.x];   //! shared_race or async_pending: cp.async
+        sum += s[255 - threadIdx.x];  //! shared_race or async_pending: cp.async
 #ifdef MENDED
         __syncthreads();
 #endif

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#define COPY16(to, from)                                                                                            \
+#define COPY16(to, from)                                                                                              \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) \
                  : "memory")
 #define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
@@ -11,13 +11,15 @@
 
 __global__ void load(float *out, const float *in) {
     __shared__ alignas(16) float s[32];
-    if (threadIdx.x < 8) COPY16(&s[4 * threadIdx.x], in + 4 * threadIdx.x);   //~ the copy
+    if (threadIdx.x < 8) COPY16(&s[4 * threadIdx.x], in + 4 * threadIdx.x);  //~ the copy
     COMMIT();
     WAIT(0);
 #ifdef MENDED
     __syncwarp();
 #endif
-    out[threadIdx.x] = s[31 - threadIdx.x];   //! shared_race or async_pending: filled by the cp.async or cp.async | speaks for the copying thread only or may still be writing
+    // clang-format off
+    out[threadIdx.x] = s[31 - threadIdx.x];  //! shared_race or async_pending: filled by the cp.async or cp.async | speaks for the copying thread only or may still be writing
+    // clang-format on
 }
 
 int main() {

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#define COPY16(to, from)                                                                                            \
+#define COPY16(to, from)                                                                                              \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) \
                  : "memory")
 #define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
@@ -11,12 +11,12 @@
 
 __global__ void load(float *out, const float *in) {
     __shared__ alignas(16) float s[256];
-    COPY16(&s[4 * threadIdx.x], in + 4 * threadIdx.x);   //~ the copy
+    COPY16(&s[4 * threadIdx.x], in + 4 * threadIdx.x);  //~ the copy
     COMMIT();
 #ifdef MENDED
     WAIT(0);
 #endif
-    s[4 * threadIdx.x] = 0;   //! async_pending: write | may still be writing | the same thread
+    s[4 * threadIdx.x] = 0;  //! async_pending: write | may still be writing | the same thread
     WAIT(0);
     __syncthreads();
     out[threadIdx.x] = s[255 - threadIdx.x];

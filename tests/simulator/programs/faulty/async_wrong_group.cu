@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#define COPY16(to, from)                                                                                            \
+#define COPY16(to, from)                                                                                              \
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) \
                  : "memory")
 #define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
@@ -13,7 +13,7 @@ __global__ void load(float *out, const float *in) {
     __shared__ alignas(16) float s[2][256];
     COPY16(&s[0][4 * threadIdx.x], in + 4 * threadIdx.x);
     COMMIT();
-    COPY16(&s[1][4 * threadIdx.x], in + 256 + 4 * threadIdx.x);   //~ the copy
+    COPY16(&s[1][4 * threadIdx.x], in + 256 + 4 * threadIdx.x);  //~ the copy
     COMMIT();
     WAIT(1);
     __syncthreads();
@@ -22,7 +22,7 @@ __global__ void load(float *out, const float *in) {
     WAIT(0);
     __syncthreads();
 #endif
-    out[threadIdx.x] = v + s[1][255 - threadIdx.x];   //! async_pending: read | may still be writing | no wait_group
+    out[threadIdx.x] = v + s[1][255 - threadIdx.x];  //! async_pending: read | may still be writing | no wait_group
 }
 
 int main() {

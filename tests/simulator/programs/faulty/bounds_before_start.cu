@@ -8,7 +8,7 @@ __global__ void differences(float *out, const float *in, int n) {
 #ifdef MENDED
     if (i > 0)
 #endif
-        out[i] = in[i] - in[i - 1];   //! out_of_bounds: before
+        out[i] = in[i] - in[i - 1];  //! out_of_bounds: before
 }
 
 int main() {

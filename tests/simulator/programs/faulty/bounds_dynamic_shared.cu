@@ -5,7 +5,7 @@
 
 __global__ void use(float *out, const float *in) {
     extern __shared__ float s[];
-    s[threadIdx.x] = in[threadIdx.x];   //! out_of_bounds: past the end
+    s[threadIdx.x] = in[threadIdx.x];  //! out_of_bounds: past the end
     __syncthreads();
     out[threadIdx.x] = s[blockDim.x - 1 - threadIdx.x];
 }

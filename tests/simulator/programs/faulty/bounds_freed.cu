@@ -4,7 +4,7 @@
 #include <cstdio>
 
 __global__ void fill(float *a) {
-    a[threadIdx.x] = 1;   //! out_of_bounds or invalid_address: freed
+    a[threadIdx.x] = 1;  //! out_of_bounds or invalid_address: freed
 }
 
 int main() {

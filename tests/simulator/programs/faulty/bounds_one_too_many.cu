@@ -8,7 +8,7 @@ __global__ void increment(float *a, int n) {
 #ifdef MENDED
     if (i < n)
 #endif
-        a[i] += 1;   //! out_of_bounds: past the end
+        a[i] += 1;  //! out_of_bounds: past the end
 }
 
 int main() {

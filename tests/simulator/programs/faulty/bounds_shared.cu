@@ -9,7 +9,7 @@ __global__ void halo(float *out, const float *in) {
 #else
     __shared__ float s[64];
 #endif
-    for (int i = threadIdx.x; i < 66; i += 64) s[i] = in[i];   //! out_of_bounds: past the end
+    for (int i = threadIdx.x; i < 66; i += 64) s[i] = in[i];  //! out_of_bounds: past the end
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x] + s[threadIdx.x + 1] + s[threadIdx.x + 2];
 }

@@ -9,7 +9,7 @@
 #define COUNT 96
 #endif
 __global__ void meet(float *out) {
-    asm volatile("bar.sync 1, %0;" ::"n"(COUNT) : "memory");   //! deadlock or divergent_barrier: barrier
+    asm volatile("bar.sync 1, %0;" ::"n"(COUNT) : "memory");  //! deadlock or divergent_barrier: barrier
     out[threadIdx.x] = 1;
 }
 

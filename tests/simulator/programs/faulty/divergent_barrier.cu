@@ -11,13 +11,13 @@ __global__ void halves(float *out, const float *in) {
 #endif
     if (threadIdx.x % 32 < 16) {
 #ifndef MENDED
-        asm volatile("bar.sync 1, 64;" ::: "memory");   //! divergent_barrier: barrier
+        asm volatile("bar.sync 1, 64;" ::: "memory");  //! divergent_barrier: barrier
 #endif
         out[threadIdx.x] = s[63 - threadIdx.x];
     } else {
         out[threadIdx.x] = 2;
 #ifndef MENDED
-        asm volatile("bar.sync 2, 64;" ::: "memory");   //~ or here
+        asm volatile("bar.sync 2, 64;" ::: "memory");  //~ or here
 #endif
     }
 }

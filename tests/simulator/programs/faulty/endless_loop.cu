@@ -7,7 +7,7 @@ __global__ void wait(volatile float *flag, float *out) {
 #ifdef MENDED
     if (threadIdx.x == 32) *flag = 1;
 #endif
-    while (*flag == 0) {   //! budget or deadlock: instructions or budget
+    while (*flag == 0) {  //! budget or deadlock: instructions or budget
     }
     out[threadIdx.x] = 1;
 }

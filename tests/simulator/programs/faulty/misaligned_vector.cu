@@ -4,7 +4,7 @@
 #include <cstdio>
 
 __global__ void load(float *out, const float *in, int shift) {
-    float4 v = *reinterpret_cast<const float4 *>(in + shift + 4 * threadIdx.x);   //! misaligned: 16
+    float4 v = *reinterpret_cast<const float4 *>(in + shift + 4 * threadIdx.x);  //! misaligned: 16
     out[threadIdx.x] = v.x + v.w;
 }
 
@@ -16,7 +16,7 @@ int main() {
     cudaMalloc(&b, sizeof in);
     cudaMemcpy(a, in, sizeof in, cudaMemcpyHostToDevice);
     cudaMemset(b, 0, sizeof in);
-    #ifdef MENDED
+#ifdef MENDED
     load<<<1, 32>>>(b, a, 4);
 #else
     load<<<1, 32>>>(b, a, 1);

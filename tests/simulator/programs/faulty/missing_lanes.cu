@@ -9,7 +9,7 @@ __global__ void sums(float *out, const float *in) {
 #ifdef MENDED
     for (int d = 8; d; d /= 2) v += __shfl_down_sync(0x0000ffff, v, d);
 #else
-    for (int d = 8; d; d /= 2) v += __shfl_down_sync(0xffffffff, v, d);   //! missing_lanes: exited
+    for (int d = 8; d; d /= 2) v += __shfl_down_sync(0xffffffff, v, d);  //! missing_lanes: exited
 #endif
     if (threadIdx.x == 0) *out = v;
 }

@@ -5,11 +5,11 @@
 
 __global__ void histogram(float *out, const float *in) {
     __shared__ int bins[64];
-    if (threadIdx.x < 64) bins[threadIdx.x] = 0;   //~ the write
+    if (threadIdx.x < 64) bins[threadIdx.x] = 0;  //~ the write
 #ifdef MENDED
     __syncthreads();
 #endif
-    atomicAdd(&bins[int(in[threadIdx.x])], 1);   //! shared_race: atomic update or updated
+    atomicAdd(&bins[int(in[threadIdx.x])], 1);  //! shared_race: atomic update or updated
     __syncthreads();
     if (threadIdx.x < 64) out[threadIdx.x] = bins[threadIdx.x];
 }

@@ -9,7 +9,7 @@ __global__ void handshake(float *out, const float *in) {
     if (threadIdx.x == 0) ready = 0;
     __syncthreads();
     if (threadIdx.x == 32) {
-        data = in[5];   //~ the write
+        data = in[5];  //~ the write
 #ifdef MENDED
         __threadfence_block();
 #endif
@@ -21,7 +21,7 @@ __global__ void handshake(float *out, const float *in) {
 #ifdef MENDED
         __threadfence_block();
 #endif
-        out[0] = data;   //! shared_race: read | wrote | nothing orders the two
+        out[0] = data;  //! shared_race: read | wrote | nothing orders the two
     }
 }
 

@@ -7,11 +7,11 @@ __global__ void histogram(float *out, const float *in) {
     __shared__ int bins[64];
     if (threadIdx.x < 64) bins[threadIdx.x] = 0;
     __syncthreads();
-    atomicAdd(&bins[int(in[threadIdx.x])], 1);   //~ the update
+    atomicAdd(&bins[int(in[threadIdx.x])], 1);  //~ the update
 #ifdef MENDED
     __syncthreads();
 #endif
-    if (threadIdx.x < 64) out[threadIdx.x] = bins[threadIdx.x];   //! shared_race: updated or may still be reading
+    if (threadIdx.x < 64) out[threadIdx.x] = bins[threadIdx.x];  //! shared_race: updated or may still be reading
 }
 
 int main() {

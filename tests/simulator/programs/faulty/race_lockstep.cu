@@ -5,11 +5,12 @@
 
 __global__ void rotate(float *out, const float *in) {
     __shared__ float s[32];
-    s[threadIdx.x] = in[threadIdx.x];   //~ the write
+    s[threadIdx.x] = in[threadIdx.x];  //~ the write
 #ifdef MENDED
     __syncwarp();
 #endif
-    out[threadIdx.x] = s[(threadIdx.x + 1) % 32];   //! shared_race: read | Lanes of a warp | __syncwarp() or __syncthreads() is missing
+    out[threadIdx.x] =
+        s[(threadIdx.x + 1) % 32];  //! shared_race: read | Lanes of a warp | __syncwarp() or __syncthreads() is missing
 }
 
 int main() {

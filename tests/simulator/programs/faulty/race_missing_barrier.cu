@@ -5,11 +5,11 @@
 
 __global__ void reverse(float *out, const float *in) {
     __shared__ float s[128];
-    s[threadIdx.x] = in[threadIdx.x];   //~ the write
+    s[threadIdx.x] = in[threadIdx.x];  //~ the write
 #ifdef MENDED
     __syncthreads();
 #endif
-    out[threadIdx.x] = s[127 - threadIdx.x];   //! shared_race: read | wrote or writes | __syncthreads() is missing
+    out[threadIdx.x] = s[127 - threadIdx.x];  //! shared_race: read | wrote or writes | __syncthreads() is missing
 }
 
 int main() {

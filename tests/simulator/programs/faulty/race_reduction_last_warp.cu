@@ -11,11 +11,11 @@ __global__ void reduce(float *out, const float *in) {
     if (t < 32) {
         float v = s[t] + s[t + 32];
         for (int d = 16; d; d /= 2) {
-            s[t] = v;   //! shared_race: __syncwarp() or __syncthreads() is missing
+            s[t] = v;  //! shared_race: __syncwarp() or __syncthreads() is missing
 #ifdef MENDED
             __syncwarp();
 #endif
-            v += s[(t + d) % 32];   //~ the read
+            v += s[(t + d) % 32];  //~ the read
 #ifdef MENDED
             __syncwarp();
 #endif

@@ -5,12 +5,12 @@
 
 __global__ void shuffled(float *out, const float *in) {
     __shared__ float s[32];
-    s[threadIdx.x] = in[threadIdx.x];   //~ the write
+    s[threadIdx.x] = in[threadIdx.x];  //~ the write
     float v = __shfl_xor_sync(0xffffffff, in[threadIdx.x], 1);
 #ifdef MENDED
     __syncwarp();
 #endif
-    out[threadIdx.x] = v + s[31 - threadIdx.x];   //! shared_race: read | __syncwarp() or __syncthreads() is missing
+    out[threadIdx.x] = v + s[31 - threadIdx.x];  //! shared_race: read | __syncwarp() or __syncthreads() is missing
 }
 
 int main() {

@@ -8,9 +8,11 @@ __global__ void sums(float *out, const float *in, int tiles) {
     float sum = 0;
 #pragma unroll 1
     for (int k = 0; k < tiles; ++k) {
-        tile[threadIdx.x] = in[k * 64 + threadIdx.x];   //! shared_race: may still be reading or wrote | __syncthreads() is missing | next pass
+        // clang-format off
+        tile[threadIdx.x] = in[k * 64 + threadIdx.x];  //! shared_race: may still be reading or wrote | __syncthreads() is missing | next pass
+        // clang-format on
         __syncthreads();
-        sum += tile[63 - threadIdx.x];   //~ the read
+        sum += tile[63 - threadIdx.x];  //~ the read
 #ifdef MENDED
         __syncthreads();
 #endif

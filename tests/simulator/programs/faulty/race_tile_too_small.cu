@@ -11,9 +11,9 @@ __global__ void exchange(float *out, const float *in) {
 #else
     auto tile = cooperative_groups::tiled_partition<16>(cooperative_groups::this_thread_block());
 #endif
-    s[threadIdx.x] = in[threadIdx.x];   //~ the write
+    s[threadIdx.x] = in[threadIdx.x];  //~ the write
     tile.sync();
-    out[threadIdx.x] = s[threadIdx.x ^ 16];   //! shared_race: read | wrote or writes | Lanes of a warp
+    out[threadIdx.x] = s[threadIdx.x ^ 16];  //! shared_race: read | wrote or writes | Lanes of a warp
 }
 
 int main() {

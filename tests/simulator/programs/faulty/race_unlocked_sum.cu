@@ -10,7 +10,7 @@ __global__ void add_up(float *out, const float *in) {
 #ifdef MENDED
     atomicAdd(&sum, in[threadIdx.x]);
 #else
-    sum += in[threadIdx.x];   //! shared_race: wrote or writes or reading
+    sum += in[threadIdx.x];  //! shared_race: wrote or writes or reading
 #endif
     __syncthreads();
     if (threadIdx.x == 0) *out = sum;

@@ -5,13 +5,13 @@
 
 __global__ void pairs(float *out, const float *in) {
     __shared__ float s[128];
-    s[threadIdx.x] = in[threadIdx.x];   //~ the write
+    s[threadIdx.x] = in[threadIdx.x];  //~ the write
 #ifdef MENDED
     __syncthreads();
 #else
     asm volatile("bar.sync %0, 64;" ::"r"(1 + threadIdx.x / 64) : "memory");
 #endif
-    out[threadIdx.x] = s[(threadIdx.x + 64) % 128];   //! shared_race: read | nothing orders the two
+    out[threadIdx.x] = s[(threadIdx.x + 64) % 128];  //! shared_race: read | nothing orders the two
 }
 
 int main() {

@@ -7,7 +7,7 @@ __global__ void picky(float *out, const float *in) {
 #ifdef MENDED
     if (in[threadIdx.x] < 0) __trap();
 #else
-    if (in[threadIdx.x] > 30) __trap();   //! trap: trap
+    if (in[threadIdx.x] > 30) __trap();  //! trap: trap
 #endif
     out[threadIdx.x] = 1;
 }

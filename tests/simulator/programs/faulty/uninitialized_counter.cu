@@ -9,7 +9,7 @@ __global__ void count(float *out, const float *in) {
     if (threadIdx.x == 0) counter = 0;
     __syncthreads();
 #endif
-    if (in[threadIdx.x] > 20) atomicAdd(&counter, 1);   //! uninitialized_shared: no thread has written
+    if (in[threadIdx.x] > 20) atomicAdd(&counter, 1);  //! uninitialized_shared: no thread has written
     __syncthreads();
     if (threadIdx.x == 0) *out = counter;
 }

@@ -12,7 +12,7 @@ __global__ void sum_tile(float *out, const float *in, int n) {
 #endif
     __syncthreads();
     float sum = 0;
-    for (int i = 0; i < 64; ++i) sum += s[i];   //! uninitialized_shared: read | no thread has written
+    for (int i = 0; i < 64; ++i) sum += s[i];  //! uninitialized_shared: read | no thread has written
     out[threadIdx.x] = sum;
 }
 

@@ -260,8 +260,7 @@ static void host_functions_keep_their_place() {
     static Log log;
     static int *watched = h;
     set<<<1, 1, 0, s>>>(h, 1);
-    OK(cudaLaunchHostFunc(
-        s, [](void *) { log.entries.push_back(*watched); }, nullptr));
+    OK(cudaLaunchHostFunc(s, [](void *) { log.entries.push_back(*watched); }, nullptr));
     set<<<1, 1, 0, s>>>(h, 2);
     OK(cudaStreamAddCallback(
         s,
@@ -445,8 +444,7 @@ static void many_threads() {
             for (int round = 0; round < kRounds; ++round) {
                 add<<<1, 1, 0, s>>>(own, 1);
                 OK(cudaMemcpyAsync(h, own, sizeof(int), cudaMemcpyDeviceToHost, s));
-                OK(cudaLaunchHostFunc(
-                    s, [](void *p) { ++*static_cast<int *>(p); }, h));
+                OK(cudaLaunchHostFunc(s, [](void *p) { ++*static_cast<int *>(p); }, h));
                 OK(cudaStreamSynchronize(s));
                 CHECK(*h == round + 2);
             }
