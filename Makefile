@@ -118,6 +118,7 @@ help:
 	  '  make stage-02 break        plant classic mistakes and see who catches them' \
 	  '  make stage-08 order        the order of loads and mma in the machine code' \
 	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
+  '  make stage-00 run          a program of the host: copies and streams around a kernel' \
 	  '  make bench                 all stages and the peers in one run; writes build/results' \
 	  '  make ablations             stage 09 with one idea changed at a time (GPU)' \
 	  '  make bench-sim             how fast the simulator itself is' \
