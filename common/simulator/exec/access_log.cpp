@@ -3,29 +3,6 @@
 #include "lower/program.h"
 
 namespace warpsim {
-namespace {
-
-const char *kind_of(OpClass cls) {
-    switch (cls) {
-        case OpClass::store_shared:
-        case OpClass::store_global:
-        case OpClass::store_generic:
-            return "store";
-        case OpClass::ldmatrix:
-            return "ldmatrix";
-        case OpClass::stmatrix:
-            return "stmatrix";
-        case OpClass::async_copy:
-            return "cp_async";
-        case OpClass::atomic:
-            return "atomic";
-        default:
-            return "load";
-    }
-}
-
-}  // namespace
-
 AccessLog::AccessLog(const Program &program, uint64_t most)
     : program_(program), most_(most), shared_seen_(program.ops.size()), global_seen_(program.ops.size()) {}
 
@@ -36,7 +13,7 @@ AccessRecord *AccessLog::add(const Op &op, unsigned bytes, uint32_t exec) {
     if (file != program_.module->ast.files.end()) record.file = file->second;
     record.line = debug.source.line;
     record.ptx_line = debug.ptx_line;
-    record.kind = kind_of(op.cls);
+    record.kind = access_kind(op.cls);
     record.bytes = bytes;
     record.lanes = exec;
     return &record;

@@ -69,6 +69,9 @@ struct LaunchReport {
     double seconds = 0;  // host time; not part of the JSON
 };
 
+// The report's name for what an op does to shared or global memory: "load", "cp_async", ...; null for other ops.
+const char *access_kind(OpClass);
+
 // Sums per-op statistics of all workers by class and by line.
 void summarize(const Program &, const std::vector<OpStats> &totals, LaunchReport &);
 

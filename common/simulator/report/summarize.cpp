@@ -11,13 +11,21 @@ bool begins_with(const std::string &text, const char *prefix) {
     return text.rfind(prefix, 0) == 0;
 }
 
-// The report's name for what touches shared memory in this op.
-const char *shared_kind(OpClass cls) {
+// Barriers of the block and the grid; not those of a warp.
+bool is_block_barrier(const std::string &text) {
+    return begins_with(text, "barrier") || (begins_with(text, "bar.") && !begins_with(text, "bar.warp"));
+}
+
+}  // namespace
+
+const char *access_kind(OpClass cls) {
     switch (cls) {
         case OpClass::load_shared:
+        case OpClass::load_global:
         case OpClass::load_generic:
             return "load";
         case OpClass::store_shared:
+        case OpClass::store_global:
         case OpClass::store_generic:
             return "store";
         case OpClass::ldmatrix:
@@ -33,29 +41,6 @@ const char *shared_kind(OpClass cls) {
     }
 }
 
-const char *global_kind(OpClass cls) {
-    switch (cls) {
-        case OpClass::load_global:
-        case OpClass::load_generic:
-        case OpClass::async_copy:
-            return "load";
-        case OpClass::store_global:
-        case OpClass::store_generic:
-            return "store";
-        case OpClass::atomic:
-            return "atomic";
-        default:
-            return nullptr;
-    }
-}
-
-// Barriers of the block and the grid; not those of a warp.
-bool is_block_barrier(const std::string &text) {
-    return begins_with(text, "barrier") || (begins_with(text, "bar.") && !begins_with(text, "bar.warp"));
-}
-
-}  // namespace
-
 void summarize(const Program &program, const std::vector<OpStats> &totals, LaunchReport &report) {
     report.shared = {{"load", {}}, {"store", {}}, {"ldmatrix", {}}, {"cp_async", {}}};
     report.shared["cp_async"].ideal.reset();  // unknown, unless the op counts one
@@ -70,13 +55,14 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
         report.by_class[static_cast<size_t>(op.cls)] += stats.issued;
         report.divergent_branches += stats.divergent;
         if (op.cls == OpClass::barrier && is_block_barrier(debug.text)) report.barriers += stats.issued;
-        if (const char *kind = shared_kind(op.cls); kind && stats.shared_wavefronts) {
+        if (const char *kind = access_kind(op.cls); kind && stats.shared_wavefronts) {
             SharedCount &count = report.shared[kind];
             count.wavefronts += stats.shared_wavefronts;
             if (count.ideal || stats.shared_ideal) count.ideal = count.ideal.value_or(0) + stats.shared_ideal;
         }
-        if (const char *kind = global_kind(op.cls); kind && stats.global_sectors) {
-            GlobalCount &count = report.global[kind];
+        if (const char *kind = access_kind(op.cls); kind && stats.global_sectors) {
+            // What cp.async reads counts as loads, as a profiler has it.
+            GlobalCount &count = report.global[op.cls == OpClass::async_copy ? "load" : kind];
             count.sectors += stats.global_sectors;
             count.ideal += stats.global_ideal;
             count.bytes += stats.global_bytes;

@@ -5,7 +5,7 @@ from matplotlib.patches import Rectangle
 
 from flashladder.accesses import LANES, Access
 from flashladder.errors import FlashLadderError
-from flashladder.plot.style import GREY, INK, RED, caption, in_order, new_figure, text_on
+from flashladder.plot.style import GREY, INK, RED, caption, cell, in_order, new_figure
 
 BANKS = 32
 SECTOR_BYTES = 32
@@ -31,28 +31,8 @@ def bank_grid(access: Access, title: str | None = None) -> Figure:
             turn = access.passes[lane]
             colour = in_order(most - 1 - turn, most) if most > 1 else in_order(1, 2)
             for bank in access.banks(lane):
-                waits = turn > 0
-                axes.add_patch(
-                    Rectangle(
-                        (bank % BANKS, lane),
-                        1,
-                        1,
-                        facecolor=colour,
-                        edgecolor=RED if waits else "white",
-                        linewidth=1.6 if waits else 0.5,
-                        zorder=3 if waits else 2,
-                    )
-                )
-                axes.text(
-                    bank % BANKS + 0.5,
-                    lane + 0.54,
-                    str(turn + 1),
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color=text_on(colour),
-                    zorder=4,
-                )
+                mark = RED if turn > 0 else None  # it waits
+                cell(axes, bank % BANKS, lane, colour, str(turn + 1), mark=mark, width=1.6, size=7)
         first, last, count = group[0], group[-1], access.wavefronts(group)
         axes.plot([BANKS + 0.4] * 2, [first + 0.1, last + 0.9], color=INK, linewidth=1.2, clip_on=False)
         text = f"{count} wavefront{'s' if count > 1 else ''}"

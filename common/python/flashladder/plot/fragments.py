@@ -2,10 +2,9 @@
 
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from flashladder.errors import FlashLadderError
-from flashladder.plot.style import INK, caption, in_order, new_figure, plain, text_on
+from flashladder.plot.style import INK, caption, cell, in_order, label, new_figure, plain
 
 # Rows and columns of the operand, elements that a lane holds, elements in a register.
 SHAPES = {"A": (16, 16, 8, 2), "B": (16, 8, 4, 2), "C": (16, 8, 4, 1)}
@@ -58,39 +57,9 @@ def mma_fragments(which: str | None = None, lane: int | None = None) -> Figure:
             for column in range(columns):
                 owner, i = int(lanes[row, column]), int(numbers[row, column])
                 colour = in_order(owner // 4, 8)
-                marked = owner == lane
-                axes.add_patch(
-                    Rectangle(
-                        (column, row),
-                        1,
-                        1,
-                        facecolor=colour,
-                        edgecolor=INK if marked else "white",
-                        linewidth=3 if marked else 0.7,
-                        zorder=3 if marked else 2,
-                    )
-                )
-                axes.text(
-                    column + 0.5,
-                    row + 0.4,
-                    str(owner),
-                    ha="center",
-                    va="center",
-                    fontsize=8,
-                    color=text_on(colour),
-                    weight="bold",
-                    zorder=4,
-                )
-                axes.text(
-                    column + 0.5,
-                    row + 0.78,
-                    f"{one.lower()}{i}",
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color=text_on(colour),
-                    zorder=4,
-                )
+                cell(axes, column, row, colour, "", mark=INK if owner == lane else None)
+                label(axes, column + 0.5, row + 0.4, colour, str(owner), weight="bold")
+                label(axes, column + 0.5, row + 0.78, colour, f"{one.lower()}{i}", size=7)
         axes.set_xlim(0, columns)
         axes.set_ylim(rows, 0)
         axes.set_aspect("equal")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 # Okabe and Ito's palette, made for colour-blind readers (https://jfly.uni-koeln.de/color/).
 ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
@@ -35,6 +36,29 @@ def text_on(colour) -> str:
 def caption(figure: Figure, text: str) -> None:
     """Where the data come from, below the picture."""
     figure.supxlabel(text, fontsize=8, color=GREY, x=0.01, ha="left")
+
+
+def cell(
+    axes, column: float, row: float, colour, text: str, *, mark=None, width: float = 3, size: float = 8, **font
+) -> None:
+    """A square of the grid with its text; mark: the colour of a heavy border, `width` points wide, None: a thin one."""
+    axes.add_patch(
+        Rectangle(
+            (column, row),
+            1,
+            1,
+            facecolor=colour,
+            edgecolor=mark or "white",
+            linewidth=width if mark else 0.7,
+            zorder=3 if mark else 2,
+        )
+    )
+    label(axes, column + 0.5, row + 0.52, colour, text, size=size, **font)
+
+
+def label(axes, x: float, y: float, ground, text: str, *, size: float = 8, **font) -> None:
+    """Text in the ink that is readable on the ground's colour."""
+    axes.text(x, y, text, ha="center", va="center", fontsize=size, color=text_on(ground), zorder=4, **font)
 
 
 def plain(axes) -> None:

@@ -4,7 +4,19 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from flashladder.errors import FlashLadderError
-from flashladder.plot.style import BLUE, GREEN, INK, ORANGE, PALE, RED, caption, in_order, new_figure, plain, text_on
+from flashladder.plot.style import (
+    BLUE,
+    GREEN,
+    INK,
+    ORANGE,
+    PALE,
+    RED,
+    caption,
+    cell,
+    in_order,
+    new_figure,
+    plain,
+)
 
 CHUNK_BYTES = 16
 
@@ -40,28 +52,9 @@ def _permutation(axes, chunks: int, on: bool, rows: int, chunk: int) -> None:
             place = place_of(row, c, on)
             colour = in_order(c % 8, 8)
             wanted = c == chunk and row < 8
-            axes.add_patch(
-                Rectangle(
-                    (place, row),
-                    1,
-                    1,
-                    facecolor=colour if wanted or chunks <= 8 else (*colour[:3], 0.8),
-                    edgecolor=RED if wanted else "white",
-                    linewidth=3 if wanted else 1,
-                    zorder=3 if wanted else 2,
-                )
-            )
-            axes.text(
-                place + 0.5,
-                row + 0.52,
-                str(c),
-                ha="center",
-                va="center",
-                fontsize=9,
-                color=text_on(colour),
-                weight="bold" if wanted else "normal",
-                zorder=4,
-            )
+            ground = colour if wanted or chunks <= 8 else (*colour[:3], 0.8)
+            bold = "bold" if wanted else "normal"
+            cell(axes, place, row, ground, str(c), mark=RED if wanted else None, size=9, weight=bold)
             if wanted:
                 groups.add(place % 8)
     if chunks > 8:
