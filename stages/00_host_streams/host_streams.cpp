@@ -12,7 +12,7 @@ namespace streams {
 // while the host goes on. Pageable memory the engine cannot read, since the system may move it at any time: the call
 // then copies it to a pinned buffer of the driver's first, and the host waits for that.
 static void copy_in(const Work &work, int c, int s, cudaStream_t stream) {
-    const Recorded recorded(work, "copy in", c, s, stream);
+    const Recorded recorded(work, "copy in", c, stream);
     const Slice from = work.chunk(c), &to = work.device[s];
     must(cudaMemcpyAsync(to.Q, from.Q, work.bytes(), cudaMemcpyHostToDevice, stream), "copy of Q");
     must(cudaMemcpyAsync(to.K, from.K, work.bytes(), cudaMemcpyHostToDevice, stream), "copy of K");
@@ -20,13 +20,13 @@ static void copy_in(const Work &work, int c, int s, cudaStream_t stream) {
 }
 
 static void compute(const Work &work, int c, int s, cudaStream_t stream) {
-    const Recorded recorded(work, "compute", c, s, stream);
+    const Recorded recorded(work, "compute", c, stream);
     work.attention(s, stream);
 }
 
 // Chunk c of O back to the host.
 static void copy_out(const Work &work, int c, int s, cudaStream_t stream) {
-    const Recorded recorded(work, "copy out", c, s, stream);
+    const Recorded recorded(work, "copy out", c, stream);
     must(cudaMemcpyAsync(work.chunk(c).O, work.device[s].O, work.bytes(), cudaMemcpyDeviceToHost, stream), "copy of O");
 }
 
@@ -37,14 +37,14 @@ void serial(const Work &work) {
     for (int c = 0; c < work.chunks; ++c) {
         const Slice host = work.chunk(c);
         {
-            const Recorded recorded(work, "copy in", c, 0, nullptr);
+            const Recorded recorded(work, "copy in", c, nullptr);
             must(cudaMemcpy(device.Q, host.Q, work.bytes(), cudaMemcpyHostToDevice), "copy of Q");
             must(cudaMemcpy(device.K, host.K, work.bytes(), cudaMemcpyHostToDevice), "copy of K");
             must(cudaMemcpy(device.V, host.V, work.bytes(), cudaMemcpyHostToDevice), "copy of V");
         }
         compute(work, c, 0, nullptr);
         // In the same stream as the kernel, so it waits for the kernel; and the host waits for it.
-        const Recorded recorded(work, "copy out", c, 0, nullptr);
+        const Recorded recorded(work, "copy out", c, nullptr);
         must(cudaMemcpy(host.O, device.O, work.bytes(), cudaMemcpyDeviceToHost), "copy of O");
     }
 }
@@ -114,8 +114,8 @@ void by_engine(const Work &work) {
     }
 }
 
-void Recorder::begin(const char *kind, int chunk, int lane, cudaStream_t stream) {
-    Span span{kind, chunk, lane, nullptr, nullptr};
+void Recorder::begin(const char *kind, int chunk, int index, cudaStream_t stream) {
+    Span span{kind, chunk, index, nullptr, nullptr};
     must(cudaEventCreate(&span.start), "cudaEventCreate");
     must(cudaEventCreate(&span.end), "cudaEventCreate");
     must(cudaEventRecord(span.start, stream), "cudaEventRecord");

@@ -4,6 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
@@ -29,11 +30,11 @@ struct Slice {
 class Recorder {
   public:
     struct Span {
-        const char *kind;  // "copy in", "compute" or "copy out"
-        int chunk, lane;   // lane: the stream's index, 0 for the default stream
+        const char *kind;   // "copy in", "compute" or "copy out"
+        int chunk, stream;  // the stream's index, -1 for the default stream
         cudaEvent_t start, end;
     };
-    void begin(const char *kind, int chunk, int lane, cudaStream_t);
+    void begin(const char *kind, int chunk, int index, cudaStream_t);
     void end(cudaStream_t);
     const std::vector<Span> &spans() const { return spans_; }
 
@@ -51,6 +52,11 @@ struct Work {
     std::function<void(int s, cudaStream_t)> attention;
     Recorder *recorder = nullptr;  // null: nothing is recorded
 
+    // Which of `streams` it is; -1: the default stream.
+    int index_of(cudaStream_t stream) const {
+        const auto found = std::find(streams.begin(), streams.end(), stream);
+        return found == streams.end() ? -1 : static_cast<int>(found - streams.begin());
+    }
     size_t bytes() const { return elements * sizeof(uint16_t); }
     Slice chunk(int c) const {
         const size_t at = c * elements;
@@ -61,9 +67,9 @@ struct Work {
 // Records events before and after what its block queues on a stream.
 class Recorded {
   public:
-    Recorded(const Work &work, const char *kind, int chunk, int lane, cudaStream_t stream)
+    Recorded(const Work &work, const char *kind, int chunk, cudaStream_t stream)
         : recorder_(work.recorder), stream_(stream) {
-        if (recorder_) recorder_->begin(kind, chunk, lane, stream);
+        if (recorder_) recorder_->begin(kind, chunk, work.index_of(stream), stream);
     }
     ~Recorded() noexcept(false) {
         if (recorder_) recorder_->end(stream_);

@@ -350,7 +350,7 @@ std::string spans_json(const Recorder &recorder) {
         char line[160];
         std::snprintf(line, sizeof line,
                       "%s{\"kind\": \"%s\", \"chunk\": %d, \"stream\": %d, \"start_ms\": %.4f, \"end_ms\": %.4f}",
-                      text.empty() ? "" : ", ", span.kind, span.chunk, span.lane, since_first(span.start),
+                      text.empty() ? "" : ", ", span.kind, span.chunk, span.stream, since_first(span.start),
                       since_first(span.end));
         text += line;
     }

@@ -166,4 +166,7 @@ def test_recorded_results_are_whole():
         assert len(record["bandwidth"]) == 6 and len(host_streams.summary_rows(record)) == len(record["cases"]) >= 3
         for case in record["cases"]:
             assert case["best"]["ms"]["median"] >= 0.9 * case["limit_ms"]
-            assert all(timeline.from_events(one, "").spans for one in case["timelines"])
+        for case in range(len(record["cases"])):
+            one, several = host_streams.recorded_timelines(record, case)
+            assert one.lanes() == ["stream 1"] and len(several.lanes()) > 1
+            assert max(span.end for span in several.spans) < max(span.end for span in one.spans)

@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flashladder import bench, build, provenance, timeline
+from flashladder import bench, build, provenance, recorded, timeline
 from flashladder.console import say, table
 from flashladder.device import Device, choose, environment
 from flashladder.errors import FlashLadderError
@@ -179,8 +179,11 @@ def measure(device: Device) -> dict:
     }
 
 
-def file_text(record: dict) -> str:
-    return bench.to_text(record)
+def recorded_timelines(record: dict, case: int = 1) -> list[Timeline]:
+    """Of a record's case, in ms: the copies and kernels of one stream, and of several."""
+    return [
+        timeline.from_events(one, f"recorded: {recorded.label(record)}") for one in record["cases"][case]["timelines"]
+    ]
 
 
 def run_bench(device: Device) -> Path:
@@ -189,7 +192,7 @@ def run_bench(device: Device) -> Path:
     record = measure(device)
     file = results_directory() / f"{bench.slug(device.short)}-host-streams.json"
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(file_text(record))
+    file.write_text(bench.to_text(record))
     rows = [[one["memory"], one["direction"], f"{one['gb_s']:.1f}"] for one in record["bandwidth"]]
     table(f"Copies on {device}", ("memory", "direction", "GB/s"), rows, right=(2,))
     table("Batches", SUMMARY_COLUMNS, summary_rows(record), right=range(1, len(SUMMARY_COLUMNS)))

@@ -57,6 +57,10 @@ class HostLesson:
             return None
         return plot.transfers(records[0])
 
+    def recorded_timeline(self, case: int = 1):
+        """A picture of what overlapped on a GPU when it was recorded; case: 0, 1 or 2, as in recorded()."""
+        return plot.timeline(host_streams.recorded_timelines(recorded.shipped(kind="host-streams")[0], case))
+
     def break_it(self, name: str) -> None:
         """Plants a classic mistake and shows who catches it and how. AssertionError if nobody does."""
         mistake = breakit.get(0, name)

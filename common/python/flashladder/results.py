@@ -286,7 +286,11 @@ def _draw(folder: Path) -> list[Path]:
     if recorded.shipped(kind="roofline"):
         wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
     if recorded.shipped(kind="host-streams"):
-        wanted["host-streams.png"] = lambda: plot.transfers(recorded.shipped(kind="host-streams")[0])
+        from flashladder import host_streams
+
+        record = recorded.shipped(kind="host-streams")[0]
+        wanted["host-streams.png"] = lambda: plot.transfers(record)
+        wanted["host-streams-timeline.png"] = lambda: plot.timeline(host_streams.recorded_timelines(record))
     for name, draw in wanted.items():
         file = folder / name
         before = file.read_bytes() if file.exists() else b""

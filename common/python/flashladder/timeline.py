@@ -39,12 +39,19 @@ class Timeline:
 
 
 def from_events(run: dict, where: str) -> Timeline:
-    """From what the program of stage 00 writes for one variant: spans in ms after its first event."""
+    """From what the program of stage 00 writes for one variant: spans in ms after its first event.
+
+    An event marks when a stream comes to it, so a span also holds the wait for its engine.
+    """
     spans = [
-        Span(f"stream {one['stream']}", one["kind"], str(one["chunk"]), one["start_ms"], one["end_ms"])
+        Span(_lane(one["stream"]), one["kind"], str(one["chunk"]), one["start_ms"], one["end_ms"])
         for one in run["spans"]
     ]
     return Timeline("ms", where, run["title"], spans).check()
+
+
+def _lane(stream: int) -> str:
+    return "default stream" if stream < 0 else f"stream {stream + 1}"
 
 
 def from_report(

@@ -30,7 +30,7 @@ def timeline(timelines: Timeline | list[Timeline]) -> Figure:
     if unit != "ms":
         caption(figure, "A bar reaches from the call that queued the work to the call in which it took effect.")
     else:
-        caption(figure, "From CUDA events around each copy and launch.")
+        caption(figure, "From CUDA events around each copy and launch; a bar also holds the wait for its engine.")
     for axes in panels:
         axes.tick_params(colors=INK)
     return figure
