@@ -147,7 +147,7 @@ def measure_case(case: dict, repeat: int = 5) -> dict:
     one_by_one = run("async", 8, 1, "gpu", repeat=1, **options)  # nothing overlaps: what each part takes
     parts = parts_of(one_by_one.runs[0].spans)
     best = min(swept.runs, key=lambda one: one.ms["median"])
-    shown = run(("async", "streams"), 8, 4, "gpu", repeat=1, **options)
+    shown = run(("async", "streams", "engines"), 8, 4, "gpu", repeat=1, **options)
 
     def row(one: Run) -> dict:
         return {"chunks": one.chunks, "streams": one.streams, "ms": one.ms}
@@ -180,7 +180,7 @@ def measure(device: Device) -> dict:
 
 
 def recorded_timelines(record: dict, case: int = 1) -> list[Timeline]:
-    """Of a record's case, in ms: the copies and kernels of one stream, and of several."""
+    """Of a record's case, in ms: one stream, several, and a stream for each engine."""
     return [
         timeline.from_events(one, f"recorded: {recorded.label(record)}") for one in record["cases"][case]["timelines"]
     ]
