@@ -239,7 +239,8 @@ def compile_program(source: Path, name: str) -> Path:
     executable = folder / "stage_00"
     partial = folder / f".{os.getpid()}.stage_00"  # several processes may build the same
     host = ROOT / "common" / "host"
-    sources = [FOLDER / "main.cpp", source, host / "problem.cpp", host / "reference.cpp"]
+    own = [FOLDER / name for name in ("main.cpp", "options.cpp", "batch.cpp")]
+    sources = [*own, source, host / "problem.cpp", host / "reference.cpp"]
     library = Path(build.info()["cudart_directory"])
     include = _toolkit_include(library)
     command = [os.environ.get("CXX") or shutil.which("g++") or "c++", "-std=c++20", "-O1", "-o", str(partial)]
