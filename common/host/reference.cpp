@@ -52,7 +52,7 @@ std::string element(const Problem &p, size_t at, double got, double want, double
     }
     char text[200];
     std::snprintf(text, sizeof text, "O[%zu, %zu, %zu, %zu] = %.6g, reference %.6g, off by %.3g (bound %.3g)", b, h, n,
-                  at % d, got, want, std::fabs(got - want), bound);
+                  at % d, std::isnan(got) ? std::fabs(got) : got, want, std::fabs(got - want), bound);
     return text;
 }
 
@@ -94,7 +94,8 @@ Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const
         if (ratio > 1 && wrong++ == 0) first = i;
         if (ratio > result.worst) result.worst = ratio, worst = i;
     }
-    result.frobenius = squares > 0 ? std::sqrt(error_squares / squares) : std::sqrt(error_squares);
+    // (fabs: a NaN may have a sign, and nobody wants to read "-nan".)
+    result.frobenius = std::fabs(squares > 0 ? std::sqrt(error_squares / squares) : std::sqrt(error_squares));
     result.passed = result.worst <= 1 &&
                     std::sqrt(error_squares) <= limit * std::sqrt(squares) + floor * std::sqrt(double(O.size()));
 

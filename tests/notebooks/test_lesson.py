@@ -237,6 +237,8 @@ def test_slider_and_steps_in_a_kernel(notebook, monkeypatch):
     assert notebook_format.WIDGETS in slid[0]["data"] and "image/png" in slid[1]["data"]
     assert list(drawn[0]["data"]) == ["image/png", "text/plain"]
     assert "Address within a tile" in "".join(drawn[0]["data"]["text/plain"])
+    words = drawn[0]["metadata"]["image/png"]["alt"]
+    assert words.startswith("Bits of an address") and "Address within a tile" in words
     assert [output["data"]["text/plain"] for output in stepped] in (["Worked."], [["Worked."]])
     saved = notebook_format.canonical(executed, file)
     assert [list(output["data"]) for output in saved["cells"][2]["outputs"]] == [["image/png", "text/plain"]]

@@ -103,6 +103,12 @@ def stream(text: str, name: str = "stdout") -> dict:
             ),
             "an error is among its outputs: ValueError",
         ),
+        (
+            lambda nb: nb["cells"][2].update(
+                outputs=[{"output_type": "display_data", "metadata": {}, "data": {"image/png": "AA=="}}]
+            ),
+            "a picture without words",
+        ),
     ],
 )
 def test_faults_are_found(saved, change, words):
@@ -118,11 +124,13 @@ def test_canonical_is_a_fixed_point_without_widgets(notebook):
     file = notebook("show()")
     content = form.load(file)
     widget = {"output_type": "display_data", "metadata": {"x": 1}, "data": {form.WIDGETS: {"model_id": "1"}}}
-    picture = {"output_type": "display_data", "metadata": {"x": 1}, "data": {"image/png": "AA==\n"}}
+    words = {"image/png": {"alt": "A kernel"}}
+    metadata = {"x": 1, "image/png": {"alt": "A kernel", "width": 9}}
+    picture = {"output_type": "display_data", "metadata": metadata, "data": {"image/png": "AA==\n"}}
     content["cells"][2]["outputs"] = [widget, picture, stream("10%\r"), stream("100%\r\ndone \n")]
     once = form.canonical(content, file)
     outputs = once["cells"][2]["outputs"]
-    assert outputs[0] == {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AA=="}}
+    assert outputs[0] == {"output_type": "display_data", "metadata": words, "data": {"image/png": "AA=="}}
     assert outputs[1]["text"] == ["100%\n", "done\n"] and len(outputs) == 2
     assert form.canonical(once, file) == once
 

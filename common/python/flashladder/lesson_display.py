@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image  # a dependency of Matplotlib
 
 from flashladder.paths import ROOT, build_directory
+from flashladder.plot.style import in_words
 
 try:
     from IPython import get_ipython
@@ -65,7 +66,7 @@ def figures_show_themselves() -> None:
     """Has a cell whose last value is a Figure show it, as a small PNG with the same bytes each time."""
     if live():
         formatter = get_ipython().display_formatter.formatters["image/png"]
-        formatter.for_type(Figure, png)
+        formatter.for_type(Figure, lambda figure: (png(figure), {"alt": in_words(figure)}))
         get_ipython().display_formatter.formatters["text/plain"].for_type(Figure, _figure_text)
 
 
@@ -80,8 +81,7 @@ def png(figure: Figure) -> bytes:
 
 
 def _figure_text(figure: Figure, printer, cycle) -> None:
-    titles = [axes.get_title(side) for axes in figure.axes for side in ("center", "left") if axes.get_title(side)]
-    printer.text(f"<picture: {' | '.join(titles) or 'no title'}>".replace("\n", "; "))
+    printer.text(f"<picture: {in_words(figure) or 'no title'}>")
 
 
 def note(text: str, strong: str = "") -> Shown:
@@ -154,10 +154,11 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence], right: S
     rows = [["" if cell is None else str(cell) for cell in row] for row in rows]
 
     def cells(row, tag: str) -> str:
-        aligned = ("right" if index in right else "left" for index in range(len(columns)))
+        # A number stays on one line; its heading may take two.
+        number = "text-align:right" if tag == "th" else "text-align:right;white-space:nowrap"
+        styles = (number if index in right else "text-align:left" for index in range(len(columns)))
         return "".join(
-            f'<{tag} style="text-align:{side};padding:2px 10px">{html.escape(cell)}</{tag}>'
-            for side, cell in zip(aligned, row)
+            f'<{tag} style="{style};padding:2px 10px">{html.escape(cell)}</{tag}>' for style, cell in zip(styles, row)
         )
 
     head = f"<tr>{cells(columns, 'th')}</tr>"

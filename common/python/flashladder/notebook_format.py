@@ -148,7 +148,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _output(output: dict) -> dict | None:
-    """Without metadata and without widgets, which a saved notebook has no life for."""
+    """Without widgets, which have no life in a saved notebook; of the metadata only a picture's words stay."""
     kind = output["output_type"]
     if kind == "stream":
         return {"name": output["name"], "output_type": kind, "text": _lines(text_of(output["text"]))}
@@ -162,8 +162,14 @@ def _output(output: dict) -> dict | None:
     }
     if "image/png" in data:
         data["image/png"] = text_of(data["image/png"]).strip()
-    clean = {"data": data, "metadata": {}, "output_type": kind}
+    words = _words(output)
+    clean = {"data": data, "metadata": {"image/png": {"alt": words}} if words else {}, "output_type": kind}
     return clean | ({"execution_count": None} if kind == "execute_result" else {})
+
+
+def _words(output: dict) -> str:
+    """What a screen reader says of a picture."""
+    return output.get("metadata", {}).get("image/png", {}).get("alt", "")
 
 
 def _joined(outputs: list[dict]) -> list[dict]:
@@ -222,7 +228,7 @@ def _output_faults(output: dict) -> list[str]:
         texts = [text_of(output["text"])]
         found = [f"it wrote to stderr: {texts[0][:80]}"] if output["name"] == "stderr" else []
     else:
-        found = []
+        found = ["a picture without words"] if "image/png" in output["data"] and not _words(output) else []
         texts = [text_of(value) for name, value in output["data"].items() if name.startswith("text/")]
     for text in texts:
         if "\x1b" in text:

@@ -23,7 +23,7 @@ def bank_grid(access: Access, title: str | None = None) -> Figure:
     """
     if access.space != "shared":
         raise FlashLadderError(f"{access.where} is an access to global memory: it has sectors and no banks.")
-    figure = new_figure(8.6, 7.2)
+    figure = new_figure(8.6, 7.2, "Lanes of a warp by banks: which bank serves which lane, in which wavefront")
     axes = figure.subplots()
     most = max(access.wavefronts(group) for group in access.groups)
     for group in access.groups:
@@ -70,7 +70,7 @@ def sectors(access: Access, title: str | None = None) -> Figure:
         for byte in range(address or 0, (address or 0) + access.bytes if address is not None else 0):
             wanted.setdefault(byte // SECTOR_BYTES, set()).add(byte % SECTOR_BYTES)
     columns = {sector: place for place, sector in enumerate(sorted(wanted))}
-    figure = new_figure(9, 6)
+    figure = new_figure(9, 6, "Lanes of a warp by 32-byte sectors: which bytes of each are asked for")
     axes = figure.subplots()
     for lane, address in enumerate(access.addresses):
         if address is None:

@@ -26,7 +26,11 @@ def error_map(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0
     ratio = error_ratio(problem, inputs, output, batch, head)
     unwritten = ~np.isfinite(ratio)
     wrong = ratio > 1
-    figure = new_figure(7.6, min(8.0, 2.4 + 0.02 * ratio.shape[0]))
+    figure = new_figure(
+        7.6,
+        min(8.0, 2.4 + 0.02 * ratio.shape[0]),
+        "Map of the error of O by row and column, in units of the allowed error",
+    )
     axes = figure.subplots()
     shown = np.where(unwritten, np.nan, np.clip(ratio, 1e-2, 1e3))
     image = axes.imshow(shown, norm=LogNorm(1e-2, 1e3), cmap="cividis_r", aspect="auto", interpolation="nearest")

@@ -48,7 +48,9 @@ def mma_fragments(which: str | None = None, lane: int | None = None) -> Figure:
     if which and which not in SHAPES:
         raise FlashLadderError(f"operand '{which}': choose A, B or C")
     widths = [SHAPES[one][1] for one in shown]
-    figure = new_figure(0.7 + 0.37 * sum(widths) + 0.4 * len(widths), 6.2)
+    figure = new_figure(
+        0.7 + 0.37 * sum(widths) + 0.4 * len(widths), 6.2, "Operands of mma.m16n8k16: the lane that holds each element"
+    )
     for axes, one in zip(figure.subplots(1, len(shown), width_ratios=widths, squeeze=False)[0], shown, strict=True):
         lanes, numbers = owners(one)
         rows, columns, _, per_register = SHAPES[one]
@@ -67,5 +69,8 @@ def mma_fragments(which: str | None = None, lane: int | None = None) -> Figure:
         axes.set_title(f"{NAMES[one]}\n{registers}", fontsize=8)
         for row in range(0, rows, 4):
             axes.text(-0.25, row + 0.5, str(row), ha="right", va="center", fontsize=8)
-    caption(figure, "Large: the lane that holds the element; small: which of its elements it is. Colour: lane / 4.")
+    between = " " if len(shown) > 1 else "\n"  # one operand is too narrow for a line of this length
+    caption(
+        figure, f"Large: the lane that holds the element.{between}Small: which of its elements it is. Colour: lane / 4."
+    )
     return figure

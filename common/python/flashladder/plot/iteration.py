@@ -35,7 +35,9 @@ def iteration(*numbers: int, turns: int = 2) -> Figure:
     unknown = [number for number in numbers if number not in STEPS]
     if unknown or not numbers:
         raise FlashLadderError(f"iteration: choose among the stages {', '.join(map(str, STEPS))}.")
-    figure = new_figure(10.5, 0.7 + 1.45 * len(numbers))
+    figure = new_figure(
+        10.5, 0.7 + 1.45 * len(numbers), "The order of requests, waits, barriers and products in the loop"
+    )
     panels = figure.subplots(len(numbers), 1, squeeze=False, sharex=True)[:, 0]
     for axes, number in zip(panels, numbers):
         _draw(axes, number, turns)

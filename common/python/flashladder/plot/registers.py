@@ -34,7 +34,9 @@ def registers(d: int = 128) -> Figure:
     """Bars of what is alive at once, with whole-block fragments and with one step's, beside the 255 there are."""
     looks = {"O": (BLUE, None), "S": (SKY, None), "P": (PINK, ".."), "Q fragments": (GREEN, "//"),
              "K fragments": (ORANGE, None), "V fragments": (ORANGE, "\\\\")}  # fmt: skip
-    figure = new_figure(8.6, 3.2)
+    figure = new_figure(
+        8.6, 3.2, "Bars of the registers that each phase holds, for whole-block fragments and for one step's"
+    )
     axes = figure.subplots()
     names, seen = [], set()
     for step in (False, True):

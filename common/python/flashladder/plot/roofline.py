@@ -14,7 +14,7 @@ def roofline(records: list[dict]) -> Figure:
         raise FlashLadderError(
             "No roofline is recorded (docs/results/*-roofline.json): `make gpu-report` on a GPU writes it."
         )
-    figure = new_figure(9, 5.4 * len(records))
+    figure = new_figure(9, 5.4 * len(records), "Throughput of each stage over its FLOP per byte of DRAM traffic")
     for axes, record in zip(figure.subplots(len(records), 1, squeeze=False)[:, 0], records, strict=True):
         _panel(axes, record)
     caption(figure, "; ".join(f"recorded: {recorded.label(record)}, {record['problem']}" for record in records))

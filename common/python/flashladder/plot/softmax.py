@@ -40,7 +40,9 @@ def online_softmax(scores: np.ndarray | None = None, tiles: int = 4) -> Figure:
     scores = np.asarray(scores, np.float64)
     found = steps(scores, tiles)
     length = len(scores) // tiles
-    figure = new_figure(9, 5.6)
+    figure = new_figure(
+        9, 5.6, "Scores of a row with the running maximum, the rescaling factor and the running sum, by tile"
+    )
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1.3, 1.7))
     for j in range(tiles):
         x = np.arange(j * length, (j + 1) * length)

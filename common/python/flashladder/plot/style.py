@@ -17,9 +17,17 @@ SEQUENCE = "viridis"
 DPI = 100
 
 
-def new_figure(width: float, height: float) -> Figure:
-    """A figure of width x height inches that no global state knows of."""
-    return Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+def new_figure(width: float, height: float, what: str) -> Figure:
+    """A figure of width x height inches that no global state knows of; what: what it shows, for in_words()."""
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    figure.set_label(what)
+    return figure
+
+
+def in_words(figure: Figure) -> str:
+    """What the picture shows, and its titles: for those who cannot see it, and where there are no pictures."""
+    titles = [axes.get_title(side) for axes in figure.axes for side in ("center", "left") if axes.get_title(side)]
+    return ": ".join(part for part in (figure.get_label(), " | ".join(titles).replace("\n", "; ")) if part)
 
 
 def in_order(index: int, count: int) -> tuple:

@@ -36,7 +36,11 @@ def swizzle(d: int = 128, on: bool | None = None, rows: int = 8, chunk: int = 0)
     if not 0 <= chunk < chunks:
         raise FlashLadderError(f"A row of d = {d} has the chunks 0 to {chunks - 1}; chunk {chunk} is none of them.")
     sides = [False, True] if on is None else [on]
-    figure = new_figure(4.6 * len(sides) * (1.3 if chunks > 8 else 1), 1.4 + 0.42 * rows)
+    figure = new_figure(
+        4.6 * len(sides) * (1.3 if chunks > 8 else 1),
+        1.4 + 0.42 * rows,
+        "Rows of a tile by groups of 4 banks: where each 16-byte chunk lies",
+    )
     for axes, side in zip(figure.subplots(1, len(sides), squeeze=False)[0], sides, strict=True):
         _permutation(axes, chunks, side, rows, chunk)
     caption(
@@ -80,7 +84,7 @@ def swizzle_bits(d: int = 128) -> Figure:
     row_bytes = 2 * d
     row_shift = row_bytes.bit_length() - 1  # the lowest bit of the row's index
     bits = row_shift + 4
-    figure = new_figure(8.6, 2.6)
+    figure = new_figure(8.6, 2.6, "Bits of an address, with arrows from the row's to those they are XORed into")
     axes = figure.subplots()
     plain(axes)
     names = {}

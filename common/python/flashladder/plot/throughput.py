@@ -34,6 +34,11 @@ def _short(tflops: float) -> str:
     return f"{tflops:.0f}" if tflops >= 10 else f"{tflops:.2g}"
 
 
+def _percent(row: dict, whole: dict) -> str:
+    percent = 100 * row["tflops"] / whole["tflops"]
+    return f"{percent:.0f}%" if percent >= 1 else f"{percent:.1f}%"
+
+
 def _shares(row: dict, rows: list[dict], ceiling: dict | None) -> str:
     """A stage's throughput in percent of FlashAttention-2's and of the matrix product's, in the same run."""
     if row["kind"] != "stage":
@@ -41,9 +46,9 @@ def _shares(row: dict, rows: list[dict], ceiling: dict | None) -> str:
     parts = []
     peer = next((other for other in rows if other["name"] == "FlashAttention-2"), None)
     if peer:
-        parts.append(f"{100 * row['tflops'] / peer['tflops']:.0f}% of FA-2")
+        parts.append(f"{_percent(row, peer)} of FA-2")
     if ceiling:
-        parts.append(f"{100 * row['tflops'] / ceiling['tflops']:.0f}% of matmul")
+        parts.append(f"{_percent(row, ceiling)} of matmul")
     return f"  ({', '.join(parts)})" if parts else ""
 
 
@@ -103,7 +108,9 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
     usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=False)]
     if not usable:
         raise FlashLadderError(f"No results for {dtype}, d = {d} to plot.")
-    figure = new_figure(11, 1.2 + 3.4 * len(usable))
+    figure = new_figure(
+        11, 1.2 + 3.4 * len(usable), "Throughput by stage as bars, and over the sequence length as curves"
+    )
     grid = figure.subplots(len(usable), 2, squeeze=False)
     for (bars, sweep), (one, live) in zip(grid, usable, strict=True):
         what = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}".replace(", ", "\n", 1)
@@ -126,7 +133,7 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
 
 def ablations(results: list[dict], dtype: str = "bf16", d: int = 128) -> Figure:
     """Bars of a stage, its variants and the peers, one panel for each recorded GPU."""
-    figure = new_figure(9, 0.6 + 3.2 * len(results))
+    figure = new_figure(9, 0.6 + 3.2 * len(results), "Throughput of a stage, its variants and the peers as bars")
     for axes, one in zip(figure.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
         _bars(axes, one, dtype, d, f"recorded: {recorded.label(one)}")
         axes.grid(alpha=0.25, axis="x")
@@ -142,7 +149,7 @@ def climb(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
     steps = [row for row in rows if row["kind"] == "stage"]
     if not steps:
         raise FlashLadderError(f"No stage was measured for {dtype}, d = {d}.")
-    figure = new_figure(10, 4.8)
+    figure = new_figure(10, 4.8, "Throughput by stage, with each one's factor over the stage before")
     axes = figure.subplots()
     for position, row in enumerate(steps):
         colour, _ = _look(one, row["name"])

@@ -14,7 +14,9 @@ def timeline(timelines: Timeline | list[Timeline]) -> Figure:
     shown = timelines if isinstance(timelines, list) else [timelines]
     rows = [_rows(one) for one in shown]  # by timeline: the number of rows of each lane
     heights = [max(1, sum(count for count in one.values())) for one in rows]
-    figure = new_figure(10, 0.9 + 0.3 * sum(heights) + 0.85 * len(shown))
+    figure = new_figure(
+        10, 0.9 + 0.3 * sum(heights) + 0.85 * len(shown), "Copies and kernels as bars from start to end, by stream"
+    )
     panels = figure.subplots(len(shown), 1, height_ratios=heights, squeeze=False, sharex=True)[:, 0]
     end = max((span.end for one in shown for span in one.spans), default=1.0)
     for axes, one, counts in zip(panels, shown, rows, strict=True):

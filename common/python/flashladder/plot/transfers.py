@@ -9,7 +9,7 @@ from flashladder.plot.style import GREY, INK, ORANGE, SKY, caption, in_order, ne
 def transfers(record: dict, live: bool = False) -> Figure:
     """Bars of the copies' bandwidth, then for each case of the record time over the number of chunks by streams."""
     cases = record["cases"]
-    figure = new_figure(11, 3.6)
+    figure = new_figure(11, 3.6, "Bandwidth of copies, and time of a batch over the number of chunks, by streams")
     panels = figure.subplots(1, 1 + len(cases), width_ratios=[1.1, *[1.3] * len(cases)])
     _bandwidth(panels[0], record["bandwidth"])
     for axes, case in zip(panels[1:], cases, strict=True):
