@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from flashladder import bench, gpu_memory, plot, recorded, results, stages
+from flashladder import bench, gpu_memory, plot, provenance, recorded, results, stages
 from flashladder.device import Device
 from flashladder.errors import FlashLadderError
 
@@ -116,3 +116,18 @@ def test_interleaving(bench_on_fake, monkeypatch):
 def test_results_text_is_json(bench_on_fake):
     got = bench_on_fake()
     assert json.loads(bench.to_text(got)) == got
+
+
+@pytest.mark.parametrize(
+    "changes, words", [(True, "commit 0123 with changes"), (False, "commit 0123"), (None, "commit 0123")]
+)
+def test_label_tells_of_changes(changes, words):
+    record = {"device": "GPU", "date": "2026-01-31 12:00 UTC", "commit": "0123", "uncommitted_changes": changes}
+    assert recorded.label({"provenance": record}) == f"GPU, 2026-01-31, {words}"
+
+
+def test_a_named_commit_is_the_commit(monkeypatch, fake_device, fake_stage):
+    monkeypatch.setattr(stages, "all_stages", lambda: (fake_stage,))
+    monkeypatch.setenv("FLASHLADDER_COMMIT", "0123456789ab")
+    record = provenance.collect(Device("gpu", fake_device))
+    assert (record["commit"], record["uncommitted_changes"]) == ("0123456789ab", None)

@@ -1,6 +1,6 @@
 """What a result was measured with: GPU, driver, toolkit, commit, clocks, date, each kernel's hash.
 
-FLASHLADDER_COMMIT names the commit where the tree was copied to a machine without its git history.
+FLASHLADDER_COMMIT names the commit, whatever git says, where the tree was copied to a machine without its history.
 """
 
 import datetime
@@ -41,11 +41,12 @@ def collect(device: Device) -> dict:
         built = build.info()
     except FlashLadderError:
         built = {}
-    commit = _git("rev-parse", "--short=12", "HEAD")
-    changes = commit and _git("status", "--porcelain", "--untracked-files=no", "--", "stages", "common")
+    named = os.environ.get("FLASHLADDER_COMMIT")
+    commit = named or _git("rev-parse", "--short=12", "HEAD")
+    changes = None if named else _git("status", "--porcelain", "--untracked-files=no", "--", "stages", "common")
     record = {
         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": commit or os.environ.get("FLASHLADDER_COMMIT") or "unknown",
+        "commit": commit or "unknown",
         "uncommitted_changes": None if changes is None else bool(changes),
         "device": device.short,
         "toolkit": built.get("nvcc_version"),

@@ -53,9 +53,10 @@ def is_stale(measurement: dict) -> bool:
 
 
 def label(results: dict) -> str:
-    """NVIDIA H200, 2026-01-31, commit 0123456789ab."""
+    """NVIDIA H200, 2026-01-31, commit 0123456789ab; "with changes" where the tree was not that commit's."""
     record = results["provenance"]
-    return f"{record['device']}, {record['date'].split()[0]}, commit {record['commit']}"
+    changed = " with changes" if record.get("uncommitted_changes") else ""
+    return f"{record['device']}, {record['date'].split()[0]}, commit {record['commit']}{changed}"
 
 
 def pick(results: dict, **wanted) -> list[dict]:
