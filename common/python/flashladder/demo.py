@@ -80,7 +80,7 @@ def run() -> int:
     _plot()
     if good:
         say(coloured("\nEvery stage gives the right answer.", "green"))
-        say("Next: read stages/01_naive; `make stage-02 diff` shows what a stage adds, `make` lists the rest.")
+        say("Next: `make notebooks` opens the lessons (as a text: stages/01_naive/README.md); `make` lists the rest.")
         if device.kind == "gpu" and find_gpu():
             say("`make bench` measures all lengths and head dims.")
     return 0 if good else 1
