@@ -52,11 +52,8 @@ Run run(const Options &options, const Variant &variant, int chunks, int streams,
     const flash::Problem &batch = options.problem;
     flash::Problem chunk = batch;
     chunk.B = batch.B / chunks;
-    const bool engines = variant.run == by_engine;
-    DeviceSide device(kernel, chunk, variant.uses_streams ? streams : 1,
-                      engines                ? 3
-                      : variant.uses_streams ? streams
-                                             : 1);
+    const int sets = variant.uses_streams ? streams : 1;  // of buffers; and a stream for each, or for each engine
+    DeviceSide device(kernel, chunk, sets, variant.run == by_engine ? 3 : sets);
     Work work;
     work.host = host;
     work.chunks = chunks;
@@ -66,8 +63,7 @@ Run run(const Options &options, const Variant &variant, int chunks, int streams,
     work.attention = [&](int s, cudaStream_t stream) { kernel.launch(device.params[s], stream); };
 
     Run result{&variant, chunks, streams, "", {}, ""};
-    const size_t elements = batch.q_elements();
-    std::fill(host.O, host.O + elements, flash::poison);
+    std::fill(host.O, host.O + batch.q_elements(), flash::poison);
     variant.run(work);
     result.problem = checker.check(host);  // at once: a variant that does not wait shows here
     must(cudaDeviceSynchronize(), "the device");

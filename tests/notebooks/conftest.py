@@ -28,6 +28,13 @@ def program(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def jupyter():
+    """Skips the test where notebooks cannot be executed."""
+    for package in ("nbclient", "nbformat", "ipykernel", "ipywidgets"):
+        pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
+
+
+@pytest.fixture
 def notebook(tmp_path):
     """notebook(cell, ...) -> a file with a title, the set-up cell and these code cells."""
     from flashladder import notebook_format

@@ -218,10 +218,8 @@ def test_host_lesson(capsys):
     assert "cudaMemcpyAsync(to.Q" in capsys.readouterr().out
 
 
-def test_slider_and_steps_in_a_kernel(notebook, monkeypatch):
+def test_slider_and_steps_in_a_kernel(notebook, jupyter, monkeypatch):
     """Controls for those who have a live page, and a picture for all others; a step leaves one line."""
-    for package in ("nbclient", "ipykernel", "ipywidgets"):
-        pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
     from flashladder import notebooks
 
     monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
@@ -251,9 +249,7 @@ import ipywidgets
 box.value = not box.value"""
 
 
-def test_moving_a_control_redraws_the_picture(notebook, monkeypatch):
-    for package in ("nbclient", "ipykernel", "ipywidgets"):
-        pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
+def test_moving_a_control_redraws_the_picture(notebook, jupyter, monkeypatch):
     from flashladder import notebooks
 
     monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))

@@ -28,6 +28,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WARPSIM_BUILD") or REPOSITORY / "build").resolve()
 LIBRARY = BUILD / "simulator" / "libcudart.so.13"
+PROGRAMS = Path(__file__).parent / "programs"
 ON_GPU = os.environ.get("FLASHLADDER_DEVICE") == "gpu"
 
 
@@ -234,10 +235,11 @@ ARCHITECTURE = ("-gencode", "arch=compute_80,code=compute_80")
 def build_program(source, flags=(), architecture=ARCHITECTURE):
     """Compiles a .cu file (a Path) or text (a str) with nvcc; returns the program's path. Cached by content."""
     text = source.read_text() if isinstance(source, Path) else source
+    headers = [header.read_text() for header in sorted(PROGRAMS.glob("*.h"))]
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     options = ["-std=c++17", "-O3", "-lineinfo", "-cudart", "shared", "-Wno-deprecated-gpu-targets"]
     options += [*architecture, *flags]
-    digest = hashlib.sha256("\0".join([text, nvcc, *options]).encode()).hexdigest()[:20]
+    digest = hashlib.sha256("\0".join([text, *headers, nvcc, *options]).encode()).hexdigest()[:20]
     name = source.stem if isinstance(source, Path) else "program"
     folder = BUILD / "tests" / f"{name}-{digest}"
     program = folder / name

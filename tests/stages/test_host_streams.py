@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from flashladder import breakit, host_streams, recorded, timeline
+from flashladder import breakit, host_streams, recorded, stages, timeline
 from flashladder.device import choose, environment
 from flashladder.errors import FlashLadderError
 
@@ -86,7 +86,7 @@ def test_no_times_from_the_simulator():
 
 
 def run_program(*arguments):
-    where = choose(host_streams.MIN_COMPUTE, "sim")
+    where = choose(stages.program().min_compute, "sim")
     return subprocess.run(
         [host_streams.program(), *arguments], env=environment(where), capture_output=True, text=True, timeout=60
     )
@@ -157,7 +157,7 @@ def test_mistakes_are_caught(mistake):
 
 
 def test_every_patch_is_described():
-    patches = {file.stem for file in (host_streams.FOLDER / "break").glob("*.patch")}
+    patches = {file.stem for file in (stages.program().folder / "break").glob("*.patch")}
     assert patches == {mistake.name for mistake in MISTAKES} and len(patches) >= 3
 
 

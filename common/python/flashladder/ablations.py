@@ -13,11 +13,7 @@ from flashladder.console import progress
 from flashladder.device import Device, choose
 from flashladder.errors import FlashLadderError
 from flashladder.paths import results_directory
-
-try:
-    import tomllib
-except ImportError:
-    import tomli as tomllib
+from flashladder.toml import tomllib
 
 
 @dataclass(frozen=True)
@@ -25,10 +21,6 @@ class Ablation:
     stage: stages.Stage
     name: str
     title: str
-
-    @property
-    def source(self) -> Path:
-        return self.stage.kernel
 
     @property
     def id(self) -> str:

@@ -16,25 +16,18 @@ import numpy as np
 from flashladder import build, stages
 from flashladder.console import coloured, say
 from flashladder.errors import FlashLadderError
-from flashladder.paths import ROOT, STAGES, build_directory
+from flashladder.paths import ROOT, build_directory
 from flashladder.problem import Problem
 from flashladder.run import StageError, run_problem
+from flashladder.toml import tomllib
 from flashladder.verify import check
-
-try:
-    import tomllib
-except ImportError:
-    import tomli as tomllib
-
-
-PROGRAM = "00_host_streams"
 
 
 @dataclass(frozen=True)
 class Break:
     """One mistake. caught_by: "verification", or the simulator's name of the hazard, e.g. "shared_race"."""
 
-    stage: stages.Stage | None  # None: stage 00, a program
+    stage: stages.Stage
     name: str
     mistake: str  # what was done wrong, one sentence
     caught_by: str
@@ -42,20 +35,12 @@ class Break:
     schedule: int = 0  # WARPSIM_SCHEDULE: an order in which a race of streams shows
 
     @property
-    def folder(self) -> Path:
-        return self.stage.folder if self.stage else STAGES / PROGRAM
-
-    @property
-    def source(self) -> Path:
-        return self.stage.kernel if self.stage else self.folder / "host_streams.cpp"
-
-    @property
     def id(self) -> str:
-        return f"{self.stage.id if self.stage else '00'}_{self.name}"
+        return f"{self.stage.id}_{self.name}"
 
     @property
     def patch(self) -> Path:
-        return self.folder / "break" / f"{self.name}.patch"
+        return self.stage.folder / "break" / f"{self.name}.patch"
 
 
 @dataclass(frozen=True)
@@ -75,12 +60,8 @@ class Verdict:
 
 def breaks(stage: stages.Stage | int | str) -> list[Break]:
     """The stage's mistakes, in the order of break.toml."""
-    if stages.is_program(stage.number if isinstance(stage, stages.Stage) else stage):
-        stage, folder = None, STAGES / PROGRAM
-    else:
-        stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
-        folder = stage.folder
-    file = folder / "break" / "break.toml"
+    stage = stage if isinstance(stage, stages.Stage) else stages.entry(stage)
+    file = stage.folder / "break" / "break.toml"
     if not file.exists():
         return []
     entries = tomllib.loads(file.read_text())
@@ -98,9 +79,10 @@ def get(stage: stages.Stage | int | str, name: str) -> Break:
 
 def patched_kernel(mistake: Break) -> Path:
     """A copy of the kernel.cu (of stage 00: host_streams.cpp) with the mistake. Raises where the patch does not fit."""
+    source = mistake.stage.source
     with tempfile.TemporaryDirectory(prefix="flashladder-break-") as name:
         scratch = Path(name)
-        shutil.copy(mistake.source, scratch)
+        shutil.copy(source, scratch)
         # Outside of any repository, so that git takes the paths as they are.
         env = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch.parent), "GIT_DIR": "/nonexistent"}
         try:
@@ -109,8 +91,8 @@ def patched_kernel(mistake: Break) -> Path:
         except FileNotFoundError as error:
             raise FlashLadderError("git not found: install git (patches are applied with it).") from error
         if done.returncode:
-            raise FlashLadderError(f"{mistake.patch} does not fit {mistake.source} any more:\n{done.stderr.strip()}")
-        return place(mistake.id, mistake.source.name, (scratch / mistake.source.name).read_text())
+            raise FlashLadderError(f"{mistake.patch} does not fit {source} any more:\n{done.stderr.strip()}")
+        return place(mistake.id, source.name, (scratch / source.name).read_text())
 
 
 def place(folder_name: str, file_name: str, text: str) -> Path:
@@ -155,7 +137,7 @@ def problem_for(stage: stages.Stage) -> Problem:
 
 def run(mistake: Break) -> Verdict:
     """Builds and runs the mistake on the simulator: who catches it, and in which words."""
-    if not mistake.stage:
+    if mistake.stage.is_program:
         return _run_program(mistake)
     return judge(mistake.stage, compile_kernel(patched_kernel(mistake)))
 
@@ -185,19 +167,11 @@ def _run_program(mistake: Break) -> Verdict:
     return Verdict(bool(wrong), "verification" if wrong else "", "\n".join(wrong))
 
 
-def show_program() -> int:
-    """The same for stage 00."""
-    return _show(breaks(0))
-
-
 def show(stage: stages.Stage) -> int:
     """Runs all of the stage's mistakes and says who caught them and how; 1 if one went unnoticed."""
-    if not breaks(stage):
+    mistakes = breaks(stage)
+    if not mistakes:
         say(f"{stage.name} has no mistakes to plant.")
-    return _show(breaks(stage))
-
-
-def _show(mistakes: list[Break]) -> int:
     unnoticed = 0
     for mistake in mistakes:
         verdict = run(mistake)

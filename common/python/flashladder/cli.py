@@ -80,9 +80,8 @@ def settings_of(options) -> bench.Settings:
 
 
 def command_stages(options) -> int:
-    name, technique, needs = stages.program_entry()
-    rows = [("00", "Host streams", f"sm_{needs}", device.choose(needs).short, technique)]
-    for stage in stages.all_stages():
+    rows = []
+    for stage in (stages.program(), *stages.all_stages()):
         where = device.choose(stage.min_compute)
         rows.append((stage.id, stage.title, f"sm_{stage.min_compute}", where.short, stage.technique))
     table("Stages", ["", "title", "needs", "runs on", "technique"], rows)

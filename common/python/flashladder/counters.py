@@ -70,6 +70,11 @@ def classes(report: dict) -> dict[str, int]:
     return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
 
+def by_name(report: dict) -> dict[str, float | None]:
+    """totals(), and the instructions by class as "tensor instructions"."""
+    return totals(report) | {f"{name} instructions": count for name, count in classes(report).items()}
+
+
 def lines(report: dict) -> list[Line]:
     """Source lines summed over the launches, in the order of the file."""
     found: dict[tuple[str, int], Line] = {}

@@ -42,7 +42,7 @@ def _verify_all() -> bool:
 def _verify_host_streams() -> bool:
     result = host_streams.run()
     good = sum(run.passed for run in result.runs)
-    say(f"\n{host_streams.NAME} on {result.device.short}: {good} of {len(result.runs)} variants verified")
+    say(f"\n{stages.program().name} on {result.device.short}: {good} of {len(result.runs)} variants verified")
     if not result.passed:
         say(coloured(result.message, "red"))
     return result.passed

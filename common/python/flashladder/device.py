@@ -36,6 +36,10 @@ class Device:
         return f"simulator (warpsim, on the CPU{f'; {self.reason}' if self.reason else ''})"
 
     @property
+    def in_a_sentence(self) -> str:
+        return str(self) if self.kind == "gpu" else f"the {self}"
+
+    @property
     def short(self) -> str:
         return self.gpu.name if self.kind == "gpu" else "simulator"
 

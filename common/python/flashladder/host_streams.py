@@ -9,16 +9,13 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flashladder import bench, build, provenance, recorded, timeline
+from flashladder import bench, build, provenance, recorded, stages, timeline
 from flashladder.console import say, table
 from flashladder.device import Device, choose, environment
 from flashladder.errors import FlashLadderError
-from flashladder.paths import ROOT, STAGES, build_directory, results_directory
+from flashladder.paths import ROOT, build_directory, results_directory
 from flashladder.timeline import Timeline
 
-NAME = "00_host_streams"
-FOLDER = STAGES / NAME
-MIN_COMPUTE = 75
 VARIANTS = ("pageable", "pinned", "async", "streams", "engines", "pageable_async")
 TARGETS = ["stage_00", "stage_03", "warpsim_cudart"]
 WRONG_RESULT = 1  # the program's exit status
@@ -84,7 +81,7 @@ def run(
     device: "gpu", "sim" or None as in FLASHLADDER_DEVICE. executable: another build of the program. options: the
     program's others, e.g. batch=16, heads=4, seq=512, dim=128, dtype="bf16", stage=9, repeat=9.
     """
-    where = choose(MIN_COMPUTE, device)
+    where = choose(stages.program().min_compute, device)
     executable = executable or program()
     if not executable.exists():
         raise FlashLadderError(f"{executable} does not exist: run `make stage-00`.")
@@ -94,18 +91,9 @@ def run(
 
     with tempfile.TemporaryDirectory(prefix="flashladder-streams-") as name:
         folder = Path(name)
-        command = [
-            str(executable),
-            "--variant",
-            words(variants),
-            "--chunks",
-            words(chunks),
-            "--streams",
-            words(streams),
-        ]
-        command += ["--json", str(folder / "runs.json")]
-        for key, value in options.items():
-            command += [f"--{key}", str(value)]
+        options |= {"variant": words(variants), "chunks": words(chunks), "streams": words(streams)}
+        options["json"] = folder / "runs.json"
+        command = [str(executable), *(word for key, value in options.items() for word in (f"--{key}", str(value)))]
         env = environment(where) | {"FLASHLADDER_STAGE_LIBRARIES": str(build_directory() / "lib"), **(environ or {})}
         if where.kind == "sim":
             env["WARPSIM_REPORT"] = str(folder / "report.json")
@@ -239,13 +227,13 @@ def compile_program(source: Path, name: str) -> Path:
     executable = folder / "stage_00"
     partial = folder / f".{os.getpid()}.stage_00"  # several processes may build the same
     host = ROOT / "common" / "host"
-    own = [FOLDER / name for name in ("main.cpp", "options.cpp", "batch.cpp")]
-    sources = [*own, source, host / "problem.cpp", host / "reference.cpp"]
-    library = Path(build.info()["cudart_directory"])
-    include = _toolkit_include(library)
+    own = stages.program().folder
+    sources = [source, *(own / name for name in ("main.cpp", "options.cpp", "batch.cpp"))]
+    sources += [host / "problem.cpp", host / "reference.cpp"]
+    library, includes = build.info()["cudart_directory"], build.info()["cudart_includes"].split(";")
     command = [os.environ.get("CXX") or shutil.which("g++") or "c++", "-std=c++20", "-O1", "-o", str(partial)]
-    command += [f"-I{FOLDER}", f"-I{ROOT / 'common' / 'include'}", f"-I{host}", f"-I{include}"]
-    command += [*map(str, sources), str(library / "libcudart.so.13"), f"-Wl,-rpath,{library},--enable-new-dtags"]
+    command += [f"-I{folder}" for folder in (own, ROOT / "common" / "include", host, *includes)]
+    command += [*map(str, sources), f"{library}/libcudart.so.13", f"-Wl,-rpath,{library},--enable-new-dtags"]
     command += ["-ldl", "-pthread"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
@@ -254,21 +242,14 @@ def compile_program(source: Path, name: str) -> Path:
     return executable
 
 
-def _toolkit_include(cudart_directory: Path) -> Path:
-    """include/ lies beside the folder of libcudart, in a toolkit and in pip's wheels; nvcc's targets/ too."""
-    for root in (cudart_directory.parent, cudart_directory.parent.parent):
-        if (root / "include" / "cuda_runtime_api.h").exists():
-            return root / "include"
-    raise FlashLadderError(f"The toolkit's headers are not beside {cudart_directory}.")
-
-
 def command(verbs: list[str], rest: list[str]) -> int:
     """`make stage-00 ...`"""
     build.build(TARGETS + (["stage_09"] if "bench" in verbs else []))
-    where, status = choose(MIN_COMPUTE), 0
+    stage, status = stages.program(), 0
+    where = choose(stage.min_compute)
     for verb in verbs or ["build"]:
         if verb == "build":
-            say(f"{NAME}: built.")
+            say(f"{stage.name}: built.")
         elif verb == "run":
             say(f"Device: {where}")
             status = subprocess.run([str(program()), *rest], env=environment(where)).returncode or status
@@ -279,15 +260,15 @@ def command(verbs: list[str], rest: list[str]) -> int:
         elif verb == "bench" and where.kind == "gpu":
             say(f"\nWritten: {os.path.relpath(run_bench(where), ROOT)}")
         elif verb in ("bench", "profile"):
-            say(f"Device: {choose(MIN_COMPUTE, 'sim')}")
+            say(f"Device: {choose(stage.min_compute, 'sim')}")
             if verb == "bench":
                 say("A time on the simulator says nothing about a GPU; this is the order in which things happen.")
             status = show_order() or status
         elif verb == "break":
             from flashladder import breakit
 
-            status = breakit.show_program() or status
+            status = breakit.show(stage) or status
         else:
-            print(f"{NAME}: `{verb}` is for kernels; this stage is a program of the host.", file=sys.stderr)
+            print(f"{stage.name}: `{verb}` is for kernels; this stage is a program of the host.", file=sys.stderr)
             status = 1
     return status

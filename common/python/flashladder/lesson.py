@@ -11,13 +11,13 @@ guess.score(lesson.count("shared ldmatrix wavefronts"))
 
 from flashladder import breakit, build, device, diff, plot, profile, recorded, source, stages, sweep
 from flashladder import lesson_throughput as short_runs
-from flashladder.counters import classes, totals
+from flashladder.counters import by_name
 from flashladder.errors import FlashLadderError
-from flashladder.lesson_display import code, message, note, show, step, table
+from flashladder.lesson_display import code, note, show, step, table
 from flashladder.lesson_display import diff as diff_of
 from flashladder.lesson_host import HostLesson
 from flashladder.lesson_predict import Prediction, predict, scorecard
-from flashladder.lesson_trial import Trial, changed_kernel
+from flashladder.lesson_trial import Trial, changed_kernel, plant, show_verdict
 from flashladder.lesson_widgets import slider
 from flashladder.problem import Problem
 from flashladder.run import Result, describe
@@ -35,11 +35,8 @@ class Lesson:
         self.before = stages.previous_of(self.stage)
         self.trial: Trial | None = None  # of the last try_it()
         self._results: dict[tuple[str, Problem], Result] = {}
-        show(note(f"runs on {self._where()}.", f"Stage {self.stage.id}, {self.stage.title},"))
-
-    def _where(self) -> str:
-        where = device.choose(self.stage.min_compute)
-        return str(where) if where.kind == "gpu" else f"the {where}"
+        where = device.choose(self.stage.min_compute).in_a_sentence
+        show(note(f"runs on {where}.", f"Stage {self.stage.id}, {self.stage.title},"))
 
     def _pair(self) -> list[stages.Stage]:
         return [one for one in (self.before, self.stage) if one]
@@ -105,8 +102,7 @@ class Lesson:
 
     def counts(self, stage: int | str | None = None, problem: Problem = profile.PROBLEM) -> dict[str, float | None]:
         """All counters by name; instructions by class as "tensor instructions"."""
-        report = self.result(stage, problem).report
-        return totals(report) | {f"{name} instructions": count for name, count in classes(report).items()}
+        return by_name(self.result(stage, problem).report)
 
     def count(self, name: str, stage: int | str | None = None, problem: Problem = profile.PROBLEM) -> float:
         """One counter of the simulator, e.g. count("shared ldmatrix wavefronts", stage=4)."""
@@ -165,14 +161,7 @@ class Lesson:
 
         picture: where the output is wrong, a map of its errors.
         """
-        mistake = breakit.get(self.stage, name)
-        patch = [line for line in mistake.patch.read_text().splitlines() if not line.startswith(("---", "+++"))]
-        show(diff_of(patch, f"The mistake: {mistake.mistake}"))
-        with step(f"Building and running {name} on the simulator", f"Built and run on the simulator: {name}."):
-            verdict = breakit.run(mistake)
-        show_verdict(verdict)
-        if not verdict.caught:
-            raise AssertionError(f"{name}: nobody noticed this mistake.")
+        verdict = plant(breakit.get(self.stage, name))
         if picture and verdict.output is not None:
             Br = self.stage.data["launch"][-1].get("Br", 0)
             show(plot.error_map(verdict.problem, verdict.inputs, verdict.output, Br=Br))
@@ -192,11 +181,3 @@ class Lesson:
         rows = self.trial.rows(original, counts)
         if rows:
             show(table(f"{profile.PROBLEM}", ["", self.stage.name, "changed"], rows, right=(1, 2)))
-
-
-def show_verdict(verdict: breakit.Verdict) -> None:
-    """Who objected, in which words."""
-    if verdict.caught:
-        show(message("\n".join(verdict.words(6)), f"Caught by {verdict.by.replace('_', ' ')}:"))
-    else:
-        show(note(verdict.message, "Nobody objects:"))

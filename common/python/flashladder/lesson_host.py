@@ -1,29 +1,28 @@
 """The lesson of stage 00, which is a program of the host and no kernel."""
 
-from flashladder import breakit, build, device, host_streams, plot, recorded, source
-from flashladder.host_streams import MIN_COMPUTE, VARIANTS
-from flashladder.lesson_display import code, diff, message, note, show, step, table
+from flashladder import breakit, build, device, host_streams, plot, recorded, source, stages
+from flashladder.host_streams import VARIANTS
+from flashladder.lesson_display import code, note, show, step, table
+from flashladder.lesson_trial import plant
 
 
 class HostLesson:
     """Stage 00. Prints where it runs."""
 
     def __init__(self):
-        show(note(f"runs on {self._where()}.", "Stage 00, Host streams,"))
-
-    def _where(self) -> str:
-        where = device.choose(MIN_COMPUTE)
-        return str(where) if where.kind == "gpu" else f"the {where}"
+        self.stage = stages.program()
+        where = device.choose(self.stage.min_compute).in_a_sentence
+        show(note(f"runs on {where}.", f"Stage {self.stage.id}, {self.stage.title},"))
 
     @property
     def on_gpu(self) -> bool:
-        return device.choose(MIN_COMPUTE).kind == "gpu"
+        return device.choose(self.stage.min_compute).kind == "gpu"
 
     def show(self, *names: str) -> None:
         """Named parts of host_streams.cpp with their line numbers, e.g. "copy_in" or "many streams"."""
         for name in names:
-            part = source.find(host_streams.FOLDER / "host_streams.cpp", name)
-            show(code(part.text, part.first, f"stages/{host_streams.NAME}/host_streams.cpp, {name}"))
+            part = source.find(self.stage.source, name)
+            show(code(part.text, part.first, f"stages/{self.stage.name}/host_streams.cpp, {name}"))
 
     def build(self) -> None:
         with step("Building stage 00, stage 03 and the simulator", "Built stage 00, stage 03 and the simulator."):
@@ -63,11 +62,4 @@ class HostLesson:
 
     def break_it(self, name: str) -> None:
         """Plants a classic mistake and shows who catches it and how. AssertionError if nobody does."""
-        mistake = breakit.get(0, name)
-        patch = [line for line in mistake.patch.read_text().splitlines() if not line.startswith(("---", "+++"))]
-        show(diff(patch, f"The mistake: {mistake.mistake}"))
-        with step(f"Building and running {name} on the simulator", f"Built and run on the simulator: {name}."):
-            verdict = breakit.run(mistake)
-        if not verdict.caught:
-            raise AssertionError(f"{name}: nobody noticed this mistake.")
-        show(message("\n".join(verdict.words(6)), f"Caught by {verdict.by.replace('_', ' ')}:"))
+        plant(breakit.get(0, name))

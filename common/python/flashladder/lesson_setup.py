@@ -59,14 +59,10 @@ def summary() -> str:
     """One line, such as: FlashLadder 0.1.0: stages 00 to 09 run on the simulator (...); nvcc 13.0, Python 3.11."""
     from flashladder import stages
 
-    needs = [("00", stages.program_entry()[2])] + [(stage.id, stage.min_compute) for stage in stages.all_stages()]
     where: dict[str, list[str]] = {}
-    for number, min_compute in needs:
-        where.setdefault(str(device.choose(min_compute)), []).append(number)
-    parts = [
-        f"stages {_range(numbers)} run on {'the ' * place.startswith('simulator')}{place}"
-        for place, numbers in where.items()
-    ]
+    for stage in (stages.program(), *stages.all_stages()):
+        where.setdefault(device.choose(stage.min_compute).in_a_sentence, []).append(stage.id)
+    parts = [f"stages {_range(numbers)} run on {place}" for place, numbers in where.items()]
     version = ".".join(str(part) for part in toolchain.nvcc_version(toolchain.require_nvcc()))
     return f"FlashLadder {__version__}: {', '.join(parts)}; nvcc {version}, Python {platform.python_version()}."
 

@@ -1,4 +1,4 @@
-"""A reader's own change to a kernel: text replaced in a copy, built, run on the simulator, judged and counted."""
+"""Changed kernels, built, run on the simulator, and judged: a mistake that is planted, or a reader's own change."""
 
 import difflib
 import hashlib
@@ -8,8 +8,9 @@ from pathlib import Path
 
 from flashladder import breakit, stages
 from flashladder.console import count
-from flashladder.counters import classes, totals
+from flashladder.counters import by_name
 from flashladder.errors import FlashLadderError
+from flashladder.lesson_display import diff, message, note, show, step
 from flashladder.problem import Problem
 from flashladder.run import StageError, run_problem
 
@@ -26,6 +27,26 @@ def changed_kernel(stage: stages.Stage, changes: Sequence[tuple[str, str]]) -> P
     return breakit.place(f"{stage.id}_trial-{hashlib.sha256(text.encode()).hexdigest()[:8]}", "kernel.cu", text)
 
 
+def plant(mistake: breakit.Break) -> breakit.Verdict:
+    """Shows the mistake, runs it on the simulator and shows who objected. AssertionError if nobody did."""
+    show(diff(mistake.patch.read_text().splitlines(), f"The mistake: {mistake.mistake}"))
+    name = mistake.name
+    with step(f"Building and running {name} on the simulator", f"Built and run on the simulator: {name}."):
+        verdict = breakit.run(mistake)
+    show_verdict(verdict)
+    if not verdict.caught:
+        raise AssertionError(f"{name}: nobody noticed this mistake.")
+    return verdict
+
+
+def show_verdict(verdict: breakit.Verdict) -> None:
+    """Who objected, in which words."""
+    if verdict.caught:
+        show(message("\n".join(verdict.words(6)), f"Caught by {verdict.by.replace('_', ' ')}:"))
+    else:
+        show(note(verdict.message, "Nobody objects:"))
+
+
 @dataclass
 class Trial:
     verdict: breakit.Verdict
@@ -38,7 +59,7 @@ class Trial:
             report = run_problem(stage, problem, device="sim", library=library, timeout=300).report
         except StageError:
             return cls(verdict, {})  # the verdict has the words for it
-        return cls(verdict, totals(report) | {f"{name} instructions": n for name, n in classes(report).items()})
+        return cls(verdict, by_name(report))
 
     def count(self, name: str) -> float:
         if self.counts.get(name) is None:

@@ -12,11 +12,7 @@ from pathlib import Path
 
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT
-
-try:
-    import tomllib
-except ImportError:
-    import tomli as tomllib
+from flashladder.toml import tomllib
 
 FOLDER = ROOT / "notebooks"
 METADATA = {

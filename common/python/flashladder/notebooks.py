@@ -146,14 +146,11 @@ def format_all() -> int:
 
 def check(names: list[str] = ()) -> int:
     """Says what is not canonical; 1 if something is not."""
-    found = [(file, fault) for file in notebook_format.files(names) for fault in notebook_format.faults(file)]
+    files = notebook_format.files(names)
+    found = [(file, fault) for file in files for fault in notebook_format.faults(file)]
     for file, fault in found:
         say(f"{file.name}: {fault}")
-    say(
-        f"{len(notebook_format.files(names))} notebooks, {len(found)} faults."
-        if found
-        else "All notebooks are canonical."
-    )
+    say(f"{len(files)} notebooks, {len(found)} faults." if found else "All notebooks are canonical.")
     return 1 if found else 0
 
 

@@ -46,11 +46,8 @@ def ladder() -> str:
     rows = recorded.pick(recorded_runs[0], dtype="bf16", d_head=128, causal=False, Nq=4096) if recorded_runs else []
     by_name = {row["name"]: row for row in rows}
     head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
-    body = [
-        [f"[{name}](stages/{name}/)", technique, f"sm_{needs}"] + [""] * bool(rows)
-        for name, technique, needs in [stages.program_entry()]
-    ]
-    for one in stages.all_stages():
+    body = []
+    for one in (stages.program(), *stages.all_stages()):
         line = [f"[{one.name}](stages/{one.name}/)", one.technique, f"sm_{one.min_compute}"]
         body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
     body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]

@@ -8,11 +8,7 @@ from pathlib import Path
 
 from flashladder.errors import FlashLadderError
 from flashladder.paths import STAGES
-
-try:
-    import tomllib
-except ImportError:
-    import tomli as tomllib
+from flashladder.toml import tomllib
 
 
 @dataclass(frozen=True)
@@ -29,6 +25,16 @@ class Stage:
     @property
     def kernel(self) -> Path:
         return self.folder / "kernel.cu"
+
+    @property
+    def is_program(self) -> bool:
+        """True for stage 00: a program of the host (flashladder.host_streams) with no kernel."""
+        return self.data.get("program", False)
+
+    @property
+    def source(self) -> Path:
+        """The file that the lesson is about: kernel.cu, of stage 00 host_streams.cpp."""
+        return self.folder / "host_streams.cpp" if self.is_program else self.kernel
 
     @property
     def id(self) -> str:
@@ -70,11 +76,16 @@ def all_stages(folder: Path = STAGES) -> tuple[Stage, ...]:
     return tuple(found)
 
 
+def _number(which: int | str) -> int | None:
+    match = re.fullmatch(r"(?:stage[-_])?(\d{1,2})(?:_\w+)?", str(which))
+    return int(match[1]) if match else None
+
+
 def get(which: int | str) -> Stage:
     """The stage of a number such as 2, "02", "stage-02" or "02_online_softmax"."""
-    match = re.fullmatch(r"(?:stage[-_])?(\d{1,2})(?:_\w+)?", str(which))
+    number = _number(which)
     for stage in all_stages():
-        if match and stage.number == int(match[1]):
+        if stage.number == number:
             return stage
     if is_program(which):
         raise FlashLadderError(
@@ -85,16 +96,20 @@ def get(which: int | str) -> Stage:
 
 
 def is_program(which: int | str) -> bool:
-    """True for stage 00, which is a program of the host (flashladder.host_streams) and no kernel."""
-    match = re.fullmatch(r"(?:stage[-_])?(\d{1,2})(?:_\w+)?", str(which))
-    return bool(match) and int(match[1]) == 0
+    """True for a name of stage 00."""
+    return _number(which) == 0
 
 
-def program_entry() -> tuple[str, str, int]:
-    """(name, technique, least compute capability) of stage 00."""
+@cache
+def program() -> Stage:
+    """Stage 00."""
     (file,) = STAGES.glob("00_*/stage.toml")
-    data = tomllib.loads(file.read_text())
-    return file.parent.name, data["technique"], data["min_compute"]
+    return _read(file.parent)
+
+
+def entry(which: int | str) -> Stage:
+    """As get(), and stage 00, too."""
+    return program() if is_program(which) else get(which)
 
 
 def previous_of(stage: Stage) -> Stage | None:

@@ -58,6 +58,16 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
     return out, magnitude
 
 
+def element_bound(magnitude: np.ndarray, dtype: str) -> np.ndarray:
+    """What an element may be off by: 4 u softmax(S)|V|, and among subnormal numbers an absolute amount."""
+    return 4 * UNIT_ROUNDOFF[dtype] * magnitude + HALF_SMALLEST[dtype]
+
+
+def error_ratio(values: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Each element's error over its bound: above 1 is wrong; infinity where the value is not finite."""
+    return np.where(np.isfinite(values), np.abs(values - expected) / bound, np.inf)
+
+
 def compare(output: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, dtype: str) -> Comparison:
     """Compares output bit patterns with the reference; the arrays have the same shape (..., rows, d).
 
@@ -66,16 +76,16 @@ def compare(output: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, dty
     the type for each element. The message names the first and the worst element.
     """
     values = from_bits(output, dtype).astype(np.float64)
-    error = np.abs(values - expected)
-    floor = HALF_SMALLEST[dtype]  # among subnormal numbers a rounding is off by an absolute amount
-    bound = 4 * UNIT_ROUNDOFF[dtype] * magnitude + floor
-    ratio = np.where(np.isfinite(values), error / bound, np.inf)
+    bound = element_bound(magnitude, dtype)
+    ratio = error_ratio(values, expected, bound)
     norm = np.linalg.norm(expected)
     distance = float(np.linalg.norm(values - expected))
     frobenius = distance / norm if norm else distance
     worst_ratio = float(ratio.max(initial=0.0))
     unwritten = int((output == POISON).sum())
-    passed = worst_ratio <= 1 and distance <= FROBENIUS_LIMIT[dtype] * norm + floor * np.sqrt(values.size)
+    passed = worst_ratio <= 1 and distance <= FROBENIUS_LIMIT[dtype] * norm + HALF_SMALLEST[dtype] * np.sqrt(
+        values.size
+    )
     if passed:
         return Comparison(
             True, frobenius, worst_ratio, f"relative error {frobenius:.1e}, worst element {worst_ratio:.2f}"

@@ -3,24 +3,33 @@
 #include "report/json.h"
 
 namespace warpsim {
+namespace {
+
+void append(std::string &list, JsonWriter &entry) {
+    if (!list.empty()) list += ",\n";
+    list += entry.take();
+}
+
+}  // namespace
 
 void HostLog::call(const char *name, int64_t stream) {
     if (!wanted_) return;
     const uint64_t number = calls_++;
     if (number >= kMost) return;
-    calls_json_ += std::string(number ? ",\n" : "") + "{\"call\":" + std::to_string(number) + ",\"name\":\"" + name +
-                   "\",\"stream\":" + (stream == kNoStream ? "null" : std::to_string(stream)) + "}";
+    JsonWriter w;
+    w.open('{').key("call").number(number).key("name").string(name).key("stream");
+    (stream == kNoStream ? w.null() : w.number(stream)).close('}');
+    append(calls_json_, w);
 }
 
 void HostLog::completed(const OperationLabel &what, int64_t stream, uint64_t queued) {
     if (!wanted_ || !what.kind || operations_++ >= kMost) return;
-    std::string &text = operations_json_;
-    if (!text.empty()) text += ",\n";
-    text += std::string("{\"kind\":\"") + what.kind + "\",\"stream\":" + std::to_string(stream);
-    text += ",\"name\":" + (what.name.empty() ? "null" : json_string(what.name));
-    text += ",\"bytes\":" + std::to_string(what.bytes);
-    text += ",\"host_memory\":" + (what.host_memory ? json_string(what.host_memory) : "null");
-    text += ",\"queued\":" + std::to_string(queued) + ",\"completed\":" + std::to_string(current()) + "}";
+    JsonWriter w;
+    w.open('{').key("kind").string(what.kind).key("stream").number(stream).key("name");
+    (what.name.empty() ? w.null() : w.string(what.name)).key("bytes").number(what.bytes).key("host_memory");
+    (what.host_memory ? w.string(what.host_memory) : w.null()).key("queued").number(queued);
+    w.key("completed").number(current()).close('}');
+    append(operations_json_, w);
 }
 
 std::string HostLog::json_members() const {

@@ -23,51 +23,8 @@ unsigned utf8_length(const std::string &text, size_t i) {
     return overlong || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff ? 0 : length;
 }
 
-// Writes objects and arrays: puts the commas.
-class Writer {
-  public:
-    Writer &key(const char *name) {
-        comma();
-        text_ += json_string(name) + ":";
-        first_ = true;
-        return *this;
-    }
-    Writer &open(char bracket) {
-        comma();
-        text_ += bracket;
-        first_ = true;
-        return *this;
-    }
-    Writer &close(char bracket) {
-        text_ += bracket;
-        first_ = false;
-        return *this;
-    }
-    Writer &raw(const std::string &value) {
-        comma();
-        text_ += value;
-        return *this;
-    }
-    Writer &number(uint64_t value) { return raw(std::to_string(value)); }
-    Writer &string(const std::string &value) { return raw(json_string(value)); }
-    Writer &triple(const uint32_t (&values)[3]) {
-        open('[');
-        for (const uint32_t value : values) number(value);
-        return close(']');
-    }
-    std::string take() { return std::move(text_); }
-
-  private:
-    void comma() {
-        if (!first_) text_ += ',';
-        first_ = false;
-    }
-    std::string text_;
-    bool first_ = true;
-};
-
 // Addresses of lanes that took no part are null.
-void write_access(Writer &w, const LaunchReport &report, const AccessRecord &access) {
+void write_access(JsonWriter &w, const LaunchReport &report, const AccessRecord &access) {
     w.open('{').key("file").string(access.file).key("line").number(access.line);
     w.key("ptx_line").number(access.ptx_line);
     w.key("space").string(access.shared ? "shared" : "global").key("kind").string(access.kind);
@@ -117,7 +74,7 @@ std::string json_string(const std::string &text) {
 }
 
 std::string launch_json(const LaunchReport &report) {
-    Writer w;
+    JsonWriter w;
     w.open('{');
     w.key("kernel").string(report.kernel);
     w.key("grid").triple(report.grid);

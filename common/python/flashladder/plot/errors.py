@@ -5,7 +5,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from flashladder import verify
-from flashladder.dtypes import HALF_SMALLEST, UNIT_ROUNDOFF, from_bits
+from flashladder.dtypes import from_bits
 from flashladder.plot.style import INK, RED, caption, new_figure
 from flashladder.problem import Problem
 
@@ -17,8 +17,7 @@ def error_ratio(problem: Problem, inputs: dict, output: np.ndarray, batch: int =
     """
     expected, magnitude = verify.reference(problem, inputs, heads=[(batch, head)])
     values = from_bits(problem.to_bhnd(output)[batch, head], problem.dtype).astype(np.float64)
-    bound = 4 * UNIT_ROUNDOFF[problem.dtype] * magnitude[0] + HALF_SMALLEST[problem.dtype]
-    return np.where(np.isfinite(values), np.abs(values - expected[0]) / bound, np.inf)
+    return verify.error_ratio(values, expected[0], verify.element_bound(magnitude[0], problem.dtype))
 
 
 def error_map(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0, head: int = 0, Br: int = 0) -> Figure:

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from flashladder import recorded
 from flashladder.errors import FlashLadderError
-from flashladder.plot.style import GREY, INK, caption, in_order, new_figure
+from flashladder.plot.style import GREY, INK, MARKERS, caption, in_order, new_figure
 
 
 def roofline(records: list[dict]) -> Figure:
@@ -49,7 +49,7 @@ def _panel(axes, record: dict) -> None:
         axes.plot(
             intensity,
             row["tflops"],
-            "os^Dv<>ph"[index % 9],
+            MARKERS[index % len(MARKERS)],
             color=in_order(index, len(rows)),
             markersize=8,
             markeredgecolor=INK,

@@ -14,6 +14,8 @@ ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
 INK, GREY, PALE = "#222222", "#777777", "#f2f2f2"
 # For things in order: dark to light also in grey.
 SEQUENCE = "viridis"
+# Of curves and points, by their place in the order.
+MARKERS = "os^Dv<>ph"
 DPI = 100
 
 

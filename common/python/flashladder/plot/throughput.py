@@ -5,11 +5,9 @@ from matplotlib.figure import Figure
 
 from flashladder import recorded
 from flashladder.errors import FlashLadderError
-from flashladder.plot.style import GREY, INK, caption, new_figure
+from flashladder.plot.style import GREY, INK, MARKERS, SEQUENCE, caption, new_figure
 
-# The ladder climbs from dark to light, in a map that colour-blind readers can tell apart; peers are grey.
-COLOUR_MAP = "viridis"
-MARKERS = "os^Dv<>ph"
+# The ladder climbs from dark to light; peers are grey.
 PEER_GREYS = {"FlashAttention-2": "#444444", "cuDNN attention": "#999999"}
 
 
@@ -19,7 +17,7 @@ def _look(results: dict, name: str) -> tuple:
         return PEER_GREYS[name], "x"
     names = list(dict.fromkeys(row["name"] for row in results["measurements"] if row["kind"] == "stage"))
     index = names.index(name)
-    return matplotlib.colormaps[COLOUR_MAP](index / max(len(names), 2) * 0.95), MARKERS[index % len(MARKERS)]
+    return matplotlib.colormaps[SEQUENCE](index / max(len(names), 2) * 0.95), MARKERS[index % len(MARKERS)]
 
 
 def _bar_length(results: dict, dtype: str, d: int) -> int:
@@ -67,7 +65,7 @@ def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
         axes.bar_label(bar, [label], fontsize=8)
         names.append(row["name"])
     if ceiling:
-        axes.axvline(ceiling["tflops"], color="#777777", linestyle=":", linewidth=1)
+        axes.axvline(ceiling["tflops"], color=GREY, linestyle=":", linewidth=1)
         # Along the line, beside the short bars.
         axes.text(
             ceiling["tflops"], 1, "cuBLAS matmul ", ha="right", va="center", rotation=90, fontsize=7, color="#555555"

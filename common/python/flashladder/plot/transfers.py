@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 from flashladder import recorded
-from flashladder.plot.style import GREY, INK, ORANGE, SKY, caption, in_order, new_figure
+from flashladder.plot.style import GREY, INK, MARKERS, ORANGE, SKY, caption, in_order, new_figure
 
 
 def transfers(record: dict, live: bool = False) -> Figure:
@@ -49,7 +49,7 @@ def _case(axes, case: dict) -> None:
         rows = sorted((row["chunks"], row["ms"]["median"]) for row in case["sweep"] if row["streams"] == count)
         axes.plot(
             *zip(*rows),
-            marker="os^Dv"[index % 5],
+            marker=MARKERS[index % len(MARKERS)],
             color=in_order(index, len(streams)),
             markersize=4,
             label=f"{count} stream{'s' if count > 1 else ''}",

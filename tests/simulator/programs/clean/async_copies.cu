@@ -8,14 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(x)                                                       \
-    do {                                                               \
-        cudaError_t e_ = (x);                                          \
-        if (e_ != cudaSuccess) {                                       \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "../check.h"
+
 constexpr int kTile = 256;
 
 __device__ __forceinline__ void cp_async16(void *smem, const void *gmem) {

@@ -6,14 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(x)                                                       \
-    do {                                                               \
-        cudaError_t e_ = (x);                                          \
-        if (e_ != cudaSuccess) {                                       \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "../check.h"
 
 __device__ double atomicAddDouble(double *address, double val) {
     unsigned long long int *address_as_ull = (unsigned long long int *)address;

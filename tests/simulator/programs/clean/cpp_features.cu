@@ -8,14 +8,7 @@
 #include <cstdlib>
 #include <new>
 
-#define CHECK(x)                                                       \
-    do {                                                               \
-        cudaError_t e_ = (x);                                          \
-        if (e_ != cudaSuccess) {                                       \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "../check.h"
 
 typedef float (*Op)(float, float);
 __host__ __device__ float plus(float a, float b) {

@@ -6,14 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(x)                                                       \
-    do {                                                               \
-        cudaError_t e_ = (x);                                          \
-        if (e_ != cudaSuccess) {                                       \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "../check.h"
 
 template <int THREADS, int ITEMS>
 __global__ void block_primitives(const int *in, int *sorted, int *scanned, int *sum) {

@@ -6,13 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(x)                                                                            \
-    do {                                                                                    \
-        if ((x) != cudaSuccess) {                                                           \
-            printf("failed at %d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); \
-            exit(1);                                                                        \
-        }                                                                                   \
-    } while (0)
+#include "../check.h"
 
 __device__ __noinline__ int rare(int v) {
     int r = v;

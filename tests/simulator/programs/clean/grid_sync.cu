@@ -9,15 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "../check.h"
+
 namespace cg = cooperative_groups;
-#define CHECK(x)                                                       \
-    do {                                                               \
-        cudaError_t e_ = (x);                                          \
-        if (e_ != cudaSuccess) {                                       \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
 
 __global__ void phases(int *a, int *b, int *sum, int n) {
     cg::grid_group grid = cg::this_grid();

@@ -8,14 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(x)                                                       \
-    do {                                                               \
-        cudaError_t e_ = (x);                                          \
-        if (e_ != cudaSuccess) {                                       \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "../check.h"
 
 __global__ void axpy(__half2 *y, const __half2 *x, float a, int n2) {
     __half2 a2 = __float2half2_rn(a);

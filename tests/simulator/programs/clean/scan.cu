@@ -6,11 +6,8 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(e)                                                              \
-    if ((e) != cudaSuccess) {                                                 \
-        printf("%d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); \
-        exit(1);                                                              \
-    }
+#include "../check.h"
+
 #define CONFLICT_FREE_OFFSET(n) ((n) >> 5)
 
 __global__ void hillis_steele(int *out, const int *in, int n) {

@@ -7,13 +7,7 @@
 #include <cstdlib>
 #include <vector>
 
-#define CHECK(x)                                                                       \
-    do {                                                                               \
-        if ((x) != cudaSuccess) {                                                      \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(cudaGetLastError())); \
-            exit(1);                                                                   \
-        }                                                                              \
-    } while (0)
+#include "../check.h"
 
 __device__ inline void Comparator(unsigned &a, unsigned &b, unsigned dir) {
     if ((a > b) == dir) {

@@ -6,14 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#define CHECK(x)                                                       \
-    do {                                                               \
-        cudaError_t e_ = (x);                                          \
-        if (e_ != cudaSuccess) {                                       \
-            printf("line %d: %s\n", __LINE__, cudaGetErrorString(e_)); \
-            exit(1);                                                   \
-        }                                                              \
-    } while (0)
+#include "../check.h"
 
 __global__ void scale(float *a, int offset, int n, float f) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
