@@ -11,7 +11,9 @@ SUFFIXES = (".cpp", ".h", ".cu", ".cuh")
 
 
 def _sources() -> list[str]:
-    done = subprocess.run(["git", "-C", str(ROOT), "ls-files"], capture_output=True, text=True)
+    # Those that git does not know yet, too: they are to be committed formatted.
+    command = ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise FlashLadderError("git ls-files failed: formatting works on the files of a git clone.")
     return [name for name in done.stdout.splitlines() if name.endswith(SUFFIXES)]

@@ -6,11 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#define CHECK(call)                                                         \
-    do {                                                                    \
-        const cudaError_t error_ = (call);                                  \
-        if (error_ != cudaSuccess) {                                        \
+#define CHECK(call)                                                        \
+    do {                                                                   \
+        const cudaError_t error_ = (call);                                 \
+        if (error_ != cudaSuccess) {                                       \
             printf("line %d: %s\n", __LINE__, cudaGetErrorString(error_)); \
-            exit(1);                                                        \
-        }                                                                   \
+            exit(1);                                                       \
+        }                                                                  \
     } while (0)
