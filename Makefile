@@ -41,7 +41,7 @@ endif
 
 else
 
-.PHONY: help demo notebooks build test test-all bench ablations bench-sim plot results gpu-report format lint clean
+.PHONY: help demo notebooks build test test-long test-all bench ablations bench-sim plot results gpu-report format lint clean
 
 demo:
 	$(call setup)
@@ -58,6 +58,10 @@ build:
 test:
 	$(call setup,test notebooks)
 	@$(flashladder) test
+
+test-long:
+	$(call setup,test notebooks)
+	@$(flashladder) test --long
 
 test-all:
 	$(call setup,test notebooks)
@@ -109,7 +113,7 @@ help:
 	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
 	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
-	  '  make test-all              the long ones too' \
+	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make stage-02              build one stage; words after it do more:' \
 	  '  make stage-02 test         verify it against the float64 reference' \
 	  '  make stage-02 bench        throughput beside the peers (GPU) or counters (simulator)' \

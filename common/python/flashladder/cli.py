@@ -187,7 +187,7 @@ def command_demo(options) -> int:
 def command_test(options) -> int:
     from flashladder import testing
 
-    return testing.run(everything=options.all, extra=options.rest)
+    return testing.run(options.which, extra=options.rest)
 
 
 def command_format(options) -> int:
@@ -311,7 +311,10 @@ def make_parser() -> argparse.ArgumentParser:
     add("plot", command_plot, "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")
     sub = add("test", command_test, "run the tests; words after -- go to pytest")
-    sub.add_argument("--all", action="store_true", help="the long ones too")
+    sub.set_defaults(which="quick")
+    which = sub.add_mutually_exclusive_group()
+    which.add_argument("--all", dest="which", action="store_const", const="all", help="the long ones too")
+    which.add_argument("--long", dest="which", action="store_const", const="long", help="the long ones alone")
     sub = add("gpu-report", command_gpu_report, "tests, sanitizer, benchmarks and ncu on a GPU, in one go")
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
     sub = add(

@@ -27,12 +27,14 @@ def tool_environment() -> dict[str, str]:
     return env
 
 
-def run(
-    everything: bool = False, stage: stages.Stage | None = None, extra: list[str] = (), only: list[str] = ()
-) -> int:
+# Which tests pytest picks, by the name of the command: `make test`, `make test-long`, `make test-all`.
+PICKED = {"quick": ["-m", "not long"], "long": ["-m", "long"], "all": []}
+
+
+def run(which: str = "quick", stage: stages.Stage | None = None, extra: list[str] = (), only: list[str] = ()) -> int:
     """Builds, then runs the tests; returns pytest's status. Skipped tests are listed with their reasons.
 
-    only: files to test, of something that is built already.
+    which: a key of PICKED. only: files to test, of something that is built already.
     """
     if not importlib.util.find_spec("pytest"):
         raise FlashLadderError(f"{sys.executable} has no pytest: pip install pytest pytest-xdist.")
@@ -42,8 +44,7 @@ def run(
     command = [sys.executable, "-m", "pytest", "-q", "-rsfE", "--durations=5", "--durations-min=10"]
     if importlib.util.find_spec("xdist"):
         command += ["-n", str(build.jobs()), "--dist", "worksteal"]
-    if not everything:
-        command += ["-m", "not long"]
+    command += PICKED[which]
     env = tool_environment()
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [env.get("PYTHONPATH")])])
     if stage:
