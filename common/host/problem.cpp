@@ -15,12 +15,7 @@ size_t Problem::offset(int b, int h, int n, int H, int N) const {
 }
 
 double Problem::flops() const {
-    double pairs = double(Nq) * Nkv;
-    if (causal) {
-        pairs = 0;
-        for (int i = 0; i < Nq; ++i) pairs += std::min(Nkv, std::max(0, i + 1 + Nkv - Nq));
-    }
-    return 4.0 * B * Hq * pairs * d_head;
+    return (causal ? 0.5 : 1.0) * 4.0 * B * Hq * Nq * Nkv * d_head;
 }
 
 std::string Problem::text() const {

@@ -23,7 +23,7 @@ struct Problem {
     // Where element (b, h, n, 0) of Q or O (K or V) lies.
     size_t q_offset(int b, int h, int n) const { return offset(b, h, n, Hq, Nq); }
     size_t kv_offset(int b, int h, int n) const { return offset(b, h, n, Hkv, Nkv); }
-    // 4 B Hq Nq Nkv d; for causal only the pairs that are not masked.
+    // 4 B Hq Nq Nkv d, half of it where causal: the rule of docs/benchmarks.md, whatever the kernel skips.
     double flops() const;
     std::string text() const;
     // Sizes, strides and scale; the pointers are those given.

@@ -13,7 +13,7 @@ struct Reference {
 };
 
 // Runs on all of the host's cores. Causal: query i sees keys j <= i + Nkv - Nq, so that the last query sees the
-// last key; a row that sees nothing is zero.
+// last key; a row that sees nothing is zero. Throws std::bad_alloc where the host's memory is not enough.
 Reference reference(const Problem &problem, const Inputs &inputs);
 
 struct Comparison {
@@ -23,8 +23,8 @@ struct Comparison {
     std::string message;   // one line; names the first and the worst element where there are wrong ones
 };
 
-// Limits: a relative Frobenius error of 6e-4 (fp16) or 4e-3 (bf16), and for each element 4 u softmax(S)|V| with u =
-// 2^-11 or 2^-8. The element-wise bound adds up: rounding P to 16 bits moves O by at most u softmax(S)|V|, and so does
+// Limits (bounds.h has them): a relative Frobenius error of 6e-4 (fp16) or 4e-3 (bf16), and for each element
+// 4 u softmax(S)|V| with u = 2^-11 or 2^-8. The element-wise bound adds up: rounding P to 16 bits moves O by at most u softmax(S)|V|, and so does
 // rounding the result itself, since |O| <= softmax(S)|V|; the row sum is taken from P before rounding, which moves the
 // quotient by less than u again; what is left of the factor 4 is for fp32 accumulation and exp. Where the type has only
 // subnormal numbers left, rounding the result is off by up to half the smallest of them (2^-25 or 2^-134): each

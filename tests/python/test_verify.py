@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from flashladder import dtypes, verify
+from flashladder.dtypes import FROBENIUS_LIMIT
 from flashladder.problem import Problem
 from flashladder.run import StageError, run, run_problem
 
@@ -22,7 +23,7 @@ def test_right_kernel_passes(fake, fake_device, fake_stage, layout, causal):
     problem = Problem(B=2, Hq=4, Hkv=2, Nq=32, Nkv=48, d_head=64, dtype="bf16", layout=layout, causal=causal)
     comparison = run_fake(fake, fake_stage, 0, problem)
     assert comparison.passed, comparison.message
-    assert 0 < comparison.frobenius < 4e-3
+    assert 0 < comparison.frobenius < FROBENIUS_LIMIT[problem.dtype]
 
 
 @pytest.mark.parametrize("plant", [1, 2, 3, 4])
@@ -66,7 +67,8 @@ def test_reference_of_chosen_rows_is_part_of_the_whole():
     whole, _ = verify.reference(problem, inputs)
     rows = np.array([0, 13, 39])
     part, _ = verify.reference(problem, inputs, rows, [(1, 0)])
-    np.testing.assert_array_equal(part[0], whole[1, 0][rows])
+    # Not to the bit: the BLAS may sum in another order for another number of rows.
+    np.testing.assert_allclose(part[0], whole[1, 0][rows], rtol=1e-9, atol=1e-12)
 
 
 def test_large_logits_do_not_overflow():

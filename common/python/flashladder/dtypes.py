@@ -4,15 +4,32 @@ Inside the package a tensor is a uint16 array of bit patterns and the name of it
 """
 
 import ctypes
+import re
 
 import numpy as np
 
 from flashladder.errors import FlashLadderError
+from flashladder.paths import ROOT
+
+DTYPES = ("fp16", "bf16")
+
+
+def _bounds(field: str) -> dict[str, float]:
+    """That field of both types' bounds, from the lines that the runners are compiled from."""
+    text = (ROOT / "common/host/bounds.h").read_text(encoding="utf-8")
+    found = {}
+    for dtype in DTYPES:
+        value = re.search(rf"bounds_{dtype}\{{.*\.{field} = (\S+?)[,}}]", text)[1]
+        found[dtype] = float.fromhex(value) if value.startswith("0x") else float(value)
+    return found
+
 
 # Half the distance from 1 to the next number: the unit of the error bounds.
-UNIT_ROUNDOFF = {"fp16": 2.0**-11, "bf16": 2.0**-8}
+UNIT_ROUNDOFF = _bounds("unit_roundoff")
 # Half the smallest positive number: what rounding moves a result by where the type has no finer numbers.
-HALF_SMALLEST = {"fp16": 2.0**-25, "bf16": 2.0**-134}
+HALF_SMALLEST = _bounds("half_smallest")
+# Units of softmax(S)|V| that an element may be off by, and the limit of the relative Frobenius error.
+ELEMENT_LIMIT, FROBENIUS_LIMIT = _bounds("element"), _bounds("frobenius")
 
 
 def to_bits(values: np.ndarray, dtype: str) -> np.ndarray:

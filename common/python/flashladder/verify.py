@@ -1,13 +1,12 @@
-"""The float64 reference and the comparison, with the same bounds as the runners' (common/host)."""
+"""The float64 reference and the comparison, with the runners' bounds (common/host/bounds.h)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from flashladder.dtypes import HALF_SMALLEST, UNIT_ROUNDOFF, from_bits
+from flashladder.dtypes import ELEMENT_LIMIT, FROBENIUS_LIMIT, HALF_SMALLEST, UNIT_ROUNDOFF, from_bits
 from flashladder.problem import Problem
 
-FROBENIUS_LIMIT = {"fp16": 6e-4, "bf16": 4e-3}
 POISON = 0xFFFF  # a NaN in both types; every output is filled with it before a run
 
 
@@ -60,7 +59,7 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
 
 def element_bound(magnitude: np.ndarray, dtype: str) -> np.ndarray:
     """What an element may be off by: 4 u softmax(S)|V|, and among subnormal numbers an absolute amount."""
-    return 4 * UNIT_ROUNDOFF[dtype] * magnitude + HALF_SMALLEST[dtype]
+    return ELEMENT_LIMIT[dtype] * UNIT_ROUNDOFF[dtype] * magnitude + HALF_SMALLEST[dtype]
 
 
 def error_ratio(values: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:

@@ -1,0 +1,59 @@
+// What test_host_programs.py asks of common/host/reference.cpp and problem.cpp, on standard input and output:
+//   compare DTYPE ELEMENTS   then ELEMENTS times "bits expected magnitude": prints 1 where it passes, else 0
+//   flops B Hq Nq Nkv d causal   prints the FLOPs
+//   no-memory   prints "bad_alloc" if reference() reports that its workers get no memory
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <new>
+#include <string>
+#include <thread>
+
+#include "reference.h"
+
+static bool starve = false;  // from here on no thread but the first one gets memory
+static const std::thread::id first = std::this_thread::get_id();
+
+void *operator new(size_t bytes) {
+    if (starve && std::this_thread::get_id() != first) throw std::bad_alloc();
+    if (void *memory = std::malloc(bytes ? bytes : 1)) return memory;
+    throw std::bad_alloc();
+}
+void operator delete(void *memory) noexcept {
+    std::free(memory);
+}
+void operator delete(void *memory, size_t) noexcept {
+    std::free(memory);
+}
+
+int main() {
+    std::string what;
+    flash::Problem problem;
+    std::cin >> what;
+    if (what == "compare") {
+        int dtype = 0;
+        std::cin >> dtype >> problem.Nq;
+        problem.dtype = static_cast<FlashDtype>(dtype);
+        problem.B = problem.Hq = problem.Hkv = problem.d_head = 1;
+        std::vector<uint16_t> O(problem.Nq);
+        flash::Reference reference{std::vector<double>(O.size()), std::vector<double>(O.size())};
+        for (size_t i = 0; i < O.size(); ++i) {
+            std::string expected, magnitude;  // istream reads no hexadecimal numbers
+            std::cin >> O[i] >> expected >> magnitude;
+            reference.O[i] = std::strtod(expected.c_str(), nullptr);
+            reference.magnitude[i] = std::strtod(magnitude.c_str(), nullptr);
+        }
+        std::printf("%d\n", flash::compare(problem, O, reference).passed);
+    } else if (what == "flops") {
+        std::cin >> problem.B >> problem.Hq >> problem.Nq >> problem.Nkv >> problem.d_head >> problem.causal;
+        std::printf("%.17g\n", problem.flops());
+    } else if (what == "no-memory") {
+        const flash::Inputs inputs = flash::random_inputs(problem, 0);
+        starve = true;
+        try {
+            flash::reference(problem, inputs);
+        } catch (const std::bad_alloc &) {
+            std::printf("bad_alloc\n");
+        }
+    }
+}

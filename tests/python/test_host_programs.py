@@ -1,0 +1,91 @@
+"""What the runners' C++ (common/host) and the package must agree about: the bounds, the FLOPs; and its errors.
+
+The bounds stand here as numbers, so that a change of common/host/bounds.h shows.
+"""
+
+import subprocess
+
+import numpy as np
+import pytest
+from hostcc import HERE, ROOT, compile_cpp
+
+from flashladder import verify
+from flashladder.abi import DTYPES
+from flashladder.dtypes import to_bits
+from flashladder.problem import Problem
+
+UNIT = {"fp16": 2.0**-11, "bf16": 2.0**-8}
+SMALLEST = {"fp16": 2.0**-24, "bf16": 2.0**-133}
+FROBENIUS = {"fp16": 6e-4, "bf16": 4e-3}
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory):
+    """host(words) -> what tests/python/compare.cpp prints."""
+    output = tmp_path_factory.mktemp("host") / "compare"
+    sources = [str(ROOT / "common/host" / name) for name in ("reference.cpp", "problem.cpp")]
+    program = compile_cpp(HERE / "compare.cpp", output, *sources, f"-I{ROOT}/common/host", "-pthread")
+
+    def ask(words: str) -> str:
+        done = subprocess.run([program], input=words, capture_output=True, text=True)
+        assert done.returncode == 0, f"the program ended with status {done.returncode}: {done.stderr}"
+        return done.stdout.strip()
+
+    return ask
+
+
+def one_element(dtype: str, share: float):
+    """1024 outputs of 1; one of them is off by `share` of 4 u softmax(S)|V| (and of half the smallest number)."""
+    output, expected = np.ones(1024), np.ones(1024)
+    expected[700] += share * (4 * UNIT[dtype] + SMALLEST[dtype] / 2)
+    return output, expected, np.ones(1024)
+
+
+def all_elements(dtype: str, share: float):
+    """1024 outputs that are all off by `share` of the relative Frobenius error allowed; each within its own bound."""
+    output = np.ones(1024)
+    return output, output / (1 + share * FROBENIUS[dtype]), output
+
+
+def one_tiny_element(dtype: str, share: float):
+    """An output of the smallest number where V is 0: it may be off by half of that."""
+    output, expected = np.zeros(1024), np.zeros(1024)
+    output[5] = SMALLEST[dtype]
+    expected[5] = SMALLEST[dtype] * (1 - share / 2)
+    return output, expected, np.zeros(1024)
+
+
+def all_tiny_elements(dtype: str, share: float):
+    """1024 smallest numbers, each off by `share` of half of that; |V| is large, so that only the whole is limited."""
+    output = np.full(1024, SMALLEST[dtype])
+    # error = share * limit, limit = FROBENIUS |expected| + SMALLEST / 2, expected = output - error
+    limit = (FROBENIUS[dtype] + 0.5) * SMALLEST[dtype] / (1 + share * FROBENIUS[dtype])
+    return output, output - share * limit, np.ones(1024)
+
+
+@pytest.mark.parametrize("side", ("runner", "package"))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("case", (one_element, all_elements, one_tiny_element, all_tiny_elements), ids=lambda c: c.__name__)
+def test_bounds_are_where_they_should_be(host, case, dtype, side):
+    for share, passes in ((0.99, True), (1.01, False)):
+        output, expected, magnitude = case(dtype, share)
+        bits = to_bits(output, dtype)
+        if side == "package":
+            got = verify.compare(bits, expected, magnitude, dtype).passed
+        else:
+            lines = [f"{b} {e.hex()} {m.hex()}" for b, e, m in zip(bits, expected, magnitude)]
+            got = host(f"compare {DTYPES[dtype]} {len(bits)}\n" + "\n".join(lines)) == "1"
+        assert got == passes, f"at {share} of the {dtype} bound ({case.__doc__}) the {side} says passed = {got}"
+
+
+@pytest.mark.parametrize("causal", (False, True))
+@pytest.mark.parametrize("Nq, Nkv", ((256, 256), (128, 384), (384, 128)))
+def test_flops_are_the_same_on_both_sides(host, Nq, Nkv, causal):
+    """4 B Hq Nq Nkv d, half of it where causal."""
+    wanted = 4 * 2 * 3 * Nq * Nkv * 64 / (2 if causal else 1)
+    assert Problem(B=2, Hq=3, Nq=Nq, Nkv=Nkv, d_head=64, causal=causal).flops() == wanted
+    assert float(host(f"flops 2 3 {Nq} {Nkv} 64 {int(causal)}")) == wanted
+
+
+def test_a_reference_without_memory_is_an_error_and_no_abort(host):
+    assert host("no-memory") == "bad_alloc"
