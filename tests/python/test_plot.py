@@ -21,10 +21,17 @@ from flashladder.problem import Problem  # noqa: E402
 from flashladder.timeline import Span, Timeline  # noqa: E402
 from flashladder.verify import reference  # noqa: E402
 
-built = pytest.mark.skipif(
-    not (simulator_library().exists() and stage_library(4).exists()), reason="the stages are not built (`make build`)"
-)
+# Stages with tiles in shared memory, and those whose loop is drawn.
+TILED = [stage.number for stage in stages.all_stages() if stage.number >= 2]
+DRAWN = [number for number in TILED if number >= 5]
+built = pytest.mark.usefixtures("built_stages")
 SMALL = Problem(B=1, Hq=2, Nq=64, d_head=64, dtype="bf16")
+
+
+@pytest.fixture(scope="module")
+def built_stages():
+    for file in (simulator_library(), *map(stage_library, TILED)):
+        assert file.exists(), f"{file} is not there, and this test runs kernels: run `make build` first"
 
 
 def shared(addresses, size=4, **fields):
@@ -46,7 +53,7 @@ def waiting(figure):
 
 
 @built
-@pytest.mark.parametrize("number", range(2, 10))
+@pytest.mark.parametrize("number", TILED)
 def test_wavefronts_of_the_picture_are_the_simulators(number):
     found = [one for one in accesses.of(number) if one.space == "shared" and one.kind != "atomic"]
     assert found
@@ -268,7 +275,7 @@ def test_register_budget_is_the_lessons():
 
 
 @built
-@pytest.mark.parametrize("number", [5, 6, 7, 8, 9])
+@pytest.mark.parametrize("number", DRAWN)
 def test_iteration_has_the_kernels_barriers(number):
     """As many barriers in a turn as the simulator counts for each warp and K/V tile."""
     counted = [
@@ -280,6 +287,10 @@ def test_iteration_has_the_kernels_barriers(number):
     warps = 4
     assert sum(kind == "barrier" for _, _, kind in STEPS[number]) == (counted[1] - counted[0]) / warps
     assert plot.iteration(number).axes[0].get_title(loc="left") == stages.get(number).name
+
+
+def test_iteration_draws_every_stage_from_05_on():
+    assert list(STEPS) == DRAWN, f"plot/iteration.py has the stages {list(STEPS)}, the ladder has {DRAWN}"
 
 
 def test_iteration_knows_its_stages():

@@ -1,7 +1,7 @@
 """Calls a stage's C ABI with parameters as a test wants them, in a process of its own: JSON in, JSON out.
 
-job: cudart, stage (paths), problem, patch as in apply(). Answers with the status and its text, or with the names of
-the tensors that were written where they must not be.
+job: cudart, stage (paths), problem, and a list of patches as in apply(), each for one call. Answers with a list: the
+status and its text, or the names of the tensors that were written where they must not be.
 """
 
 import json
@@ -25,11 +25,7 @@ def apply(params, patch: dict) -> None:
         setattr(target, field, (old or 0) + value["add"] if isinstance(value, dict) else value)
 
 
-def main() -> None:
-    job = json.load(sys.stdin)
-    cudart = Cudart(job["cudart"])
-    stage = StageLibrary(job["stage"])
-    problem = Problem(**job["problem"])
+def answer(cudart: Cudart, stage: StageLibrary, problem: Problem, patch: dict) -> dict:
     guard = 4096  # bytes around each tensor
     pointers = {}
     for name in "QKVO":
@@ -42,13 +38,12 @@ def main() -> None:
         need = 0
     scratch = cudart.malloc(need) if need else 0
     params = problem.params(pointers, scratch, need)
-    apply(params, job["patch"])
+    apply(params, patch)
     try:
         stage.forward(params)
         cudart.synchronize()
     except StageRefused as refusal:
-        print(json.dumps({"code": refusal.status, "message": str(refusal)}))
-        return
+        return {"code": refusal.status, "message": str(refusal)}
     touched = []
     for name in "QKVO":
         size = problem.bytes(name) + 2 * guard
@@ -58,7 +53,14 @@ def main() -> None:
         inside = data[guard:-guard]
         if data[:guard] + data[-guard:] != b"\x3c" * (2 * guard) or (name != "O" and inside != b"\x3c" * len(inside)):
             touched.append(name)
-    print(json.dumps({"code": 0, "touched": touched}))
+    return {"code": 0, "message": "no error", "touched": touched}
+
+
+def main() -> None:
+    job = json.load(sys.stdin)
+    cudart = Cudart(job["cudart"])
+    stage = StageLibrary(job["stage"])
+    print(json.dumps([answer(cudart, stage, Problem(**job["problem"]), patch) for patch in job["patches"]]))
 
 
 main()

@@ -5,7 +5,17 @@ import numpy as np
 from flashladder.dtypes import to_bits
 from flashladder.problem import Problem
 
-KINDS = ("large logits", "all scores negative", "one-hot rows", "constant rows", "rising maxima", "zero V", "tiny V")
+KINDS = (
+    "large logits",
+    "all scores negative",
+    "scores below -1,000",
+    "one-hot rows",
+    "constant rows",
+    "rising maxima",
+    "zero V",
+    "tiny V",
+    "long sums",
+)
 
 
 def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
@@ -18,6 +28,9 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
     elif kind == "all scores negative":  # below -104, where fp32's exp is 0: a maximum that starts at 0 gives 0 / 0
         values["Q"] = np.abs(values["Q"]) * 8
         values["K"] = -np.abs(values["K"]) * 8
+    elif kind == "scores below -1,000":  # so does one that starts at -1,000; the rows are as other rows, but for that
+        values["Q"][..., -1] = 64
+        values["K"][..., -1] = -320
     elif kind == "one-hot rows":  # each row of P is all but one zero; the hot key is in the last tile
         values["Q"][...] = 0
         values["Q"][..., 0] = 60
@@ -32,6 +45,15 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
         values["V"][...] = 0
     elif kind == "tiny V":  # fp16 has only subnormal numbers for such outputs
         values["V"] *= 1e-5
+    elif kind == "long sums":
+        # 64 weights of 1 at each end of the row; those between are so small that 64 of them are lost in a sum of 64 or
+        # more in 16 bits, and together they are not: 1.7 percent of a sum with bf16's numbers, 0.3 with fp16's.
+        weight = {"bf16": 0.0030, "fp16": 0.00045}[problem.dtype]
+        values["Q"][...] = 0
+        values["Q"][..., 0] = 1 / problem.scale
+        values["K"][..., 0] = np.log(weight)
+        values["K"][:, :, :64, 0] = values["K"][:, :, -64:, 0] = 0
+        values["V"] = 1 + np.abs(values["V"])
     else:
         raise ValueError(f"no such inputs: {kind}")
     return {name: to_bits(array, problem.dtype) for name, array in values.items()}

@@ -1,90 +1,147 @@
-"""Each stage against the float64 reference: types, head dims, layouts and sizes around the tile's edges."""
+"""Each stage against the float64 reference: types, head dims, layouts, sizes around the tile's edges, streams.
+
+Several calls share a process: that is what programs do, and a launch that is planned once for all of them shows.
+"""
 
 import itertools
+import os
 
 import numpy as np
 import pytest
 from adversarial import KINDS, adversarial
+from calls import NUMBERS, Call, gaps, mixed, packed, plain, shared, verified
 
+from flashladder.abi import DTYPES
 from flashladder.problem import Problem
 from flashladder.run import run_problem
-from flashladder.verify import check
+from flashladder.verify import POISON
+
+HEAD_DIMS = (64, 128)
+SEED = int(os.environ.get("FLASHLADDER_SEED", "20"))  # of test_random_inputs; another one for other inputs
 
 
-def verify(stage, problem, inputs=None, seed=0, **options):
-    inputs = inputs or problem.random(seed)
-    result = run_problem(stage, problem, inputs, **options)
-    comparison = check(problem, inputs, result.bits)
-    assert comparison, f"stage {stage.id}, {problem}: {comparison.message}"
-    return result
-
-
-@pytest.mark.parametrize("dtype, d_head", list(itertools.product(("bf16", "fp16"), (64, 128))))
-def test_types_and_head_dims(stage, tile, dtype, d_head):
+def test_types_and_head_dims(stage, tile):
     Br, Bc = tile
-    verify(stage, Problem(Hq=1, Nq=Br, Nkv=3 * Bc, d_head=d_head, dtype=dtype))
+    kinds = itertools.product(DTYPES, HEAD_DIMS)
+    verified(stage, *(Call(Problem(Hq=1, Nq=Br, Nkv=3 * Bc, d_head=d, dtype=dtype)) for dtype, d in kinds))
 
 
-def test_heads_batches_and_layout(stage, tile):
+@pytest.mark.parametrize("d_head, dtype, arrangement", [(64, "fp16", mixed), (128, "bf16", gaps)], ids=("64-fp16-mixed", "128-bf16-gaps"))
+def test_sizes_one_after_another(stage, tile, d_head, dtype, arrangement):
+    """Two batches, 4 heads, 3 query blocks and 5 K/V tiles, all tensors with other strides; before and after that
+    calls of other sizes: nothing may be left of the call before."""
     Br, Bc = tile
-    verify(stage, Problem(B=2, Hq=3, Nq=Br, Nkv=Bc, d_head=64, layout="bnhd"), seed=1)
+    kind = {"d_head": d_head, "dtype": dtype}
+    verified(
+        stage,
+        Call(Problem(Hq=1, Nq=Br, Nkv=2 * Bc, **kind), seed=1),
+        Call(Problem(B=2, Hq=4, Nq=3 * Br, Nkv=5 * Bc, **kind), arrangement, seed=2, poison=NUMBERS),
+        Call(Problem(Hq=2, Nq=2 * Br, Nkv=Bc, layout="bnhd", **kind), seed=3),
+    )
+
+
+@pytest.mark.parametrize("d_head", HEAD_DIMS)
+def test_strides(stage, tile, d_head):
+    """Q, K and V packed side by side, heads and batches that share their K and V, O in another order than Q."""
+    Br, Bc = tile
+    length = max(Br, Bc)
+    verified(
+        stage,
+        Call(Problem(B=2, Hq=2, Nq=length, Nkv=length, d_head=d_head), packed, seed=11),
+        Call(Problem(B=2, Hq=3, Nq=Br, Nkv=2 * Bc, d_head=d_head, dtype="fp16"), shared, seed=12),
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_rows(stage, tile, dtype):
+    """1,024 keys; and weights that a row_sum in 16 bits would lose."""
+    problem = Problem(Hq=1, Nq=tile[0], Nkv=1024, d_head=64, dtype=dtype)
+    verified(
+        stage, Call(problem, seed=4), Call(problem, inputs=adversarial("long sums", problem), note="long sums")
+    )
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("rows", (1, 2, 3))
-@pytest.mark.parametrize("columns", (1, 2, 5, 6))
-def test_tile_counts(stage, tile, rows, columns):
+def test_tile_counts(stage, tile, rows):
     Br, Bc = tile
-    verify(stage, Problem(B=1, Hq=1, Nq=rows * Br, Nkv=columns * Bc, d_head=64), seed=rows * 10 + columns)
+    counts = (1, 2, 5, 6)
+    verified(
+        stage, *(Call(Problem(Hq=1, Nq=rows * Br, Nkv=n * Bc, d_head=64), seed=rows * 10 + n) for n in counts)
+    )
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "dtype, d_head, layout", list(itertools.product(("bf16", "fp16"), (64, 128), ("bhnd", "bnhd"))), ids=str
-)
-def test_all_instances_and_layouts(stage, tile, dtype, d_head, layout):
+@pytest.mark.parametrize("dtype, d_head", list(itertools.product(DTYPES, HEAD_DIMS)), ids=str)
+def test_all_instances_and_arrangements(stage, tile, dtype, d_head):
     Br, Bc = tile
-    verify(stage, Problem(B=2, Hq=2, Nq=2 * Br, Nkv=4 * Bc, d_head=d_head, dtype=dtype, layout=layout), seed=7)
+    verified(
+        stage,
+        *(
+            Call(Problem(B=2, Hq=4, Nq=3 * Br, Nkv=5 * Bc, d_head=d_head, dtype=dtype), arrangement, seed=7)
+            for arrangement in (plain, mixed, gaps, shared)
+        ),
+    )
 
 
-def test_fresh_seed(stage, tile):
-    """Other inputs every time; the seed is in the message, for a rerun."""
-    seed = int(np.random.SeedSequence().entropy % 2**32)
+def test_random_inputs(stage, tile):
+    """Inputs that FLASHLADDER_SEED chooses: run it with another number to try others."""
+    print(f"FLASHLADDER_SEED={SEED}")
+    Br, Bc = tile
+    calls = [Call(Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=d), seed=SEED, note=f"seed {SEED}") for d in HEAD_DIMS]
+    verified(stage, *calls)
+
+
+def test_adversarial_inputs(stage, tile):
+    Br, Bc = tile
+    calls = []
+    for kind, dtype in itertools.product(KINDS, DTYPES):
+        problem = Problem(Hq=1, Nq=Br, Nkv=max(2 * Bc, 128), d_head=64, dtype=dtype)
+        calls.append(Call(problem, inputs=adversarial(kind, problem), note=kind))
+    verified(stage, *calls)
+
+
+def test_scales(stage, tile):
+    """Negative ones, too: then the largest score is that of the smallest product."""
+    Br, Bc = tile
+    kinds = itertools.product((-0.5, 2.0), DTYPES)
+    verified(stage, *(Call(Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64, dtype=t, scale=scale)) for scale, t in kinds))
+
+
+def test_what_O_held_before_does_not_matter(stage, tile):
+    """The same inputs give the same bits, whether O is full of NaN or of numbers."""
     Br, Bc = tile
     problem = Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64)
-    inputs = problem.random(seed)
-    comparison = check(problem, inputs, run_problem(stage, problem, inputs).bits)
-    assert comparison, f"seed {seed}: {comparison.message}"
+    first, second = verified(stage, Call(problem, poison=POISON), Call(problem, poison=NUMBERS))
+    wrong = int((first != second).sum())
+    assert not wrong, f"stage {stage.id}, {problem}: {wrong} elements of O differ between two runs on the same inputs"
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_adversarial_inputs(stage, tile, kind):
-    Br, Bc = tile
-    dtype = "fp16" if kind in ("rising maxima", "tiny V") else "bf16"
-    problem = Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64, dtype=dtype)
-    verify(stage, problem, adversarial(kind, problem))
-
-
-def test_negative_and_large_scale(stage, tile):
-    Br, Bc = tile
-    for scale in (-0.5, 2.0):
-        verify(stage, Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64, scale=scale))
-
-
-def test_same_bits_every_time(stage, tile):
+def test_runs_on_the_stream_that_it_is_given(stage, tile):
+    """The second call has a stream of its own, and only that is waited for while the default stream is held up."""
     Br, Bc = tile
     problem = Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64)
-    first, second = (run_problem(stage, problem).bits for _ in range(2))
-    assert np.array_equal(first, second)
+    verified(stage, Call(problem), Call(problem, seed=1, own_stream=True))
 
 
 def test_another_interleaving_changes_nothing(stage, tile):
-    """On the simulator warps run in another order; a GPU chooses its own."""
+    """The simulator runs the warps in another order; a GPU chooses its own."""
     Br, Bc = tile
     problem = Problem(Hq=2, Nq=Br, Nkv=3 * Bc, d_head=64)
-    usual = verify(stage, problem)
-    shuffled = run_problem(stage, problem, environment={"WARPSIM_SCHEDULE": "12345"})
-    assert np.array_equal(usual.bits, shuffled.bits)
+    usual, shuffled = (
+        run_problem(stage, problem, device="sim", environment={"WARPSIM_SCHEDULE": seed}) for seed in ("0", "12345")
+    )
+    wrong = int((usual.bits != shuffled.bits).sum())
+    assert not wrong, f"stage {stage.id}, {problem}: {wrong} elements of O depend on the order of the warps"
     for result in (usual, shuffled):
-        for launch in (result.report or {"launches": []})["launches"]:
-            assert launch["hazards"] == []
+        launches = result.report["launches"]
+        wanted = len(stage.data["launch"])
+        assert len(launches) == wanted, f"stage {stage.id}: the simulator saw {len(launches)} launches, not {wanted}"
+        for launch in launches:
+            assert not launch["hazards"], f"stage {stage.id}: {launch['hazards']}"
+
+
+def test_seeds_give_other_inputs():
+    """What test_random_inputs counts on."""
+    problem = Problem(Hq=1, Nq=16, d_head=64)
+    assert not np.array_equal(problem.random(SEED)["Q"], problem.random(SEED + 1)["Q"]), "two seeds, the same inputs"

@@ -15,42 +15,64 @@ def evaluate(expression: str, problem: Problem, launch: dict) -> int:
     """An expression of stage.toml: whole numbers, + - * /, parentheses, and the names of the problem and the tile."""
     names = {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head")}
     names |= {name: launch[name] for name in ("Br", "Bc") if name in launch}
-    assert re.fullmatch(r"[\w\s+*/()-]+", expression), expression
+    plain = re.fullmatch(r"[\w\s+*/()-]+", expression)
+    assert plain, f"stage.toml: '{expression}' has more than whole numbers, names, + - * / and parentheses"
     return eval(expression.replace("/", "//"), {"__builtins__": {}}, names)  # noqa: S307
+
+
+def expect(stage, problem: Problem, got: dict, wanted: dict, source: str) -> None:
+    """Each value that `source` gives is what stage.toml says."""
+    for name, value in wanted.items():
+        assert got[name] == value, (
+            f"stage {stage.id}, {problem}: stage.toml says {name} = {value}, {source} says {got[name]}"
+        )
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=str)
 def test_launch_data(stage, problem):
     launch = stage.data["launch"][-1]
-    told = describe(stage, problem)
-    assert told["stage"] == stage.number
-    assert told["title"] == stage.title
-    assert told["min_compute"] == stage.min_compute
-    assert told["threads"] == launch["threads"]
-    assert (told["Br"], told["Bc"]) == (launch.get("Br", 0), launch.get("Bc", 0))
-    assert told["shared_bytes"] == evaluate(launch["shared_bytes"], problem, launch)
-    assert told["grid"] == [evaluate(expression, problem, launch) for expression in launch["grid"]]
-    workspace = stage.data.get("workspace", {}).get("bytes", "0")
-    assert told["workspace_bytes"] == evaluate(workspace, problem, launch)
+    wanted = {
+        "stage": stage.number,
+        "title": stage.title,
+        "min_compute": stage.min_compute,
+        "threads": launch["threads"],
+        "Br": launch.get("Br", 0),
+        "Bc": launch.get("Bc", 0),
+        "shared_bytes": evaluate(launch["shared_bytes"], problem, launch),
+        "grid": [evaluate(expression, problem, launch) for expression in launch["grid"]],
+        "workspace_bytes": evaluate(stage.data.get("workspace", {}).get("bytes", "0"), problem, launch),
+    }
+    expect(stage, problem, describe(stage, problem), wanted, "flash_describe()")
 
 
 def test_launches_as_the_simulator_sees_them(stage, tile):
     problem = Problem(B=2, Hq=1, Nq=2 * tile[0], Nkv=tile[1], d_head=64)
     launches = run_problem(stage, problem, device="sim").report["launches"]
     wanted = stage.data["launch"]
-    assert len(launches) == len(wanted)
+    assert len(launches) == len(wanted), (
+        f"stage {stage.id}: stage.toml has {len(wanted)} launches, the simulator saw {len(launches)}: "
+        f"{', '.join(seen['kernel'] for seen in launches)}"
+    )
     for seen, launch in zip(launches, wanted, strict=True):
-        assert launch["kernel"] in seen["kernel"]
-        assert seen["block"] == [launch["threads"], 1, 1]
-        assert seen["grid"] == [evaluate(expression, problem, launch) for expression in launch["grid"]]
-        assert seen["shared_bytes"] == evaluate(launch["shared_bytes"], problem, launch)
+        assert launch["kernel"] in seen["kernel"], (
+            f"stage {stage.id}: stage.toml's kernel is {launch['kernel']}, the simulator saw {seen['kernel']}"
+        )
+        values = {
+            "block": [launch["threads"], 1, 1],
+            "grid": [evaluate(expression, problem, launch) for expression in launch["grid"]],
+            "shared_bytes": evaluate(launch["shared_bytes"], problem, launch),
+        }
+        expect(stage, problem, seen, values, "the simulator")
 
 
 def test_one_file_of_readable_length(stage):
     text = stage.kernel.read_text()
-    assert len(text.splitlines()) <= 350
-    included = re.findall(r'#include ["<]([^">]+)[">]', text)
-    assert set(included) <= {"launch.h", "numbers.cuh", "ptx.cuh"}, "only the CUDA Toolkit and common/include"
+    length = len(text.splitlines())
+    assert length <= 350, f"{stage.kernel} has {length} lines; a lesson's kernel has at most 350"
+    others = set(re.findall(r'#include ["<]([^">]+)[">]', text)) - {"launch.h", "numbers.cuh", "ptx.cuh"}
+    assert not others, (
+        f"{stage.kernel} includes {', '.join(sorted(others))}; only launch.h, numbers.cuh and ptx.cuh are for kernels"
+    )
 
 
 def test_changes_one_thing(stage):
@@ -59,8 +81,10 @@ def test_changes_one_thing(stage):
     before = stages.previous_of(stage)
     if not before or stage.number in (2, 4):
         pytest.skip("this stage rewrites the kernel")
-    assert max(diff.changed_lines(before, stage)) <= 60
+    changed = max(diff.changed_lines(before, stage))
+    assert changed <= 60, f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most 60"
 
 
 def test_uses_at_most_99_kb(stage):
-    assert describe(stage, Problem(Nq=256, d_head=128))["shared_bytes"] <= 99 * 1024
+    used = describe(stage, Problem(Nq=256, d_head=128))["shared_bytes"]
+    assert used <= 99 * 1024, f"stage {stage.id} uses {used} bytes of shared memory; consumer cards have {99 * 1024}"

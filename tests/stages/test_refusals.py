@@ -1,5 +1,5 @@
-"""What a stage does not support it refuses, with a message that names the limit and the value given; and it writes
-nothing but O."""
+"""What a stage does not support it refuses, with a message that names the limit and the value given; what it says
+that it supports it computes; and it writes nothing but O."""
 
 import json
 import subprocess
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from calls import Call, verified
 
 from flashladder.abi import STATUS
 from flashladder.device import choose, cudart
@@ -15,20 +16,28 @@ from flashladder.paths import stage_library
 from flashladder.problem import Problem
 from flashladder.run import StageError, describe, run_problem
 
-INVALID, UNSUPPORTED, TOO_OLD = 1, 2, 3
+OK, INVALID, UNSUPPORTED, TOO_OLD = range(4)
 
 
-def call(stage, problem: Problem, patch: dict) -> dict:
+def calls(stage, problem: Problem, patches: list[dict]) -> list[dict]:
+    """What the stage answers to the problem with each of the patches, in one process."""
     job = {
         "cudart": str(cudart(choose(stage.min_compute))),
         "stage": str(stage_library(stage.number)),
         "problem": asdict(problem),
-        "patch": patch,
+        "patches": patches,
     }
     script = Path(__file__).with_name("abi_call.py")
     done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, f"stage {stage.id} ended its process on one of {patches}:\n{done.stderr}"
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def check_refusal(stage, what: str, code: int | None, message: str, wanted: int, words: str) -> None:
+    """The status is the wanted one, and its text has the words."""
+    got = STATUS.get(code, f"status {code}")
+    assert code == wanted, f"stage {stage.id}, {what}: expected the status '{STATUS[wanted]}', got '{got}': {message}"
+    assert words in message, f"stage {stage.id}, {what}: the message should say '{words}'; it is: {message}"
 
 
 @pytest.fixture
@@ -37,7 +46,10 @@ def small(tile) -> Problem:
 
 
 def test_only_the_output_is_written(stage, small):
-    assert call(stage, small, {}) == {"code": 0, "touched": []}
+    (answer,) = calls(stage, small, [{}])
+    assert answer["code"] == OK, f"stage {stage.id} refused {small}: {answer['message']}"
+    wrong = ", ".join(answer["touched"])
+    assert not wrong, f"stage {stage.id}, {small}: wrote into its inputs, or before or behind the tensor: {wrong}"
 
 
 WRONG = {
@@ -53,55 +65,73 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("patch, words", WRONG.values(), ids=WRONG)
-def test_wrong_arguments(stage, small, patch, words):
-    answer = call(stage, small, patch)
-    assert answer["code"] == INVALID, answer
-    assert words in answer["message"]
+def test_wrong_arguments(stage, small):
+    answers = calls(stage, small, [patch for patch, _ in WRONG.values()])
+    for (what, (_, words)), answer in zip(WRONG.items(), answers, strict=True):
+        check_refusal(stage, f"a wrong argument ({what})", answer["code"], answer["message"], INVALID, words)
 
 
-def refusal(stage, problem) -> str:
-    with pytest.raises(StageError) as caught:
+def refused(stage, problem: Problem, words: str) -> None:
+    """The stage says that the problem is beyond its limits, with these words."""
+    try:
         run_problem(stage, problem)
-    assert caught.value.code == UNSUPPORTED, STATUS[caught.value.code or 0]
-    return str(caught.value)
+    except StageError as error:
+        check_refusal(stage, str(problem), error.code, str(error), UNSUPPORTED, words)
+    else:
+        pytest.fail(f"stage {stage.id} does not refuse {problem}: its message should say '{words}'")
 
 
 def test_more_scores_than_size_t_counts(stage, small):
-    answer = call(stage, small, {"B": 4, "Nq": 2**30, "Nkv": 2**30})
-    assert answer["code"] == UNSUPPORTED, answer
-    assert "B * Hq * Nq * Nkv must be at most 2^60; it is 9.22e+18" in answer["message"]
+    (answer,) = calls(stage, small, [{"B": 4, "Nq": 2**30, "Nkv": 2**30}])
+    words = "B * Hq * Nq * Nkv must be at most 2^60; it is 9.22e+18"
+    check_refusal(stage, "far too long sequences", answer["code"], answer["message"], UNSUPPORTED, words)
 
 
 def test_head_dim(stage, tile):
-    assert "supports d_head 64 and 128; it is 96" in refusal(stage, Problem(Nq=tile[0], Nkv=tile[1], d_head=96))
+    refused(stage, Problem(Nq=tile[0], Nkv=tile[1], d_head=96), "supports d_head 64 and 128; it is 96")
+
+
+# What flash_describe() says is what the stage does: where it names a limit it refuses what is beyond, and where it
+# names none it gives the right result.
 
 
 def test_lengths(stage, tile):
     Br, Bc = tile
-    if "Br" not in stage.data["launch"][-1]:
-        pytest.skip("this stage has no tile: it takes any length")
-    assert f"needs Nq to be a multiple of {Br}; it is {Br + 8}" in refusal(stage, Problem(Nq=Br + 8, Nkv=Bc))
-    assert f"needs Nkv to be a multiple of {Bc}; it is {Bc - 1}" in refusal(stage, Problem(Nq=Br, Nkv=Bc - 1))
-
-
-def test_causal_and_grouped_heads(stage, tile):
-    Br, Bc = tile
     limits = describe(stage)
-    if not limits["supports_causal"]:
-        assert "no causal masking" in refusal(stage, Problem(Nq=Br, Nkv=Bc, causal=True))
-    if not limits["supports_gqa"]:
-        assert "Hq is 4 and Hkv is 2" in refusal(stage, Problem(Nq=Br, Nkv=Bc, Hq=4, Hkv=2))
-    assert limits["supports_causal"] in (0, 1)
+    for name, length in (("Nq", Br + 8), ("Nkv", Bc - 1)):
+        problem = Problem(Hq=1, d_head=64, **({"Nq": Br, "Nkv": Bc} | {name: length}))
+        multiple = limits[f"multiple_{name}"]
+        if length % multiple:
+            refused(stage, problem, f"needs {name} to be a multiple of {multiple}; it is {length}")
+        else:
+            verified(stage, Call(problem, note=f"flash_describe() announces {name} as a multiple of {multiple}"))
+
+
+def test_causal(stage, tile):
+    Br, Bc = tile
+    note = "flash_describe() announces causal"
+    problems = [Problem(Hq=1, Nq=2 * Br, Nkv=rows, d_head=64, causal=True) for rows in (2 * Br, 2 * Br + 3 * Bc)]
+    if describe(stage)["supports_causal"]:
+        verified(stage, *(Call(problem, note=note) for problem in problems))
+    else:
+        refused(stage, problems[0], "no causal masking")
+
+
+def test_grouped_heads(stage, tile):
+    Br, Bc = tile
+    problems = [Problem(Nq=Br, Nkv=Bc, Hq=4, Hkv=heads, d_head=64) for heads in (2, 1)]
+    if describe(stage)["supports_gqa"]:
+        verified(stage, *(Call(problem, note="flash_describe() announces grouped heads") for problem in problems))
+    else:
+        refused(stage, problems[0], "Hq is 4 and Hkv is 2")
 
 
 def test_workspace(stage, small):
     if "workspace" not in stage.data:
         pytest.skip("this stage needs no workspace")
-    answer = call(stage, small, {"workspace_bytes": 16})
-    assert answer["code"] == INVALID
-    assert "needs a workspace of" in answer["message"]
-    assert "16 given" in answer["message"]
+    (answer,) = calls(stage, small, [{"workspace_bytes": 16}])
+    for words in ("needs a workspace of", "16 given"):
+        check_refusal(stage, "a workspace of 16 bytes", answer["code"], answer["message"], INVALID, words)
 
 
 def test_old_device(stage, small):
@@ -110,5 +140,5 @@ def test_old_device(stage, small):
         pytest.skip("this stage runs on every simulated device")
     with pytest.raises(StageError) as caught:
         run_problem(stage, small, device="sim", environment={"WARPSIM_DEVICE": "sm_75"})
-    assert caught.value.code == TOO_OLD
-    assert "needs compute capability 8.0 or newer; this device has 7.5" in str(caught.value)
+    words = "needs compute capability 8.0 or newer; this device has 7.5"
+    check_refusal(stage, "a device of compute capability 7.5", caught.value.code, str(caught.value), TOO_OLD, words)

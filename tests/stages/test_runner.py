@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from flashladder import breakit, device
+from flashladder.dtypes import FROBENIUS_LIMIT
 from flashladder.paths import build_directory, stage_runner
 from flashladder.run import describe
 
@@ -24,9 +25,20 @@ def small(tile) -> list:
     return ["--heads", 2, "--seq", tile[0], "--seq-kv", 2 * tile[1], "--dim", 64]
 
 
+def expect(done: subprocess.CompletedProcess, status: int) -> None:
+    """The exit status is `status`; else the message has the command and all that it said."""
+    assert done.returncode == status, (
+        f"{' '.join(done.args)} ended with status {done.returncode}, expected {status}:\n{done.stdout}{done.stderr}"
+    )
+
+
+def expect_words(words: str, text: str, what: str) -> None:
+    assert words in text, f"{what} should say '{words}'; it is: {text}"
+
+
 def test_help_names_every_option(stage):
     done = run(stage, "--help")
-    assert done.returncode == RIGHT
+    expect(done, RIGHT)
     for option in (
         "batch",
         "heads-kv",
@@ -40,41 +52,42 @@ def test_help_names_every_option(stage):
         "once",
         "json",
     ):
-        assert f"--{option}" in done.stdout
+        expect_words(f"--{option}", done.stdout, "--help")
 
 
 @pytest.mark.parametrize("dtype, layout", (("bf16", "bhnd"), ("fp16", "bnhd")))
 def test_right_result(stage, small, dtype, layout):
     done = run(stage, *small, "--batch", 2, "--dtype", dtype, "--layout", layout, "--json")
-    assert done.returncode == RIGHT, done.stderr
+    expect(done, RIGHT)
     verdict = json.loads(done.stdout)
-    assert verdict["stage"] == stage.number
-    assert verdict["passed"] is True
-    assert 0 < verdict["frobenius"] < 4e-3
-    assert 0 < verdict["worst"] <= 1
-    assert "tflops" not in verdict
-    assert "right: relative Frobenius error" in run(stage, *small).stdout
+    assert verdict["stage"] == stage.number, f"the runner of stage {stage.id} says that it is {verdict['stage']}"
+    assert verdict["passed"] is True, f"status 0, but passed is {verdict['passed']}"
+    limit = FROBENIUS_LIMIT[dtype]
+    assert 0 < verdict["frobenius"] < limit, f"a right result is within {limit}, and not exact: {verdict['frobenius']}"
+    assert 0 < verdict["worst"] <= 1, f"a right result's worst element is within its bound: {verdict['worst']}"
+    assert "tflops" not in verdict, f"nothing was timed, but there are TFLOP/s: {verdict['tflops']}"
+    expect_words("right: relative Frobenius error", run(stage, *small).stdout, "the verdict")
 
 
 def test_seed_chooses_the_inputs(stage, small):
     one, again, zero = (run(stage, *small, "--json", "--seed", seed).stdout for seed in (1, 1, 0))
-    assert one == again
-    assert json.loads(one)["frobenius"] != json.loads(zero)["frobenius"]
+    assert one == again, f"--seed 1 gave two results: {one} and {again}"
+    assert json.loads(one)["frobenius"] != json.loads(zero)["frobenius"], f"--seed 0 and --seed 1 gave the same: {one}"
 
 
 def test_description_is_that_of_the_library(stage):
     done = run(stage, "--describe", "--json", "--dim", 64)
-    assert done.returncode == RIGHT, done.stderr
+    expect(done, RIGHT)
     told, known = json.loads(done.stdout), describe(stage)
     for key in ("stage", "title", "min_compute", "Br", "Bc", "threads", "shared_bytes", "grid", "workspace_bytes"):
-        assert told[key] == known[key], key
+        assert told[key] == known[key], f"{key}: the runner says {told[key]}, flash_describe() says {known[key]}"
 
 
 def test_once_is_one_launch(stage, small, tmp_path):
     report = tmp_path / "report.json"
-    done = run(stage, *small, "--once", where="sim", WARPSIM_REPORT=str(report))
-    assert done.returncode == RIGHT, done.stderr
-    assert len(json.loads(report.read_text())["launches"]) == len(stage.data["launch"])
+    expect(run(stage, *small, "--once", where="sim", WARPSIM_REPORT=str(report)), RIGHT)
+    got, wanted = len(json.loads(report.read_text())["launches"]), len(stage.data["launch"])
+    assert got == wanted, f"--once launched {got} kernels; the stage has {wanted}"
 
 
 USAGE_ERRORS = [
@@ -97,28 +110,28 @@ USAGE_ERRORS = [
 def test_wrong_usage(stage):
     for arguments, words in USAGE_ERRORS:
         done = run(stage, *arguments)
-        assert done.returncode == USAGE, (arguments, done)
-        assert words in done.stderr
-        assert done.stdout == ""
+        expect(done, USAGE)
+        expect_words(words, done.stderr, f"the error of {' '.join(arguments)}")
+        assert done.stdout == "", f"{' '.join(arguments)}: errors go to stderr, but stdout has: {done.stdout}"
 
 
 def test_unsupported(stage):
     done = run(stage, "--dim", 96)
-    assert done.returncode == UNSUPPORTED
-    assert f"stage {stage.id} supports d_head 64 and 128; it is 96" in done.stderr
+    expect(done, UNSUPPORTED)
+    expect_words(f"stage {stage.id} supports d_head 64 and 128; it is 96", done.stderr, "the refusal")
 
 
 def test_no_time_from_the_simulator(stage, small):
     done = run(stage, *small, "--bench", where="sim")
-    assert done.returncode == UNSUPPORTED
-    assert "--bench needs a GPU" in done.stderr
-    assert "TFLOP" not in done.stdout
+    expect(done, UNSUPPORTED)
+    expect_words("--bench needs a GPU", done.stderr, "the refusal")
+    assert "TFLOP" not in done.stdout, f"the simulator's time went into a throughput: {done.stdout}"
 
 
 def test_failed_launch(stage, small):
     done = run(stage, *small, where="sim", WARPSIM_MAX_INSTRUCTIONS="100")
-    assert done.returncode == CUDA_ERROR
-    assert "CUDA error: the kernel" in done.stderr
+    expect(done, CUDA_ERROR)
+    expect_words("CUDA error: the kernel", done.stderr, "the error")
 
 
 DOES_NOTHING = """
@@ -147,12 +160,14 @@ def test_a_stage_that_writes_nothing_is_wrong(any_stage):
     arguments = ["--seq", 16, "--dim", 64]
 
     done = run(any_stage, *arguments, LD_LIBRARY_PATH=search)
-    assert done.returncode == WRONG, done
-    assert "WRONG" in done.stdout
-    assert "2048 of 2048 elements beyond their bound; first O[0, 0, 0, 0] = nan" in done.stdout.replace("-nan", "nan")
-    assert "2048 elements were never written" in done.stdout
+    expect(done, WRONG)
+    words = done.stdout.replace("-nan", "nan")
+    expect_words("WRONG", words, "the verdict")
+    expect_words("2048 of 2048 elements beyond their bound; first O[0, 0, 0, 0] = nan", words, "the verdict")
+    expect_words("2048 elements were never written", words, "the verdict")
 
     done = run(any_stage, *arguments, "--json", LD_LIBRARY_PATH=search)
-    assert done.returncode == WRONG
+    expect(done, WRONG)
     verdict = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert (verdict["passed"], verdict["frobenius"], verdict["worst"]) == (False, None, None)
+    got = verdict["passed"], verdict["frobenius"], verdict["worst"]
+    assert got == (False, None, None), f"expected passed = false and no errors, since all are NaN: {done.stdout}"

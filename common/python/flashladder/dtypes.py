@@ -8,11 +8,9 @@ import re
 
 import numpy as np
 
+from flashladder.abi import DTYPES
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT
-
-DTYPES = ("fp16", "bf16")
-
 
 def _bounds(field: str) -> dict[str, float]:
     """That field of both types' bounds, from the lines that the runners are compiled from."""

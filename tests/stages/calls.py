@@ -1,0 +1,162 @@
+"""Calls of a stage that one process makes one after the other, each verified."""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.device import choose, cudart
+from flashladder.dtypes import to_bits
+from flashladder.paths import stage_library
+from flashladder.problem import Problem
+from flashladder.verify import POISON, compare, reference
+
+NUMBERS = 0x3C3C  # 1.06 in fp16, 0.011 in bf16: what is left of an O that is written only where it held NaN
+
+
+def contiguous(layout: str, problem: Problem, name: str) -> dict:
+    """The tensor alone in a buffer of its own, in one of the two layouts."""
+    heads, rows = (problem.Hq, problem.Nq) if name in "QO" else (problem.Hkv, problem.Nkv)
+    d = problem.d_head
+    strides = [heads * rows * d, rows * d, d] if layout == "bhnd" else [heads * rows * d, d, heads * d]
+    return {"buffer": name, "offset": 0, "strides": strides, "size": problem.B * heads * rows * d}
+
+
+def plain(p: Problem) -> dict:
+    """All tensors in the problem's layout."""
+    return {name: contiguous(p.layout, p, name) for name in "QKVO"}
+
+
+def mixed(p: Problem) -> dict:
+    """Q and V as (B,N,H,d), K and O as (B,H,N,d)."""
+    return {name: contiguous("bnhd" if name in "QV" else "bhnd", p, name) for name in "QKVO"}
+
+
+def packed(p: Problem) -> dict:
+    """Q, K and V as one projection leaves them, [B, N, 3, H, d]; O with its rows 16 bytes apart."""
+    row, gap = 3 * p.Hq * p.d_head, p.Hq * p.d_head + 8
+    views = {
+        name: {
+            "buffer": "QKV",
+            "offset": i * p.Hq * p.d_head,
+            "strides": [p.Nq * row, p.d_head, row],
+            "size": p.B * p.Nq * row,
+        }
+        for i, name in enumerate("QKV")
+    }
+    return views | {
+        "O": {"buffer": "O", "offset": 8, "strides": [p.Nq * gap, p.d_head, gap], "size": 8 + p.B * p.Nq * gap}
+    }
+
+
+def gaps(p: Problem) -> dict:
+    """A gap behind every row, every head and every batch, of another size in each tensor."""
+    views = {}
+    for i, name in enumerate("QKVO"):
+        row = p.d_head + 8 * (i + 1)
+        head = (p.Nq if name in "QO" else p.Nkv) * row + 8 * (i + 3)
+        batch = (p.Hq if name in "QO" else p.Hkv) * head + 8 * (i + 5)
+        views[name] = {"buffer": name, "offset": 0, "strides": [batch, head, row], "size": p.B * batch}
+    return views
+
+
+def shared(p: Problem) -> dict:
+    """One K for all heads of a batch and one V for all batches: strides of 0. The heads of O in the innermost place."""
+    q, d = p.Nq * p.d_head, p.d_head
+    views = {name: contiguous("bhnd", p, name) for name in "QKV"}
+    views["K"] |= {"strides": [p.Nkv * d, 0, d], "size": p.B * p.Nkv * d}
+    views["V"] |= {"strides": [0, p.Nkv * d, d], "size": p.Hkv * p.Nkv * d}
+    views["O"] = {"buffer": "O", "offset": 0, "strides": [d, p.B * d, p.Hq * p.B * d], "size": p.B * p.Hq * q}
+    return views
+
+
+@dataclass
+class Call:
+    problem: Problem
+    arrangement: Callable[[Problem], dict] = plain
+    inputs: dict[str, np.ndarray] | None = None  # (B, H, N, d) bit patterns; random where there are none
+    seed: int = 0
+    poison: int = POISON  # what O holds before the call
+    own_stream: bool = False  # not the first call of its type and head dim in a process
+    note: str = ""  # what is special about it
+
+    def __str__(self) -> str:
+        arrangement = "" if self.arrangement is plain else f", tensors {self.arrangement.__name__}"
+        stream = ", on a stream of its own" if self.own_stream else ""
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.problem}{arrangement}, O filled with {self.poison:#06x}{stream}{note}"
+
+
+def as_bhnd(buffer: np.ndarray, view: dict, shape: tuple) -> np.ndarray:
+    """The elements of a view as an array of axes (B, H, N, d) that shares the buffer's memory."""
+    strides = [2 * stride for stride in view["strides"]] + [2]
+    return np.lib.stride_tricks.as_strided(buffer[view["offset"] :], shape, strides)
+
+
+def shape_of(problem: Problem, name: str) -> tuple[int, int, int, int]:
+    heads, rows = (problem.Hq, problem.Nq) if name in "QO" else (problem.Hkv, problem.Nkv)
+    return problem.B, heads, rows, problem.d_head
+
+
+def verified(stage, *calls: Call) -> list[np.ndarray]:
+    """Makes the calls in one process, in their order, and verifies each: O against the float64 reference, and that
+    nothing but O was written. Returns the outputs as bit patterns (B, H, N, d)."""
+    with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
+        folder = Path(name)
+        before = [_buffers(call) for call in calls]
+        for number, buffers in enumerate(before):
+            for buffer, array in buffers.items():
+                np.save(folder / f"{number}.{buffer}.npy", array)
+        paths = {"cudart": str(cudart(choose(stage.min_compute))), "stage": str(stage_library(stage.number))}
+        plans = [
+            {"problem": asdict(call.problem), "views": call.arrangement(call.problem), "own_stream": call.own_stream}
+            for call in calls
+        ]
+        (folder / "job.json").write_text(json.dumps({**paths, "calls": plans}))
+        script = Path(__file__).with_name("stage_calls.py")
+        done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True)
+        assert done.returncode == 0, (
+            f"stage {stage.id} ended its process (status {done.returncode}):\n{done.stdout}{done.stderr}"
+        )
+        if done.stdout.strip():
+            answer = json.loads(done.stdout.strip().splitlines()[-1])
+            which = f"call {answer['failed'] + 1} of {len(calls)} in one process, {calls[answer['failed']]}"
+            raise AssertionError(f"stage {stage.id}, {which}: {answer['message']}\n{done.stderr}")
+        after = [{buffer: np.load(folder / f"{i}.{buffer}.npy") for buffer in before[i]} for i in range(len(calls))]
+
+    outputs = []
+    for number, call in enumerate(calls):
+        which = f"stage {stage.id}, call {number + 1} of {len(calls)} in one process, {call}"
+        problem, views = call.problem, call.arrangement(call.problem)
+        bhnd = Problem(**asdict(problem) | {"layout": "bhnd"})
+        inputs = {
+            name: as_bhnd(before[number][views[name]["buffer"]], views[name], shape_of(problem, name)) for name in "QKV"
+        }
+        output = as_bhnd(after[number]["O"], views["O"], shape_of(problem, "O"))
+        outputs.append(output.copy())
+        comparison = compare(output, *reference(bhnd, inputs), problem.dtype)
+        assert comparison, f"{which}: {comparison.message}"
+        output[...] = call.poison  # what is left is all that O's elements do not cover: nothing may be written there
+        for name, buffer in before[number].items():
+            wrong = int((after[number][name] != buffer).sum())
+            assert not wrong, f"{which}: {wrong} elements of {name} that are not part of O were written"
+    return outputs
+
+
+def _buffers(call: Call) -> dict[str, np.ndarray]:
+    """Each buffer before the call: random normal numbers, or the inputs given; O is poison."""
+    generator = np.random.default_rng(call.seed)
+    views = call.arrangement(call.problem)
+    buffers = {}
+    for view in views.values():
+        if view["buffer"] not in buffers:
+            buffers[view["buffer"]] = to_bits(generator.standard_normal(view["size"], np.float32), call.problem.dtype)
+    for name, array in (call.inputs or {}).items():
+        as_bhnd(buffers[views[name]["buffer"]], views[name], shape_of(call.problem, name))[...] = array
+    buffers["O"][...] = call.poison
+    return buffers

@@ -1,0 +1,95 @@
+"""Makes calls of a stage one after the other in a process of its own: python stage_calls.py FOLDER.
+
+FOLDER/job.json: cudart, stage (paths) and a list of calls, each with its problem, its views and whether it has a stream
+of its own. A view says where one of Q, K, V and O lies: the buffer, the offset in it and the three strides, all in
+elements. FOLDER/CALL.BUFFER.npy are the buffers (uint16) as they are before the call; they are written back as they
+are after it, the output and all that lies around it. Prints {"failed": CALL, "message": ...} where a call fails.
+"""
+
+import ctypes
+import json
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.abi import FlashTensor, StageLibrary, StageRefused
+from flashladder.cudart import DEVICE_TO_HOST, CudaError, Cudart
+from flashladder.problem import Problem
+
+NON_BLOCKING = 1  # cudaStreamNonBlocking: a stream that the default stream does not join
+HostFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+def on_own_stream(cudart: Cudart, stage: StageLibrary, params, download) -> None:
+    """Calls the stage on a stream of its own and waits for that alone, while the default stream is held up.
+
+    So work that went to the default stream is not there when download(stream) looks. The kernel has run before in
+    this process: its first use may load code, which may wait for the whole device.
+    """
+    stream = ctypes.c_void_p()
+    cudart.call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
+    cudart.synchronize()
+    looked = threading.Event()
+    hold = HostFunction(lambda _: looked.wait(120) and None)
+    cudart.call("cudaLaunchHostFunc", None, hold, None)
+    try:
+        stage.forward(params, stream.value)
+        cudart.call("cudaStreamSynchronize", stream)
+        download(stream)
+        cudart.call("cudaStreamSynchronize", stream)
+    finally:
+        looked.set()
+    cudart.synchronize()
+    cudart.call("cudaStreamDestroy", stream)
+
+
+def execute(cudart: Cudart, stage: StageLibrary, call: dict, files: dict[str, Path]) -> None:
+    problem = Problem(**call["problem"])
+    buffers = {name: np.load(file) for name, file in files.items()}
+    pointers = {name: cudart.malloc(buffer.nbytes) for name, buffer in buffers.items()}
+    for name, buffer in buffers.items():
+        cudart.upload(pointers[name], buffer)
+    scratch_bytes = stage.describe(problem.params({})).workspace_bytes
+    scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
+    if scratch:
+        cudart.fill(scratch, 0xFF, scratch_bytes)
+    params = problem.params({}, scratch, scratch_bytes)
+    for tensor, view in call["views"].items():
+        setattr(params, tensor, FlashTensor(pointers[view["buffer"]] + 2 * view["offset"], *view["strides"]))
+
+    def download(stream) -> None:
+        for name, buffer in buffers.items():
+            to, source = ctypes.c_void_p(buffer.ctypes.data), ctypes.c_void_p(pointers[name])
+            cudart.call("cudaMemcpyAsync", to, source, ctypes.c_size_t(buffer.nbytes), DEVICE_TO_HOST, stream)
+
+    if call["own_stream"]:
+        on_own_stream(cudart, stage, params, download)
+    else:
+        stage.forward(params)
+        cudart.synchronize()
+        download(None)
+        cudart.synchronize()
+    for name, buffer in buffers.items():
+        np.save(files[name], buffer)
+        cudart.free(pointers[name])
+    if scratch:
+        cudart.free(scratch)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    job = json.loads((folder / "job.json").read_text())
+    cudart = Cudart(job["cudart"])
+    stage = StageLibrary(job["stage"])
+    for number, call in enumerate(job["calls"]):
+        names = {view["buffer"] for view in call["views"].values()}
+        try:
+            execute(cudart, stage, call, {name: folder / f"{number}.{name}.npy" for name in names})
+        except (StageRefused, CudaError) as error:
+            print(json.dumps({"failed": number, "message": str(error)}))
+            return
+
+
+main()
