@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shlex
 import subprocess
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from flashladder import (  # noqa: E402
+    build,
     device,
     lesson_display,
     lesson_predict,
@@ -72,6 +74,30 @@ def test_code_keeps_every_character():
     shown = lesson_display.code(text, 8)
     plain = html.unescape(re.sub(r"<[^>]+>", "", shown.html))
     assert plain.splitlines() == [f"{number}  {line}" for number, line in enumerate(text.splitlines(), 8)]
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_the_whole_kernel_with_the_command_that_compiles_it(number, capsys, monkeypatch):
+    lesson, drawn = Lesson(number), []
+    capsys.readouterr()
+    lesson.kernel()
+    summary, command, place, *lines = capsys.readouterr().out.rstrip("\n").split("\n")
+    source = stages.get(number).kernel
+    text = source.read_text().splitlines()
+    assert summary == f"The whole of {place}: {len(text)} lines" and place == f"stages/{source.parent.name}/kernel.cu"
+    assert [re.sub(r"^ *\d+ *", "", line) for line in lines] == [line.strip() for line in text]
+    # Word by word what the build says, and something that a shell in the project's folder takes.
+    words, built = shlex.split(command), build.compile_command(source)
+    assert words[0] == "nvcc" and f"--generate-code=arch=compute_{stages.get(number).min_compute}" in command
+    places = [word.replace(f"{notebook_format.ROOT}/", "") for word in built]
+    assert [word for word in words[1:] if word not in places] == ["kernel.o"]
+    words[0] = built[0]
+    done = subprocess.run([*words, "--dryrun"], cwd=notebook_format.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    monkeypatch.setattr("flashladder.lesson.show", drawn.append)
+    lesson.kernel()
+    assert drawn[0].html.startswith("<details><summary>The whole of stages") and drawn[0].html.endswith("</details>")
+    assert str(notebook_format.ROOT) not in drawn[0].html
 
 
 def test_diff_shows_both_kernels(lesson, capsys):
@@ -216,6 +242,9 @@ def test_slider_wants_lists():
 def test_host_lesson(capsys):
     HostLesson().show("copy_in")
     assert "cudaMemcpyAsync(to.Q" in capsys.readouterr().out
+    HostLesson().program()
+    printed = capsys.readouterr().out
+    assert "host_streams.cpp: " in printed and "\nc++ " in printed.replace("g++", "c++") and "-std=c++20" in printed
 
 
 def test_slider_and_steps_in_a_kernel(notebook, jupyter, monkeypatch):

@@ -29,7 +29,7 @@ def test_runs_from_top_to_bottom(file):
 @pytest.fixture
 def wrong_stage_05(tmp_path, monkeypatch):
     """A build folder like the real one, but its stage 05 forgets the swizzle on one side."""
-    library = breakit.compile_kernel(breakit.patched_kernel(breakit.get(5, "swizzle_on_write_only")))
+    library = breakit.compile_kernel(breakit.patched_kernel(breakit.get(5, "swizzle_on_write_only")), stages.get(5))
     folder = tmp_path / "build"
     (folder / "lib").mkdir(parents=True)
     for entry in build_directory().iterdir():

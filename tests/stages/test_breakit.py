@@ -45,7 +45,7 @@ def test_the_kernel_itself_passes(stage):
         pytest.skip("done for stages 02 and 09; test_correctness runs all of them as they are built")
     folder = build_directory() / "break" / f"{stage.id}_as_it_is"
     folder.mkdir(parents=True, exist_ok=True)
-    library = breakit.compile_kernel(Path(shutil.copy(stage.kernel, folder)))
+    library = breakit.compile_kernel(Path(shutil.copy(stage.kernel, folder)), stage)
     problem = breakit.problem_for(stage)
     inputs = problem.random(1)
     result = run_problem(stage, problem, inputs, device="sim", library=library)

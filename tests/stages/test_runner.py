@@ -152,7 +152,7 @@ def test_a_stage_that_writes_nothing_is_wrong(any_stage):
     folder = build_directory() / "break" / "does_nothing"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "kernel.cu").write_text(DOES_NOTHING)
-    library = breakit.compile_kernel(folder / "kernel.cu")
+    library = breakit.compile_kernel(folder / "kernel.cu", any_stage)
     link = folder / f"libstage_{any_stage.id}.so"
     link.unlink(missing_ok=True)
     link.symlink_to(library)

@@ -45,7 +45,7 @@ def ablations() -> list[Ablation]:
 def library(ablation: Ablation, compute: int | None = None) -> Path:
     """The variant's library (bf16, d_head 128): PTX, and native code for compute capability `compute` (90 for 9.0)."""
     native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}"] if compute else []
-    return breakit.compile_kernel(breakit.patched_kernel(ablation), *native)
+    return breakit.compile_kernel(breakit.patched_kernel(ablation), ablation.stage, *native)
 
 
 def run(device: Device | None = None) -> Path:

@@ -105,20 +105,36 @@ def place(folder_name: str, file_name: str, text: str) -> Path:
     return file
 
 
-def compile_kernel(kernel: Path, *options: str) -> Path:
-    """A stage's library from another kernel.cu, PTX only, with bf16 and d_head 128 alone. Cached by content."""
+def stage_flags(stage: stages.Stage) -> list[str]:
+    """nvcc and the options that the stage's own build compiles kernel.cu with, but for native code: PTX alone."""
+    words = build.compile_command(stage.kernel)
+    first = next(number for number, word in enumerate(words) if Path(word).name.startswith("nvcc"))
+    flags, skip = [], False
+    for word in words[first:]:
+        takes_next = word in ("-c", "-o", "-x", "-MF", "-MT")
+        if not (skip or takes_next or word == "-MD" or "_EXPORTS" in word or "code=[sm_" in word):
+            flags.append(word)
+        skip = takes_next
+    return flags
+
+
+def compile_kernel(kernel: Path, stage: stages.Stage, *options: str) -> Path:
+    """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
+
+    options: more for nvcc. Cached by content.
+    """
     launcher = ROOT / "common/host/launch.cpp"
+    exports = ROOT / "common/cmake/stage.map"
     headers = sorted((ROOT / "common/include").iterdir())
-    nvcc = build.info()["nvcc"]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, *headers)))
-    digest.update(repr((options, nvcc, build.info()["nvcc_version"])).encode())
+    command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
+    command += ["-DFLASH_ONLY_BF16_128", *options]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, exports, *headers)))
+    digest.update(repr((command, build.info()["nvcc_version"])).encode())
     library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
     if library.exists():
         return library
     partial = library.with_name(f".{os.getpid()}.{library.name}")
-    command = [nvcc, "-std=c++20", "-O3", "-lineinfo", "-cudart", "shared", "-shared"]
-    command += ["-Xcompiler", "-fPIC", "-gencode", "arch=compute_80,code=compute_80", "-DFLASH_ONLY_BF16_128"]
-    command += [f"-I{ROOT / 'common/include'}", *options, "-o", str(partial), str(kernel), str(launcher)]
+    command += ["-o", str(partial), str(kernel), str(launcher)]
     env = dict(os.environ)
     links = build_directory() / "cudart-links"
     env["LIBRARY_PATH"] = os.pathsep.join([str(links), *filter(None, [env.get("LIBRARY_PATH")])])
@@ -139,7 +155,7 @@ def run(mistake: Break) -> Verdict:
     """Builds and runs the mistake on the simulator: who catches it, and in which words."""
     if mistake.stage.is_program:
         return _run_program(mistake)
-    return judge(mistake.stage, compile_kernel(patched_kernel(mistake)))
+    return judge(mistake.stage, compile_kernel(patched_kernel(mistake), mistake.stage))
 
 
 def judge(stage: stages.Stage, library: Path) -> Verdict:

@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 from flashladder import toolchain
 from flashladder.device import find_gpu
@@ -101,6 +103,17 @@ def info() -> dict:
     if not file.exists():
         raise FlashLadderError("Nothing is built yet: run `make build`.")
     return json.loads(file.read_text())
+
+
+def compile_command(source: Path) -> list[str]:
+    """What CMake calls to compile one source file of the project, configured first where it is not; word by word."""
+    file = build_directory() / "compile_commands.json"
+    if not file.exists():
+        configure()
+    for entry in json.loads(file.read_text()):
+        if Path(entry["file"]).resolve() == source.resolve():
+            return shlex.split(entry["command"])
+    raise FlashLadderError(f"{source} is not part of the build in {build_directory()}: run `make build`.")
 
 
 def stage_targets(number: int) -> list[str]:

@@ -13,7 +13,7 @@ from flashladder import breakit, build, device, diff, plot, profile, recorded, s
 from flashladder import lesson_throughput as short_runs
 from flashladder.counters import by_name
 from flashladder.errors import FlashLadderError
-from flashladder.lesson_display import code, note, show, step, table
+from flashladder.lesson_display import code, note, show, step, table, whole
 from flashladder.lesson_display import diff as diff_of
 from flashladder.lesson_host import HostLesson
 from flashladder.lesson_predict import Prediction, predict, scorecard
@@ -53,6 +53,10 @@ class Lesson:
         for name in names:
             part = source.find(one.kernel, name)
             show(code(part.text, part.first, f"stages/{one.name}/kernel.cu, {name}"))
+
+    def kernel(self) -> None:
+        """The whole kernel.cu, folded, below the command that the build compiles it with (in the project's folder)."""
+        show(whole(self.stage.kernel))
 
     def parts(self, stage: int | str | None = None) -> list[str]:
         """The names that show() knows."""
@@ -175,7 +179,7 @@ class Lesson:
         kernel = changed_kernel(self.stage, changes)
         original = self.counts()
         with step(f"Building and running a changed {self.stage.name}", f"{self.stage.name} with this change:"):
-            self.trial = Trial.of(self.stage, breakit.compile_kernel(kernel), profile.PROBLEM)
+            self.trial = Trial.of(self.stage, breakit.compile_kernel(kernel, self.stage), profile.PROBLEM)
         show(diff_of(self.trial.difference(self.stage, kernel)))
         show_verdict(self.trial.verdict)
         rows = self.trial.rows(original, counts)

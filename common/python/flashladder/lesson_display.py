@@ -7,12 +7,15 @@ notebook, and on a terminal.
 import html
 import io
 import re
+import shlex
 from collections.abc import Sequence
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 
 from matplotlib.figure import Figure
 from PIL import Image  # a dependency of Matplotlib
 
+from flashladder import build
 from flashladder.paths import ROOT, build_directory
 from flashladder.plot.style import in_words
 
@@ -100,6 +103,30 @@ def code(text: str, first: int = 1, title: str = "") -> Shown:
     ]
     plain = [f"{number:{width}}  {line}".rstrip() for number, line in zip(numbers, text.splitlines())]
     return _box(title, "\n".join(rows), "\n".join(plain))
+
+
+def whole(source: Path) -> Shown:
+    """A source file as a whole, folded, below the command that compiles it; both relative to the project's folder."""
+    place = source.resolve().relative_to(ROOT)
+    command = _shown_command(build.compile_command(source))
+    body = code(source.read_text(), title=str(place))
+    lines = len(source.read_text().splitlines())
+    summary = f"The whole of {place}: {lines} lines"
+    page = f"<details><summary>{html.escape(summary)}</summary>{_box('', html.escape(command), '', wrap=True).html}"
+    return Shown(f"{page}{body.html}</details>", f"{summary}\n{command}\n{body.text}")
+
+
+def _shown_command(words: list[str]) -> str:
+    """A compiler's call as one types it in the project's folder: what only CMake needs is left out."""
+    first = next(number for number, word in enumerate(words) if re.match(r"nvcc|.*(\+\+|clang)", Path(word).name))
+    kept = [Path(words[first]).name]
+    for word in words[first + 1 :]:
+        if word.startswith("-I/") and not word.startswith(f"-I{ROOT}/"):
+            word = "" if kept[0] == "nvcc" else "-I$CUDA_HOME/include"  # the toolkit's, which nvcc knows
+        if word and "_EXPORTS" not in word and word != "-forward-unknown-to-host-compiler":
+            kept.append(word.replace(f"{ROOT}/", ""))
+    kept[kept.index("-o") + 1] = f"{Path(kept[kept.index('-c') + 1]).stem}.o"
+    return shlex.join(kept).replace("'-I$CUDA_HOME/include'", "-I$CUDA_HOME/include")
 
 
 def _box(title: str, body: str, plain: str, wrap: bool = False) -> Shown:

@@ -2,7 +2,7 @@
 
 from flashladder import breakit, build, device, host_streams, plot, recorded, source, stages
 from flashladder.host_streams import VARIANTS
-from flashladder.lesson_display import code, note, show, step, table
+from flashladder.lesson_display import code, note, show, step, table, whole
 from flashladder.lesson_trial import plant
 
 
@@ -23,6 +23,10 @@ class HostLesson:
         for name in names:
             part = source.find(self.stage.source, name)
             show(code(part.text, part.first, f"stages/{self.stage.name}/host_streams.cpp, {name}"))
+
+    def program(self) -> None:
+        """The whole host_streams.cpp, folded, below the command that the build compiles it with."""
+        show(whole(self.stage.source))
 
     def build(self) -> None:
         with step("Building stage 00, stage 03 and the simulator", "Built stage 00, stage 03 and the simulator."):
