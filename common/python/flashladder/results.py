@@ -4,13 +4,13 @@
 
 What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `resources`,
 `ablations`, `counters`, `provenance`. What stands between the
-markers is replaced; running it twice changes nothing.
+markers is replaced; running it twice changes nothing. Single figures in sentences: flashladder.figures.
 """
 
 import re
 from pathlib import Path
 
-from flashladder import counters, recorded, stages
+from flashladder import counters, figures, notebook_format, recorded, stages
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT
 
@@ -237,7 +237,7 @@ _KINDS = {
 
 
 def fill(text: str, file: Path) -> str:
-    """The text with everything between its markers generated anew."""
+    """The text with everything between its markers generated anew, single figures too."""
 
     def block(match: re.Match) -> str:
         kind, *arguments = match["what"].split()
@@ -249,11 +249,23 @@ def fill(text: str, file: Path) -> str:
             raise FlashLadderError(f"{file}: marker 'results: {match['what']}' has the wrong words after it") from error
         return f"{match[1]}{body}\n{match[4]}"
 
-    return _BLOCK.sub(block, text)
+    return figures.fill(_BLOCK.sub(block, text), file)
+
+
+def fill_notebook(file: Path) -> str:
+    """A notebook's text with the figures in its prose generated anew."""
+    notebook, changed = notebook_format.load(file), False
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            before = notebook_format.text_of(cell["source"])
+            cell["source"] = figures.fill(before, file)
+            changed |= cell["source"] != before
+    return notebook_format.to_text(notebook_format.canonical(notebook, file)) if changed else file.read_text()
 
 
 def documents() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("stages/*/README.md"))]
+    texts = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("stages/*/README.md"))]
+    return [*texts, *notebook_format.files()]
 
 
 def regenerate() -> list[Path]:
@@ -263,7 +275,7 @@ def regenerate() -> list[Path]:
         if not file.exists():
             continue
         before = file.read_text()
-        after = fill(before, file)
+        after = fill_notebook(file) if file.suffix == ".ipynb" else fill(before, file)
         if after != before:
             file.write_text(after)
             changed.append(file)

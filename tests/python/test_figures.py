@@ -1,0 +1,129 @@
+"""Figures in prose are what the records and the simulator say, in every document and notebook."""
+
+import json
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from flashladder import figures, notebook_format, recorded, results  # noqa: E402
+from flashladder.errors import FlashLadderError  # noqa: E402
+from flashladder.paths import ROOT  # noqa: E402
+
+
+def prose(file) -> str:
+    if file.suffix != ".ipynb":
+        return file.read_text()
+    cells = notebook_format.load(file)["cells"]
+    return "\n\n".join(notebook_format.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+@pytest.mark.parametrize("file", results.documents(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_figures_are_what_is_recorded(file):
+    faults = []
+    for mark in figures.MARK.finditer(prose(file)):
+        try:
+            right = figures.text_of(mark["what"])
+        except FlashLadderError as error:
+            faults.append(f"{mark['what']}: {error}")
+            continue
+        if mark["text"] != right:
+            faults.append(f'"{mark["text"]}" should be "{right}" ({mark["what"]})')
+    place = file.relative_to(ROOT)
+    assert not faults, f"{place}: run `make results`, and read the sentences again:\n" + "\n".join(faults)
+
+
+@pytest.mark.parametrize("file", results.documents(), ids=lambda file: str(file.relative_to(ROOT)))
+def test_every_mark_is_whole(file):
+    text = prose(file)
+    assert text.count("<!-- figure:") == len(figures.MARK.findall(text)), "a figure's mark has no end"
+    assert not any("<!-- figure:" in mark["text"] for mark in figures.MARK.finditer(text)), "a figure's mark has no end"
+
+
+@pytest.mark.parametrize("file", [one for one in results.documents() if one.suffix == ".md"], ids=lambda file: file.stem)
+def test_tables_are_what_is_recorded(file):
+    for block in results._BLOCK.finditer(file.read_text()):
+        fresh = results.fill(block[0], file)
+        assert fresh == block[0], f"{file.relative_to(ROOT)}, `{block['what']}`: run `make results`"
+
+
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    """Records with known figures: stage 9 makes 300, stage 8 makes 200, its kernel has changed since."""
+    from flashladder import stages
+
+    def row(name, tflops, kernel, **more):
+        row = {"name": name, "kind": "stage", "tflops": tflops, "Nq": 4096, "d_head": 128, "dtype": "bf16"}
+        return row | {"causal": False, "kernel_sha256": kernel, "registers": 255} | more
+
+    fresh = stages.get(9).kernel_hash()
+    runs = {
+        "": [row("09_double_buffering", 300.0, fresh), row("08_fragment_tiles", 200.0, "another")],
+        "ablations": [row("09_double_buffering", 310.0, fresh), row("09 no swizzle", 100.0, fresh)],
+    }
+    monkeypatch.setattr(recorded, "shipped", lambda kind="": [{"measurements": runs[kind]}])
+    monkeypatch.setattr(recorded, "RECORDED", tmp_path)
+    record = {"version": 1, "provenance": {}, "rows": [{"name": "a", "x": 1.5, "n": [1, 2]}]}
+    (tmp_path / "G.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "what, text",
+    [
+        ("tflops(9) : .1f", "300.0"),
+        ("tflops(9) - 2 * 50 : .0f", "200"),
+        ("tflops(9) / tflops(8) : .2f", "1.50 (stale)"),
+        ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
+        ('resource(9, "registers") : ,d', "255"),
+        ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
+        ('record("G.json", "rows", 0, "n", 1) : d', "2"),
+        ("1000 * 95.3 : count", "95.3 k"),
+    ],
+)
+def test_a_figure_is_computed(measured, what, text):
+    assert figures.text_of(what) == text
+
+
+@pytest.mark.parametrize(
+    "what, words",
+    [
+        ("tflops(9)", "needs a format"),
+        ("tflops(9, N=77) : .1f", "is not recorded; there is: 09_double_buffering"),
+        ('resource(9, "hue") : d', 'no figure "hue"'),
+        ('record("G.json", "rows", "name=b") : d', "nothing at 'name=b'"),
+        ('record("G.json", "rows") : d', "no number"),
+        ('counter(5, "wavefront") : d', "no counter"),
+        ('counter("05_nothing", "instructions") : d', "no ablation"),
+        ("open('/etc/passwd') : s", "are known, not: open"),
+        ("(1).real : d", "are known, not"),
+        ("tflops(9 : .1f", "never closed"),
+        ("1 / 0 : .1f", "division by zero"),
+        ("tflops(9) : nonsense", "Invalid format"),
+        ("tflops(9, M=1) : .1f", "unexpected keyword"),
+    ],
+)
+def test_what_a_mark_cannot_ask_for(measured, what, words):
+    with pytest.raises(FlashLadderError, match=words):
+        figures.text_of(what)
+
+
+def test_counters_of_a_stage_and_of_a_variant():
+    assert figures.text_of('counter(5, "shared ldmatrix excess") : d') == "0"
+    assert figures.text_of('counter("09_kv_stages_1", "barriers") / counter(9, "barriers") : .0f') == "3"
+
+
+def test_documents_and_notebooks_are_filled(measured, monkeypatch, tmp_path):
+    text, notebook = tmp_path / "a.md", tmp_path / "b.ipynb"
+    text.write_text("It makes <!-- figure: tflops(9) : .0f -->7<!-- end --> TFLOP/s.")
+    source = "# Title\n\n<!-- figure: tflops(9) : .0f -->7<!-- end -->"
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": source}]
+    notebook_format.write(notebook_format.canonical({"cells": cells}, notebook), notebook)
+    monkeypatch.setattr(results, "documents", lambda: [text, notebook])
+    monkeypatch.setattr(results, "_draw", lambda folder: [])
+    assert results.regenerate() == [text, notebook]
+    assert ">300<" in text.read_text() and ">300<" in prose(notebook)
+    saved = notebook_format.load(notebook)
+    assert notebook_format.canonical(saved, notebook) == saved
+    assert results.regenerate() == []
+    with pytest.raises(FlashLadderError, match="a.md: figure: tflops"):
+        results.fill("<!-- figure: tflops(9) -->7<!-- end -->", text)
