@@ -251,7 +251,6 @@ def test_slider_and_steps_in_a_kernel(notebook, jupyter, monkeypatch):
     """Controls for those who have a live page, and a picture for all others; a step leaves one line."""
     from flashladder import notebooks
 
-    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
     file = notebook(
         "from flashladder import plot\nfrom flashladder.lesson import slider\n"
         "slider(plot.swizzle, d=[64, 128], on=[True, False])",
@@ -281,7 +280,6 @@ box.value = not box.value"""
 def test_moving_a_control_redraws_the_picture(notebook, jupyter, monkeypatch):
     from flashladder import notebooks
 
-    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
     slide = (
         "from flashladder import plot\nfrom flashladder.lesson import slider\nslider(plot.swizzle, on=[True, False])"
     )

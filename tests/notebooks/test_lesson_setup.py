@@ -9,11 +9,12 @@ import pytest
 from flashladder import device, lesson_setup, notebook_format, toolchain
 from flashladder.errors import FlashLadderError
 
-ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("FLASHLADDER_ROOT", "FLASHLADDER_DEVICE")}
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "FLASHLADDER_DEVICE")}
 
 
-def run_first_cell(folder, repository="", **more):
-    command = [sys.executable, "-c", notebook_format.first_cell(repository)]
+def run_first_cell(folder, repository="", bare=False, **more):
+    """bare: without what is installed for this interpreter, which may be this very package."""
+    command = [sys.executable, *(["-S"] if bare else []), "-c", notebook_format.first_cell(repository)]
     return subprocess.run(command, cwd=folder, env=ENVIRONMENT | more, capture_output=True, text=True)
 
 
@@ -24,14 +25,56 @@ def test_one_line_says_what_runs_where():
     assert line.startswith("FlashLadder") and "run on the simulator" in line and "nvcc 1" in line and "Python 3" in line
 
 
-def test_found_by_its_name_in_the_environment(tmp_path):
-    done = run_first_cell(tmp_path, FLASHLADDER_ROOT=str(notebook_format.ROOT))
-    assert done.returncode == 0, done.stderr
+def test_it_is_short():
+    cell = notebook_format.first_cell("")
+    assert len(cell.splitlines()) <= 10 and "repository" not in cell and "environ" not in cell
 
 
-def test_nowhere_to_be_found_and_no_address(tmp_path):
-    done = run_first_cell(tmp_path)
-    assert done.returncode and "Clone the project" in done.stderr and "FLASHLADDER_ROOT" in done.stderr
+def planted(folder, name: str):
+    """A package flashladder below `folder` that says so when it is imported, in a project of that name."""
+    package = folder / "common/python/flashladder"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("print('imported', __file__)\n")
+    (package / "lesson_setup.py").write_text("def start():\n    pass\n")
+    (folder / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n')
+
+
+def test_nothing_is_imported_from_folders_further_up(tmp_path):
+    """Only from the project whose folder notebooks/ it is: others write to /tmp, too."""
+    folder = tmp_path / "mine" / "notebooks"
+    folder.mkdir(parents=True)
+    planted(tmp_path, "flashladder")
+    done = run_first_cell(folder, bare=True)
+    assert done.returncode and "No module named 'flashladder'" in done.stderr and "imported" not in done.stdout
+
+
+def test_nothing_is_imported_from_another_project(tmp_path):
+    folder = tmp_path / "notebooks"
+    folder.mkdir()
+    planted(tmp_path, "another")
+    done = run_first_cell(folder, bare=True)
+    assert done.returncode and "No module named 'flashladder'" in done.stderr and "imported" not in done.stdout
+
+
+def test_found_where_it_is_installed(tmp_path):
+    """A notebook that was copied elsewhere; PYTHONPATH stands for an installed package."""
+    done = run_first_cell(tmp_path, bare=True)
+    assert done.returncode
+    planted(tmp_path / "site", "flashladder")
+    done = run_first_cell(tmp_path, bare=True, PYTHONPATH=f"{tmp_path}/site/common/python")
+    assert done.returncode == 0 and "imported" in done.stdout, done.stderr
+
+
+def test_not_found_says_what_to_do(tmp_path, notebook, jupyter, monkeypatch):
+    """The line that fails says it: it stands in the traceback."""
+    from flashladder import notebooks
+
+    file = notebook()
+    content = notebook_format.load(file)
+    content["cells"][1]["source"] = ["import sys\n", "sys.path.clear()\n", *content["cells"][1]["source"]]
+    file.write_text(notebook_format.to_text(content))
+    with pytest.raises(FlashLadderError, match="not found\\? Open the notebooks with `make notebooks`"):
+        notebooks.execute(file)
 
 
 def test_fetched_from_the_address(tmp_path):
@@ -42,6 +85,7 @@ def test_fetched_from_the_address(tmp_path):
     place.mkdir()
     (package / "__init__.py").write_text("")
     (package / "lesson_setup.py").write_text("def start(fetched):\n    print('started', fetched)\n")
+    (origin / "pyproject.toml").write_text('[project]\nname = "flashladder"\n')
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
         subprocess.run([*git, *words], cwd=origin, check=True)

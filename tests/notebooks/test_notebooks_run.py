@@ -39,7 +39,6 @@ def wrong_stage_05(tmp_path, monkeypatch):
         wrong = entry.name == f"libstage_{stages.get(5).id}.so"
         (folder / "lib" / entry.name).symlink_to(library if wrong else entry)
     monkeypatch.setenv("FLASHLADDER_BUILD", str(folder))
-    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
 
 
@@ -61,7 +60,6 @@ def test_a_wrong_kernel_fails_loudly(notebook, wrong_stage_05, capsys):
 
 
 def test_run_tells_and_goes_on(notebook, monkeypatch, capsys):
-    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
     good, bad = notebook("print(6 * 7)", name="good.ipynb"), notebook("1 / 0", name="bad.ipynb")
     monkeypatch.setattr(notebook_format, "files", lambda names=(): [bad, good])
     before = bad.read_text()
@@ -77,7 +75,6 @@ def test_run_tells_and_goes_on(notebook, monkeypatch, capsys):
 def test_the_kernel_is_this_interpreter(notebook, monkeypatch):
     import sys
 
-    monkeypatch.setenv("FLASHLADDER_ROOT", str(notebook_format.ROOT))
     before = os.environ.get("JUPYTER_PATH")
     executed = notebooks.execute(notebook("import sys; print(sys.executable)"))
     assert "".join(executed["cells"][2]["outputs"][0]["text"]).strip() == sys.executable
@@ -88,6 +85,29 @@ def test_missing_jupyter_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(notebooks.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(FlashLadderError, match="make notebooks.*pip install jupyterlab"):
         notebooks.open_lab()
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Commands that open_lab() starts; nothing is."""
+    commands = []
+    monkeypatch.setattr(notebooks, "need", lambda package: None)
+    done = notebooks.subprocess.CompletedProcess([], 0)
+    monkeypatch.setattr(notebooks.subprocess, "run", lambda command, **options: commands.append(command) or done)
+    return commands
+
+
+def test_root_has_to_ask_for_it(started, monkeypatch):
+    monkeypatch.setattr(notebooks.os, "geteuid", lambda: 0)
+    with pytest.raises(FlashLadderError, match="You are root.*make notebooks ARGS='-- --allow-root'"):
+        notebooks.open_lab()
+    assert not started
+    assert notebooks.open_lab(["--allow-root"]) == 0 and started[0].count("--allow-root") == 1
+
+
+def test_an_ordinary_user_is_not_root(started, monkeypatch):
+    monkeypatch.setattr(notebooks.os, "geteuid", lambda: 1000)
+    assert notebooks.open_lab() == 0 and "--allow-root" not in started[0]
 
 
 def test_an_unknown_notebook_is_told():

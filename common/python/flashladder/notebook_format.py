@@ -23,33 +23,29 @@ MOST_BYTES = 1_000_000
 WIDGETS = "application/vnd.jupyter.widget-view+json"
 _MACHINE = re.compile(r"(?<![\w.:/])/(?:work|tmp|home|root|usr|opt|dev/shm|content|Users)/[\w.]")
 _BADGE = re.compile(r"\n\n<!-- badge -->.*?<!-- end badge -->", re.S)
-# The set-up cell: the same in every notebook. {repository} is pyproject.toml's.
+# The set-up cell: the same in every notebook. Code of a project is taken from that project alone, never from whatever
+# lies further up; elsewhere the package has to be installed.
 FIRST_CELL = """\
-# Finds FlashLadder, fetches it on a hosted machine, and says what will run where.
-import os
-import subprocess
+# Takes FlashLadder from the project that this folder belongs to, else as it is installed; says what will run where.
 import sys
 from pathlib import Path
 
-repository = "{repository}"
-named = [Path(os.environ["FLASHLADDER_ROOT"])] if os.environ.get("FLASHLADDER_ROOT") else []
-places = [*named, Path.cwd(), *Path.cwd().parents, Path.cwd() / "flashladder"]
-root = next((place for place in places if (place / "common/python/flashladder").is_dir()), None)
-fetched = root in (None, places[-1])
-if root is None:
-    if not repository:
-        raise RuntimeError(
-            "FlashLadder is not here. Clone the project and open its notebooks with `make notebooks`, "
-            "or name its folder in FLASHLADDER_ROOT."
-        )
-    print("Fetching", repository, "...")
-    subprocess.run(["git", "clone", "--quiet", "--depth", "1", repository, "flashladder"], check=True)
-    root = places[-1]
-sys.path.insert(0, str(root / "common/python"))
+project = Path.cwd().parent / "pyproject.toml"
+{fetch}if project.is_file() and 'name = "flashladder"' in project.read_text():
+    sys.path.insert(0, str(project.parent / "common/python"))
+from flashladder import lesson_setup  # not found? Open the notebooks with `make notebooks` in the project's folder
 
-from flashladder import lesson_setup
+lesson_setup.start({fetched})"""
+# Where pyproject.toml names an address: a hosted machine has the notebook alone.
+FETCH = """\
+import subprocess
 
-lesson_setup.start(fetched)"""
+fetched = not project.is_file()
+if fetched:
+    project = Path("flashladder/pyproject.toml").resolve()
+    if not project.is_file():
+        subprocess.run(["git", "clone", "--quiet", "--depth", "1", "{repository}", "flashladder"], check=True)
+"""
 
 
 def settings() -> dict[str, str]:
@@ -59,7 +55,9 @@ def settings() -> dict[str, str]:
 
 
 def first_cell(repository: str) -> str:
-    return FIRST_CELL.replace("{repository}", repository)
+    """The set-up cell; where there is an address to fetch the project from, it does so on a machine without it."""
+    fetch = FETCH.replace("{repository}", repository) if repository else ""
+    return FIRST_CELL.replace("{fetch}", fetch).replace("{fetched}", "fetched" if repository else "")
 
 
 def badge(file: Path, hosted: str, picture: str = "") -> str:

@@ -38,15 +38,18 @@ def need(package: str) -> None:
 def open_lab(extra: list[str] = ()) -> int:
     """JupyterLab on the start page, until it is closed."""
     need("jupyterlab")
+    if os.geteuid() == 0 and "--allow-root" not in extra:
+        raise FlashLadderError(
+            "You are root, and JupyterLab would run every notebook, and whoever reaches its address, as root. Use an "
+            "ordinary user; where there is none, as in a container of your own, allow it: "
+            "make notebooks ARGS='-- --allow-root'"
+        )
     # Served from the root, so that links to stages/ and docs/ open, too.
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={ROOT}"]
     command += ["--LabApp.default_url=/lab/tree/notebooks/start_here.ipynb", *extra]
     if not any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_DISTRO_NAME")):
         say("No display here: open the address that JupyterLab prints (from elsewhere, forward its port with ssh).")
         command.append("--no-browser")
-    if os.geteuid() == 0:
-        say("You are root: JupyterLab is started with --allow-root.")
-        command.append("--allow-root")
     try:
         return subprocess.run(command, cwd=ROOT).returncode
     except KeyboardInterrupt:
@@ -60,7 +63,9 @@ def own_kernel() -> Iterator[Path]:
         folder = Path(name) / "kernels" / "python3"
         folder.mkdir(parents=True)
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-        spec = {"argv": command, "display_name": "Python 3", "language": "python"}
+        # Notebooks that lie elsewhere, such as those of the tests, find this very package.
+        path = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [os.environ.get("PYTHONPATH")])])
+        spec = {"argv": command, "display_name": "Python 3", "language": "python", "env": {"PYTHONPATH": path}}
         (folder / "kernel.json").write_text(json.dumps(spec))
         before = os.environ.get("JUPYTER_PATH")
         os.environ["JUPYTER_PATH"] = os.pathsep.join([name, *filter(None, [before])])
