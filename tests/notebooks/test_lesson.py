@@ -1,14 +1,18 @@
 """Each call of a lesson, as text (outside of a notebook) and, where it matters, in a kernel."""
 
 import html
+import io
 import json
 import re
 import shlex
 import subprocess
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib")
+
+from PIL import Image  # noqa: E402
 
 from flashladder import (  # noqa: E402
     build,
@@ -22,13 +26,16 @@ from flashladder import (  # noqa: E402
 )
 from flashladder.errors import FlashLadderError  # noqa: E402
 from flashladder.lesson import HostLesson, Lesson, predict, scorecard, slider  # noqa: E402
-from flashladder.paths import simulator_library, stage_library  # noqa: E402
+from flashladder.plot import style  # noqa: E402
 from flashladder.problem import Problem  # noqa: E402
 
-pytestmark = pytest.mark.skipif(
-    not (simulator_library().exists() and stage_library(5).exists()), reason="the stages are not built (`make build`)"
-)
 SMALL = Problem(B=1, Hq=1, Nq=128, d_head=128)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    """What the lessons run: nothing to do after `make build`."""
+    build.build(sorted({target for stage in (4, 5, 6) for target in build.stage_targets(stage)} | {"stage_02"}))
 
 
 @pytest.fixture(autouse=True)
@@ -208,8 +215,9 @@ def test_break_it_says_who_caught_it(lesson, capsys):
     lesson.break_it("missing_barrier_after_load")
     printed = capsys.readouterr().out
     assert "-        __syncthreads();" in printed and "Caught by shared race" in printed and "kernel.cu" in printed
-    with pytest.raises(FlashLadderError, match="There is no mistake 'nothing'"):
+    with pytest.raises(FlashLadderError) as refusal:
         lesson.break_it("nothing")
+    assert str(refusal.value).startswith("There is no mistake 'nothing' for stage 05_swizzle. There are: swizzle_on")
 
 
 def test_break_it_raises_where_nobody_notices(lesson, monkeypatch):
@@ -218,6 +226,55 @@ def test_break_it_raises_where_nobody_notices(lesson, monkeypatch):
     monkeypatch.setattr(breakit, "run", lambda mistake: breakit.Verdict(False, "", "relative error 2e-03"))
     with pytest.raises(AssertionError, match="nobody noticed"):
         lesson.break_it("swizzle_on_write_only")
+
+
+@pytest.mark.parametrize("number", [2, 5])
+def test_a_changed_comment_changes_no_counter(number, capsys):
+    """One stage of each architecture: what try_it() builds is built as the stage is."""
+    lesson = Lesson(number)
+    first = stages.get(number).kernel.read_text().splitlines()[0]
+    lesson.try_it((first, f"{first} A remark."))
+    assert lesson.trial.counts == lesson.counts()
+    assert "instructions" not in capsys.readouterr().out.split("Nobody objects")[1], "no counter is shown as changed"
+
+
+def test_lines_of_the_stage_before_are_shown_where_waste_differs(lesson, capsys, monkeypatch):
+    lesson.counters(problem=SMALL)
+    assert "04_tensor_cores: most waste first" in capsys.readouterr().out
+    after = Lesson(6)
+    after.counters(problem=SMALL)
+    printed = capsys.readouterr().out
+    assert "06_cp_async: most waste first" in printed and "05_swizzle: most waste first" not in printed
+
+
+@pytest.mark.parametrize("colour", [style.RED, style.INK, style.GREEN])
+def test_rare_colours_survive_in_saved_pictures(colour):
+    """A thin ring on a picture of many shades, as in a map of errors: it has to keep its colour."""
+    figure = style.new_figure(7, 4, "shades")
+    axes = figure.subplots()
+    axes.imshow(np.random.default_rng(0).random((120, 120)), cmap="cividis", aspect="auto", interpolation="nearest")
+    axes.plot(60, 60, "o", markersize=13, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=2.2)
+    whole = io.BytesIO()
+    figure.savefig(whole, format="png", dpi=lesson_display.PNG_DPI)
+    before, after = (np.asarray(Image.open(io.BytesIO(one)).convert("RGB")).astype(int)
+                     for one in (whole.getvalue(), lesson_display.png(figure)))  # fmt: skip
+    wanted = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
+    of_the_ring = np.abs(before - wanted).max(axis=2) == 0
+    assert of_the_ring.sum() > 20
+    off = np.abs(after - wanted).max(axis=2)[of_the_ring].max()
+    assert off <= 16, f"the ring's {colour} is off by {off} of 255 after the reduction to 256 colours"
+    assert len(lesson_display.png(figure)) < len(whole.getvalue())
+
+
+def test_ablations_of_a_stage_alone(capsys, monkeypatch):
+    drawn = []
+    lesson = Lesson(9)
+    monkeypatch.setattr("flashladder.lesson.show", drawn.append)
+    lesson.ablations()
+    names = [label.get_text() for label in drawn[0].axes[0].get_yticklabels()]
+    assert names[0].startswith("09_double_buffering") and not any(name.startswith("07") for name in names)
+    with pytest.raises(FlashLadderError, match="No ablations of stage 04 are recorded"):
+        Lesson(4).ablations()
 
 
 def test_try_it_counts_a_change(lesson, capsys):

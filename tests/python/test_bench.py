@@ -96,6 +96,40 @@ def test_tables_are_idempotent(bench_on_fake, monkeypatch, tmp_path):
     assert results.fill(once, tmp_path) == once
 
 
+def ablation_rows() -> list[dict]:
+    """Two kernels, their variants in no order, one whose kernel was not measured, and a peer."""
+
+    def row(name, tflops, kind="stage"):
+        return {"name": name, "kind": kind, "tflops": tflops, "Nq": 4096, "d_head": 128, "dtype": "bf16",
+                "causal": False, "kernel_sha256": "another"}  # fmt: skip
+
+    return [row("09_double_buffering", 300.0), row("07_eager_kv", 200.0), row("07 later", 100.0), row("09 slow", 30.0),
+            row("09 fast", 330.0), row("05 padded", 1.0), row("FlashAttention-2", 350.0, "peer")]  # fmt: skip
+
+
+def test_ablations_stand_below_their_kernel_the_fastest_first(monkeypatch):
+    record = {"provenance": {"device": "Fake GPU", "date": "2026-01-01 x", "commit": "0"}, "measurements": ablation_rows()}
+    record["settings"] = {"heads": 16, "tokens": 16384}
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
+    lines = [line.split(" | ") for line in results.ablations().splitlines() if line.startswith("| ")][2:]
+    assert [line[0].removeprefix("| ").split(",")[0] for line in lines] == [
+        "**07_eager_kv**", "07 later", "**09_double_buffering**", "09 fast", "09 slow", "FlashAttention-2"
+    ]  # fmt: skip
+    assert [line[-1].removesuffix(" |") for line in lines] == ["100.0%", "50.0%", "100.0%", "110.0%", "10.0%", ""]
+    assert "09_" not in results.ablations("07") and results.STALE_NOTE in results.ablations("07")
+    axes = plot.ablations([record]).axes[0]
+    labels = axes.get_yticklabels()
+    assert [label.get_text().split(",")[0] for label in labels] == [line[0].strip("| *").split(",")[0].strip("*") for line in lines]
+    assert [label.get_text() for label in labels if label.get_fontweight() == "bold"] == [
+        "07_eager_kv, the kernel itself", "09_double_buffering, the kernel itself"
+    ]  # fmt: skip
+    shown = [text.get_text() for text in axes.texts]
+    assert any("(110.0%)" in text for text in shown) and any("(10.0%)" in text for text in shown)
+    assert len(plot.ablations([record], 7).axes[0].patches) == 3
+    with pytest.raises(FlashLadderError, match="No ablations of stage 05"):
+        plot.ablations([record], 5)
+
+
 def test_unknown_marker_is_an_error(tmp_path):
     with pytest.raises(FlashLadderError, match="unknown marker"):
         results.fill("<!-- results: nonsense -->\n<!-- end results -->", tmp_path)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from flashladder import breakit, stages
+from flashladder import breakit, build, stages
+from flashladder.errors import FlashLadderError
 from flashladder.paths import build_directory
 from flashladder.run import run_problem
 from flashladder.verify import check
@@ -51,3 +52,28 @@ def test_the_kernel_itself_passes(stage):
     result = run_problem(stage, problem, inputs, device="sim", library=library)
     comparison = check(problem, inputs, result.bits)
     assert comparison, comparison.message
+
+
+@pytest.mark.parametrize("number", [2, 9])
+def test_a_patched_kernel_is_compiled_as_its_stage_is(number):
+    """Word by word the build's own options, native code apart; what is added is named here."""
+    stage = stages.get(number)
+    built, own = build.compile_command(stage.kernel), breakit.stage_flags(stage)
+    assert f"--generate-code=arch=compute_{stage.min_compute},code=[compute_{stage.min_compute}]" in own
+    assert [word for word in own if word not in built] == []
+    left_out = {"-c", "-o", "-x", "cu", str(stage.kernel)}
+    lost = [word for word in built if word not in own and word not in left_out]
+    assert all("_EXPORTS" in word or word.endswith(".o") or "code=[sm_" in word for word in lost), lost
+
+
+def test_a_patch_that_does_not_fit_says_where_and_what_to_do(tmp_path, monkeypatch):
+    """A reader's own change to the kernel, in the middle of what a patch wants to change."""
+    mistake = breakit.get(2, "no_rescale")
+    kernel = tmp_path / "kernel.cu"
+    kernel.write_text(mistake.stage.kernel.read_text().replace("*= rescale[r]", "*= rescale[0]"))
+    monkeypatch.setattr(stages.Stage, "source", kernel)
+    with pytest.raises(FlashLadderError) as refusal:
+        breakit.patched_kernel(mistake)
+    words = str(refusal.value)
+    assert words.startswith(f"stages/02_online_softmax/break/no_rescale.patch does not fit {kernel} any more. Its hunk at")
+    assert "*= rescale[r]" in words and "git checkout" in words and "diff -u" in words

@@ -53,10 +53,11 @@ def run(device: Device | None = None) -> Path:
     device = device or choose(80)
     if device.kind != "gpu":
         raise FlashLadderError(
-            "Ablations are timed, so they need a GPU; recorded ones are in stages/09_double_buffering/README.md."
+            "Ablations are timed, so they need a GPU; recorded ones are in docs/results.md."
         )
     bench.check_build(device)
-    settings = bench.Settings(head_dims=(128,), stages=(7, 9), lengths=(1024, 4096, 16384))
+    kernels = tuple(sorted({one.stage.number for one in ablations()}))  # what each is compared with, in the same run
+    settings = bench.Settings(head_dims=(128,), stages=kernels, lengths=(1024, 4096, 16384))
     timing = bench.Bench(settings, device)
     for index, one in enumerate(progress(ablations(), "compile")):
         number = 901 + index  # stands for the variant in the tables of Bench

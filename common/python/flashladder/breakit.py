@@ -5,6 +5,7 @@ run() builds a patched copy of a kernel (bf16 with d_head 128 alone) and runs it
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -74,7 +75,8 @@ def get(stage: stages.Stage | int | str, name: str) -> Break:
         if mistake.name == name:
             return mistake
     names = ", ".join(mistake.name for mistake in found) or "none"
-    raise FlashLadderError(f"There is no mistake '{name}' for stage {stage}. There are: {names}.")
+    one = stage if isinstance(stage, stages.Stage) else stages.entry(stage)
+    raise FlashLadderError(f"There is no mistake '{name}' for stage {one.name}. There are: {names}.")
 
 
 def patched_kernel(mistake: Break) -> Path:
@@ -91,8 +93,26 @@ def patched_kernel(mistake: Break) -> Path:
         except FileNotFoundError as error:
             raise FlashLadderError("git not found: install git (patches are applied with it).") from error
         if done.returncode:
-            raise FlashLadderError(f"{mistake.patch} does not fit {source} any more:\n{done.stderr.strip()}")
+            raise FlashLadderError(_does_not_fit(mistake.patch, source, done.stderr))
         return place(mistake.id, source.name, (scratch / source.name).read_text())
+
+
+def _does_not_fit(patch: Path, source: Path, said: str) -> str:
+    """Which hunk of which file git refuses, and the two ways out."""
+    patch, source = (file.relative_to(ROOT) if file.is_relative_to(ROOT) else file for file in (patch, source))
+    failed = re.search(r"patch failed: \S+:(\d+)", said)
+    if not failed:
+        return f"{patch} is no patch that git can read: {said.strip()}"
+    text = (ROOT / patch).read_text()
+    hunk = re.search(rf"^@@ -{failed[1]}[, ].*?(?=^@@ |\Z)", text, re.M | re.S)
+    wanted = [line for line in hunk[0].splitlines()[1:] if not line.startswith("+")] if hunk else []
+    return (
+        f"{patch} does not fit {source} any more. Its hunk at line {failed[1]} wants these lines there:\n"
+        + "\n".join(f"    {line[1:]}" for line in wanted)
+        + f"\nIf you have changed {source.name}: `git checkout {source}` takes the change back (keep a copy first). If the "
+        f"change is meant to stay, the patch has to follow: make the mistake in a copy, and write "
+        f"`diff -u --label a/{source.name} --label b/{source.name} {source.name} COPY` to {patch}."
+    )
 
 
 def place(folder_name: str, file_name: str, text: str) -> Path:

@@ -116,14 +116,18 @@ class Lesson:
         return counted[name]
 
     def counters(self, lines: int = 6, classes: bool = False, problem: Problem = profile.PROBLEM) -> None:
-        """Totals before and after on the simulator, then the lines with the most waste and work of both stages.
+        """Totals before and after on the simulator, then the lines with the most waste and work.
 
-        classes: also the instructions by class.
+        classes: also the instructions by class. The lines of the stage before are shown where the waste differs, else
+        they say the same twice.
         """
         results = {one.name: self.result(one.number, problem) for one in self._pair()}
         rows = profile.totals(results, classes)
         show(table(f"{problem}; PTX instructions, by warp", ["", *results], rows, right=range(1, len(results) + 1)))
+        waste = {name: profile.waste(result.report) for name, result in results.items()}
         for name, result in results.items():
+            if name != self.stage.name and waste[name] == waste[self.stage.name]:
+                continue
             body = profile.by_line(result.report, lines)
             show(table(f"{name}: most waste first, then most work", profile.LINE_COLUMNS, body, right=range(1, 7)))
 
@@ -150,6 +154,10 @@ class Lesson:
             show(note("a time of the simulator says nothing about a GPU, so these figures are recorded ones.",
                       f"No GPU runs stage {self.stage.id} here:"))  # fmt: skip
         show(plot.throughput(shown, dtype, d))
+
+    def ablations(self) -> None:
+        """The recorded throughput of this stage with one idea changed at a time, in percent of the stage itself."""
+        show(plot.ablations(recorded.shipped(kind="ablations"), self.stage.number))
 
     def recorded_tflops(self, length: int = 4096, d: int = 128, stage: int | str | None = None) -> float:
         """The recorded throughput in bf16, on the first recorded GPU."""

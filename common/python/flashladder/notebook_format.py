@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+from flashladder import notebook_predictions
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT
 from flashladder.toml import tomllib
@@ -208,6 +209,7 @@ def faults(file: Path) -> list[str]:
         if cell.get("execution_count") != number:
             found.append(f"{where}: execution count {cell.get('execution_count')}; run `flashladder notebooks --save`")
         found += [f"{where}: {fault}" for output in cell.get("outputs", []) for fault in _output_faults(output)]
+    found += notebook_predictions.faults(cells)
     if len(text.encode()) > MOST_BYTES:
         found.append(f"it has {len(text.encode())} bytes, more than {MOST_BYTES}")
     if not found and text != to_text(canonical(notebook, file)):

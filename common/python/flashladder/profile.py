@@ -27,6 +27,12 @@ def _where(line: counters.Line) -> str:
     return f"{Path(line.file).name}:{line.line}"
 
 
+def waste(report: dict) -> tuple[int, int]:
+    """(wavefronts, sectors) beyond what the same bytes must cost, summed over the lines."""
+    lines = counters.lines(report)
+    return sum(line.shared_excess for line in lines), sum(max(line.global_excess, 0) for line in lines)
+
+
 LINE_COLUMNS = ("line", "PTX instr.", "share", "wavefronts", "conflicts", "sectors", "excess", "source")
 
 

@@ -59,6 +59,20 @@ def label(results: dict) -> str:
     return f"{record['device']}, {record['date'].split()[0]}, commit {record['commit']}{changed}"
 
 
+def variants(rows: list[dict]) -> list[tuple[dict, list[dict]]]:
+    """Ablations by the kernel that they are taken from: (its row, those of its variants, the fastest first).
+
+    rows: of one length, head dim and type. "09 kv_stages 1" is taken from "09_double_buffering". A kernel with no
+    variant, and a variant whose kernel was not measured in the same run, are left out.
+    """
+    found = []
+    for kernel in rows:
+        own = [row for row in rows if row["kind"] == "stage" and row["name"].startswith(f"{kernel['name'][:2]} ")]
+        if kernel["kind"] == "stage" and kernel["name"][2] == "_" and own:
+            found.append((kernel, sorted(own, key=lambda row: -row["tflops"])))
+    return sorted(found, key=lambda pair: pair[0]["name"])
+
+
 def pick(results: dict, **wanted) -> list[dict]:
     """Measurements whose fields have the wanted values; ceilings are never among them."""
     rows = [row for row in results["measurements"] if row["kind"] != "ceiling"]

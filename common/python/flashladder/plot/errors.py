@@ -3,6 +3,7 @@
 import numpy as np
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from flashladder import verify
 from flashladder.dtypes import from_bits
@@ -45,8 +46,9 @@ def error_map(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0
         worst = np.unravel_index(int(ratio.argmax()), ratio.shape)
         for (row, column), colour in ((first, RED), (worst, INK)):
             axes.plot(
-                column, row, "o", markersize=13, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=2.2
-            )
+                column, row, "o", markersize=13, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=2.2,
+                clip_on=False, path_effects=[withStroke(linewidth=4.5, foreground="white")],
+            )  # fmt: skip
         title += (
             f"{int(wrong.sum())} of {ratio.size} elements are wrong; first at row {first[0]}, column {first[1]} (red), "
             f"worst at row {worst[0]}, column {worst[1]} (black)"

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from flashladder import recorded
 from flashladder.errors import FlashLadderError
-from flashladder.plot.style import GREY, INK, MARKERS, SEQUENCE, caption, new_figure
+from flashladder.plot.style import BLUE, GREY, INK, MARKERS, SEQUENCE, SKY, caption, new_figure
 
 # The ladder climbs from dark to light; peers are grey.
 PEER_GREYS = {"FlashAttention-2": "#444444", "cuDNN attention": "#999999"}
@@ -129,14 +129,62 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
     return figure
 
 
-def ablations(results: list[dict], dtype: str = "bf16", d: int = 128) -> Figure:
-    """Bars of a stage, its variants and the peers, one panel for each recorded GPU."""
-    figure = new_figure(9, 0.6 + 3.2 * len(results), "Throughput of a stage, its variants and the peers as bars")
-    for axes, one in zip(figure.subplots(len(results), 1, squeeze=False)[:, 0], results, strict=True):
-        _bars(axes, one, dtype, d, f"recorded: {recorded.label(one)}")
-        axes.grid(alpha=0.25, axis="x")
-        axes.set_axisbelow(True)
+def ablations(results: list[dict], stage: int | None = None, dtype: str = "bf16", d: int = 128) -> Figure:
+    """Bars of kernels, each with its variants below it, the fastest first, in percent of it; and of the peers.
+
+    A panel for each recorded GPU. stage: the variants of one stage alone. FlashLadderError where there are none.
+    """
+    panels = []
+    for one in results:
+        length = _bar_length(one, dtype, d)
+        rows = recorded.pick(one, dtype=dtype, d_head=d, causal=False, Nq=length)
+        families = [
+            (kernel, changed)
+            for kernel, changed in recorded.variants(rows)
+            if stage is None or kernel["name"].startswith(f"{stage:02d}_")
+        ]
+        if families:
+            panels.append((one, length, families, [row for row in rows if row["kind"] == "peer"]))
+    if not panels:
+        raise FlashLadderError(f"No ablations{'' if stage is None else f' of stage {stage:02d}'} are recorded.")
+    bars = [sum(1 + len(changed) for _, changed in families) + len(peers) for _, _, families, peers in panels]
+    figure = new_figure(
+        9, sum(1.2 + 0.27 * count for count in bars), "Throughput of kernels, their variants and the peers as bars"
+    )
+    grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=bars)[:, 0]
+    for axes, (one, length, families, peers) in zip(grid, panels, strict=True):
+        _families(axes, families, peers)
+        axes.set_title(f"recorded: {recorded.label(one)}\n{dtype}, d = {d}, N = {length}", fontsize=9)
     return figure
+
+
+def _families(axes, families: list[tuple[dict, list[dict]]], peers: list[dict]) -> None:
+    names, position = [], 0
+
+    def bar(row: dict, colour, text: str, name: str, **look) -> None:
+        nonlocal position
+        stale = recorded.is_stale(row)
+        look |= {"hatch": "///", "alpha": 0.5} if stale else {}
+        drawn = axes.barh(position, row["tflops"], color=colour, **look)
+        axes.bar_label(drawn, [f" {_short(row['tflops'])}{' (stale)' if stale else ''}{text}"], fontsize=8)
+        names.append((position, name))
+        position += 1
+
+    for kernel, changed in families:
+        bar(kernel, BLUE, "", f"{kernel['name']}, the kernel itself", edgecolor=INK, linewidth=1.5)
+        for row in changed:
+            bar(row, SKY, f"  ({100 * row['tflops'] / kernel['tflops']:.1f}%)", row["name"])
+        position += 0.5
+    for row in peers:
+        bar(row, PEER_GREYS.get(row["name"], GREY), "", row["name"])
+    axes.set_yticks([place for place, _ in names], [name for _, name in names], fontsize=8)
+    for tick, (_, name) in zip(axes.get_yticklabels(), names, strict=True):
+        tick.set_fontweight("bold" if name.endswith("itself") else "normal")
+    axes.invert_yaxis()
+    axes.margins(x=0.15, y=0.02)
+    axes.set_xlabel("TFLOP/s; in brackets: of the kernel itself")
+    axes.grid(alpha=0.25, axis="x")
+    axes.set_axisbelow(True)
 
 
 def climb(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
