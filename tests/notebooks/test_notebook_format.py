@@ -142,7 +142,9 @@ def test_a_badge_only_where_an_address_is_configured(notebook, monkeypatch):
     with_badge = form.canonical(form.load(file), file)
     title = form.text_of(with_badge["cells"][0]["source"])
     assert "(https://lab.example/open/notebooks/05_swizzle.ipynb)" in title
-    assert '"clone", "--quiet", "--depth", "1", "https://git.example/x.git"' in form.text_of(with_badge["cells"][1]["source"])
+    assert '"clone", "--quiet", "--depth", "1", "https://git.example/x.git"' in form.text_of(
+        with_badge["cells"][1]["source"]
+    )
     assert form.canonical(with_badge, file) == with_badge
     monkeypatch.setattr(form, "settings", lambda: dict.fromkeys(hosted, ""))
     assert form.text_of(form.canonical(with_badge, file)["cells"][0]["source"]) == "# A title"

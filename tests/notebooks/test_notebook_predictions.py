@@ -19,7 +19,9 @@ def code(source: str, *texts: str) -> dict:
 PREDICT = code('guess = predict("loads of stage 02", None)', "loads of stage 02: no guess yet")
 MEASURED = f"loads of stage 02: {Prediction('', None, '', 36864).verdict()}"
 SCORE = code('guess.score(lesson.count("loads"))', MEASURED)
-TFLOPS = code("guess.score(lesson.recorded_tflops(4096))", f"loads of stage 02: {Prediction('', None, '', 279.8).verdict()}")
+TFLOPS = code(
+    "guess.score(lesson.recorded_tflops(4096))", f"loads of stage 02: {Prediction('', None, '', 279.8).verdict()}"
+)
 
 
 @pytest.mark.parametrize(

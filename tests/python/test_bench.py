@@ -108,7 +108,10 @@ def ablation_rows() -> list[dict]:
 
 
 def test_ablations_stand_below_their_kernel_the_fastest_first(monkeypatch):
-    record = {"provenance": {"device": "Fake GPU", "date": "2026-01-01 x", "commit": "0"}, "measurements": ablation_rows()}
+    record = {
+        "provenance": {"device": "Fake GPU", "date": "2026-01-01 x", "commit": "0"},
+        "measurements": ablation_rows(),
+    }
     record["settings"] = {"heads": 16, "tokens": 16384}
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
     lines = [line.split(" | ") for line in results.ablations().splitlines() if line.startswith("| ")][2:]
@@ -119,7 +122,9 @@ def test_ablations_stand_below_their_kernel_the_fastest_first(monkeypatch):
     assert "09_" not in results.ablations("07") and results.STALE_NOTE in results.ablations("07")
     axes = plot.ablations([record]).axes[0]
     labels = axes.get_yticklabels()
-    assert [label.get_text().split(",")[0] for label in labels] == [line[0].strip("| *").split(",")[0].strip("*") for line in lines]
+    assert [label.get_text().split(",")[0] for label in labels] == [
+        line[0].strip("| *").split(",")[0].strip("*") for line in lines
+    ]
     assert [label.get_text() for label in labels if label.get_fontweight() == "bold"] == [
         "07_eager_kv, the kernel itself", "09_double_buffering, the kernel itself"
     ]  # fmt: skip

@@ -40,7 +40,9 @@ def test_every_mark_is_whole(file):
     assert not any("<!-- figure:" in mark["text"] for mark in figures.MARK.finditer(text)), "a figure's mark has no end"
 
 
-@pytest.mark.parametrize("file", [one for one in results.documents() if one.suffix == ".md"], ids=lambda file: file.stem)
+@pytest.mark.parametrize(
+    "file", [one for one in results.documents() if one.suffix == ".md"], ids=lambda file: file.stem
+)
 def test_tables_are_what_is_recorded(file):
     for block in results._BLOCK.finditer(file.read_text()):
         fresh = results.fill(block[0], file)

@@ -75,5 +75,7 @@ def test_a_patch_that_does_not_fit_says_where_and_what_to_do(tmp_path, monkeypat
     with pytest.raises(FlashLadderError) as refusal:
         breakit.patched_kernel(mistake)
     words = str(refusal.value)
-    assert words.startswith(f"stages/02_online_softmax/break/no_rescale.patch does not fit {kernel} any more. Its hunk at")
+    assert words.startswith(
+        f"stages/02_online_softmax/break/no_rescale.patch does not fit {kernel} any more. Its hunk at"
+    )
     assert "*= rescale[r]" in words and "git checkout" in words and "diff -u" in words

@@ -52,9 +52,7 @@ def run(device: Device | None = None) -> Path:
     """Times the variants on a GPU; returns the JSON file below build/results."""
     device = device or choose(80)
     if device.kind != "gpu":
-        raise FlashLadderError(
-            "Ablations are timed, so they need a GPU; recorded ones are in docs/results.md."
-        )
+        raise FlashLadderError("Ablations are timed, so they need a GPU; recorded ones are in docs/results.md.")
     bench.check_build(device)
     kernels = tuple(sorted({one.stage.number for one in ablations()}))  # what each is compared with, in the same run
     settings = bench.Settings(head_dims=(128,), stages=kernels, lengths=(1024, 4096, 16384))

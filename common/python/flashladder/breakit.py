@@ -109,8 +109,8 @@ def _does_not_fit(patch: Path, source: Path, said: str) -> str:
     return (
         f"{patch} does not fit {source} any more. Its hunk at line {failed[1]} wants these lines there:\n"
         + "\n".join(f"    {line[1:]}" for line in wanted)
-        + f"\nIf you have changed {source.name}: `git checkout {source}` takes the change back (keep a copy first). If the "
-        f"change is meant to stay, the patch has to follow: make the mistake in a copy, and write "
+        + f"\nIf you have changed {source.name}: `git checkout {source}` takes the change back (keep a copy first). "
+        f"If the change is meant to stay, the patch has to follow: make the mistake in a copy, and write "
         f"`diff -u --label a/{source.name} --label b/{source.name} {source.name} COPY` to {patch}."
     )
 

@@ -37,7 +37,11 @@ def predictions(cells: list[dict]) -> list[Prediction]:
             continue
         calls = [node for node in ast.walk(_parsed(cell)) if isinstance(node, ast.Call)]
         for node in ast.walk(_parsed(cell)):
-            if isinstance(node, ast.Assign) and _called(node.value) == "predict" and isinstance(node.targets[0], ast.Name):
+            if (
+                isinstance(node, ast.Assign)
+                and _called(node.value) == "predict"
+                and isinstance(node.targets[0], ast.Name)
+            ):
                 question = node.value.args[0] if node.value.args else None
                 text = question.value if isinstance(question, ast.Constant) else ""
                 found.append(Prediction(node.targets[0].id, text, index))
