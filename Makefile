@@ -41,7 +41,7 @@ endif
 
 else
 
-.PHONY: help demo notebooks build test test-long test-all bench ablations bench-sim plot results gpu-report format lint clean
+.PHONY: help demo notebooks build test test-long test-all bench ablations bench-sim plot results gpu-report format lint clean machine-code
 
 demo:
 	$(call setup)
@@ -74,6 +74,10 @@ bench:
 ablations:
 	$(call setup)
 	@$(flashladder) ablations
+
+machine-code:
+	$(call setup)
+	@$(flashladder) machine-code $(ARGS)
 
 bench-sim:
 	$(call setup)
@@ -120,11 +124,12 @@ help:
 	  '  make stage-02 profile      instructions, bank conflicts and sectors by source line' \
 	  '  make stage-02 diff         what it adds to the stage before' \
 	  '  make stage-02 break        plant classic mistakes and see who catches them' \
-	  '  make stage-08 order        the order of loads and mma in the machine code' \
+	  '  make stage-08 order        the order of loads and mma in the machine code (no GPU needed)' \
 	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
   '  make stage-00 run          a program of the host: copies and streams around a kernel' \
 	  '  make bench                 all stages and the peers in one run; writes build/results' \
 	  '  make ablations             stage 09 with one idea changed at a time (GPU)' \
+	  '  make machine-code          record the machine code of the loops over K and V (no GPU needed)' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
 	  '  make results               regenerate tables and plots in README and docs' \

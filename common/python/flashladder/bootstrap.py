@@ -1,4 +1,4 @@
-"""Sets up .venv: the package with its dependencies, and cmake, ninja and nvcc where the machine has none.
+"""Sets up .venv: the package with its dependencies, and cmake, ninja, nvcc and nvdisasm where the machine has none.
 
     python3 bootstrap.py VENV [EXTRA ...]     e.g. bootstrap.py .venv test
 
@@ -68,6 +68,8 @@ def wanted_extras(asked: list[str]) -> list[str]:
             extras.append(tool)
     if not toolchain.find_nvcc():
         extras.append("cuda")
+    if not toolchain.find_nvdisasm():
+        extras.append("nvdisasm")
     return sorted(set(extras))
 
 

@@ -222,6 +222,14 @@ def command_ablations(options) -> int:
     return 0
 
 
+def command_machine_code(options) -> int:
+    from flashladder import machine_code
+
+    machine_code.write_record(options.arch)
+    say(f"Recorded: {os.path.relpath(machine_code.record_file(options.arch), ROOT)}")
+    return 0
+
+
 def run_stage_program(stage: stages.Stage, arguments: list[str]) -> int:
     where = device.choose(stage.min_compute)
     runner = stage_runner(stage.number)
@@ -242,7 +250,7 @@ def command_stage(options) -> int:
         return host_streams.command(options.verbs, options.rest)
     stage = stages.get(options.stage)
     verbs = options.verbs or ["build"]
-    if verbs != ["diff"]:
+    if not set(verbs) <= {"diff", "order"}:  # these need nothing built
         targets = build.stage_targets(stage.number)
         before = stages.previous_of(stage)
         if before and "profile" in verbs:
@@ -273,7 +281,7 @@ def command_stage(options) -> int:
         elif verb == "order":
             from flashladder import machine_code
 
-            machine_code.show(stage)
+            machine_code.show(stage, options.rest)
         else:
             status = run_stage_program(stage, options.rest) or status
     return status
@@ -307,6 +315,8 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("stage")
     add_problem_options(sub, 256)
     add("ablations", command_ablations, "stage 09 with one idea changed at a time, timed on a GPU")
+    sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
+    sub.add_argument("--arch", default="sm_90")
     add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
     add("plot", command_plot, "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")

@@ -101,3 +101,32 @@ def require_nvcc() -> Path:
             "pip install 'cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.*'"
         )
     return nvcc
+
+
+def _nvdisasm_candidates():
+    yield scripts_directory() / "nvdisasm"
+    on_path = shutil.which("nvdisasm")
+    if on_path:
+        yield Path(on_path)
+    for variable in ("CUDA_HOME", "CUDA_PATH"):
+        if os.environ.get(variable):
+            yield Path(os.environ[variable]) / "bin" / "nvdisasm"
+    for root in USUAL_CUDA_ROOTS:
+        yield Path(root) / "bin" / "nvdisasm"
+    yield Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin" / "nvdisasm"
+
+
+def find_nvdisasm() -> Path | None:
+    """The disassembler: PATH, CUDA_HOME, the usual places, this interpreter's wheels."""
+    return next((candidate for candidate in _nvdisasm_candidates() if candidate.is_file()), None)
+
+
+def require_nvdisasm() -> Path:
+    tool = find_nvdisasm()
+    if not tool:
+        raise FlashLadderError(
+            "nvdisasm not found (looked at PATH, CUDA_HOME, /usr/local/cuda and the wheels of "
+            f"{sys.executable}). It comes with the whole CUDA Toolkit, and alone with: "
+            f"{sys.executable} -m pip install 'nvidia-cuda-nvdisasm>=13.2,<14'"
+        )
+    return tool
