@@ -12,7 +12,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from flashladder import ablations, console, counters, profile, recorded, run, stages
+from flashladder import ablations, console, counters, machine_code, profile, recorded, run, stages
 from flashladder.errors import FlashLadderError
 from flashladder.problem import Problem
 
@@ -67,6 +67,16 @@ class _Figures:
             raise FlashLadderError(f'There is no counter "{name}". There are: {", ".join(counted)}.')
         return counted[name]
 
+    def instructions(self, which: int | str, name: str = "all", d: int = 128) -> float:
+        """Machine instructions of a warp in a turn, recorded: instructions(9, "mma"), instructions("09 kv_stages 1")."""
+        (row,) = machine_code.recorded_rows(which, d=d)
+        self.stale |= machine_code.is_stale(row)
+        counts = row["in_a_turn"] | {"all": sum(row["in_a_turn"].values())}
+        counts |= {"registers": row["registers"], "spill bytes": row["spill_bytes"]}
+        if name not in counts:
+            raise FlashLadderError(f'There are no instructions "{name}". There are: {", ".join(counts)}.')
+        return counts[name]
+
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
         "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
@@ -100,7 +110,7 @@ class _Figures:
         raise FlashLadderError(f"only + - * /, numbers and {', '.join(FUNCTIONS)} are known, not: {ast.unparse(node)}")
 
 
-FUNCTIONS = ("tflops", "ablation", "resource", "counter", "record")
+FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "record")
 
 
 @cache

@@ -227,6 +227,11 @@ def show(stage: stages.Stage, arguments: list[str] = ()) -> None:
 # ---- the record ----
 
 
+def toolkit() -> str:
+    """Of this machine's nvcc, e.g. 13.0."""
+    return ".".join(map(str, toolchain.nvcc_version(toolchain.require_nvcc())))
+
+
 def record(arch: str = ARCH) -> dict:
     """Of all stages with an mma, and their ablations: see record_file() for the file it goes to."""
     one_each = [(stage, stage.name, "stage", stage.kernel) for stage in stages.all_stages()]
@@ -243,9 +248,8 @@ def record(arch: str = ARCH) -> dict:
                     sha256 = hashlib.sha256(kernel.read_bytes()).hexdigest()
                 rows.append({"name": name, "kind": kind, "stage": stage.number, "d_head": d, "kernel_sha256": sha256}
                             | found | {"in_a_turn": counts, "order": loop.order, "inner_loops": loop.inner})  # fmt: skip
-    version = ".".join(map(str, toolchain.nvcc_version(toolchain.require_nvcc())))
     # No date and no commit: the hashes say of which kernels this is, and the same kernels give the same file.
-    return {"version": 1, "provenance": {"device": arch, "toolkit": version}, "rows": rows}
+    return {"version": 1, "provenance": {"device": arch, "toolkit": toolkit()}, "rows": rows}
 
 
 def record_file(arch: str = ARCH) -> Path:

@@ -3,14 +3,15 @@
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
 What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `resources`,
-`ablations [NN]`, `counters`, `provenance`. What stands between the
+`ablations [NN]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
 markers is replaced; running it twice changes nothing. Single figures in sentences: flashladder.figures.
 """
 
 import re
 from pathlib import Path
 
-from flashladder import counters, figures, notebook_format, recorded, stages
+from flashladder import ablations as variants
+from flashladder import counters, figures, machine_code, notebook_format, recorded, stages
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT
 
@@ -198,6 +199,17 @@ def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
     return [(name, left, right) for name, left, right in pairs if left or right]
 
 
+def machine_code_table(d: str, *kernels: str) -> str:
+    """Machine instructions in a turn. kernels: numbers of stages, and ids of ablations such as 09_kv_stages_1."""
+    titles = {one.id: f"{one.stage.id} {one.title}" for one in variants.ablations()}
+    which = [int(kernel) if kernel.isdigit() else titles.get(kernel, kernel) for kernel in kernels]
+    columns, body = machine_code.in_a_turn(*which, d=int(d))
+    block = [f"{machine_code.label().capitalize()}, bf16, d = {d}.", "", _table(columns, body)]
+    if any(column.endswith("*") for column in columns):
+        block += ["", STALE_NOTE]
+    return "\n".join(block)
+
+
 def roofline() -> str:
     """Bytes that the stages move, in DRAM and in the L2 cache."""
     parts = []
@@ -255,6 +267,7 @@ _KINDS = {
     "resources": resources,
     "ablations": ablations,
     "counters": counters_table,
+    "machine-code": machine_code_table,
     "provenance": provenance,
     "roofline": roofline,
     "streams": streams,

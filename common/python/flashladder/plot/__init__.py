@@ -10,6 +10,7 @@ from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
+from flashladder.plot.machine_code import instruction_mix, order
 from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
@@ -24,9 +25,11 @@ __all__ = [
     "bank_grid",
     "climb",
     "error_map",
+    "instruction_mix",
     "iteration",
     "mma_fragments",
     "online_softmax",
+    "order",
     "registers",
     "roofline",
     "save",

@@ -1,0 +1,102 @@
+"""The machine code of the loop over K and V as pictures: in which order, and how many of which kind."""
+
+from matplotlib.figure import Figure
+from matplotlib.transforms import blended_transform_factory
+
+from flashladder import machine_code
+from flashladder.plot.style import (
+    BLUE, GREEN, GREY, INK, ORANGE, PINK, RED, SKY, YELLOW, caption, new_figure, text_on,
+)  # fmt: skip
+
+# Lanes of the picture of the order, from the top: name, letters, colour.
+_LANES = (
+    ("cp.async", "Gg", BLUE),
+    ("ldmatrix", "L", GREEN),
+    ("mma", "M", ORANGE),
+    ("softmax", "e*+^?~r", SKY),
+    ("moves, integer", "mi", GREY),
+    ("spilled registers", "<>", RED),
+)
+# Groups of the bars: name, classes of machine_code.NAMES, colour, hatch.
+_GROUPS = (
+    ("mma", ("mma",), ORANGE, None),
+    ("ldmatrix", ("ldmatrix",), GREEN, None),
+    ("multiply, add, maximum", ("FP32 multiply", "FP32 add", "FP32 maximum", "FP32 compare", "shuffle"), SKY, None),
+    ("ex2", ("ex2", "other MUFU"), BLUE, "//"),
+    ("conversion", ("conversion",), PINK, None),
+    ("moves", ("move",), YELLOW, ".."),
+    ("integer, address", ("integer, address",), GREY, None),
+    ("spills", ("spill load, store",), RED, "xx"),
+)
+
+
+def _name(row: dict) -> str:
+    return row["name"] + (" (stale: the kernel has changed)" if machine_code.is_stale(row) else "")
+
+
+def order(*which: int | str, d: int = 128) -> Figure:
+    """The loops of stages (numbers) and variants (names) below one another: a stroke for each machine instruction.
+
+    FlashLadderError for what is not recorded.
+    """
+    rows = machine_code.recorded_rows(*which, d=d)
+    figure = new_figure(
+        11, 0.6 + 1.9 * len(rows), "Order of the machine instructions in the loop over K and V, a row for each kind"
+    )
+    panels = figure.subplots(len(rows), 1, squeeze=False, sharex=True)[:, 0]
+    for axes, row in zip(panels, rows):
+        for lane, (_, letters, colour) in enumerate(_LANES):
+            at = [index for index, letter in enumerate(row["order"]) if letter in letters]
+            axes.eventplot(at, lineoffsets=-lane, linelengths=0.8, linewidths=0.7, colors=colour)
+        across = blended_transform_factory(axes.transData, axes.transAxes)
+        for index, letter in enumerate(row["order"]):
+            if letter in "w|":
+                axes.axvline(index, color=INK, linewidth=1.4, linestyle="-" if letter == "|" else ":")
+        waits = [index for index, letter in enumerate(row["order"]) if letter == "w"]
+        barriers = [index for index, letter in enumerate(row["order"]) if letter == "|"]
+        for index in waits:  # the text of a barrier right behind it would lie on top
+            near = any(0 < barrier - index < 90 for barrier in barriers)
+            text = "wait" if not near else "wait, barrier"
+            axes.text(index, 1.01, text, transform=across, fontsize=7, ha="left", va="bottom")
+        for index in barriers:
+            if not any(0 < index - wait < 90 for wait in waits):
+                axes.text(index, 1.01, "barrier", transform=across, fontsize=7, ha="left", va="bottom")
+        axes.set_yticks([-lane for lane in range(len(_LANES))], [name for name, _, _ in _LANES], fontsize=8)
+        axes.set_ylim(-len(_LANES) + 0.4, 0.6)
+        axes.tick_params(length=0, axis="y")
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        words = f"{_name(row)}: {len(row['order']):,} instructions, {row['spill_bytes']} bytes of spills"
+        axes.set_title(words, fontsize=9, loc="left", pad=14)
+    panels[-1].set_xlim(-8, max(len(row["order"]) for row in rows) + 8)
+    panels[-1].set_xlabel("machine instructions, in the order in which they lie in memory", fontsize=8)
+    caption(figure, f"{machine_code.label()}, bf16, d = {d}. Lines across: solid a barrier, dotted a wait for copies.")
+    return figure
+
+
+def instruction_mix(*which: int | str, d: int = 128) -> Figure:
+    """Bars of what a warp executes in a turn over a K/V tile, by kind; arguments as for order()."""
+    rows = machine_code.recorded_rows(*which, d=d)
+    figure = new_figure(11, 1.2 + 0.42 * len(rows), "Machine instructions that a warp executes in a turn, by kind")
+    axes = figure.subplots()
+    named = {name for _, classes, _, _ in _GROUPS for name in classes}
+    rest = ("all others", tuple(name for name in machine_code.NAMES if name not in named), "#dddddd", None)
+    for place, row in enumerate(rows):
+        left = 0
+        for name, classes, colour, hatch in (*_GROUPS, rest):
+            count = sum(row["in_a_turn"][one] for one in classes)
+            axes.barh(place, count, left=left, color=colour, hatch=hatch, edgecolor="white", height=0.75,
+                      label=name if place == 0 else None)  # fmt: skip
+            if count >= 24:
+                box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None
+                axes.text(left + count / 2, place, str(count), ha="center", va="center", fontsize=8,
+                          color=text_on(colour), bbox=box)  # fmt: skip
+            left += count
+        axes.text(left + 6, place, f"{left:,}", va="center", fontsize=9, weight="bold", color=INK)
+    axes.set_yticks(range(len(rows)), [_name(row) for row in rows], fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.06 * max(sum(row["in_a_turn"].values()) for row in rows))
+    axes.set_xlabel("instructions of a warp in a turn")
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    caption(figure, f"{machine_code.label()}, bf16, d = {d}")
+    return figure
