@@ -167,6 +167,12 @@ def test_registers_and_spills_are_those_that_a_gpu_reported():
         assert (ours["registers"], ours["spill_bytes"]) == (theirs["registers"], theirs["spill_bytes"]), ours["name"]
 
 
+def test_only_cg_passes_the_l1_by():
+    as_it_is, with_ca = machine_code.recorded_rows(6, "06 cp.async.ca")
+    assert as_it_is["copies"] == ["LDGSTS.E.BYPASS.128"]
+    assert with_ca["copies"] == ["LDGSTS.E.128"]
+
+
 def test_a_changed_kernel_is_marked(monkeypatch):
     monkeypatch.setattr(stages.Stage, "kernel_hash", lambda self: "another")
     columns, _ = machine_code.in_a_turn(9)

@@ -185,7 +185,10 @@ def _resources(text: str, name: str) -> tuple[int, int]:
 
 
 def measure(kernel: Path, arch: str = ARCH) -> dict[int, dict]:
-    """By head dim, for bf16: {"registers", "spill_bytes", "loop": Loop or None where no loop has an mma}."""
+    """By head dim, for bf16: {"registers", "spill_bytes", "loop": Loop or None where no loop has an mma, "copies"}.
+
+    copies: the opcodes, with all that they say, of the kernel's cp.async.
+    """
     cubin = compile_for(kernel, arch)
     report = cubin.with_suffix(".txt").read_text()
     found = {}
@@ -193,7 +196,8 @@ def measure(kernel: Path, arch: str = ARCH) -> dict[int, dict]:
         d = re.search(r"bfloat16Li(\d+)E", name)
         if d:
             registers, spills = _resources(report, name)
-            found[int(d[1])] = {"registers": registers, "spill_bytes": spills, "loop": loop_of(text)}
+            copies = sorted(set(re.findall(r"LDGSTS[\w.]*", text)))
+            found[int(d[1])] = {"registers": registers, "spill_bytes": spills, "copies": copies, "loop": loop_of(text)}
     return found
 
 
@@ -311,4 +315,5 @@ def in_a_turn(*which: int | str, d: int = 128) -> tuple[list[str], list[list[str
     body.append(["all", *(f"{sum(row['in_a_turn'].values()):,}" for row in rows)])
     for key in ("registers", "spill_bytes"):
         body.append([key.replace("_", " "), *(str(row[key]) for row in rows)])
+    body.append(["copied by", *(", ".join(row["copies"]) or "LDG, STS" for row in rows)])
     return columns, body
