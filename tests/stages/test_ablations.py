@@ -2,7 +2,7 @@
 
 import pytest
 
-from flashladder import ablations, breakit
+from flashladder import ablations, breakit, device
 from flashladder.paths import STAGES
 from flashladder.run import run_problem
 from flashladder.verify import check
@@ -22,3 +22,28 @@ def test_every_patch_has_a_title():
     found = ablations.ablations()
     patches = {str(file) for file in STAGES.glob("*/ablations/*.patch")}
     assert patches == {str(ablation.patch) for ablation in found}
+
+
+def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
+    """In the same run: a percentage of another run's figure would say something about the weather."""
+    runs = []
+
+    class Bench:
+        def __init__(self, settings, where):
+            self.stages, self.libraries = [], {}
+            runs.append((settings, self))
+
+        def run(self):
+            return {"measurements": []}
+
+    gpu = device.Device("gpu", device.Gpu("Fake", 90, "580.1", 1))
+    monkeypatch.setattr(ablations.bench, "Bench", Bench)
+    monkeypatch.setattr(ablations.bench, "check_build", lambda where: None)
+    monkeypatch.setattr(ablations.bench, "print_tables", lambda results: None)
+    monkeypatch.setattr(ablations, "library", lambda one, compute: tmp_path)
+    monkeypatch.setattr(ablations, "StageLibrary", lambda library: library)
+    monkeypatch.setattr(ablations, "results_directory", lambda: tmp_path)
+    ablations.run(gpu)
+    ((settings, timing),) = runs
+    assert set(settings.stages) == {one.stage.number for one in ablations.ablations()}
+    assert [one.name for one in timing.stages] == [f"{one.stage.id} {one.title}" for one in ablations.ablations()]
