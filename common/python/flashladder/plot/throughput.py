@@ -61,9 +61,9 @@ def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
         bar = axes.barh(
             position, row["tflops"], color=colour, hatch="///" if stale else None, alpha=0.5 if stale else 1
         )
-        label = f" {_short(row['tflops'])}{' (stale)' if stale else ''}{_shares(row, rows, ceiling)}"
-        ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}  # the line of the matrix product stays behind
-        axes.bar_label(bar, [label], fontsize=8, bbox=ground)
+        label = f"{_short(row['tflops'])}{' (stale)' if stale else ''}{_shares(row, rows, ceiling)}"
+        ground = {"facecolor": "white", "edgecolor": "none", "pad": 0}  # the line of the matrix product stays behind
+        axes.bar_label(bar, [label], fontsize=8, padding=4, bbox=ground)
         names.append(row["name"])
     if ceiling:
         axes.axvline(ceiling["tflops"], color=GREY, linestyle=":", linewidth=1)
