@@ -128,7 +128,7 @@ help:
 	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
   '  make stage-00 run          a program of the host: copies and streams around a kernel' \
 	  '  make bench                 all stages and the peers in one run; writes build/results' \
-	  '  make ablations             stage 09 with one idea changed at a time (GPU)' \
+	  '  make ablations             kernels with one idea changed at a time (GPU)' \
 	  '  make machine-code          record the machine code of the loops over K and V (no GPU needed)' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \

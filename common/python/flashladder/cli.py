@@ -314,7 +314,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
-    add("ablations", command_ablations, "stage 09 with one idea changed at a time, timed on a GPU")
+    add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
     add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
