@@ -10,7 +10,9 @@ struct Bounds {
     double frobenius;      // relative Frobenius error of the whole
 };
 
-inline constexpr Bounds bounds_fp16{.unit_roundoff = 0x1p-11, .half_smallest = 0x1p-25, .element = 4, .frobenius = 6e-4};
-inline constexpr Bounds bounds_bf16{.unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .element = 4, .frobenius = 4e-3};
+inline constexpr Bounds bounds_fp16{
+    .unit_roundoff = 0x1p-11, .half_smallest = 0x1p-25, .element = 4, .frobenius = 6e-4};
+inline constexpr Bounds bounds_bf16{
+    .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .element = 4, .frobenius = 4e-3};
 
 }  // namespace flash

@@ -24,11 +24,11 @@ struct Comparison {
 };
 
 // Limits (bounds.h has them): a relative Frobenius error of 6e-4 (fp16) or 4e-3 (bf16), and for each element
-// 4 u softmax(S)|V| with u = 2^-11 or 2^-8. The element-wise bound adds up: rounding P to 16 bits moves O by at most u softmax(S)|V|, and so does
-// rounding the result itself, since |O| <= softmax(S)|V|; the row sum is taken from P before rounding, which moves the
-// quotient by less than u again; what is left of the factor 4 is for fp32 accumulation and exp. Where the type has only
-// subnormal numbers left, rounding the result is off by up to half the smallest of them (2^-25 or 2^-134): each
-// element's bound grows by that, and the limit of the whole by sqrt(elements) times that.
+// 4 u softmax(S)|V| with u = 2^-11 or 2^-8. The element-wise bound adds up: rounding P to 16 bits moves O by at most u
+// softmax(S)|V|, and so does rounding the result itself, since |O| <= softmax(S)|V|; the row sum is taken from P before
+// rounding, which moves the quotient by less than u again; what is left of the factor 4 is for fp32 accumulation and
+// exp. Where the type has only subnormal numbers left, rounding the result is off by up to half the smallest of them
+// (2^-25 or 2^-134): each element's bound grows by that, and the limit of the whole by sqrt(elements) times that.
 Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const Reference &reference);
 
 inline constexpr uint16_t poison = 0xffff;  // a NaN in both types: outputs are filled with it before a run

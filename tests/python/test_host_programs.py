@@ -65,7 +65,9 @@ def all_tiny_elements(dtype: str, share: float):
 
 @pytest.mark.parametrize("side", ("runner", "package"))
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("case", (one_element, all_elements, one_tiny_element, all_tiny_elements), ids=lambda c: c.__name__)
+@pytest.mark.parametrize(
+    "case", (one_element, all_elements, one_tiny_element, all_tiny_elements), ids=lambda c: c.__name__
+)
 def test_bounds_are_where_they_should_be(host, case, dtype, side):
     for share, passes in ((0.99, True), (1.01, False)):
         output, expected, magnitude = case(dtype, share)

@@ -26,7 +26,9 @@ def test_types_and_head_dims(stage, tile):
     verified(stage, *(Call(Problem(Hq=1, Nq=Br, Nkv=3 * Bc, d_head=d, dtype=dtype)) for dtype, d in kinds))
 
 
-@pytest.mark.parametrize("d_head, dtype, arrangement", [(64, "fp16", mixed), (128, "bf16", gaps)], ids=("64-fp16-mixed", "128-bf16-gaps"))
+@pytest.mark.parametrize(
+    "d_head, dtype, arrangement", [(64, "fp16", mixed), (128, "bf16", gaps)], ids=("64-fp16-mixed", "128-bf16-gaps")
+)
 def test_sizes_one_after_another(stage, tile, d_head, dtype, arrangement):
     """Two batches, 4 heads, 3 query blocks and 5 K/V tiles, all tensors with other strides; before and after that
     calls of other sizes: nothing may be left of the call before."""
@@ -56,9 +58,7 @@ def test_strides(stage, tile, d_head):
 def test_long_rows(stage, tile, dtype):
     """1,024 keys; and weights that a row_sum in 16 bits would lose."""
     problem = Problem(Hq=1, Nq=tile[0], Nkv=1024, d_head=64, dtype=dtype)
-    verified(
-        stage, Call(problem, seed=4), Call(problem, inputs=adversarial("long sums", problem), note="long sums")
-    )
+    verified(stage, Call(problem, seed=4), Call(problem, inputs=adversarial("long sums", problem), note="long sums"))
 
 
 @pytest.mark.long
@@ -66,9 +66,7 @@ def test_long_rows(stage, tile, dtype):
 def test_tile_counts(stage, tile, rows):
     Br, Bc = tile
     counts = (1, 2, 5, 6)
-    verified(
-        stage, *(Call(Problem(Hq=1, Nq=rows * Br, Nkv=n * Bc, d_head=64), seed=rows * 10 + n) for n in counts)
-    )
+    verified(stage, *(Call(Problem(Hq=1, Nq=rows * Br, Nkv=n * Bc, d_head=64), seed=rows * 10 + n) for n in counts))
 
 
 @pytest.mark.long

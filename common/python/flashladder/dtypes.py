@@ -12,12 +12,13 @@ from flashladder.abi import DTYPES
 from flashladder.errors import FlashLadderError
 from flashladder.paths import ROOT
 
+
 def _bounds(field: str) -> dict[str, float]:
     """That field of both types' bounds, from the lines that the runners are compiled from."""
     text = (ROOT / "common/host/bounds.h").read_text(encoding="utf-8")
     found = {}
     for dtype in DTYPES:
-        value = re.search(rf"bounds_{dtype}\{{.*\.{field} = (\S+?)[,}}]", text)[1]
+        (value,) = re.findall(rf"bounds_{dtype}{{[^}}]*\.{field} = ([^,}}\s]+)", text)
         found[dtype] = float.fromhex(value) if value.startswith("0x") else float(value)
     return found
 
