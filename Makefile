@@ -6,6 +6,8 @@
 SYSTEM_PYTHON ?= python3
 VENV := .venv
 export FLASHLADDER_DEVICE
+# Sources and pages are UTF-8, whatever the language of the terminal.
+export PYTHONUTF8 := 1
 
 ifdef PYTHON
 setup = @command -v $(PYTHON) >/dev/null || { echo "error: PYTHON=$(PYTHON): no such program" >&2; exit 1; }

@@ -47,6 +47,13 @@ def test_make_stage_diff(make):
     assert "lines changed" in done.stdout and "02_" in done.stdout
 
 
+@needs_stages
+def test_make_reads_utf8_where_the_terminal_does_not(make):
+    """As in a language whose encoding is not UTF-8; kernels have letters that ASCII has not."""
+    done = make("stage-02", "diff", LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0")
+    assert done.returncode == 0, done.stderr
+
+
 def test_make_missing_interpreter(make):
     done = make("demo", python="no-such-python")
     assert done.returncode != 0 and "PYTHON=no-such-python: no such program" in done.stderr
