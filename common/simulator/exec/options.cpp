@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include "exec/launch.h"
 
@@ -62,6 +63,24 @@ void block(const char *name, const std::string &value, uint32_t (&result)[3]) {
     }
 }
 
+// "7", a seed, or "last:2", a stream's number.
+void schedule(const char *name, Options &options) {
+    constexpr const char *kWanted = "a seed, 0 for the default order, or last:K for stream K as late as possible";
+    constexpr std::string_view kLast = "last:";
+    std::string value;
+    if (!get(name, value)) return;
+    const bool last = value.starts_with(kLast);
+    const char *const end = value.data() + value.size();
+    uint64_t number = 0;
+    const auto [rest, error] = std::from_chars(value.data() + (last ? kLast.size() : 0), end, number);
+    if (error != std::errc() || rest != end || (last && number > INT64_MAX)) refuse(name, value, kWanted);
+    if (last) {
+        options.last_stream = static_cast<int64_t>(number);
+    } else {
+        options.schedule_seed = number;
+    }
+}
+
 bool flag(const char *name) {
     std::string value;
     if (!get(name, value) || value == "0") return false;
@@ -75,7 +94,7 @@ Options Options::from_environment() {
     Options options;
     options.threads = static_cast<unsigned>(
         count("WARPSIM_THREADS", 0, 1024, "a number of host threads from 1 to 1024, or 0 for all"));
-    options.schedule_seed = count("WARPSIM_SCHEDULE", 0, UINT64_MAX, "a whole number, or 0 for the default order");
+    schedule("WARPSIM_SCHEDULE", options);
     options.max_instructions =
         count("WARPSIM_MAX_INSTRUCTIONS", 0, UINT64_MAX, "a number of warp instructions, or 0 for no limit");
     options.max_memory = bytes("WARPSIM_MAX_MEMORY");

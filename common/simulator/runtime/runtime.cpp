@@ -66,7 +66,7 @@ Runtime::Runtime(const Options &given)
       profile(find_profile(options.device)),
       memory(std::make_unique<GlobalMemory>(memory_limit(options, profile))),
       modules(profile),
-      scheduler(mutex, options.schedule_seed),
+      scheduler(mutex, options.schedule_seed, options.last_stream),
       reports(options.report_path),
       process(getpid()) {}
 

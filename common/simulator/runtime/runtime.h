@@ -86,6 +86,7 @@ cudaError_t api(F body, bool always = false) {
     cudaError_t code;
     try {
         code = body(*runtime);
+        runtime->scheduler.run_ahead();
     } catch (...) {
         code = code_of_exception();
     }

@@ -10,28 +10,55 @@ namespace {
 // A queue this long makes room before it takes more, as a GPU's does.
 constexpr size_t kMostQueued = 1024;
 
+constexpr uint32_t kBelow = 0, kHost = 1, kAbove = 2;  // ranks, where they are not random
+
+// With random ranks each operation and each call draws a new one with a chance of 1 in so many.
+constexpr uint64_t kRedraw = 4;
+
+// Whether the stream's first operation can run now.
+bool is_ready(const Stream &stream) {
+    if (stream.queue.empty() || stream.busy) return false;
+    const std::vector<Ticket> &after = stream.queue.front().after;
+    return std::all_of(after.begin(), after.end(), [](const Ticket &before) { return before.done(); });
+}
+
+// Of two ready streams, which one goes first.
+bool precedes(const Stream *a, const Stream *b) {
+    return a->rank != b->rank ? a->rank > b->rank : a->queue.front().order < b->queue.front().order;
+}
+
 }  // namespace
 
 bool Ticket::done() const {
     return !stream || stream->completed >= sequence;
 }
 
-Scheduler::Scheduler(std::mutex &lock, uint64_t seed) : lock_(lock), random_(seed), shuffle_(seed != 0) {
+Scheduler::Scheduler(std::mutex &lock, uint64_t seed, int64_t last_stream)
+    : lock_(lock),
+      random_(seed),
+      shuffle_(seed != 0),
+      last_stream_(last_stream),
+      host_rank_(shuffle_ ? draw() : kHost) {
     reset();
 }
 
 void Scheduler::reset() {
     for (const auto &stream : streams_) stream->destroyed = true;
     streams_.clear();
-    legacy_ = create(0, 0);
-    legacy_->legacy = true;
+    legacy_ = add(0, 0, true);
 }
 
 std::shared_ptr<Stream> Scheduler::create(unsigned flags, int priority) {
+    return add(flags, priority, false);
+}
+
+std::shared_ptr<Stream> Scheduler::add(unsigned flags, int priority, bool legacy) {
     auto stream = std::make_shared<Stream>();
     stream->id = next_id_++;
     stream->flags = flags;
     stream->priority = priority;
+    stream->legacy = legacy;
+    stream->rank = shuffle_ ? draw() : last_stream_ < 0 || stream->number() == last_stream_ ? kBelow : kAbove;
     streams_.push_back(stream);
     return stream;
 }
@@ -86,41 +113,51 @@ Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation opera
     return {stream, ++stream->queued};
 }
 
-// Runs one operation that the targets need, if one can run now.
-bool Scheduler::run_one(const std::vector<Ticket> &targets) {
+// The streams whose first operation can run now and that the targets need.
+std::vector<Stream *> Scheduler::ready_for(const std::vector<Ticket> &targets) const {
     std::vector<Stream *> seen, ready;
     std::vector<Ticket> open(targets.begin(), targets.end());
-    const auto visit = [&](Stream &stream) {
-        if (std::find(seen.begin(), seen.end(), &stream) != seen.end()) return;
-        seen.push_back(&stream);
-        if (stream.queue.empty() || stream.busy) return;
-        bool waits = false;
-        for (const Ticket &before : stream.queue.front().after) {
-            if (before.done()) continue;
-            waits = true;
-            open.push_back(before);
-        }
-        if (!waits) ready.push_back(&stream);
-    };
     while (!open.empty()) {
         const Ticket ticket = open.back();
         open.pop_back();
-        if (!ticket.done()) visit(*ticket.stream);
+        if (ticket.done() || std::find(seen.begin(), seen.end(), ticket.stream.get()) != seen.end()) continue;
+        Stream *const stream = ticket.stream.get();
+        seen.push_back(stream);
+        if (is_ready(*stream)) {
+            ready.push_back(stream);
+        } else if (!stream->busy) {
+            const std::vector<Ticket> &after = stream->queue.front().after;
+            open.insert(open.end(), after.begin(), after.end());
+        }
     }
+    return ready;
+}
+
+// Runs one operation of a stream that ranks above the host, if one can run now.
+bool Scheduler::run_one_ahead() {
+    Stream *first = nullptr;
+    for (const auto &stream : streams_) {
+        if (stream->rank <= host_rank_ || !is_ready(*stream)) continue;
+        if (!first || precedes(stream.get(), first)) first = stream.get();
+    }
+    if (first) run_front(*first);
+    return first;
+}
+
+void Scheduler::run_ahead() {
+    if (this_thread().in_host_function) return;
+    if (shuffle_ && random_() % kRedraw == 0) host_rank_ = draw();
+    while (run_one_ahead()) {
+    }
+    forget_finished();
+}
+
+// Runs one operation that ranks above the host or that the targets need, if one can run now.
+bool Scheduler::run_one(const std::vector<Ticket> &targets) {
+    if (run_one_ahead()) return true;
+    const std::vector<Stream *> ready = ready_for(targets);
     if (ready.empty()) return false;
-    const auto earlier = [](const Stream *a, const Stream *b) {
-        return a->queue.front().order < b->queue.front().order;
-    };
-    if (!shuffle_) {
-        run_front(**std::min_element(ready.begin(), ready.end(), earlier));
-        return true;
-    }
-    // Another legal schedule: any ready stream may go first, also one that nobody waits for yet.
-    if (random_() % 4 == 0) {
-        for (const auto &stream : streams_) visit(*stream);
-    }
-    std::sort(ready.begin(), ready.end(), earlier);
-    run_front(*ready[random_() % ready.size()]);
+    run_front(**std::min_element(ready.begin(), ready.end(), precedes));
     return true;
 }
 
@@ -143,6 +180,7 @@ void Scheduler::run_front(Stream &stream) {
         }
     }
     stream.busy = false;
+    if (shuffle_ && random_() % kRedraw == 0) stream.rank = draw();
     Runtime::get()->reports.host.completed(operation.what, stream.number(), operation.queued_by);
     if (stream.completed < sequence) {  // else a failure has emptied the queue meanwhile
         stream.queue.pop_front();

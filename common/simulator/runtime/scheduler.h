@@ -1,4 +1,13 @@
-// Streams as queues of deferred operations. Nothing runs when it is queued; it runs when something waits for it.
+// Streams as queues of deferred operations, and the order in which they run. By default nothing runs when it is queued;
+// it runs when something waits for it.
+//
+// The other schedules rank the streams and the host. An operation of a stream that ranks above the host runs as soon as
+// what it must follow is done; one of a stream below the host runs when the host waits, needs it, and no stream of a
+// higher rank can go on. `last:K` ranks stream K below the host and all others above it. Let a be an operation of
+// stream K and b one of another stream, which nothing orders. When a runs, the host is waiting for something that needs
+// a, and the other streams are at an end or need a themselves: so b has run, or it was never queued. (Were b queued
+// later, it would come after a, by the host's wait.) Stream K last has b before a, b's stream last has a before b: one
+// schedule for each stream tries every pair of unordered operations both ways.
 #pragma once
 
 #include <condition_variable>
@@ -43,6 +52,7 @@ struct Stream : std::enable_shared_from_this<Stream> {
     bool legacy = false;  // the default stream that joins all blocking ones
     bool destroyed = false;
     bool busy = false;  // its first operation is running right now
+    uint32_t rank = 0;  // beside the other streams' and the host's
     uint64_t queued = 0, completed = 0;
     std::deque<Operation> queue;
     std::shared_ptr<Graph> capture;  // operations go there instead
@@ -73,9 +83,10 @@ struct Graph {
 
 class Scheduler {
   public:
-    // `lock` is held by the caller of every member. Independent streams run in the order of their calls, or in a
-    // random one for a seed other than 0.
-    Scheduler(std::mutex &lock, uint64_t seed);
+    // `lock` is held by the caller of every member. Independent streams run as late as possible and in the order of
+    // their calls; for a seed other than 0 ranks are random; else `last_stream`, if it is not negative, is the number
+    // of the stream that ranks below the host.
+    Scheduler(std::mutex &lock, uint64_t seed, int64_t last_stream);
 
     std::shared_ptr<Stream> create(unsigned flags, int priority);
     // The stream behind a handle; 0 is the legacy default stream or, for `per_thread`, the thread's own. Throws
@@ -93,6 +104,8 @@ class Scheduler {
     void wait_all();
     // Runs at most one operation that the ticket needs.
     void progress(const Ticket &);
+    // Runs what ranks above the host. For the end of an API call: host functions run without the lock.
+    void run_ahead();
     // Forgets whatever is queued.
     void abandon();
     void reset();
@@ -102,7 +115,11 @@ class Scheduler {
     const std::vector<std::shared_ptr<Stream>> &streams() const { return streams_; }
 
   private:
+    std::shared_ptr<Stream> add(unsigned flags, int priority, bool legacy);
+    std::vector<Stream *> ready_for(const std::vector<Ticket> &targets) const;
+    bool run_one_ahead();
     bool run_one(const std::vector<Ticket> &targets);
+    uint32_t draw() { return static_cast<uint32_t>(random_() >> 32); }
     void run_front(Stream &);
     void wait_for(const std::vector<Ticket> &targets);
     void forget_finished();
@@ -111,6 +128,8 @@ class Scheduler {
     std::condition_variable finished_;  // an operation that ran without the lock has ended
     std::mt19937_64 random_;
     bool shuffle_;
+    int64_t last_stream_;
+    uint32_t host_rank_;
     uint64_t next_order_ = 1, next_id_ = 1;
     std::shared_ptr<Stream> legacy_;
     std::vector<std::shared_ptr<Stream>> streams_;  // in order of creation

@@ -90,8 +90,8 @@ cudaError_t wait_event(cudaStream_t handle, cudaEvent_t event_handle, unsigned f
         }
         if (stream->capture) return cudaErrorStreamCaptureIsolation;
         runtime.reports.host.call("cudaStreamWaitEvent", stream->number());
-        if (event->done()) return cudaSuccess;
-        Operation operation = mark();
+        if (!event->ticket.stream) return cudaSuccess;  // never recorded
+        Operation operation = mark();                   // also for a record that is done: what is promised stays so
         operation.what.kind = "event_wait";
         operation.after.push_back(event->ticket);
         runtime.scheduler.enqueue(stream, std::move(operation));
