@@ -5,9 +5,10 @@ import subprocess
 
 import pytest
 
-from flashladder import breakit, host_streams, recorded, stages, timeline
+from flashladder import breakit, host_streams, plot, recorded, stages, timeline
 from flashladder.device import choose, environment
 from flashladder.errors import FlashLadderError
+from flashladder.paths import ROOT
 
 pytestmark = pytest.mark.skipif(not host_streams.program().exists(), reason="stage 00 is not built (`make stage-00`)")
 TENSORS_IN = 3  # Q, K and V
@@ -29,12 +30,31 @@ def test_every_variant_is_right(chunks, streams):
     assert {run.variant for run in result.runs} == set(host_streams.VARIANTS)
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
-def test_right_in_any_order(seed):
-    result = host_streams.run(
-        ("streams", "engines"), 8, (1, 3), "sim", environ={"WARPSIM_SCHEDULE": str(seed)}, batch=8, seq=64, heads=1
+SMALL = {"batch": 8, "seq": 64, "heads": 1}
+
+
+@pytest.mark.parametrize("variant, sets", [("async", 1), ("streams", 3), ("engines", 1), ("engines", 3)])
+def test_right_in_every_order(variant, sets):
+    """Each pair of operations that nothing orders is tried both ways: a wait that is missing shows."""
+    tried = []
+    for schedule, result in host_streams.explore(variant, 8, sets, **SMALL):
+        assert result.passed, (
+            f"{variant} with {sets} set(s) of buffers is wrong where WARPSIM_SCHEDULE={schedule}: operations run in "
+            f"another order that the program allows. Does each wait for all that it needs?\n{result.message}"
+        )
+        tried.append(schedule)
+    streams = {"async": 1, "streams": sets, "engines": 3}[variant]
+    wanted = ["0", *(f"last:{stream}" for stream in range(streams + 2))]
+    assert tried == wanted, (
+        f"{variant} has {streams} stream(s) and the default stream, so the orders should be {wanted}"
     )
-    assert result.passed, result.message
+
+
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_right_in_random_orders(seed):
+    environ = {"WARPSIM_SCHEDULE": str(seed)}
+    result = host_streams.run(("streams", "engines"), 8, (1, 3), "sim", environ=environ, **SMALL)
+    assert result.passed, f"wrong where WARPSIM_SCHEDULE={seed}\n{result.message}"
 
 
 def test_other_kernels_and_types():
@@ -47,42 +67,72 @@ def test_blocking_copies_leave_nothing_in_flight():
     for variant in ("pageable", "pinned"):
         for one in operations(variant):
             if one["kind"] != "kernel":
-                assert one["queued"] == one["completed"], one
+                assert one["queued"] == one["completed"], (
+                    f"{variant}: this copy was still in flight after its call: {one}"
+                )
 
 
 def test_asynchronous_copies_are_in_flight_while_the_host_goes_on():
     found = operations("streams", chunks=4, streams=2)
-    assert len(found) == 4 * (TENSORS_IN + 2)
+    assert len(found) == 4 * (TENSORS_IN + 2), "each chunk is Q, K and V in, a kernel, and O out"
     last_queued = max(one["queued"] for one in found)
-    assert all(one["completed"] > last_queued for one in found)
-    assert {one["stream"] for one in found} == {1, 2}
+    waited = [one for one in found if one["completed"] <= last_queued]
+    assert not waited, f"the host waited for these before it had queued all chunks: {waited}"
+    assert {one["stream"] for one in found} == {1, 2}, "the chunks lie in both streams"
+
+
+def test_one_stream_leaves_the_host_free():
+    found = operations("async")
+    last_queued = max(one["queued"] for one in found)
+    assert all(one["completed"] > last_queued for one in found), "the host waited before it had queued all chunks"
+    assert {one["stream"] for one in found} == {1}, "`async` is one stream, and not the default one"
+
+
+def test_each_variant_uses_its_kind_of_memory():
+    for variant in host_streams.VARIANTS:
+        wanted = "pageable" if variant.startswith("pageable") else "pinned"
+        kinds = {one["host_memory"] for one in operations(variant) if one["kind"] != "kernel"}
+        assert kinds == {wanted}, f"the copies of {variant} should be from and to {wanted} memory alone"
 
 
 def test_each_stream_keeps_its_order():
     for stream in (1, 2):
         queued = [one["queued"] for one in operations("streams") if one["stream"] == stream]
-        assert queued == sorted(queued)
+        assert queued and queued == sorted(queued), f"stream {stream} is a queue: first in, first out"
 
 
 def test_pageable_memory_does_not_overlap():
     """The copy out completes in its own call, and with it everything before it: nothing of two chunks is in flight."""
     found = operations("pageable_async", chunks=4, streams=2)
     outs = [one for one in found if one["kind"] == "memcpy_d2h"]
-    assert len(outs) == 4 and all(one["queued"] == one["completed"] for one in outs)
+    assert len(outs) == 4
+    late = [one for one in outs if one["queued"] != one["completed"]]
+    assert not late, f"a copy to pageable memory was still in flight after its call: {late}"
     for one in found:
-        assert not any(out["queued"] for out in outs if one["queued"] < out["queued"] < one["completed"])
+        over = [out for out in outs if one["queued"] < out["queued"] < one["completed"]]
+        assert not over, f"{one} was in flight while another chunk's copy out was waited for"
 
 
 def test_engines_have_a_stream_each():
     by_stream = {}
     for one in operations("engines"):
         by_stream.setdefault(one["stream"], set()).add(one["kind"])
-    assert sorted(map(sorted, by_stream.values())) == [["kernel"], ["memcpy_d2h"], ["memcpy_h2d"]]
+    kinds = sorted(map(sorted, by_stream.values()))
+    assert kinds == [["kernel"], ["memcpy_d2h"], ["memcpy_h2d"]], (
+        "one stream for copies in, one for kernels, one for out"
+    )
+
+
+def test_engines_never_stop_the_host():
+    found = operations("engines")
+    last_queued = max(one["queued"] for one in found)
+    assert all(one["completed"] > last_queued for one in found), "the host waited before it had queued all chunks"
 
 
 def test_no_times_from_the_simulator():
     result = host_streams.run("streams", device="sim")
-    assert result.runs[0].ms is None and not result.runs[0].spans and " ms" not in result.message
+    run = result.runs[0]
+    assert run.ms is None and not run.spans and " ms" not in result.message, "the simulator's time says nothing"
 
 
 def run_program(*arguments):
@@ -117,10 +167,51 @@ def test_help_lists_the_variants():
     assert done.returncode == 0 and all(name in done.stdout for name in host_streams.VARIANTS)
 
 
+def test_bars_carry_the_number_of_their_chunk():
+    """Chunk c lies in stream c mod 2: the second stream's first bar is chunk 1."""
+    for variant, chunk_of in (("streams", {"stream 1": "02", "stream 2": "13"}), ("engines", None)):
+        spans = [span for span in host_streams.run(variant, 4, 2, "sim").timeline().spans if span.kind != "host"]
+        for kind, times in (("copy in", TENSORS_IN), ("compute", 1), ("copy out", 1)):
+            labels = [span.label for span in spans if span.kind == kind]
+            assert labels == sorted("0123" * times), f"{variant}: the chunks of the bars of {kind}, in the calls' order"
+        for lane, wanted in (chunk_of or {}).items():
+            labels = {span.label for span in spans if span.lane == lane}
+            assert labels == set(wanted), f"the chunks of {lane}"
+
+
+def test_a_call_that_reads_pageable_memory_is_not_drawn_in_flight():
+    """The call returns when the driver has read the memory; what is in flight then is the driver's own copy."""
+    spans = host_streams.run("pageable_async", 2, 2, "sim").timeline().spans
+    copies = [span for span in spans if span.kind == "copy in"]
+    staged = [span for span in spans if span.kind == "staged copy in"]
+    assert len(copies) == len(staged) == 2 * TENSORS_IN
+    for copy, rest in zip(copies, sorted(staged, key=lambda span: span.start), strict=True):
+        assert copy.end == copy.start + 1, f"{copy} reaches beyond its call, which waits until the memory is read"
+        assert (rest.lane, rest.label, rest.start) == (copy.lane, copy.label, copy.end)
+    pinned = host_streams.run("streams", 2, 2, "sim").timeline().spans
+    assert not any(span.kind == "staged copy in" for span in pinned), "pinned memory needs no buffer of the driver's"
+
+
+def test_pictures_show_the_number_of_every_chunk():
+    """Also in narrow bars, and what goes on in another bar stays in its row."""
+    lines = [host_streams.run("pageable_async", 2, 2, "sim").timeline()]
+    for line in [*lines, *host_streams.recorded_timelines(the_record())]:
+        axes = plot.timeline(line).axes[0]
+        shown = sorted(text.get_text() for text in axes.texts if text.get_text().isdigit())
+        assert shown == sorted(span.label for span in line.spans if span.kind != "host"), line.title
+    rows = {}
+    for text in plot.timeline(lines[0]).axes[0].texts:
+        if text.get_text().isdigit():
+            rows.setdefault(text.get_position()[1], []).append(text.get_text())
+    assert sorted(map(len, rows.values())) == [1] * 4 + [2] * 2 * TENSORS_IN, (
+        "a copy in and its staged part share a row"
+    )
+
+
 def test_timeline_and_chrome_trace(tmp_path):
     line = host_streams.run("streams", 2, 2, "sim").timeline()
     assert line.unit == "host calls" and line.lanes() == ["host", "stream 1", "stream 2"]
-    assert timeline.load(timeline.save(line, tmp_path / "line.json")) == line
+    assert timeline.load(timeline.save(line, tmp_path / "line.json")) == line, "saved and loaded, it is another one"
     trace = json.loads(json.dumps(timeline.chrome_trace(line)))
     complete = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert len(complete) == len(line.spans) and all(event["dur"] > 0 for event in complete)
@@ -153,22 +244,96 @@ MISTAKES = breakit.breaks(0)
 def test_mistakes_are_caught(mistake):
     verdict = breakit.run(mistake)
     assert verdict.caught, f"{mistake.mistake} Nothing noticed it."
-    assert verdict.by == mistake.caught_by and mistake.message in verdict.message
+    assert verdict.by == mistake.caught_by, f"{mistake.mistake} Caught by {verdict.by}: {verdict.message}"
+    assert mistake.message in verdict.message, f"{mistake.mistake} The message should say '{mistake.message}'."
 
 
 def test_every_patch_is_described():
     patches = {file.stem for file in (stages.program().folder / "break").glob("*.patch")}
-    assert patches == {mistake.name for mistake in MISTAKES} and len(patches) >= 3
+    assert patches == {mistake.name for mistake in MISTAKES}, (
+        "break.toml and the *.patch beside it name the same mistakes"
+    )
+    assert len(patches) >= 3
+
+
+def the_record():
+    records = recorded.shipped(kind="host-streams")
+    assert records, "docs/results holds no *-host-streams.json: `make stage-00 bench` on a GPU writes one"
+    return records[0]
 
 
 def test_recorded_results_are_whole():
-    for record in recorded.shipped(kind="host-streams"):
-        assert len(record["bandwidth"]) == 6 and len(host_streams.summary_rows(record)) == len(record["cases"]) >= 3
-        for case in record["cases"]:
-            assert case["best"]["ms"]["median"] >= 0.9 * case["limit_ms"]
-        for case in range(len(record["cases"])):
-            one, *overlapped = host_streams.recorded_timelines(record, case)
-            assert one.lanes() == ["stream 1"] and overlapped
+    for record in [the_record(), *recorded.shipped(kind="host-streams")[1:]]:
+        where = recorded.label(record)
+        assert len(record["bandwidth"]) == 6, f"{where}: bandwidth of two kinds of memory, in, out and both at once"
+        assert len(host_streams.summary_rows(record)) == len(record["cases"]) >= 3, f"{where}: three batches"
+        for number, case in enumerate(record["cases"]):
+            name = f"{where}, {case['title']}"
+            best, limit = case["best"]["ms"]["median"], case["limit_ms"]
+            assert best >= 0.9 * limit, f"{name}: {best} ms is faster than the slowest part alone, {limit} ms"
+            one, *overlapped = host_streams.recorded_timelines(record, number)
+            assert one.lanes() == ["stream 1"] and overlapped, f"{name}: one stream first, then those that overlap"
             for line in overlapped:
-                assert len(line.lanes()) > 1
-                assert max(span.end for span in line.spans) < max(span.end for span in one.spans)
+                assert len(line.lanes()) > 1, f"{name}: {line.title} should be several streams"
+                first, last = (max(span.end for span in found.spans) for found in (line, one))
+                assert first < last, f"{name}: {line.title} took {first} ms, one stream {last} ms"
+
+
+def test_sentences_say_what_is_recorded():
+    """Figures in the prose of the README and of the notebook, from the record of the H200."""
+    record = the_record()
+    _, balanced, _ = record["cases"]
+    took = {
+        (case["title"], row["chunks"], row["streams"]): row["ms"]["median"]
+        for case in record["cases"]
+        for row in case["sweep"]
+    }
+    speed = {(row["memory"], row["direction"]): row["gb_s"] for row in record["bandwidth"]}
+    slower = [speed["pinned", way] / speed["pageable", way] for way in ("h2d", "d2h")]
+    title, parts = balanced["title"], balanced["parts_ms"]
+    many, one = took[title, 64, 1], took[title, 1, 1]
+    eight = [f"{took[case['title'], 8, 4]:.1f}" for case in record["cases"]]
+    pageable = next(row["ms"]["median"] for row in balanced["pageable_async"] if row["chunks"] == 8)
+    in_both = [
+        f"{many:.1f} ms with 64 chunks",
+        f"instead of {one:.1f} with one",
+        f"{1000 * (many - one) / 63:.0f} µs",
+        f"{sum(parts.values()) / 8:.1f} ms for a",
+        f"{sum(parts.values()) / 16:.1f} ms at best",
+        f"would allow one each {parts['copy in'] / 8:.1f} ms",
+        f"{slower[0]:.1f} times slower",
+        f"{slower[1]:.1f} times",
+    ]
+    in_readme = [
+        f"8 chunks in 4 streams took {eight[0]}, {eight[1]} and {eight[2]} ms",
+        f"{took[title, 8, 2]:.1f} ms with 8 chunks, where four take {took[title, 8, 4]:.1f}",
+        f"({' + '.join(f'{ms:.1f}' for ms in parts.values())}) / 8",
+        f"({speed['pageable', 'h2d']:.1f} and {speed['pageable', 'd2h']:.1f} GB/s)",
+        f"{pageable:.0f} ms in streams and {balanced['serial_ms']['pageable']:.0f} ms serial",
+        f"{speed['pageable', 'both']:.1f} GB/s both ways together",
+        f"{speed['pinned', 'h2d']:.0f} GB/s each way, and {speed['pinned', 'both']:.0f} both ways at once",
+    ]
+    in_notebook = [f"{took[title, 8, 4]:.1f} ms instead of {took[title, 8, 2]:.1f} with 8 chunks"]
+    readme = " ".join((stages.program().folder / "README.md").read_text().split())
+    cells = json.loads((ROOT / "notebooks" / "00_host_streams.ipynb").read_text())["cells"]
+    notebook = " ".join(" ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown").split())
+    for name, text, wanted in (
+        ("README.md", readme, in_both + in_readme),
+        ("notebook", notebook, in_both + in_notebook),
+    ):
+        for words in wanted:
+            assert words in text, f"the {name} of stage 00 should say '{words}': so it is recorded"
+    best = [case["best"]["ms"]["median"] / case["limit_ms"] - 1 for case in record["cases"]]
+    assert f"within {100 * min(best):.0f} to {100 * max(best):.0f} percent of the limit" in readme
+    for case in record["cases"]:
+        name = case["title"]
+        assert case["best"]["chunks"] == 16, f"{name}: the README says that 16 chunks are the best"
+        for row in case["engines"]:
+            four = took[name, row["chunks"], 4]
+            if row["chunks"] <= 16:
+                assert abs(row["ms"]["median"] / four - 1) < 0.03, (
+                    f"{name}: engines and 4 streams, {row['chunks']} chunks"
+                )
+        for (title, chunks, streams), ms in took.items():
+            if title == name and streams == 8:
+                assert abs(ms / took[name, chunks, 4] - 1) < 0.02, f"{name}: 8 streams and 4, {chunks} chunks"

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,6 +104,20 @@ def run(
         written = json.loads((folder / "runs.json").read_text())
         report = json.loads((folder / "report.json").read_text()) if (folder / "report.json").exists() else None
     return Result([Run(**one) for one in written["runs"]], where, done.stdout, report)
+
+
+def explore(
+    variants: str | tuple[str, ...], chunks: int | tuple[int, ...] = 4, streams: int | tuple[int, ...] = 2, **more
+) -> Iterator[tuple[str, Result]]:
+    """Runs variants on the simulator in orders that together try each pair of operations which nothing orders both
+    ways: (WARPSIM_SCHEDULE, result) of the default order, in which everything is as late as possible, then of
+    "last:K" for each stream K of the program, the default stream 0 among them, and for none. more: as for run()."""
+    late = run(variants, chunks, streams, "sim", **more)
+    yield "0", late
+    most = max(call["stream"] or 0 for call in late.report["host_calls"])
+    for stream in range(most + 2):
+        schedule = f"last:{stream}"
+        yield schedule, run(variants, chunks, streams, "sim", environ={"WARPSIM_SCHEDULE": schedule}, **more)
 
 
 # One bound by copies, one in which copies in and compute take about equally long, one bound by compute.
@@ -214,9 +229,13 @@ def show_order() -> int:
             for span in result.timeline().spans
             if span.kind != "host"
         ]
-        columns = ("stream", "work", "n-th of its stream", "queued by call", "took effect in call")
+        columns = ("stream", "work", "chunk", "from call", "to call")
         table(f"{result.runs[0].title} ({result.runs[0].memory} memory), 2 chunks", columns, rows, right=(2, 3, 4))
-    say("\nWork that took effect in the call that queued it was waited for; the rest was in flight meanwhile.")
+    say(
+        "\nFrom the call that queued the work to the call in which it took effect: where that is one call, the host "
+        "waited for it; the rest was in flight meanwhile.\nA staged copy was read by its call, and is on its way from "
+        "the driver's own buffer."
+    )
     return 1 if wrong else 0
 
 
@@ -244,7 +263,8 @@ def compile_program(source: Path, name: str) -> Path:
 
 def command(verbs: list[str], rest: list[str]) -> int:
     """`make stage-00 ...`"""
-    build.build(TARGETS + (["stage_09"] if "bench" in verbs else []))
+    kernels = {"bench": ["stage_09"], "test": ["stage_01", "stage_09"]}  # beside that of stage 03
+    build.build(sorted({*TARGETS, *(target for verb in verbs for target in kernels.get(verb, ()))}))
     stage, status = stages.program(), 0
     where = choose(stage.min_compute)
     for verb in verbs or ["build"]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from flashladder.errors import FlashLadderError
 
-KINDS = ("copy in", "compute", "copy out", "host")
+# "staged copy in": on its way from the driver's own buffer, after the call that read pageable memory has returned.
+KINDS = ("copy in", "staged copy in", "compute", "copy out", "host")
 _KIND_OF = {"memcpy_h2d": "copy in", "memcpy_d2h": "copy out", "kernel": "compute", "memset": "compute"}
 
 
@@ -58,8 +59,10 @@ def from_report(
     report: dict, title: str, last_call: int | None = None, together: dict[str, int] | None = None
 ) -> Timeline:
     """From warpsim's "host_calls" and "operations": a bar reaches from the call that queued an operation to the one
-    in which it took effect. Events are left out, and calls after last_call.
+    in which it took effect. Of an asynchronous copy from pageable memory the "copy in" is its call, which reads the
+    memory before it returns; the rest of the way is a "staged copy in". Events are left out, and calls after last_call.
 
+    Labels number the work of a kind over all streams, in the order of the calls.
     together: how many operations of a kind belong to one piece of work, e.g. {"copy in": 3} for Q, K and V.
     """
     last = last_call if last_call is not None else len(report["host_calls"]) - 1
@@ -68,16 +71,19 @@ def from_report(
         for call in report["host_calls"]
         if call["call"] <= last
     ]
-    seen: dict[tuple, int] = {}
-    for one in report["operations"]:
+    seen: dict[str, int] = {}
+    for one in sorted(report["operations"], key=lambda one: one["queued"]):
         kind = _KIND_OF.get(one["kind"])
         if not kind or one["queued"] > last:
             continue
-        number = seen.get((one["stream"], kind), 0)
-        seen[one["stream"], kind] = number + 1
+        label = str(seen.get(kind, 0) // (together or {}).get(kind, 1))
+        seen[kind] = seen.get(kind, 0) + 1
         lane = f"stream {one['stream']}" if one["stream"] else "default stream"
-        label = str(number // (together or {}).get(kind, 1))
-        spans.append(Span(lane, kind, label, one["queued"], one["completed"] + 1))
+        start, end = one["queued"], one["completed"] + 1
+        if one["kind"] == "memcpy_h2d" and one["host_memory"] == "pageable" and end > start + 1:
+            spans.append(Span(lane, "staged copy in", label, start + 1, end))
+            end = start + 1
+        spans.append(Span(lane, kind, label, start, end))
     return Timeline("host calls", "simulator", title, spans).check()
 
 

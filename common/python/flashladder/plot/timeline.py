@@ -2,11 +2,17 @@
 
 from matplotlib.figure import Figure
 
-from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, caption, new_figure, text_on
+from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, caption, new_figure, text_on
 from flashladder.timeline import Timeline
 
 # Facecolour and hatch of each kind of work.
-LOOKS = {"copy in": (BLUE, None), "compute": (ORANGE, "//"), "copy out": (GREEN, ".."), "host": (PALE, None)}
+LOOKS = {
+    "copy in": (BLUE, None),
+    "staged copy in": (SKY, "\\\\"),
+    "compute": (ORANGE, "//"),
+    "copy out": (GREEN, ".."),
+    "host": (PALE, None),
+}
 
 
 def timeline(timelines: Timeline | list[Timeline]) -> Figure:
@@ -28,9 +34,16 @@ def timeline(timelines: Timeline | list[Timeline]) -> Figure:
         for kind, (colour, hatch) in LOOKS.items()
         if any(span.kind == kind for one in shown for span in one.spans)
     ]
-    figure.legend(handles=handles, loc="outside upper right", ncols=4, fontsize=8, frameon=False)
+    figure.legend(handles=handles, loc="outside upper right", ncols=5, fontsize=8, frameon=False)
     if unit != "ms":
-        caption(figure, "A bar reaches from the call that queued the work to the call in which it took effect.")
+        words = (
+            "A bar reaches from the call that queued the work to the call in which it took effect; numbers are chunks."
+        )
+        if any(span.kind == "staged copy in" for one in shown for span in one.spans):
+            words += (
+                "\nStaged: the call has read the host's memory; the bytes are in the driver's own buffer until then."
+            )
+        caption(figure, words)
     else:
         caption(figure, "From CUDA events around each copy and launch; a bar also holds the wait for its engine.")
     for axes in panels:
@@ -42,7 +55,9 @@ def _place(timeline: Timeline, lane: str) -> list[tuple[int, object]]:
     """(row, span) for the lane's spans in order: spans in flight at the same time lie in different rows."""
     ends: list[float] = []
     placed = []
-    for span in sorted((one for one in timeline.spans if one.lane == lane), key=lambda one: one.start):
+    # What goes on in another kind of bar stays in its row.
+    spans = [one for one in timeline.spans if one.lane == lane]
+    for span in sorted(spans, key=lambda one: (one.start, one.kind != "staged copy in")):
         row = next((row for row, end in enumerate(ends) if end <= span.start + 1e-9), len(ends))
         ends[row : row + 1] = [span.end]
         placed.append((row, span))
@@ -67,7 +82,7 @@ def _draw(axes, one: Timeline, counts: dict[str, int], end: float) -> None:
                 edgecolor=GREY if span.kind == "host" else "white",
                 linewidth=0.6,
             )
-            if span.kind == "host" or width > 0.02 * end:
+            if span.kind == "host" or width > (0.006 + 0.006 * len(span.label)) * end:
                 axes.text(
                     span.start + width / 2,
                     y,
