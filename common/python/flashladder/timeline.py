@@ -80,10 +80,10 @@ def from_report(
         seen[kind] = seen.get(kind, 0) + 1
         lane = f"stream {one['stream']}" if one["stream"] else "default stream"
         start, end = one["queued"], one["completed"] + 1
-        if one["kind"] == "memcpy_h2d" and one["host_memory"] == "pageable" and end > start + 1:
+        staged = one["kind"] == "memcpy_h2d" and one["host_memory"] == "pageable" and end > start + 1
+        spans.append(Span(lane, kind, label, start, start + 1 if staged else end))
+        if staged:
             spans.append(Span(lane, "staged copy in", label, start + 1, end))
-            end = start + 1
-        spans.append(Span(lane, kind, label, start, end))
     return Timeline("host calls", "simulator", title, spans).check()
 
 
