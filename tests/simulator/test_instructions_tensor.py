@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from cudart import ON_GPU, run_ptx
+from exact_arithmetic import F32, encode, exact
 
 HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 LANES = np.arange(32)
@@ -160,6 +161,28 @@ def test_mma_of_random_numbers(k, d_kind, a_kind, seed):
         stated = in_stated_order(a, b, c)
         expected = to_bits(stated, d_kind)
         np.testing.assert_array_equal(d, expected)
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("k, d_kind, a_kind", [form for form in FLOAT_FORMS if form[2] in ("bf16", "tf32")])
+@pytest.mark.parametrize("low, high", [(-152, -118), (118, 130), (-152, 128)])
+def test_mma_of_products_that_float32_does_not_hold(k, d_kind, a_kind, low, high):
+    """Products below 2^-126 or beyond 2^128 enter the sum exactly, as exec/mma.cpp states it, on every CPU."""
+    rng = np.random.default_rng(low % 1000 + high)
+    exponents = rng.integers(low, high, (16, 8))
+    a = rng.uniform(-2, 2, (16, k)) * 2.0 ** (exponents[:, :1] // 2)
+    b = rng.uniform(-2, 2, (k, 8)) * 2.0 ** (exponents[:1, :] - exponents[:1, :] // 2)
+    b[rng.random(b.shape) < 0.1] = 0
+    c = rng.uniform(-2, 2, (16, 8)) * 2.0 ** rng.integers(max(low, -126), min(high, 126), (16, 8))
+    a, b, c = to_bits(a, a_kind), to_bits(b, a_kind), to_bits(c, d_kind)
+    wide_a, wide_b = (to_double(x, a_kind).astype(np.float32).view(np.uint32) for x in (a, b))
+    expected = np.zeros((16, 8), np.uint32)
+    for row, column in np.ndindex(16, 8):
+        total = 0
+        for x, y in zip(wide_a[row], wide_b[:, column], strict=True):
+            total = encode(*exact("fma", F32, (int(x), int(y), total)), F32)
+        expected[row, column] = encode(*exact("add", F32, (total, int(c[row, column]))), F32)
+    np.testing.assert_array_equal(mma(k, d_kind, a_kind, a_kind, a, b, c), expected)
 
 
 @pytest.mark.parametrize("k, d_kind, a_kind", FLOAT_FORMS)

@@ -1,11 +1,13 @@
-// mma.sync. Accumulation: products are exact (two 11-bit or 8-bit significands fit into fp32's 24), and each element is
-// C + (((p0 + p1) + p2) + ... + p[K-1]) in fp32, rounded to nearest even after every addition; an f16 result is rounded
-// once more at the end. GPUs add in wider groups and truncate, so their last bits differ: with s = sum of |p| + |C|,
-// this order is within K * 2^-24 * s of the exact value. Integers are exact modulo 2^32, or clamped with .satfinite.
-// NaN results are 0x7fffffff (0x7fff for f16).
+// mma.sync. Accumulation: products are exact, also those that fp32 could not hold (two 11-bit or 8-bit significands fit
+// into its 24 bits, their exponents need not), and each element is C + (((p0 + p1) + p2) + ... + p[K-1]), rounded to
+// fp32, to nearest even, after every addition; an f16 result is rounded once more at the end. That is the same on every
+// CPU. GPUs add in wider groups and truncate, so their last bits differ: with s = sum of |p| + |C|, this order is
+// within K * 2^-24 * s of the exact value. Integers are exact modulo 2^32, or clamped with .satfinite. NaN results are
+// 0x7fffffff (0x7fff for f16).
 #include "exec/mma.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "exec/half.h"
@@ -19,8 +21,10 @@ typedef float Floats __attribute__((vector_size(32), may_alias));
 typedef int32_t Ints __attribute__((vector_size(32), may_alias));
 
 // The kinds of elements: how a register's slot becomes a tile of 8 rows and 4 * kPerRegister columns of Value.
+// kProductsFit: Value holds every product of two elements exactly.
 struct HalfElement {
     using Value = float;
+    static constexpr bool kProductsFit = true;  // from 2^-48 to 2^32
     static constexpr unsigned kPerRegister = 2;
     static void widen(const std::byte *slot, float *tile) {
         F16::widen(reinterpret_cast<const uint16_t *>(slot), tile, 64);
@@ -28,6 +32,7 @@ struct HalfElement {
 };
 struct BfloatElement {
     using Value = float;
+    static constexpr bool kProductsFit = false;
     static constexpr unsigned kPerRegister = 2;
     static void widen(const std::byte *slot, float *tile) {
         uint16_t bits[64];
@@ -37,6 +42,7 @@ struct BfloatElement {
 };
 struct Tf32Element {
     using Value = float;
+    static constexpr bool kProductsFit = false;
     static constexpr unsigned kPerRegister = 1;
     static void widen(const std::byte *slot, float *tile) {
         uint32_t bits[32];
@@ -48,6 +54,7 @@ struct Tf32Element {
 template <class Byte>
 struct ByteElement {
     using Value = int32_t;
+    static constexpr bool kProductsFit = true;
     static constexpr unsigned kPerRegister = 4;
     static void widen(const std::byte *slot, int32_t *tile) {
         Byte bytes[128];
@@ -56,17 +63,45 @@ struct ByteElement {
     }
 };
 
-// A vector over the 8 columns of C, even ones first: the order in which they lie in C's registers.
+// A vector over the 8 columns of C, even ones first: the order in which they lie in C's registers. The product is
+// exact. Fits: fp32 holds it, so that a CPU without fused multiply-add may multiply and add.
+template <bool Fits>
 inline Floats multiply_add(float a, Floats b, Floats sum) {
-    const Floats spread = {a, a, a, a, a, a, a, a};
 #if defined(__FMA__)
-    return _mm256_fmadd_ps(spread, b, sum);  // the product is exact either way: same result, half the work
+    const Floats spread = {a, a, a, a, a, a, a, a};
+    return _mm256_fmadd_ps(spread, b, sum);
 #else
-    return spread * b + sum;
+    if constexpr (Fits) return a * b + sum;
+    for (unsigned i = 0; i < 8; ++i) sum[i] = __builtin_fmaf(a, b[i], sum[i]);
+    return sum;
 #endif
 }
+template <bool>
 inline Ints multiply_add(int32_t a, Ints b, Ints sum) {
     return a * b + sum;
+}
+
+// Whether fp32 holds every product of an element of `a` and one of `b`: none overflows, and none but zero is subnormal
+// (at most 22 bits wide, it would lose some of them below 2^-126). NaNs and what they make are NaN either way.
+inline bool products_fit(const float *a, unsigned a_count, const float *b, unsigned b_count) {
+#if defined(__FMA__)
+    (void)a, (void)a_count, (void)b, (void)b_count;
+    return true;  // fused: nobody needs to know
+#else
+    struct Range {
+        float least = HUGE_VALF, most = 0;
+        void add(const float *x, unsigned n) {
+            for (unsigned i = 0; i < n; ++i) {
+                const float magnitude = std::fabs(x[i]);
+                least = magnitude > 0 && magnitude < least ? magnitude : least;
+                most = magnitude > most ? magnitude : most;
+            }
+        }
+    } ra, rb;
+    ra.add(a, a_count);
+    rb.add(b, b_count);
+    return double(ra.least) * rb.least >= 0x1p-126 && double(ra.most) * rb.most < 0x1p127;
+#endif
 }
 
 template <class Value>
@@ -133,15 +168,21 @@ inline void multiply(const Warp &w, const uint32_t *a_slots, const uint32_t *b_s
     }
     alignas(64) Value a[kTiles][2][8][kColumns];
     for (unsigned i = 0; i < 2 * kTiles; ++i) ElementA::widen(w.regs + a_slots[i], &a[i / 2][i % 2][0][0]);
-    for (unsigned half = 0; half < 2; ++half) {
-        Vector sum[8] = {};
-        for (unsigned t = 0; t < kTiles; ++t)
-            for (unsigned j = 0; j < kColumns; ++j)
+    const auto accumulate = [&]<bool Fits>() {
+        for (unsigned half = 0; half < 2; ++half) {
+            Vector sum[8] = {};
+            for (unsigned t = 0; t < kTiles; ++t)
+                for (unsigned j = 0; j < kColumns; ++j)
 #pragma GCC unroll 8
-                for (unsigned row = 0; row < 8; ++row)
-                    sum[row] = multiply_add(a[t][half][row][j], columns[t * kColumns + j], sum[row]);
-        for (unsigned row = 0; row < 8; ++row) sums[8 * half + row] = sum[row];
+                    for (unsigned row = 0; row < 8; ++row)
+                        sum[row] = multiply_add<Fits>(a[t][half][row][j], columns[t * kColumns + j], sum[row]);
+            for (unsigned row = 0; row < 8; ++row) sums[8 * half + row] = sum[row];
+        }
+    };
+    if constexpr (!ElementA::kProductsFit) {
+        if (!products_fit(&a[0][0][0][0], 16 * K, &b[0][0][0], 8 * K)) return accumulate.template operator()<false>();
     }
+    accumulate.template operator()<true>();
 }
 
 // Copies a result register to its slot, in the lanes that execute.
