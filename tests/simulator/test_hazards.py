@@ -77,3 +77,39 @@ def test_warn_reports_and_goes_on():
 def test_off_reports_no_race():
     program = next(p for p in PROGRAMS if p.stem == "race_missing_barrier")
     assert run(program, WARPSIM_HAZARDS="off").check().hazards == []
+
+
+# Later blocks are over sooner, so that with several host threads they fail before the first one that does.
+MANY_BLOCKS = """
+#include <cstdio>
+__global__ void k(int *out, int first) {
+    __shared__ int x[64];
+    int sum = 0;
+    for (int i = 0; i < 600 * (gridDim.x - blockIdx.x); ++i) sum += i ^ sum;
+    if (threadIdx.x < 32 || blockIdx.x < first) x[threadIdx.x] = sum;
+    if (blockIdx.x < first) __syncthreads();
+    for (int i = 0; i < blockIdx.x % 3 + 1; ++i) out[blockIdx.x * 64 + threadIdx.x] = x[63 - threadIdx.x] + i;
+}
+int main() {
+    int *out;
+    cudaMalloc(&out, 64 * 64 * sizeof(int));
+    k<<<64, 64>>>(out, 7);
+    std::printf("%s\\n", cudaGetErrorName(cudaDeviceSynchronize()));
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["on", "warn"])
+def test_a_report_does_not_depend_on_the_number_of_threads(mode):
+    settings = {"WARPSIM_HAZARDS": mode}
+    one = run_program(MANY_BLOCKS, env={**settings, "WARPSIM_THREADS": 1}, report=True)
+    kinds = {h["kind"]: h["count"] for h in one.hazards}
+    assert set(kinds) <= {"uninitialized_shared", "shared_race"} and one.hazards[0]["block"] == [7, 0, 0]
+    assert sum(kinds.values()) == 1 if mode == "on" else sum(kinds.values()) > 57, kinds
+    for threads in (2, 5):
+        for _ in range(3):
+            more = run_program(MANY_BLOCKS, env={**settings, "WARPSIM_THREADS": threads}, report=True)
+            for launch, other in zip(one.report["launches"], more.report["launches"], strict=True):
+                assert other["hazards"] == launch["hazards"], f"{threads} threads report other hazards"
+                assert other == launch, f"{threads} threads count otherwise"
+            assert (more.stdout, more.stderr) == (one.stdout, one.stderr), f"{threads} threads say something else"

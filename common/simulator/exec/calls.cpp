@@ -2,16 +2,23 @@
 #include <algorithm>
 
 #include "exec/context.h"
+#include "memory/global_memory.h"
 
 namespace warpsim {
 
 namespace {
 
-constexpr uint64_t kMostFrameBytes = 256 << 20;  // of one warp's calls
+constexpr uint64_t kMostFrameBytes = 1 << 30;  // of the calls of all warps that a host thread runs
 
 template <class F>
 void for_each_lane(uint32_t lanes, F f) {
     for (; lanes; lanes &= lanes - 1) f(unsigned(__builtin_ctz(lanes)));
+}
+
+// For the next call.
+void keep_frame(Worker &worker, std::unique_ptr<Frame> frame) {
+    worker.call_frame_bytes -= frame->function->frame_bytes;
+    worker.free_frames.push_back(std::move(frame));
 }
 
 }  // namespace
@@ -23,8 +30,7 @@ void prepare_frame(WarpContext &w, Frame &frame) {
     if (function.zero_frame) std::memset(frame.regs, 0, function.constants_offset);
     // A block's warps follow those of the block before in the same frames, and no op writes a constant.
     const bool again = frame.prepared && !frame.parent;
-    if (!again)
-        std::memcpy(frame.regs + function.constants_offset, function.constants.data(), function.constants.size());
+    if (!again) std::copy(function.constants.begin(), function.constants.end(), frame.regs + function.constants_offset);
     frame.prepared = true;
     for (const auto &special : function.specials) {
         if (again && !differs_between_blocks(special.which)) continue;
@@ -38,11 +44,11 @@ Frame *enter_function(WarpContext &w, const Op &op, uint32_t index, uint32_t lan
     const uint64_t caller_bytes = std::max(16u, parent->function->local_bytes);
     const uint64_t base = parent->local_base + caller_bytes;
     if (base + std::max(16u, callee.local_bytes) > w.local_bytes ||
-        w.call_frames.size() * uint64_t(callee.frame_bytes) > kMostFrameBytes) {
+        w.worker->call_frame_bytes + callee.frame_bytes > std::min(kMostFrameBytes, w.block->global->limit())) {
         report_hazard(w, op, HazardKind::illegal_instruction, __builtin_ctz(lanes), 0,
                       "stack overflow: the call of " + callee.name + " is " + std::to_string(parent->depth + 1) +
                           " calls deep and needs more than the " + std::to_string(w.local_bytes) +
-                          " bytes of local memory that a thread has (cudaLimitStackSize)");
+                          " bytes of local memory that a thread has (cudaLimitStackSize), or more registers than fit");
         throw LaunchAborted{};
     }
     std::unique_ptr<Frame> frame;
@@ -70,6 +76,7 @@ Frame *enter_function(WarpContext &w, const Op &op, uint32_t index, uint32_t lan
             std::memcpy(local + base + to.offset, local + from, bytes);
         });
     }
+    w.worker->call_frame_bytes += callee.frame_bytes;
     w.call_frames.push_back(std::move(frame));
     return w.call_frames.back().get();
 }
@@ -81,7 +88,7 @@ void forget_lanes(WarpContext &w, Frame *frame, uint32_t lanes) {
     if (frame->lanes || !frame->parent) return;
     const auto found = std::find_if(w.call_frames.begin(), w.call_frames.end(),
                                     [&](const std::unique_ptr<Frame> &f) { return f.get() == frame; });
-    w.worker->free_frames.push_back(std::move(*found));
+    keep_frame(*w.worker, std::move(*found));
     *found = std::move(w.call_frames.back());
     w.call_frames.pop_back();
 }
@@ -117,7 +124,7 @@ void exit_lanes(WarpContext &w, Frame *frame, uint32_t lanes) {
 }
 
 void release_frames(WarpContext &w) {
-    for (auto &frame : w.call_frames) w.worker->free_frames.push_back(std::move(frame));
+    for (auto &frame : w.call_frames) keep_frame(*w.worker, std::move(frame));
     w.call_frames.clear();
 }
 

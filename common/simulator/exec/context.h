@@ -124,6 +124,13 @@ struct BlockContext : Block {
     Worker *worker = nullptr;
 };
 
+// A hazard and all that repeat it at the same place, by block: which of them count is known when the launch is over.
+struct KnownHazard {
+    HazardRecord first;
+    uint64_t block = 0;                  // of the first one
+    std::map<uint64_t, uint64_t> times;  // by block
+};
+
 // Results that blocks hand in, put into block order.
 struct LaunchShared : LaunchState {
     GlobalMemory *memory = nullptr;
@@ -132,9 +139,8 @@ struct LaunchShared : LaunchState {
     std::map<uint64_t, std::string> outputs;    // by block: printf output, guarded by mutex
     uint64_t output_bytes = 0;
     std::map<uint64_t, std::string> errors;  // by block: why it ended the launch
-    std::vector<uint64_t> hazard_blocks;     // of each record in hazards
-    std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, size_t>
-        known;  // kind, file, line, places named
+    // By kind, file, line and the places that the message names; guarded by mutex.
+    std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, KnownHazard> hazards;
     std::chrono::steady_clock::time_point start;
     uint64_t blocks = 0;
     uint64_t local_bytes = 0;             // per thread
@@ -150,6 +156,7 @@ struct Worker {
     uint64_t now = 0;            // warp instructions executed, the clock
     uint64_t counted = 0;        // of them added to launch->instructions
     std::vector<std::unique_ptr<Frame>> free_frames;
+    uint64_t call_frame_bytes = 0;  // of calls in progress
 };
 
 enum class Progress : uint8_t {
@@ -199,7 +206,12 @@ uint64_t next_random(uint64_t &state);
 bool differs_between_blocks(uint8_t which);
 void fill_special(const WarpContext &, const Frame &, uint8_t which, unsigned bytes, std::byte *slot);
 
-// exec/hazards.cpp. Ends the launch for a reason that is no op's fault.
+// exec/hazards.cpp
+// Ends the launch for a reason that is no op's fault.
 [[noreturn]] void abort_launch(BlockContext &, HazardKind, const std::string &message);
+// Notes why a block ended the launch: blocks behind it need not run, and what they did does not count.
+void note_failure(LaunchShared &, uint64_t block, const std::string &message);
+// What the blocks up to the one that ended the launch reported, in an order that does not depend on the host's threads.
+std::vector<HazardRecord> collect_hazards(LaunchShared &);
 
 }  // namespace warpsim

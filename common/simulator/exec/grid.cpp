@@ -54,9 +54,7 @@ void run_independent(Worker &worker) {
         } catch (const LaunchAborted &) {
             abandon(block);
         } catch (const std::exception &e) {
-            const std::lock_guard<std::mutex> lock(launch.mutex);
-            launch.errors.emplace(id, std::string("the simulator failed: ") + e.what());
-            launch.first_failed = std::min(id, launch.first_failed.load());
+            note_failure(launch, id, std::string("the simulator failed: ") + e.what());
         }
         hand_in(launch, block);
     }
@@ -145,27 +143,18 @@ std::vector<OpStats> total_stats(const Program &program, std::vector<Worker> &wo
     return totals;
 }
 
-void collect_hazards(LaunchShared &launch, LaunchReport &report) {
-    std::vector<size_t> order;
-    for (size_t i = 0; i < launch.hazards.size(); ++i) {
-        // Blocks behind the one that ended the launch would not have run one after the other.
-        if (launch.hazard_blocks[i] <= launch.first_failed.load()) order.push_back(i);
-    }
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-        const HazardRecord &ra = launch.hazards[a], &rb = launch.hazards[b];
-        return std::tie(launch.hazard_blocks[a], ra.warp, ra.file, ra.line, ra.kind, ra.message) <
-               std::tie(launch.hazard_blocks[b], rb.warp, rb.file, rb.line, rb.kind, rb.message);
-    });
-    for (size_t i : order) report.hazards.push_back(std::move(launch.hazards[i]));
-    if (!launch.errors.empty()) report.error = launch.errors.begin()->second;
-}
-
 // Host memory that one block in execution takes.
 uint64_t bytes_of_block(const Program &program, const LaunchConfig &config, uint64_t local_bytes) {
     const uint64_t threads = uint64_t(config.block[0]) * config.block[1] * config.block[2];
     const uint64_t warps = (threads + kLanes - 1) / kLanes;
     return warps * (program.functions[0].frame_bytes + local_bytes * kLanes) + program.dynamic_shared_offset +
            config.dynamic_shared;
+}
+
+// Blocks whose local memory is free on the device, which is what bounds how many run at once.
+uint64_t blocks_that_fit(const GlobalMemory &memory, const LaunchConfig &config, uint64_t local_bytes) {
+    const uint64_t threads = uint64_t(config.block[0]) * config.block[1] * config.block[2];
+    return (memory.limit() - memory.used()) / std::max<uint64_t>(1, threads * local_bytes);
 }
 
 unsigned worker_count(const Program &program, const LaunchConfig &config, const Options &options, uint64_t blocks) {
@@ -197,6 +186,13 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     const uint64_t stack =
         program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
     launch.local_bytes = (std::max<uint64_t>(stack, program.local_bytes) + 15) / 16 * 16;
+    const uint64_t fit = blocks_that_fit(memory, config, launch.local_bytes);
+    if (!fit) {
+        report.error = "out of device memory: each thread of a block needs " + std::to_string(launch.local_bytes) +
+                       " bytes of local memory, and " + std::to_string(memory.limit() - memory.used()) + " of " +
+                       std::to_string(memory.limit()) + " are free for all (WARPSIM_MAX_MEMORY sets the limit)";
+        return report;
+    }
     const uint64_t block_bytes = bytes_of_block(program, config, launch.local_bytes);
     if (block_bytes > kMostBlockBytes) {
         report.error =
@@ -216,11 +212,11 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
         return report;
     }
 
-    std::vector<Worker> workers(worker_count(program, config, options, launch.blocks));
+    std::vector<Worker> workers(std::min<uint64_t>(worker_count(program, config, options, launch.blocks), fit));
     for (Worker &worker : workers) prepare(worker, launch);
     try {
         if (program.communicates || config.cooperative) {
-            const uint64_t resident = uint64_t(config.multiprocessors) * config.resident_blocks;
+            const uint64_t resident = std::min(uint64_t(config.multiprocessors) * config.resident_blocks, fit);
             run_interleaved(workers[0],
                             std::clamp<uint64_t>(resident, 1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes)));
         } else {
@@ -236,11 +232,16 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     for (auto &[block, text] : launch.outputs) {
         if (block <= launch.first_failed.load() && config.print) config.print(text);
     }
-    if (launch.accesses) report.accesses = launch.accesses->take();
+    const uint64_t accessed =
+        options.accesses_block[0] +
+        config.grid[0] * (options.accesses_block[1] + uint64_t(config.grid[1]) * options.accesses_block[2]);
+    if (launch.accesses && accessed <= launch.first_failed.load()) report.accesses = launch.accesses->take();
     std::copy(options.accesses_block, options.accesses_block + 3, report.accessed_block);
     report.accessed_warp = options.accesses_warp;
-    if (report.error.empty()) collect_hazards(launch, report);
-    summarize(program, total_stats(program, workers), report);
+    report.hazards = collect_hazards(launch);
+    if (report.error.empty() && !launch.errors.empty()) report.error = launch.errors.begin()->second;
+    // How far other blocks had come when one ended the launch is chance: nothing is counted then.
+    summarize(program, report.error.empty() ? total_stats(program, workers) : std::vector<OpStats>{}, report);
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - launch.start).count();
     return report;
 }

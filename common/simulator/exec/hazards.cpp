@@ -45,36 +45,20 @@ std::string places_in(const std::string &message) {
 }
 
 [[noreturn]] void fail(LaunchShared &launch, uint64_t block, const std::string &message) {
-    {
-        const std::lock_guard<std::mutex> lock(launch.mutex);
-        launch.errors.emplace(block, message);
-    }
-    uint64_t first = launch.first_failed.load();
-    while (block < first && !launch.first_failed.compare_exchange_weak(first, block)) {
-    }
-    launch.abort = true;
+    note_failure(launch, block, message);
     throw LaunchAborted{};
 }
 
 void record(LaunchShared &launch, uint64_t block, HazardRecord hazard, const std::string &text) {
     const std::lock_guard<std::mutex> lock(launch.mutex);
-    auto key = std::make_tuple(hazard.kind, hazard.file, hazard.line, places_in(text));
-    const auto found = launch.known.find(key);
-    if (found == launch.known.end()) {
-        if (launch.hazards.size() >= kMostRecords) return;
-        launch.known[key] = launch.hazards.size();
-        launch.hazards.push_back(std::move(hazard));
-        launch.hazard_blocks.push_back(block);
-        return;
+    const auto [found, is_new] =
+        launch.hazards.try_emplace(std::make_tuple(hazard.kind, hazard.file, hazard.line, places_in(text)));
+    KnownHazard &known = found->second;
+    if (is_new || block < known.block) {
+        known.first = std::move(hazard);
+        known.block = block;
     }
-    HazardRecord &known = launch.hazards[found->second];
-    hazard.count = known.count + 1;
-    if (block < launch.hazard_blocks[found->second]) {
-        known = std::move(hazard);
-        launch.hazard_blocks[found->second] = block;
-    } else {
-        ++known.count;
-    }
+    ++known.times[block];
 }
 
 }  // namespace
@@ -93,6 +77,32 @@ std::string where(const Program &program, uint32_t index) {
     const auto file = program.module->ast.files.find(debug.source.file);
     std::string name = file == program.module->ast.files.end() ? "?" : file->second;
     return name.substr(name.find_last_of('/') + 1) + ":" + std::to_string(debug.source.line);
+}
+
+void note_failure(LaunchShared &launch, uint64_t block, const std::string &message) {
+    const std::lock_guard<std::mutex> lock(launch.mutex);
+    launch.errors.emplace(block, message);
+    if (block < launch.first_failed.load()) launch.first_failed = block;
+}
+
+std::vector<HazardRecord> collect_hazards(LaunchShared &launch) {
+    std::vector<KnownHazard *> order;
+    const uint64_t last = launch.first_failed.load();
+    for (auto &[key, known] : launch.hazards) {
+        if (known.block > last) continue;
+        known.first.count = 0;
+        for (const auto &[block, times] : known.times) known.first.count += block <= last ? times : 0;
+        order.push_back(&known);
+    }
+    std::stable_sort(order.begin(), order.end(), [](const KnownHazard *a, const KnownHazard *b) {
+        const HazardRecord &ra = a->first, &rb = b->first;
+        return std::tie(a->block, ra.warp, ra.file, ra.line, ra.kind, ra.message) <
+               std::tie(b->block, rb.warp, rb.file, rb.line, rb.kind, rb.message);
+    });
+    order.resize(std::min(order.size(), kMostRecords));
+    std::vector<HazardRecord> result;
+    for (KnownHazard *known : order) result.push_back(std::move(known->first));
+    return result;
 }
 
 void report_hazard(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {

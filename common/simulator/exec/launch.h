@@ -52,11 +52,8 @@ struct LaunchState {
     Program *program = nullptr;
     const LaunchConfig *config = nullptr;
     const Options *options = nullptr;
-    std::atomic<bool> abort{false};
     std::atomic<uint64_t> instructions{0};
-    std::mutex mutex;  // guards the two below
-    std::vector<HazardRecord> hazards;
-    std::string error;
+    std::mutex mutex;
 };
 
 }  // namespace warpsim
