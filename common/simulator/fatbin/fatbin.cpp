@@ -1,5 +1,6 @@
 // Layout, little-endian, as nvcc 13 writes it (found by comparing its outputs):
-//   wrapper   u32 magic, u32 version, pointer to the fat binary, pointer
+//   wrapper   u32 magic, u32 version, pointer to the fat binary, pointer (version 2, from the device linker: to the fat
+//             binaries of the objects that were linked, a list that ends with null)
 //   header    u32 magic, u16 version, u16 header bytes, u64 bytes that follow the header
 //   entry     +0 u16 kind (1 PTX, 2 ELF)  +4 u32 header bytes  +8 u64 payload bytes (padded)  +16 u32 compressed bytes
 //             +28 u32 compute capability  +40 u64 flags  +56 u64 bytes before compression
@@ -9,12 +10,14 @@
 
 #include <cstring>
 
+#include "fatbin/readable.h"
+
 namespace warpsim::fatbin {
 namespace {
 
 constexpr uint32_t kWrapperMagic = 0x466243b1, kMagic = 0xba55ed50;
 constexpr uint64_t kFlagLz4 = 0x2000, kFlagZstd = 0x8000, kFlagArchSpecific = 0x100000, kFlagFamilySpecific = 0x200000;
-constexpr uint64_t kHeaderBytes = 16, kEntryBytes = 64;
+constexpr uint64_t kWrapperBytes = 24, kHeaderBytes = 16, kEntryBytes = 64;
 constexpr uint64_t kMaxTextBytes = 1ull << 30;
 
 template <class T>
@@ -41,8 +44,16 @@ Function *library_function(const char *library, const char *package, const char 
 void decompress_zstd(const Entry &entry, std::string &text) {
     using Decompress = size_t(void *, size_t, const void *, size_t);
     using IsError = unsigned(size_t);
+    using ContentSize = unsigned long long(const void *, size_t);
+    constexpr unsigned long long kUnknown = -1;
     static auto *decompress = library_function<Decompress>("libzstd.so.1", "libzstd1", "zstd", "ZSTD_decompress");
     static auto *is_error = library_function<IsError>("libzstd.so.1", "libzstd1", "zstd", "ZSTD_isError");
+    static auto *content_size =
+        library_function<ContentSize>("libzstd.so.1", "libzstd1", "zstd", "ZSTD_getFrameContentSize");
+    const unsigned long long stated = content_size(entry.payload, entry.payload_bytes);
+    if (stated != kUnknown && stated != entry.raw_bytes)
+        throw Error("the fat binary's PTX is damaged: its sizes before compression disagree");
+    text.resize(entry.raw_bytes);
     const size_t bytes = decompress(text.data(), text.size(), entry.payload, entry.payload_bytes);
     if (is_error(bytes) || bytes != text.size())
         throw Error("the fat binary's PTX is damaged: zstd cannot decompress it");
@@ -51,6 +62,10 @@ void decompress_zstd(const Entry &entry, std::string &text) {
 void decompress_lz4(const Entry &entry, std::string &text) {
     using Decompress = int(const char *, char *, int, int);
     static auto *decompress = library_function<Decompress>("liblz4.so.1", "liblz4-1", "LZ4", "LZ4_decompress_safe");
+    // A byte of LZ4 becomes 255 at most.
+    if (entry.raw_bytes > 255 * entry.payload_bytes)
+        throw Error("the fat binary's PTX is damaged: LZ4 cannot have packed so much into so little");
+    text.resize(entry.raw_bytes);
     const int bytes = decompress(reinterpret_cast<const char *>(entry.payload), text.data(),
                                  static_cast<int>(entry.payload_bytes), static_cast<int>(text.size()));
     if (bytes < 0 || static_cast<size_t>(bytes) != text.size())
@@ -65,16 +80,37 @@ bool runs_on(const Entry &entry, unsigned compute, bool arch_specific) {
 
 }  // namespace
 
-std::vector<Entry> list(const void *wrapper_or_fatbin) {
+bool is_fat_binary(const void *at) {
+    const uint32_t magic = read<uint32_t>(static_cast<const uint8_t *>(at));
+    return magic == kWrapperMagic || magic == kMagic;
+}
+
+std::vector<const void *> images(const void *wrapper_or_fatbin) {
+    const ReadableMemory memory;
     const auto *at = static_cast<const uint8_t *>(wrapper_or_fatbin);
-    if (!at) throw Error("no fat binary");
-    if (read<uint32_t>(at) == kWrapperMagic) {
-        at = read<const uint8_t *>(at + 8);
-        if (!at) throw Error("the fat binary's wrapper points nowhere");
+    if (memory.from(at) < sizeof(uint32_t)) throw Error("no fat binary: there is no memory where it should be");
+    if (read<uint32_t>(at) != kWrapperMagic) return {at};
+    if (memory.from(at) < kWrapperBytes) throw Error("the fat binary's wrapper is damaged: it runs out of memory");
+    std::vector<const void *> result{read<const void *>(at + 8)};
+    const auto *linked = read<const uint8_t *>(at + 16);
+    if (read<uint32_t>(at + 4) < 2 || !linked) return result;
+    for (;; linked += sizeof(void *)) {
+        if (memory.from(linked) < sizeof(void *))
+            throw Error("the fat binary's wrapper is damaged: its list of linked objects has no end");
+        const auto *image = read<const void *>(linked);
+        if (!image) return result;
+        result.push_back(image);
     }
+}
+
+std::vector<Entry> list(const void *fatbin) {
+    const auto *at = static_cast<const uint8_t *>(fatbin);
+    const uint64_t readable = ReadableMemory().from(at);
+    if (readable < kHeaderBytes) throw Error("the fat binary is damaged: it lies where there is no memory");
     if (read<uint32_t>(at) != kMagic) throw Error("not a fat binary: its magic number is wrong");
     const uint64_t header = read<uint16_t>(at + 6), total = read<uint64_t>(at + 8);
-    if (header < kHeaderBytes || total > UINT64_MAX / 2) throw Error("the fat binary's header is damaged");
+    if (header < kHeaderBytes || header > readable || total > readable - header)
+        throw Error("the fat binary's header is damaged: " + std::to_string(total) + " bytes are not there");
     const uint8_t *cursor = at + header;
     std::vector<Entry> entries;
     for (uint64_t left = total; left > 0;) {
@@ -107,7 +143,6 @@ std::string ptx_text(const Entry &entry) {
         throw Error("the fat binary's PTX is damaged: it claims to be larger than 1 GiB");
     std::string text;
     if (entry.flags & (kFlagLz4 | kFlagZstd)) {
-        text.resize(entry.raw_bytes);
         (entry.flags & kFlagZstd ? decompress_zstd : decompress_lz4)(entry, text);
     } else {
         text.assign(reinterpret_cast<const char *>(entry.payload), entry.payload_bytes);

@@ -22,9 +22,17 @@ struct Entry {
     uint64_t raw_bytes = 0;      // after decompression; 0 if stored plainly
 };
 
-// Lists the entries behind a wrapper (magic 0x466243b1) or a bare fat binary (0xba55ed50).
-// Throws Error on bad magic or on sizes that run past the header's own total.
-std::vector<Entry> list(const void *wrapper_or_fatbin);
+// Whether `at`, which has four readable bytes, begins like a wrapper (magic 0x466243b1) or a bare fat binary
+// (0xba55ed50).
+bool is_fat_binary(const void *at);
+
+// The fat binaries behind a wrapper, several where the device linker joined separately compiled objects; a bare fat
+// binary is one. Throws Error where that takes bytes that cannot be read.
+std::vector<const void *> images(const void *wrapper_or_fatbin);
+
+// Lists the entries of a fat binary. Throws Error on bad magic, and on sizes that run past the header's own total or
+// out of readable memory.
+std::vector<Entry> list(const void *fatbin);
 
 // The entry's PTX text, decompressed (zstd and LZ4 through the system's shared libraries).
 // Throws Error: names the missing library or the damaged stream.

@@ -65,20 +65,33 @@ std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemor
     const auto in_memory = [](const ptx::Variable &v) {
         return (v.space == ptx::Space::global || v.space == ptx::Space::const_) && v.bytes > 0;
     };
+    // Declared sizes are a program's word: they are counted before any of them takes memory.
+    std::map<std::string, uint64_t> declared;
+    uint64_t total = 0;
+    for (const ptx::Variable &v : module->ast.variables) {
+        if (!in_memory(v) || !declared.emplace(v.name, v.bytes).second) continue;
+        total += v.bytes;
+        const uint64_t free = memory.limit() - memory.used();
+        if (total > free) {
+            throw OutOfMemory("out of device memory: its variables up to " + v.name + " are " + std::to_string(total) +
+                              " bytes, and " + std::to_string(free) + " of " + std::to_string(memory.limit()) +
+                              " are free (WARPSIM_MAX_MEMORY sets the limit)");
+        }
+    }
     for (const ptx::Variable &v : module->ast.variables) {
         if (!in_memory(v) || module->globals.count(v.name)) continue;
-        const uint64_t address = memory.allocate(v.bytes, v.managed                       ? MemoryKind::managed
-                                                          : v.space == ptx::Space::const_ ? MemoryKind::module_const
-                                                                                          : MemoryKind::module_global);
-        if (!address) throw std::runtime_error("out of device memory for " + v.name);
+        const MemoryKind kind = v.managed                       ? MemoryKind::managed
+                                : v.space == ptx::Space::const_ ? MemoryKind::module_const
+                                                                : MemoryKind::module_global;
+        const uint64_t address = memory.allocate(v.bytes, kind, GlobalMemory::Fill::zeros);
+        if (!address) throw OutOfMemory("out of device memory for " + v.name + ": no address space is left");
         module->globals[v.name] = address;
         module->global_bytes[v.name] = v.bytes;
     }
     for (const ptx::Variable &v : module->ast.variables) {
         if (!in_memory(v) || v.external) continue;  // another of the linked modules defines it
         std::byte *bytes = memory.find(module->globals[v.name])->host;
-        std::memset(bytes, 0, v.bytes);
-        std::memcpy(bytes, v.initial.data(), std::min<uint64_t>(v.initial.size(), v.bytes));
+        if (!v.initial.empty()) std::memcpy(bytes, v.initial.data(), std::min<uint64_t>(v.initial.size(), v.bytes));
         apply(*module, v, bytes);
     }
     return module;

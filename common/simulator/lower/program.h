@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -78,11 +79,15 @@ struct LoadedModule {
 };
 
 // Gives module-scope variables memory and their initial values (relocations included).
-// Throws std::runtime_error, ptx::ParseError.
+// Throws std::runtime_error, ptx::ParseError; OutOfMemory, before it takes any, where they do not fit together.
 std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &);
 
 // The lowered kernel; nullptr where the module has no such entry. Throws Unsupported.
 Program *find_kernel(LoadedModule &, const std::string &name);
+
+struct OutOfMemory : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 // An instruction that warpsim does not know: "mma.sync.aligned.m8n8k4... (PTX line 91, kernel.cu:33) is not supported:
 // ...".

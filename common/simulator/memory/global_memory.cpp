@@ -154,7 +154,17 @@ struct GlobalMemory::Impl {
         return true;
     }
 
-    // Gives whole pages back to the system.
+    void clear(std::byte *host, uint64_t bytes) {
+        const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+        const uint64_t at = reinterpret_cast<uint64_t>(host);
+        const uint64_t begin = std::min(round_up(at, page) - at, bytes),
+                       end = std::max(begin, bytes - (at + bytes) % page);
+        discard(host, bytes);
+        std::memset(host, 0, begin);
+        std::memset(host + end, 0, bytes - end);
+    }
+
+    // Gives whole pages back to the system: they are zeros then.
     void discard(std::byte *host, uint64_t bytes) {
         const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
         const uint64_t begin = round_up(reinterpret_cast<uint64_t>(host), page);
@@ -203,7 +213,7 @@ GlobalMemory::~GlobalMemory() {
     if (impl_->poison_file >= 0) close(impl_->poison_file);
 }
 
-uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind) {
+uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind, Fill fill) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
     const bool counted = kind != MemoryKind::pinned;
@@ -221,7 +231,11 @@ uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind) {
         view.host = m.data + offset;
         m.cursor = round_up(offset + bytes + gap_after(bytes), kAlignment);
     }
-    m.poison(view.host, bytes);
+    if (fill == Fill::zeros) {
+        m.clear(view.host, bytes);
+    } else {
+        m.poison(view.host, bytes);
+    }
     // Freed ranges that this one covers are no longer "freed".
     for (auto it = m.freed.lower_bound(view.base); it != m.freed.end() && it->first < view.base + bytes;) {
         it = m.freed.erase(it);

@@ -34,8 +34,10 @@ class GlobalMemory {
     explicit GlobalMemory(uint64_t limit_bytes);
     ~GlobalMemory();
 
-    // 256-byte aligned, filled with a poison pattern; 0 when the limit would be passed.
-    uint64_t allocate(uint64_t bytes, MemoryKind);
+    // 256-byte aligned, filled with a poison pattern, or with zeros, which cost no memory until the program writes; 0
+    // when the limit would be passed.
+    enum class Fill { poison, zeros };
+    uint64_t allocate(uint64_t bytes, MemoryKind, Fill = Fill::poison);
     // Registers host memory of the caller's (cudaHostRegister).
     uint64_t adopt(void *host, uint64_t bytes, MemoryKind);
     // False if `address` is not the base of a live allocation. Freed addresses are not reused soon.

@@ -101,7 +101,7 @@ Parser::Declaration Parser::declarator(const Declaration &specified) {
     } else {
         result.name = "_";
     }
-    uint64_t bytes = result.element_bytes;
+    uint64_t bytes = result.element_bytes, row = bytes;  // row: as if a missing size were 1
     while (accept("[")) {
         uint64_t extent = 0;
         if (!at("]")) {
@@ -112,8 +112,9 @@ Parser::Declaration Parser::declarator(const Declaration &specified) {
         expect("]");
         if (result.dimensions.size() >= 16) fail("an array with too many dimensions");
         result.dimensions.push_back(extent);
-        if (extent > kMaxVariableBytes || bytes * extent > kMaxVariableBytes) fail("an array that is too large");
+        if (std::max<uint64_t>(extent, 1) > kMaxVariableBytes / row) fail("an array that is too large");
         bytes *= extent;
+        row *= std::max<uint64_t>(extent, 1);
     }
     variable.bytes = bytes;
     return result;

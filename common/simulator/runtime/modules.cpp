@@ -8,22 +8,13 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "fatbin/readable.h"
 #include "ptx/parser.h"
 #include "runtime/link_ptx.h"
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
 namespace {
-
-constexpr uint32_t kWrapperMagic = 0x466243b1, kFatBinaryMagic = 0xba55ed50;
-
-// What the compiler's start-up code passes. Version 2 comes from the device linker and lists the fat binaries of the
-// objects that were linked.
-struct Wrapper {
-    uint32_t magic, version;
-    const void *data;
-    const void *const *linked;
-};
 
 std::string file_of(const void *address) {
     Dl_info info{};
@@ -56,37 +47,35 @@ std::string demangle(const std::string &name) {
 }
 
 Library *Modules::add_fat_binary(const void *pointer) {
-    const auto *wrapper = static_cast<const Wrapper *>(pointer);
     auto library = std::make_unique<Library>();
     library->origin = file_of(pointer);
     library->registered = true;
-    library->images.push_back(pointer);
-    if (wrapper->magic == kWrapperMagic && wrapper->version >= 2 && wrapper->linked) {
-        library->images.assign(1, wrapper->data);
-        for (const void *const *image = wrapper->linked; *image; ++image) library->images.push_back(*image);
-    }
+    library->fat_binary = pointer;
     libraries_.push_back(std::move(library));
     return libraries_.back().get();
 }
 
 Library *Modules::add_data(const void *code) {
-    uint32_t magic = 0;
-    std::memcpy(&magic, code, strnlen(static_cast<const char *>(code), sizeof magic));
-    if (magic == kWrapperMagic || magic == kFatBinaryMagic) {
+    const uint64_t readable = ReadableMemory().from(code);
+    const auto *text = static_cast<const char *>(code);
+    const size_t length = strnlen(text, readable);
+    if (readable >= 4 && fatbin::is_fat_binary(code)) {
         auto library = std::make_unique<Library>();
         library->origin = "the fat binary given to cudaLibraryLoadData";
-        library->images.push_back(code);
+        library->fat_binary = code;
         libraries_.push_back(std::move(library));
         return libraries_.back().get();
     }
-    if (!std::memcmp(&magic,
-                     "\x7f"
-                     "ELF",
-                     4)) {
+    if (length >= 4 && !std::memcmp(text, "\177ELF", 4)) {
         say("this library is machine code (a cubin): the simulator needs PTX");
         throw Failure{cudaErrorNoKernelImageForDevice};
     }
-    return add_text(static_cast<const char *>(code), "the PTX given to cudaLibraryLoadData");
+    if (length == readable) {
+        say(readable ? "the PTX given to cudaLibraryLoadData has no end: a null character must follow it"
+                     : "cudaLibraryLoadData: there is no memory where the code should be");
+        throw Failure{cudaErrorInvalidValue};
+    }
+    return add_text({text, length}, "the PTX given to cudaLibraryLoadData");
 }
 
 Library *Modules::add_text(std::string ptx, std::string origin) {
@@ -177,7 +166,7 @@ std::string Modules::choose_text(Library &library) {
     if (!library.text.empty()) return library.text;
     std::vector<fatbin::Entry> seen;
     std::vector<std::string> texts;
-    for (const void *image : library.images) {
+    for (const void *image : fatbin::images(library.fat_binary)) {
         const std::vector<fatbin::Entry> entries = fatbin::list(image);
         // Every device here has the features that end in 'a' of its own architecture.
         const fatbin::Entry *best = fatbin::choose(entries, profile_.compute, true);
@@ -203,9 +192,9 @@ LoadedModule &Modules::loaded(Library &library) {
     } catch (const ptx::ParseError &error) {
         say(library.origin + ": " + error.what());
         throw Failure{cudaErrorInvalidPtx};
-    } catch (const fatbin::Error &error) {
+    } catch (const OutOfMemory &error) {
         say(library.origin + ": " + error.what());
-        throw Failure{cudaErrorInvalidKernelImage};
+        throw Failure{cudaErrorMemoryAllocation};
     } catch (const std::exception &error) {
         say(library.origin + ": " + error.what());
         throw Failure{cudaErrorInvalidKernelImage};

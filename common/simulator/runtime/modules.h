@@ -34,7 +34,7 @@ struct Variable {
 
 struct Library {
     std::string origin;                // file that it came from, for messages
-    std::vector<const void *> images;  // fat binaries; several where separately compiled objects were linked
+    const void *fat_binary = nullptr;  // or its wrapper
     std::string text;                  // or PTX
     std::unique_ptr<LoadedModule> module;
     std::map<std::string, std::unique_ptr<Kernel>> kernels;
