@@ -29,6 +29,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("WARPSIM_BUILD") or REPOSITORY / "build").resolve()
 LIBRARY = BUILD / "simulator" / "libcudart.so.13"
 PROGRAMS = Path(__file__).parent / "programs"
+PRELOAD = os.environ.get(
+    "WARPSIM_TEST_PRELOAD"
+)  # a sanitizer's runtime library, where the simulator was built with one
 ON_GPU = os.environ.get("FLASHLADDER_DEVICE") == "gpu"
 
 
@@ -82,6 +85,8 @@ def simulator_environment(extra=None):
     if not ON_GPU:
         rest = environment.get("LD_LIBRARY_PATH")
         environment["LD_LIBRARY_PATH"] = f"{LIBRARY.parent}{':' + rest if rest else ''}"
+        if PRELOAD:
+            environment["LD_PRELOAD"] = PRELOAD
     environment.update({k: str(v) for k, v in (extra or {}).items()})
     return environment
 
@@ -267,7 +272,7 @@ def run_program(
         if report and not ON_GPU:
             environment["WARPSIM_REPORT"] = str(path)
         if preload and not ON_GPU:
-            environment["LD_PRELOAD"] = str(LIBRARY)
+            environment["LD_PRELOAD"] = " ".join(filter(None, [PRELOAD, str(LIBRARY)]))
         process = subprocess.Popen(
             [program, *map(str, args)],
             env=environment,

@@ -1,8 +1,10 @@
-"""The simulator's own code under ThreadSanitizer: blocks on several host threads, streams, reports."""
+"""The simulator's own code under sanitizers: data races of its host threads, and undefined behaviour and bad accesses of
+all that its tests reach."""
 
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import cudart
@@ -12,37 +14,50 @@ from cudart import build_program
 pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
-CLEAN = Path(__file__).parent / "programs" / "clean"
+HERE = Path(__file__).parent
+CLEAN = HERE / "programs" / "clean"
 PROGRAMS = ["atomics", "grid_sync", "reductions", "sgemm_tiled", "softmax", "sort", "streams", "transpose"]
+# Each reaches code that the others do not; those that run longest and whole programs' lessons are left out.
+MEMORY_TESTS = [
+    *sorted(path.name for path in HERE.glob("test_instructions_*.py")),
+    "test_accesses.py", "test_addresses.py", "test_counters.py", "test_execution.py", "test_hazards.py",
+    "test_hostile_kernels.py", "test_loading.py", "test_report.py",
+]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def library():
+def build(sanitizers):
+    """The folder of the simulator's library, built with -fsanitize=sanitizers."""
     cmake = shutil.which("cmake")
     if not cmake:
-        pytest.skip("builds the simulator with ThreadSanitizer: no cmake on PATH")
-    folder = cudart.BUILD / "sanitize-thread"
+        pytest.skip(f"builds the simulator with -fsanitize={sanitizers}: no cmake on PATH")
+    folder = cudart.BUILD / f"sanitize-{sanitizers.replace(',', '-')}"
     for command in (
-        [cmake, "-S", SIMULATOR, "-B", folder, "-DWARPSIM_SANITIZE=thread", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"],
+        [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_SANITIZE={sanitizers}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"],
         [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", str(os.cpu_count())],
     ):
         done = subprocess.run(command, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    return folder / "simulator"
+    return folder
 
 
-@pytest.fixture(scope="module")
-def preload():
-    found = subprocess.run(["g++", "-print-file-name=libtsan.so"], capture_output=True, text=True).stdout.strip()
+def preload(name):
+    """The compiler's runtime library of a sanitizer: a program that was built without it must load it first."""
+    found = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True).stdout.strip()
     if not os.path.isabs(found):
-        pytest.skip("g++ has no libtsan here")
+        pytest.skip(f"g++ has no {name} here")
     return found
 
 
+@pytest.fixture(scope="module")
+def thread_library():
+    return build("thread") / "simulator", preload("libtsan.so")
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_no_data_race_in_the_simulator(library, preload, name):
+def test_no_data_race_in_the_simulator(thread_library, name):
     program = build_program(CLEAN / f"{name}.cu")
-    environment = cudart.simulator_environment({"WARPSIM_THREADS": 4, "LD_PRELOAD": preload})
+    library, tsan = thread_library
+    environment = cudart.simulator_environment({"WARPSIM_THREADS": 4, "LD_PRELOAD": tsan})
     environment["LD_LIBRARY_PATH"] = str(library)
     environment["TSAN_OPTIONS"] = "exitcode=66"
     # Its shadow memory needs the address space laid out the same in every run.
@@ -50,3 +65,24 @@ def test_no_data_race_in_the_simulator(library, preload, name):
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert "WARNING: ThreadSanitizer" not in done.stderr, done.stderr[:6000]
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_no_undefined_behaviour_in_the_simulator(tmp_path):
+    """The simulator's quick tests against a library built with AddressSanitizer and UndefinedBehaviorSanitizer."""
+    folder = build("address,undefined")
+    asan = preload("libasan.so")
+    if not (folder / "tests").exists():
+        (folder / "tests").symlink_to(cudart.BUILD / "tests")  # the same programs: nvcc need not compile them again
+    log = tmp_path / "finding"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | {
+        "WARPSIM_BUILD": str(folder),
+        "WARPSIM_TEST_PRELOAD": asan,
+        # What lives until the process ends is no leak; exhausted memory is the tests' business.
+        "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:log_path={log}",
+        "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={log}",
+    }
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not long", "-p", "no:cacheprovider", *MEMORY_TESTS]
+    done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True)
+    findings = "\n".join(path.read_text()[:3000] for path in sorted(tmp_path.glob("finding*"))[:5])
+    assert not findings, findings
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]

@@ -1,0 +1,51 @@
+"""The simulator's tests once more, with the simulator built for other levels of x86-64 than this machine's own."""
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import cudart
+import pytest
+
+pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
+
+SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
+HERE = Path(__file__).parent
+NEEDS = {"x86-64": set(), "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}}
+# What runs instructions; the rest of the simulator has nothing to do with the CPU's level.
+TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py", "test_execution.py"]
+
+
+def lacks(level):
+    """The instructions of a level that this CPU does not have."""
+    flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    return sorted(NEEDS[level] - set(flags[1].split() if flags else ()))
+
+
+@pytest.mark.parametrize("level", NEEDS)
+def test_the_simulator_built_for(level):
+    """Bit for bit the same expectations, whatever instructions the compiler may use."""
+    if platform.machine() != "x86_64":
+        pytest.skip(f"builds for {level}: this is {platform.machine()}")
+    if missing := lacks(level):
+        pytest.skip(f"builds for {level}: this CPU lacks {', '.join(missing)}")
+    cmake = shutil.which("cmake")
+    if not cmake:
+        pytest.skip(f"builds the simulator for {level}: no cmake on PATH")
+    folder = cudart.BUILD / f"march-{level}"
+    for command in (
+        [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_MARCH={level}"],
+        [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", os.environ.get("FLASHLADDER_JOBS", "2")],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    if not (folder / "tests").exists():
+        (folder / "tests").symlink_to(cudart.BUILD / "tests")  # the same programs: nvcc need not compile them again
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | {"WARPSIM_BUILD": str(folder)}
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not long", "-p", "no:cacheprovider", *TESTS]
+    done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
