@@ -43,7 +43,7 @@ endif
 
 else
 
-.PHONY: help demo notebooks build test test-long test-all bench ablations bench-sim plot results gpu-report format lint clean machine-code
+.PHONY: help demo notebooks build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code
 
 demo:
 	$(call setup)
@@ -68,6 +68,11 @@ test-long:
 test-all:
 	$(call setup,test notebooks)
 	@$(flashladder) test --all
+
+fuzz:
+	$(call setup)
+	@$(flashladder) fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
+	  $(if $(TARGET),--target $(TARGET)) $(if $(COUNT),--count $(COUNT))
 
 bench:
 	$(call setup)
@@ -120,6 +125,7 @@ help:
 	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
+	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
 	  '  make stage-02              build one stage; words after it do more:' \
 	  '  make stage-02 test         verify it against the float64 reference' \
 	  '  make stage-02 bench        throughput beside the peers (GPU) or counters (simulator)' \

@@ -19,7 +19,7 @@ needs_stages = pytest.mark.skipif(len(NUMBERS) < 2, reason="fewer than two stage
 def test_make_alone_lists_the_commands(make):
     done = make()
     assert done.returncode == 0
-    for command in ("make demo", "make test", "make stage-02 diff", "make bench", "FLASHLADDER_DEVICE"):
+    for command in ("make demo", "make test", "make fuzz", "make stage-02 diff", "make bench", "FLASHLADDER_DEVICE"):
         assert command in done.stdout
 
 

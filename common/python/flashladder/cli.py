@@ -190,6 +190,12 @@ def command_test(options) -> int:
     return testing.run(options.which, extra=options.rest)
 
 
+def command_fuzz(options) -> int:
+    from flashladder import fuzz
+
+    return fuzz.run(options.minutes, options.seed, options.target, options.count)
+
+
 def command_format(options) -> int:
     from flashladder import format
 
@@ -325,6 +331,11 @@ def make_parser() -> argparse.ArgumentParser:
     which = sub.add_mutually_exclusive_group()
     which.add_argument("--all", dest="which", action="store_const", const="all", help="the long ones too")
     which.add_argument("--long", dest="which", action="store_const", const="long", help="the long ones alone")
+    sub = add("fuzz", command_fuzz, "damaged PTX, damaged fat binaries and random kernels against the simulator")
+    sub.add_argument("--minutes", type=float, default=3)
+    sub.add_argument("--seed", type=int, default=1)
+    sub.add_argument("--target", choices=("ptx", "fatbin", "kernels"), help="default: each in turn")
+    sub.add_argument("--count", type=int, help="executions of each target, the same ones each time; default: no limit")
     sub = add("gpu-report", command_gpu_report, "tests, sanitizer, benchmarks and ncu on a GPU, in one go")
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
     sub = add(

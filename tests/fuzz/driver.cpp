@@ -1,0 +1,330 @@
+// warpsim-fuzz TARGET --replay FILE...                       runs inputs, one after the other
+// warpsim-fuzz TARGET --keep FOLDER FILE...                  copies those that reach what none before them reached
+// warpsim-fuzz TARGET --seed N --count N --seconds N --corpus FOLDER --findings FOLDER
+//
+// Fuzzing: a child makes inputs and runs them; the parent looks on. What both must know after the child's death lies in
+// shared memory: the input that was being run, and the inputs worth damaging further.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <stdexcept>
+
+#include "fuzz.h"
+
+// Memory of the process, and one allocation's; what is freed is used again soon; no report of leaks at exit.
+extern "C" const char *__asan_default_options() {
+    return "hard_rss_limit_mb=2048:max_allocation_size_mb=1024:quarantine_size_mb=16:detect_leaks=0:abort_on_error=1:"
+           "handle_abort=1";
+}
+extern "C" const char *__ubsan_default_options() {
+    return "print_stacktrace=1";
+}
+
+namespace fuzz {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr double kCpuSeconds = 20, kWallSeconds = 180;  // of one input: more is a hang
+constexpr long kMostKilobytes = 1 << 20;                // resident, after any input
+constexpr size_t kMostQueue = 1 << 14, kArenaBytes = 256 << 20;
+
+struct Settings {
+    const Target *target = nullptr;
+    uint64_t seed = 1, count = ~0ull;
+    double seconds = 60;
+    std::string corpus, findings;
+};
+
+struct Shared {
+    std::atomic<uint64_t> next;  // execution that is being run, or comes next
+    std::atomic<uint64_t> ran;
+    std::atomic<uint32_t> size;  // of the input in `input`
+    char input[kMostInput];
+    uint8_t seen[kCoverageBytes];  // by place: which classes of counts were seen
+    std::atomic<uint32_t> queued;
+    uint64_t used;  // of the arena
+    struct {
+        uint64_t at;
+        uint32_t size;
+    } queue[kMostQueue];
+    char arena[kArenaBytes];
+};
+
+volatile std::sig_atomic_t stopped = 0;
+
+Bytes read_file(const fs::path &path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) throw std::runtime_error("cannot read " + path.string());
+    Bytes bytes{std::istreambuf_iterator<char>(file), {}};
+    bytes.resize(std::min(bytes.size(), kMostInput));
+    return bytes;
+}
+
+std::vector<fs::path> files_below(const fs::path &folder) {
+    std::vector<fs::path> files;
+    for (const auto &entry : fs::directory_iterator(folder))
+        if (entry.is_regular_file()) files.push_back(entry.path());
+    std::sort(files.begin(), files.end());
+    return files;
+}
+
+// Runs the input; true if it reached something new.
+bool run_and_look(const Target &target, const Bytes &input, uint8_t *seen) {
+    clear_coverage();
+    target.run(input);
+    const uint8_t *counts = coverage();
+    bool is_new = false;
+    for (size_t i = 0; i < kCoverageBytes; ++i) {
+        if (!counts[i]) continue;
+        const auto bit = static_cast<uint8_t>(1u << std::min(std::bit_width(counts[i]) - 1, 7));
+        is_new = is_new || !(seen[i] & bit);
+        seen[i] |= bit;
+    }
+    return is_new;
+}
+
+void enqueue(Shared &shared, const Bytes &input) {
+    const uint32_t place = shared.queued;
+    if (place == kMostQueue || input.size() > kArenaBytes - shared.used) return;
+    std::memcpy(shared.arena + shared.used, input.data(), input.size());
+    shared.queue[place] = {shared.used, static_cast<uint32_t>(input.size())};
+    shared.used += input.size();
+    shared.queued = place + 1;
+}
+
+Bytes queued(const Shared &shared, uint64_t index) {
+    return {shared.arena + shared.queue[index].at, shared.queue[index].size};
+}
+
+// Input number `index` of this seed: the corpus first, then new ones.
+Bytes input_of(const Settings &settings, const Shared &shared, const std::vector<Bytes> &corpus, uint64_t index) {
+    if (index < corpus.size()) return corpus[index];
+    Random random(settings.seed * 0x2545f4914f6cdd1dull + index);
+    if (settings.target->make) return settings.target->make(random);
+    // Any of the corpus, which a target that crashes on it may have kept out of the queue.
+    const auto pick = [&] {
+        const uint64_t n = random.below(corpus.size() + shared.queued);
+        return n < corpus.size() ? corpus[n] : queued(shared, n - corpus.size());
+    };
+    const Bytes base = pick(), other = pick();
+    return settings.target->mutate(base, other, random);
+}
+
+[[noreturn]] void child(const Settings &settings, Shared &shared, const std::vector<Bytes> &corpus, int log) {
+    std::signal(SIGINT, SIG_IGN);
+    dup2(log, 1);
+    dup2(log, 2);
+    for (uint64_t index = shared.next; index < settings.count; shared.next = ++index) {
+        const Bytes input = input_of(settings, shared, corpus, index);
+        std::memcpy(shared.input, input.data(), input.size());
+        shared.size = static_cast<uint32_t>(input.size());
+        if (ftruncate(2, 0)) std::perror("ftruncate");
+        if (run_and_look(*settings.target, input, shared.seen)) enqueue(shared, input);
+        ++shared.ran;
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        if (usage.ru_maxrss > kMostKilobytes) {
+            std::fprintf(stderr, "fuzz: %ld MiB of memory used, more than %ld\n", usage.ru_maxrss >> 10,
+                         kMostKilobytes >> 10);
+            std::abort();
+        }
+    }
+    _exit(0);
+}
+
+double cpu_seconds(pid_t process) {
+    clockid_t clock;
+    timespec time{};
+    if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &time)) return 0;
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// What names the place of a crash: the kind of error and the project's own functions on top of the stack.
+std::string place_of(const std::string &log) {
+    std::string place;
+    unsigned frames = 0;
+    for (size_t at = 0; at < log.size() && frames < 3;) {
+        size_t end = std::min(log.find('\n', at), log.size());
+        const std::string line = log.substr(at, end - at);
+        at = end + 1;
+        if (line.find("runtime error:") != std::string::npos) place += line.substr(0, line.find(": runtime")) + ' ';
+        const size_t in = line.find(" in ");
+        if (line.find("    #") != 0 || in == std::string::npos || line.find("warpsim") == std::string::npos) continue;
+        place += line.substr(in + 4, line.find('(') - in - 4) + ' ';
+        ++frames;
+    }
+    return place.empty() ? log.substr(0, 60) : place;
+}
+
+// Writes the input and what was said about it; true if it is the first of its place.
+bool keep_finding(const Settings &settings, const Shared &shared, const std::string &program, const std::string &how,
+                  const std::string &log, std::map<std::string, uint64_t> &findings) {
+    if (findings[place_of(log.empty() ? how : log)]++) return false;
+    const std::string name = std::string(settings.target->name) + '-' + std::to_string(settings.seed) + '-' +
+                             std::to_string(shared.next.load()) + '.' + settings.target->extension;
+    const fs::path path = fs::path(settings.findings) / name;
+    std::ofstream(path, std::ios::binary).write(shared.input, shared.size);
+    std::ofstream(path.string() + ".txt") << how << '\n' << log;
+    std::printf("FOUND: %s\n  replay: %s %s --replay %s\n  what was said: %s.txt\n", how.c_str(), program.c_str(),
+                settings.target->name, path.c_str(), path.c_str());
+    std::fflush(stdout);
+    return true;
+}
+
+std::string text_of(int log) {
+    std::string text(1 << 15, '\0');
+    const ssize_t size = pread(log, text.data(), text.size(), 0);
+    text.resize(size > 0 ? static_cast<size_t>(size) : 0);
+    return text;
+}
+
+int fuzz(const Settings &settings, const std::string &program) {
+    fs::create_directories(settings.findings);
+    std::vector<Bytes> corpus;
+    if (!settings.corpus.empty())
+        for (const fs::path &file : files_below(settings.corpus)) corpus.push_back(read_file(file));
+    if (!settings.target->make && corpus.empty()) throw std::runtime_error("this target needs a --corpus");
+    void *memory =
+        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("no memory");
+    auto &shared = *static_cast<Shared *>(memory);  // all zero, as it should be
+    const int log = open((fs::path(settings.findings) / (std::string(settings.target->name) + ".log")).c_str(),
+                         O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+    if (log < 0) throw std::runtime_error("cannot write to " + settings.findings);
+    std::signal(SIGINT, [](int) { stopped = 1; });
+    std::signal(SIGTERM, [](int) { stopped = 1; });
+
+    const Clock::time_point start = Clock::now();
+    std::map<std::string, uint64_t> findings;
+    uint64_t said = 0, failed = 0;
+    const auto progress = [&] {
+        const double seconds = seconds_since(start);
+        std::printf("%s: %.0f s, %llu executions (%.0f/s), %u inputs reached something new, %zu findings\n",
+                    settings.target->name, seconds, static_cast<unsigned long long>(shared.ran + failed),
+                    static_cast<double>(shared.ran + failed) / std::max(seconds, 1e-3), shared.queued.load(),
+                    findings.size());
+        std::fflush(stdout);
+    };
+    bool over = false;
+    while (!over) {
+        const pid_t running = fork();
+        if (running < 0) throw std::runtime_error("cannot fork");
+        if (running == 0) child(settings, shared, corpus, log);
+        uint64_t current = ~0ull;
+        double cpu_before = 0;
+        Clock::time_point since = start;
+        int status = 0;
+        std::string how;
+        while (waitpid(running, &status, WNOHANG) == 0) {
+            usleep(20'000);
+            if (const uint64_t now = shared.next; now != current) {
+                current = now, since = Clock::now(), cpu_before = cpu_seconds(running);
+            }
+            const bool hangs = cpu_seconds(running) - cpu_before > kCpuSeconds || seconds_since(since) > kWallSeconds;
+            over = over || stopped || seconds_since(start) > settings.seconds;
+            if (hangs && !over) how = "an input that takes longer than " + std::to_string(int(kCpuSeconds)) + " s";
+            if (hangs || over) kill(running, SIGKILL);
+            if (seconds_since(start) > 10 * static_cast<double>(said + 1)) {
+                said = static_cast<uint64_t>(seconds_since(start) / 10);
+                progress();
+            }
+        }
+        if (over || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) break;
+        if (how.empty()) {
+            how = WIFSIGNALED(status)
+                      ? std::string("an input that ends the process: ") + strsignal(WTERMSIG(status))
+                      : "an input that ends the process with status " + std::to_string(WEXITSTATUS(status));
+        }
+        keep_finding(settings, shared, program, how, text_of(log), findings);
+        ++failed;
+        ++shared.next;
+    }
+    progress();
+    return findings.empty() ? 0 : 1;
+}
+
+int keep(const Target &target, const fs::path &folder, const std::vector<std::string> &files) {
+    std::vector<uint8_t> seen(kCoverageBytes);
+    fs::create_directories(folder);
+    for (const std::string &file : files)
+        if (run_and_look(target, read_file(file), seen.data()))
+            fs::copy_file(file, folder / fs::path(file).filename(), fs::copy_options::overwrite_existing);
+    return 0;
+}
+
+int replay(const Target &target, const std::vector<std::string> &files) {
+    for (const std::string &file : files) {
+        std::printf("%s\n", file.c_str());
+        std::fflush(stdout);
+        target.run(read_file(file));
+    }
+    std::printf("%zu inputs did no harm\n", files.size());
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    Settings settings;
+    for (const Target *target : {&kPtx, &kFatbin, &kKernels})
+        if (argc > 2 && !std::strcmp(argv[1], target->name)) settings.target = target;
+    if (!settings.target) {
+        std::fputs(
+            "usage: warpsim-fuzz ptx|fatbin|kernels --replay FILE... | --keep FOLDER FILE... |\n"
+            "       --findings FOLDER [--corpus FOLDER] [--seed N] [--count N] [--seconds N]\n",
+            stderr);
+        return 2;
+    }
+    const std::string first = argv[2];
+    if (first == "--replay") return replay(*settings.target, {argv + 3, argv + argc});
+    if (first == "--keep" && argc > 3) return keep(*settings.target, argv[3], {argv + 4, argv + argc});
+    for (int i = 2; i + 1 < argc; i += 2) {
+        const std::string option = argv[i], value = argv[i + 1];
+        if (option == "--seed")
+            settings.seed = std::stoull(value);
+        else if (option == "--count")
+            settings.count = std::stoull(value);
+        else if (option == "--seconds")
+            settings.seconds = std::stod(value);
+        else if (option == "--corpus")
+            settings.corpus = value;
+        else if (option == "--findings")
+            settings.findings = value;
+        else
+            throw std::runtime_error("unknown option " + option);
+    }
+    if (settings.findings.empty()) throw std::runtime_error("--findings FOLDER is missing");
+    return fuzz(settings, argv[0]);
+}
+
+}  // namespace
+}  // namespace fuzz
+
+int main(int argc, char **argv) {
+    try {
+        return fuzz::main(argc, argv);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "error: %s\n", error.what());
+        return 2;
+    }
+}

@@ -1,0 +1,75 @@
+"""The corpus does no harm, fuzzing finds nothing new, and the fuzzer finds what is planted."""
+
+import subprocess
+
+import pytest
+
+from flashladder import fuzz
+from flashladder.paths import build_directory
+
+CORPUS = fuzz.SOURCE / "corpus"
+EXECUTIONS = {"ptx": 20_000, "fatbin": 20_000, "kernels": 2_000}
+
+
+def replay(program, target):
+    files = sorted((CORPUS / target).iterdir())
+    assert files, f"{CORPUS / target} is empty"
+    done = subprocess.run([program, target, "--replay", *files], capture_output=True, text=True, timeout=600)
+    last = (done.stdout.splitlines() or ["no input"])[-1]
+    assert done.returncode == 0, f"{last} ends the simulator:\n{done.stderr[-6000:]}"
+
+
+@pytest.fixture(scope="module")
+def plain():
+    program = build_directory() / "bin" / "warpsim-fuzz"
+    assert program.exists(), f"no fuzzer at {program}: run `make build`"
+    return program
+
+
+@pytest.fixture(scope="module")
+def sanitized():
+    return fuzz.build_fuzzer()
+
+
+@pytest.mark.parametrize("target", ["ptx", "fatbin"])
+def test_the_corpus_does_no_harm(plain, target):
+    replay(plain, target)
+
+
+def test_the_corpus_is_small():
+    assert sum(file.stat().st_size for file in CORPUS.rglob("*")) < 300_000
+
+
+def random_kernels(plain, tmp_path, *options):
+    command = [plain, "kernels", "--findings", tmp_path, "--seed", "1", "--count", "60", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_random_kernels_compute_what_the_host_does(plain, tmp_path):
+    done = random_kernels(plain, tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_finding_comes_with_its_input_and_a_command_that_replays_it(plain, tmp_path):
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "not_a_seed").write_text("something else")  # the target ends the process at it
+    done = random_kernels(plain, tmp_path, "--corpus", corpus)
+    assert done.returncode == 1 and "1 findings" in done.stdout, done.stdout
+    command = done.stdout.split("replay: ")[1].splitlines()[0].split()
+    assert subprocess.run(command, capture_output=True).returncode != 0, command
+    assert (tmp_path / "kernels-1-0.kernel").read_text() == "something else"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", ["ptx", "fatbin"])
+def test_the_corpus_is_clean_under_sanitizers(sanitized, target):
+    replay(sanitized, target)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("target", list(EXECUTIONS))
+def test_fuzzing_finds_nothing(sanitized, target, capfd):
+    # At most 40 s each; a machine that has not run all of them by then has tested fewer.
+    status = fuzz.run_target(sanitized, target, seed=1, seconds=40, count=EXECUTIONS[target])
+    assert status == 0, capfd.readouterr().out
