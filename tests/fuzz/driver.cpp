@@ -6,7 +6,6 @@
 // shared memory: the input that was being run, and the inputs worth damaging further.
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,14 +21,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <map>
+#include <set>
 #include <stdexcept>
 
 #include "fuzz.h"
 
-// Memory of the process, and one allocation's; what is freed is used again soon; no report of leaks at exit.
+// What is freed is used again soon; no report of leaks at exit.
 extern "C" const char *__asan_default_options() {
-    return "hard_rss_limit_mb=2048:max_allocation_size_mb=1024:quarantine_size_mb=16:detect_leaks=0:abort_on_error=1:"
+    return "max_allocation_size_mb=1024:quarantine_size_mb=16:detect_leaks=0:abort_on_error=1:"
            "handle_abort=1";
 }
 extern "C" const char *__ubsan_default_options() {
@@ -43,7 +42,7 @@ namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 constexpr double kCpuSeconds = 20, kWallSeconds = 180;  // of one input: more is a hang
-constexpr long kMostKilobytes = 1 << 20;                // resident, after any input
+constexpr uint64_t kMostMemory = 1 << 30;               // bytes of the process that are resident
 constexpr size_t kMostQueue = 1 << 14, kArenaBytes = 256 << 20;
 
 struct Settings {
@@ -139,13 +138,6 @@ Bytes input_of(const Settings &settings, const Shared &shared, const std::vector
         if (ftruncate(2, 0)) std::perror("ftruncate");
         if (run_and_look(*settings.target, input, shared.seen)) enqueue(shared, input);
         ++shared.ran;
-        rusage usage{};
-        getrusage(RUSAGE_SELF, &usage);
-        if (usage.ru_maxrss > kMostKilobytes) {
-            std::fprintf(stderr, "fuzz: %ld MiB of memory used, more than %ld\n", usage.ru_maxrss >> 10,
-                         kMostKilobytes >> 10);
-            std::abort();
-        }
     }
     _exit(0);
 }
@@ -155,6 +147,13 @@ double cpu_seconds(pid_t process) {
     timespec time{};
     if (clock_getcpuclockid(process, &clock) || clock_gettime(clock, &time)) return 0;
     return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+uint64_t resident_bytes(pid_t process) {
+    std::ifstream file("/proc/" + std::to_string(process) + "/statm");
+    uint64_t all = 0, resident = 0;
+    file >> all >> resident;
+    return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 double seconds_since(Clock::time_point start) {
@@ -175,13 +174,12 @@ std::string place_of(const std::string &log) {
         place += line.substr(in + 4, line.find('(') - in - 4) + ' ';
         ++frames;
     }
-    return place.empty() ? log.substr(0, 60) : place;
+    return place.empty() ? log.substr(0, log.find(',')) : place;
 }
 
-// Writes the input and what was said about it; true if it is the first of its place.
-bool keep_finding(const Settings &settings, const Shared &shared, const std::string &program, const std::string &how,
-                  const std::string &log, std::map<std::string, uint64_t> &findings) {
-    if (findings[place_of(log.empty() ? how : log)]++) return false;
+// Writes the input and what was said about it.
+void keep_finding(const Settings &settings, const Shared &shared, const std::string &program, const std::string &how,
+                  const std::string &log) {
     const std::string name = std::string(settings.target->name) + '-' + std::to_string(settings.seed) + '-' +
                              std::to_string(shared.next.load()) + '.' + settings.target->extension;
     const fs::path path = fs::path(settings.findings) / name;
@@ -190,7 +188,6 @@ bool keep_finding(const Settings &settings, const Shared &shared, const std::str
     std::printf("FOUND: %s\n  replay: %s %s --replay %s\n  what was said: %s.txt\n", how.c_str(), program.c_str(),
                 settings.target->name, path.c_str(), path.c_str());
     std::fflush(stdout);
-    return true;
 }
 
 std::string text_of(int log) {
@@ -217,7 +214,7 @@ int fuzz(const Settings &settings, const std::string &program) {
     std::signal(SIGTERM, [](int) { stopped = 1; });
 
     const Clock::time_point start = Clock::now();
-    std::map<std::string, uint64_t> findings;
+    std::set<std::string> findings;
     uint64_t said = 0, failed = 0;
     const auto progress = [&] {
         const double seconds = seconds_since(start);
@@ -245,19 +242,24 @@ int fuzz(const Settings &settings, const std::string &program) {
             const bool hangs = cpu_seconds(running) - cpu_before > kCpuSeconds || seconds_since(since) > kWallSeconds;
             over = over || stopped || seconds_since(start) > settings.seconds;
             if (hangs && !over) how = "an input that takes longer than " + std::to_string(int(kCpuSeconds)) + " s";
-            if (hangs || over) kill(running, SIGKILL);
+            const bool hoards = resident_bytes(running) > kMostMemory;
+            if (hoards && !over) how = "an input that takes more than " + std::to_string(kMostMemory >> 20) + " MiB";
+            if (hangs || hoards || over) kill(running, SIGKILL);
             if (seconds_since(start) > 10 * static_cast<double>(said + 1)) {
                 said = static_cast<uint64_t>(seconds_since(start) / 10);
                 progress();
             }
         }
         if (over || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) break;
-        if (how.empty()) {
+        const bool stopped_by_parent = !how.empty();
+        if (!stopped_by_parent) {
             how = WIFSIGNALED(status)
                       ? std::string("an input that ends the process: ") + strsignal(WTERMSIG(status))
                       : "an input that ends the process with status " + std::to_string(WEXITSTATUS(status));
         }
-        keep_finding(settings, shared, program, how, text_of(log), findings);
+        const std::string said_by_child = text_of(log);
+        const bool is_new = findings.insert(stopped_by_parent ? how : how + place_of(said_by_child)).second;
+        if (is_new) keep_finding(settings, shared, program, how, said_by_child);
         ++failed;
         ++shared.next;
     }
