@@ -1,5 +1,6 @@
 """make fuzz: damaged PTX, damaged fat binaries and random kernels against the simulator, built with sanitizers."""
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
@@ -26,7 +27,9 @@ def build_fuzzer() -> Path:
     folder().mkdir(parents=True, exist_ok=True)
     log = folder() / "build.log"
     say(f"Building the simulator with AddressSanitizer and UBSan into {os.path.relpath(folder(), ROOT)} ...")
-    with open(log, "w") as file:
+    with open(log, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # two workers of pytest must not build it at once
+        file.truncate(0)
         for command in (
             [cmake, "-S", SOURCE, "-B", folder(), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
             + [f"-DCMAKE_CXX_COMPILER={compiler}"],
