@@ -43,7 +43,7 @@ endif
 
 else
 
-.PHONY: help demo notebooks build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code
+.PHONY: help demo notebooks build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code mutants
 
 demo:
 	$(call setup)
@@ -73,6 +73,10 @@ fuzz:
 	$(call setup)
 	@$(flashladder) fuzz $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED)) \
 	  $(if $(TARGET),--target $(TARGET)) $(if $(COUNT),--count $(COUNT))
+
+mutants:
+	$(call setup,test)
+	@$(flashladder) mutants $(ARGS)
 
 bench:
 	$(call setup)
@@ -126,6 +130,7 @@ help:
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
+	  '  make mutants               are the tests any good: over 100 mistakes, each of which must make one fail' \
 	  '  make stage-02              build one stage; words after it do more:' \
 	  '  make stage-02 test         verify it against the float64 reference' \
 	  '  make stage-02 bench        throughput beside the peers (GPU) or counters (simulator)' \

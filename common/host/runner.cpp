@@ -125,7 +125,10 @@ int run(const Options &options) {
     params.workspace = workspace.data();
     params.workspace_bytes = description.workspace_bytes;
     must(flash_forward(&params, nullptr));
-    must(cudaDeviceSynchronize(), "the kernel");
+    if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess) {
+        throw CudaError(std::string("the kernel failed") + (simulated ? ", as the simulator says above" : "") + ": " +
+                        cudaGetErrorString(error));
+    }
     if (options.once) return right;
 
     const Comparison comparison = compare(problem, O.to_host(), reference(problem, inputs));

@@ -40,11 +40,19 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence], right: S
     sys.stdout.flush()
 
 
-def progress(items: Sequence, what: str):
-    """Iterates over items and shows how far it is, on a terminal only."""
+def progress(items: Iterable, what: str, total: int | None = None):
+    """Iterates over items and shows how far it is, on a terminal only. total: how many, where items has no length."""
     if tqdm and sys.stderr.isatty():
-        return tqdm(items, desc=what, leave=False, unit="")
+        return tqdm(items, desc=what, total=total, leave=False, unit="")
     return items
+
+
+def remark(text: str) -> None:
+    """Prints a line while progress() shows a bar."""
+    if tqdm and sys.stderr.isatty():
+        tqdm.write(text, file=sys.stdout)
+    else:
+        say(text)
 
 
 def say(text: str = "") -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -112,9 +113,20 @@ def _work(stage, problem, inputs, device, library=None, environment=None, timeou
         result = json.loads(result_file.read_text())
         if result["status"] != "ok":
             text = f"stage {stage.id}, {problem}: {result['message']}"
-            raise StageError(f"{text}\n{messages}".strip(), result.get("code"), messages, report)
+            raise StageError(_hazard_first(text, messages), result.get("code"), messages, report)
         output = np.load(folder / "O.npy") if inputs is not None else None
         return Result(output, problem, where, result["description"], result.get("seconds", []), report, messages)
+
+
+def _hazard_first(error: str, messages: str) -> str:
+    """What failed and what was printed meanwhile. A hazard makes the first line, of which alone a summary consists:
+    its kind, where, and the words about it; then CUDA's error, which says of all of them "unspecified launch failure".
+    """
+    hazard = re.search(r"^warpsim: (.+)\n {4}(.+)\n?", messages, re.MULTILINE)
+    if not hazard:
+        return f"{error}\n{messages}".strip()
+    others = (messages[: hazard.start()] + messages[hazard.end() :]).strip("\n")
+    return "\n".join(filter(None, [f"{hazard[1]}: {hazard[2]}", others, error]))
 
 
 def run(

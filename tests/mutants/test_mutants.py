@@ -1,0 +1,151 @@
+"""The stages' tests are tested: a sample of the mutants in tests/mutants/NN.toml; `make mutants` judges all of them.
+
+Which ones changes with the stages and the tests; FLASHLADDER_MUTANTS_SEED=... in the environment draws a sample again.
+"""
+
+import os
+import subprocess
+
+import pytest
+
+from flashladder import device, mutants, stages
+from flashladder.errors import FlashLadderError
+from flashladder.paths import build_directory
+from flashladder.run import StageError, run_problem
+from flashladder.problem import Problem
+
+ALL = (stages.program(), *stages.all_stages())
+SEED = mutants.seed()
+SAMPLE = mutants.sample(12, SEED)
+
+
+@pytest.fixture
+def slot() -> str:
+    """A copy of the build folder for each process of pytest-xdist."""
+    return os.environ.get("PYTEST_XDIST_WORKER", "0")
+
+
+@pytest.fixture
+def built():
+    if not (build_directory() / "compile_commands.json").exists():
+        pytest.skip("nothing is built yet: run `make build`")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", SAMPLE, ids=lambda mutant: mutant.id)
+def test_the_stages_tests_kill(mutant, slot, built):
+    print(f"FLASHLADDER_MUTANTS_SEED={SEED}")
+    verdict = mutants.judge(mutant.stage, mutants.mutated(mutant), slot)
+    print(f"{verdict.by}: {verdict.message}")
+    wrong = mutants.complaint(mutant, verdict)
+    assert not wrong, wrong
+
+
+@pytest.mark.long
+def test_a_stage_as_it_is_lives(slot, built):
+    """Else a mutant's death would mean nothing. `make mutants` looks at every stage."""
+    stage = SAMPLE[0].stage
+    verdict = mutants.judge(stage, stage.source.read_text(), slot)
+    assert not verdict.killed, f"{stage.name} as it is fails {verdict.by}: {verdict.message}"
+
+
+@pytest.mark.parametrize("stage", ALL, ids=lambda stage: stage.name)
+def test_every_mutant_fits_its_source(stage):
+    found = mutants.load(stage.number)
+    texts = {mutants.mutated(mutant) for mutant in found}
+    assert stage.source.read_text() not in texts, f"a mutant of stage {stage.id} changes nothing"
+    assert len(texts) == len(found), f"two mutants of stage {stage.id} are the same"
+
+
+@pytest.mark.parametrize("stage", ALL, ids=lambda stage: stage.name)
+def test_a_stage_has_ten_that_must_die(stage):
+    must_die = [mutant for mutant in mutants.load(stage.number) if not mutant.lives]
+    assert len(must_die) >= 10, f"stage {stage.id} has {len(must_die)}: add some to tests/mutants/{stage.id}.toml"
+    missing = {"results", "hazard"} - {mutant.kind for mutant in must_die}
+    assert not missing, f"stage {stage.id} has none of the class {', '.join(missing)}"
+
+
+def test_the_seed_draws_the_sample():
+    again, other = mutants.sample(12, SEED), mutants.sample(12, SEED + "x")
+    assert again == SAMPLE and other != SAMPLE
+    assert len({mutant.stage.id for mutant in SAMPLE}) == min(12, len(ALL)), "a stage is not in the sample"
+    assert not [mutant.id for mutant in SAMPLE if mutant.lives], "a sample is of mutants that must die"
+
+
+def test_a_seed_can_be_given(monkeypatch):
+    monkeypatch.setenv("FLASHLADDER_MUTANTS_SEED", "mine")
+    assert mutants.seed() == "mine"
+
+
+@pytest.mark.parametrize(
+    "edit, words",
+    [
+        (("no such text", "", 0), "edit 1 of 1: {source} has no text 'no such text'. Bring tests/mutants/05.toml up to"),
+        (("__syncwarp();", "", 0), "{source} has '__syncwarp();' 2 times. Give more of it, or a third part that says"),
+        (("__syncwarp();", "", 3), "{source} has '__syncwarp();' 2 times, not 3."),
+    ],
+)
+def test_an_edit_that_does_not_fit(edit, words):
+    mutant = mutants.Mutant(stages.get(5), "example", "results", "An example.", (edit,))
+    with pytest.raises(FlashLadderError) as caught:
+        mutants.mutated(mutant)
+    assert words.format(source="stages/05_swizzle/kernel.cu") in str(caught.value)
+
+
+def test_an_occurrence_can_be_chosen():
+    mutant = mutants.Mutant(stages.get(5), "example", "results", "An example.", (("__syncwarp();", "HERE", 2),))
+    before, after = mutants.mutated(mutant).split("HERE")
+    assert before.count("__syncwarp();") == 1 and "__syncwarp();" not in after
+
+
+@pytest.mark.parametrize(
+    "entry, words",
+    [
+        ('class = "results"\nedits = [["a", "b"]]', "mistake missing"),
+        ('class = "results"\nmistake = "M."\nedits = [["a", "b"]]\nfate = "dies"', "fate unknown"),
+        ('class = "style"\nmistake = "M."\nedits = [["a", "b"]]', "class 'style' is none of results, hazard, technique"),
+        ('class = "hazard"\nmistake = "M."\nedits = [["a", "b"]]\nlives = "luck"', "'luck' begins with none of"),
+        ('class = "hazard"\nmistake = "M."\nedits = [["a", "b"]]\nlives = "equivalent"', "an equivalent says why"),
+    ],
+)
+def test_a_wrong_entry_says_what_is_wrong(tmp_path, monkeypatch, entry, words):
+    monkeypatch.setattr(mutants, "DATA", tmp_path)
+    (tmp_path / "05.toml").write_text(f"[example]\n{entry}\n")
+    with pytest.raises(FlashLadderError) as caught:
+        mutants.load(5)
+    assert "05.toml, [example]: " in str(caught.value) and words in str(caught.value)
+
+
+def test_unknown_names_are_refused():
+    assert {mutant.stage.id for mutant in mutants.chosen(["05"])} == {"05"}
+    with pytest.raises(FlashLadderError, match="no mutant '05-nothing': name a stage such as 05"):
+        mutants.chosen(["05-nothing"])
+
+
+def test_a_verdict_that_surprises_is_told():
+    doomed = mutants.Mutant(stages.get(5), "example", "results", "An example.", ())
+    allowed = mutants.Mutant(stages.get(5), "example", "technique", "An example.", (), "technique")
+    dead, alive = mutants.Verdict(True, "test_x", "wrong", 1.0), mutants.Verdict(False, "9 tests passed", "", 1.0)
+    assert not mutants.complaint(doomed, dead) and not mutants.complaint(allowed, alive)
+    assert "05-example lives: An example. 9 tests passed all the same. Add a test" in mutants.complaint(doomed, alive)
+    assert "05-example is killed now, by test_x: take `lives` out" in mutants.complaint(allowed, dead)
+
+
+def test_a_hazard_leads_what_the_student_reads(slot, built):
+    """Kind, place and words come first; CUDA's error, the same for every hazard, comes last."""
+    (mutant,) = mutants.chosen(["02-no_barrier_after_load"])
+    library = mutants.product(mutant.stage, mutants.mutated(mutant))
+    with pytest.raises(StageError) as caught:
+        run_problem(mutant.stage, Problem(Hq=1, Nq=64, Nkv=64, d_head=64), device="sim", library=library)
+    first, *_, last = str(caught.value).splitlines()
+    assert first.startswith("shared-memory race at kernel.cu:"), f"the first line is: {first}"
+    assert "__syncthreads() is missing between kernel.cu:" in first
+    assert last.startswith("stage 02, ") and "unspecified launch failure" in last, f"the last line is: {last}"
+
+    folder = mutants.copy_of_build(f"{slot}-messages", mutant.stage, library)
+    command = [str(folder / "bin/stage_02"), "--seq", "64", "--dim", "64", "--heads", "1"]
+    env = device.environment(device.choose(75, "sim"))
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith("warpsim: shared-memory race at kernel.cu:"), done.stderr
+    assert "the kernel failed, as the simulator says above: unspecified launch failure" in lines[-1], done.stderr
