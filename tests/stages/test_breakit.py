@@ -1,5 +1,6 @@
 """The tests are tested: every classic mistake, planted in a kernel, is caught by verification or by the simulator."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -28,16 +29,27 @@ def parameters() -> list:
 @pytest.mark.parametrize("mistake", parameters())
 def test_mistake_is_caught(mistake):
     verdict = breakit.run(mistake)
-    assert verdict.caught, f"{mistake.mistake} Nothing noticed it: {verdict.message}"
-    assert verdict.by == mistake.caught_by, verdict.message
-    assert mistake.message in verdict.message
+    told = f"{mistake.id} ({mistake.mistake})"
+    assert verdict.caught, f"{told} went unnoticed: {verdict.message}"
+    assert verdict.by == mistake.caught_by, (
+        f"{told} was caught by {verdict.by}, break.toml says {mistake.caught_by}: {verdict.message}"
+    )
+    assert mistake.message in verdict.message, (
+        f"{told} was caught, but not in the words of break.toml, '{mistake.message}': {verdict.message}"
+    )
+    if verdict.by not in ("verification", "error"):
+        first = verdict.message.splitlines()[0]
+        assert re.search(r" at kernel\.cu:\d+: ", first), f"{told}: the first line does not say the hazard: {first}"
 
 
 def test_every_patch_is_described_and_every_description_has_a_patch(stage):
+    folder = stage.folder / "break"
     described = {mistake.name for mistake in breakit.breaks(stage)}
-    patches = {file.stem for file in (stage.folder / "break").glob("*.patch")}
-    assert described == patches
-    assert len(patches) >= 3
+    patches = {file.stem for file in folder.glob("*.patch")}
+    bare, lost = sorted(patches - described), sorted(described - patches)
+    assert not bare, f"describe them in {folder / 'break.toml'}: {', '.join(bare)}"
+    assert not lost, f"{folder / 'break.toml'} describes patches that are not there: {', '.join(lost)}"
+    assert len(patches) >= 3, f"{folder} has {len(patches)} patches; a stage has at least 3"
 
 
 def test_the_kernel_itself_passes(stage):
@@ -51,7 +63,7 @@ def test_the_kernel_itself_passes(stage):
     inputs = problem.random(1)
     result = run_problem(stage, problem, inputs, device="sim", library=library)
     comparison = check(problem, inputs, result.bits)
-    assert comparison, comparison.message
+    assert comparison, f"{stage.name} as it is, built like a mistake, is wrong: {comparison.message}"
 
 
 @pytest.mark.parametrize("number", [2, 9])
@@ -60,10 +72,12 @@ def test_a_patched_kernel_is_compiled_as_its_stage_is(number):
     stage = stages.get(number)
     built, own = build.compile_command(stage.kernel), breakit.stage_flags(stage)
     assert f"--generate-code=arch=compute_{stage.min_compute},code=[compute_{stage.min_compute}]" in own
-    assert [word for word in own if word not in built] == []
+    added = [word for word in own if word not in built]
+    assert not added, f"options that the build does not have: {' '.join(added)}"
     left_out = {"-c", "-o", "-x", "cu", str(stage.kernel)}
     lost = [word for word in built if word not in own and word not in left_out]
-    assert all("_EXPORTS" in word or word.endswith(".o") or "code=[sm_" in word for word in lost), lost
+    lost = [word for word in lost if not ("_EXPORTS" in word or word.endswith(".o") or "code=[sm_" in word)]
+    assert not lost, f"options of the build that a patched kernel is not compiled with: {' '.join(lost)}"
 
 
 def test_a_patch_that_does_not_fit_says_where_and_what_to_do(tmp_path, monkeypatch):
