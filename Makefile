@@ -130,7 +130,7 @@ help:
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
-	  '  make mutants               are the tests any good: over 100 mistakes, each of which must make one fail' \
+	  '  make mutants               mistakes planted in every stage: do its tests notice?' \
 	  '  make stage-02              build one stage; words after it do more:' \
 	  '  make stage-02 test         verify it against the float64 reference' \
 	  '  make stage-02 bench        throughput beside the peers (GPU) or counters (simulator)' \

@@ -154,15 +154,20 @@ def _product(stage: stages.Stage) -> Path:
 
 _running: set[subprocess.Popen] = set()
 _lock = threading.Lock()
+_stopped = threading.Event()
 
 
 def _finish(command: list[str] | str, timeout: float | None = None, **options) -> subprocess.CompletedProcess:
-    """subprocess.run in a process group of its own, which stop() and a timeout end as a whole."""
+    """subprocess.run in a process group of its own, which _stop() and a timeout end as a whole."""
+    if _stopped.is_set():
+        raise FlashLadderError("interrupted")
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options
     ) as process:
         with _lock:
             _running.add(process)
+            if _stopped.is_set():
+                _kill(process)
         try:
             output, _ = process.communicate(timeout=timeout)
         except BaseException:
@@ -181,8 +186,9 @@ def _kill(process: subprocess.Popen) -> None:
         pass
 
 
-def stop() -> None:
-    """Ends what other threads have started."""
+def _stop() -> None:
+    """Ends what other threads have started, and has them start nothing more."""
+    _stopped.set()
     with _lock:
         for process in _running:
             _kill(process)
@@ -196,8 +202,8 @@ def _sha(*parts: bytes | str) -> str:
     return digest.hexdigest()[:20]
 
 
-def _contents(*patterns: str) -> list[bytes]:
-    files = sorted(file for pattern in patterns for file in ROOT.glob(pattern) if file.is_file())
+def _contents(*patterns: str, without: Path | None = None) -> list[bytes]:
+    files = sorted(file for pattern in patterns for file in ROOT.glob(pattern) if file.is_file() and file != without)
     return [part for file in files for part in (str(file.relative_to(ROOT)).encode(), file.read_bytes())]
 
 
@@ -283,7 +289,7 @@ def judge(stage: stages.Stage, text: str, slot: str = "0") -> Verdict:
     slot: names a copy of the build folder that nobody else uses meanwhile. Cached by all that goes into the verdict.
     """
     started = time.monotonic()
-    tests = _contents("tests/stages/*.py", "common/python/flashladder/*.py")
+    tests = _contents("tests/stages/*.py", "common/python/flashladder/*.py", without=Path(__file__))
     binaries = [build_directory() / "simulator/libcudart.so.13", build_directory() / "bin" / f"stage_{stage.id}"]
     if stage.is_program:
         binaries += sorted((build_directory() / "lib").glob("*.so"))
@@ -396,6 +402,7 @@ def run(names: list[str] = (), size: int = 0) -> int:
 
     verdicts: dict[Mutant, Verdict] = {}
     complaints = []
+    _stopped.clear()
     pool = ThreadPoolExecutor(len(free))
     started = time.monotonic()
     try:
@@ -420,7 +427,7 @@ def run(names: list[str] = (), size: int = 0) -> int:
             remark(coloured(f"{name} ({spent}): {words}", "red" if wrong else "green"))
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        stop()
+        _stop()
     show(verdicts)
     say(f"\n{len(verdicts)} mutants in {(time.monotonic() - started) / 60:.1f} minutes.")
     for wrong in complaints:
