@@ -11,8 +11,8 @@ import pytest
 from flashladder import device, mutants, stages
 from flashladder.errors import FlashLadderError
 from flashladder.paths import build_directory
-from flashladder.run import StageError, run_problem
 from flashladder.problem import Problem
+from flashladder.run import StageError, run_problem
 
 ALL = (stages.program(), *stages.all_stages())
 SEED = mutants.seed()
@@ -80,7 +80,10 @@ def test_a_seed_can_be_given(monkeypatch):
 @pytest.mark.parametrize(
     "edit, words",
     [
-        (("no such text", "", 0), "edit 1 of 1: {source} has no text 'no such text'. Bring tests/mutants/05.toml up to"),
+        (
+            ("no such text", "", 0),
+            "edit 1 of 1: {source} has no text 'no such text'. Bring tests/mutants/05.toml up to",
+        ),
         (("__syncwarp();", "", 0), "{source} has '__syncwarp();' 2 times. Give more of it, or a third part that says"),
         (("__syncwarp();", "", 3), "{source} has '__syncwarp();' 2 times, not 3."),
     ],
@@ -103,7 +106,10 @@ def test_an_occurrence_can_be_chosen():
     [
         ('class = "results"\nedits = [["a", "b"]]', "mistake missing"),
         ('class = "results"\nmistake = "M."\nedits = [["a", "b"]]\nfate = "dies"', "fate unknown"),
-        ('class = "style"\nmistake = "M."\nedits = [["a", "b"]]', "class 'style' is none of results, hazard, technique"),
+        (
+            'class = "style"\nmistake = "M."\nedits = [["a", "b"]]',
+            "class 'style' is none of results, hazard, technique",
+        ),
         ('class = "hazard"\nmistake = "M."\nedits = [["a", "b"]]\nlives = "luck"', "'luck' begins with none of"),
         ('class = "hazard"\nmistake = "M."\nedits = [["a", "b"]]\nlives = "equivalent"', "an equivalent says why"),
     ],

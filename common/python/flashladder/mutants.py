@@ -80,8 +80,14 @@ def load(number: int | str) -> list[Mutant]:
         unknown = set(entry) - {"class", "mistake", "edits", "lives"}
         missing = {"class", "mistake", "edits"} - set(entry)
         if unknown or missing:
-            words = [f"{', '.join(sorted(keys))} {what}" for keys, what in ((missing, "missing"), (unknown, "unknown")) if keys]
-            raise FlashLadderError(f"{where}: an entry has class, mistake, edits and perhaps lives; {'; '.join(words)}.")
+            words = [
+                f"{', '.join(sorted(keys))} {what}"
+                for keys, what in ((missing, "missing"), (unknown, "unknown"))
+                if keys
+            ]
+            raise FlashLadderError(
+                f"{where}: an entry has class, mistake, edits and perhaps lives; {'; '.join(words)}."
+            )
         if entry["class"] not in CLASSES:
             raise FlashLadderError(f"{where}: class {entry['class']!r} is none of {', '.join(CLASSES)}.")
         edits = tuple((*edit, 0) if len(edit) == 2 else tuple(edit) for edit in entry["edits"])
@@ -111,7 +117,8 @@ def mutated(mutant: Mutant) -> str:
             raise FlashLadderError(f"{where}: {file} has no text {old!r}. {advice}")
         if not occurrence and count > 1:
             raise FlashLadderError(
-                f"{where}: {file} has {old!r} {count} times. Give more of it, or a third part that says which (1 for the first)."
+                f"{where}: {file} has {old!r} {count} times. Give more of it, or a third part "
+                "that says which (1 for the first)."
             )
         if occurrence > count:
             raise FlashLadderError(f"{where}: {file} has {old!r} {count} times, not {occurrence}. {advice}")
@@ -372,7 +379,9 @@ def chosen(names: Iterable[str]) -> list[Mutant]:
     for name in names:
         matching = [one for one in found if name in (one.id, one.stage.id)]
         if not matching:
-            raise FlashLadderError(f"There is no mutant '{name}': name a stage such as 05, or one such as {found[0].id}.")
+            raise FlashLadderError(
+                f"There is no mutant '{name}': name a stage such as 05, or one such as {found[0].id}."
+            )
         picked += matching
     return picked or found
 
@@ -381,7 +390,7 @@ def chosen(names: Iterable[str]) -> list[Mutant]:
 
 
 def run(names: list[str] = (), size: int = 0) -> int:
-    """Judges mutants (those named, a sample, or all) and each stage as it is, prints the score; 1 where one surprises."""
+    """Judges mutants (those named, a sample, or all) and their stages as they are; 1 where a verdict surprises."""
     drawn = sample(size, seed()) if size else chosen(names)
     if size:
         say(f"{size} mutants drawn by FLASHLADDER_MUTANTS_SEED={seed()}")
