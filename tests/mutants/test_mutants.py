@@ -3,7 +3,6 @@
 Which ones changes with the stages and the tests; FLASHLADDER_MUTANTS_SEED=... in the environment draws a sample again.
 """
 
-import os
 import subprocess
 
 import pytest
@@ -20,12 +19,6 @@ SAMPLE = mutants.sample(12, SEED)
 
 
 @pytest.fixture
-def slot() -> str:
-    """A copy of the build folder for each process of pytest-xdist."""
-    return os.environ.get("PYTEST_XDIST_WORKER", "0")
-
-
-@pytest.fixture
 def built():
     if not (build_directory() / "compile_commands.json").exists():
         pytest.skip("nothing is built yet: run `make build`")
@@ -33,19 +26,19 @@ def built():
 
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", SAMPLE, ids=lambda mutant: mutant.id)
-def test_the_stages_tests_kill(mutant, slot, built):
+def test_the_stages_tests_kill(mutant, built):
     print(f"FLASHLADDER_MUTANTS_SEED={SEED}")
-    verdict = mutants.judge(mutant.stage, mutants.mutated(mutant), slot)
+    verdict = mutants.judge(mutant.stage, mutants.mutated(mutant))
     print(f"{verdict.by}: {verdict.message}")
     wrong = mutants.complaint(mutant, verdict)
     assert not wrong, wrong
 
 
 @pytest.mark.long
-def test_a_stage_as_it_is_lives(slot, built):
+def test_a_stage_as_it_is_lives(built):
     """Else a mutant's death would mean nothing. `make mutants` looks at every stage."""
     stage = SAMPLE[0].stage
-    verdict = mutants.judge(stage, stage.source.read_text(), slot)
+    verdict = mutants.judge(stage, stage.source.read_text())
     assert not verdict.killed, f"{stage.name} as it is fails {verdict.by}: {verdict.message}"
 
 
@@ -137,7 +130,7 @@ def test_a_verdict_that_surprises_is_told():
     assert "05-example is killed now, by test_x: take `lives` out" in mutants.complaint(allowed, dead)
 
 
-def test_a_hazard_leads_what_the_student_reads(slot, built):
+def test_a_hazard_leads_what_the_student_reads(built, tmp_path):
     """Kind, place and words come first; CUDA's error, the same for every hazard, comes last."""
     (mutant,) = mutants.chosen(["02-no_barrier_after_load"])
     library = mutants.product(mutant.stage, mutants.mutated(mutant))
@@ -148,8 +141,8 @@ def test_a_hazard_leads_what_the_student_reads(slot, built):
     assert "__syncthreads() is missing between kernel.cu:" in first
     assert last.startswith("stage 02, ") and "unspecified launch failure" in last, f"the last line is: {last}"
 
-    folder = mutants.copy_of_build(f"{slot}-messages", mutant.stage, library)
-    command = [str(folder / "bin/stage_02"), "--seq", "64", "--dim", "64", "--heads", "1"]
+    mutants.copy_of_build(tmp_path, mutant.stage, library)
+    command = [str(tmp_path / "bin/stage_02"), "--seq", "64", "--dim", "64", "--heads", "1"]
     env = device.environment(device.choose(75, "sim"))
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     lines = done.stderr.splitlines()

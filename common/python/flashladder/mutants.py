@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterable
@@ -244,28 +245,24 @@ def product(stage: stages.Stage, text: str) -> Path:
     return finished
 
 
-def copy_of_build(slot: str, stage: stages.Stage, built: Path) -> Path:
-    """The build folder again, as links, with what product() has built in its place.
+def copy_of_build(copy: Path, stage: stages.Stage, built: Path) -> None:
+    """Makes the folder `copy` the build folder again, as links, with what product() has built in its place.
 
     The programs of bin are copies: a link to one would find its libraries beside the file that it points at.
     """
-    original = build_directory()
-    copy = original / "mutants" / f"slot-{slot}"
+    original, place = build_directory(), copy / _product(stage)
     for folder in ("lib", "bin"):
-        shutil.rmtree(copy / folder, ignore_errors=True)
-        (copy / folder).mkdir(parents=True)
+        (copy / folder).mkdir()
         for file in (original / folder).iterdir():
-            if folder == "lib":
+            if copy / folder / file.name == place:
+                shutil.copy2(built, place)
+            elif folder == "lib":
                 (copy / folder / file.name).symlink_to(file)
             elif file.name.startswith("stage_"):
                 shutil.copy2(file, copy / folder)
     for entry in original.iterdir():
-        if entry.name not in ("lib", "bin", "break", "mutants", "tests") and not (copy / entry.name).exists():
+        if entry.name not in ("lib", "bin", "break", "mutants", "tests"):
             (copy / entry.name).symlink_to(entry)
-    place = copy / _product(stage)
-    place.unlink()
-    shutil.copy2(built, place)
-    return copy
 
 
 # ---- judging ----
@@ -290,10 +287,10 @@ def _first_failure(report: Path) -> tuple[str, str, int]:
     return "", "", sum(case.find("skipped") is None for case in cases)
 
 
-def judge(stage: stages.Stage, text: str, slot: str = "0") -> Verdict:
+def judge(stage: stages.Stage, text: str) -> Verdict:
     """Builds text in the place of the stage's source and runs the stage's quick tests up to the first that fails.
 
-    slot: names a copy of the build folder that nobody else uses meanwhile. Cached by all that goes into the verdict.
+    Cached by all that goes into the verdict.
     """
     started = time.monotonic()
     tests = _contents("tests/stages/*.py", "common/python/flashladder/*.py", without=Path(__file__))
@@ -308,9 +305,23 @@ def judge(stage: stages.Stage, text: str, slot: str = "0") -> Verdict:
     kept = build_directory() / "mutants" / "verdicts" / f"{digest}.json"
     if kept.exists():
         return Verdict(**json.loads(kept.read_text()), cached=True)
-    folder = copy_of_build(slot, stage, built)
+    with tempfile.TemporaryDirectory(prefix=".copy-", dir=build_directory() / "mutants") as name:
+        folder = Path(name)
+        copy_of_build(folder, stage, built)
+        killed, by, message = _run_tests(stage, folder)
+    verdict = Verdict(killed, by, message, round(time.monotonic() - started, 1))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    values = asdict(verdict)
+    del values["cached"]
+    partial = kept.with_name(f".{os.getpid()}-{digest}.json")
+    partial.write_text(json.dumps(values))
+    os.replace(partial, kept)
+    return verdict
+
+
+def _run_tests(stage: stages.Stage, folder: Path) -> tuple[bool, str, str]:
+    """Whether a quick test of the stage as it is built in `folder` failed; which one, and the first line it said."""
     report = folder / "report.xml"
-    report.unlink(missing_ok=True)
     env = {key: value for key, value in testing.tool_environment().items() if not key.startswith("PYTEST_")}
     env |= {"FLASHLADDER_BUILD": str(folder), "WARPSIM_BUILD": str(folder), "FLASHLADDER_DEVICE": "sim"}
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [env.get("PYTHONPATH")])])
@@ -326,16 +337,7 @@ def judge(stage: stages.Stage, text: str, slot: str = "0") -> Verdict:
     if done.returncode not in (0, 1) or not report.exists():  # 0: all passed, 1: some failed; others: no verdict
         raise FlashLadderError(f"pytest ended with status {done.returncode}:\n{done.stdout[-3000:]}")
     by, message, passed = _first_failure(report)
-    if done.returncode == 0:
-        by = f"{passed} tests passed"
-    verdict = Verdict(done.returncode == 1, by, message, round(time.monotonic() - started, 1))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    values = asdict(verdict)
-    del values["cached"]
-    partial = kept.with_name(f".{os.getpid()}-{slot}.json")
-    partial.write_text(json.dumps(values))
-    os.replace(partial, kept)
-    return verdict
+    return done.returncode == 1, by or f"{passed} tests passed", message
 
 
 def complaint(mutant: Mutant, verdict: Verdict) -> str:
@@ -398,24 +400,13 @@ def run(names: list[str] = (), size: int = 0) -> int:
     build.build()
     jobs: list = [(stage, None, stage.source.read_text()) for stage in dict.fromkeys(one.stage for one in drawn)]
     jobs += [(mutant.stage, mutant, text) for mutant, text in texts.items()]
-    free = [str(number) for number in range(build.jobs())]
-
-    def work(job):
-        with _lock:
-            slot = free.pop()
-        try:
-            return judge(job[0], job[2], slot)
-        finally:
-            with _lock:
-                free.append(slot)
-
     verdicts: dict[Mutant, Verdict] = {}
     complaints = []
     _stopped.clear()
-    pool = ThreadPoolExecutor(len(free))
+    pool = ThreadPoolExecutor(build.jobs())
     started = time.monotonic()
     try:
-        futures = {pool.submit(work, job): job for job in jobs}
+        futures = {pool.submit(judge, job[0], job[2]): job for job in jobs}
         for future in progress(as_completed(futures), "mutants", len(futures)):
             stage, mutant, _ = futures[future]
             name = mutant.id if mutant else f"{stage.id} as it is"
