@@ -148,3 +148,11 @@ def test_a_hazard_leads_what_the_student_reads(built, tmp_path):
     lines = done.stderr.splitlines()
     assert lines[0].startswith("warpsim: shared-memory race at kernel.cu:"), done.stderr
     assert "the kernel failed, as the simulator says above: unspecified launch failure" in lines[-1], done.stderr
+
+
+@pytest.mark.long
+def test_a_failed_test_says_the_hazard_first(built):
+    """In pytest's summary, too, which shows the first line alone."""
+    (mutant,) = mutants.chosen(["02-no_barrier_after_load"])
+    verdict = mutants.judge(mutant.stage, mutants.mutated(mutant))
+    assert verdict.message.startswith("AssertionError: shared-memory race at kernel.cu:"), verdict.message

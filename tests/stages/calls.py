@@ -14,6 +14,7 @@ from flashladder.device import choose, cudart
 from flashladder.dtypes import to_bits
 from flashladder.paths import stage_library
 from flashladder.problem import Problem
+from flashladder.run import hazard_first
 from flashladder.verify import POISON, compare, reference
 
 NUMBERS = 0x3C3C  # 1.06 in fp16, 0.011 in bf16: what is left of an O that is written only where it held NaN
@@ -120,13 +121,13 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
         (folder / "job.json").write_text(json.dumps({**paths, "calls": plans}))
         script = Path(__file__).with_name("stage_calls.py")
         done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True)
-        assert done.returncode == 0, (
-            f"stage {stage.id} ended its process (status {done.returncode}):\n{done.stdout}{done.stderr}"
+        assert done.returncode == 0, hazard_first(
+            f"stage {stage.id} ended its process (status {done.returncode})", done.stdout + done.stderr
         )
         if done.stdout.strip():
             answer = json.loads(done.stdout.strip().splitlines()[-1])
             which = f"call {answer['failed'] + 1} of {len(calls)} in one process, {calls[answer['failed']]}"
-            raise AssertionError(f"stage {stage.id}, {which}: {answer['message']}\n{done.stderr}")
+            raise AssertionError(hazard_first(f"stage {stage.id}, {which}: {answer['message']}", done.stderr))
         after = [{buffer: np.load(folder / f"{i}.{buffer}.npy") for buffer in before[i]} for i in range(len(calls))]
 
     outputs = []

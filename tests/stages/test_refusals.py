@@ -29,7 +29,8 @@ def calls(stage, problem: Problem, patches: list[dict]) -> list[dict]:
     }
     script = Path(__file__).with_name("abi_call.py")
     done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True)
-    assert done.returncode == 0, f"stage {stage.id} ended its process on one of {patches}:\n{done.stderr}"
+    told = f"stage {stage.id} ended its process on one of {patches}"
+    assert done.returncode == 0, hazard_first(told, done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -9,7 +9,7 @@ import pytest
 from flashladder import breakit, device
 from flashladder.dtypes import FROBENIUS_LIMIT
 from flashladder.paths import build_directory, stage_runner
-from flashladder.run import describe
+from flashladder.run import describe, hazard_first
 
 RIGHT, WRONG, USAGE, UNSUPPORTED, CUDA_ERROR = range(5)
 
@@ -27,9 +27,8 @@ def small(tile) -> list:
 
 def expect(done: subprocess.CompletedProcess, status: int) -> None:
     """The exit status is `status`; else the message has the command and all that it said."""
-    assert done.returncode == status, (
-        f"{' '.join(done.args)} ended with status {done.returncode}, expected {status}:\n{done.stdout}{done.stderr}"
-    )
+    told = f"{' '.join(done.args)} ended with status {done.returncode}, expected {status}:"
+    assert done.returncode == status, hazard_first(told, done.stdout + done.stderr)
 
 
 def expect_words(words: str, text: str, what: str) -> None:

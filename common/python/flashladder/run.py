@@ -113,12 +113,12 @@ def _work(stage, problem, inputs, device, library=None, environment=None, timeou
         result = json.loads(result_file.read_text())
         if result["status"] != "ok":
             text = f"stage {stage.id}, {problem}: {result['message']}"
-            raise StageError(_hazard_first(text, messages), result.get("code"), messages, report)
+            raise StageError(hazard_first(text, messages), result.get("code"), messages, report)
         output = np.load(folder / "O.npy") if inputs is not None else None
         return Result(output, problem, where, result["description"], result.get("seconds", []), report, messages)
 
 
-def _hazard_first(error: str, messages: str) -> str:
+def hazard_first(error: str, messages: str) -> str:
     """What failed and what was printed meanwhile. A hazard makes the first line, of which alone a summary consists:
     its kind, where, and the words about it; then CUDA's error, which says of all of them "unspecified launch failure".
     """
