@@ -14,7 +14,7 @@ from flashladder.abi import STATUS
 from flashladder.device import choose, cudart
 from flashladder.paths import stage_library
 from flashladder.problem import Problem
-from flashladder.run import StageError, describe, run_problem
+from flashladder.run import StageError, describe, hazard_first, run_problem
 
 OK, INVALID, UNSUPPORTED, TOO_OLD = range(4)
 
