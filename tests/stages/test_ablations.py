@@ -2,7 +2,7 @@
 
 import pytest
 
-from flashladder import ablations, breakit, device
+from flashladder import ablations, breakit, counters, device, profile
 from flashladder.paths import STAGES
 from flashladder.run import run_problem
 from flashladder.verify import check
@@ -16,6 +16,20 @@ def test_variant_is_right(ablation):
     result = run_problem(ablation.stage, problem, inputs, device="sim", library=ablations.library(ablation))
     comparison = check(problem, inputs, result.bits)
     assert comparison, comparison.message
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "ablation", [one for one in ablations.ablations() if one.stage.number == 5], ids=lambda ablation: ablation.name
+)
+def test_padding_and_rotation_leave_no_bank_conflict(ablation):
+    """As the README of stage 05 says: they are alternatives to its XOR, for ldmatrix and for the stores."""
+    library = ablations.library(ablation)
+    counted = counters.by_name(run_problem(ablation.stage, profile.PROBLEM, device="sim", library=library).report)
+    for access in ("ldmatrix", "load", "store"):
+        assert counted[f"shared {access} wavefronts"] > 0, f"{ablation.title}: no shared {access} at all"
+        excess = counted[f"shared {access} excess"]
+        assert excess == 0, f"{ablation.title}: {excess} wavefronts of shared {access} are bank conflicts"
 
 
 def test_every_patch_has_a_title():
