@@ -57,7 +57,9 @@ LEGEND = (
     "M mma   L ldmatrix   G cp.async   w its wait   g global load   s l shared store, load   | barrier\n"
     "e ex2   ~ shuffle   < > spilled register loaded, stored   . everything else"
 )
-_INSTRUCTION = re.compile(r"\s+/\*[0-9a-f]{4,}\*/\s+(?P<predicate>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);")
+_INSTRUCTION = re.compile(
+    r"\s+/\*[0-9a-f]{4,}\*/\s+(?P<predicate>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);"
+)
 _LABEL = re.compile(r"\.(L_x_\d+):")
 
 

@@ -44,7 +44,8 @@ def iteration(*numbers: int, turns: int = 2) -> Figure:
     end = max(turns * sum(length for _, length, _ in STEPS[number]) for number in numbers)
     panels[-1].set_xlim(0, end + 0.2)
     caption(
-        figure, "A scheme: the order is the source's, lengths are not to scale; the assembler may move what it can prove to be the same. "
+        figure,
+        "A scheme: the order is the source's, lengths are not to scale; the assembler may move what it can prove to be the same. "
         "Thin red: a barrier of the block.",
     )
     return figure

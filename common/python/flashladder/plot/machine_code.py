@@ -5,7 +5,18 @@ from matplotlib.transforms import blended_transform_factory
 
 from flashladder import machine_code
 from flashladder.plot.style import (
-    BLUE, GREEN, GREY, INK, ORANGE, PINK, RED, SKY, YELLOW, caption, new_figure, text_on,
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PINK,
+    RED,
+    SKY,
+    YELLOW,
+    caption,
+    new_figure,
+    text_on,
 )  # fmt: skip
 
 # Lanes of the picture of the order, from the top: name, letters, colour.
