@@ -68,7 +68,7 @@ class _Figures:
         return counted[name]
 
     def instructions(self, which: int | str, name: str = "all", d: int = 128) -> float:
-        """Machine instructions of a warp in a turn, recorded: instructions(9, "mma"), instructions("09 kv_stages 1")."""
+        """Of a warp in a turn, recorded machine code: instructions(9, "mma"), instructions("09 kv_stages 1")."""
         (row,) = machine_code.recorded_rows(which, d=d)
         self.stale |= machine_code.is_stale(row)
         counts = row["in_a_turn"] | {"all": sum(row["in_a_turn"].values())}

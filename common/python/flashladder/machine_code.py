@@ -252,8 +252,8 @@ def record(arch: str = ARCH) -> dict:
                 sha256 = stage.kernel_hash()
                 if kind == "variant":
                     sha256 = hashlib.sha256(kernel.read_bytes()).hexdigest()
-                rows.append({"name": name, "kind": kind, "stage": stage.number, "d_head": d, "kernel_sha256": sha256}
-                            | found | {"in_a_turn": counts, "order": loop.order, "inner_loops": loop.inner})  # fmt: skip
+                row = {"name": name, "kind": kind, "stage": stage.number, "d_head": d, "kernel_sha256": sha256}
+                rows.append(row | found | {"in_a_turn": counts, "order": loop.order, "inner_loops": loop.inner})
     # No date and no commit: the hashes say of which kernels this is, and the same kernels give the same file.
     return {"version": 1, "provenance": {"device": arch, "toolkit": toolkit()}, "rows": rows}
 

@@ -6,7 +6,8 @@ from flashladder import stages
 from flashladder.errors import FlashLadderError
 from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, caption, new_figure, text_on
 
-# Lengths are made up, the same for all stages; only the order is true, that of the source. A stage's steps: (what, length, kind).
+# Lengths are made up, the same for all stages; only the order is true, the source's. A stage's steps: (what, length,
+# kind).
 S, SOFTMAX, PV = ("S = QKᵀ", 3.0, "compute"), ("softmax", 2.0, "compute"), ("O += PV", 3.0, "compute")
 BARRIER = ("", 0.12, "barrier")
 _WAIT = 1.6
@@ -31,7 +32,7 @@ _LOOKS = {"compute": (ORANGE, None), "wait": (PALE, "//"), "barrier": (RED, None
 
 
 def iteration(*numbers: int, turns: int = 2) -> Figure:
-    """The stages below one another, `turns` turns of each; a scheme in which only the order is true, that of the source, not the times."""
+    """The stages below one another, `turns` turns of each; a scheme: the order is the source's, no times."""
     unknown = [number for number in numbers if number not in STEPS]
     if unknown or not numbers:
         raise FlashLadderError(f"iteration: choose among the stages {', '.join(map(str, STEPS))}.")
@@ -45,7 +46,7 @@ def iteration(*numbers: int, turns: int = 2) -> Figure:
     panels[-1].set_xlim(0, end + 0.2)
     caption(
         figure,
-        "A scheme: the order is the source's, lengths are not to scale; the assembler may move what it can prove to be the same. "
+        "A scheme: the order is the source's (the assembler's may differ), the lengths are not to scale. "
         "Thin red: a barrier of the block.",
     )
     return figure
