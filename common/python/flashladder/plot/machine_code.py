@@ -21,7 +21,7 @@ from flashladder.plot.style import (
 
 # Lanes of the picture of the order, from the top: name, letters, colour.
 _LANES = (
-    ("cp.async", "Gg", BLUE),
+    ("global copies", "Gg", BLUE),
     ("ldmatrix", "L", GREEN),
     ("mma", "M", ORANGE),
     ("softmax", "e*+^?~r", SKY),
