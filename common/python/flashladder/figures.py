@@ -86,7 +86,9 @@ class _Figures:
                 if isinstance(value, list) and isinstance(step, str):
                     key, _, wanted = step.partition("=")
                     value = next(entry for entry in value if str(entry[key]) == wanted)
-                    self.stale |= "kernel_sha256" in value and recorded.is_stale({"kind": "stage", "name": value.get("stage"), **value})
+                    self.stale |= "kernel_sha256" in value and recorded.is_stale(
+                        {"kind": "stage", "name": value.get("stage"), **value}
+                    )
                 else:
                     value = value[step]
             except (KeyError, IndexError, TypeError, StopIteration) as error:
