@@ -107,6 +107,11 @@ def test_the_whole_kernel_with_the_command_that_compiles_it(number, capsys, monk
     assert str(notebook_format.ROOT) not in drawn[0].html
 
 
+def test_a_shown_command_names_no_place_of_the_machine():
+    words = ["/opt/cuda/bin/nvcc", "-ccbin=/opt/gcc/bin/g++", "-I/opt/cuda/include", "-c", "x.cu", "-o", "build/x.o"]
+    assert lesson_display._shown_command(words) == "nvcc -c x.cu -o x.o"
+
+
 def test_diff_shows_both_kernels(lesson, capsys):
     lesson.diff()
     printed = capsys.readouterr().out

@@ -144,7 +144,8 @@ def _shown_command(words: list[str]) -> str:
     for word in words[first + 1 :]:
         if word.startswith("-I/") and not word.startswith(f"-I{ROOT}/"):
             word = "" if kept[0] == "nvcc" else "-I$CUDA_HOME/include"  # the toolkit's, which nvcc knows
-        if word and "_EXPORTS" not in word and word != "-forward-unknown-to-host-compiler":
+        # (-ccbin: the host compiler that CMake found; nvcc finds one by itself.)
+        if word and "_EXPORTS" not in word and not word.startswith(("-forward-unknown-to-host-compiler", "-ccbin=")):
             kept.append(word.replace(f"{ROOT}/", ""))
     kept[kept.index("-o") + 1] = f"{Path(kept[kept.index('-c') + 1]).stem}.o"
     return shlex.join(kept).replace("'-I$CUDA_HOME/include'", "-I$CUDA_HOME/include")
