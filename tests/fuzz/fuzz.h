@@ -49,6 +49,7 @@ struct Target {
 };
 
 extern const Target kPtx, kFatbin, kKernels;
+extern const Target kPlanted;  // for the fuzzer's own tests
 
 // PTX text -> PTX text, on words, numbers and lines; also what fat binaries carry.
 Bytes mutate_ptx(const Bytes &input, const Bytes &other, Random &);

@@ -20,9 +20,8 @@ class AtTheEdge {
         const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
         bytes_ = (input.size() + page - 1) / page * page + page;
         base_ = static_cast<char *>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        bytes_ -= page;
-        munmap(base_ + bytes_, page);
-        at_ = base_ + bytes_ - input.size();
+        mprotect(base_ + bytes_ - page, page, PROT_NONE);  // still taken, so that nothing else comes to lie there
+        at_ = base_ + bytes_ - page - input.size();
         std::memcpy(at_, input.data(), input.size());
     }
     ~AtTheEdge() { munmap(base_, bytes_); }

@@ -5,6 +5,7 @@ import subprocess
 import pytest
 
 from flashladder import fuzz
+from flashladder.errors import FlashLadderError
 from flashladder.paths import build_directory
 
 CORPUS = fuzz.SOURCE / "corpus"
@@ -59,6 +60,51 @@ def test_a_finding_comes_with_its_input_and_a_command_that_replays_it(plain, tmp
     command = done.stdout.split("replay: ")[1].splitlines()[0].split()
     assert subprocess.run(command, capture_output=True).returncode != 0, command
     assert (tmp_path / "kernels-1-0.kernel").read_text() == "something else"
+
+
+def planted(plain, tmp_path, word, *options):
+    """The fuzzer's end over inputs that do nothing, but for one."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    (corpus / "input").write_text(word + "\n")
+    command = [plain, "planted", "--findings", tmp_path, "--corpus", corpus, "--count", "9", *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+HARM = {
+    "crash": (["--cpu-seconds", "60"], "ends the process: Aborted"),
+    "hang": (["--cpu-seconds", "0.5"], "takes too long"),
+    "hoard": (["--cpu-seconds", "60"], "takes more than 1024 MiB"),
+}
+
+
+@pytest.mark.parametrize("word", HARM)
+def test_each_kind_of_harm_is_a_finding_and_the_rest_runs_on(plain, tmp_path, word):
+    options, said = HARM[word]
+    done = planted(plain, tmp_path, word, *options)
+    assert done.returncode == 1 and "FOUND: an input that " in done.stdout and said in done.stdout, done.stdout
+    assert "9 executions" in done.stdout and "1 findings" in done.stdout, done.stdout
+    assert (tmp_path / "planted-1-0.txt").read_text() == word + "\n"
+
+
+def test_a_hang_is_found_also_when_the_time_is_over(plain, tmp_path):
+    done = planted(plain, tmp_path, "hang", "--seconds", "0.1", "--cpu-seconds", "0.5")
+    assert done.returncode == 1 and "1 findings" in done.stdout, done.stdout
+
+
+def test_harmless_inputs_are_no_findings(plain, tmp_path):
+    done = planted(plain, tmp_path, "fine")
+    assert done.returncode == 0 and "9 executions" in done.stdout and "0 findings" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(
+    "numbers, name",
+    [((0, 1, 5), "MINUTES"), ((float("nan"), 1, 5), "MINUTES"), ((1, -1, 5), "SEED"), ((1, 1, 0), "COUNT")],
+)
+def test_numbers_that_make_no_sense_are_refused(numbers, name):
+    minutes, seed, count = numbers
+    with pytest.raises(FlashLadderError, match=f"^{name}="):
+        fuzz.run(minutes, seed, count=count)
 
 
 @pytest.mark.long

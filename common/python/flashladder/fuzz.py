@@ -19,7 +19,8 @@ def folder() -> Path:
 
 
 def build_fuzzer() -> Path:
-    """The fuzzer with sanitizers and coverage, in a build of its own; FlashLadderError with what the compiler said."""
+    """The fuzzer with sanitizers and coverage, and below folder() the simulator's library made of the same objects, in a
+    build of their own; FlashLadderError names the log of a build that failed."""
     compiler = toolchain.require_host_compiler()
     cmake = toolchain.require("cmake", "Install it (3.24 or newer), e.g. `pip install cmake`.")
     ninja = toolchain.require("ninja", "Install it, e.g. `pip install ninja`.")
@@ -33,7 +34,7 @@ def build_fuzzer() -> Path:
         for command in (
             [cmake, "-S", SOURCE, "-B", folder(), "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}"]
             + [f"-DCMAKE_CXX_COMPILER={compiler}"],
-            [cmake, "--build", folder(), "--target", "warpsim-fuzz", "-j", str(build.jobs())],
+            [cmake, "--build", folder(), "--target", "warpsim-fuzz", "warpsim_cudart", "-j", str(build.jobs())],
         ):
             env = os.environ | {"CUDA_HOME": str(headers)}
             if subprocess.run(command, stdout=file, stderr=subprocess.STDOUT, env=env).returncode:
@@ -60,7 +61,14 @@ def run_target(program: Path, target: str, seed: int, seconds: float, count: int
 
 
 def run(minutes: float, seed: int, target: str | None = None, count: int | None = None) -> int:
-    """Fuzzes one target or each in turn, `minutes` together; 1 if anything was found."""
+    """Fuzzes one target or each in turn, `minutes` together; 1 if anything was found. FlashLadderError for numbers that
+    make no sense."""
+    if not 0 < minutes < float("inf"):
+        raise FlashLadderError(f"MINUTES={minutes:g}: a number above 0 is wanted.")
+    if count is not None and count < 1:
+        raise FlashLadderError(f"COUNT={count}: a number above 0 is wanted.")
+    if not 0 <= seed < 2**64:
+        raise FlashLadderError(f"SEED={seed}: a number from 0 to {2**64 - 1} is wanted.")
     chosen = [target] if target else list(TARGETS)
     program = build_fuzzer()
     say(f"Fuzzing {', '.join(chosen)} for {minutes:g} minutes, seed {seed}.")
