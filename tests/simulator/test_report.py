@@ -130,6 +130,15 @@ def test_table():
     assert "to[i * stride] = tile[i * stride];" in rows[0]
 
 
+def test_table_and_report_of_a_launch_that_failed_count_nothing():
+    result = run_program(SOURCE, ["fail"], env={"WARPSIM_TABLE": 1}, report=True)
+    first, failed = result.stderr.split("grid (1, 1, 1)")[1:3]
+    assert "PTX warp instructions" in first and "FAILED: " not in first
+    assert "FAILED: " in failed and "PTX warp instructions" not in failed, "zeros that look like counters"
+    launch = result.report["launches"][-1]
+    assert launch["error"] and launch["hazards"] and launch["instructions"]["total"] == 0 and not launch["lines"]
+
+
 def test_names_with_odd_characters():
     ptx = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry $odd_name$(.param .u64 p) { ret; }\n"
     result = run_ptx(ptx, "$odd_name$", 1, 32, [np.zeros(1, np.int32)], report=True).check()

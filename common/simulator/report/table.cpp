@@ -86,7 +86,7 @@ void append_counts(std::string &text, const LaunchReport &report) {
 std::string to_table(const LaunchReport &report, unsigned most_lines) {
     std::string text = "warpsim: " + report.kernel + " grid " + dimensions(report.grid) + " block " +
                        dimensions(report.block) + " shared " + std::to_string(report.shared_bytes) + " bytes\n";
-    append_counts(text, report);
+    if (report.error.empty()) append_counts(text, report);  // nothing is counted where a launch fails
     if (!report.lines.empty() && most_lines) {
         std::vector<const LineCount *> lines;
         for (const LineCount &line : report.lines) lines.push_back(&line);

@@ -31,7 +31,7 @@ constexpr const char *kUsage =
     "\n"
     "  --report FILE        write counters and hazards of every launch as JSON (%p in FILE: the process id)\n"
     "  --table              print the counters of every launch to stderr\n"
-    "  --hazards on|warn|off  stop at a hazard (the default), report it and go on, or do not look for them\n"
+    "  --hazards on|warn|off  stop at a hazard (the default), report it and go on, or leave shared memory unchecked\n"
     "  --device NAME        sm_75, sm_80, sm_86, sm_89, sm_90 (the default) or t4, a100, rtx3090, rtx4090, h100, h200\n"
     "  --schedule SEED      another interleaving of warps, blocks and streams; or last:K, stream K (0, 1, ...) as "
     "late\n"
