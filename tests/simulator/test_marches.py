@@ -17,7 +17,7 @@ SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
 NEEDS = {"x86-64": set(), "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}}
 # What runs instructions; the rest of the simulator has nothing to do with the CPU's level.
-TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py", "test_execution.py"]
+TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py"]
 
 
 def lacks(level):
@@ -38,7 +38,8 @@ def test_the_simulator_built_for(level):
         pytest.skip(f"builds the simulator for {level}: no cmake on PATH")
     folder = cudart.BUILD / f"march-{level}"
     for command in (
-        [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_MARCH={level}"],
+        # -O1 compiles in half the time; it picks the same of the paths that are written for a level.
+        [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_MARCH={level}", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"],
         [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", os.environ.get("FLASHLADDER_JOBS", "2")],
     ):
         done = subprocess.run(command, capture_output=True, text=True)
