@@ -97,6 +97,22 @@ def test_harmless_inputs_are_no_findings(plain, tmp_path):
     assert done.returncode == 0 and "9 executions" in done.stdout and "0 findings" in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("word, status", [("crash", 1), ("fine", 0)])
+def test_the_exit_status_and_the_last_words_say_whether_something_was_found(
+    plain, tmp_path, monkeypatch, capfd, word, status
+):
+    corpus = tmp_path / "corpus" / "planted"
+    corpus.mkdir(parents=True)
+    (corpus / "input").write_text(word + "\n")
+    monkeypatch.setattr(fuzz, "SOURCE", tmp_path)
+    monkeypatch.setattr(fuzz, "build_fuzzer", lambda: plain)
+    monkeypatch.setattr(fuzz, "folder", lambda: tmp_path)
+    assert fuzz.run(1, 1, "planted", count=5) == status
+    said = capfd.readouterr().out
+    assert ("Found something in planted: see " in said and "/findings." in said) if status else "Nothing found." in said
+    assert (tmp_path / "findings" / "planted-1-0.txt").exists() == bool(status)
+
+
 @pytest.mark.parametrize(
     "numbers, name",
     [((0, 1, 5), "MINUTES"), ((float("nan"), 1, 5), "MINUTES"), ((1, -1, 5), "SEED"), ((1, 1, 0), "COUNT")],

@@ -25,7 +25,9 @@ MEMORY_TESTS = [
     "test_accesses.py", "test_addresses.py", "test_counters.py", "test_execution.py", "test_hazards.py",
     "test_hostile_kernels.py", "test_loading.py", "test_report.py",
 ]  # fmt: skip
-LEFT_OUT = "test_a_report_does_not_depend_on_the_number_of_threads"  # every hazard of 57 blocks, 14 times: too slow here
+LEFT_OUT = (
+    "test_a_report_does_not_depend_on_the_number_of_threads"  # every hazard of 57 blocks, 14 times: too slow here
+)
 
 
 def build_for_threads():
@@ -90,7 +92,18 @@ def test_no_undefined_behaviour_in_the_simulator(tmp_path):
         "ASAN_OPTIONS": f"detect_leaks=0:allocator_may_return_null=1:log_path={log}",
         "UBSAN_OPTIONS": f"print_stacktrace=1:log_path={log}",
     }
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not long", "-k", f"not {LEFT_OUT}", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "not long",
+        "-k",
+        f"not {LEFT_OUT}",
+        "-p",
+        "no:cacheprovider",
+    ]
     done = subprocess.run([*command, *MEMORY_TESTS], cwd=HERE, env=environment, capture_output=True, text=True)
     findings = "\n".join(path.read_text()[:3000] for path in sorted(tmp_path.glob("finding*"))[:5])
     assert not findings, findings
