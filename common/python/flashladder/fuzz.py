@@ -19,8 +19,8 @@ def folder() -> Path:
 
 
 def build_fuzzer() -> Path:
-    """The fuzzer with sanitizers and coverage, and below folder() the simulator's library made of the same objects, in a
-    build of their own; FlashLadderError names the log of a build that failed."""
+    """The fuzzer with sanitizers and coverage, and below folder() the simulator's library made of the same objects, in
+    a build of their own; FlashLadderError names the log of a build that failed."""
     compiler = toolchain.require_host_compiler()
     cmake = toolchain.require("cmake", "Install it (3.24 or newer), e.g. `pip install cmake`.")
     ninja = toolchain.require("ninja", "Install it, e.g. `pip install ninja`.")
