@@ -1,6 +1,7 @@
 """The simulator's own code under sanitizers: data races of its host threads, and undefined behaviour and bad accesses of
 all that its tests reach."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -25,9 +26,8 @@ MEMORY_TESTS = [
     "test_accesses.py", "test_addresses.py", "test_counters.py", "test_execution.py", "test_hazards.py",
     "test_hostile_kernels.py", "test_loading.py", "test_report.py",
 ]  # fmt: skip
-LEFT_OUT = (
-    "test_a_report_does_not_depend_on_the_number_of_threads"  # every hazard of 57 blocks, 14 times: too slow here
-)
+# Every hazard of 57 blocks, 14 times: too slow here.
+LEFT_OUT = "test_a_report_does_not_depend_on_the_number_of_threads"
 
 
 def build_for_threads():
@@ -36,12 +36,15 @@ def build_for_threads():
     if not cmake:
         pytest.skip("builds the simulator with -fsanitize=thread: no cmake on PATH")
     folder = cudart.BUILD / "sanitize-thread"
-    for command in (
-        [cmake, "-S", SIMULATOR, "-B", folder, "-DWARPSIM_SANITIZE=thread", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"],
-        [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", os.environ.get("FLASHLADDER_JOBS", "2")],
-    ):
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two workers of pytest must not build it at once
+        for command in (
+            [cmake, "-S", SIMULATOR, "-B", folder, "-DWARPSIM_SANITIZE=thread", "-DCMAKE_CXX_FLAGS_RELEASE=-O1"],
+            [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", os.environ.get("FLASHLADDER_JOBS", "2")],
+        ):
+            done = subprocess.run(command, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return folder
 
 
