@@ -8,9 +8,9 @@
 #include "exec/launch.h"
 #include "fuzz.h"
 #include "kernels.h"
-#include "lower/program.h"
+#include "lower/module.h"
 #include "memory/global_memory.h"
-#include "report/report.h"
+#include "report/json.h"
 
 namespace fuzz {
 namespace {
@@ -61,13 +61,13 @@ std::string check(const Kernel &kernel, const Memory &before, const Memory &afte
         config.grid[0] = kernel.grid;
         config.block[0] = kernel.block;
         config.parameters = reinterpret_cast<const std::byte *>(addresses);
-        LaunchReport report = execute(program, memory, config, options);
+        const LaunchReport report = execute(program, memory, config, options);
         if (!report.hazards.empty()) fail("a hazard that is none: " + report.hazards.front().message);
         if (!report.error.empty()) fail(report.error);
         compare("the variable", memory, addresses[3], after.out, kVariables, fail);
         compare("the sum", memory, addresses[1], after.bins, kBins, fail);
         compare("the byte of the row", memory, addresses[2], after.rows, kRow, fail);
-        return to_json({std::move(report)});
+        return launch_json(report);
     } catch (const std::runtime_error &error) {
         fail(error.what());
     }

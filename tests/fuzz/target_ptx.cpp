@@ -4,9 +4,10 @@
 
 #include "exec/launch.h"
 #include "fuzz.h"
-#include "lower/program.h"
+#include "lower/module.h"
 #include "memory/global_memory.h"
 #include "ptx/parser.h"
+#include "report/json.h"
 #include "report/report.h"
 
 namespace fuzz {
@@ -47,10 +48,10 @@ void launch(Program &program, GlobalMemory &memory) {
     options.hazards_warn = true;
     options.max_instructions = kMostInstructions;
     options.timeout_s = 0;
-    LaunchReport report = execute(program, memory, config, options);
+    const LaunchReport report = execute(program, memory, config, options);
     to_table(report, 20);
     for (const HazardRecord &hazard : report.hazards) to_text(hazard);
-    to_json({std::move(report)});
+    launch_json(report);
     memory.release(buffer);
 }
 

@@ -1,6 +1,7 @@
 #include "exec/access_log.h"
+#include "core/names.h"
 
-#include "lower/program.h"
+#include "core/program.h"
 
 namespace warpsim {
 AccessLog::AccessLog(const Program &program, uint64_t most)
@@ -9,8 +10,7 @@ AccessLog::AccessLog(const Program &program, uint64_t most)
 AccessRecord *AccessLog::add(const Op &op, unsigned bytes, uint32_t exec) {
     const OpDebug &debug = program_.debug[op.index];
     AccessRecord &record = records_.emplace_back();
-    const auto file = program_.module->ast.files.find(debug.source.file);
-    if (file != program_.module->ast.files.end()) record.file = file->second;
+    record.file = file_name(program_, debug.source);
     record.line = debug.source.line;
     record.ptx_line = debug.ptx_line;
     record.kind = access_kind(op.cls);

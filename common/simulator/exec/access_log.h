@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/statistics.h"
 #include "exec/banks.h"
 #include "exec/coalescing.h"
-#include "report/report.h"
 
 namespace warpsim {
 

@@ -14,8 +14,8 @@
 #include <immintrin.h>
 #endif
 
-#include "exec/warp.h"
-#include "ptx/ast.h"
+#include "core/types.h"
+#include "core/warp.h"
 
 namespace warpsim {
 

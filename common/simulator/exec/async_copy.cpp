@@ -58,16 +58,16 @@ void exec_async_copy(Warp &w, const Op &op) {
     if (!exec) return;
 
     Op source = op;  // the other address of the instruction
-    source.a = list[0];
-    source.imm = int64_t(list[1] | uint64_t(list[2]) << 32);
+    source.a = list[kCopyBase];
+    source.imm = int64_t(list[kCopyOffsetLow] | uint64_t(list[kCopyOffsetHigh]) << 32);
     source.extra = op.extra & kSourceBase32 ? kBase32 : 0;
     lane_addresses(w, source, from);
 
     // How much each lane reads; the rest of its bytes become zero.
     uint32_t size[kLanes], reads = 0;
-    const uint32_t ignored = list[4] == kNoSlot ? 0 : w.predicate(list[4]);
+    const uint32_t ignored = list[kCopyIgnore] == kNoSlot ? 0 : w.predicate(list[kCopyIgnore]);
     for (unsigned i = 0; i < kLanes; ++i) {
-        size[i] = list[3] == kNoSlot ? bytes : std::min(w.lanes<uint32_t>(list[3])[i], bytes);
+        size[i] = list[kCopySize] == kNoSlot ? bytes : std::min(w.lanes<uint32_t>(list[kCopySize])[i], bytes);
         if (ignored >> i & 1) size[i] = 0;
         reads |= uint32_t(size[i] > 0) << i;
     }

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/warp.h"
+#include "core/op_formats.h"
+#include "core/warp.h"
 
 namespace warpsim {
 
@@ -25,13 +26,9 @@ struct AsyncGroups {
     std::array<uint64_t, kLanes> committed{};  // groups so far, by lane
 };
 
-// cp.async.ca / .cg. Op::a, Op::imm: the shared address; Op::list: slot of the global address (kNoSlot: none), its
-// offset's low and high half, slot of src-size (kNoSlot: all) and predicate slot of ignore-src (kNoSlot: none). Op::dst
-// is unused, Op::b holds cp-size.
-inline constexpr uint32_t kSourceBase32 = 1u << 16;  // in Op::extra beside kBase32 of exec/memory.h
 void exec_async_copy(Warp &, const Op &);
 void exec_async_commit(Warp &, const Op &);
-// Waits until at most Op::imm groups are in flight; Op::b != 0: for everything, committed or not (wait_all).
+// Waits until at most Op::imm groups are in flight, or (wait_all) for everything, committed or not.
 void exec_async_wait(Warp &, const Op &);
 
 }  // namespace warpsim

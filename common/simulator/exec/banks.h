@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "exec/op.h"
+#include "core/op.h"
 
 namespace warpsim {
 

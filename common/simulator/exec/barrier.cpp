@@ -5,8 +5,9 @@
 // leave it fewer.
 #include <algorithm>
 
+#include "core/names.h"
+#include "core/op_formats.h"
 #include "exec/context.h"
-#include "lower/control.h"
 
 namespace warpsim {
 
@@ -18,14 +19,13 @@ std::string op_text(const Program &program, uint32_t op) {
     return program.debug[op].text + " (" + where(program, op) + ")";
 }
 
-void open_barrier(Barrier &b, size_t warps, uint32_t expected, BarrierKind kind) {
+void open_barrier(Barrier &b, size_t warps, uint32_t expected) {
     b.arrived.assign(warps, 0);
     b.waiting.assign(warps, 0);
     b.arrive_only.assign(warps, 0);
     b.first_op.assign(warps, kNoSlot);
     b.expected = expected;
     b.active = true;
-    b.kind = uint8_t(kind);
     b.value_all = true;
     b.value_any = false;
     b.value_count = 0;
@@ -53,7 +53,7 @@ void write_reduction(WarpContext &w, const Fragment &f, const Op &op, const Barr
     const uint32_t exec = w.exec;
     w.regs = f.frame->regs;
     w.exec = f.mask;
-    switch (BarrierForm::unpack(op.extra).kind) {
+    switch (unpack<BarrierForm>(op.extra).kind) {
         case BarrierKind::red_popc:
             write_lanes<uint32_t>(w, op.dst, [&](unsigned) { return b.value_count; });
             break;
@@ -109,7 +109,7 @@ Barrier &join(WarpContext &w, const Op &op, uint32_t lanes, uint32_t number, Bar
         throw LaunchAborted{};
     }
     Barrier &b = block.barriers[number];
-    if (!b.active) open_barrier(b, block.warps, count, form.kind);
+    if (!b.active) open_barrier(b, block.warps, count);
     uint32_t &first = b.first_op[w.id];
     const auto other = [&] {
         for (uint32_t i = 0; i < block.warps; ++i) {
@@ -143,7 +143,7 @@ void arrive_at_barrier(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes
     for (unsigned lane = 0; lane < kLanes; ++lane) {
         if ((lanes >> lane & 1) && numbers[lane] == number) group |= 1u << lane;
     }
-    const BarrierForm form = BarrierForm::unpack(op.extra);
+    const BarrierForm form = unpack<BarrierForm>(op.extra);
     Barrier &b = join(w, op, group, number, form);
     if (form.kind == BarrierKind::arrive) {
         // A second arrival before the first has been waited for adds to the count like one of other threads would.

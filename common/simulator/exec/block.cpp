@@ -72,7 +72,7 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.worker = &worker;
     b.program = launch.program;
     b.global = launch.memory;
-    b.launch = &launch;
+    b.hazards = &b;
     b.linear_id = uint32_t(linear_id);
     b.ctaid[0] = uint32_t(linear_id % config.grid[0]);
     b.ctaid[1] = uint32_t(linear_id / config.grid[0] % config.grid[1]);

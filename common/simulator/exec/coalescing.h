@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "exec/warp.h"
+#include "core/warp.h"
 
 namespace warpsim {
 

@@ -12,11 +12,11 @@
 #include <tuple>
 #include <vector>
 
+#include "core/program.h"
+#include "core/warp.h"
 #include "exec/access_log.h"
 #include "exec/launch.h"
-#include "exec/warp.h"
 #include "hazard/shared_shadow.h"
-#include "lower/program.h"
 
 namespace warpsim {
 
@@ -91,7 +91,6 @@ struct WarpContext : Warp {
     BlockContext *owner = nullptr;
     Worker *worker = nullptr;
     uint32_t linear_thread = 0;  // of lane 0 in the block
-    uint64_t started = 0;        // the worker's clock when the current slice began
 };
 
 inline WarpContext &context_of(Warp &w) {
@@ -104,14 +103,14 @@ struct Barrier {
     std::vector<uint32_t> waiting;  // lanes by warp
     uint32_t expected = 0;          // threads; 0: all of the block that have not exited
     bool active = false;
-    uint8_t kind = 0;  // BarrierKind of those that wait
     bool value_all = true, value_any = false;
     uint32_t value_count = 0;
     std::vector<uint32_t> first_op;     // by warp: the op at which its first lanes arrived, kNoSlot: none
     std::vector<uint32_t> arrive_only;  // lanes by warp that came by bar.arrive
 };
 
-struct BlockContext : Block {
+struct BlockContext : Block, HazardSink {
+    void report(Warp &, const Op &, HazardKind, int lane, uint64_t address, std::string message) override;
     std::vector<std::unique_ptr<WarpContext>> contexts;
     uint32_t threads = 0;
     uint32_t alive = 0;  // threads that have not exited

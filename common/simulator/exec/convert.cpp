@@ -10,12 +10,6 @@
 namespace warpsim {
 namespace {
 
-Conversion unpack_conversion(int64_t imm) {
-    Conversion c;
-    std::memcpy(static_cast<void *>(&c), &imm, sizeof c);
-    return c;
-}
-
 uint64_t load_lane(const std::byte *lanes, unsigned bytes, unsigned index) {
     uint64_t value = 0;
     std::memcpy(&value, lanes + size_t(bytes) * index, bytes);
@@ -74,14 +68,8 @@ uint64_t extend(uint64_t value, ptx::Type type) {
 
 }  // namespace
 
-int64_t pack_conversion(const Conversion &c) {
-    int64_t imm = 0;
-    std::memcpy(&imm, &c, sizeof c);
-    return imm;
-}
-
 void convert_scalar(Warp &w, const Op &op) {
-    const Conversion c = unpack_conversion(op.imm);
+    const Conversion c = unpack<Conversion>(op.imm);
     const std::byte *a = w.lanes<std::byte>(op.a);
     std::byte *dst = w.lanes<std::byte>(op.dst);
     for (unsigned i = 0; i < kLanes; ++i)
@@ -89,7 +77,7 @@ void convert_scalar(Warp &w, const Op &op) {
 }
 
 void convert_pair(Warp &w, const Op &op) {
-    const Conversion c = unpack_conversion(op.imm);
+    const Conversion c = unpack<Conversion>(op.imm);
     const std::byte *a = w.lanes<std::byte>(op.a);
     const std::byte *b = c.two_sources ? w.lanes<std::byte>(op.b) : nullptr;
     std::byte *dst = w.lanes<std::byte>(op.dst);

@@ -6,22 +6,6 @@
 
 namespace warpsim {
 
-// A conversion as the general handler reads it from Op::imm.
-struct Conversion {
-    ptx::Type to = ptx::Type::none, from = ptx::Type::none;  // of one element, never a packed type
-    uint8_t to_bytes = 0, from_bytes = 0;                    // lane widths of the registers (or of a packed element)
-    Round round = Round::nearest_even;
-    bool integral : 1 = false;  // .rni .rzi .rmi .rpi: round to an integer first
-    bool ftz : 1 = false;
-    bool sat : 1 = false;
-    bool satfinite : 1 = false;
-    bool relu : 1 = false;
-    bool two_sources : 1 = false;  // a packed result from a (upper half) and b (lower half)
-};
-static_assert(sizeof(Conversion) <= sizeof(int64_t), "travels in Op::imm");
-
-int64_t pack_conversion(const Conversion &);
-
 // dst = a converted, in the widths that the Conversion in imm gives; results are extended to to_bytes by their sign.
 void convert_scalar(Warp &, const Op &);
 // Two elements packed in dst, from two registers or from one packed register.

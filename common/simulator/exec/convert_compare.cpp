@@ -1,4 +1,5 @@
-#include "exec/convert_compare.h"
+#include "core/op_formats.h"
+#include "exec/alu.h"
 
 #include <type_traits>
 
@@ -91,12 +92,6 @@ struct Halves {
     static float flush(float x) { return std::fabs(x) < 0x1p-14f ? 0.0f : x; }
 };
 
-CompareOutput unpack_compare_output(uint32_t extra) {
-    CompareOutput output;
-    std::memcpy(static_cast<void *>(&output), &extra, sizeof output);
-    return output;
-}
-
 uint32_t combine(uint32_t mask, const CompareOutput &output, uint32_t c) {
     if (output.negate_c) c = ~c;
     switch (output.combine) {
@@ -118,7 +113,7 @@ void write_choice(Warp &w, uint32_t dst, uint32_t mask, T one) {
 }
 
 void finish(Warp &w, const Op &op, const Outcome &outcome, bool packed) {
-    const CompareOutput output = unpack_compare_output(op.extra);
+    const CompareOutput output = unpack<CompareOutput>(op.extra);
     const uint32_t c = op.c == kNoSlot ? 0 : w.predicate(op.c);
     const uint32_t low = combine(outcome.low, output, c), high = combine(outcome.high, output, c);
     if (output.kind == CompareOutput::Kind::predicates) {
@@ -203,13 +198,6 @@ void put_floats(AluForms &forms, const std::string &name) {
 }
 
 }  // namespace
-
-uint32_t pack_compare_output(const CompareOutput &output) {
-    static_assert(sizeof output == sizeof(uint32_t));
-    uint32_t extra;
-    std::memcpy(&extra, &output, sizeof extra);
-    return extra;
-}
 
 void add_compare_forms(AluForms &forms) {
     put_order<uint16_t>(forms);

@@ -4,11 +4,10 @@
 
 #include <cstdint>
 
-#include "ptx/ast.h"
+#include "core/op_formats.h"
+#include "core/types.h"
 
 namespace warpsim {
-
-enum class Round : uint8_t { nearest_even, nearest_away, zero, down, up };
 
 // (-1)^negative * significand * 2^exponent; below the last bit may lie more (sticky).
 struct Number {

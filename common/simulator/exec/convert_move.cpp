@@ -1,7 +1,7 @@
 #include "exec/convert_move.h"
 
+#include "core/program.h"
 #include "exec/float_functions.h"
-#include "lower/program.h"
 
 namespace warpsim {
 namespace {
@@ -236,10 +236,6 @@ void permute_immediate(Warp &w, const Op &op) {
 void add_offset64(Warp &w, const Op &op) {
     const uint64_t *a = w.lanes<uint64_t>(op.a), offset = uint64_t(op.imm);
     write_lanes<uint64_t>(w, op.dst, [=](unsigned i) { return a[i] + offset; });
-}
-void add_offset32(Warp &w, const Op &op) {
-    const uint32_t *a = w.lanes<uint32_t>(op.a), offset = uint32_t(op.imm);
-    write_lanes<uint32_t>(w, op.dst, [=](unsigned i) { return a[i] + offset; });
 }
 void in_window(Warp &w, const Op &op) {
     const uint64_t *a = w.lanes<uint64_t>(op.a), window = uint64_t(op.imm);

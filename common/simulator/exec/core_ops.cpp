@@ -1,7 +1,7 @@
 #include "exec/core_ops.h"
 
+#include "core/specials.h"
 #include "exec/context.h"
-#include "lower/specials.h"
 
 namespace warpsim {
 

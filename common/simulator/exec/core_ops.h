@@ -1,7 +1,7 @@
 // Small ops that the core's lowering adds around an instruction's own.
 #pragma once
 
-#include "exec/warp.h"
+#include "core/warp.h"
 
 namespace warpsim {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "exec/warp.h"
+#include "core/warp.h"
 
 namespace warpsim {
 

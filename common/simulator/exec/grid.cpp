@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <thread>
 
+#include "core/names.h"
 #include "exec/context.h"
-#include "exec/hazards.h"
 #include "exec/launch.h"
 #include "exec/system_calls.h"
 #include "memory/global_memory.h"

@@ -1,11 +1,9 @@
 // Records what went wrong in a launch, in an order that does not depend on which host thread met it first.
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
+#include <cctype>
 
+#include "core/names.h"
 #include "exec/context.h"
-#include "exec/hazards.h"
 
 namespace warpsim {
 
@@ -63,22 +61,6 @@ void record(LaunchShared &launch, uint64_t block, HazardRecord hazard, const std
 
 }  // namespace
 
-std::string demangle(const std::string &name) {
-    int status = 0;
-    char *text = abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status);
-    std::string result = status == 0 && text ? text : name;
-    std::free(text);
-    return result;
-}
-
-std::string where(const Program &program, uint32_t index) {
-    const OpDebug &debug = program.debug[index];
-    if (!debug.source.line) return "PTX line " + std::to_string(debug.ptx_line);
-    const auto file = program.module->ast.files.find(debug.source.file);
-    std::string name = file == program.module->ast.files.end() ? "?" : file->second;
-    return name.substr(name.find_last_of('/') + 1) + ":" + std::to_string(debug.source.line);
-}
-
 void note_failure(LaunchShared &launch, uint64_t block, const std::string &message) {
     const std::lock_guard<std::mutex> lock(launch.mutex);
     launch.errors.emplace(block, message);
@@ -105,18 +87,15 @@ std::vector<HazardRecord> collect_hazards(LaunchShared &launch) {
     return result;
 }
 
-void report_hazard(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {
-    const BlockContext &block = *context_of(w).owner;
+void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {
+    const BlockContext &block = *this;
     LaunchShared &launch = *block.worker->launch;
     const Program &program = *launch.program;
     HazardRecord hazard;
     hazard.kind = kind;
     const OpDebug &debug = program.debug[op.index];
-    if (const auto file = program.module->ast.files.find(debug.source.file);
-        debug.source.line && file != program.module->ast.files.end()) {
-        hazard.file = file->second;
-        hazard.line = debug.source.line;
-    }
+    if (debug.source.line) hazard.file = file_name(program, debug.source);
+    if (!hazard.file.empty()) hazard.line = debug.source.line;
     std::copy(block.ctaid, block.ctaid + 3, hazard.block);
     hazard.warp = w.id;
     hazard.lane = lane;

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/program.h"
 #include "exec/memory.h"
-#include "lower/program.h"
 
 namespace warpsim {
 

@@ -7,40 +7,22 @@
 #include <mutex>
 #include <string>
 
-#include "lower/program.h"
-#include "report/report.h"
+#include "core/options.h"
+#include "core/program.h"
+#include "core/statistics.h"
 
 namespace warpsim {
 
-// From the WARPSIM_* environment, read once per process.
-struct Options {
-    unsigned threads = 0;             // WARPSIM_THREADS; 0: as many as the host has
-    bool hazards = true;              // WARPSIM_HAZARDS=off
-    bool hazards_warn = false;        // WARPSIM_HAZARDS=warn
-    uint64_t schedule_seed = 0;       // WARPSIM_SCHEDULE; 0: the default order
-    uint64_t max_instructions = 0;    // WARPSIM_MAX_INSTRUCTIONS (warp instructions per launch); 0: no limit
-    double timeout_s = 60;            // WARPSIM_TIMEOUT_S, one launch; 0: no limit
-    uint64_t max_memory = 0;          // WARPSIM_MAX_MEMORY, bytes of device memory; 0: the profile's
-    std::string report_path;          // WARPSIM_REPORT
-    uint64_t accesses = 0;            // WARPSIM_ACCESSES: executions of each memory instruction to report
-    uint32_t accesses_block[3] = {};  // WARPSIM_ACCESSES_BLOCK=x,y,z, and
-    uint32_t accesses_warp = 0;       // WARPSIM_ACCESSES_WARP: whose they are
-    bool print_table = false;         // WARPSIM_TABLE=1: counters to stderr after every launch
-    std::string device = "sm_90";     // WARPSIM_DEVICE
-    int64_t last_stream = -1;         // WARPSIM_SCHEDULE=last:K, a stream's number; -1: none
-    // Throws std::runtime_error that names the variable and what it may be.
-    static Options from_environment();
-};
+class GlobalMemory;
 
 struct LaunchConfig {
-    uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
+    uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
     uint32_t dynamic_shared = 0;
     const std::byte *parameters = nullptr;  // Program::parameter_bytes
     bool cooperative = false;
     unsigned multiprocessors = 132;  // of the simulated device
     unsigned resident_blocks = 1;    // per multiprocessor, from the occupancy model: how many take turns
-    unsigned compute = 90;
-    uint64_t stack_limit = 4096;                     // bytes per thread for recursive calls (cudaLimitStackSize)
+    uint64_t stack_limit = 4096;     // bytes per thread for recursive calls (cudaLimitStackSize)
     std::function<void(const std::string &)> print;  // printf of the kernel; called in a deterministic order
 };
 

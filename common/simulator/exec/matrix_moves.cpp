@@ -5,11 +5,11 @@
 #include <bit>
 #include <cstring>
 
+#include "core/program.h"
+#include "core/warp.h"
 #include "exec/access_log.h"
 #include "exec/mma.h"
-#include "exec/warp.h"
 #include "hazard/shared_shadow.h"
-#include "lower/program.h"
 
 namespace warpsim {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "lower/program.h"
+#include "core/program.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {

@@ -5,25 +5,12 @@
 #include <cstdint>
 #include <string>
 
+#include "core/op_formats.h"
+#include "core/warp.h"
 #include "exec/coalescing.h"
-#include "exec/warp.h"
 #include "hazard/shared_shadow.h"
 
 namespace warpsim {
-
-enum class MemorySpace : uint8_t { generic, global, shared, local, constant, param };
-
-// Op::extra of ld, st, atom, red and the like. Op::a is the address's base (kNoSlot: none), Op::imm its offset.
-inline constexpr uint32_t kBase32 = 1;   // the base has 32-bit lanes
-inline constexpr uint32_t kStrong = 2;   // volatile, relaxed, acquire, release
-inline constexpr uint32_t kAcquire = 4;  // says so itself
-inline constexpr uint32_t kRelease = 8;
-inline constexpr uint32_t kOwnOrder = 16;        // atomics: carries .relaxed, .acquire, .release or .acq_rel
-inline constexpr uint32_t kSpaceShift = 8;       // atomics: MemorySpace
-inline constexpr uint32_t kAlignmentShift = 16;  // atomics: log2 of what the address must be a multiple of
-inline MemorySpace space_of(const Op &op) {
-    return MemorySpace(op.extra >> kSpaceShift & 0xf);
-}
 
 // What one lane moves: `count` elements of `bytes`, each in a register of `register_bytes` (1, 2, 4 or 8).
 struct AccessShape {

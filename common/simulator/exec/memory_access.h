@@ -1,10 +1,10 @@
 // What loads and stores do before data moves, in every state space: addresses, checks, hazards, counters.
 #pragma once
 
+#include "core/program.h"
 #include "exec/access_log.h"
 #include "exec/banks.h"
 #include "exec/lane_moves.h"
-#include "lower/program.h"
 
 namespace warpsim {
 

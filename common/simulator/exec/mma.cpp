@@ -10,9 +10,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/program.h"
+#include "core/warp.h"
 #include "exec/half.h"
-#include "exec/warp.h"
-#include "lower/program.h"
 
 namespace warpsim {
 namespace {

@@ -10,12 +10,11 @@
 
 #include <string_view>
 
-#include "exec/op.h"
+#include "core/op.h"
+#include "core/op_formats.h"
 
 namespace warpsim {
 
-// mma.sync.aligned. Op::list: the slots of D, A, B, C, in that order. extra: kMmaSaturate.
-inline constexpr uint32_t kMmaSaturate = 1;  // .satfinite of the integer forms
 struct MmaForm {
     std::string_view name;  // "m16n8k16.row.col.f32.f16.f16.f32"
     Handler fn;
@@ -23,8 +22,6 @@ struct MmaForm {
 };
 const MmaForm *find_mma(std::string_view name);  // nullptr: no such form
 
-// ldmatrix, stmatrix: list: the fragment's slots (1, 2 or 4), a: address slot, imm: offset, extra: these flags.
-inline constexpr uint32_t kMatrixTranspose = 1, kMatrixGeneric = 2, kMatrixAddress64 = 4;
 void exec_ldmatrix(Warp &, const Op &);
 void exec_stmatrix(Warp &, const Op &);
 void exec_movmatrix(Warp &, const Op &);  // dst, a

@@ -1,5 +1,5 @@
 // Fills the slots of special registers when a frame is made.
-#include "lower/specials.h"
+#include "core/specials.h"
 
 #include <algorithm>
 
@@ -12,7 +12,7 @@ namespace {
 // The same for all lanes.
 uint64_t uniform_value(const WarpContext &w, const Frame &frame, Special which) {
     const BlockContext &b = *w.owner;
-    const LaunchConfig &config = *b.launch->config;
+    const LaunchConfig &config = *b.worker->launch->config;
     switch (which) {
         case Special::ntid_x:
             return b.ntid[0];

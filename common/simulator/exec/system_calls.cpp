@@ -109,7 +109,7 @@ const SystemCall *find_system_call(std::string_view name) {
 }
 
 bool prepare_heap(Program &program, GlobalMemory &memory) {
-    LoadedModule &module = *program.module;
+    ModuleState &module = *program.module;
     const auto calls_heap = [](const Op &op) { return op.fn == run_malloc || op.fn == run_free; };
     if (module.heap || std::none_of(program.ops.begin(), program.ops.end(), calls_heap)) return true;
     const uint64_t base = memory.allocate(DeviceHeap::kBytes, MemoryKind::module_global);

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "exec/warp.h"
+#include "core/warp.h"
 
 namespace warpsim {
 

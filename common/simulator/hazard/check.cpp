@@ -1,8 +1,9 @@
 // The exact tests behind the shadow's fast ones, and what they say.
 #include <cstring>
 
+#include "core/names.h"
+#include "core/program.h"
 #include "hazard/shared_shadow_impl.h"
-#include "lower/program.h"
 
 namespace warpsim {
 

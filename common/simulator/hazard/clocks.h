@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "exec/op.h"
+#include "core/op.h"
 
 namespace warpsim {
 

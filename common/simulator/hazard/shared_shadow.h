@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/warp.h"
+#include "core/warp.h"
 
 namespace warpsim {
 

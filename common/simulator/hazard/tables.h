@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/op.h"
+#include "core/op.h"
 
 namespace warpsim {
 

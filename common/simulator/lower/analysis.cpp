@@ -79,7 +79,6 @@ void place_shared(ProgramContext &context, const std::set<std::string> &named, c
     uint64_t end = 0, dynamic_align = 16;
     const auto place = [&](const ptx::Variable &v) {
         if (v.space != Space::shared || context.shared.count(v.name)) return;
-        p.uses_shared = true;
         if (v.external || v.bytes == 0) {
             dynamic.push_back(&v);
             dynamic_align = std::max<uint64_t>(dynamic_align, v.align);

@@ -44,7 +44,7 @@ void lower_copy(Lowering &l, const Instruction &in) {
     op.imm = to.offset;
     op.b = uint32_t(bytes);
     op.list = list;
-    op.list_count = 5;
+    op.list_count = kCopyListLength;
     op.extra = (to.slot_bytes == 4 ? kBase32 : 0) | (from.slot_bytes == 4 ? kSourceBase32 : 0);
 }
 

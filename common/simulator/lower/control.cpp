@@ -1,12 +1,12 @@
 // Control flow, calls, block barriers and fences.
-#include "lower/control.h"
 
 #include <algorithm>
 
+#include "core/op_formats.h"
+#include "core/warp.h"
 #include "exec/core_ops.h"
 #include "exec/sync_ops.h"
 #include "exec/system_calls.h"
-#include "exec/warp.h"
 #include "lower/function_lowering.h"
 
 namespace warpsim {
@@ -199,7 +199,7 @@ void lower_barrier(Lowering &l, const Instruction &in) {
     op.b = count;
     op.c = value;
     op.dst = dst;
-    op.extra = form.pack();
+    op.extra = pack<uint32_t>(form);
 }
 
 void lower_fence(Lowering &l, const Instruction &in) {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "exec/convert_compare.h"
+#include "core/op_formats.h"
 #include "exec/convert_move.h"
 #include "lower/alu.h"
 
@@ -99,7 +99,7 @@ void lower_cvt_pair(Lowering &lowering, const Instruction &in, Conversion c, Typ
     op.dst = dst;
     op.a = a;
     op.b = b;
-    op.imm = pack_conversion(c);
+    op.imm = pack<int64_t>(c);
 }
 
 void lower_cvt_pack(Lowering &lowering, const Instruction &in) {
@@ -160,7 +160,7 @@ void lower_cvt(Lowering &lowering, const Instruction &in) {
     Op &op = lowering.emit(in, &convert_scalar, OpClass::conversion);
     op.dst = dst;
     op.a = a;
-    op.imm = pack_conversion(c);
+    op.imm = pack<int64_t>(c);
 }
 
 // ---- mov ----
@@ -308,7 +308,7 @@ void lower_setp(Lowering &lowering, const Instruction &in) {
     Op &op = emit_compare(lowering, in, "compare" + text, output);
     op.dst = dst;
     op.imm = q;
-    op.extra = pack_compare_output(output);
+    op.extra = pack<uint32_t>(output);
 }
 
 void lower_set(Lowering &lowering, const Instruction &in) {
@@ -341,7 +341,7 @@ void lower_set(Lowering &lowering, const Instruction &in) {
     const std::string text = comparison(in, 2, output) + "." + in.modifiers.back();
     Op &op = emit_compare(lowering, in, "compare" + text, output);
     op.dst = dst;
-    op.extra = pack_compare_output(output);
+    op.extra = pack<uint32_t>(output);
     op.cls = OpClass::integer;
 }
 

@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
+#include "core/warp.h"
 #include "exec/core_ops.h"
-#include "exec/warp.h"
-#include "lower/control.h"
 
 namespace warpsim {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/specials.h"
 #include "lower/layout.h"
 #include "lower/lowering.h"
 #include "lower/regalloc.h"
-#include "lower/specials.h"
 
 namespace warpsim {
 

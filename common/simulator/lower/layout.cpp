@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lower/program.h"
+#include "lower/module.h"
 
 namespace warpsim {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lower/program.h"
+#include "lower/module.h"
 
 namespace warpsim {
 

@@ -3,8 +3,8 @@
 #include <bit>
 #include <cstring>
 
+#include "core/warp.h"
 #include "exec/core_ops.h"
-#include "exec/warp.h"
 #include "lower/function_lowering.h"
 #include "memory/global_memory.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "exec/op.h"
+#include "core/op.h"
 #include "lower/operands.h"
 
 namespace warpsim {

@@ -1,5 +1,5 @@
 // shfl, vote, match, redux, activemask, elect.
-#include "exec/warp.h"
+#include "core/warp.h"
 #include "exec/sync_ops.h"
 #include "lower/lowering.h"
 

@@ -8,51 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "core/types.h"
+
 namespace warpsim::ptx {
 
-enum class Type : uint8_t {
-    none,
-    pred,
-    b8,
-    b16,
-    b32,
-    b64,
-    b128,
-    u8,
-    u16,
-    u32,
-    u64,
-    s8,
-    s16,
-    s32,
-    s64,
-    f16,
-    f16x2,
-    bf16,
-    bf16x2,
-    tf32,
-    f32,
-    f64,
-    e4m3,
-    e5m2,
-    e4m3x2,
-    e5m2x2,
-    u16x2,
-    s16x2,
-    f32x2,
-};
-unsigned type_bytes(Type);              // 4 for f32, f16x2; 0 for none and pred
-Type type_from_name(std::string_view);  // "f32" -> f32; none if it is no type
-const char *type_name(Type);
-bool is_signed(Type);
-bool is_float(Type);
-
 enum class Space : uint8_t { generic, reg, sreg, const_, global, local, param, shared };
-
-// From .loc: index into Module::files, and a 1-based line. line 0: unknown.
-struct SourceLocation {
-    uint32_t file = 0, line = 0;
-};
 
 struct Operand {
     enum class Kind : uint8_t {
@@ -129,8 +89,7 @@ struct Variable {
 struct Function {
     std::string name;
     bool is_entry = false;
-    bool is_declaration = false;  // `.extern .func vprintf`
-    bool noreturn = false;
+    bool is_declaration = false;       // `.extern .func vprintf`
     std::vector<Variable> parameters;  // space param, in order; offsets follow from align
     std::vector<Variable> returns;
     std::vector<Register> registers;
@@ -138,7 +97,6 @@ struct Function {
     std::vector<Label> labels;
     std::vector<Instruction> body;
     std::map<std::string, std::vector<uint32_t>> directives;  // "maxntid" -> {256,1,1}, "reqnctapercluster", ...
-    std::map<std::string, Function> prototypes;               // .callprototype by label
 };
 
 struct Module {

@@ -114,7 +114,7 @@ void Parser::attribute() {
 }
 
 bool Parser::function_directive(Function &function) {
-    if (accept_dotted("noreturn")) return function.noreturn = true;
+    if (accept_dotted("noreturn")) return true;
     if (at_dotted("attribute")) return attribute(), true;
     if (accept_dotted("pragma")) {
         while (current_.kind == TokenKind::string || at(",")) advance();
@@ -168,7 +168,6 @@ void Parser::call_prototype(std::string_view name) {
     if (!prototypes_.declare(name, static_cast<uint32_t>(local_names_.size())))
         fail("'" + std::string(name) + "' is declared twice");
     local_names_.push_back({prototype.name, Type::none});
-    function_->prototypes.emplace(prototype.name, std::move(prototype));
 }
 
 }  // namespace warpsim::ptx

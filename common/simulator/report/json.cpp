@@ -1,4 +1,5 @@
 #include "report/json.h"
+#include "core/names.h"
 
 #include <cstdio>
 
@@ -127,12 +128,6 @@ std::string launch_json(const LaunchReport &report) {
     }
     w.close('}');
     return w.take();
-}
-
-std::string to_json(const std::vector<LaunchReport> &reports) {
-    std::string text = "{\"version\":1,\"launches\":[";
-    for (size_t i = 0; i < reports.size(); ++i) text += (i ? ",\n" : "") + launch_json(reports[i]);
-    return text + "]}\n";
 }
 
 }  // namespace warpsim

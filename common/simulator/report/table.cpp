@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 
+#include "core/names.h"
 #include "report/report.h"
 
 namespace warpsim {

@@ -176,9 +176,9 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
         std::memcpy(parameters.data() + program.parameters[i].offset, arguments[i], program.parameters[i].bytes);
     }
     LaunchConfig config;
-    const dim3 *const from[] = {&request.grid, &request.block, &request.cluster};
-    uint32_t *const to[] = {config.grid, config.block, config.cluster};
-    for (int i = 0; i < 3; ++i) {
+    const dim3 *const from[] = {&request.grid, &request.block};
+    uint32_t *const to[] = {config.grid, config.block};
+    for (int i = 0; i < 2; ++i) {
         to[i][0] = from[i]->x;
         to[i][1] = from[i]->y;
         to[i][2] = from[i]->z;
@@ -187,7 +187,6 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     config.cooperative = request.cooperative;
     config.multiprocessors = runtime.profile.multiprocessors;
     config.resident_blocks = std::max(resident, 1u);
-    config.compute = runtime.profile.compute;
     config.stack_limit = runtime.stack_limit;
     config.print = print_output;
     Operation operation;

@@ -1,7 +1,7 @@
 // Kernel launches: checked against the device's limits when they are made, run when something waits for them.
 #pragma once
 
-#include "lower/program.h"
+#include "lower/module.h"
 #include "runtime/cuda_api.h"
 #include "runtime/modules.h"
 #include "runtime/runtime.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fatbin/fatbin.h"
-#include "lower/program.h"
+#include "lower/module.h"
 #include "runtime/cuda_api.h"
 #include "runtime/profile.h"
 

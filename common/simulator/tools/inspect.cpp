@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fatbin/fatbin.h"
-#include "lower/program.h"
+#include "lower/module.h"
 #include "memory/global_memory.h"
 #include "ptx/parser.h"
 

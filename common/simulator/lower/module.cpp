@@ -1,5 +1,5 @@
 // Loads modules into device memory and lowers kernels on first use.
-#include "lower/program.h"
+#include "lower/module.h"
 
 #include <algorithm>
 #include <cstring>
@@ -61,6 +61,7 @@ void apply(const LoadedModule &module, const ptx::Variable &v, std::byte *bytes)
 std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &memory) {
     auto module = std::make_unique<LoadedModule>();
     module->ast = ptx::parse(ptx_text);
+    module->state.files = module->ast.files;
     module->memory = &memory;
     const auto in_memory = [](const ptx::Variable &v) {
         return (v.space == ptx::Space::global || v.space == ptx::Space::const_) && v.bytes > 0;
@@ -107,7 +108,7 @@ Program *find_kernel(LoadedModule &module, const std::string &name) {
 
     auto program = std::make_unique<Program>();
     program->name = name;
-    program->module = &module;
+    program->module = &module.state;
     ProgramContext context;
     context.module = &module;
     context.program = program.get();

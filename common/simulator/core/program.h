@@ -1,25 +1,27 @@
-// A function lowered for execution, and a module of them.
+// A kernel lowered for execution.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "exec/op.h"
-#include "ptx/ast.h"
+#include "core/op.h"
 
 namespace warpsim {
 
-class GlobalMemory;
-struct LoadedModule;
+// What the kernels of one module share while they run.
+struct ModuleState {
+    std::map<uint32_t, std::string> files;   // of .file directives: number -> path
+    std::shared_ptr<class DeviceHeap> heap;  // of malloc in kernels, from its first launch on
+};
 
 // All ops of one kernel: the entry first, then every device function that it can reach, so that one index names an op.
 struct Program {
     std::string name;  // mangled, as in the PTX
-    LoadedModule *module = nullptr;
+    ModuleState *module = nullptr;
     std::vector<Op> ops;
     std::vector<OpDebug> debug;          // same length as ops
     std::vector<uint32_t> operand_list;  // what Op::list points into
@@ -36,7 +38,7 @@ struct Program {
             uint8_t which;
             uint8_t bytes;
             uint32_t slot;
-        };  // slots of special registers: lower/specials.h
+        };  // slots of special registers: core/specials.h
         std::vector<Special> specials;
         struct Place {
             uint32_t offset, bytes;
@@ -61,38 +63,10 @@ struct Program {
     uint32_t registers = 0;       // 32-bit registers live at once at most, an estimate from the PTX
     uint32_t local_bytes = 0;     // of the kernel's own frame
     unsigned shadow_granule = 4;  // bytes: the narrowest shared (or generic) access in the kernel, at most 4
-    bool uses_shared = false;
     // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers): co-resident blocks
     // then take turns on one host thread, in a deterministic order, so that locks and flags make progress and sums
     // repeat.
     bool communicates = false;
-};
-
-// A parsed module whose variables have addresses. Lives as long as its library is registered.
-struct LoadedModule {
-    ptx::Module ast;
-    std::map<std::string, uint64_t> globals;  // .global and .const variables: device addresses
-    std::map<std::string, uint64_t> global_bytes;
-    std::map<std::string, std::unique_ptr<Program>> programs;  // lowered on first use
-    GlobalMemory *memory = nullptr;
-    std::shared_ptr<class DeviceHeap> heap;  // of malloc in kernels, from its first launch on
-};
-
-// Gives module-scope variables memory and their initial values (relocations included).
-// Throws std::runtime_error, ptx::ParseError; OutOfMemory, before it takes any, where they do not fit together.
-std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &);
-
-// The lowered kernel; nullptr where the module has no such entry. Throws Unsupported.
-Program *find_kernel(LoadedModule &, const std::string &name);
-
-struct OutOfMemory : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
-// An instruction that warpsim does not know: "mma.sync.aligned.m8n8k4... (PTX line 91, kernel.cu:33) is not supported:
-// ...".
-struct Unsupported : std::runtime_error {
-    using std::runtime_error::runtime_error;
 };
 
 }  // namespace warpsim

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <string_view>
 
-#include "ptx/ast.h"
-
 namespace warpsim {
 
 enum class Special : uint8_t {

@@ -1,8 +1,10 @@
+#include "core/statistics.h"
+
 #include <map>
 #include <utility>
 
-#include "lower/program.h"
-#include "report/report.h"
+#include "core/names.h"
+#include "core/program.h"
 
 namespace warpsim {
 namespace {
@@ -17,29 +19,6 @@ bool is_block_barrier(const std::string &text) {
 }
 
 }  // namespace
-
-const char *access_kind(OpClass cls) {
-    switch (cls) {
-        case OpClass::load_shared:
-        case OpClass::load_global:
-        case OpClass::load_generic:
-            return "load";
-        case OpClass::store_shared:
-        case OpClass::store_global:
-        case OpClass::store_generic:
-            return "store";
-        case OpClass::ldmatrix:
-            return "ldmatrix";
-        case OpClass::stmatrix:
-            return "stmatrix";
-        case OpClass::async_copy:
-            return "cp_async";
-        case OpClass::atomic:
-            return "atomic";
-        default:
-            return nullptr;
-    }
-}
 
 void summarize(const Program &program, const std::vector<OpStats> &totals, LaunchReport &report) {
     report.shared = {{"load", {}}, {"store", {}}, {"ldmatrix", {}}, {"cp_async", {}}};
@@ -76,8 +55,7 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
         line.global_ideal += stats.global_ideal;
     }
     for (auto &[key, line] : lines) {
-        const auto file = program.module->ast.files.find(key.first);
-        if (file != program.module->ast.files.end()) line.file = file->second;
+        line.file = file_name(program, {key.first, key.second});
         line.line = key.second;
         report.lines.push_back(std::move(line));
     }

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "exec/launch.h"
+#include "core/options.h"
 
 namespace warpsim {
 namespace {

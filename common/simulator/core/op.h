@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/ast.h"
+#include "core/types.h"
 
 namespace warpsim {
 
@@ -53,7 +53,6 @@ enum class OpClass : uint8_t {
     other,
     count_,
 };
-const char *class_name(OpClass);  // "fp32", "load_shared", ...
 
 // How the warp loop treats an op.
 enum class Flow : uint8_t {

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <vector>
+#include <string>
+#include <utility>
 
-#include "exec/op.h"
+#include "core/hazard_kind.h"
+#include "core/op.h"
+#include "core/statistics.h"
 
 namespace warpsim {
 
@@ -18,14 +21,6 @@ class AccessLog;
 struct AsyncGroups;
 struct Block;
 struct Program;
-
-// Per worker thread and op; summed into the launch's report when the launch ends.
-struct OpStats {
-    uint64_t issued = 0;  // warp instructions (one per execution by at least one lane)
-    uint64_t shared_wavefronts = 0, shared_ideal = 0;
-    uint64_t global_sectors = 0, global_ideal = 0, global_bytes = 0;
-    uint64_t divergent = 0;  // branches that split the warp
-};
 
 // Device addresses as programs see them. Generic addresses carry their window in the top byte.
 inline constexpr uint64_t kSharedWindow = 0x0100000000000000ull;  // + offset in the block's shared memory
@@ -40,7 +35,6 @@ struct Warp {
     uint32_t alive = 0;         // lanes that have not exited
     uint32_t carry = 0;         // condition code CC.CF of add.cc ...: a bit for each lane
     uint32_t id = 0;            // in the block
-    uint32_t pc = 0;
     Block *block = nullptr;
     OpStats *stats = nullptr;            // [Program::ops.size()], this worker's
     std::byte *local = nullptr;          // local memory: lane l's bytes start at local + l * local_bytes
@@ -68,6 +62,12 @@ struct GlobalWindow {
 };
 inline constexpr unsigned kGlobalWindows = 16;
 
+// Where a block's hazards go.
+struct HazardSink {
+    virtual ~HazardSink() = default;
+    virtual void report(Warp &, const Op &, HazardKind, int lane, uint64_t address, std::string message) = 0;
+};
+
 struct Block {
     const Program *program = nullptr;
     GlobalMemory *global = nullptr;
@@ -78,37 +78,18 @@ struct Block {
     uint32_t linear_id = 0;  // of the block in the grid
     uint32_t warps = 0;
     GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch
-    struct LaunchState *launch = nullptr;  // defined in exec/launch.h: hazards, budgets, output
+    HazardSink *hazards = nullptr;
 };
 
-enum class HazardKind : uint8_t {
-    out_of_bounds,
-    misaligned,
-    uninitialized_shared,
-    shared_race,
-    async_pending,
-    divergent_barrier,
-    deadlock,
-    missing_lanes,
-    invalid_address,
-    trap,
-    assertion,
-    budget,
-    illegal_instruction,
-    invalid_argument,
-    count_,
-};
-const char *hazard_name(HazardKind);  // "shared_race": the report's "kind"
+// What ends a launch is thrown.
+struct LaunchAborted {};
 
 // Records a hazard of lane `lane` (-1: the whole warp) at op; the message gets kernel, block, warp, source
 // line and the other side's line from the caller's text. Fatal kinds, and all kinds unless
 // WARPSIM_HAZARDS=warn, throw LaunchAborted and so end the launch with a CUDA error.
-void report_hazard(Warp &, const Op &, HazardKind, int lane, uint64_t address, std::string message);
-
-// "kernel.cu:143" of an op, or "PTX line 77" without -lineinfo.
-std::string where(const Program &, uint32_t op_index);
-
-struct LaunchAborted {};
+inline void report_hazard(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {
+    w.block->hazards->report(w, op, kind, lane, address, std::move(message));
+}
 
 // Writes f(i) to every executing lane of dst. The compiler vectorises both loops.
 template <class T, class F>

@@ -1,4 +1,4 @@
-#include "lower/specials.h"
+#include "core/specials.h"
 
 #include <map>
 

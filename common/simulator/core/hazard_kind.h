@@ -1,0 +1,26 @@
+// What can be wrong with a kernel.
+#pragma once
+
+#include <cstdint>
+
+namespace warpsim {
+
+enum class HazardKind : uint8_t {
+    out_of_bounds,
+    misaligned,
+    uninitialized_shared,
+    shared_race,
+    async_pending,
+    divergent_barrier,
+    deadlock,
+    missing_lanes,
+    invalid_address,
+    trap,
+    assertion,
+    budget,
+    illegal_instruction,
+    invalid_argument,
+    count_,
+};
+
+}  // namespace warpsim

@@ -1,0 +1,141 @@
+// What an op's fields mean, by format: lowering writes them so, handlers read them so.
+//
+// | format           | dst         | a              | b                 | c          | imm          | extra          |
+// list | | ---------------- | ----------- | -------------- | ----------------- | ---------- | ------------ |
+// -------------- | --- | | arithmetic       | result      | source         | source            | source     | lop3:
+// table  | fourth source  | | | setp, set        | p or result | source         | source            | Boolean    | q
+// (-1: none) | CompareOutput  | | | cvt              | result      | source         | second source     |            |
+// Conversion   |                | | | cvt.pack         | result      | source         | source            | low bits |
+// 1: signed    | ptx::Type      | | | mov, pack        | result      | source         |                   | | | |
+// elements | | cvta, isspacep   | result      | address        |                   |            | window       | | | |
+// ld               | value       | base           |                   |            | offset       | access bits    |
+// values | | st               |             | base           | value             |            | offset       | access
+// bits    | values | | atom, red        | old value   | base           | operand           | cas: new   | offset |
+// access bits    | | | discard          |             | base           | bytes, a number   |            | offset |
+// access bits    | | | cp.async         |             | shared base    | cp-size, a number |            | offset |
+// access bits    | CopySource | | cp.async.wait    |             |                | 1: wait_all       |            |
+// groups       |                | | | warp-synchronous | result      | source         | shfl: lane        | shfl: clamp
+// | pair predicate | SyncForm bits | | | mma              |             |                |                   | | |
+// kMmaSaturate   | D, A, B, C | | ld/stmatrix      |             | base           |                   |            |
+// offset       | matrix bits    | fragment | | barrier          | bar.red     | number         | threads           |
+// bar.red    |              | BarrierForm    | | | call             |             | pointer        | frame base | | |
+// results        | CallPlaces | | argument         | load        | store          | frame base        |            |
+// offset       | bytes          | | | low bytes        | result      | source         |                   | | bytes of
+// a   | bytes of dst   | | | frame address    | result      | frame base     |                   |            | offset
+// |                | | | clock            | result      |                |                   |            | Special |
+// | |
+//
+// dst, a, b and c are slots (kNoSlot: there is none) unless the table says "a number". With one value ld and st have it
+// in dst or b, with more than one in the list. Pair predicates: kNoSlot, none.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "core/op.h"
+
+namespace warpsim {
+
+// A small struct as the bits of Op::extra or Op::imm.
+template <class Bits, class Form>
+Bits pack(const Form &form) {
+    static_assert(std::is_trivially_copyable_v<Form> && sizeof(Form) <= sizeof(Bits));
+    Bits bits = 0;
+    std::memcpy(&bits, &form, sizeof form);
+    return bits;
+}
+template <class Form, class Bits>
+Form unpack(Bits bits) {
+    static_assert(std::is_trivially_copyable_v<Form> && sizeof(Form) <= sizeof(Bits));
+    Form form;
+    std::memcpy(static_cast<void *>(&form), &bits, sizeof form);
+    return form;
+}
+
+// ---- memory ----
+
+enum class MemorySpace : uint8_t { generic, global, shared, local, constant, param };
+
+// Access bits: extra of everything that has an address in a and imm.
+inline constexpr uint32_t kBase32 = 1;   // the base has 32-bit lanes
+inline constexpr uint32_t kStrong = 2;   // volatile, relaxed, acquire, release
+inline constexpr uint32_t kAcquire = 4;  // says so itself
+inline constexpr uint32_t kRelease = 8;
+inline constexpr uint32_t kOwnOrder = 16;           // atomics: carries .relaxed, .acquire, .release or .acq_rel
+inline constexpr uint32_t kSourceBase32 = 1u << 5;  // cp.async: the source's base has 32-bit lanes
+inline constexpr uint32_t kSpaceShift = 8;          // atomics: MemorySpace
+inline constexpr uint32_t kAlignmentShift = 16;     // atomics: log2 of what the address must be a multiple of
+static_assert(uint32_t(MemorySpace::param) <= 0xf && (kSourceBase32 | kOwnOrder) < 1u << kSpaceShift);
+inline MemorySpace space_of(const Op &op) {
+    return MemorySpace(op.extra >> kSpaceShift & 0xf);
+}
+
+// cp.async's list.
+enum CopySource : uint32_t {
+    kCopyBase,       // slot of the global address
+    kCopyOffsetLow,  // what is added to it
+    kCopyOffsetHigh,
+    kCopySize,    // slot of src-size; kNoSlot: all
+    kCopyIgnore,  // predicate slot of ignore-src; kNoSlot: none
+    kCopyListLength,
+};
+
+// ---- conversions and comparisons ----
+
+enum class Round : uint8_t { nearest_even, nearest_away, zero, down, up };
+
+struct Conversion {
+    ptx::Type to = ptx::Type::none, from = ptx::Type::none;  // of one element, never a packed type
+    uint8_t to_bytes = 0, from_bytes = 0;                    // lane widths of the registers (or of a packed element)
+    Round round = Round::nearest_even;
+    bool integral : 1 = false;  // .rni .rzi .rmi .rpi: round to an integer first
+    bool ftz : 1 = false;
+    bool sat : 1 = false;
+    bool satfinite : 1 = false;
+    bool relu : 1 = false;
+    bool two_sources : 1 = false;  // a packed result from a (upper half) and b (lower half)
+};
+static_assert(sizeof(Conversion) <= sizeof(Op::imm));
+
+// What becomes of a comparison's result.
+struct CompareOutput {
+    enum class Combine : uint8_t { none, land, lor, lxor } combine = Combine::none;  // with predicate slot c
+    bool negate_c = false;
+    // predicates: dst = p, imm = slot of q (-1: none). ones: all bits set. Else the number 1 of the type.
+    enum class Kind : uint8_t { predicates, ones, f32, f16, bf16 } kind = Kind::predicates;
+    uint8_t bytes = 4;  // of a lane of dst, where that is no predicate
+};
+static_assert(sizeof(CompareOutput) <= sizeof(Op::extra));
+
+// ---- warps ----
+
+// How an op's source `a` is gathered from several places: the low bits of extra of every op with a membermask.
+enum class Brings : uint8_t { nothing = 0, predicate = 1, word = 4, double_word = 8 };
+inline constexpr uint32_t kBringsMask = 0xf;
+
+// One of shfl's modes, what vote and redux compute: the next four bits.
+enum class Shuffle : uint8_t { up, down, butterfly, index };
+enum class Vote : uint8_t { all, any, uniform, ballot };
+enum class Reduce : uint8_t { add, min, max, and_, or_, xor_ };
+enum class Match : uint8_t { any, all };
+inline constexpr unsigned kModeShift = 4;
+inline constexpr uint32_t kReduceSigned = 1u << 8, kReduceFloat = 1u << 9, kReduceAbs = 1u << 10, kReduceNan = 1u << 11;
+static_assert(uint32_t(Brings::double_word) <= kBringsMask && kBringsMask < 1u << kModeShift);
+static_assert(uint32_t(Reduce::xor_) << kModeShift < kReduceSigned);
+
+// ---- tensor ----
+
+inline constexpr uint32_t kMmaSaturate = 1;                                                // .satfinite of integers
+inline constexpr uint32_t kMatrixTranspose = 1, kMatrixGeneric = 2, kMatrixAddress64 = 4;  // ldmatrix, stmatrix
+
+// ---- control ----
+
+enum class BarrierKind : uint8_t { sync, arrive, red_popc, red_and, red_or };
+struct BarrierForm {
+    BarrierKind kind = BarrierKind::sync;
+    bool aligned = true;  // all lanes of a warp must execute the same instruction
+};
+static_assert(sizeof(BarrierForm) <= sizeof(Op::extra));
+
+}  // namespace warpsim

@@ -1,0 +1,85 @@
+// What one launch did: counters of ops, and the report that is made of them. report/ turns it into a table and JSON.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/hazard_kind.h"
+#include "core/op.h"
+
+namespace warpsim {
+
+struct Program;
+
+// Per worker thread and op; summed into the launch's report when the launch ends.
+struct OpStats {
+    uint64_t issued = 0;  // warp instructions (one per execution by at least one lane)
+    uint64_t shared_wavefronts = 0, shared_ideal = 0;
+    uint64_t global_sectors = 0, global_ideal = 0, global_bytes = 0;
+    uint64_t divergent = 0;  // branches that split the warp
+};
+
+struct HazardRecord {
+    HazardKind kind{};
+    std::string file;
+    uint32_t line = 0;
+    uint32_t block[3] = {};
+    uint32_t warp = 0;
+    int lane = -1;
+    uint64_t address = 0;
+    std::string message;  // one full sentence, with both source lines where there are two
+    uint64_t count = 1;   // further hazards of the same kind at the same line (and other side) are only counted
+};
+
+struct SharedCount {
+    uint64_t wavefronts = 0;
+    std::optional<uint64_t> ideal = 0;
+};
+struct GlobalCount {
+    uint64_t sectors = 0, ideal = 0, bytes = 0;
+};
+
+struct LineCount {
+    std::string file;
+    uint32_t line = 0;
+    uint64_t instructions = 0, shared_wavefronts = 0, shared_ideal = 0, global_sectors = 0, global_ideal = 0;
+};
+
+// One execution of an instruction that touches shared or global memory, lane by lane (WARPSIM_ACCESSES).
+struct AccessRecord {
+    std::string file;
+    uint32_t line = 0, ptx_line = 0;
+    bool shared = false;
+    const char *kind = "";  // "load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic"
+    unsigned bytes = 0;     // of each lane; of a matrix's row
+    unsigned matrices = 0;  // of ldmatrix and stmatrix
+    uint32_t lanes = 0;
+    std::array<uint64_t, kLanes> addresses{};  // offsets in shared memory, or global addresses
+    unsigned cost = 0, ideal = 0;              // wavefronts or sectors
+};
+
+struct LaunchReport {
+    std::string kernel;  // demangled
+    uint32_t grid[3] = {}, block[3] = {};
+    uint32_t shared_bytes = 0;
+    uint64_t instructions = 0;  // PTX warp instructions
+    std::array<uint64_t, size_t(OpClass::count_)> by_class{};
+    std::map<std::string, SharedCount> shared;  // "load" "store" "ldmatrix" "cp_async" (and "atomic", "stmatrix")
+    std::map<std::string, GlobalCount> global;  // "load" "store" (and "atomic")
+    uint64_t barriers = 0, divergent_branches = 0;
+    std::vector<HazardRecord> hazards;
+    std::vector<LineCount> lines;
+    std::vector<AccessRecord> accesses;  // of one warp of one block: accessed_warp, accessed_block
+    uint32_t accessed_block[3] = {}, accessed_warp = 0;
+    std::string error;   // empty: the launch ran to its end
+    double seconds = 0;  // host time; not part of the JSON
+};
+
+// Sums per-op statistics of all workers by class and by line.
+void summarize(const Program &, const std::vector<OpStats> &totals, LaunchReport &);
+
+}  // namespace warpsim
