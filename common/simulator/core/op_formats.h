@@ -1,32 +1,32 @@
 // What an op's fields mean, by format: lowering writes them so, handlers read them so.
 //
-// | format           | dst         | a              | b                 | c          | imm          | extra          |
-// list | | ---------------- | ----------- | -------------- | ----------------- | ---------- | ------------ |
-// -------------- | --- | | arithmetic       | result      | source         | source            | source     | lop3:
-// table  | fourth source  | | | setp, set        | p or result | source         | source            | Boolean    | q
-// (-1: none) | CompareOutput  | | | cvt              | result      | source         | second source     |            |
-// Conversion   |                | | | cvt.pack         | result      | source         | source            | low bits |
-// 1: signed    | ptx::Type      | | | mov, pack        | result      | source         |                   | | | |
-// elements | | cvta, isspacep   | result      | address        |                   |            | window       | | | |
-// ld               | value       | base           |                   |            | offset       | access bits    |
-// values | | st               |             | base           | value             |            | offset       | access
-// bits    | values | | atom, red        | old value   | base           | operand           | cas: new   | offset |
-// access bits    | | | discard          |             | base           | bytes, a number   |            | offset |
-// access bits    | | | cp.async         |             | shared base    | cp-size, a number |            | offset |
-// access bits    | CopySource | | cp.async.wait    |             |                | 1: wait_all       |            |
-// groups       |                | | | warp-synchronous | result      | source         | shfl: lane        | shfl: clamp
-// | pair predicate | SyncForm bits | | | mma              |             |                |                   | | |
-// kMmaSaturate   | D, A, B, C | | ld/stmatrix      |             | base           |                   |            |
-// offset       | matrix bits    | fragment | | barrier          | bar.red     | number         | threads           |
-// bar.red    |              | BarrierForm    | | | call             |             | pointer        | frame base | | |
-// results        | CallPlaces | | argument         | load        | store          | frame base        |            |
-// offset       | bytes          | | | low bytes        | result      | source         |                   | | bytes of
-// a   | bytes of dst   | | | frame address    | result      | frame base     |                   |            | offset
-// |                | | | clock            | result      |                |                   |            | Special |
-// | |
+// - arithmetic: dst result, a b c sources, extra the fourth source's slot
+// - lop3: as arithmetic, imm the truth table; with a predicate extra is 1 for .and, 0 for .or, list p and q
+// - setp, set: dst p or the result, a b sources, c the Boolean operand, imm q (-1: none), extra CompareOutput
+// - cvt: dst result, a b sources, imm Conversion
+// - cvt.pack: dst result, a b sources, c the low bits, imm 1 for signed sources, extra ptx::Type of the result
+// - mov: dst result, a source; packing and unpacking: list the elements
+// - prmt with a constant: dst result, a b sources, imm the selector
+// - cvta, isspacep: dst result, a address, imm the window
+// - ld: dst value, a base, imm offset, extra access bits; more than one value: list
+// - st: b value, a base, imm offset, extra access bits; more than one value: list
+// - atom, red: dst old value, b operand, c what cas stores, a base, imm offset, extra access bits
+// - discard, applypriority: b a number of bytes, a base, imm offset, extra access bits
+// - cp.async: a base in shared memory, imm offset, b cp-size (a number), list CopySource, extra access bits
+// - cp.async.wait_*: imm groups that may be in flight, b 1 for wait_all
+// - shfl: dst result, imm the pair's slot, a source, b lane, c clamp, member membermask, extra Brings and mode
+// - vote, match, redux, elect: as shfl, without b and c
+// - mma: list D, A, B, C, extra kMmaSaturate
+// - ldmatrix, stmatrix: a base, imm offset, list the fragment, extra matrix bits
+// - barriers: a number, b threads, extra BarrierForm; of bar.red c source, dst result
+// - call: a pointer, b frame base, target function, list places of arguments and results, extra number of results
+// - arguments in registers: dst or a value, b frame base, imm offset, extra bytes
+// - low bytes of a register: dst result, a source, imm bytes of a lane of a, extra bytes of a lane of dst
+// - address in the frame: dst result, a frame base, imm offset
+// - clock: dst result, imm Special
 //
-// dst, a, b and c are slots (kNoSlot: there is none) unless the table says "a number". With one value ld and st have it
-// in dst or b, with more than one in the list. Pair predicates: kNoSlot, none.
+// dst, a, b, c, guard, member and pairs are slots (kNoSlot: there is none) unless a line says that they hold a number
+// that lowering knew.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "core/program.h"
 #include "exec/alu.h"
+#include "exec/lop3.h"
 
 namespace warpsim {
 namespace {
@@ -244,6 +246,14 @@ void add_bit_forms(AluForms &forms) {
     add_modes<true>(forms, ".wrap");
     add3<Fns, uint32_t, uint32_t, uint32_t, int32_t>(forms, "fns.b32", kInteger);
     forms["lop3.b32"] = {&lop3, kInteger, ptx::Type::b32, {ptx::Type::b32, ptx::Type::b32, ptx::Type::b32}};
+}
+
+void exec_lop3_predicate(Warp &w, const Op &op) {
+    lop3(w, op);
+    const uint32_t *list = w.block->program->operand_list.data() + op.list;
+    const uint32_t *result = w.lanes<uint32_t>(op.dst), q = w.predicate(list[1]);
+    const uint32_t nonzero = collect_lanes<int32_t>([=](unsigned i) { return result[i] != 0; });
+    write_mask(w, list[0], op.extra ? nonzero & q : nonzero | q);
 }
 
 }  // namespace warpsim

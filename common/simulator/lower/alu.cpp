@@ -1,6 +1,8 @@
 #include "lower/alu.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "exec/convert.h"
 
@@ -52,17 +54,21 @@ uint32_t alu_destination(Lowering &lowering, const ptx::Instruction &in, const p
     return lowering.destination(operand, type);
 }
 
-uint32_t alu_source(Lowering &lowering, const ptx::Instruction &in, const ptx::Operand &operand, ptx::Type type) {
-    const bool is_predicate = operand.kind == ptx::Operand::Kind::reg && operand.type == ptx::Type::pred;
-    if (is_predicate != (type == ptx::Type::pred) && operand.kind == ptx::Operand::Kind::reg)
-        lowering.unsupported(in, std::string("a source must be of type .") + ptx::type_name(type));
+uint32_t alu_source(Lowering &lowering, const ptx::Instruction &in, const ptx::Operand &operand, ptx::Type type,
+                    Width width) {
+    if (operand.kind == ptx::Operand::Kind::reg) {
+        if ((operand.type == ptx::Type::pred) != (type == ptx::Type::pred))
+            lowering.unsupported(in, std::string("a source must be of type .") + ptx::type_name(type));
+        if (width == Width::exact && lowering.register_bytes(operand) != ptx::type_bytes(type))
+            lowering.unsupported(in, std::string("a source must be a register as wide as .") + ptx::type_name(type));
+    }
     return lowering.source(operand, type);
 }
 
-Op &emit_form(Lowering &lowering, const ptx::Instruction &in, const AluForm &form) {
+Op &emit_form(Lowering &lowering, const ptx::Instruction &in, const AluForm &form, Width width) {
     uint32_t slots[4] = {kNoSlot, kNoSlot, kNoSlot, kNoSlot};
     for (size_t i = 0; i < form.src.size() && form.src[i] != ptx::Type::none; ++i)
-        slots[i] = alu_source(lowering, in, in.operands.at(i + 1), form.src[i]);
+        slots[i] = alu_source(lowering, in, in.operands.at(i + 1), form.src[i], width);
     const uint32_t dst = alu_destination(lowering, in, in.operands.at(0), form.dst);
     Op &op = lowering.emit(in, form.fn, form.cls);
     op.dst = dst;
@@ -73,9 +79,30 @@ Op &emit_form(Lowering &lowering, const ptx::Instruction &in, const AluForm &for
     return op;
 }
 
+std::string why_no_form(const ptx::Instruction &in) {
+    std::set<std::string> known;
+    for (const auto &[text, form] : alu_forms()) {
+        if (!text.starts_with(in.opcode + ".")) continue;
+        std::string_view rest = std::string_view(text).substr(in.opcode.size(), text.find('/') - in.opcode.size());
+        while (!rest.empty()) {
+            rest.remove_prefix(1);
+            const size_t end = std::min(rest.find('.'), rest.size());
+            known.emplace(rest.substr(0, end));
+            rest.remove_prefix(end);
+        }
+    }
+    for (const std::string &modifier : in.modifiers) {
+        if (known.count(modifier)) continue;
+        std::string list;
+        for (const std::string &name : known) list += (list.empty() ? "." : ", .") + name;
+        return in.opcode + " has no modifier ." + modifier + "; it takes " + list;
+    }
+    return "no such combination of modifiers and operands";
+}
+
 void lower_by_text(Lowering &lowering, const ptx::Instruction &in) {
     const AluForm *form = in.operands.empty() ? nullptr : find_form(in.text(), in.operands.size() - 1);
-    if (!form) lowering.unsupported(in);
+    if (!form) lowering.unsupported(in, why_no_form(in));
     emit_form(lowering, in, *form);
 }
 

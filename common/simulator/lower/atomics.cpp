@@ -1,12 +1,10 @@
-#include "lower/atomics.h"
-
-#include <algorithm>
 #include <bit>
 #include <string_view>
 
 #include "exec/atomics.h"
 #include "exec/convert_move.h"
 #include "exec/memory.h"
+#include "lower/families.h"
 
 namespace warpsim {
 namespace {
@@ -15,23 +13,6 @@ using ptx::Instruction;
 using ptx::Type;
 
 constexpr const char *kOperations[] = {"add", "min", "max", "and", "or", "xor", "inc", "dec", "exch", "cas"};
-
-void check_modifiers(Lowering &l, const Instruction &in) {
-    static constexpr std::string_view kKnown[] = {
-        "relaxed", "acquire", "release",     "acq_rel",         "cta",   "cluster", "gpu", "sys",
-        "global",  "shared",  "shared::cta", "shared::cluster", "noftz", "v2",      "v4",  "v8"};
-    unsigned operations = 0;
-    for (size_t i = 0; i + 1 < in.modifiers.size(); ++i) {
-        const std::string &m = in.modifiers[i];
-        const bool operation = std::find(std::begin(kOperations), std::end(kOperations), m) != std::end(kOperations);
-        operations += operation;
-        if (!operation && std::find(std::begin(kKnown), std::end(kKnown), m) == std::end(kKnown) &&
-            !m.starts_with("L2::")) {
-            l.unsupported(in, "." + m);
-        }
-    }
-    if (operations != 1) l.unsupported(in, "one operation is wanted");
-}
 
 MemorySpace atomic_space(const Instruction &in) {
     if (in.has("global")) return MemorySpace::global;
@@ -96,13 +77,11 @@ void lower_vector(Lowering &l, const Instruction &in, Parts parts, bool returns,
 }
 
 void lower(Lowering &l, const Instruction &in, bool returns) {
-    check_modifiers(l, in);
     const char *operation = nullptr;
     for (const char *name : kOperations)
         if (in.has(name)) operation = name;
     const size_t first = returns ? 1 : 0;  // the address's place among the operands
-    const bool cas = std::string_view(operation) == "cas", exch = std::string_view(operation) == "exch";
-    if (in.operands.size() < first + (cas ? 3 : 2) || (!returns && (cas || exch))) l.unsupported(in);
+    const bool cas = std::string_view(operation) == "cas";
     const std::string &name = in.modifiers.back();
     const Type type = ptx::type_from_name(name);
     const Handler handler = atomic_handler(operation, name);

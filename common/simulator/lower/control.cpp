@@ -7,6 +7,7 @@
 #include "exec/core_ops.h"
 #include "exec/sync_ops.h"
 #include "exec/system_calls.h"
+#include "lower/families.h"
 #include "lower/function_lowering.h"
 
 namespace warpsim {
@@ -19,41 +20,6 @@ using ptx::Type;
 
 FunctionLowering &core(Lowering &l) {
     return static_cast<FunctionLowering &>(l);
-}
-
-Op &emit_flow(Lowering &l, const Instruction &in, Flow flow, OpClass cls = OpClass::control) {
-    Op &op = l.emit(in, exec_nothing, cls);
-    op.flow = flow;
-    return op;
-}
-
-void lower_bra(Lowering &l, const Instruction &in) {
-    if (in.operands[0].kind != Operand::Kind::label) l.unsupported(in, "the target is no label");
-    const uint32_t target = core(l).block_at(in.operands[0].index);
-    emit_flow(l, in, Flow::branch).target = target;
-}
-
-void lower_brx(Lowering &l, const Instruction &in) {
-    if (!in.has("idx")) l.unsupported(in);
-    const uint32_t index = l.source(in.operands[0], Type::u32);
-    const Operand &table = in.operands[1];
-    if (table.kind != Operand::Kind::label) l.unsupported(in, "no list of targets");
-    std::vector<uint32_t> blocks;
-    for (uint32_t label : core(l).function().labels[table.index].targets) blocks.push_back(core(l).block_at(label));
-    if (blocks.empty() || blocks.size() > 0xffff)
-        l.unsupported(in, "a list of " + std::to_string(blocks.size()) + " targets");
-    const uint32_t list = l.list(blocks);
-    Op &op = emit_flow(l, in, Flow::indirect);
-    op.a = index;
-    op.list = list;
-    op.list_count = uint16_t(blocks.size());
-}
-
-void lower_ret(Lowering &l, const Instruction &in) {
-    emit_flow(l, in, Flow::ret);
-}
-void lower_exit(Lowering &l, const Instruction &in) {
-    emit_flow(l, in, Flow::exit);
 }
 
 Type type_of_bytes(Lowering &l, const Instruction &in, unsigned bytes) {
@@ -87,6 +53,27 @@ CallPlace place_of(Lowering &l, const Instruction &in, const Operand &operand, u
     }
     const unsigned bytes = operand.kind == Operand::Kind::reg ? l.register_bytes(operand) : wanted_bytes;
     return {core(l).local_temporary(std::max(bytes, 1u)), bytes, &operand};
+}
+
+}  // namespace
+
+void lower_bra(Lowering &l, const Instruction &in) {
+    const uint32_t target = core(l).block_at(in.operands[0].index);
+    l.emit_row(in).target = target;
+}
+
+void lower_brx(Lowering &l, const Instruction &in) {
+    const uint32_t index = l.source(in.operands[0], Type::u32);
+    const Operand &table = in.operands[1];
+    std::vector<uint32_t> blocks;
+    for (uint32_t label : core(l).function().labels[table.index].targets) blocks.push_back(core(l).block_at(label));
+    if (blocks.empty() || blocks.size() > 0xffff)
+        l.unsupported(in, "a list of " + std::to_string(blocks.size()) + " targets");
+    const uint32_t list = l.list(blocks);
+    Op &op = l.emit_row(in);
+    op.a = index;
+    op.list = list;
+    op.list_count = uint16_t(blocks.size());
 }
 
 void lower_call(Lowering &l, const Instruction &in) {
@@ -161,40 +148,30 @@ void lower_call(Lowering &l, const Instruction &in) {
     }
 }
 
-void lower_bar_warp(Lowering &l, const Instruction &in) {
+void lower_warp_barrier(Lowering &l, const Instruction &in) {
     const uint32_t member = l.source(in.operands[0], Type::b32);
-    Op &op = l.emit(in, exec_warp_barrier, OpClass::barrier);
-    op.flow = Flow::warp_sync;
-    op.member = member;
+    l.emit_row(in).member = member;
 }
 
 // bar.sync a{, b}; bar.arrive a, b; bar.red.popc.u32 d, a{, b}, {!}c; bar.red.op.pred p, a{, b}, {!}c; and barrier.*
 void lower_barrier(Lowering &l, const Instruction &in) {
-    if (in.has("cluster")) l.unsupported(in, "thread block clusters");
-    if (in.opcode == "bar" && in.has("warp")) return lower_bar_warp(l, in);
     BarrierForm form;
     form.aligned = in.opcode == "bar" || in.has("aligned");
     const bool red = in.has("red");
-    if (red) {
-        form.kind = in.has("popc")  ? BarrierKind::red_popc
-                    : in.has("and") ? BarrierKind::red_and
-                    : in.has("or")  ? BarrierKind::red_or
-                                    : (l.unsupported(in), BarrierKind::sync);
-    } else if (in.has("arrive")) {
+    if (red)
+        form.kind = in.has("popc") ? BarrierKind::red_popc : in.has("and") ? BarrierKind::red_and : BarrierKind::red_or;
+    else if (in.has("arrive"))
         form.kind = BarrierKind::arrive;
-    } else if (!in.has("sync")) {
-        l.unsupported(in);
-    }
     const size_t first = red ? 1 : 0, last = in.operands.size() - (red ? 1 : 0);
-    if (in.operands.size() < first + 1 || last <= first || last - first > 2)
-        l.unsupported(in, "the wrong number of operands");
-    const uint32_t number = l.source(in.operands[first], Type::u32);
+    const Operand &name = in.operands[first];
+    if (name.kind == Operand::Kind::integer && (name.integer < 0 || name.integer > 15))
+        l.unsupported(in, "a barrier's number is 0 to 15, not " + std::to_string(name.integer));
+    const uint32_t number = l.source(name, Type::u32);
     const uint32_t count = last - first == 2 ? l.source(in.operands[first + 1], Type::u32) : kNoSlot;
-    if (form.kind == BarrierKind::arrive && count == kNoSlot) l.unsupported(in, "no thread count");
     const uint32_t value = red ? l.source(in.operands.back(), Type::pred) : kNoSlot;
     const uint32_t dst =
         red ? l.destination(in.operands[0], form.kind == BarrierKind::red_popc ? Type::u32 : Type::pred) : kNoSlot;
-    Op &op = emit_flow(l, in, Flow::block_sync, OpClass::barrier);
+    Op &op = l.emit_row(in);
     op.a = number;
     op.b = count;
     op.c = value;
@@ -202,46 +179,17 @@ void lower_barrier(Lowering &l, const Instruction &in) {
     op.extra = pack<uint32_t>(form);
 }
 
-void lower_fence(Lowering &l, const Instruction &in) {
-    // Memory is consistent here anyway; the fence matters to the hazard detector.
-    l.emit(in, exec_fence, OpClass::fence);
+void lower_cluster(Lowering &l, const Instruction &in) {
+    l.unsupported(in, "thread block clusters");
 }
 
 void lower_nanosleep(Lowering &l, const Instruction &in) {
     l.source(in.operands[0], Type::u32);
-    Op &op = l.emit(in, exec_nothing, OpClass::other);
-    op.flow = Flow::yield;
+    l.emit_row(in);
 }
 
-void lower_trap(Lowering &l, const Instruction &in) {
-    // Nothing need follow a trap, not even in the array of ops: it ends a run of straight-line ops.
-    l.emit(in, exec_trap, OpClass::control).flow = Flow::yield;
-}
-
-// Hints to the hardware that change no result: the profiler's events, register budgets, dependent launches (a launch
-// begins here when the one before it has ended).
-void lower_hint(Lowering &l, const Instruction &in) {
-    l.emit(in, exec_nothing, OpClass::control);
-}
-
-}  // namespace
-
-void register_control(FamilyTable &table) {
-    table["bra"] = lower_bra;
-    table["brx"] = lower_brx;
-    table["call"] = lower_call;
-    table["ret"] = lower_ret;
-    table["exit"] = lower_exit;
-    table["bar"] = lower_barrier;
-    table["barrier"] = lower_barrier;
-    table["membar"] = lower_fence;
-    table["fence"] = lower_fence;
-    table["nanosleep"] = lower_nanosleep;
-    table["trap"] = lower_trap;
-    table["brkpt"] = lower_trap;
-    table["pmevent"] = lower_hint;
-    table["setmaxnreg"] = lower_hint;
-    table["griddepcontrol"] = lower_hint;
+void lower_plain(Lowering &l, const Instruction &in) {
+    l.emit_row(in);
 }
 
 }  // namespace warpsim

@@ -6,6 +6,7 @@
 #include "core/op_formats.h"
 #include "exec/convert_move.h"
 #include "lower/alu.h"
+#include "lower/families.h"
 
 namespace warpsim {
 namespace {
@@ -92,8 +93,8 @@ void lower_cvt_pair(Lowering &lowering, const Instruction &in, Conversion c, Typ
     c.from_bytes = uint8_t(ptx::type_bytes(c.from));
     // Eight-bit floats saturate whether .satfinite is spelled out or not.
     if (c.to_bytes == 1) c.satfinite = true;
-    const uint32_t a = alu_source(lowering, in, in.operands[1], from);
-    const uint32_t b = c.two_sources ? alu_source(lowering, in, in.operands[2], from) : kNoSlot;
+    const uint32_t a = alu_source(lowering, in, in.operands[1], from, Width::at_least);
+    const uint32_t b = c.two_sources ? alu_source(lowering, in, in.operands[2], from, Width::at_least) : kNoSlot;
     const uint32_t dst = alu_destination(lowering, in, in.operands[0], to);
     Op &op = lowering.emit(in, &convert_pair, OpClass::conversion);
     op.dst = dst;
@@ -122,45 +123,6 @@ void lower_cvt_pack(Lowering &lowering, const Instruction &in) {
     op.c = c;
     op.extra = uint32_t(to);
     op.imm = from == Type::s32;
-}
-
-void lower_cvt(Lowering &lowering, const Instruction &in) {
-    if (in.has("pack")) return lower_cvt_pack(lowering, in);
-    if (in.modifiers.size() < 2 || in.operands.size() < 2) lowering.unsupported(in);
-    Conversion c;
-    const size_t types = in.modifiers.size() - 2;
-    for (size_t i = 0; i < types; ++i)
-        if (!apply_modifier(c, in.modifiers[i])) lowering.unsupported(in);
-    const Type to = ptx::type_from_name(in.modifiers[types]), from = ptx::type_from_name(in.modifiers[types + 1]);
-
-    const Operand &result = in.operands[0], &operand = in.operands[1];
-    const Type from_container = container(lowering, operand, from);
-    const bool wide_source = ptx::type_bytes(from) == 1 && ptx::type_bytes(from_container) == 4;
-    const unsigned to_bytes = ptx::type_bytes(to);
-    const unsigned result_bytes =
-        std::max(result.kind == Operand::Kind::reg ? lowering.register_bytes(result) : 0u, std::max(to_bytes, 2u));
-    const bool wide_result = to_bytes == 1 && result_bytes == 4;
-    if (result_bytes == std::max(to_bytes, 2u) || wide_result) {
-        const std::string key = in.text() + (wide_source ? "/a4" : "") + (wide_result ? "/d4" : "");
-        if (const AluForm *form = find_form(key, in.operands.size() - 1);
-            form && (ptx::type_bytes(from) != 1 || ptx::type_bytes(from_container) > 1)) {
-            emit_form(lowering, in, *form);
-            return;
-        }
-    }
-    if (packed_element(to) != Type::none) return lower_cvt_pair(lowering, in, c, to, from);
-    if (!convertible(to) || !convertible(from)) lowering.unsupported(in);
-    expect_operands(lowering, in, 2);
-    c.to = to;
-    c.from = from;
-    c.from_bytes = uint8_t(ptx::type_bytes(from_container));
-    c.to_bytes = uint8_t(result_bytes);
-    const uint32_t a = alu_source(lowering, in, operand, from_container);
-    const uint32_t dst = alu_destination(lowering, in, result, register_type(result_bytes));
-    Op &op = lowering.emit(in, &convert_scalar, OpClass::conversion);
-    op.dst = dst;
-    op.a = a;
-    op.imm = pack<int64_t>(c);
 }
 
 // ---- mov ----
@@ -205,45 +167,6 @@ void lower_unpack(Lowering &lowering, const Instruction &in, Type type) {
     op.list_count = uint16_t(count);
 }
 
-void lower_mov(Lowering &lowering, const Instruction &in) {
-    expect_operands(lowering, in, 2);
-    if (in.modifiers.size() != 1) lowering.unsupported(in);
-    const Type type = ptx::type_from_name(in.modifiers[0]);
-    if (type == Type::none) lowering.unsupported(in);
-    const Operand &from = in.operands[1];
-    if (from.kind == Operand::Kind::vector) return lower_pack(lowering, in, type);
-    if (in.operands[0].kind == Operand::Kind::vector) return lower_unpack(lowering, in, type);
-    if (type == Type::pred && from.kind == Operand::Kind::integer) {
-        const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
-        Op &op = lowering.emit(in, &set_predicate, OpClass::predicate);
-        op.dst = dst;
-        op.imm = from.integer ? kAllLanes : 0;
-        return;
-    }
-    const uint32_t a = alu_source(lowering, in, from, type);
-    const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
-    Op &op = lowering.emit(in, move_handler(mov_bytes(type)), type == Type::pred ? OpClass::predicate : OpClass::move);
-    op.dst = dst;
-    op.a = a;
-}
-
-// ---- prmt ----
-
-void lower_prmt(Lowering &lowering, const Instruction &in) {
-    const bool plain = in.text() == "prmt.b32" && in.operands.size() == 4;
-    if (!plain || in.operands[3].kind != Operand::Kind::integer || (in.operands[3].integer & 0x8888))
-        return lower_by_text(lowering, in);
-    const int64_t selector = in.operands[3].integer & 0xffff;
-    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::b32);
-    const uint32_t b = alu_source(lowering, in, in.operands[2], Type::b32);
-    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::b32);
-    Op &op = lowering.emit(in, &permute_immediate, OpClass::move);
-    op.dst = dst;
-    op.a = a;
-    op.b = b;
-    op.imm = selector;
-}
-
 // ---- setp, set ----
 
 // Takes a Boolean operator out of the modifiers (the one behind the comparison).
@@ -259,7 +182,7 @@ Op &emit_compare(Lowering &lowering, const Instruction &in, const std::string &t
     const bool combined = output.combine != CompareOutput::Combine::none;
     expect_operands(lowering, in, combined ? 4 : 3);
     const AluForm *form = find_form(text, 2);
-    if (!form) lowering.unsupported(in);
+    if (!form) lowering.unsupported(in, "no such comparison: ." + text.substr(text.find('.') + 1));
     const uint32_t a = alu_source(lowering, in, in.operands[1], form->src[0]);
     const uint32_t b = alu_source(lowering, in, in.operands[2], form->src[1]);
     uint32_t c = kNoSlot;
@@ -288,6 +211,105 @@ std::string comparison(const Instruction &in, size_t types, CompareOutput &outpu
             output.combine = combine;
     }
     return text;
+}
+
+// ---- address spaces ----
+
+// The window of a state space: where a generic address of it starts. Global and constant addresses are generic ones.
+bool window_of(std::string_view space, uint64_t &window) {
+    if (space == "shared" || space == "shared::cta" || space == "shared::cluster")
+        window = kSharedWindow;
+    else if (space == "local")
+        window = kLocalWindow;
+    else if (space == "param" || space == "param::entry")
+        window = kParamWindow;
+    else if (space == "global" || space == "const")
+        window = 0;
+    else
+        return false;
+    return true;
+}
+
+}  // namespace
+
+void lower_cvt(Lowering &lowering, const Instruction &in) {
+    if (in.has("pack")) return lower_cvt_pack(lowering, in);
+    if (in.modifiers.size() < 2 || in.operands.size() < 2) lowering.unsupported(in);
+    Conversion c;
+    const size_t types = in.modifiers.size() - 2;
+    bool rounded = false;
+    for (size_t i = 0; i < types; ++i) {
+        if (!apply_modifier(c, in.modifiers[i])) lowering.unsupported(in, "cvt has no modifier ." + in.modifiers[i]);
+        rounded = rounded || (in.modifiers[i].starts_with('r') && in.modifiers[i] != "relu");
+    }
+    const Type to = ptx::type_from_name(in.modifiers[types]), from = ptx::type_from_name(in.modifiers[types + 1]);
+
+    const bool to_float = ptx::is_float(to), from_float = ptx::is_float(from);
+    const bool loses = to_float != from_float || (to_float && ptx::type_bytes(to) < ptx::type_bytes(from));
+    if (loses && !rounded) lowering.unsupported(in, "this conversion needs a rounding modifier");
+
+    const Operand &result = in.operands[0], &operand = in.operands[1];
+    const Type from_container = container(lowering, operand, from);
+    const bool wide_source = ptx::type_bytes(from) == 1 && ptx::type_bytes(from_container) == 4;
+    const unsigned to_bytes = ptx::type_bytes(to);
+    const unsigned result_bytes =
+        std::max(result.kind == Operand::Kind::reg ? lowering.register_bytes(result) : 0u, std::max(to_bytes, 2u));
+    const bool wide_result = to_bytes == 1 && result_bytes == 4;
+    if (result_bytes == std::max(to_bytes, 2u) || wide_result) {
+        const std::string key = in.text() + (wide_source ? "/a4" : "") + (wide_result ? "/d4" : "");
+        if (const AluForm *form = find_form(key, in.operands.size() - 1);
+            form && (ptx::type_bytes(from) != 1 || ptx::type_bytes(from_container) > 1)) {
+            emit_form(lowering, in, *form, Width::at_least);
+            return;
+        }
+    }
+    if (packed_element(to) != Type::none) return lower_cvt_pair(lowering, in, c, to, from);
+    if (!convertible(to) || !convertible(from)) lowering.unsupported(in);
+    expect_operands(lowering, in, 2);
+    c.to = to;
+    c.from = from;
+    c.from_bytes = uint8_t(ptx::type_bytes(from_container));
+    c.to_bytes = uint8_t(result_bytes);
+    const uint32_t a = alu_source(lowering, in, operand, from_container, Width::at_least);
+    const uint32_t dst = alu_destination(lowering, in, result, register_type(result_bytes));
+    Op &op = lowering.emit(in, &convert_scalar, OpClass::conversion);
+    op.dst = dst;
+    op.a = a;
+    op.imm = pack<int64_t>(c);
+}
+
+void lower_mov(Lowering &lowering, const Instruction &in) {
+    const Type type = ptx::type_from_name(in.modifiers[0]);
+    const Operand &from = in.operands[1];
+    if (from.kind == Operand::Kind::vector) return lower_pack(lowering, in, type);
+    if (in.operands[0].kind == Operand::Kind::vector) return lower_unpack(lowering, in, type);
+    if (type == Type::pred && from.kind == Operand::Kind::integer) {
+        const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
+        Op &op = lowering.emit(in, &set_predicate, OpClass::predicate);
+        op.dst = dst;
+        op.imm = from.integer ? kAllLanes : 0;
+        return;
+    }
+    const uint32_t a = alu_source(lowering, in, from, type);
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
+    Op &op = lowering.emit(in, move_handler(mov_bytes(type)), type == Type::pred ? OpClass::predicate : OpClass::move);
+    op.dst = dst;
+    op.a = a;
+}
+
+void lower_prmt(Lowering &lowering, const Instruction &in) {
+    const bool plain = in.text() == "prmt.b32" && in.operands.size() == 4;
+    if (!plain || in.operands[3].kind != Operand::Kind::integer || (in.operands[3].integer & 0x8888))
+        return lower_by_text(lowering, in);
+    const int64_t selector = in.operands[3].integer & 0xffff;
+    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::b32);
+    const uint32_t b = alu_source(lowering, in, in.operands[2], Type::b32);
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::b32);
+    Op &op = lowering.emit(in, &permute_immediate, OpClass::move);
+    op.dst = dst;
+    op.a = a;
+    op.b = b;
+    op.imm = selector;
 }
 
 void lower_setp(Lowering &lowering, const Instruction &in) {
@@ -345,23 +367,6 @@ void lower_set(Lowering &lowering, const Instruction &in) {
     op.cls = OpClass::integer;
 }
 
-// ---- address spaces ----
-
-// The window of a state space: where a generic address of it starts. Global and constant addresses are generic ones.
-bool window_of(std::string_view space, uint64_t &window) {
-    if (space == "shared" || space == "shared::cta" || space == "shared::cluster")
-        window = kSharedWindow;
-    else if (space == "local")
-        window = kLocalWindow;
-    else if (space == "param" || space == "param::entry")
-        window = kParamWindow;
-    else if (space == "global" || space == "const")
-        window = 0;
-    else
-        return false;
-    return true;
-}
-
 // cvta{.to}.space.size d, a: adds or subtracts the window, so that an address of another space stays out of bounds.
 void lower_cvta(Lowering &lowering, const Instruction &in) {
     expect_operands(lowering, in, 2);
@@ -391,20 +396,6 @@ void lower_isspacep(Lowering &lowering, const Instruction &in) {
     op.dst = dst;
     op.a = a;
     op.imm = int64_t(window);
-}
-
-}  // namespace
-
-void register_convert(FamilyTable &table) {
-    table["cvt"] = &lower_cvt;
-    table["mov"] = &lower_mov;
-    table["prmt"] = &lower_prmt;
-    table["selp"] = &lower_by_text;
-    table["slct"] = &lower_by_text;
-    table["setp"] = &lower_setp;
-    table["set"] = &lower_set;
-    table["cvta"] = &lower_cvta;
-    table["isspacep"] = &lower_isspacep;
 }
 
 }  // namespace warpsim

@@ -12,97 +12,6 @@ namespace {
 
 constexpr uint64_t kMostRegisterBytes = 4 << 20;  // of a warp; the largest kernels need a tenth of it
 
-// Families index their operands: what has fewer than its opcode needs is refused before they see it.
-size_t least_operands(const std::string &opcode) {
-    static const std::map<std::string, size_t, std::less<>> kLeast = {
-        {"mad", 4},
-        {"fma", 4},
-        {"mad24", 4},
-        {"madc", 4},
-        {"sad", 4},
-        {"bfi", 5},
-        {"bfe", 4},
-        {"lop3", 5},
-        {"shf", 4},
-        {"prmt", 4},
-        {"selp", 4},
-        {"slct", 4},
-        {"dp4a", 4},
-        {"dp2a", 4},
-        {"abs", 2},
-        {"neg", 2},
-        {"not", 2},
-        {"cnot", 2},
-        {"popc", 2},
-        {"clz", 2},
-        {"bfind", 2},
-        {"brev", 2},
-        {"mov", 2},
-        {"cvt", 2},
-        {"rcp", 2},
-        {"sqrt", 2},
-        {"rsqrt", 2},
-        {"ex2", 2},
-        {"lg2", 2},
-        {"sin", 2},
-        {"cos", 2},
-        {"tanh", 2},
-        {"testp", 2},
-        {"cvta", 2},
-        {"ld", 2},
-        {"ldu", 2},
-        {"st", 2},
-        {"red", 2},
-        {"fns", 4},
-        {"szext", 3},
-        {"isspacep", 2},
-        {"shfl", 4},
-        {"vote", 3},
-        {"match", 3},
-        {"redux", 3},
-        {"activemask", 1},
-        {"elect", 2},
-        {"bra", 1},
-        {"brx", 2},
-        {"call", 3},
-        {"nanosleep", 1},
-        {"prefetch", 1},
-        {"prefetchu", 1},
-        {"ldmatrix", 2},
-        {"stmatrix", 2},
-        {"movmatrix", 2},
-        {"mma", 4},
-        {"atom", 3},
-        {"createpolicy", 1},
-        {"mapa", 2},
-        {"getctarank", 2},
-        {"bar", 1},
-        {"bmsk", 3},
-        {"cp", 0},
-        {"membar", 0},
-        {"fence", 0},
-        {"ret", 0},
-        {"exit", 0},
-        {"trap", 0},
-        {"brkpt", 0},
-        {"barrier", 0},
-        {"pmevent", 1},
-        {"setmaxnreg", 1},
-        {"griddepcontrol", 0},
-        {"mbarrier", 1},
-        {"wgmma", 0},
-        {"applypriority", 1},
-        {"discard", 1},
-        {"alloca", 2},
-        {"stacksave", 1},
-        {"stackrestore", 1},
-        {"tensormap", 2},
-        {"nop", 0},
-    };
-    const auto found = kLeast.find(opcode);
-    return found == kLeast.end() ? 3 : found->second;
-}
-
 }  // namespace
 
 std::string ProgramContext::describe(const ptx::Instruction &in) const {
@@ -116,35 +25,22 @@ std::string ProgramContext::describe(const ptx::Instruction &in) const {
     return text + ")";
 }
 
-LowerFunction FunctionLowering::family_of(const ptx::Instruction &in) const {
-    const FamilyTable &table = *context_.families;
-    if (const auto found = table.find(in.opcode); found != table.end()) return found->second;
-    // One opcode for integers and floats: the last type among the modifiers says which.
-    bool real = false;
-    for (const std::string &modifier : in.modifiers) {
-        const ptx::Type type = ptx::type_from_name(modifier);
-        if (type != ptx::Type::none) real = ptx::is_float(type);
-    }
-    const auto found = table.find(in.opcode + (real ? ".float" : ".int"));
-    return found == table.end() ? nullptr : found->second;
-}
-
 void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
     current_ = &in;
     current_text_ = in.text();
     for (auto &[bytes, pool] : scratch_) pool.used = 0;
-    if (in.operands.size() < least_operands(in.opcode)) unsupported(in, "too few operands");
     if (in.guard >= 0) {
         const auto &registers = function_.registers;
         if (size_t(in.guard) >= registers.size() || registers[size_t(in.guard)].type != ptx::Type::pred) {
             unsupported(in, "the guard is no predicate");
         }
     }
-    const LowerFunction lower = family_of(in);
-    if (!lower) unsupported(in, "");
+    std::string why;
+    row_ = find_row(in, why);
+    if (!row_) unsupported(in, why);
     auto &ops = context_.program->ops;
     const size_t first = ops.size();
-    lower(*this, in);
+    row_->lower(*this, in);
     // The last op of several stands for the instruction in the counts.
     auto &debug = context_.program->debug;
     bool counted = false;

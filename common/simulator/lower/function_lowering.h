@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/specials.h"
+#include "lower/instructions.h"
 #include "lower/layout.h"
 #include "lower/lowering.h"
 #include "lower/regalloc.h"
@@ -24,7 +25,6 @@ inline uint64_t function_handle(size_t index) {
 struct ProgramContext {
     LoadedModule *module = nullptr;
     Program *program = nullptr;
-    const FamilyTable *families = nullptr;
     struct Shared {
         uint32_t offset;
         uint64_t bytes;
@@ -52,6 +52,7 @@ class FunctionLowering : public Lowering {
     uint32_t scratch(ptx::Type) override;
     uint32_t constant(uint64_t bits, ptx::Type) override;
     Op &emit(const ptx::Instruction &, Handler, OpClass) override;
+    Op &emit_row(const ptx::Instruction &, Handler) override;
     uint32_t list(const std::vector<uint32_t> &slots) override;
     Symbol symbol(const std::string &name) override;
     Address address(const ptx::Operand &) override;
@@ -76,8 +77,6 @@ class FunctionLowering : public Lowering {
     uint32_t scratch_bytes(unsigned bytes);
     Op &append(Handler, OpClass, Flow, bool counted);
     void lower_instruction(const ptx::Instruction &);
-    LowerFunction family_of(const ptx::Instruction &) const;
-    void check_operand_count(const ptx::Instruction &);
     void finish_ops();
     const ptx::Operand &checked_register(const ptx::Operand &) const;
     Program::Function &record() { return context_.program->functions[index_]; }
@@ -91,6 +90,7 @@ class FunctionLowering : public Lowering {
     uint32_t current_block_ = 0;
     const ptx::Instruction *current_ = nullptr;
     std::string current_text_;
+    const InstructionRow *row_ = nullptr;  // of current_
     uint32_t first_op_ = 0;
     std::vector<uint32_t> block_start_;  // by block: op index
     std::vector<std::byte> image_;       // constants and room for scratch, behind the registers

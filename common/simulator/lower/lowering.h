@@ -1,14 +1,15 @@
-// What an instruction family needs to turn one PTX instruction into ops. Families register themselves by opcode in
-// tables (see the register_* functions); the core owns registers, constants, labels and layout.
+// What an instruction family needs to turn one PTX instruction into ops. lower/instructions.cpp says which function
+// lowers what; the core owns registers, constants, labels and layout.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
 #include "lower/module.h"
 
 namespace warpsim {
+
+struct InstructionRow;
 
 class Lowering {
   public:
@@ -29,6 +30,8 @@ class Lowering {
 
     // Appends an op with the instruction's guard, location and text. The reference holds until the next emit.
     virtual Op &emit(const ptx::Instruction &, Handler, OpClass) = 0;
+    // The same with the class and the flow of the instruction's row, and its handler unless another is given.
+    virtual Op &emit_row(const ptx::Instruction &, Handler = nullptr) = 0;
     // Stores slots in the operand list, returns the first index (for Op::list).
     virtual uint32_t list(const std::vector<uint32_t> &slots) = 0;
 
@@ -63,18 +66,4 @@ class Lowering {
 };
 
 using LowerFunction = void (*)(Lowering &, const ptx::Instruction &);
-using FamilyTable = std::map<std::string, LowerFunction, std::less<>>;  // by base opcode
-
-void register_integer(FamilyTable &);     // lower/integer.cpp   add sub mul mad min max abs neg div rem bit ops ...
-void register_float(FamilyTable &);       // lower/float.cpp     f16 bf16 f32 f64 arithmetic, special functions
-void register_convert(FamilyTable &);     // lower/convert.cpp   cvt, mov, prmt, selp, set, setp, cvta, isspacep
-void register_memory(FamilyTable &);      // lower/memory.cpp    ld st atom red prefetch ...
-void register_warp(FamilyTable &);        // lower/warp.cpp      shfl vote match redux activemask elect
-void register_tensor(FamilyTable &);      // lower/tensor.cpp    ldmatrix stmatrix movmatrix mma
-void register_async_copy(FamilyTable &);  // lower/async_copy.cpp cp.async ...
-void register_control(FamilyTable &);     // lower/control.cpp   bra brx call ret exit bar barrier membar fence trap ...
-
-// add, mul, ... exist for integers and floats under one opcode: register_integer and register_float each provide a
-// function per opcode, and the core dispatches by the type modifier. Families put "add" into the table as "add.int" and
-// "add.float" then.
 }  // namespace warpsim

@@ -271,6 +271,12 @@ Op &FunctionLowering::emit(const ptx::Instruction &in, Handler fn, OpClass cls) 
     return op;
 }
 
+Op &FunctionLowering::emit_row(const ptx::Instruction &in, Handler fn) {
+    Op &op = emit(in, fn ? fn : row_->handler, row_->cls);
+    op.flow = row_->flow;
+    return op;
+}
+
 uint32_t FunctionLowering::list(const std::vector<uint32_t> &slots) {
     auto &all = context_.program->operand_list;
     const uint32_t first = uint32_t(all.size());

@@ -1,12 +1,8 @@
 // ld, ldu, st, prefetch and the like. atom and red: lower/atomics.cpp.
 #include "exec/memory.h"
 
-#include <algorithm>
-#include <initializer_list>
-#include <string_view>
-
 #include "exec/convert_move.h"
-#include "lower/atomics.h"
+#include "lower/families.h"
 #include "lower/lowering.h"
 
 namespace warpsim {
@@ -80,20 +76,6 @@ OpClass store_class(MemorySpace space) {
     }
 }
 
-// Hints are accepted and have no effect; anything else that is not in the manual is refused.
-void check_modifiers(Lowering &l, const Instruction &in, std::initializer_list<std::string_view> known) {
-    for (size_t i = 0; i + 1 < in.modifiers.size(); ++i) {
-        const std::string &m = in.modifiers[i];
-        const bool place =
-            std::any_of(std::begin(kSpaces), std::end(kSpaces), [&](const SpaceName &s) { return m == s.modifier; });
-        const bool hint = m.starts_with("L1::") || m.starts_with("L2::");
-        if (!place && !hint && std::find(known.begin(), known.end(), m) == known.end()) l.unsupported(in, "." + m);
-    }
-    unsigned orders = 0;
-    for (const char *order : {"weak", "volatile", "relaxed", "acquire", "release", "mmio"}) orders += in.has(order);
-    if (orders > 1 && !(orders == 2 && in.has("mmio") && in.has("relaxed"))) l.unsupported(in, "two memory orders");
-}
-
 // What one lane moves, in elements of at most 8 bytes: one of 16 bytes is two, and so is its register.
 struct Elements {
     Type type = Type::none;  // of the memory
@@ -161,11 +143,9 @@ void set_address(Op &op, const Lowering::Address &address, uint32_t bits) {
     op.extra = bits | (address.slot_bytes == 4 ? kBase32 : 0);
 }
 
+}  // namespace
+
 void lower_load(Lowering &l, const Instruction &in) {
-    check_modifiers(l, in,
-                    {"weak", "volatile", "relaxed", "acquire", "mmio", "cta", "cluster", "gpu", "sys", "ca", "cg", "cs",
-                     "lu", "cv", "nc", "unified", "v2", "v4", "v8"});
-    if (in.operands.size() < 2) l.unsupported(in);
     const Elements to = elements_of(l, in, in.operands[0]);
     const Lowering::Address address = l.address(in.operands[1]);
     const MemorySpace named = named_space(in), space = resolve_param_space(named, address);
@@ -201,10 +181,6 @@ void lower_load(Lowering &l, const Instruction &in) {
 }
 
 void lower_store(Lowering &l, const Instruction &in) {
-    check_modifiers(l, in,
-                    {"weak", "volatile", "relaxed", "release", "mmio", "cta", "cluster", "gpu", "sys", "wb", "cg", "cs",
-                     "wt", "v2", "v4", "v8"});
-    if (in.operands.size() < 2) l.unsupported(in);
     const Elements from = elements_of(l, in, in.operands[1]);
     const Lowering::Address address = l.address(in.operands[0]);
     const MemorySpace named = named_space(in), space = resolve_param_space(named, address);
@@ -224,18 +200,10 @@ void lower_store(Lowering &l, const Instruction &in) {
     set_data(op, op.b, slots, list);
 }
 
-void exec_nothing(Warp &, const Op &) {}
-
-// prefetch and prefetchu are hints, and may name any address.
-void lower_prefetch(Lowering &l, const Instruction &in) {
-    l.emit(in, exec_nothing, OpClass::other);
-}
-
 // discard.global.L2 [a], 128 and applypriority: hints as well, but of memory that must be there.
-void lower_hint(Lowering &l, const Instruction &in) {
-    if (in.operands.size() != 2 || in.operands[1].kind != Operand::Kind::integer) l.unsupported(in);
+void lower_address_check(Lowering &l, const Instruction &in) {
     const Lowering::Address address = l.address(in.operands[0]);
-    Op &op = l.emit(in, exec_check_address, OpClass::other);
+    Op &op = l.emit_row(in);
     set_address(op, address, 0);
     op.b = static_cast<uint32_t>(in.operands[1].integer);
 }
@@ -246,21 +214,6 @@ void lower_createpolicy(Lowering &l, const Instruction &in) {
     Op &op = l.emit(in, move_handler(8), OpClass::move);
     op.dst = dst;
     op.a = zero;
-}
-
-}  // namespace
-
-void register_memory(FamilyTable &table) {
-    table["ld"] = lower_load;
-    table["ldu"] = lower_load;
-    table["st"] = lower_store;
-    table["prefetch"] = lower_prefetch;
-    table["prefetchu"] = lower_prefetch;
-    table["discard"] = lower_hint;
-    table["applypriority"] = lower_hint;
-    table["createpolicy"] = lower_createpolicy;
-    table["atom"] = lower_atom;
-    table["red"] = lower_red;
 }
 
 }  // namespace warpsim

@@ -13,22 +13,6 @@ namespace warpsim {
 
 namespace {
 
-const FamilyTable &families() {
-    static const FamilyTable table = [] {
-        FamilyTable t;
-        register_integer(t);
-        register_float(t);
-        register_convert(t);
-        register_memory(t);
-        register_warp(t);
-        register_tensor(t);
-        register_async_copy(t);
-        register_control(t);
-        return t;
-    }();
-    return table;
-}
-
 // The address that a relocation stores: a variable's or a function's handle.
 uint64_t symbol_address(const LoadedModule &module, const std::string &name) {
     if (const auto found = module.globals.find(name); found != module.globals.end()) return found->second;
@@ -112,7 +96,6 @@ Program *find_kernel(LoadedModule &module, const std::string &name) {
     ProgramContext context;
     context.module = &module;
     context.program = program.get();
-    context.families = &families();
     analyze_program(context, size_t(kernel - functions.begin()));
     std::vector<std::unique_ptr<FunctionLowering>> lowered;
     for (size_t index : reachable_functions(context)) {

@@ -1,7 +1,6 @@
 // ldmatrix, stmatrix, movmatrix, mma.sync: see exec/mma.h.
-#include <algorithm>
-
 #include "exec/mma.h"
+#include "lower/families.h"
 #include "lower/lowering.h"
 
 namespace warpsim {
@@ -22,8 +21,29 @@ void expect_count(Lowering &l, const Instruction &in, const char *what, size_t h
                       std::string(what) + " has " + std::to_string(have) + " registers, not " + std::to_string(want));
 }
 
+// ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 {r...}, [p]      stmatrix...: [p], {r...}
+void lower_matrix_move(Lowering &l, const Instruction &in, bool loads) {
+    const size_t matrices = in.has("x4") ? 4 : in.has("x2") ? 2 : 1;
+    const std::vector<Operand> fragment = registers_of(in.operands[loads ? 0 : 1]);
+    expect_count(l, in, "the fragment", fragment.size(), matrices);
+    const Lowering::Address address = l.address(in.operands[loads ? 1 : 0]);
+    const bool shared = in.has("shared") || in.has("shared::cta") || address.space_of_symbol == ptx::Space::shared;
+    std::vector<uint32_t> slots;
+    for (const Operand &operand : fragment)
+        slots.push_back(loads ? l.destination(operand, Type::b32) : l.source(operand, Type::b32));
+    const uint32_t list = l.list(slots);
+    Op &op = l.emit_row(in);
+    op.list = list;
+    op.list_count = static_cast<uint16_t>(slots.size());
+    op.a = address.slot;
+    op.imm = address.offset;
+    op.extra = (in.has("trans") ? kMatrixTranspose : 0) | (address.slot_bytes == 8 ? kMatrixAddress64 : 0) |
+               (shared ? 0 : kMatrixGeneric);
+}
+
+}  // namespace
+
 void lower_mma(Lowering &l, const Instruction &in) {
-    if (!in.has("sync") || in.operands.size() != 4) l.unsupported(in);
     std::string name;
     for (const std::string &modifier : in.modifiers)
         if (modifier != "sync" && modifier != "aligned" && modifier != "satfinite")
@@ -42,62 +62,26 @@ void lower_mma(Lowering &l, const Instruction &in) {
     for (const Operand &operand : d) slots.push_back(l.destination(operand, Type::b32));
     slots.insert(slots.end(), sources.begin(), sources.end());
     const uint32_t list = l.list(slots);
-    Op &op = l.emit(in, form->fn, OpClass::tensor);
-    op.flow = Flow::warp_sync;
+    Op &op = l.emit_row(in, form->fn);
     op.list = list;
     op.list_count = static_cast<uint16_t>(slots.size());
     op.extra = in.has("satfinite") ? kMmaSaturate : 0;
 }
 
-// ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 {r...}, [p]      stmatrix...: [p], {r...}
-void lower_matrix_move(Lowering &l, const Instruction &in, bool loads) {
-    if (in.operands.size() != 2 || !in.has("m8n8") || !in.has("b16"))
-        l.unsupported(in, "only .m8n8 and .b16 are known");
-    const size_t matrices = in.has("x4") ? 4 : in.has("x2") ? 2 : in.has("x1") ? 1 : 0;
-    if (!matrices) l.unsupported(in, "one of .x1, .x2, .x4 is needed");
-    const std::vector<Operand> fragment = registers_of(in.operands[loads ? 0 : 1]);
-    expect_count(l, in, "the fragment", fragment.size(), matrices);
-    if (in.operands[loads ? 1 : 0].kind != Operand::Kind::address) l.unsupported(in, "an address is needed");
-    const Lowering::Address address = l.address(in.operands[loads ? 1 : 0]);
-    const bool shared = in.has("shared") || in.has("shared::cta") || address.space_of_symbol == ptx::Space::shared;
-    std::vector<uint32_t> slots;
-    for (const Operand &operand : fragment)
-        slots.push_back(loads ? l.destination(operand, Type::b32) : l.source(operand, Type::b32));
-    const uint32_t list = l.list(slots);
-    Op &op = l.emit(in, loads ? exec_ldmatrix : exec_stmatrix, loads ? OpClass::ldmatrix : OpClass::stmatrix);
-    op.flow = Flow::warp_sync;
-    op.list = list;
-    op.list_count = static_cast<uint16_t>(slots.size());
-    op.a = address.slot;
-    op.imm = address.offset;
-    op.extra = (in.has("trans") ? kMatrixTranspose : 0) | (address.slot_bytes == 8 ? kMatrixAddress64 : 0) |
-               (shared ? 0 : kMatrixGeneric);
-}
-
 void lower_ldmatrix(Lowering &l, const Instruction &in) {
     lower_matrix_move(l, in, true);
 }
+
 void lower_stmatrix(Lowering &l, const Instruction &in) {
     lower_matrix_move(l, in, false);
 }
 
 // movmatrix.sync.aligned.m8n8.trans.b16 d, a
 void lower_movmatrix(Lowering &l, const Instruction &in) {
-    if (in.operands.size() != 2 || !in.has("m8n8") || !in.has("trans") || !in.has("b16")) l.unsupported(in);
     const uint32_t a = l.source(in.operands[1], Type::b32), dst = l.destination(in.operands[0], Type::b32);
-    Op &op = l.emit(in, exec_movmatrix, OpClass::shuffle);
-    op.flow = Flow::warp_sync;
+    Op &op = l.emit_row(in);
     op.dst = dst;
     op.a = a;
-}
-
-}  // namespace
-
-void register_tensor(FamilyTable &table) {
-    table["mma"] = lower_mma;
-    table["ldmatrix"] = lower_ldmatrix;
-    table["stmatrix"] = lower_stmatrix;
-    table["movmatrix"] = lower_movmatrix;
 }
 
 }  // namespace warpsim

@@ -147,19 +147,6 @@ void Parser::instruction() {
         } while (accept(","));
     }
     expect(";");
-    // `ld.u32 %r, array[1]` names the element without brackets around it.
-    if (instruction.opcode == "ld" || instruction.opcode == "st" || instruction.opcode == "atom" ||
-        instruction.opcode == "red") {
-        for (Operand &operand : instruction.operands) {
-            if (operand.kind != Operand::Kind::symbol) continue;
-            Operand address;
-            address.kind = Operand::Kind::address;
-            address.offset = operand.offset;
-            operand.offset = 0;
-            address.elements.push_back(std::move(operand));
-            operand = std::move(address);
-        }
-    }
     if (instruction.opcode == "ret" && !register_returns_.empty()) store_register_returns(instruction);
     function_->body.push_back(std::move(instruction));
 }

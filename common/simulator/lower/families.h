@@ -1,0 +1,58 @@
+// The lowering functions that the table of instructions names, by the file that has them.
+#pragma once
+
+#include "lower/lowering.h"
+
+namespace warpsim {
+
+#define WARPSIM_LOWERING(name) void name(Lowering &, const ptx::Instruction &)
+
+// alu.cpp
+WARPSIM_LOWERING(lower_by_text);
+// async_copy.cpp
+WARPSIM_LOWERING(lower_cp_async);
+WARPSIM_LOWERING(lower_wait_group);
+// atomics.cpp
+WARPSIM_LOWERING(lower_atom);
+WARPSIM_LOWERING(lower_red);
+// control.cpp
+WARPSIM_LOWERING(lower_plain);  // the row's handler, class and flow; operands are not looked at
+WARPSIM_LOWERING(lower_bra);
+WARPSIM_LOWERING(lower_brx);
+WARPSIM_LOWERING(lower_call);
+WARPSIM_LOWERING(lower_warp_barrier);
+WARPSIM_LOWERING(lower_barrier);
+WARPSIM_LOWERING(lower_cluster);
+WARPSIM_LOWERING(lower_nanosleep);
+// convert.cpp
+WARPSIM_LOWERING(lower_cvt);
+WARPSIM_LOWERING(lower_mov);
+WARPSIM_LOWERING(lower_prmt);
+WARPSIM_LOWERING(lower_setp);
+WARPSIM_LOWERING(lower_set);
+WARPSIM_LOWERING(lower_cvta);
+WARPSIM_LOWERING(lower_isspacep);
+// integer.cpp
+WARPSIM_LOWERING(lower_lop3);
+WARPSIM_LOWERING(lower_lop3_predicate);
+// memory.cpp
+WARPSIM_LOWERING(lower_load);
+WARPSIM_LOWERING(lower_store);
+WARPSIM_LOWERING(lower_address_check);
+WARPSIM_LOWERING(lower_createpolicy);
+// tensor.cpp
+WARPSIM_LOWERING(lower_mma);
+WARPSIM_LOWERING(lower_ldmatrix);
+WARPSIM_LOWERING(lower_stmatrix);
+WARPSIM_LOWERING(lower_movmatrix);
+// warp.cpp
+WARPSIM_LOWERING(lower_shfl);
+WARPSIM_LOWERING(lower_vote);
+WARPSIM_LOWERING(lower_match);
+WARPSIM_LOWERING(lower_redux);
+WARPSIM_LOWERING(lower_activemask);
+WARPSIM_LOWERING(lower_elect);
+
+#undef WARPSIM_LOWERING
+
+}  // namespace warpsim

@@ -1,0 +1,233 @@
+#include "lower/instruction_syntax.h"
+
+#include <algorithm>
+#include <set>
+
+namespace warpsim {
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+
+// "a,b" or ".a,.b" apart.
+std::vector<std::string_view> names_in(std::string_view list) {
+    std::vector<std::string_view> names;
+    while (!list.empty()) {
+        const size_t comma = std::min(list.find(','), list.size());
+        std::string_view name = list.substr(0, comma);
+        if (name.starts_with('.')) name.remove_prefix(1);
+        names.push_back(name);
+        list.remove_prefix(std::min(comma + 1, list.size()));
+    }
+    return names;
+}
+
+std::string listed(const std::vector<std::string_view> &names) {
+    std::string text;
+    for (size_t i = 0; i < names.size(); ++i)
+        text += (i == 0 ? "." : i + 1 < names.size() ? ", ." : " or .") + std::string(names[i]);
+    return text;
+}
+
+std::string count_of(size_t operands) {
+    return std::to_string(operands) + (operands == 1 ? " operand" : " operands");
+}
+
+}  // namespace
+
+InstructionSyntax::InstructionSyntax(std::span<const InstructionRow> rows) {
+    for (const InstructionRow &row : rows) {
+        std::string opcode;
+        Row compiled = compile(row, opcode);
+        rows_[opcode].push_back(std::move(compiled));
+    }
+}
+
+InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, std::string &opcode) {
+    Row row;
+    row.row = &source;
+    std::string_view text = source.syntax;
+    const size_t end = std::min(text.find_first_of(".{*"), text.size());
+    opcode = text.substr(0, end);
+    text.remove_prefix(end);
+    while (!text.empty()) {
+        if (text == "*") {
+            row.open = true;
+            break;
+        }
+        const bool required = text[0] == '.';
+        if (required) text.remove_prefix(1);
+        size_t length = 0;
+        if (text.starts_with('{')) {
+            length = text.find('}') + 1;
+            row.groups.push_back({required, names_in(text.substr(1, length - 2))});
+        } else {
+            length = std::min(text.find_first_of(".{*"), text.size());
+            row.groups.push_back({required, {text.substr(0, length)}});
+        }
+        text.remove_prefix(length);
+    }
+    row.operands.emplace_back();
+    for (std::string_view list = source.operands; !list.empty();) {
+        const bool optional = list.starts_with('{');
+        list.remove_prefix(std::min(list.find_first_not_of("{, "), list.size()));
+        const size_t length = std::min(list.find_first_of(",{} "), list.size());
+        const std::string_view name = list.substr(0, length);
+        OperandForm form{OperandForm::Kind::source, name == "d|p"};
+        if (name.starts_with('d')) form.kind = OperandForm::Kind::destination;
+        if (name.starts_with('[')) form.kind = OperandForm::Kind::address;
+        if (name == "i") form.kind = OperandForm::Kind::integer;
+        if (name == "label") form.kind = OperandForm::Kind::label;
+        if (name == "call") form.kind = OperandForm::Kind::call;
+        list.remove_prefix(length);
+        if (optional) list.remove_prefix(1);  // its brace
+        const size_t before = row.operands.size();
+        for (size_t i = 0; i < before; ++i) {
+            if (optional) row.operands.push_back(row.operands[i]);
+            row.operands[i].push_back(form);
+        }
+    }
+    return row;
+}
+
+bool InstructionSyntax::modifiers_fit(const Row &row, const Instruction &in, std::string &why) {
+    uint64_t filled = 0;
+    for (const std::string &modifier : in.modifiers) {
+        size_t free = row.groups.size();
+        const Group *same = nullptr;
+        for (size_t i = 0; i < row.groups.size() && free == row.groups.size(); ++i) {
+            const auto &names = row.groups[i].names;
+            if (std::find(names.begin(), names.end(), modifier) == names.end()) continue;
+            same = &row.groups[i];
+            if (!(filled >> i & 1)) free = i;
+        }
+        if (free < row.groups.size()) {
+            filled |= 1ull << free;
+        } else if (same && !row.open) {
+            why = same->names.size() == 1 ? "it has ." + modifier + " twice" : "only one of " + listed(same->names);
+            return false;
+        } else if (!row.open) {
+            why = "." + modifier + " does not go with its other modifiers";
+            return false;
+        }
+    }
+    for (size_t i = 0; i < row.groups.size(); ++i) {
+        if (!row.groups[i].required || filled >> i & 1) continue;
+        why = "it needs " + listed(row.groups[i].names);
+        return false;
+    }
+    return true;
+}
+
+bool InstructionSyntax::operands_fit(const Operands &forms, const Instruction &in, std::string &why) {
+    using Kind = OperandForm::Kind;
+    if (!forms.empty() && forms[0].kind == Kind::call) return in.operands.size() >= 3;
+    for (size_t i = 0; i < forms.size(); ++i) {
+        const Operand &operand = in.operands[i];
+        const auto is = [&](Operand::Kind kind) { return operand.kind == kind; };
+        const std::string place = "operand " + std::to_string(i + 1);
+        const bool value = is(Operand::Kind::reg) || is(Operand::Kind::special) || is(Operand::Kind::integer) ||
+                           is(Operand::Kind::real) || is(Operand::Kind::symbol) || is(Operand::Kind::vector);
+        const char *wanted = nullptr;
+        switch (forms[i].kind) {
+            case Kind::destination:
+                if (!is(Operand::Kind::reg) && !is(Operand::Kind::vector) && !is(Operand::Kind::sink))
+                    wanted = "a register";
+                break;
+            case Kind::source:
+                if (!value) wanted = "a value";
+                break;
+            case Kind::address:
+                // `ld.u32 %r, array[1]` names the element without brackets around it.
+                if (!is(Operand::Kind::address) && !is(Operand::Kind::symbol)) wanted = "an address";
+                break;
+            case Kind::integer:
+                if (!is(Operand::Kind::integer)) wanted = "an integer constant";
+                break;
+            case Kind::label:
+                if (!is(Operand::Kind::label)) wanted = "a label";
+                break;
+            case Kind::call:
+                break;
+        }
+        if (!wanted && operand.has_pair && !forms[i].pair) wanted = "one register, not two";
+        if (wanted) {
+            why = place + " must be " + wanted;
+            return false;
+        }
+    }
+    return true;
+}
+
+const InstructionRow *InstructionSyntax::find(const Instruction &in, std::string &why) const {
+    why.clear();
+    const auto rows = rows_.find(in.opcode);
+    if (rows == rows_.end()) return nullptr;
+    // The first complaint of the row that fits best: modifiers, then the number of operands, then their kinds.
+    int best = -1;
+    std::string text;
+    const auto complain = [&](int quality) {
+        if (quality > best) why = text;
+        best = std::max(best, quality);
+    };
+    std::set<size_t> counts;
+    for (const Row &row : rows->second) {
+        if (!modifiers_fit(row, in, text)) {
+            complain(0);
+            continue;
+        }
+        for (const Operands &forms : row.operands) {
+            const bool call = !forms.empty() && forms[0].kind == OperandForm::Kind::call;
+            counts.insert(forms.size());
+            if (!call && forms.size() != in.operands.size()) continue;
+            if (operands_fit(forms, in, text)) return row.row;
+            complain(2);
+        }
+        if (best < 2) {
+            text = "it has " + count_of(in.operands.size()) + ", not ";
+            for (auto count = counts.begin(); count != counts.end(); ++count)
+                text += (count == counts.begin() ? "" : " or ") + std::to_string(*count);
+            best = std::min(best, 0);
+            complain(1);
+        }
+    }
+    if (best > 0) return nullptr;
+    // What no row of the opcode knows is named with what they do know.
+    std::vector<std::string_view> known;
+    bool open = false;
+    for (const Row &row : rows->second) {
+        open = open || row.open;
+        for (const Group &group : row.groups)
+            for (const std::string_view name : group.names)
+                if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
+    }
+    for (const std::string &modifier : in.modifiers) {
+        if (open || std::find(known.begin(), known.end(), modifier) != known.end()) continue;
+        why = in.opcode + " has no modifier ." + modifier;
+        why += known.empty() ? "" : "; it takes " + listed(known);
+        break;
+    }
+    return nullptr;
+}
+
+bool InstructionSyntax::writes_first_operand(const Instruction &in) const {
+    const auto rows = rows_.find(in.opcode);
+    if (rows == rows_.end()) return true;
+    const auto writes = [](const Row &row) {
+        const Operands &longest = row.operands.front();
+        return !longest.empty() &&
+               (longest[0].kind == OperandForm::Kind::destination || longest[0].kind == OperandForm::Kind::call);
+    };
+    const bool first = writes(rows->second.front());
+    std::string why;
+    for (const Row &row : rows->second) {
+        if (writes(row) == first) continue;
+        // Its rows differ: the one that the modifiers fit says.
+        for (const Row &candidate : rows->second)
+            if (modifiers_fit(candidate, in, why)) return writes(candidate);
+        return true;
+    }
+    return first;
+}
+
+}  // namespace warpsim

@@ -1,0 +1,43 @@
+// Compiles the table's lines and finds the row that an instruction fits.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lower/instructions.h"
+
+namespace warpsim {
+
+class InstructionSyntax {
+  public:
+    explicit InstructionSyntax(std::span<const InstructionRow> rows);
+    const InstructionRow *find(const ptx::Instruction &, std::string &why) const;
+    bool writes_first_operand(const ptx::Instruction &) const;
+
+  private:
+    struct Group {
+        bool required;
+        std::vector<std::string_view> names;  // one of them
+    };
+    struct OperandForm {
+        enum class Kind { destination, source, address, integer, label, call } kind;
+        bool pair = false;  // d|p
+    };
+    using Operands = std::vector<OperandForm>;
+    struct Row {
+        const InstructionRow *row;
+        std::vector<Group> groups;
+        bool open = false;               // "*": further modifiers are the lowering's to check
+        std::vector<Operands> operands;  // with and without those that may be left out
+    };
+    static Row compile(const InstructionRow &, std::string &opcode);
+    static bool modifiers_fit(const Row &, const ptx::Instruction &, std::string &why);
+    static bool operands_fit(const Operands &, const ptx::Instruction &, std::string &why);
+
+    std::map<std::string, std::vector<Row>, std::less<>> rows_;  // by opcode
+};
+
+}  // namespace warpsim

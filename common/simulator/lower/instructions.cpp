@@ -1,0 +1,210 @@
+#include "lower/instructions.h"
+
+#include "exec/async_copy.h"
+#include "exec/core_ops.h"
+#include "exec/lop3.h"
+#include "exec/memory.h"
+#include "exec/mma.h"
+#include "exec/sync_ops.h"
+#include "lower/families.h"
+#include "lower/instruction_syntax.h"
+
+namespace warpsim {
+namespace {
+
+#define SCOPE "{.cta,.cluster,.gpu,.sys}"
+#define SHARED ".shared,.shared::cta,.shared::cluster"
+#define L1_HINTS "{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}"
+#define L2_HINTS "{.L2::evict_normal,.L2::evict_first,.L2::evict_last}{.L2::cache_hint}"
+#define PREFETCH_SIZE "{.L2::64B,.L2::128B,.L2::256B}"
+#define VECTOR "{.v2,.v4,.v8}"
+#define MEMORY_TYPE ".{b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
+#define ATOMIC_ORDER "{.relaxed,.acquire,.release,.acq_rel}"
+#define ATOMIC_TYPE ".{b16,b32,b64,b128,u32,u64,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
+
+constexpr InstructionRow kRows[] = {
+    // Control flow
+    {"bra{.uni}", "label", OpClass::control, Flow::branch, exec_nothing, lower_bra},
+    {"brx.idx{.uni}", "a, label", OpClass::control, Flow::indirect, exec_nothing, lower_brx},
+    {"call{.uni}", "call", OpClass::control, Flow::call, exec_nothing, lower_call},
+    {"ret{.uni}", "", OpClass::control, Flow::ret, exec_nothing, lower_plain},
+    {"exit", "", OpClass::control, Flow::exit, exec_nothing, lower_plain},
+    // Nothing need follow a trap, not even in the array of ops: it ends a run of straight-line ops.
+    {"trap", "", OpClass::control, Flow::yield, exec_trap, lower_plain},
+    {"brkpt", "", OpClass::control, Flow::yield, exec_trap, lower_plain},
+    {"nanosleep.u32", "a", OpClass::other, Flow::yield, exec_nothing, lower_nanosleep},
+    // Hints to the hardware that change no result: the profiler's events, register budgets, dependent launches (a
+    // launch begins here when the one before it has ended).
+    {"pmevent{.mask}", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
+    {"setmaxnreg.{inc,dec}.sync.aligned.u32", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
+    {"griddepcontrol.{launch_dependents,wait}", "", OpClass::control, Flow::straight, exec_nothing, lower_plain},
+
+    // Barriers and fences. Memory is consistent here anyway; a fence matters to the hazard detector.
+    {"bar.warp.sync", "a", OpClass::barrier, Flow::warp_sync, exec_warp_barrier, lower_warp_barrier},
+    {"bar{.cta}.sync", "a{, b}", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"bar{.cta}.arrive", "a, b", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"bar{.cta}.red.popc.u32", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"bar{.cta}.red.{and,or}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"barrier{.cta}.sync{.aligned}", "a{, b}", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"barrier{.cta}.arrive{.aligned}", "a, b", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"barrier{.cta}.red.popc{.aligned}.u32", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
+     lower_barrier},
+    {"barrier{.cta}.red.{and,or}{.aligned}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
+     lower_barrier},
+    {"barrier.cluster.{arrive,wait}{.release,.relaxed,.acquire}{.aligned}", "", OpClass::barrier, Flow::block_sync,
+     nullptr, lower_cluster},
+    {"membar.{cta,gl,sys}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"membar.proxy.{alias,async,async.global,"
+     "async.shared::cta,async.shared::cluster}",
+     "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
+     lower_plain},
+    {"fence.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight, exec_fence,
+     lower_plain},
+    {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.mbarrier_init.release.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy.async{.global," SHARED "}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
+     lower_plain},
+    {"fence.proxy.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
+     exec_fence, lower_plain},
+
+    // Memory. The class of loads and stores is that of their state space.
+    {"ld{.weak,.volatile,.relaxed,.acquire}{.mmio}" SCOPE "{.global," SHARED
+     ",.local,.const,.param,.param::entry,.param::func}{.ca,.cg,.cs,.lu,.cv}{.nc}" L1_HINTS L2_HINTS PREFETCH_SIZE
+     "{.unified}" VECTOR MEMORY_TYPE,
+     "d, [a]{, b}", OpClass::load_generic, Flow::straight, nullptr, lower_load},
+    {"ldu{.global}" VECTOR MEMORY_TYPE, "d, [a]", OpClass::load_generic, Flow::straight, nullptr, lower_load},
+    {"st{.weak,.volatile,.relaxed,.release}{.mmio}" SCOPE "{.global," SHARED
+     ",.local,.param,.param::func}{.wb,.cg,.cs,.wt}" L1_HINTS L2_HINTS VECTOR MEMORY_TYPE,
+     "[a], b{, c}", OpClass::store_generic, Flow::straight, nullptr, lower_store},
+    {"prefetch{.global,.local}.{L1,L2}", "[a]", OpClass::other, Flow::straight, exec_nothing, lower_plain},
+    {"prefetch.global.{L2::evict_last,L2::evict_normal}", "[a]", OpClass::other, Flow::straight, exec_nothing,
+     lower_plain},
+    {"prefetch{.const,.param}.tensormap", "[a]", OpClass::other, Flow::straight, exec_nothing, lower_plain},
+    {"prefetchu.L1", "[a]", OpClass::other, Flow::straight, exec_nothing, lower_plain},
+    {"discard{.global}.L2", "[a], i", OpClass::other, Flow::straight, exec_check_address, lower_address_check},
+    {"applypriority{.global}.L2::evict_normal", "[a], i", OpClass::other, Flow::straight, exec_check_address,
+     lower_address_check},
+    {"createpolicy*", "d{, a}{, b}{, c}", OpClass::move, Flow::straight, nullptr, lower_createpolicy},
+    {"atom" ATOMIC_ORDER SCOPE "{.global," SHARED
+     "}.{add,min,max,and,or,xor,inc,dec,exch}{.noftz}{.L2::cache_hint}" VECTOR ATOMIC_TYPE,
+     "d, [a], b{, c}", OpClass::atomic, Flow::yield, nullptr, lower_atom},
+    {"atom" ATOMIC_ORDER SCOPE "{.global," SHARED "}.cas{.L2::cache_hint}" ATOMIC_TYPE, "d, [a], b, c{, e}",
+     OpClass::atomic, Flow::yield, nullptr, lower_atom},
+    {"red{.relaxed,.release}" SCOPE "{.global," SHARED
+     "}.{add,min,max,and,or,xor,inc,dec}{.noftz}{.L2::cache_hint}" VECTOR ATOMIC_TYPE,
+     "[a], b{, c}", OpClass::atomic, Flow::straight, nullptr, lower_red},
+
+    // Copies in the background
+    {"cp.async.{ca,cg}.{shared,shared::cta,shared::cluster}.global{.L2::cache_hint}" PREFETCH_SIZE,
+     "[a], [b], i{, c}{, e}", OpClass::async_copy, Flow::straight, exec_async_copy, lower_cp_async},
+    {"cp.async.commit_group", "", OpClass::async_copy, Flow::straight, exec_async_commit, lower_plain},
+    {"cp.async.wait_group", "i", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
+    {"cp.async.wait_all", "", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
+
+    // Warps
+    {"shfl.sync.{up,down,bfly,idx}.b32", "d|p, a, b, c, e", OpClass::shuffle, Flow::warp_sync, nullptr, lower_shfl},
+    {"vote.sync.{all,any,uni}.pred", "d, a, b", OpClass::vote, Flow::warp_sync, exec_vote, lower_vote},
+    {"vote.sync.ballot.b32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_vote, lower_vote},
+    {"match.any.sync.{b32,b64}", "d, a, b", OpClass::vote, Flow::warp_sync, nullptr, lower_match},
+    {"match.all.sync.{b32,b64}", "d|p, a, b", OpClass::vote, Flow::warp_sync, nullptr, lower_match},
+    {"redux.sync.{add,min,max}.{u32,s32}", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux},
+    {"redux.sync.{and,or,xor}.b32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux},
+    {"redux.sync.{min,max}{.abs}{.NaN}.f32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux},
+    {"activemask.b32", "d", OpClass::vote, Flow::straight, exec_active_mask, lower_activemask},
+    {"elect.sync", "d|p, a", OpClass::vote, Flow::warp_sync, exec_elect, lower_elect},
+
+    // Matrices
+    {"mma.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr, lower_mma},
+    {"ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared,.shared::cta}.b16", "d, [a]", OpClass::ldmatrix,
+     Flow::warp_sync, exec_ldmatrix, lower_ldmatrix},
+    {"stmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared,.shared::cta}.b16", "[a], b", OpClass::stmatrix,
+     Flow::warp_sync, exec_stmatrix, lower_stmatrix},
+    {"movmatrix.sync.aligned.m8n8.trans.b16", "d, a", OpClass::shuffle, Flow::warp_sync, exec_movmatrix,
+     lower_movmatrix},
+
+    // Moves, conversions, comparisons and logic beyond the generated forms
+    {"mov.{pred,b16,b32,b64,b128,u16,u32,u64,s16,s32,s64,f32,f64}", "d, a", OpClass::move, Flow::straight, nullptr,
+     lower_mov},
+    {"cvt*", "d, a{, b}{, c}", OpClass::conversion, Flow::straight, nullptr, lower_cvt},
+    {"cvta{.to}.{global,"
+     "shared,shared::cta,shared::cluster,local,const,param,param::entry}.{u32,u64}",
+     "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvta},
+    {"isspacep.{global,shared,shared::cta,shared::cluster,local,const,param,param::entry}", "d, a", OpClass::predicate,
+     Flow::straight, nullptr, lower_isspacep},
+    {"prmt.b32{.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "d, a, b, c", OpClass::move, Flow::straight, nullptr, lower_prmt},
+    {"setp*", "d|p, a, b{, c}", OpClass::predicate, Flow::straight, nullptr, lower_setp},
+    {"set*", "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set},
+    {"lop3.b32", "d, a, b, c, i", OpClass::integer, Flow::straight, nullptr, lower_lop3},
+    {"lop3.{or,and}.b32", "d|p, a, b, c, i, e", OpClass::integer, Flow::straight, exec_lop3_predicate,
+     lower_lop3_predicate},
+
+    // Arithmetic: classes, types and handlers of the forms stand beside the handlers.
+    {"abs*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"neg*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"not*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"cnot*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"popc*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"clz*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"bfind*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"brev*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"rcp*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"sqrt*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"rsqrt*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"sin*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"cos*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"lg2*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"ex2*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"tanh*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"testp*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"sub*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"mul*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"div*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"rem*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"and*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"or*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"xor*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"shl*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"shr*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"mul24*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"addc*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"subc*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"szext*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"bmsk*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"copysign*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"add*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"min*", "d, a, b{, c}", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"max*", "d, a, b{, c}", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"mad*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"fma*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"mad24*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"madc*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"sad*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"shf*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"dp4a*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"dp2a*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"bfe*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"fns*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"selp*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"slct*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"bfi*", "d, a, b, c, e", OpClass::other, Flow::straight, nullptr, lower_by_text},
+};
+
+const InstructionSyntax &syntax() {
+    static const InstructionSyntax compiled(kRows);
+    return compiled;
+}
+
+}  // namespace
+
+const InstructionRow *find_row(const ptx::Instruction &in, std::string &why) {
+    return syntax().find(in, why);
+}
+
+bool writes_first_operand(const ptx::Instruction &in) {
+    return syntax().writes_first_operand(in);
+}
+
+}  // namespace warpsim

@@ -1,0 +1,38 @@
+// The table of PTX instructions: what each is called, which modifiers and operands it takes, what reports count it as,
+// and who turns it into ops. Checking, register allocation and lowering read it.
+//
+// A row's syntax is the manual's line: ".name" must be there, ".{a,b}" is one of these, "{.a,.b}" one of these or none,
+// and a "*" at the end leaves the rest to the lowering, which looks it up in a table of its own forms. Modifiers may
+// stand in any order.
+// Its operands: "d" a destination (a register, a vector of them, or `_`), "d|p" one with or without a second
+// destination, "[a]" an address, "i" an integer constant, "label", "call" (what the parser makes of a call), any other
+// letter a source; "{, b}" may be left out.
+// Such are the forms of arithmetic, generated beside their handlers (exec/alu.h).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lower/lowering.h"
+
+namespace warpsim {
+
+using LowerFunction = void (*)(Lowering &, const ptx::Instruction &);
+
+struct InstructionRow {
+    const char *syntax;
+    const char *operands;
+    OpClass cls;
+    Flow flow;
+    Handler handler;  // null: the lowering chooses
+    LowerFunction lower;
+};
+
+// The row that the instruction's modifiers and operands fit; where none does, null and in `why` a sentence that says
+// what is wrong: empty for an opcode that warpsim does not know.
+const InstructionRow *find_row(const ptx::Instruction &, std::string &why);
+
+// The instruction writes its first operand (its elements, where it has some). True for unknown opcodes.
+bool writes_first_operand(const ptx::Instruction &);
+
+}  // namespace warpsim

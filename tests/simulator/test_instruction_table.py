@@ -1,0 +1,236 @@
+"""The table of instructions: what it takes and what it refuses, with the words of a refusal, against NVIDIA's ptxas."""
+
+import shutil
+import subprocess
+
+import cudart
+import numpy as np
+import pytest
+
+HEAD = """.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 out)
+{
+    .reg .pred p, q, skip;
+    .reg .b16 h, i;
+    .reg .b32 r, s, t, u;
+    .reg .b64 d, e;
+    .reg .f32 f, g;
+    .reg .f64 w;
+    .shared .align 16 .b8 tile[1024];
+    setp.eq.u32 skip, 0, 0;
+    @skip bra END;
+"""
+TAIL = """
+END:
+    ret;
+}
+"""
+# Forms that ptxas and the simulator take.
+VALID = """
+add.s32 r, s, t
+add.sat.s32 r, s, t
+add.rn.ftz.f32 f, g, 0f3F800000
+fma.rn.f64 w, w, w, w
+lop3.b32 r, s, t, u, 0xEA
+lop3.or.b32 r|p, s, t, u, 0xEA, q
+lop3.and.b32 r|p, s, t, u, 0x80, !q
+lop3.and.b32 _|p, s, t, u, 0x80, q
+mov.u32 r, s
+mov.b64 d, {r, s}
+mov.b64 {r, s}, d
+mov.u32 r, %tid.x
+cvt.rn.f32.s32 f, r
+cvt.rzi.s32.f32 r, f
+cvt.f64.f32 w, f
+cvt.u16.u32 h, r
+cvta.to.global.u64 d, e
+isspacep.global p, d
+selp.b32 r, s, t, p
+setp.lt.s32 p, r, s
+setp.lt.and.s32 p|q, r, s, p
+ld.global.u32 r, [d]
+ld.volatile.shared.u32 r, [tile+4]
+ld.relaxed.gpu.global.u32 r, [d]
+ld.global.nc.L1::no_allocate.v4.u32 {r, s, t, u}, [d]
+st.global.v2.u32 [d], {r, s}
+atom.global.add.u32 r, [d], s
+atom.acquire.gpu.global.cas.b32 r, [d], s, t
+red.global.add.u32 [d], s
+prefetch.global.L2 [d]
+bar.sync 0
+bar.sync 15
+bar.sync r, 64
+bar.arrive 1, 64
+bar.red.popc.u32 r, 0, p
+bar.red.and.pred p, 0, q
+bar.warp.sync 0xffffffff
+barrier.sync.aligned 0
+membar.gl
+fence.acq_rel.gpu
+fence.sc.sys
+fence.proxy.async
+cp.async.ca.shared.global [r], [d], 4
+cp.async.cg.shared.global.L2::128B [r], [d], 16
+cp.async.ca.shared.global [r], [d], 8, s
+cp.async.commit_group
+cp.async.wait_group 1
+cp.async.wait_all
+shfl.sync.up.b32 r|p, s, 1, 0, 0xffffffff
+shfl.sync.idx.b32 r, s, t, 31, 0xffffffff
+vote.sync.ballot.b32 r, p, 0xffffffff
+match.any.sync.b32 r, s, 0xffffffff
+redux.sync.add.s32 r, s, 0xffffffff
+activemask.b32 r
+elect.sync r|p, 0xffffffff
+ldmatrix.sync.aligned.m8n8.x2.shared.b16 {r, s}, [tile]
+movmatrix.sync.aligned.m8n8.trans.b16 r, s
+nanosleep.u32 100
+pmevent 1
+trap
+""".strip().splitlines()
+# Forms that both refuse, and what the simulator says of them.
+INVALID = {
+    "fence.nonsense.words": "fence has no modifier .nonsense; it takes .sc, .acq_rel, .acquire",
+    "fence.acq_rel": "it needs .cta, .cluster, .gpu or .sys",
+    "membar.nonsense": "membar has no modifier .nonsense; it takes .cta, .gl",
+    "membar": "it needs .cta, .gl or .sys",
+    "bra.nonsense END": "bra has no modifier .nonsense; it takes .uni",
+    "ret.nonsense": "ret has no modifier .nonsense; it takes .uni",
+    "exit.uni": "exit has no modifier .uni",
+    "trap.sync": "trap has no modifier .sync",
+    "trap r": "it has 1 operand, not 0",
+    "nanosleep.u64 100": "nanosleep has no modifier .u64; it takes .u32",
+    "bar.sync 16": "a barrier's number is 0 to 15, not 16",
+    "bar.sync": "it has 0 operands, not 1 or 2",
+    "bar.sync.nonsense 0": "bar has no modifier .nonsense",
+    "bar.arrive 1": "it has 1 operand, not 2",
+    "mov.u32 r, d": "a source must be a register as wide as .u32",
+    "mov.u64 d, r": "a source must be a register as wide as .u64",
+    "mov.u32 r": "it has 1 operand, not 2",
+    "mov.nonsense.u32 r, s": "mov has no modifier .nonsense",
+    "cvt.f32.s32 f, r": "this conversion needs a rounding modifier",
+    "cvt.s32.f32 r, f": "this conversion needs a rounding modifier",
+    "cvt.f32.f64 f, w": "this conversion needs a rounding modifier",
+    "cvt.rn.nonsense.f32.s32 f, r": "cvt has no modifier .nonsense",
+    "add.nonsense.s32 r, s, t": "add has no modifier .nonsense; it takes ",
+    "add.s32 r, s": "it has 2 operands, not 3",
+    "add.s32 r, s, t, u": "it has 4 operands, not 3",
+    "add.s32 r, s, d": "a source must be a register as wide as .s32",
+    "fma.f32 f, f, f": "it has 3 operands, not 4",
+    "lop3.b32 r, s, t, u": "it has 4 operands, not 5",
+    "lop3.xor.b32 r|p, s, t, u, 1, q": "lop3 has no modifier .xor; it takes .b32, .or or .and",
+    "lop3.b32 r, s, t, u, s": "operand 5 must be an integer constant",
+    "ld.nonsense.u32 r, [d]": "ld has no modifier .nonsense",
+    "ld.global.u32 r, s": "operand 2 must be an address",
+    "ld.relaxed.acquire.gpu.global.u32 r, [d]": "only one of .weak, .volatile, .relaxed or .acquire",
+    "st.global.nc.u32 [d], r": "st has no modifier .nc",
+    "st.global.u32 r, s": "operand 1 must be an address",
+    "atom.global.u32 r, [d], s": "it needs ",
+    "atom.global.add.cas.u32 r, [d], s": ".cas does not go with its other modifiers",
+    "red.global.exch.b32 [d], r": "red has no modifier .exch",
+    "prefetch.L3 [d]": "prefetch has no modifier .L3; it takes .global, .local, .L1",
+    "cp.async.cg.shared.global [r], [d], 4": "16 for .cg",
+    "cp.async.wait_group r": "operand 1 must be an integer constant",
+    "cp.async.wait_all 0": "it has 1 operand, not 0",
+    "shfl.sync.sideways.b32 r, s, 1, 0, 0xffffffff": "shfl has no modifier .sideways; it takes .sync, .up",
+    "shfl.sync.up.b32 r, s, 1, 0": "it has 4 operands, not 5",
+    "vote.sync.most.pred p, q, 0xffffffff": "vote has no modifier .most",
+    "redux.sync.and.s32 r, s, 0xffffffff": ".and does not go",
+    "activemask.b64 d": "activemask has no modifier .b64; it takes .b32",
+    "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {r, s, t}, [tile]": "ldmatrix has no modifier .x3",
+    "pmevent": "it has 0 operands, not 1",
+    "isspacep.nonsense p, d": "isspacep has no modifier .nonsense",
+}
+
+
+def text_of(form):
+    return f"{HEAD}    {form};{TAIL}"
+
+
+def simulated(form):
+    """The simulator's complaint; empty where it takes the form. Nothing is executed: the form is jumped over."""
+    result = cudart.run_ptx(text_of(form), "kernel", 1, 1, args=[np.zeros(1, np.uint64)])
+    return "" if result.ok else result.stderr + result.error_string
+
+
+@pytest.fixture(scope="module")
+def assembled(tmp_path_factory):
+    """ptxas's complaint about a form; empty where it takes it."""
+    ptxas = shutil.which("ptxas")
+    if not ptxas:
+        pytest.skip("there is no ptxas on PATH: it comes with the CUDA Toolkit's nvcc")
+    source = tmp_path_factory.mktemp("forms") / "form.ptx"
+
+    def assemble(form):
+        source.write_text(text_of(form))
+        command = [ptxas, "-arch=sm_90", "-O0", str(source), "-o", "/dev/null"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        return "" if done.returncode == 0 else done.stderr or "refused"
+
+    return assemble
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("form", VALID)
+def test_takes(form):
+    assert simulated(form) == "", f"{form} is PTX"
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize(("form", "words"), INVALID.items())
+def test_refuses_with_words(form, words):
+    complaint = simulated(form)
+    assert complaint, f"{form} is no PTX, and the simulator lowers it"
+    assert words in complaint
+    assert f"{form.split()[0]} (PTX line 15" in complaint, "which instruction it is, and where"
+
+
+def test_ptxas_agrees(assembled):
+    wrong = [f"ptxas refuses {form}: {assembled(form)}" for form in VALID if assembled(form)]
+    wrong += [f"ptxas takes {form}" for form in INVALID if not assembled(form)]
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("operation", ["or", "and"])
+@pytest.mark.parametrize("table", [0x80, 0xEA, 0x00, 0xFF])
+def test_lop3_with_a_predicate(operation, table):
+    rng = np.random.default_rng(3)
+    a, b, c = (rng.integers(0, 2**32, 64, np.uint32) & rng.integers(0, 4, 64).astype(np.uint32) for _ in range(3))
+    text = f""".version 9.0
+.target sm_90
+.address_size 64
+.visible .entry kernel(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 out, .param .u64 flags)
+{{
+    .reg .pred p, q, guard;
+    .reg .b32 i, a, b, c, r, s;
+    .reg .b64 d, e;
+    mov.u32 i, %tid.x;
+    mul.wide.u32 e, i, 4;
+    ld.param.u64 d, [pa];    add.u64 d, d, e;    ld.global.u32 a, [d];
+    ld.param.u64 d, [pb];    add.u64 d, d, e;    ld.global.u32 b, [d];
+    ld.param.u64 d, [pc];    add.u64 d, d, e;    ld.global.u32 c, [d];
+    and.b32 s, i, 1;
+    setp.eq.u32 q, s, 1;
+    setp.lt.u32 guard, i, 48;
+    mov.u32 r, 77;
+    setp.ne.u32 p, 0, 0;
+    @guard lop3.{operation}.b32 r|p, a, b, c, {table}, q;
+    selp.u32 s, 1, 0, p;
+    ld.param.u64 d, [out];    add.u64 d, d, e;    st.global.u32 [d], r;
+    ld.param.u64 d, [flags];    add.u64 d, d, e;    st.global.u32 [d], s;
+    ret;
+}}
+"""
+    empty = np.zeros(64, np.uint32)
+    outputs = cudart.run_ptx(text, "kernel", 1, 64, args=[a, b, c, empty, empty]).check().outputs
+    want = np.zeros(64, np.uint32)
+    for k in range(8):
+        if table >> k & 1:
+            want |= (a if k & 4 else ~a) & (b if k & 2 else ~b) & (c if k & 1 else ~c)
+    odd = np.arange(64) % 2 == 1
+    flags = (want != 0) | odd if operation == "or" else (want != 0) & odd
+    guard = np.arange(64) < 48
+    np.testing.assert_array_equal(outputs[3], np.where(guard, want, 77))
+    np.testing.assert_array_equal(outputs[4], np.where(guard, flags, 0))
