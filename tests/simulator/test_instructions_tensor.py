@@ -530,7 +530,7 @@ def test_uninitialised_rows_are_reported():
 
 @pytest.mark.simulator_only
 @pytest.mark.parametrize("text, words", [
-    ("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {d0, d1}, {d0}, {d1}, {d0, d1};", "m8n8k4"),
+    ("mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {a, a}, {b, b}, {a}, {a};", "m8n8k4"),
     ("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {a, a, a, a}, {a, a}, {a, a}, {a};", "A has 2 registers"),
     ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {a, b}, [a];", "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8"),
     ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {a, b}, [a];", "has 2 registers, not 4"),
@@ -540,3 +540,41 @@ def test_unknown_forms_are_named(text, words):
     result = run_ptx(kernel, "test", 1, 32)
     assert not result.ok
     assert words in result.error_string + result.stderr, result
+
+
+@pytest.mark.parametrize("m, k", [(8, 4), (16, 4), (16, 8), (16, 16)])
+def test_mma_of_doubles(m, k):
+    """A lane holds A[group + 8 i][thread + 4 j], B[thread + 4 j][group] and C[group + 8 i][2 thread + j]."""
+    halves = m // 8
+    rng = np.random.default_rng(m + k)
+    a, b, c = rng.standard_normal((m, k)), rng.standard_normal((k, 8)), rng.standard_normal((m, 8))
+    fragments = {
+        "a": np.array([a[GROUP + 8 * (i % halves), THREAD + 4 * (i // halves)] for i in range(halves * k // 4)]),
+        "b": np.array([b[THREAD + 4 * i, GROUP] for i in range(k // 4)]),
+        "c": np.array([c[GROUP + 8 * (i // 2), 2 * THREAD + i % 2] for i in range(2 * halves)]),
+    }
+    loads, names = "", {"d": ", ".join(f"%d{i}" for i in range(2 * halves))}
+    for name, fragment in fragments.items():
+        names[name] = ", ".join(f"%{name}{i}" for i in range(len(fragment)))
+        loads += f"ld.param.u64 %p, [p{name}]; add.u64 %p, %p, %lane8;"
+        loads += "".join(f"ld.global.f64 %{name}{i}, [%p+{256 * i}];" for i in range(len(fragment)))
+    stores = "".join(f"st.global.f64 [%p+{256 * i}], %d{i};" for i in range(2 * halves))
+    text = f"""{HEAD}.visible .entry test(.param .u64 pd, .param .u64 pa, .param .u64 pb, .param .u64 pc) {{
+        .reg .b32 %lane;
+        .reg .f64 %a<8>, %b<4>, %c<4>, %d<4>;
+        .reg .b64 %p, %lane8;
+        mov.u32 %lane, %tid.x;
+        mul.wide.u32 %lane8, %lane, 8;
+        {loads}
+        mma.sync.aligned.m{m}n8k{k}.row.col.f64.f64.f64.f64
+            {{{names["d"]}}}, {{{names["a"]}}}, {{{names["b"]}}}, {{{names["c"]}}};
+        ld.param.u64 %p, [pd]; add.u64 %p, %p, %lane8;
+        {stores}
+        ret; }}"""
+    arrays = [np.zeros((2 * halves, 32)), *map(np.ascontiguousarray, fragments.values())]
+    out = run_ptx(text, "test", 1, 32, arrays).check().outputs[0]
+    got = np.zeros((m, 8))
+    for i in range(2 * halves):
+        got[GROUP + 8 * (i // 2), 2 * THREAD + i % 2] = out[i]
+    bound = (k + 1) * 2.0**-53 * (abs(a) @ abs(b) + abs(c))
+    assert (abs(got - (a @ b + c)) <= 2 * bound).all()

@@ -18,6 +18,7 @@
 // - vote, match, redux, elect: as shfl, without b and c
 // - mma: list D, A, B, C, extra kMmaSaturate
 // - ldmatrix, stmatrix: a base, imm offset, list the fragment, extra matrix bits
+// - wmma.load, wmma.store: a base, b stride, imm offset, list the fragment, extra access bits and kWmmaMatrixShift
 // - barriers: a number, b threads, extra BarrierForm; of bar.red c source, dst result
 // - call: a pointer, b frame base, target function, list places of arguments and results, extra number of results
 // - arguments in registers: dst or a value, b frame base, imm offset, extra bytes

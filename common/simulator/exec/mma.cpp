@@ -300,7 +300,7 @@ constexpr MmaForm kForms[] = {
 const MmaForm *find_mma(std::string_view name) {
     for (const MmaForm &form : kForms)
         if (form.name == name) return &form;
-    return nullptr;
+    return find_mma_double(name);
 }
 
 }  // namespace warpsim

@@ -20,7 +20,8 @@ struct MmaForm {
     Handler fn;
     uint8_t d, a, b, c;  // registers of each fragment
 };
-const MmaForm *find_mma(std::string_view name);  // nullptr: no such form
+const MmaForm *find_mma(std::string_view name);         // nullptr: no such form
+const MmaForm *find_mma_double(std::string_view name);  // those of f64: exec/mma_double.cpp
 
 void exec_ldmatrix(Warp &, const Op &);
 void exec_stmatrix(Warp &, const Op &);

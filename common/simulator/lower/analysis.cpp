@@ -64,7 +64,7 @@ bool communicates(const Instruction &in) {
 // Bytes of a shared-memory access's element; 4 where it is none or wider.
 unsigned shared_access_bytes(const Instruction &in) {
     const std::string &op = in.opcode;
-    if (op != "ld" && op != "st" && op != "atom" && op != "red" && op != "ldu") return 4;
+    if (op != "ld" && op != "st" && op != "atom" && op != "red" && op != "ldu" && op != "wmma") return 4;
     if (!has_space(in, "shared") && !is_generic(in)) return 4;
     for (const std::string &modifier : in.modifiers) {
         const unsigned bytes = ptx::type_bytes(ptx::type_from_name(modifier));

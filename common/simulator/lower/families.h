@@ -52,6 +52,10 @@ WARPSIM_LOWERING(lower_match);
 WARPSIM_LOWERING(lower_redux);
 WARPSIM_LOWERING(lower_activemask);
 WARPSIM_LOWERING(lower_elect);
+// wmma.cpp
+WARPSIM_LOWERING(lower_wmma_load);
+WARPSIM_LOWERING(lower_wmma_store);
+WARPSIM_LOWERING(lower_wmma_mma);
 
 #undef WARPSIM_LOWERING
 

@@ -6,6 +6,7 @@
 #include "exec/memory.h"
 #include "exec/mma.h"
 #include "exec/sync_ops.h"
+#include "exec/wmma.h"
 #include "lower/families.h"
 #include "lower/instruction_syntax.h"
 
@@ -19,6 +20,8 @@ namespace {
 #define PREFETCH_SIZE "{.L2::64B,.L2::128B,.L2::256B}"
 #define VECTOR "{.v2,.v4,.v8}"
 #define MEMORY_TYPE ".{b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
+#define WMMA_SHAPE "{m16n16k16,m32n8k16,m8n32k16,m16n16k8,m8n8k4}"
+#define WMMA_TYPE "{f16,bf16,tf32,f32,f64,s8,u8,s32}"
 #define ATOMIC_ORDER "{.relaxed,.acquire,.release,.acq_rel}"
 #define ATOMIC_TYPE ".{b16,b32,b64,b128,u32,u64,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
 
@@ -124,6 +127,11 @@ constexpr InstructionRow kRows[] = {
      Flow::warp_sync, exec_stmatrix, lower_stmatrix},
     {"movmatrix.sync.aligned.m8n8.trans.b16", "d, a", OpClass::shuffle, Flow::warp_sync, exec_movmatrix,
      lower_movmatrix},
+    {"wmma.load.{a,b,c}.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "d, [a]{, b}",
+     OpClass::load_generic, Flow::warp_sync, exec_wmma_load, lower_wmma_load},
+    {"wmma.store.d.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "[a], b{, c}",
+     OpClass::store_generic, Flow::warp_sync, exec_wmma_store, lower_wmma_store},
+    {"wmma.mma.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr, lower_wmma_mma},
 
     // Moves, conversions, comparisons and logic beyond the generated forms
     {"mov.{pred,b16,b32,b64,b128,u16,u32,u64,s16,s32,s64,f32,f64}", "d, a", OpClass::move, Flow::straight, nullptr,

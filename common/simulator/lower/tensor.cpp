@@ -1,7 +1,7 @@
-// ldmatrix, stmatrix, movmatrix, mma.sync: see exec/mma.h.
+// ldmatrix, stmatrix, movmatrix, mma.sync: see exec/mma.h; wmma: lower/wmma.cpp.
 #include "exec/mma.h"
 #include "lower/families.h"
-#include "lower/lowering.h"
+#include "lower/fragments.h"
 
 namespace warpsim {
 namespace {
@@ -9,17 +9,6 @@ namespace {
 using ptx::Instruction;
 using ptx::Operand;
 using ptx::Type;
-
-// {a, b, c, d}, or a register alone.
-std::vector<Operand> registers_of(const Operand &operand) {
-    return operand.kind == Operand::Kind::vector ? operand.elements : std::vector<Operand>{operand};
-}
-
-void expect_count(Lowering &l, const Instruction &in, const char *what, size_t have, size_t want) {
-    if (have != want)
-        l.unsupported(in,
-                      std::string(what) + " has " + std::to_string(have) + " registers, not " + std::to_string(want));
-}
 
 // ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 {r...}, [p]      stmatrix...: [p], {r...}
 void lower_matrix_move(Lowering &l, const Instruction &in, bool loads) {
@@ -56,10 +45,11 @@ void lower_mma(Lowering &l, const Instruction &in) {
     expect_count(l, in, "A", a.size(), form->a);
     expect_count(l, in, "B", b.size(), form->b);
     expect_count(l, in, "C", c.size(), form->c);
+    const Type width = name.ends_with(".f64") ? Type::b64 : Type::b32;
     std::vector<uint32_t> sources, slots;
     for (const auto *fragment : {&a, &b, &c})
-        for (const Operand &operand : *fragment) sources.push_back(l.source(operand, Type::b32));
-    for (const Operand &operand : d) slots.push_back(l.destination(operand, Type::b32));
+        for (const Operand &operand : *fragment) sources.push_back(l.source(operand, width));
+    for (const Operand &operand : d) slots.push_back(l.destination(operand, width));
     slots.insert(slots.end(), sources.begin(), sources.end());
     const uint32_t list = l.list(slots);
     Op &op = l.emit_row(in, form->fn);
