@@ -8,7 +8,7 @@
 // - mov: dst result, a source; packing and unpacking: list the elements
 // - prmt with a constant: dst result, a b sources, imm the selector
 // - cvta, isspacep: dst result, a address, imm the window
-// - ld: dst value, a base, imm offset, extra access bits; more than one value: list
+// - ld: dst value, a base, imm offset, extra access bits; more than one value: list; of used bytes: c their mask
 // - st: b value, a base, imm offset, extra access bits; more than one value: list
 // - atom, red: dst old value, b operand, c what cas stores, a base, imm offset, extra access bits
 // - discard, applypriority: b a number of bytes, a base, imm offset, extra access bits

@@ -2,6 +2,7 @@
 #include "exec/memory.h"
 
 #include "exec/convert_move.h"
+#include "exec/used_bytes.h"
 #include "lower/families.h"
 #include "lower/lowering.h"
 
@@ -165,8 +166,12 @@ void lower_load(Lowering &l, const Instruction &in) {
     const Handler handler = known ? load_known_param_handler(shape) : load_handler(space, shape);
     if (!handler) l.unsupported(in, "no such combination of width and vector");
     const uint32_t list = slots.size() > 1 ? l.list(slots) : 0;
-    Op &op = l.emit(in, handler, load_class(named));
-    set_address(op, address, order_bits(in));
+    const uint32_t all_bytes = static_cast<uint32_t>((uint64_t{1} << bytes) - 1), order = order_bits(in);
+    const bool partly = (in.used_bytes & all_bytes) != all_bytes && !(order & kStrong) && !known &&
+                        (space == MemorySpace::shared || space == MemorySpace::generic);
+    Op &op = l.emit(in, partly ? exec_load_of_used_bytes : handler, load_class(named));
+    set_address(op, address, order | (partly ? packed_shape(space, shape) : 0));
+    if (partly) op.c = in.used_bytes;
     if (op.extra & kStrong) op.flow = Flow::yield;
     set_data(op, op.dst, slots, list);
 

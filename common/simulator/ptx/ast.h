@@ -47,6 +47,8 @@ struct Instruction {
     int guard = -1;                      // register index of the guard predicate, -1: none
     bool guard_negated = false;
     uint32_t ptx_line = 0;  // 1-based, in the PTX text
+    // Of a load, by byte of what a lane reads: those that anybody uses (.pragma "used_bytes_mask n" before it).
+    uint32_t used_bytes = ~0u;
     SourceLocation source;
     bool has(std::string_view modifier) const;
     std::string text() const;  // "ld.global.v4.u32": for messages

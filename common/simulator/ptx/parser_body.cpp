@@ -1,5 +1,7 @@
 #include "ptx/parser_impl.h"
 
+#include <utility>
+
 namespace warpsim::ptx {
 namespace {
 
@@ -114,6 +116,7 @@ Instruction Parser::instruction_head() {
     Instruction instruction;
     instruction.ptx_line = current_.line;
     instruction.source = source_;
+    instruction.used_bytes = std::exchange(used_bytes_, ~0u);
     if (accept("@")) {
         instruction.guard_negated = accept("!");
         const Token name = current_;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "ptx/parser_impl.h"
 
@@ -117,7 +118,12 @@ bool Parser::function_directive(Function &function) {
     if (accept_dotted("noreturn")) return true;
     if (at_dotted("attribute")) return attribute(), true;
     if (accept_dotted("pragma")) {
-        while (current_.kind == TokenKind::string || at(",")) advance();
+        for (; current_.kind == TokenKind::string || at(","); advance()) {
+            constexpr std::string_view kUsedBytes = "used_bytes_mask ";
+            if (current_.kind == TokenKind::string && current_.text.starts_with(kUsedBytes))
+                used_bytes_ = static_cast<uint32_t>(
+                    std::strtoul(std::string(current_.text.substr(kUsedBytes.size())).c_str(), nullptr, 0));
+        }
         accept(";");
         return true;
     }

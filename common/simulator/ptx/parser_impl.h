@@ -154,6 +154,7 @@ class Parser {
     std::unordered_map<std::string, uint32_t> name_counts_;  // how often a name has been made unique
     std::vector<LabelScope> label_scopes_;
     std::vector<RegisterParameter> register_parameters_, register_returns_;
+    uint32_t used_bytes_ = ~0u;  // of the next instruction, as a pragma says
     SourceLocation source_;
     using Position = std::array<uint64_t, 3>;  // file, line, column
     std::map<Position, Position> inlined_at_;  // by .loc, the newest ones: where the code was inlined
