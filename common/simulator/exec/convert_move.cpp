@@ -2,6 +2,7 @@
 
 #include "core/program.h"
 #include "exec/float_functions.h"
+#include "memory/global_memory.h"
 
 namespace warpsim {
 namespace {
@@ -240,6 +241,13 @@ void add_offset64(Warp &w, const Op &op) {
 void in_window(Warp &w, const Op &op) {
     const uint64_t *a = w.lanes<uint64_t>(op.a), window = uint64_t(op.imm);
     write_mask(w, op.dst, collect_lanes<int64_t>([=](unsigned i) { return (a[i] & kWindowMask) == window; }));
+}
+void in_constant_memory(Warp &w, const Op &op) {
+    const uint64_t *a = w.lanes<uint64_t>(op.a);
+    write_predicate(w, op.dst, [&](unsigned i) {
+        const AllocationView *view = (w.exec >> i & 1) ? w.block->global->find(a[i]) : nullptr;
+        return view && view->kind == MemoryKind::module_const;
+    });
 }
 void set_predicate(Warp &w, const Op &op) {
     write_mask(w, op.dst, uint32_t(op.imm));

@@ -200,7 +200,8 @@ void measure_stack(ProgramContext &context) {
     // Longest chain from the kernel, by repeated relaxation: one round for each function finds it unless there is a
     // cycle.
     std::vector<uint64_t> depth(functions.size(), 0);
-    depth[0] = p.functions[0].local_bytes;
+    // A frame that calls takes 16 bytes at least, as enter_function has it.
+    depth[0] = callees[0].empty() ? p.functions[0].local_bytes : std::max(16u, p.functions[0].local_bytes);
     bool changed = true;
     for (size_t round = 0; changed && round <= functions.size(); ++round) {
         changed = false;

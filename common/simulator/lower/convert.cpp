@@ -388,11 +388,10 @@ void lower_isspacep(Lowering &lowering, const Instruction &in) {
     expect_operands(lowering, in, 2);
     uint64_t window = 0;
     if (in.modifiers.size() != 1 || !window_of(in.modifiers[0], window)) lowering.unsupported(in);
-    if (in.modifiers[0] == "const")
-        lowering.unsupported(in, "constant variables lie in global memory here, so their addresses are global ones");
     const uint32_t a = alu_source(lowering, in, in.operands[1], Type::u64);
     const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::pred);
-    Op &op = lowering.emit(in, &in_window, OpClass::predicate);
+    // Constant variables lie in global memory here: their addresses are both.
+    Op &op = lowering.emit(in, in.modifiers[0] == "const" ? &in_constant_memory : &in_window, OpClass::predicate);
     op.dst = dst;
     op.a = a;
     op.imm = int64_t(window);

@@ -77,7 +77,8 @@ struct Program {
     std::vector<std::string> needed;  // names of shared libraries
     bool has_rpath = false;           // the old kind, which beats LD_LIBRARY_PATH
     bool has_device_code = false, has_ptx = false;
-    std::string machine_code;  // "sm_80, sm_90"
+    bool registers_code = false;  // kernels or variables of its own: nvcc also links empty device code
+    std::string machine_code;     // "sm_80, sm_90"
 };
 
 class Elf {
@@ -95,6 +96,7 @@ class Elf {
             if (!s || !names) return {};
             const std::string name = text(names->sh_offset + s->sh_name);
             if (s->sh_type == SHT_DYNAMIC) read_dynamic(header, *s, program);
+            if (s->sh_type == SHT_DYNSYM) read_symbols(header, *s, program);
             if (name == ".nv_fatbin" || name == "__nv_relfatbin") read_fat_binaries(*s, program);
         }
         return program;
@@ -122,6 +124,17 @@ class Elf {
             if (!entry || entry->d_tag == DT_NULL) return;
             if (entry->d_tag == DT_NEEDED) program.needed.push_back(text(strings->sh_offset + entry->d_un.d_val));
             if (entry->d_tag == DT_RPATH) program.has_rpath = true;
+        }
+    }
+
+    void read_symbols(const Elf64_Ehdr *header, const Elf64_Shdr &s, Program &program) const {
+        const Elf64_Shdr *strings = section(header, s.sh_link);
+        for (uint64_t offset = 0; strings && offset < s.sh_size; offset += sizeof(Elf64_Sym)) {
+            const auto *symbol = at<Elf64_Sym>(s.sh_offset + offset);
+            if (!symbol) return;
+            const std::string name = text(strings->sh_offset + symbol->st_name);
+            for (const char *call : {"__cudaRegisterFunction", "__cudaRegisterVar", "__cudaRegisterManagedVar"})
+                program.registers_code = program.registers_code || name == call;
         }
     }
 
@@ -173,7 +186,7 @@ bool check_program(const std::string &path) {
                              " contains the CUDA runtime itself, so no other can take its place: link it with `nvcc "
                              "-cudart shared`");
     }
-    if (!program->has_ptx) {
+    if (!program->has_ptx && program->registers_code) {
         stop(kCannotRun,
              path + " has no PTX, only machine code for " + program->machine_code +
                  ": compile it with e.g. `nvcc -arch=sm_80`, or add -gencode arch=compute_80,code=compute_80");
