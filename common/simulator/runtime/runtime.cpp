@@ -41,6 +41,7 @@ int warn_of_library(dl_phdr_info *info, size_t, void *) {
 void at_exit() {
     Runtime *runtime = Runtime::get();
     if (runtime->process != getpid()) return;
+    runtime->idle.stop();
     // Another thread may be in a call that never ends; what it holds is not needed to say goodbye.
     const std::unique_lock guard(runtime->mutex, std::try_to_lock);
     if (!guard) return;

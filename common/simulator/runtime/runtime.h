@@ -12,6 +12,7 @@
 #include "runtime/cuda_api.h"
 #include "runtime/events.h"
 #include "runtime/graphs.h"
+#include "runtime/idle.h"
 #include "runtime/modules.h"
 #include "runtime/profile.h"
 #include "runtime/scheduler.h"
@@ -42,6 +43,7 @@ class Runtime {
     Graphs graphs;
     uint64_t captures = 0;
     ReportFile reports;
+    IdleProgress idle{*this};
     // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
     cudaError_t sticky = cudaSuccess;
     size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;

@@ -110,6 +110,7 @@ Ticket Scheduler::enqueue(const std::shared_ptr<Stream> &stream, Operation opera
     operation.order = next_order_++;
     operation.queued_by = Runtime::get()->reports.host.current();
     stream->queue.push_back(std::move(operation));
+    Runtime::get()->idle.watch();
     return {stream, ++stream->queued};
 }
 
@@ -211,6 +212,22 @@ void Scheduler::wait_all() {
 
 void Scheduler::progress(const Ticket &ticket) {
     if (!ticket.done()) run_one({ticket});
+}
+
+bool Scheduler::run_any() {
+    std::vector<Ticket> targets;
+    for (const auto &stream : streams_) targets.push_back(last(stream));
+    return run_one(targets);
+}
+
+bool Scheduler::has_queued() const {
+    return std::any_of(streams_.begin(), streams_.end(), [](const auto &stream) { return !stream->queue.empty(); });
+}
+
+uint64_t Scheduler::activity() const {
+    uint64_t sum = next_order_;
+    for (const auto &stream : streams_) sum += stream->completed;
+    return sum;
 }
 
 void Scheduler::abandon() {

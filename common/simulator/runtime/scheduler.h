@@ -104,6 +104,10 @@ class Scheduler {
     void wait_all();
     // Runs at most one operation that the ticket needs.
     void progress(const Ticket &);
+    // Runs one operation that is ready, if any is.
+    bool run_any();
+    bool has_queued() const;
+    uint64_t activity() const;  // changes whenever an operation is queued or completed
     // Runs what ranks above the host. For the end of an API call: host functions run without the lock.
     void run_ahead();
     // Forgets whatever is queued.
