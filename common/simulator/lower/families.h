@@ -45,6 +45,8 @@ WARPSIM_LOWERING(lower_mma);
 WARPSIM_LOWERING(lower_ldmatrix);
 WARPSIM_LOWERING(lower_stmatrix);
 WARPSIM_LOWERING(lower_movmatrix);
+// video.cpp
+WARPSIM_LOWERING(lower_video);
 // warp.cpp
 WARPSIM_LOWERING(lower_shfl);
 WARPSIM_LOWERING(lower_vote);

@@ -35,6 +35,7 @@ struct Operand {
     int64_t offset = 0;             // symbol and address
     std::string name;               // symbol, special
     std::vector<Operand> elements;  // vector; address: [0] base, [1..] further parts ([map, {x, y}])
+    std::string selector;           // of the SIMD video instructions: "b3210", "h10"
     int component = -1;             // %v.x etc. of a vector register: 0..3
     // dst|pred pairs ("shfl.sync.down.b32 %r1|%p1, ..."): the second destination is elements[0]
     bool has_pair = false;

@@ -72,6 +72,12 @@ int component_index(std::string_view word) {
     return index == std::string_view::npos ? -1 : static_cast<int>(index);
 }
 
+// "b3210", "h10"
+bool is_selector(std::string_view word) {
+    return word.size() > 1 && (word[0] == 'b' || word[0] == 'h') &&
+           word.find_first_not_of("01234567", 1) == std::string_view::npos;
+}
+
 }  // namespace
 
 uint32_t Parser::add_register(std::string name, Type type, int vector) {
@@ -122,7 +128,10 @@ Operand Parser::named_operand() {
     identifier("a name");
     if (token.text == "_") return operand;  // sink
     if (find_register(token.text, operand)) {
-        if (current_.kind == TokenKind::dotted) {
+        if (current_.kind == TokenKind::dotted && is_selector(current_.text)) {
+            operand.selector = current_.text;
+            advance();
+        } else if (current_.kind == TokenKind::dotted) {
             operand.component = component_index(current_.text);
             if (operand.component < 0 || operand.component >= function_->registers[operand.index].vector)
                 fail("register '" + std::string(token.text) + "' has no component " + quoted(current_));
