@@ -22,4 +22,4 @@ def test_clean_program(program, seed):
 
 
 def test_there_are_many():
-    assert len(PROGRAMS) >= 25
+    assert len(PROGRAMS) >= 35

@@ -1,4 +1,4 @@
-"""The SIMD video instructions against a plain restatement of the manual's rules, and the intrinsics that become them."""
+"""SIMD video instructions against a plain restatement of the manual's rules, and the intrinsics that become them."""
 
 import numpy as np
 import pytest
