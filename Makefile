@@ -17,7 +17,7 @@ python := $(VENV)/bin/python
 define setup
 @command -v $(SYSTEM_PYTHON) >/dev/null || { echo "error: $(SYSTEM_PYTHON) not found: install Python 3.10 or newer, \
 e.g. \`sudo apt install python3 python3-venv\`" >&2; exit 1; }
-@$(SYSTEM_PYTHON) -B common/python/flashladder/bootstrap.py $(VENV) $(1)
+@$(SYSTEM_PYTHON) -B common/python/flashladder/building/bootstrap.py $(VENV) $(1)
 endef
 endif
 flashladder := $(python) -m flashladder

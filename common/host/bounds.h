@@ -1,4 +1,4 @@
-// How far an output may be from the reference. The one source: flashladder.dtypes reads its lines, too.
+// How far an output may be from the reference. The one source: flashladder.core.dtypes reads its lines, too.
 #pragma once
 
 namespace flash {

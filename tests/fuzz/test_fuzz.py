@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from flashladder import fuzz
-from flashladder.errors import FlashLadderError
-from flashladder.paths import build_directory
+from flashladder.commands import fuzz
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import build_directory
 
 CORPUS = fuzz.SOURCE / "corpus"
 EXECUTIONS = {"ptx": 3_000, "fatbin": 5_000, "kernels": 300}

@@ -7,11 +7,13 @@ import subprocess
 
 import pytest
 
-from flashladder import device, mutants, stages
-from flashladder.errors import FlashLadderError
-from flashladder.paths import build_directory
-from flashladder.problem import Problem
-from flashladder.run import StageError, run_problem
+from flashladder.commands import mutants
+from flashladder.core import device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import build_directory
+from flashladder.core.problem import Problem
+from flashladder.ladder import stages
+from flashladder.ladder.run import StageError, run_problem
 
 ALL = (stages.program(), *stages.all_stages())
 SEED = mutants.seed()

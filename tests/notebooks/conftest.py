@@ -37,7 +37,7 @@ def jupyter():
 @pytest.fixture
 def notebook(tmp_path):
     """notebook(cell, ...) -> a file with a title, the set-up cell and these code cells."""
-    from flashladder import notebook_format
+    from flashladder.lessons import notebook_format
 
     def make(*sources: str, name: str = "lesson.ipynb") -> Path:
         code = [notebook_format.first_cell(""), *sources]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from flashladder import notebook_format
+from flashladder.lessons import notebook_format
 
 GLOSSARY = notebook_format.ROOT / "docs/glossary.md"
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")

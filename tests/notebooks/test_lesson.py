@@ -14,20 +14,24 @@ pytest.importorskip("matplotlib")
 
 from PIL import Image  # noqa: E402
 
-from flashladder import (  # noqa: E402
-    build,
-    device,
-    lesson_display,
-    lesson_predict,
-    lesson_throughput,
+from flashladder.building import build  # noqa: E402
+from flashladder.core import device  # noqa: E402
+from flashladder.core.errors import FlashLadderError  # noqa: E402
+from flashladder.core.problem import Problem  # noqa: E402
+from flashladder.ladder import stages  # noqa: E402
+from flashladder.lessons import (  # noqa: E402
+    HostLesson,
+    Lesson,
+    display,
     notebook_format,
-    recorded,
-    stages,
+    predict,
+    prediction,
+    scorecard,
+    slider,
 )
-from flashladder.errors import FlashLadderError  # noqa: E402
-from flashladder.lesson import HostLesson, Lesson, predict, scorecard, slider  # noqa: E402
+from flashladder.lessons import throughput as lesson_throughput  # noqa: E402
+from flashladder.measuring import recorded  # noqa: E402
 from flashladder.plot import style  # noqa: E402
-from flashladder.problem import Problem  # noqa: E402
 
 SMALL = Problem(B=1, Hq=1, Nq=128, d_head=128)
 
@@ -41,7 +45,7 @@ def built():
 @pytest.fixture(autouse=True)
 def on_the_simulator(monkeypatch):
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
-    monkeypatch.setattr(lesson_predict, "_predictions", {})
+    monkeypatch.setattr(prediction, "_predictions", {})
 
 
 @pytest.fixture
@@ -78,7 +82,7 @@ def test_every_stage_has_its_phases(number):
 
 def test_code_keeps_every_character():
     text = "#pragma unroll\n    for (int i = 0; i < 4; ++i) x[i] = a<b>(i);  // ½ & more\n"
-    shown = lesson_display.code(text, 8)
+    shown = display.code(text, 8)
     plain = html.unescape(re.sub(r"<[^>]+>", "", shown.html))
     assert plain.splitlines() == [f"{number}  {line}" for number, line in enumerate(text.splitlines(), 8)]
 
@@ -101,7 +105,7 @@ def test_the_whole_kernel_with_the_command_that_compiles_it(number, capsys, monk
     words[0] = built[0]
     done = subprocess.run([*words, "--dryrun"], cwd=notebook_format.ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    monkeypatch.setattr("flashladder.lesson.show", drawn.append)
+    monkeypatch.setattr("flashladder.lessons.lesson.show", drawn.append)
     lesson.kernel()
     assert drawn[0].html.startswith("<details><summary>The whole of stages") and drawn[0].html.endswith("</details>")
     assert str(notebook_format.ROOT) not in drawn[0].html
@@ -109,7 +113,7 @@ def test_the_whole_kernel_with_the_command_that_compiles_it(number, capsys, monk
 
 def test_a_shown_command_names_no_place_of_the_machine():
     words = ["/opt/cuda/bin/nvcc", "-ccbin=/opt/gcc/bin/g++", "-I/opt/cuda/include", "-c", "x.cu", "-o", "build/x.o"]
-    assert lesson_display._shown_command(words) == "nvcc -c x.cu -o x.o"
+    assert display._shown_command(words) == "nvcc -c x.cu -o x.o"
 
 
 def test_diff_shows_both_kernels(lesson, capsys):
@@ -161,12 +165,12 @@ def test_predictions_are_scored(lesson, capsys):
     [(5, 5, "exactly right"), (102, 100, "within 2 percent"), (300, 100, "3 times what it is"), (3, 0, "off by 3")],
 )
 def test_distance_in_words(guess, measured, words):
-    assert lesson_predict.Prediction("q", guess, "", measured).distance() == words
+    assert prediction.Prediction("q", guess, "", measured).distance() == words
 
 
 def test_throughput_shows_recorded_figures_of_the_stages_so_far(lesson, capsys, monkeypatch):
     drawn = []
-    monkeypatch.setattr("flashladder.lesson.show", drawn.append)
+    monkeypatch.setattr("flashladder.lessons.lesson.show", drawn.append)
     lesson.throughput(d=64)
     assert "No GPU" in repr(drawn[0])
     names = [label.get_text() for label in drawn[1].axes[0].get_yticklabels()]
@@ -227,7 +231,7 @@ def test_break_it_says_who_caught_it(lesson, capsys):
 
 
 def test_break_it_raises_where_nobody_notices(lesson, monkeypatch):
-    from flashladder import breakit
+    from flashladder.ladder import breakit
 
     monkeypatch.setattr(breakit, "run", lambda mistake: breakit.Verdict(False, "", "relative error 2e-03"))
     with pytest.raises(AssertionError, match="nobody noticed"):
@@ -261,21 +265,21 @@ def test_rare_colours_survive_in_saved_pictures(colour):
     axes.imshow(np.random.default_rng(0).random((120, 120)), cmap="cividis", aspect="auto", interpolation="nearest")
     axes.plot(60, 60, "o", markersize=13, markerfacecolor="none", markeredgecolor=colour, markeredgewidth=2.2)
     whole = io.BytesIO()
-    figure.savefig(whole, format="png", dpi=lesson_display.PNG_DPI)
+    figure.savefig(whole, format="png", dpi=display.PNG_DPI)
     before, after = (np.asarray(Image.open(io.BytesIO(one)).convert("RGB")).astype(int)
-                     for one in (whole.getvalue(), lesson_display.png(figure)))  # fmt: skip
+                     for one in (whole.getvalue(), display.png(figure)))  # fmt: skip
     wanted = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
     of_the_ring = np.abs(before - wanted).max(axis=2) == 0
     assert of_the_ring.sum() > 20
     off = np.abs(after - wanted).max(axis=2)[of_the_ring].max()
     assert off <= 16, f"the ring's {colour} is off by {off} of 255 after the reduction to 256 colours"
-    assert len(lesson_display.png(figure)) < len(whole.getvalue())
+    assert len(display.png(figure)) < len(whole.getvalue())
 
 
 def test_ablations_of_a_stage_alone(capsys, monkeypatch):
     drawn = []
     lesson = Lesson(9)
-    monkeypatch.setattr("flashladder.lesson.show", drawn.append)
+    monkeypatch.setattr("flashladder.lessons.lesson.show", drawn.append)
     lesson.ablations()
     names = [label.get_text() for label in drawn[0].axes[0].get_yticklabels()]
     assert names[0].startswith("09_double_buffering") and not any(name.startswith("07") for name in names)
@@ -292,9 +296,9 @@ def test_try_it_counts_a_change(lesson, capsys):
 
 
 def test_what_is_shown_has_no_places_of_this_machine():
-    shown = lesson_display.message(f"at {notebook_format.ROOT}/stages/x.cu:3 and {notebook_format.ROOT}")
+    shown = display.message(f"at {notebook_format.ROOT}/stages/x.cu:3 and {notebook_format.ROOT}")
     assert repr(shown) == "at stages/x.cu:3 and ."
-    assert "<b>" not in lesson_display.message("<b>").html
+    assert "<b>" not in display.message("<b>").html
 
 
 def test_slider_wants_lists():
@@ -312,13 +316,13 @@ def test_host_lesson(capsys):
 
 def test_slider_and_steps_in_a_kernel(notebook, jupyter, monkeypatch):
     """Controls for those who have a live page, and a picture for all others; a step leaves one line."""
-    from flashladder import notebooks
+    from flashladder.lessons import notebooks
 
     file = notebook(
-        "from flashladder import plot\nfrom flashladder.lesson import slider\n"
+        "from flashladder import plot\nfrom flashladder.lessons import slider\n"
         "slider(plot.swizzle, d=[64, 128], on=[True, False])",
         "plot.swizzle_bits(64)",
-        "from flashladder.lesson_display import step\n"
+        "from flashladder.lessons.display import step\n"
         "with step('Working', 'Worked.'):\n    print('1/2')\n    print('2/2')",
     )
     executed = notebooks.execute(file)
@@ -341,10 +345,10 @@ box.value = not box.value"""
 
 
 def test_moving_a_control_redraws_the_picture(notebook, jupyter, monkeypatch):
-    from flashladder import notebooks
+    from flashladder.lessons import notebooks
 
     slide = (
-        "from flashladder import plot\nfrom flashladder.lesson import slider\nslider(plot.swizzle, on=[True, False])"
+        "from flashladder import plot\nfrom flashladder.lessons import slider\nslider(plot.swizzle, on=[True, False])"
     )
     still = notebooks.execute(notebook(slide))["cells"][2]["outputs"]
     moved = notebooks.execute(notebook(slide, MOVE))["cells"][2]["outputs"]

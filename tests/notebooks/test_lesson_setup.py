@@ -6,8 +6,10 @@ import sys
 
 import pytest
 
-from flashladder import device, lesson_setup, notebook_format, toolchain
-from flashladder.errors import FlashLadderError
+from flashladder.building import toolchain
+from flashladder.core import device
+from flashladder.core.errors import FlashLadderError
+from flashladder.lessons import notebook_format, setup
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "FLASHLADDER_DEVICE")}
 
@@ -35,7 +37,8 @@ def planted(folder, name: str):
     package = folder / "common/python/flashladder"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("print('imported', __file__)\n")
-    (package / "lesson_setup.py").write_text("def start():\n    pass\n")
+    (package / "lessons").mkdir()
+    (package / "lessons" / "setup.py").write_text("def start():\n    pass\n")
     (folder / "pyproject.toml").write_text(f'[project]\nname = "{name}"\n')
 
 
@@ -67,7 +70,7 @@ def test_found_where_it_is_installed(tmp_path):
 
 def test_not_found_says_what_to_do(tmp_path, notebook, jupyter, monkeypatch):
     """The line that fails says it: it stands in the traceback."""
-    from flashladder import notebooks
+    from flashladder.lessons import notebooks
 
     file = notebook()
     content = notebook_format.load(file)
@@ -84,7 +87,8 @@ def test_fetched_from_the_address(tmp_path):
     package.mkdir(parents=True)
     place.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "lesson_setup.py").write_text("def start(fetched):\n    print('started', fetched)\n")
+    (package / "lessons").mkdir()
+    (package / "lessons" / "setup.py").write_text("def start(fetched):\n    print('started', fetched)\n")
     (origin / "pyproject.toml").write_text('[project]\nname = "flashladder"\n')
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
@@ -127,7 +131,7 @@ def test_a_turing_gpu_shares_the_work(monkeypatch):
     turing = device.Gpu("Fake T4", 75, "580.1", 15360)
     monkeypatch.setattr(device, "find_gpu", lambda: turing)
     monkeypatch.setenv("FLASHLADDER_DEVICE", "auto")
-    line = lesson_setup.summary()
+    line = setup.summary()
     assert "stages 00 to 03 run on Fake T4" in line and "stages 04 to" in line and "run on the simulator" in line
 
 
@@ -141,48 +145,46 @@ def test_an_nvcc_too_old(program, monkeypatch):
     monkeypatch.setenv("PATH", str(old.parent) + ":/usr/bin:/bin")
     with pytest.raises(FlashLadderError, match=r"is of CUDA 12\.4: too old"):
         toolchain.require_nvcc()
-    assert lesson_setup.NVCC in lesson_setup.missing()
+    assert setup.NVCC in setup.missing()
 
 
 def test_no_compiler(monkeypatch):
     monkeypatch.setenv("CXX", "/nonexistent/g++")
     with pytest.raises(FlashLadderError, match=r"No C\+\+ compiler found.*apt install g\+\+"):
-        lesson_setup.start()
+        setup.start()
 
 
 def test_missing_packages_are_named_or_installed(monkeypatch, capsys):
-    monkeypatch.setattr(lesson_setup, "missing", lambda comforts: ["tqdm>=4.66,<5"])
+    monkeypatch.setattr(setup, "missing", lambda comforts: ["tqdm>=4.66,<5"])
     with pytest.raises(FlashLadderError, match="make notebooks.*pip install 'tqdm"):
-        lesson_setup.start()
+        setup.start()
     calls = []
 
     def fake_run(command, **options):
         calls.append(command)
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(lesson_setup.subprocess, "run", fake_run)
-    lesson_setup.install(["tqdm>=4.66,<5"])
+    monkeypatch.setattr(setup.subprocess, "run", fake_run)
+    setup.install(["tqdm>=4.66,<5"])
     assert calls[0][:4] == [sys.executable, "-m", "pip", "install"] and calls[0][-1] == "tqdm>=4.66,<5"
     assert "Installing 1 of 1" in capsys.readouterr().out
-    monkeypatch.setattr(
-        lesson_setup.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, "", "no network")
-    )
+    monkeypatch.setattr(setup.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, "", "no network"))
     with pytest.raises(FlashLadderError, match="could not install(.|\n)*no network"):
-        lesson_setup.install(["tqdm>=4.66,<5"])
+        setup.install(["tqdm>=4.66,<5"])
 
 
 def test_what_the_package_does_without_is_no_error(monkeypatch):
-    find = lesson_setup.importlib.util.find_spec
+    find = setup.importlib.util.find_spec
     hidden = ("rich", "tqdm", "ml_dtypes")
-    monkeypatch.setattr(lesson_setup.importlib.util, "find_spec", lambda name: None if name in hidden else find(name))
-    assert not any(one.startswith(hidden) for one in lesson_setup.missing())
-    assert {one.split(">")[0] for one in lesson_setup.missing(comforts=True)} >= set(hidden)
+    monkeypatch.setattr(setup.importlib.util, "find_spec", lambda name: None if name in hidden else find(name))
+    assert not any(one.startswith(hidden) for one in setup.missing())
+    assert {one.split(">")[0] for one in setup.missing(comforts=True)} >= set(hidden)
 
 
 def test_requirements_are_those_of_the_package():
     project = notebook_format.tomllib.loads((notebook_format.ROOT / "pyproject.toml").read_text())["project"]
     wanted = {one.split(";")[0] for one in project["dependencies"]}
-    assert {*lesson_setup.PACKAGES.values(), *lesson_setup.COMFORTS.values(), "tomli>=2,<3"} == wanted
+    assert {*setup.PACKAGES.values(), *setup.COMFORTS.values(), "tomli>=2,<3"} == wanted
     extras = project["optional-dependencies"]
-    assert [lesson_setup.NVCC] == extras["cuda"]
-    assert list(lesson_setup.TOOLS.values()) == extras["cmake"] + extras["ninja"]
+    assert [setup.NVCC] == extras["cuda"]
+    assert list(setup.TOOLS.values()) == extras["cmake"] + extras["ninja"]

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from flashladder import notebook_format as form
+from flashladder.lessons import notebook_format as form
 
 HEADINGS = ["The idea", "Predict", "Build", "Verify", "Counters before and after", "Throughput so far", "Break it",
             "Questions", "Next"]  # fmt: skip

@@ -2,8 +2,8 @@
 
 import pytest
 
-from flashladder import notebook_predictions
-from flashladder.lesson_predict import Prediction
+from flashladder.lessons import notebook_predictions
+from flashladder.lessons.prediction import Prediction
 
 
 def prose(text: str) -> dict:

@@ -4,9 +4,10 @@ import os
 
 import pytest
 
-from flashladder import breakit, notebook_format, notebooks, stages
-from flashladder.errors import FlashLadderError
-from flashladder.paths import build_directory
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import build_directory
+from flashladder.ladder import breakit, stages
+from flashladder.lessons import notebook_format, notebooks
 
 for package in ("nbclient", "nbformat", "ipykernel"):
     pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
@@ -43,8 +44,8 @@ def wrong_stage_05(tmp_path, monkeypatch):
 
 
 VERIFY = """\
-from flashladder.lesson import Lesson
-from flashladder.problem import Problem
+from flashladder.lessons import Lesson
+from flashladder.core.problem import Problem
 Lesson(5).verify(Problem(d_head=128))"""
 
 
@@ -54,7 +55,7 @@ def test_a_wrong_kernel_fails_loudly(notebook, wrong_stage_05, capsys):
     with pytest.raises(FlashLadderError) as failure:
         notebooks.execute(file)
     message = str(failure.value)
-    assert "Code cell 2:\n    from flashladder.lesson import Lesson" in message
+    assert "Code cell 2:\n    from flashladder.lessons import Lesson" in message
     assert "AssertionError" in message and "relative Frobenius error" in message and "\x1b" not in message
     assert file.read_text() == before
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from flashladder.one_mma import one_mma
-from flashladder.paths import simulator_library
+from flashladder.core.paths import simulator_library
+from flashladder.lessons.one_mma import one_mma
 from flashladder.plot.fragments import element
 
 LANES = range(32)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from hostcc import HERE, ROOT, compile_cpp  # also puts the package on the path
 
-from flashladder import device as device_module
-from flashladder import run as run_module
-from flashladder.stages import Stage
+from flashladder.core import device as device_module
+from flashladder.ladder import run as run_module
+from flashladder.ladder.stages import Stage
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "common/python"))
 
-from flashladder import toolchain  # noqa: E402
+from flashladder.building import toolchain  # noqa: E402
 
 
 def cuda_include() -> Path:

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from hostcc import compile_cpp
 
-from flashladder import abi
+from flashladder.core import abi
 
 STRUCTURES = [abi.FlashTensor, abi.FlashParams, abi.FlashDescription]
 

@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from flashladder import bench, gpu_memory, plot, provenance, recorded, results, stages
-from flashladder.device import Device
-from flashladder.errors import FlashLadderError
+from flashladder import plot
+from flashladder.commands import results
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.measuring import bench, gpu_memory, provenance, recorded
 
 SETTINGS = bench.Settings(
     tokens=64, heads=2, lengths=(16, 24, 32), head_dims=(64,), stages=(1,), peers=False, seconds=0.01, most_runs=6

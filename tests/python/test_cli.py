@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from hostcc import ROOT
 
-from flashladder import build, stages, toolchain
-from flashladder.errors import FlashLadderError
+from flashladder.building import build, toolchain
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
 
 NUMBERS = [stage.id for stage in stages.all_stages()]
 needs_stages = pytest.mark.skipif(len(NUMBERS) < 2, reason="fewer than two stages in this tree")
@@ -143,7 +144,7 @@ class TestBootstrap:
         shutil.copy(ROOT / "pyproject.toml", tmp_path)
 
         def run(**environment: str):
-            command = [sys.executable, "-I", "-B", str(package / "bootstrap.py"), str(tmp_path / "venv")]
+            command = [sys.executable, "-I", "-B", str(package / "building/bootstrap.py"), str(tmp_path / "venv")]
             env = os.environ | environment
             return subprocess.run(command, capture_output=True, text=True, env=env)
 
@@ -161,7 +162,7 @@ class TestBootstrap:
         assert done.returncode == 1 and "No C++ compiler found" in done.stderr
 
     def test_no_venv_module(self, bootstrap, tmp_path):
-        broken = tmp_path / "common/python/flashladder/bootstrap.py"
+        broken = tmp_path / "common/python/flashladder/building/bootstrap.py"
         broken.write_text(broken.read_text().replace('"-m", "venv"', '"-m", "no_such_venv"'))
         done = bootstrap()
         assert done.returncode == 1 and "python3-venv" in done.stderr
@@ -193,7 +194,7 @@ def test_bad_stage_toml(tmp_path, body, message):
 
 
 def test_ncu_csv():
-    from flashladder import ncu
+    from flashladder.measuring import ncu
 
     wavefronts = ncu.METRICS["shared load wavefronts"]
     text = f'"ID","Kernel Name","{wavefronts}","gpu__time_duration.sum"\n"","","",""\n"0","flash(P)","1,234","5.5"\n'

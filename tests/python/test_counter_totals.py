@@ -1,6 +1,7 @@
 """Sums over the simulator's report, and its comparison with Nsight Compute's figures."""
 
-from flashladder import counters, results
+from flashladder.commands import results
+from flashladder.simulator import counters
 
 
 def launch(kernel: str, instructions: int, ideal) -> dict:

@@ -6,9 +6,14 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from flashladder import figures, notebook_format, recorded, results  # noqa: E402
-from flashladder.errors import FlashLadderError  # noqa: E402
-from flashladder.paths import ROOT  # noqa: E402
+from flashladder.commands import (
+    figures,
+    results,
+)
+from flashladder.core.errors import FlashLadderError  # noqa: E402
+from flashladder.core.paths import ROOT  # noqa: E402
+from flashladder.lessons import notebook_format  # noqa: E402
+from flashladder.measuring import recorded  # noqa: E402
 
 
 def prose(file) -> str:
@@ -52,7 +57,7 @@ def test_tables_are_what_is_recorded(file):
 @pytest.fixture
 def measured(monkeypatch, tmp_path):
     """Records with known figures: stage 9 makes 300, stage 8 makes 200, its kernel has changed since."""
-    from flashladder import stages
+    from flashladder.ladder import stages
 
     def row(name, tflops, kernel, **more):
         row = {"name": name, "kind": "stage", "tflops": tflops, "Nq": 4096, "d_head": 128, "dtype": "bf16"}

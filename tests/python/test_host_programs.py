@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hostcc import HERE, ROOT, compile_cpp
 
-from flashladder import verify
-from flashladder.abi import DTYPES
-from flashladder.dtypes import to_bits
-from flashladder.problem import Problem
+from flashladder.core.abi import DTYPES
+from flashladder.core.dtypes import to_bits
+from flashladder.core.problem import Problem
+from flashladder.running import verify
 
 UNIT = {"fp16": 2.0**-11, "bf16": 2.0**-8}
 SMALLEST = {"fp16": 2.0**-24, "bf16": 2.0**-133}

@@ -5,8 +5,11 @@ import sys
 
 import pytest
 
-from flashladder import ablations, machine_code, recorded, results, stages, toolchain
-from flashladder.errors import FlashLadderError
+from flashladder.building import toolchain
+from flashladder.commands import results
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import ablations, stages
+from flashladder.measuring import machine_code, recorded
 
 KERNEL = "_Z12flash_kernelI13__nv_bfloat16Li128EEv11FlashParams"
 # As nvdisasm -c prints it, shortened: a loop that copies Q, the loop over K and V with one that copies a tile.

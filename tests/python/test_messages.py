@@ -1,6 +1,6 @@
 """What a failed run says first: of a hazard its kind, place and words; without one CUDA's error."""
 
-from flashladder.run import hazard_first
+from flashladder.ladder.run import hazard_first
 
 ERROR = "stage 02, bf16 B=1 H=1 N=64 d=64: cudaDeviceSynchronize: unspecified launch failure (cudaError 719)"
 RACE = """warpsim: shared-memory race at kernel.cu:89

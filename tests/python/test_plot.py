@@ -8,18 +8,28 @@ pytest.importorskip("matplotlib")
 from matplotlib.colors import to_rgb  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
-from flashladder import accesses, breakit, plot, profile, recorded, stages, timeline  # noqa: E402
-from flashladder.accesses import Access  # noqa: E402
-from flashladder.errors import FlashLadderError  # noqa: E402
-from flashladder.paths import simulator_library, stage_library  # noqa: E402
+from flashladder import plot  # noqa: E402
+from flashladder.core.errors import FlashLadderError  # noqa: E402
+from flashladder.core.paths import simulator_library, stage_library  # noqa: E402
+from flashladder.core.problem import Problem  # noqa: E402
+from flashladder.ladder import (
+    breakit,
+    stages,
+)
+from flashladder.measuring import (
+    profile,
+    recorded,
+)
 from flashladder.plot import fragments, softmax, style  # noqa: E402
 from flashladder.plot.errors import error_ratio  # noqa: E402
 from flashladder.plot.iteration import STEPS  # noqa: E402
 from flashladder.plot.registers import MOST, budget  # noqa: E402
 from flashladder.plot.swizzle import place_of  # noqa: E402
-from flashladder.problem import Problem  # noqa: E402
-from flashladder.timeline import Span, Timeline  # noqa: E402
-from flashladder.verify import reference  # noqa: E402
+from flashladder.running import timeline  # noqa: E402
+from flashladder.running.timeline import Span, Timeline  # noqa: E402
+from flashladder.running.verify import reference  # noqa: E402
+from flashladder.simulator import accesses  # noqa: E402
+from flashladder.simulator.accesses import Access  # noqa: E402
 
 # Stages with tiles in shared memory, and those whose loop is drawn.
 TILED = [stage.number for stage in stages.all_stages() if stage.number >= 2]
@@ -172,7 +182,7 @@ def test_online_softmax_refuses_uneven_tiles():
 
 def planted(element=None):
     inputs = SMALL.random(1)
-    from flashladder.dtypes import to_bits
+    from flashladder.core.dtypes import to_bits
 
     output = to_bits(reference(SMALL, inputs)[0].astype(np.float32), "bf16")
     if element:

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from flashladder import dtypes, verify
-from flashladder.dtypes import FROBENIUS_LIMIT
-from flashladder.problem import Problem
-from flashladder.run import StageError, run, run_problem
+from flashladder.core import dtypes
+from flashladder.core.dtypes import FROBENIUS_LIMIT
+from flashladder.core.problem import Problem
+from flashladder.ladder.run import StageError, run, run_problem
+from flashladder.running import verify
 
 SMALL = Problem(B=2, Hq=4, Hkv=2, Nq=32, d_head=64, dtype="bf16")
 
@@ -112,7 +113,7 @@ def test_nan_stays_nan_in_bf16():
 
 
 def test_run_takes_arrays_and_dlpack(fake, fake_device, fake_stage, monkeypatch):
-    from flashladder import run as run_module
+    from flashladder.ladder import run as run_module
 
     monkeypatch.setattr(run_module.stages, "get", lambda which: fake_stage)
     monkeypatch.setattr(run_module, "stage_library", lambda number: fake(0))

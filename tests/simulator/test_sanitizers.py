@@ -12,7 +12,7 @@ import cudart
 import pytest
 from cudart import build_program
 
-from flashladder import fuzz
+from flashladder.commands import fuzz
 
 pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 

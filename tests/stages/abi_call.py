@@ -9,9 +9,9 @@ import sys
 
 import numpy as np
 
-from flashladder.abi import StageLibrary, StageRefused
-from flashladder.cudart import Cudart
-from flashladder.problem import Problem
+from flashladder.core.abi import StageLibrary, StageRefused
+from flashladder.core.problem import Problem
+from flashladder.running.cudart import Cudart
 
 
 def apply(params, patch: dict) -> None:

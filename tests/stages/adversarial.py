@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from flashladder.dtypes import to_bits
-from flashladder.problem import Problem
+from flashladder.core.dtypes import to_bits
+from flashladder.core.problem import Problem
 
 KINDS = (
     "large logits",

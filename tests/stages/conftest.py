@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from flashladder import stages
-from flashladder.paths import stage_library
+from flashladder.core.paths import stage_library
+from flashladder.ladder import stages
 
 
 def chosen_stages() -> list[stages.Stage]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder.abi import FlashTensor, StageLibrary, StageRefused
-from flashladder.cudart import DEVICE_TO_HOST, CudaError, Cudart
-from flashladder.problem import Problem
+from flashladder.core.abi import FlashTensor, StageLibrary, StageRefused
+from flashladder.core.problem import Problem
+from flashladder.running.cudart import DEVICE_TO_HOST, CudaError, Cudart
 
 NON_BLOCKING = 1  # cudaStreamNonBlocking: a stream that the default stream does not join
 HostFunction = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

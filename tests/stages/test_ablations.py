@@ -2,10 +2,13 @@
 
 import pytest
 
-from flashladder import ablations, breakit, counters, device, profile
-from flashladder.paths import STAGES
-from flashladder.run import run_problem
-from flashladder.verify import check
+from flashladder.core import device
+from flashladder.core.paths import STAGES
+from flashladder.ladder import ablations, breakit
+from flashladder.ladder.run import run_problem
+from flashladder.measuring import profile
+from flashladder.running.verify import check
+from flashladder.simulator import counters
 
 
 @pytest.mark.long

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from adversarial import KINDS, adversarial
 
-from flashladder.abi import DTYPES
-from flashladder.dtypes import from_bits, to_bits
-from flashladder.problem import Problem
-from flashladder.verify import check
+from flashladder.core.abi import DTYPES
+from flashladder.core.dtypes import from_bits, to_bits
+from flashladder.core.problem import Problem
+from flashladder.running.verify import check
 
 Bc = 64
 

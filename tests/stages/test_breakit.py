@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from flashladder import breakit, build, stages
-from flashladder.errors import FlashLadderError
-from flashladder.paths import build_directory
-from flashladder.run import run_problem
-from flashladder.verify import check
+from flashladder.building import build
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import build_directory
+from flashladder.ladder import breakit, stages
+from flashladder.ladder.run import run_problem
+from flashladder.running.verify import check
 
 ALL = [mistake for stage in stages.all_stages() for mistake in breakit.breaks(stage)]
 # One of each kind of verdict runs in `make test`; all of them in `make test-all`.

@@ -11,10 +11,10 @@ import pytest
 from adversarial import KINDS, adversarial
 from calls import NUMBERS, Call, gaps, mixed, packed, plain, shared, verified
 
-from flashladder.abi import DTYPES
-from flashladder.problem import Problem
-from flashladder.run import run_problem
-from flashladder.verify import POISON
+from flashladder.core.abi import DTYPES
+from flashladder.core.problem import Problem
+from flashladder.ladder.run import run_problem
+from flashladder.running.verify import POISON
 
 HEAD_DIMS = (64, 128)
 SEED = int(os.environ.get("FLASHLADDER_SEED", "20"))  # of test_random_inputs; another one for other inputs

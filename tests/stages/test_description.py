@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from flashladder import stages
-from flashladder.problem import Problem
-from flashladder.run import describe, run_problem
+from flashladder.core.problem import Problem
+from flashladder.ladder import stages
+from flashladder.ladder.run import describe, run_problem
 
 PROBLEMS = [Problem(B=2, Hq=3, Nq=256, Nkv=384, d_head=128), Problem(Hq=1, Nq=128, Nkv=64, d_head=64)]
 
@@ -76,7 +76,7 @@ def test_one_file_of_readable_length(stage):
 
 
 def test_changes_one_thing(stage):
-    from flashladder import diff
+    from flashladder.ladder import diff
 
     before = stages.previous_of(stage)
     if not before or stage.number in (2, 4):

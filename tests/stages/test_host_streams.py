@@ -5,10 +5,13 @@ import subprocess
 
 import pytest
 
-from flashladder import breakit, host_streams, plot, recorded, stages, timeline
-from flashladder.device import choose, environment
-from flashladder.errors import FlashLadderError
-from flashladder.paths import ROOT
+from flashladder import plot
+from flashladder.core.device import choose, environment
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
+from flashladder.ladder import breakit, stages
+from flashladder.measuring import host_streams, recorded
+from flashladder.running import timeline
 
 pytestmark = pytest.mark.skipif(not host_streams.program().exists(), reason="stage 00 is not built (`make stage-00`)")
 TENSORS_IN = 3  # Q, K and V

@@ -3,8 +3,8 @@
 import pytest
 from calls import Call, verified
 
-from flashladder.problem import Problem
-from flashladder.run import describe
+from flashladder.core.problem import Problem
+from flashladder.ladder.run import describe
 
 
 def test_lengths_between_tiles(stage, tile):

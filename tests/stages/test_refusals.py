@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from calls import Call, verified
 
-from flashladder.abi import STATUS
-from flashladder.device import choose, cudart
-from flashladder.paths import stage_library
-from flashladder.problem import Problem
-from flashladder.run import StageError, describe, hazard_first, run_problem
+from flashladder.core.abi import STATUS
+from flashladder.core.device import choose, cudart
+from flashladder.core.paths import stage_library
+from flashladder.core.problem import Problem
+from flashladder.ladder.run import StageError, describe, hazard_first, run_problem
 
 OK, INVALID, UNSUPPORTED, TOO_OLD = range(4)
 

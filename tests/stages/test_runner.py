@@ -6,10 +6,11 @@ import subprocess
 
 import pytest
 
-from flashladder import breakit, device
-from flashladder.dtypes import FROBENIUS_LIMIT
-from flashladder.paths import build_directory, stage_runner
-from flashladder.run import describe, hazard_first
+from flashladder.core import device
+from flashladder.core.dtypes import FROBENIUS_LIMIT
+from flashladder.core.paths import build_directory, stage_runner
+from flashladder.ladder import breakit
+from flashladder.ladder.run import describe, hazard_first
 
 RIGHT, WRONG, USAGE, UNSUPPORTED, CUDA_ERROR = range(5)
 

@@ -1,3 +1,16 @@
-"""FlashLadder from Python: build the stages, run them on NumPy arrays, verify, time, profile and plot."""
+"""FlashLadder from Python: build the stages, run them on NumPy arrays, verify, time, profile and plot.
+
+from flashladder import run
+result = run(5, Q, K, V)
+"""
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str):
+    # Loaded when it is asked for: the set-up imports this package before anything is installed.
+    if name != "run":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from flashladder.ladder.run import run
+
+    return run

@@ -1,7 +1,7 @@
 import sys
 
 try:
-    from flashladder.cli import main
+    from flashladder.commands.cli import main
 except ModuleNotFoundError as missing:
     print(
         f"error: {sys.executable} has no {missing.name}. `make` without PYTHON= installs all into .venv; for "

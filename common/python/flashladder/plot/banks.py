@@ -3,9 +3,9 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from flashladder.accesses import LANES, Access
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
 from flashladder.plot.style import GREY, INK, RED, caption, cell, in_order, new_figure
+from flashladder.simulator.accesses import LANES, Access
 
 BANKS = 32
 SECTOR_BYTES = 32

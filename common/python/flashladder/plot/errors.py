@@ -5,10 +5,10 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from flashladder import verify
-from flashladder.dtypes import from_bits
+from flashladder.core.dtypes import from_bits
+from flashladder.core.problem import Problem
 from flashladder.plot.style import INK, RED, caption, new_figure
-from flashladder.problem import Problem
+from flashladder.running import verify
 
 
 def error_ratio(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0, head: int = 0) -> np.ndarray:

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
 from flashladder.plot.style import INK, caption, cell, in_order, label, new_figure, plain
 
 # Rows and columns of the operand, elements that a lane holds, elements in a register.

@@ -2,8 +2,8 @@
 
 from matplotlib.figure import Figure
 
-from flashladder import stages
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
 from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, caption, new_figure, text_on
 
 # Lengths are made up, the same for all stages; only the order is true, the source's. A stage's steps: (what, length,

@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.transforms import blended_transform_factory
 
-from flashladder import machine_code
+from flashladder.measuring import machine_code
 from flashladder.plot.style import (
     BLUE,
     GREEN,

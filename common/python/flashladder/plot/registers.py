@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
 from flashladder.plot.style import BLUE, GREEN, INK, ORANGE, PINK, RED, SKY, caption, new_figure, text_on
 
 MOST = 255  # registers of 32 bits that a thread can have

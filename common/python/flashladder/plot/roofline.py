@@ -3,13 +3,13 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from flashladder import recorded
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
+from flashladder.measuring import recorded
 from flashladder.plot.style import GREY, INK, MARKERS, caption, in_order, new_figure
 
 
 def roofline(records: list[dict]) -> Figure:
-    """One panel for each record of flashladder.roofline: TFLOP/s against FLOP per byte of DRAM traffic, log-log."""
+    """One panel for each record of measuring.roofline: TFLOP/s against FLOP per byte of DRAM traffic, log-log."""
     if not records:
         raise FlashLadderError(
             "No roofline is recorded (docs/results/*-roofline.json): `make gpu-report` on a GPU writes it."

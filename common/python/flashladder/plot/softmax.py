@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from matplotlib.figure import Figure
 
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, RED, SKY, caption, in_order, new_figure
 
 

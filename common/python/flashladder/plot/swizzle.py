@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
 from flashladder.plot.style import (
     BLUE,
     GREEN,

@@ -3,8 +3,8 @@
 import matplotlib
 from matplotlib.figure import Figure
 
-from flashladder import recorded
-from flashladder.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError
+from flashladder.measuring import recorded
 from flashladder.plot.style import BLUE, GREY, INK, MARKERS, SEQUENCE, SKY, caption, new_figure
 
 # The ladder climbs from dark to light; peers are grey.

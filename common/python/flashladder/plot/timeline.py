@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, caption, new_figure, text_on
-from flashladder.timeline import Timeline
+from flashladder.running.timeline import Timeline
 
 # Facecolour and hatch of each kind of work.
 LOOKS = {

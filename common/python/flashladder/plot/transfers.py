@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from flashladder import recorded
+from flashladder.measuring import recorded
 from flashladder.plot.style import GREY, INK, MARKERS, ORANGE, SKY, caption, in_order, new_figure
 
 

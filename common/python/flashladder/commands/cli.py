@@ -1,0 +1,382 @@
+"""The command line: python -m flashladder COMMAND. The Makefile's targets end here."""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from flashladder.building import build
+from flashladder.core import device
+from flashladder.core.console import say, table
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, stage_runner
+from flashladder.core.problem import LAYOUTS, Problem
+from flashladder.ladder import stages
+from flashladder.measuring import bench
+
+STAGE_VERBS = ("build", "test", "bench", "profile", "diff", "break", "order", "run")
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """ "1,2,3" -> (1, 2, 3)"""
+    try:
+        return tuple(int(part) for part in text.split(",") if part)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 1,2,3") from error
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split(",") if part)
+
+
+def add_problem_options(parser: argparse.ArgumentParser, length: int) -> None:
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--heads", type=int, default=2)
+    parser.add_argument("--heads-kv", type=int, default=0, help="default: as many as --heads")
+    parser.add_argument("--seq", type=int, default=length)
+    parser.add_argument("--seq-kv", type=int, default=0, help="default: as long as --seq")
+    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--dtype", default="bf16", choices=("bf16", "fp16"))
+    parser.add_argument("--layout", default="bhnd", choices=LAYOUTS)
+    parser.add_argument("--causal", action="store_true")
+
+
+def problem_of(options) -> Problem:
+    return Problem(
+        B=options.batch,
+        Hq=options.heads,
+        Nq=options.seq,
+        d_head=options.dim,
+        dtype=options.dtype,
+        Hkv=options.heads_kv,
+        Nkv=options.seq_kv,
+        causal=options.causal,
+        layout=options.layout,
+    )
+
+
+def add_bench_options(parser: argparse.ArgumentParser) -> None:
+    defaults = bench.Settings()
+    parser.add_argument("--tokens", type=int, default=defaults.tokens, help="B times N, the same for all lengths")
+    parser.add_argument("--heads", type=int, default=defaults.heads)
+    parser.add_argument("--lengths", type=numbers, default=defaults.lengths, metavar="N,N,...")
+    parser.add_argument("--dims", type=numbers, default=defaults.head_dims, metavar="D,D")
+    parser.add_argument("--dtypes", type=words, default=defaults.dtypes, metavar="T,T", help="bf16, fp16")
+    parser.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all")
+    parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--seconds", type=float, default=defaults.seconds, help="of kernel time for each figure")
+
+
+def settings_of(options) -> bench.Settings:
+    return bench.Settings(
+        tokens=options.tokens,
+        heads=options.heads,
+        lengths=options.lengths,
+        head_dims=options.dims,
+        dtypes=options.dtypes,
+        causal=options.causal,
+        stages=options.stages,
+        peers=not options.no_peers,
+        seconds=options.seconds,
+    )
+
+
+def command_stages(options) -> int:
+    rows = []
+    for stage in (stages.program(), *stages.all_stages()):
+        where = device.choose(stage.min_compute)
+        rows.append((stage.id, stage.title, f"sm_{stage.min_compute}", where.short, stage.technique))
+    table("Stages", ["", "title", "needs", "runs on", "technique"], rows)
+    return 0
+
+
+def command_device(options) -> int:
+    say(str(device.choose()))
+    return 0
+
+
+def command_build(options) -> int:
+    build.build(options.target)
+    say(f"Built into {os.path.relpath(build.build_directory(), ROOT)}.")
+    return 0
+
+
+def command_run(options) -> int:
+    from flashladder.ladder import sweep
+
+    stage = stages.get(options.stage)
+    verdict = sweep.verify(stage, problem_of(options), options.seed)
+    where = verdict.result.device if verdict.result else device.choose(stage.min_compute)
+    say(f"{stage.name} on {where}: {verdict.problem}: {'verified' if verdict.passed else 'WRONG'}: {verdict.message}")
+    return 0 if verdict.passed else 1
+
+
+def bench_or_count(settings: bench.Settings) -> None:
+    """Throughput on a GPU; on the simulator its counters, for a time there says nothing about a GPU."""
+    from flashladder.simulator import simulated_bench
+
+    where = device.choose()
+    if where.kind == "gpu":
+        file = bench.run_bench(settings, where)
+        say(f"\nWritten: {os.path.relpath(file, ROOT)}")
+        plot_latest()
+    else:
+        simulated_bench.run(settings.stages, where)
+
+
+def command_bench(options) -> int:
+    build.build()
+    bench_or_count(settings_of(options))
+    return 0
+
+
+def command_bench_sim(options) -> int:
+    from flashladder.simulator import speed as simulator_speed
+
+    build.build()
+    return simulator_speed.run(options.stage)
+
+
+def plot_latest() -> None:
+    from flashladder import plot
+    from flashladder.core.paths import results_directory
+    from flashladder.measuring import recorded
+
+    live = recorded.latest_live()
+    shown = ([(live, True)] if live else []) + [(results, False) for results in recorded.shipped()]
+    if not shown:
+        raise FlashLadderError("Nothing to plot: no results below build/results or docs/results. Run `make bench`.")
+    for d in (64, 128):
+        usable = [(one, is_live) for one, is_live in shown if recorded.pick(one, dtype="bf16", d_head=d, causal=False)]
+        if usable:
+            file = plot.save(plot.throughput(usable, "bf16", d), results_directory() / f"throughput-d{d}.png")
+            say(f"Plot: {os.path.relpath(file, ROOT)}")
+
+
+def command_plot(options) -> int:
+    plot_latest()
+    return 0
+
+
+def command_profile(options) -> int:
+    from flashladder.measuring import profile
+
+    build.build()
+    profile.show(stages.get(options.stage), problem_of(options))
+    return 0
+
+
+def command_diff(options) -> int:
+    from flashladder.ladder import diff
+
+    diff.show(stages.get(options.stage))
+    return 0
+
+
+def command_results(options) -> int:
+    from flashladder.commands import results
+
+    changed = results.regenerate()
+    say("\n".join(f"regenerated {os.path.relpath(file, ROOT)}" for file in changed) or "All tables and plots are true.")
+    return 0
+
+
+def command_demo(options) -> int:
+    from flashladder.commands import demo
+
+    return demo.run()
+
+
+def command_test(options) -> int:
+    from flashladder.commands import testing
+
+    return testing.run(options.which, extra=options.rest)
+
+
+def command_fuzz(options) -> int:
+    from flashladder.commands import fuzz
+
+    return fuzz.run(options.minutes, options.seed, options.target, options.count)
+
+
+def command_mutants(options) -> int:
+    from flashladder.commands import mutants
+
+    return mutants.run(options.names, options.sample)
+
+
+def command_format(options) -> int:
+    from flashladder.commands import format
+
+    return format.run(options.check)
+
+
+def command_gpu_report(options) -> int:
+    from flashladder.commands import gpu_report
+
+    return gpu_report.run(options.parts)
+
+
+def command_notebooks(options) -> int:
+    from flashladder.lessons import notebooks
+
+    chosen = (options.run, options.save, options.check, options.format)
+    return notebooks.command(options.names, *chosen, options.rest)
+
+
+def command_sim(options) -> int:
+    from flashladder.simulator import sim
+
+    return sim.run(options.rest)
+
+
+def command_ablations(options) -> int:
+    from flashladder.ladder import ablations
+
+    say(f"Results: {ablations.run()}")
+    return 0
+
+
+def command_machine_code(options) -> int:
+    from flashladder.measuring import machine_code
+
+    machine_code.write_record(options.arch)
+    say(f"Recorded: {os.path.relpath(machine_code.record_file(options.arch), ROOT)}")
+    return 0
+
+
+def run_stage_program(stage: stages.Stage, arguments: list[str]) -> int:
+    where = device.choose(stage.min_compute)
+    runner = stage_runner(stage.number)
+    if not runner.exists():
+        raise FlashLadderError(f"{runner} does not exist: run `make stage-{stage.id}`.")
+    say(f"Device: {where}")
+    return subprocess.run([str(runner), *arguments], env=device.environment(where)).returncode
+
+
+def command_stage(options) -> int:
+    """One stage and what to do with it, as in `make stage-02 test bench`."""
+    unknown = [verb for verb in options.verbs if verb not in STAGE_VERBS]
+    if unknown:
+        raise FlashLadderError(f"'{unknown[0]}': a stage can {', '.join(STAGE_VERBS)}.")
+    if stages.is_program(options.stage):
+        from flashladder.measuring import host_streams
+
+        return host_streams.command(options.verbs, options.rest)
+    stage = stages.get(options.stage)
+    verbs = options.verbs or ["build"]
+    if not set(verbs) <= {"diff", "order"}:  # these need nothing built
+        targets = build.stage_targets(stage.number)
+        before = stages.previous_of(stage)
+        if before and "profile" in verbs:
+            targets += build.stage_targets(before.number)
+        build.build(sorted(set(targets)))
+    status = 0
+    for verb in verbs:
+        if verb == "build":
+            say(f"{stage.name}: built.")
+        elif verb == "test":
+            from flashladder.commands import testing
+
+            status = testing.run(stage=stage, extra=options.rest) or status
+        elif verb == "bench":
+            bench_or_count(bench.Settings(stages=(stage.number,)))
+        elif verb == "profile":
+            from flashladder.measuring import profile
+
+            profile.show(stage)
+        elif verb == "diff":
+            from flashladder.ladder import diff
+
+            diff.show(stage)
+        elif verb == "break":
+            from flashladder.ladder import breakit
+
+            status = breakit.show(stage) or status
+        elif verb == "order":
+            from flashladder.measuring import machine_code
+
+            machine_code.show(stage, options.rest)
+        else:
+            status = run_stage_program(stage, options.rest) or status
+    return status
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="flashladder", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, function, text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(function=function)
+        return sub
+
+    add("stages", command_stages, "list the stages and where they run")
+    add("device", command_device, "say which device is used")
+    add("demo", command_demo, "build, run and verify every stage, plot the throughput")
+    sub = add("build", command_build, "build everything, or the targets named")
+    sub.add_argument("target", nargs="*")
+    sub = add("run", command_run, "run one stage on random inputs and verify it")
+    sub.add_argument("stage")
+    add_problem_options(sub, 256)
+    sub.add_argument("--seed", type=int, default=0)
+    sub = add("stage", command_stage, f"one stage: {', '.join(STAGE_VERBS)}")
+    sub.add_argument("stage")
+    sub.add_argument("verbs", nargs="*")
+    add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
+    sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
+    sub.add_argument("--stage", default="2")
+    sub = add("profile", command_profile, "counters by source line, beside the stage before")
+    sub.add_argument("stage")
+    add_problem_options(sub, 256)
+    add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
+    sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
+    sub.add_argument("--arch", default="sm_90")
+    add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
+    add("plot", command_plot, "draw the newest results beside the recorded ones")
+    add("results", command_results, "regenerate tables and plots in README and docs")
+    sub = add("test", command_test, "run the tests; words after -- go to pytest")
+    sub.set_defaults(which="quick")
+    which = sub.add_mutually_exclusive_group()
+    which.add_argument("--all", dest="which", action="store_const", const="all", help="the long ones too")
+    which.add_argument("--long", dest="which", action="store_const", const="long", help="the long ones alone")
+    sub = add("fuzz", command_fuzz, "damaged PTX, damaged fat binaries and random kernels against the simulator")
+    sub.add_argument("--minutes", type=float, default=3)
+    sub.add_argument("--seed", type=int, default=1)
+    sub.add_argument("--target", choices=("ptx", "fatbin", "kernels"), help="default: each in turn")
+    sub.add_argument("--count", type=int, help="executions of each target, the same ones each time; default: no limit")
+    sub = add("mutants", command_mutants, "plant mistakes in the stages and see whether their tests notice")
+    sub.add_argument("names", nargs="*", help="e.g. 05, or 05-scale_left_out; default: all")
+    sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
+    sub = add("gpu-report", command_gpu_report, "tests, sanitizer, benchmarks and ncu on a GPU, in one go")
+    sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
+    sub = add(
+        "notebooks", command_notebooks, "open the notebooks, or run, save and check them; words after -- go to Jupyter"
+    )
+    sub.add_argument("names", nargs="*", help="e.g. 05 start_here; default: all")
+    sub.add_argument("--run", action="store_true", help="execute them from top to bottom")
+    sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
+    sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
+    sub.add_argument("--format", action="store_true", help="bring them into canonical form")
+    sub = add("format", command_format, "format Python, C++ and CUDA")
+    sub.add_argument("--check", action="store_true", help="only say what would change")
+    add("sim", command_sim, "run a CUDA program on the simulator: sim -- ./program arguments")
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    # What follows the first -- belongs to the program or to pytest.
+    cut = arguments.index("--") if "--" in arguments else len(arguments)
+    options = make_parser().parse_args(arguments[:cut])
+    options.rest = arguments[cut + 1 :]
+    try:
+        device.requested()  # a bad FLASHLADDER_DEVICE is told before anything is built
+        return options.function(options)
+    except FlashLadderError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,89 @@
+"""make demo: build, run and verify the whole ladder, print a table and write the throughput plot."""
+
+import os
+import time
+
+from flashladder.building import build
+from flashladder.core.console import coloured, count, progress, say, table
+from flashladder.core.device import choose, find_gpu
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, results_directory
+from flashladder.ladder import stages, sweep
+from flashladder.measuring import bench, host_streams, recorded
+from flashladder.simulator import counters
+
+COUNTED = ("PTX instr.", "bank conflicts", "sectors")
+
+
+def _verify_all() -> bool:
+    rows, failures = [], []
+    ladder = stages.all_stages()
+    started = time.perf_counter()
+    for stage in progress(ladder, "verify"):
+        verdicts = [sweep.verify(stage, problem) for problem in sweep.demo_problems()]
+        failures += [(stage, verdict) for verdict in verdicts if not verdict.passed]
+        shown = verdicts[0]
+        device = choose(stage.min_compute)
+        error = f"{shown.comparison.frobenius:.1e}" if shown.comparison else "-"
+        sums = shown.totals()
+        figures = counters.summary(sums) if sums else {}
+        good = all(verdict.passed for verdict in verdicts)
+        counted = [count(figures.get(key)) for key in COUNTED]
+        rows.append([stage.name, device.short, "verified" if good else "WRONG", error, *counted, stage.technique])
+    problems = sweep.demo_problems()
+    seconds = time.perf_counter() - started
+    title = f"{len(ladder)} stages against the float64 reference ({seconds:.0f} s); figures: {problems[0]}"
+    columns = ["stage", "ran on", "result", "rel. error", *COUNTED, "technique"]
+    if all(row[4] == "-" for row in rows):  # a GPU counts nothing
+        columns, rows = columns[:4] + columns[-1:], [row[:4] + row[-1:] for row in rows]
+    table(title, columns, rows, right=range(3, len(columns) - 1))
+    for stage, verdict in failures:
+        say(coloured(f"\n{stage.name}, {verdict.problem}: {verdict.message}", "red"))
+    return not failures
+
+
+def _verify_host_streams() -> bool:
+    result = host_streams.run()
+    good = sum(run.passed for run in result.runs)
+    say(f"\n{stages.program().name} on {result.device.short}: {good} of {len(result.runs)} variants verified")
+    if not result.passed:
+        say(coloured(result.message, "red"))
+    return result.passed
+
+
+def _plot() -> None:
+    try:
+        from flashladder import plot
+    except ImportError:
+        say("No plot: matplotlib is not installed.")
+        return
+    shown = [(results, False) for results in recorded.shipped()]
+    if choose().kind == "gpu":
+        say("\nTiming the stages on this GPU ...")
+        settings = bench.Settings(lengths=(1024, 4096), head_dims=(128,), seconds=0.1, slowest_run=1.0)
+        try:
+            shown.insert(0, (recorded.load(bench.run_bench(settings)), True))
+        except FlashLadderError as error:
+            say(f"No live throughput: {error}")
+    if not shown:
+        say("No throughput plot: nothing is recorded below docs/results yet.")
+        return
+    file = plot.save(plot.throughput(shown), results_directory() / "throughput.png")
+    kind = "measured here, beside recorded runs" if shown[0][1] else f"recorded on {recorded.label(shown[0][0])}"
+    say(f"\nThroughput plot ({kind}): {os.path.relpath(file, ROOT)}")
+
+
+def run() -> int:
+    device = choose()
+    say(f"Device: {device}")
+    build.build()
+    if not stages.all_stages():
+        raise FlashLadderError("There is no stage below stages/: is the clone complete?")
+    good = _verify_host_streams() and _verify_all()
+    _plot()
+    if good:
+        say(coloured("\nEvery stage gives the right answer.", "green"))
+        say("Next: `make notebooks` opens the lessons (as a text: stages/01_naive/README.md); `make` lists the rest.")
+        if device.kind == "gpu" and find_gpu():
+            say("`make bench` measures all lengths and head dims.")
+    return 0 if good else 1

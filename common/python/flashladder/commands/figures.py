@@ -1,0 +1,157 @@
+"""Figures in prose that are computed from the records and from the simulator's counters:
+
+    <!-- figure: tflops(9) / tflops(8) : .2f -->1.04<!-- end -->
+
+Before the colon stands arithmetic with the functions in FUNCTIONS, behind it one of Python's formats (".1f", ",.0f",
+".0%"), or "count" for 95.3 k. `make results` writes what stands between the marks, in Markdown files and in notebooks.
+"""
+
+import ast
+import operator
+import re
+from functools import cache
+from pathlib import Path
+
+from flashladder.core import console
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
+from flashladder.ladder import ablations, run, stages
+from flashladder.measuring import machine_code, profile, recorded
+from flashladder.simulator import counters
+
+MARK = re.compile(r"<!-- figure: (?P<what>.*?) -->(?P<text>.*?)<!-- end -->", re.S)
+STALE = " (stale)"  # the kernel has changed since this was measured
+
+_OPERATIONS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.USub: operator.neg,
+}
+
+
+class _Figures:
+    """Evaluates one mark, and notes whether anything in it is stale."""
+
+    def __init__(self):
+        self.stale = False
+
+    def _row(self, results: list[dict], name: str, **wanted) -> dict:
+        rows = recorded.pick(results[0], name=name, causal=False, **wanted) if results else []
+        if not rows:
+            there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results[0]))) if results else "nothing"
+            raise FlashLadderError(f'"{name}" with {wanted} is not recorded; there is: {there}.')
+        self.stale |= recorded.is_stale(rows[0])
+        return rows[0]
+
+    def tflops(self, name: int | str, N: int = 4096, d: int = 128, dtype: str = "bf16") -> float:
+        """Recorded throughput: tflops(9), tflops("FlashAttention-2")."""
+        name = stages.get(name).name if isinstance(name, int) else name
+        return self._row(recorded.shipped(), name, Nq=N, d_head=d, dtype=dtype)["tflops"]
+
+    def ablation(self, name: int | str, N: int = 4096, d: int = 128) -> float:
+        """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself."""
+        name = stages.get(name).name if isinstance(name, int) else name
+        return self._row(recorded.shipped(kind="ablations"), name, Nq=N, d_head=d, dtype="bf16")["tflops"]
+
+    def resource(self, stage: int, key: str, d: int = 128) -> float:
+        """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
+        row = self._row(recorded.shipped(), stages.get(stage).name, d_head=d, dtype="bf16")
+        if not isinstance(row.get(key), (int, float)):
+            raise FlashLadderError(f'There is no figure "{key}" of {row["name"]}. There are: {", ".join(row)}.')
+        return row[key]
+
+    def counter(self, stage: int | str, name: str, N: int = 256, heads: int = 2, d: int = 128) -> float:
+        """A counter of the simulator: counter(5, "instructions"), counter("09_kv_stages_1", "barriers")."""
+        problem = Problem(B=1, Hq=heads, Nq=N, d_head=d, dtype=profile.PROBLEM.dtype)
+        counted = _counters(stage, problem)
+        if counted.get(name) is None:
+            raise FlashLadderError(f'There is no counter "{name}". There are: {", ".join(counted)}.')
+        return counted[name]
+
+    def instructions(self, which: int | str, name: str = "all", d: int = 128) -> float:
+        """Of a warp in a turn, recorded machine code: instructions(9, "mma"), instructions("09 kv_stages 1")."""
+        (row,) = machine_code.recorded_rows(which, d=d)
+        self.stale |= machine_code.is_stale(row)
+        counts = row["in_a_turn"] | {"all": sum(row["in_a_turn"].values())}
+        counts |= {"registers": row["registers"], "spill bytes": row["spill_bytes"]}
+        if name not in counts:
+            raise FlashLadderError(f'There are no instructions "{name}". There are: {", ".join(counts)}.')
+        return counts[name]
+
+    def record(self, file: str, *path: int | str) -> float:
+        """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
+        "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
+        value = recorded.load(recorded.RECORDED / file)
+        for step in path:
+            try:
+                if isinstance(value, list) and isinstance(step, str):
+                    key, _, wanted = step.partition("=")
+                    value = next(entry for entry in value if str(entry[key]) == wanted)
+                    self.stale |= "kernel_sha256" in value and recorded.is_stale(
+                        {"kind": "stage", "name": value.get("stage"), **value}
+                    )
+                else:
+                    value = value[step]
+            except (KeyError, IndexError, TypeError, StopIteration) as error:
+                raise FlashLadderError(f"{file} has nothing at {step!r} of {path}.") from error
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise FlashLadderError(f"{file} has no number at {path}.")
+        return value
+
+    def evaluate(self, node: ast.expr) -> float | str:
+        match node:
+            case ast.Constant(value=int() | float() | str()):
+                return node.value
+            case ast.BinOp() if type(node.op) in _OPERATIONS:
+                return _OPERATIONS[type(node.op)](self.evaluate(node.left), self.evaluate(node.right))
+            case ast.UnaryOp() if type(node.op) in _OPERATIONS:
+                return _OPERATIONS[type(node.op)](self.evaluate(node.operand))
+            case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
+                arguments = [self.evaluate(one) for one in node.args]
+                named = {one.arg: self.evaluate(one.value) for one in node.keywords}
+                return getattr(self, name)(*arguments, **named)
+        raise FlashLadderError(f"only + - * /, numbers and {', '.join(FUNCTIONS)} are known, not: {ast.unparse(node)}")
+
+
+FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "record")
+
+
+@cache
+def _counters(which: int | str, problem: Problem) -> dict[str, float | None]:
+    """Of a stage by number, or of an ablation by its id. Counters are the same each time, so each runs once."""
+    if isinstance(which, int):
+        return counters.by_name(profile.measure([stages.get(which)], problem)[stages.get(which).name].report)
+    for one in ablations.ablations():
+        if one.id == which:
+            report = run.run_problem(one.stage, problem, device="sim", library=ablations.library(one)).report
+            return counters.by_name(report)
+    names = ", ".join(one.id for one in ablations.ablations())
+    raise FlashLadderError(f'There is no ablation "{which}" to count. There are: {names}; a stage is a number.')
+
+
+def text_of(what: str) -> str:
+    """What a mark's text has to be. FlashLadderError where it asks for something that is not there."""
+    expression, separator, form = what.rpartition(" : ")
+    if not separator:
+        raise FlashLadderError("a figure needs a format behind ` : `, such as .1f")
+    figures = _Figures()
+    try:
+        value = figures.evaluate(ast.parse(expression.strip(), mode="eval").body)
+        text = console.count(value) if form.strip() == "count" else format(value, form.strip())
+    except (SyntaxError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise FlashLadderError(str(error)) from error
+    return text + (STALE if figures.stale else "")
+
+
+def fill(text: str, file: Path) -> str:
+    """The text with every figure computed anew."""
+
+    def figure(match: re.Match) -> str:
+        try:
+            return f"<!-- figure: {match['what']} -->{text_of(match['what'])}<!-- end -->"
+        except FlashLadderError as error:
+            raise FlashLadderError(f"{file}: figure: {match['what']}: {error}") from error
+
+    return MARK.sub(figure, text)

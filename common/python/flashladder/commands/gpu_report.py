@@ -1,0 +1,237 @@
+"""make gpu-report: everything that needs a GPU, in one go: tests, sanitizer, benchmarks, Nsight Compute.
+
+Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
+GPU-KIND.json (which can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu ablations order
+roofline streams" picks parts. Needs no network, and of Python only numpy (torch, matplotlib, pytest for their parts).
+"""
+
+import concurrent.futures
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.building import build
+from flashladder.commands import results
+from flashladder.core.console import say, table
+from flashladder.core.device import Device, choose, cudart
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, build_directory, stage_library
+from flashladder.core.problem import Problem
+from flashladder.ladder import ablations, stages
+from flashladder.ladder.run import StageError, run_problem
+from flashladder.measuring import bench, host_streams, machine_code, ncu, provenance, recorded, roofline
+from flashladder.simulator import counters
+
+PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order", "roofline", "streams")
+TEST_SECONDS = 240  # for each of the two runs
+BENCH_SECONDS = 190
+SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
+
+
+def output_directory() -> Path:
+    folder = Path(os.environ.get("OUT") or build_directory() / "gpu-report")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
+    """(status, output) of a command; after `seconds` it and what it started are ended, with status 124."""
+    with tempfile.TemporaryFile("w+") as output:
+        running = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
+        )
+        try:
+            status = running.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            os.killpg(running.pid, signal.SIGKILL)
+            running.wait()
+            status = 124
+        output.seek(0)
+        return status, output.read()
+
+
+def python_environment() -> dict[str, str]:
+    path = [str(ROOT / "common/python"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path)}
+
+
+def part_test(device: Device, folder: Path) -> list[str]:
+    """The tests as `make test` runs them here, then the simulator's own programs on the GPU: do both agree?"""
+    summary, log = [], []
+    for choice, chosen in (("auto", []), ("gpu", ["tests/simulator"])):
+        command = [sys.executable, "-m", "flashladder", "test", "--", "-p", "no:cacheprovider", *chosen]
+        status, text = run_for(command, TEST_SECONDS, python_environment() | {"FLASHLADDER_DEVICE": choice})
+        log.append(f"==== FLASHLADDER_DEVICE={choice} {' '.join(chosen)}\n{text}")
+        lines = text.strip().splitlines()
+        last = f"stopped after {TEST_SECONDS} s" if status == 124 else lines[-1] if lines else "no output"
+        summary.append(f"test ({choice}): status {status}: {last}")
+        summary += [line[:200] for line in lines if line.startswith(("FAILED", "ERROR"))][:12]
+    (folder / "test.txt").write_text("\n".join(log))
+    return summary
+
+
+def sanitize_one(stage: stages.Stage, problem: Problem, tool: str, device: Device) -> tuple[str, str]:
+    """(verdict, output) of one run of a stage under compute-sanitizer."""
+    with tempfile.TemporaryDirectory(prefix="flashladder-sanitize-") as name:
+        folder = Path(name)
+        for tensor, bits in problem.random().items():
+            np.save(folder / f"{tensor}.npy", bits)
+        job = {
+            "cudart": str(cudart(device)),
+            "stage": str(stage_library(stage.number)),
+            "problem": asdict(problem),
+            "describe_only": False,
+            "repeat": 1,
+        }
+        (folder / "job.json").write_text(json.dumps(job))
+        command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "99"]
+        if tool == "racecheck":
+            command += ["--racecheck-report", "all"]
+        command += [sys.executable, "-m", "flashladder.running.worker", str(folder)]
+        status, text = run_for(command, 120, python_environment())
+        result_file = folder / "result.json"
+        result = json.loads(result_file.read_text()) if result_file.exists() else {"status": "no result"}
+    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", text)
+    clean = status == 0 and result["status"] == "ok" and summary and summary[1].startswith("0 ")
+    if clean:
+        return "clean", text
+    found = summary[1] if summary else f"status {status}"
+    return f"{found}; {result['status']} {result.get('message', '')}".strip(), text
+
+
+def part_sanitize(device: Device, folder: Path) -> list[str]:
+    if not shutil.which("compute-sanitizer"):
+        return ["sanitize: compute-sanitizer is not on PATH"]
+    jobs = [
+        (stage, Problem(B=1, Hq=2, Nq=256, d_head=d, dtype=dtype), tool)
+        for stage in stages.all_stages()
+        for d, dtype in ((128, "bf16"), (64, "fp16"))
+        for tool in ("memcheck", "racecheck")
+    ]
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        done = list(pool.map(lambda job: sanitize_one(*job, device), jobs))
+    log, summary = [], []
+    for (stage, problem, tool), (verdict, text) in zip(jobs, done, strict=True):
+        log.append(f"==== {stage.name}, {problem}, {tool}: {verdict}\n{text}")
+        if verdict != "clean":
+            summary.append(f"sanitize: {stage.name} {problem} {tool}: {verdict}")
+    (folder / "sanitize.txt").write_text("\n".join(log))
+    clean = sum(verdict == "clean" for verdict, _ in done)
+    return [f"sanitize: {clean} of {len(jobs)} runs clean (memcheck and racecheck, all stages)", *summary]
+
+
+def part_bench(device: Device, folder: Path) -> list[str]:
+    settings = bench.Settings(
+        head_dims=(128, 64), dtypes=("bf16", "fp16"), deadline=BENCH_SECONDS, seconds=0.2, slowest_run=5.0
+    )
+    file = bench.run_bench(settings, device)
+    shutil.copy(file, folder / f"{bench.slug(device.short)}.json")
+    measured = recorded.load(file)
+    try:
+        from flashladder import plot
+
+        for d in (64, 128):
+            plot.save(plot.throughput([(measured, True)], "bf16", d), folder / f"throughput-d{d}.png")
+    except (ImportError, FlashLadderError) as error:
+        return [f"bench: no plot: {error}"]
+    return [f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped"]
+
+
+def part_ncu(device: Device, folder: Path) -> list[str]:
+    """Nsight Compute's counters beside warpsim's for the same small problem."""
+    if not ncu.available():
+        return ["ncu: not on PATH"]
+    entries, notes = [], []
+    for stage in stages.all_stages():
+        try:
+            measured = ncu.measure(stage, SMALL, device)
+            simulated = counters.totals(run_problem(stage, SMALL, device="sim").report)
+        except (FlashLadderError, StageError) as error:
+            notes.append(f"ncu: {stage.name}: {str(error)[:300]}")
+            continue
+        entries.append(
+            {"stage": stage.name, "kernel_sha256": stage.kernel_hash(), "ncu": measured, "warpsim": simulated}
+        )
+    record = {
+        "version": 1,
+        "provenance": provenance.collect(device),
+        "problem": str(SMALL),
+        "metrics": ncu.metrics(),
+        "counters": entries,
+    }
+    (folder / f"{bench.slug(device.short)}-counters.json").write_text(bench.to_text(record))
+    rows = [(entry["stage"], *row) for entry in entries for row in results.compare_counters(entry)]
+    marked = [(*row, "" if row[2] == row[3] else "differs") for row in rows]
+    table(f"warpsim and Nsight Compute, {SMALL}", ("stage", "counter", "warpsim", "ncu", ""), marked, right=(2, 3))
+    equal = sum(row[2] == row[3] for row in rows)
+    return [f"ncu: {equal} of {len(rows)} counters equal", *notes]
+
+
+def part_ablations(device: Device, folder: Path) -> list[str]:
+    file = ablations.run(device)
+    shutil.copy(file, folder / f"{bench.slug(device.short)}-ablations.json")
+    return [f"ablations: {len(recorded.load(file)['measurements'])} figures"]
+
+
+def part_order(device: Device, folder: Path) -> list[str]:
+    """Where the compiler put loads and matrix products, for the stages that are about it."""
+    with open(folder / "order.txt", "w") as file, contextlib.redirect_stdout(file):
+        for number in (7, 8, 9):
+            machine_code.show(stages.get(number))
+            say()
+    return ["order: order.txt"]
+
+
+def part_roofline(device: Device, folder: Path) -> list[str]:
+    results_file = folder / f"{bench.slug(device.short)}.json"
+    known = [recorded.load(results_file)] if results_file.exists() else recorded.shipped()
+    if not known:
+        raise FlashLadderError("roofline: run the part bench, too.")
+    record = roofline.measure(device, known[0])
+    (folder / f"{bench.slug(device.short)}-roofline.json").write_text(bench.to_text(record))
+    return [f"roofline: {len(record['rows'])} stages, copy {record['bandwidth_gb_s']:.0f} GB/s"]
+
+
+def part_streams(device: Device, folder: Path) -> list[str]:
+    shutil.copy(host_streams.run_bench(device), folder / f"{bench.slug(device.short)}-host-streams.json")
+    return ["streams: bandwidths and three batches"]
+
+
+def run(parts: tuple[str, ...] = ()) -> int:
+    parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
+    unknown = [part for part in parts if part not in PARTS]
+    if unknown:
+        raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS)}.")
+    device = choose(choice="gpu")
+    folder = output_directory()
+    summary = [f"{device}, {provenance.collect(device)['date']}"]
+    functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
+    functions |= {"ablations": part_ablations, "order": part_order}
+    functions |= {"roofline": part_roofline, "streams": part_streams}
+    began = time.monotonic()
+    build.build()
+    summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")
+    failed = False
+    for part in parts:
+        began = time.monotonic()
+        try:
+            lines = functions[part](device, folder)
+        except FlashLadderError as error:
+            lines, failed = [f"{part}: {error}"], True
+        say("\n".join(lines))
+        summary += [*lines, f"({part}: {time.monotonic() - began:.0f} s)"]
+    text = "\n".join(summary)
+    (folder / "summary.txt").write_text(text + "\n")
+    say(f"\n==== summary\n{text}")
+    return 1 if failed else 0

@@ -1,0 +1,457 @@
+"""Mutants: small mistakes in the stages' sources that the stages' own tests must notice (tests/mutants/NN.toml).
+
+A mutant is a few pieces of text and what stands in their place. It is compiled and linked by the very commands of the
+build, takes its stage's place in a copy of the build folder, and meets the tests that `make stage-NN test` runs.
+"""
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+from flashladder.building import build
+from flashladder.commands import testing
+from flashladder.core.console import coloured, progress, remark, say, table
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, STAGES, build_directory
+from flashladder.core.toml import tomllib
+from flashladder.ladder import stages
+
+DATA = ROOT / "tests/mutants"
+CLASSES = {"results": "wrong results", "hazard": "hazards", "technique": "technique gone"}
+# The only reasons for which a mutant may live; words of its own come after a colon.
+REASONS = {
+    "unwritten registers": "the simulator's registers start at 0",
+    "technique": "right and free of hazards, but no longer what the stage is about: no test asks for the technique",
+    "equivalent": "no input and no order of execution tells it from the stage",
+}
+TIMEOUT = 1200  # seconds for the tests of one mutant, of which few need one minute
+# These look at other things than the stage's own and never meet a mutant of it.
+OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_breakit.py", "test_host_streams.py")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One mistake. edits: (old text, new text, which occurrence of the old: 1 for the first, 0 for the only one)."""
+
+    stage: stages.Stage
+    name: str
+    kind: str  # of CLASSES
+    mistake: str  # what was done wrong, one sentence
+    edits: tuple[tuple[str, str, int], ...]
+    lives: str = ""  # why it may: a word of REASONS, then ": " and its own; "" where it must be killed
+
+    @property
+    def id(self) -> str:
+        return f"{self.stage.id}-{self.name}"
+
+    @property
+    def reason(self) -> str:
+        return self.lives.partition(":")[0]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    killed: bool
+    by: str  # the test that failed; of one that lives how many passed
+    message: str  # the first line of what that test said
+    seconds: float
+    cached: bool = False
+
+
+def load(number: int | str) -> list[Mutant]:
+    """The mutants of one stage, in the order of its file. FlashLadderError says what is wrong with an entry."""
+    stage = stages.entry(number)
+    file = DATA / f"{stage.id}.toml"
+    if not file.exists():
+        raise FlashLadderError(f"{file} does not exist: stage {stage.id} has no mutants.")
+    found = []
+    for name, entry in tomllib.loads(file.read_text()).items():
+        where = f"{os.path.relpath(file, ROOT)}, [{name}]"
+        unknown = set(entry) - {"class", "mistake", "edits", "lives"}
+        missing = {"class", "mistake", "edits"} - set(entry)
+        if unknown or missing:
+            words = [
+                f"{', '.join(sorted(keys))} {what}"
+                for keys, what in ((missing, "missing"), (unknown, "unknown"))
+                if keys
+            ]
+            raise FlashLadderError(
+                f"{where}: an entry has class, mistake, edits and perhaps lives; {'; '.join(words)}."
+            )
+        if entry["class"] not in CLASSES:
+            raise FlashLadderError(f"{where}: class {entry['class']!r} is none of {', '.join(CLASSES)}.")
+        edits = tuple((*edit, 0) if len(edit) == 2 else tuple(edit) for edit in entry["edits"])
+        mutant = Mutant(stage, name, entry["class"], entry["mistake"], edits, entry.get("lives", ""))
+        if mutant.lives and mutant.reason not in REASONS:
+            raise FlashLadderError(f"{where}: lives = {mutant.lives!r} begins with none of {', '.join(REASONS)}.")
+        if mutant.reason == "equivalent" and ": " not in mutant.lives:
+            raise FlashLadderError(f"{where}: an equivalent says why, as in 'equivalent: the loop runs once'.")
+        found.append(mutant)
+    return found
+
+
+def everything() -> list[Mutant]:
+    """All mutants of all stages."""
+    return [mutant for stage in (stages.program(), *stages.all_stages()) for mutant in load(stage.number)]
+
+
+def mutated(mutant: Mutant) -> str:
+    """The stage's source with the mistake. FlashLadderError where an edit does not fit it any more."""
+    text = mutant.stage.source.read_text()
+    file = os.path.relpath(mutant.stage.source, ROOT)
+    for number, (old, new, occurrence) in enumerate(mutant.edits, 1):
+        where = f"mutant {mutant.id}, edit {number} of {len(mutant.edits)}"
+        advice = f"Bring tests/mutants/{mutant.stage.id}.toml up to date with {file}."
+        count = text.count(old)
+        if not count:
+            raise FlashLadderError(f"{where}: {file} has no text {old!r}. {advice}")
+        if not occurrence and count > 1:
+            raise FlashLadderError(
+                f"{where}: {file} has {old!r} {count} times. Give more of it, or a third part "
+                "that says which (1 for the first)."
+            )
+        if occurrence > count:
+            raise FlashLadderError(f"{where}: {file} has {old!r} {count} times, not {occurrence}. {advice}")
+        at = -1
+        for _ in range(occurrence or 1):
+            at = text.index(old, at + 1)
+        text = text[:at] + new + text[at + len(old) :]
+    return text
+
+
+# ---- building ----
+
+
+def _commands(stage: stages.Stage) -> tuple[str, str, str]:
+    """The build's own commands that compile the stage's source and link what it goes into; and the object's name."""
+    folder = build_directory()
+    entries = json.loads((folder / "compile_commands.json").read_text())
+    compiling = [one for one in entries if Path(one["file"]) == stage.source]
+    if not compiling:
+        raise FlashLadderError(f"{folder} does not build {stage.source}: run `make build`.")
+    target = "bin/stage_00" if stage.is_program else f"lib/libstage_{stage.id}.so"
+    ninja = next(
+        line.partition("=")[2]
+        for line in (folder / "CMakeCache.txt").read_text().splitlines()
+        if line.startswith("CMAKE_MAKE_PROGRAM:")
+    )
+    command = [ninja, "-C", str(folder), "-t", "commands", "-s", target]
+    done = subprocess.run(command, capture_output=True, text=True)
+    linking = [line for line in done.stdout.splitlines() if f"-o {target}" in line]
+    if not linking:
+        raise FlashLadderError(f"ninja does not tell how {target} is linked:\n{done.stdout}{done.stderr}")
+    words = compiling[0]["command"].split()
+    return compiling[0]["command"], linking[0], words[words.index("-o") + 1]
+
+
+def _product(stage: stages.Stage) -> Path:
+    """What the stage's source is linked into, below the build folder."""
+    return Path("bin/stage_00") if stage.is_program else Path(f"lib/libstage_{stage.id}.so")
+
+
+_running: set[subprocess.Popen] = set()
+_lock = threading.Lock()
+_stopped = threading.Event()
+
+
+def _finish(command: list[str] | str, timeout: float | None = None, **options) -> subprocess.CompletedProcess:
+    """subprocess.run in a process group of its own, which _stop() and a timeout end as a whole."""
+    if _stopped.is_set():
+        raise FlashLadderError("interrupted")
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True, **options
+    ) as process:
+        with _lock:
+            _running.add(process)
+            if _stopped.is_set():
+                _kill(process)
+        try:
+            output, _ = process.communicate(timeout=timeout)
+        except BaseException:
+            _kill(process)
+            raise
+        finally:
+            with _lock:
+                _running.discard(process)
+    return subprocess.CompletedProcess(command, process.returncode, output)
+
+
+def _kill(process: subprocess.Popen) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def _stop() -> None:
+    """Ends what other threads have started, and has them start nothing more."""
+    _stopped.set()
+    with _lock:
+        for process in _running:
+            _kill(process)
+
+
+def _sha(*parts: bytes | str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:20]
+
+
+def _contents(*patterns: str, without: Path | None = None) -> list[bytes]:
+    files = sorted(file for pattern in patterns for file in ROOT.glob(pattern) if file.is_file() and file != without)
+    return [part for file in files for part in (str(file.relative_to(ROOT)).encode(), file.read_bytes())]
+
+
+def product(stage: stages.Stage, text: str) -> Path:
+    """Compiles and links text in the place of the stage's source. Cached by content."""
+    compiling, linking, built_object = _commands(stage)
+    headers = _contents("common/include/*", "common/host/*", f"stages/{stage.name}/*.h")
+    digest = _sha(text, compiling, linking, *headers)
+    folder = build_directory() / "mutants" / "products"
+    finished = folder / f"{stage.id}-{digest}"
+    if finished.exists():
+        return finished
+    folder.mkdir(parents=True, exist_ok=True)
+    scratch = folder / f".{stage.id}-{digest}-{os.getpid()}"
+    scratch.mkdir(exist_ok=True)
+    try:
+        source = scratch / stage.source.name
+        source.write_text(text)
+        new_object, new_product = scratch / "object.o", scratch / "product"
+        # The source's folder is where its own headers are looked for.
+        compiling = compiling.replace(f"-c {stage.source}", f"-I{stage.folder} -c {source}")
+        compiling = compiling.replace(f"-o {built_object}", f"-o {new_object}")
+        linking = linking.replace(f"-o {_product(stage)}", f"-o {new_product}").replace(built_object, str(new_object))
+        for command in (compiling, linking):
+            done = _finish(command, shell=True, cwd=build_directory(), env=testing.tool_environment())
+            if done.returncode:
+                raise FlashLadderError(f"a mutant of stage {stage.id} does not compile:\n{done.stdout[-3000:]}")
+        os.replace(new_product, finished)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return finished
+
+
+def copy_of_build(copy: Path, stage: stages.Stage, built: Path) -> None:
+    """Makes the folder `copy` the build folder again, as links, with what product() has built in its place.
+
+    The programs of bin are copies: a link to one would find its libraries beside the file that it points at.
+    """
+    original, place = build_directory(), copy / _product(stage)
+    for folder in ("lib", "bin"):
+        (copy / folder).mkdir()
+        for file in (original / folder).iterdir():
+            if copy / folder / file.name == place:
+                shutil.copy2(built, place)
+            elif folder == "lib":
+                (copy / folder / file.name).symlink_to(file)
+            elif file.name.startswith("stage_"):
+                shutil.copy2(file, copy / folder)
+    for entry in original.iterdir():
+        if entry.name not in ("lib", "bin", "break", "mutants", "tests"):
+            (copy / entry.name).symlink_to(entry)
+
+
+# ---- judging ----
+
+
+def _tests(stage: stages.Stage) -> list[str]:
+    if stage.is_program:
+        return ["tests/stages/test_host_streams.py"]
+    return ["tests/stages", *(f"--ignore=tests/stages/{name}" for name in OTHER_BUILDS)]
+
+
+def _first_failure(report: Path) -> tuple[str, str, int]:
+    """The first test that failed and the first line of its message, and how many passed."""
+    cases = list(ElementTree.parse(report).iter("testcase"))
+    for case in cases:
+        failure = case.find("failure")
+        failure = case.find("error") if failure is None else failure
+        if failure is not None:
+            message = failure.get("message", "").strip() or (failure.text or "").strip()
+            test = f"{case.get('classname', '').split('.')[-1]}.py::{case.get('name')}".lstrip(":")
+            return test, message.splitlines()[0] if message else "(no message)", 0
+    return "", "", sum(case.find("skipped") is None for case in cases)
+
+
+def judge(stage: stages.Stage, text: str) -> Verdict:
+    """Builds text in the place of the stage's source and runs the stage's quick tests up to the first that fails.
+
+    Cached by all that goes into the verdict.
+    """
+    started = time.monotonic()
+    tests = _contents("tests/stages/*.py", "common/python/flashladder/**/*.py", without=Path(__file__))
+    binaries = [build_directory() / "simulator/libcudart.so.13", build_directory() / "bin" / f"stage_{stage.id}"]
+    if stage.is_program:
+        binaries += sorted((build_directory() / "lib").glob("*.so"))
+    missing = [str(file) for file in binaries if not file.exists()]
+    if missing:
+        raise FlashLadderError(f"{missing[0]} does not exist: run `make build`.")
+    built = product(stage, text)
+    digest = _sha(built.name, *tests, *_contents(f"stages/{stage.name}/stage.toml"), *map(Path.read_bytes, binaries))
+    kept = build_directory() / "mutants" / "verdicts" / f"{digest}.json"
+    if kept.exists():
+        return Verdict(**json.loads(kept.read_text()), cached=True)
+    with tempfile.TemporaryDirectory(prefix=".copy-", dir=build_directory() / "mutants") as name:
+        folder = Path(name)
+        copy_of_build(folder, stage, built)
+        killed, by, message = _run_tests(stage, folder)
+    verdict = Verdict(killed, by, message, round(time.monotonic() - started, 1))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    values = asdict(verdict)
+    del values["cached"]
+    partial = kept.with_name(f".{os.getpid()}-{digest}.json")
+    partial.write_text(json.dumps(values))
+    os.replace(partial, kept)
+    return verdict
+
+
+def _run_tests(stage: stages.Stage, folder: Path) -> tuple[bool, str, str]:
+    """Whether a quick test of the stage as it is built in `folder` failed; which one, and the first line it said."""
+    report = folder / "report.xml"
+    env = {key: value for key, value in testing.tool_environment().items() if not key.startswith("PYTEST_")}
+    env |= {"FLASHLADDER_BUILD": str(folder), "WARPSIM_BUILD": str(folder), "FLASHLADDER_DEVICE": "sim"}
+    env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [env.get("PYTHONPATH")])])
+    env["PYTHONDONTWRITEBYTECODE"] = "1"
+    if not stage.is_program:
+        env["FLASHLADDER_STAGE"] = stage.id
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    command += ["-m", "not long", *_tests(stage)]
+    try:
+        done = _finish(command, timeout=TIMEOUT, cwd=ROOT, env=env)
+    except subprocess.TimeoutExpired as error:
+        raise FlashLadderError(f"the tests of a mutant of stage {stage.id} did not end in {TIMEOUT} s") from error
+    if done.returncode not in (0, 1) or not report.exists():  # 0: all passed, 1: some failed; others: no verdict
+        raise FlashLadderError(f"pytest ended with status {done.returncode}:\n{done.stdout[-3000:]}")
+    by, message, passed = _first_failure(report)
+    return done.returncode == 1, by or f"{passed} tests passed", message
+
+
+def complaint(mutant: Mutant, verdict: Verdict) -> str:
+    """What is wrong where a verdict is not what the mutant's entry says; "" where it is."""
+    file = f"tests/mutants/{mutant.stage.id}.toml"
+    if verdict.killed and mutant.lives:
+        return f"{mutant.id} is killed now, by {verdict.by}: take `lives` out of its entry in {file}."
+    if not verdict.killed and not mutant.lives:
+        return (
+            f"{mutant.id} lives: {mutant.mistake} {verdict.by} all the same. Add a test to tests/stages that fails "
+            f"with it (`make mutants ARGS={mutant.id}` judges it again)."
+        )
+    return ""
+
+
+# ---- which ----
+
+
+def seed() -> str:
+    """FLASHLADDER_MUTANTS_SEED, or a hash of stages and tests: other mutants after each change of them."""
+    own = (file for file in (*STAGES.glob("*/*"), *(ROOT / "tests").glob("*/*")) if file.is_file())
+    sources = sorted(file for file in own if file.suffix in (".cu", ".cpp", ".h", ".py", ".toml"))
+    return os.environ.get("FLASHLADDER_MUTANTS_SEED") or _sha(*(file.read_bytes() for file in sources))[:8]
+
+
+def sample(size: int, from_seed: str) -> list[Mutant]:
+    """Mutants of as many stages as there are, drawn by the seed, of those that must be killed."""
+    dice = random.Random(from_seed)
+    piles = [[one for one in load(stage.number) if not one.lives] for stage in (stages.program(), *stages.all_stages())]
+    for pile in piles:
+        dice.shuffle(pile)
+    dice.shuffle(piles)
+    rounds = [pile[i] for i in range(max(map(len, piles))) for pile in piles if i < len(pile)]
+    return sorted(rounds[:size], key=lambda mutant: mutant.id)
+
+
+def chosen(names: Iterable[str]) -> list[Mutant]:
+    """ "05" for all of a stage, "05-scale_left_out" for one; all of them where nothing is named."""
+    found = everything()
+    picked = []
+    for name in names:
+        matching = [one for one in found if name in (one.id, one.stage.id)]
+        if not matching:
+            raise FlashLadderError(
+                f"There is no mutant '{name}': name a stage such as 05, or one such as {found[0].id}."
+            )
+        picked += matching
+    return picked or found
+
+
+# ---- all of them ----
+
+
+def run(names: list[str] = (), size: int = 0) -> int:
+    """Judges mutants (those named, a sample, or all) and their stages as they are; 1 where a verdict surprises."""
+    drawn = sample(size, seed()) if size else chosen(names)
+    if size:
+        say(f"{size} mutants drawn by FLASHLADDER_MUTANTS_SEED={seed()}")
+    texts = {mutant: mutated(mutant) for mutant in drawn}  # an edit that does not fit is told before anything runs
+    build.build()
+    jobs: list = [(stage, None, stage.source.read_text()) for stage in dict.fromkeys(one.stage for one in drawn)]
+    jobs += [(mutant.stage, mutant, text) for mutant, text in texts.items()]
+    verdicts: dict[Mutant, Verdict] = {}
+    complaints = []
+    _stopped.clear()
+    pool = ThreadPoolExecutor(build.jobs())
+    started = time.monotonic()
+    try:
+        futures = {pool.submit(judge, job[0], job[2]): job for job in jobs}
+        for future in progress(as_completed(futures), "mutants", len(futures)):
+            stage, mutant, _ = futures[future]
+            name = mutant.id if mutant else f"{stage.id} as it is"
+            try:
+                verdict = future.result()
+            except FlashLadderError as error:
+                complaints.append(f"{name}: {error}")
+                remark(coloured(f"{name}: no verdict: {str(error).splitlines()[0]}", "red"))
+                continue
+            if mutant:
+                verdicts[mutant] = verdict
+                wrong = complaint(mutant, verdict)
+            else:
+                wrong = f"{name} fails {verdict.by}: {verdict.message}" if verdict.killed else ""
+            complaints += [wrong] if wrong else []
+            spent = "cached" if verdict.cached else f"{verdict.seconds:.0f} s"
+            words = f"killed by {verdict.by}: {verdict.message}" if verdict.killed else f"lives, {verdict.by}"
+            remark(coloured(f"{name} ({spent}): {words}", "red" if wrong else "green"))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        _stop()
+    show(verdicts)
+    say(f"\n{len(verdicts)} mutants in {(time.monotonic() - started) / 60:.1f} minutes.")
+    for wrong in complaints:
+        say(coloured(wrong, "red"))
+    return 1 if complaints else 0
+
+
+def show(verdicts: dict[Mutant, Verdict]) -> None:
+    """The score, killed of all, by stage and class; then those that live, with their reasons."""
+
+    def score(some: list[Mutant]) -> str:
+        return f"{sum(verdicts[one].killed for one in some)}/{len(some)}" if some else "-"
+
+    rows = []
+    for stage in sorted({one.stage.id for one in verdicts}):
+        own = [one for one in verdicts if one.stage.id == stage]
+        rows.append([stage, *(score([one for one in own if one.kind == kind]) for kind in CLASSES), score(own)])
+    whole = [score([one for one in verdicts if one.kind == kind]) for kind in CLASSES]
+    rows.append(["all", *whole, score(list(verdicts))])
+    say()
+    table("Mutants killed", ["stage", *CLASSES.values(), "all"], rows, right=range(1, len(CLASSES) + 2))
+    for mutant, verdict in sorted(verdicts.items(), key=lambda item: item[0].id):
+        if not verdict.killed:
+            words = mutant.lives.partition(": ")[2] or REASONS.get(mutant.reason, "it should not")
+            say(f"  {mutant.id} lives: {mutant.mistake} ({words})")

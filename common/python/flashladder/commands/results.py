@@ -1,0 +1,350 @@
+"""Writes the recorded figures into README, docs and the stages' READMEs, between markers:
+
+    <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
+
+What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `resources`,
+`ablations [NN]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
+markers is replaced; running it twice changes nothing. Single figures in sentences: flashladder.commands.figures.
+"""
+
+import re
+from pathlib import Path
+
+from flashladder.commands import figures
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
+from flashladder.ladder import ablations as variants
+from flashladder.ladder import stages
+from flashladder.lessons import notebook_format
+from flashladder.measuring import machine_code, recorded
+from flashladder.simulator import counters
+
+_BLOCK = re.compile(r"(<!-- results: (?P<what>[^>]*?) -->\n)(?P<body>.*?)(<!-- end results -->)", re.S)
+STALE_NOTE = "\\* stale: the kernel has changed since this was measured."
+NOTHING = "No results are recorded yet."
+
+
+def _table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _figure(row: dict | None) -> str:
+    if row is None:
+        return "-"
+    mark = "\\*" if recorded.is_stale(row) else ""
+    return f"{row['tflops']:.1f}{mark}"
+
+
+def _caption(results: dict, text: str) -> str:
+    return f"{text}. Recorded: {recorded.label(results)}."
+
+
+def _setting(results: dict, text: str) -> str:
+    settings = results["settings"]
+    return f"{text}, {settings['heads']} heads, B·N = {settings['tokens']}, median"
+
+
+def ladder() -> str:
+    """The stages with their techniques and the throughput at N = 4096 of the first recorded GPU."""
+    recorded_runs = recorded.shipped()[:1]
+    rows = recorded.pick(recorded_runs[0], dtype="bf16", d_head=128, causal=False, Nq=4096) if recorded_runs else []
+    by_name = {row["name"]: row for row in rows}
+    head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
+    body = []
+    for one in (stages.program(), *stages.all_stages()):
+        line = [f"[{one.name}](stages/{one.name}/)", one.technique, f"sm_{one.min_compute}"]
+        body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
+    body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
+    block = [_table(head, body)]
+    if rows:
+        block += ["", _caption(recorded_runs[0], _setting(recorded_runs[0], "TFLOP/s at N = 4096, bf16, d = 128"))]
+        if any(recorded.is_stale(row) for row in rows):
+            block += ["", STALE_NOTE]
+    return "\n".join(block)
+
+
+def ablations(number: str = "") -> str:
+    """Kernels with one idea changed at a time, each below the one that it is taken from; number: of one stage."""
+    parts = []
+    for results in recorded.shipped(kind="ablations"):
+        rows = recorded.pick(results, dtype="bf16", d_head=128, causal=False)
+        lengths = sorted({row["Nq"] for row in rows})
+        by_key = {(row["name"], row["Nq"]): row for row in rows}
+        middle = 4096 if 4096 in lengths else lengths[-1]
+        body, shown = [], []
+        for kernel, changed in recorded.variants([row for row in rows if row["Nq"] == middle]):
+            if number and not kernel["name"].startswith(number):
+                continue
+            for row in (kernel, *changed):
+                name = f"**{row['name']}**, the kernel itself" if row is kernel else row["name"]
+                cells = [_figure(by_key.get((row["name"], n))) for n in lengths]
+                body.append([name, *cells, f"{100 * row['tflops'] / kernel['tflops']:.1f}%"])
+                shown.append(row)
+        if not body:
+            continue
+        peers = dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
+        body += [[name, *(_figure(by_key.get((name, n))) for n in lengths), ""] for name in peers]
+        text = _setting(results, "TFLOP/s, bf16, d = 128")
+        head = ["bf16, d = 128", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
+        block = [_caption(results, text), "", _table(head, body)]
+        if any(recorded.is_stale(row) for row in shown):
+            block += ["", STALE_NOTE]
+        parts.append("\n".join(block))
+    return "\n\n".join(parts) or NOTHING
+
+
+def throughput(dtype: str, d: str) -> str:
+    parts = []
+    for results in recorded.shipped():
+        rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=False)
+        if not rows:
+            continue
+        lengths = sorted({row["Nq"] for row in rows})
+        by_key = {(row["name"], row["Nq"]): row for row in rows}
+        names = dict.fromkeys(row["name"] for row in rows)
+        body = [[name, *(_figure(by_key.get((name, n))) for n in lengths)] for name in names]
+        text = _setting(results, f"TFLOP/s, {dtype}, d = {d}")
+        block = [_caption(results, text), "", _table([f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)], body)]
+        ceiling = recorded.ceiling(results, dtype)
+        if ceiling:
+            block += ["", f"cuBLAS matrix product of the same type in the same run: {ceiling['tflops']:.0f} TFLOP/s."]
+        if any(recorded.is_stale(row) for row in rows):
+            block += ["", STALE_NOTE]
+        parts.append("\n".join(block))
+    return "\n\n".join(parts) or NOTHING
+
+
+def stage(number: str) -> str:
+    """One stage beside the one before and the peers, with the registers and shared memory that it takes."""
+    this = stages.get(number)
+    before = stages.previous_of(this)
+    parts = []
+    for results in recorded.shipped():
+        rows = recorded.pick(results, dtype="bf16", causal=False)
+        names = [one.name for one in (before, this) if one]
+        names += dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
+        lengths = sorted({row["Nq"] for row in rows})
+        by_key = {(row["name"], row["d_head"], row["Nq"]): row for row in rows}
+        body = []
+        for d in sorted({row["d_head"] for row in rows}):
+            for name in names:
+                found = [by_key.get((name, d, n)) for n in lengths]
+                if any(found):
+                    body.append([f"{name}, d = {d}", *(_figure(row) for row in found)])
+        if not any(this.name in line[0] for line in body):
+            continue
+        block = [
+            _caption(results, "TFLOP/s, bf16, median"),
+            "",
+            _table(["", *(f"N = {n}" for n in lengths)], body),
+            "",
+            _facts(rows, [one for one in (before, this) if one]),
+        ]
+        if any(recorded.is_stale(row) for row in rows if row["name"] in names):
+            block += ["", STALE_NOTE]
+        parts.append("\n".join(block))
+    return "\n\n".join(parts) or NOTHING
+
+
+def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
+    keys = {"threads": "threads", "shared_bytes": "shared bytes", "registers": "registers",
+            "spill_bytes": "spill bytes", "resident_blocks": "resident blocks"}  # fmt: skip
+    body = []
+    for one in pair:
+        for d in sorted({row["d_head"] for row in rows}):
+            row = next((row for row in rows if row["name"] == one.name and row["d_head"] == d), None)
+            if row:
+                body.append([f"{one.name}, d = {d}", *(str(row[key]) for key in keys)])
+    return _table(["of the (last) kernel", *keys.values()], body)
+
+
+def resources() -> str:
+    """Registers, spills, shared memory and resident blocks of all stages."""
+    parts = []
+    for results in recorded.shipped():
+        rows = recorded.pick(results, dtype="bf16", causal=False)
+        names = {row["name"] for row in rows}
+        measured = [one for one in stages.all_stages() if one.name in names]
+        parts.append(f"{_caption(results, 'bf16, native code')}\n\n{_facts(rows, measured)}")
+    return "\n\n".join(parts) or NOTHING
+
+
+def counters_table() -> str:
+    """The simulator's wavefronts and sectors beside Nsight Compute's, for the same problem."""
+    parts = []
+    for record in recorded.shipped(kind="counters"):
+        body = []
+        for entry in record["counters"]:
+            for name, simulated, measured in compare_counters(entry):
+                agree = "yes" if simulated == measured else "no"
+                body.append([f"{entry['stage']}: {name}", str(simulated), str(measured), agree])
+        head = ["", "warpsim", "Nsight Compute", "equal"]
+        parts.append(f"{_caption(record, record['problem'])}\n\n{_table(head, body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
+def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
+    """(name, warpsim's figure, Nsight Compute's) for what both count and either saw."""
+    simulated = entry["warpsim"]
+    measured: dict[str, float] = {}
+    for kernel in entry["ncu"]:
+        for name, value in kernel.items():
+            if isinstance(value, (int, float)):
+                measured[name] = measured.get(name, 0) + value
+    # Nsight Compute counts sectors of asynchronous copies as loads, too.
+    simulated = simulated | {
+        "global load sectors": (simulated.get("global load sectors") or 0)
+        + (simulated.get("global cp_async sectors") or 0)
+    }
+    names = [f"shared {kind} wavefronts" for kind in counters.SHARED_KINDS]
+    names += [f"global {kind} sectors" for kind in counters.GLOBAL_KINDS if kind != "cp_async"]
+    pairs = [(name, int(simulated.get(name) or 0), int(measured[name])) for name in names if name in measured]
+    return [(name, left, right) for name, left, right in pairs if left or right]
+
+
+def machine_code_table(d: str, *kernels: str) -> str:
+    """Machine instructions in a turn. kernels: numbers of stages, and ids of ablations such as 09_kv_stages_1."""
+    titles = {one.id: f"{one.stage.id} {one.title}" for one in variants.ablations()}
+    which = [int(kernel) if kernel.isdigit() else titles.get(kernel, kernel) for kernel in kernels]
+    columns, body = machine_code.in_a_turn(*which, d=int(d))
+    block = [f"{machine_code.label().capitalize()}, bf16, d = {d}.", "", _table(columns, body)]
+    if any(column.endswith("*") for column in columns):
+        block += ["", STALE_NOTE]
+    return "\n".join(block)
+
+
+def roofline() -> str:
+    """Bytes that the stages move, in DRAM and in the L2 cache."""
+    parts = []
+    for record in recorded.shipped(kind="roofline"):
+        body = [
+            [
+                row["name"] + ("*" if recorded.is_stale(row) else ""),
+                f"{row['dram_read'] / 1e6:.0f}",
+                f"{row['dram_written'] / 1e6:.0f}",
+                f"{row['l2_bytes'] / 1e9:.1f}",
+                f"{row['flops'] / row['dram_bytes']:.0f}",
+                _figure(row),
+            ]
+            for row in record["rows"]
+        ]
+        head = ["", "DRAM read, MB", "DRAM written, MB", "L2, GB", "FLOP per DRAM byte", "TFLOP/s"]
+        text = f"{record['problem']}; a copy moves {record['bandwidth_gb_s']:.0f} GB/s (read and written)"
+        parts.append(f"{_caption(record, text)}\n\n{_table(head, body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
+def streams() -> str:
+    """Stage 00: bandwidth of copies, and times of the batches."""
+    from flashladder.measuring import host_streams
+
+    parts = []
+    for record in recorded.shipped(kind="host-streams"):
+        by_key = {(row["memory"], row["direction"]): f"{row['gb_s']:.1f}" for row in record["bandwidth"]}
+        body = [[memory, *(by_key[memory, way] for way in ("h2d", "d2h", "both"))] for memory in ("pageable", "pinned")]
+        copies = _table(["GB/s", "host to device", "device to host", "both at once"], body)
+        head = [name or "milliseconds" for name in host_streams.SUMMARY_COLUMNS]
+        batches = _table(head, host_streams.summary_rows(record))
+        caption = _caption(record, "Copies of 256 MiB, and the three batches; medians of five runs")
+        parts.append(f"{caption}\n\n{copies}\n\n{batches}")
+    return "\n\n".join(parts) or NOTHING
+
+
+def provenance() -> str:
+    parts = []
+    for results in recorded.shipped():
+        record = results["provenance"]
+        keys = ("device", "driver", "toolkit", "runtime", "torch", "cudnn", "commit", "date")
+        body = [[key, str(record[key])] for key in keys if record.get(key)]
+        clocks = sorted({row["sm_mhz"] for row in results["measurements"] if row.get("sm_mhz")})
+        if clocks:
+            body.append(["SM clock seen", f"{clocks[0]} to {clocks[-1]} MHz"])
+        parts.append(_table(["recorded with", ""], body))
+    return "\n\n".join(parts) or NOTHING
+
+
+_KINDS = {
+    "ladder": ladder,
+    "throughput": throughput,
+    "stage": stage,
+    "resources": resources,
+    "ablations": ablations,
+    "counters": counters_table,
+    "machine-code": machine_code_table,
+    "provenance": provenance,
+    "roofline": roofline,
+    "streams": streams,
+}
+
+
+def fill(text: str, file: Path) -> str:
+    """The text with everything between its markers generated anew, single figures too."""
+
+    def block(match: re.Match) -> str:
+        kind, *arguments = match["what"].split()
+        if kind not in _KINDS:
+            raise FlashLadderError(f"{file}: unknown marker 'results: {match['what']}'; known: {', '.join(_KINDS)}")
+        try:
+            body = _KINDS[kind](*arguments)
+        except TypeError as error:
+            raise FlashLadderError(f"{file}: marker 'results: {match['what']}' has the wrong words after it") from error
+        return f"{match[1]}{body}\n{match[4]}"
+
+    return figures.fill(_BLOCK.sub(block, text), file)
+
+
+def fill_notebook(file: Path) -> str:
+    """A notebook's text with the figures in its prose generated anew."""
+    notebook, changed = notebook_format.load(file), False
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            before = notebook_format.text_of(cell["source"])
+            cell["source"] = figures.fill(before, file)
+            changed |= cell["source"] != before
+    return notebook_format.to_text(notebook_format.canonical(notebook, file)) if changed else file.read_text()
+
+
+def documents() -> list[Path]:
+    texts = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("stages/*/README.md"))]
+    return [*texts, *notebook_format.files()]
+
+
+def regenerate() -> list[Path]:
+    """Fills in every document and draws the plots of docs/results; returns the files that changed."""
+    changed = []
+    for file in documents():
+        if not file.exists():
+            continue
+        before = file.read_text()
+        after = fill_notebook(file) if file.suffix == ".ipynb" else fill(before, file)
+        if after != before:
+            file.write_text(after)
+            changed.append(file)
+    changed += _draw(ROOT / "docs" / "results")
+    return changed
+
+
+def _draw(folder: Path) -> list[Path]:
+    """Draws the plots anew; returns those that changed."""
+    from flashladder import plot  # matplotlib is slow to load, and not everyone has it
+
+    shipped = [(one, False) for one in recorded.shipped()]
+    wanted = {f"throughput-d{d}.png": lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
+    changed = []
+    if recorded.shipped(kind="ablations"):
+        wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))
+    if recorded.shipped(kind="roofline"):
+        wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
+    if recorded.shipped(kind="host-streams"):
+        from flashladder.measuring import host_streams
+
+        record = recorded.shipped(kind="host-streams")[0]
+        wanted["host-streams.png"] = lambda: plot.transfers(record)
+        wanted["host-streams-timeline.png"] = lambda: plot.timeline(host_streams.recorded_timelines(record))
+    for name, draw in wanted.items():
+        file = folder / name
+        before = file.read_bytes() if file.exists() else b""
+        if shipped and plot.save(draw(), file).read_bytes() != before:
+            changed.append(file)
+    return changed

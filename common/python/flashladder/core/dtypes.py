@@ -1,0 +1,106 @@
+"""fp16 and bf16 as 16-bit patterns in NumPy, and inputs from other libraries.
+
+Inside the package a tensor is a uint16 array of bit patterns and the name of its type ("fp16" or "bf16").
+"""
+
+import ctypes
+import re
+
+import numpy as np
+
+from flashladder.core.abi import DTYPES
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
+
+
+def _bounds(field: str) -> dict[str, float]:
+    """That field of both types' bounds, from the lines that the runners are compiled from."""
+    text = (ROOT / "common/host/bounds.h").read_text(encoding="utf-8")
+    found = {}
+    for dtype in DTYPES:
+        (value,) = re.findall(rf"bounds_{dtype}{{[^}}]*\.{field} = ([^,}}\s]+)", text)
+        found[dtype] = float.fromhex(value) if value.startswith("0x") else float(value)
+    return found
+
+
+# Half the distance from 1 to the next number: the unit of the error bounds.
+UNIT_ROUNDOFF = _bounds("unit_roundoff")
+# Half the smallest positive number: what rounding moves a result by where the type has no finer numbers.
+HALF_SMALLEST = _bounds("half_smallest")
+# Units of softmax(S)|V| that an element may be off by, and the limit of the relative Frobenius error.
+ELEMENT_LIMIT, FROBENIUS_LIMIT = _bounds("element"), _bounds("frobenius")
+
+
+def to_bits(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Rounds to nearest even; any float array -> uint16 patterns of the same shape."""
+    if dtype == "fp16":
+        return np.asarray(values).astype(np.float16).view(np.uint16)
+    if dtype != "bf16":
+        raise FlashLadderError(f"dtype '{dtype}': choose fp16 or bf16")
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    # Adding could carry a NaN's payload into infinity.
+    return np.where((bits & 0x7FFFFFFF) > 0x7F800000, 0x7FFF, rounded).astype(np.uint16)
+
+
+def from_bits(bits: np.ndarray, dtype: str) -> np.ndarray:
+    """uint16 patterns -> float32, exactly."""
+    bits = np.ascontiguousarray(bits, dtype=np.uint16)
+    if dtype == "fp16":
+        return bits.view(np.float16).astype(np.float32)
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def to_native(bits: np.ndarray, dtype: str) -> np.ndarray:
+    """uint16 patterns -> float16, or ml_dtypes.bfloat16 (float32 where ml_dtypes is not installed)."""
+    if dtype == "fp16":
+        return bits.view(np.float16)
+    try:
+        import ml_dtypes
+    except ImportError:
+        return from_bits(bits, dtype)
+    return bits.view(ml_dtypes.bfloat16)
+
+
+def _from_device(interface: dict) -> np.ndarray:
+    """Copies a contiguous device array (__cuda_array_interface__) to the host, through the runtime that owns it."""
+    if interface.get("strides"):
+        raise FlashLadderError("Arrays in device memory must be contiguous: copy this one first.")
+    array = np.empty(interface["shape"], np.dtype(interface["typestr"]))
+    library = ctypes.CDLL("libcudart.so.13")  # the process already has the one that made the array
+    size = ctypes.c_size_t(array.nbytes)
+    status = library.cudaMemcpy(ctypes.c_void_p(array.ctypes.data), ctypes.c_void_p(interface["data"][0]), size, 2)
+    if status:
+        raise FlashLadderError(f"Copying the array from the device failed (cudaError {status}).")
+    return array
+
+
+def as_bits(array, dtype: str | None = None) -> tuple[np.ndarray, str]:
+    """(uint16 patterns, "fp16" or "bf16") of a NumPy array, or of anything with DLPack or __cuda_array_interface__.
+
+    float16 and bfloat16 keep their type unless dtype says otherwise; float32 and float64 are rounded to dtype
+    (bf16 where none is given).
+    """
+    if type(array).__module__.partition(".")[0] == "torch":  # NumPy has no bfloat16, so DLPack cannot carry it over
+        import torch
+
+        array = array.detach().cpu().contiguous()
+        if array.dtype == torch.bfloat16:
+            bits = array.view(torch.int16).numpy().view(np.uint16)
+            return (bits, "bf16") if dtype in (None, "bf16") else (to_bits(from_bits(bits, "bf16"), dtype), dtype)
+        array = array.numpy()
+    elif not isinstance(array, np.ndarray):
+        if hasattr(array, "__cuda_array_interface__"):
+            array = _from_device(array.__cuda_array_interface__)
+        elif hasattr(array, "__dlpack__"):
+            array = np.from_dlpack(array)
+        else:
+            array = np.asarray(array)
+    if array.dtype == np.float16 and dtype in (None, "fp16"):
+        return np.ascontiguousarray(array).view(np.uint16), "fp16"
+    if array.dtype.name == "bfloat16" and dtype in (None, "bf16"):
+        return np.ascontiguousarray(array).view(np.uint16), "bf16"
+    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
+        raise FlashLadderError(f"Inputs must be floating point, not {array.dtype}.")
+    dtype = dtype or ("fp16" if array.dtype == np.float16 else "bf16")
+    return to_bits(array.astype(np.float32), dtype), dtype

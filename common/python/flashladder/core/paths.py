@@ -1,0 +1,32 @@
+"""Where things lie in the repository. FLASHLADDER_BUILD names another build folder."""
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[4]
+STAGES = ROOT / "stages"
+RECORDED = ROOT / "docs" / "results"
+
+
+def build_directory() -> Path:
+    return Path(os.environ.get("FLASHLADDER_BUILD") or ROOT / "build").resolve()
+
+
+def results_directory() -> Path:
+    return build_directory() / "results"
+
+
+def stage_library(number: int) -> Path:
+    return build_directory() / "lib" / f"libstage_{number:02d}.so"
+
+
+def stage_runner(number: int) -> Path:
+    return build_directory() / "bin" / f"stage_{number:02d}"
+
+
+def simulator_directory() -> Path:
+    return build_directory() / "simulator"
+
+
+def simulator_library() -> Path:
+    return simulator_directory() / "libcudart.so.13"

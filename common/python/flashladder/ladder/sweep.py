@@ -1,0 +1,46 @@
+"""Verifies a stage over data types, head dims, layouts and sizes: what `make demo` and `make stage-NN test` show."""
+
+from dataclasses import dataclass
+
+from flashladder.core.problem import Problem
+from flashladder.ladder import stages
+from flashladder.ladder.run import Result, StageError, run_problem
+from flashladder.running.verify import Comparison, check
+from flashladder.simulator import counters
+
+
+@dataclass
+class Verdict:
+    problem: Problem
+    result: Result | None
+    comparison: Comparison | None
+    error: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return self.comparison is not None and self.comparison.passed
+
+    @property
+    def message(self) -> str:
+        return self.error or self.comparison.message
+
+    def totals(self) -> dict | None:
+        return counters.totals(self.result.report) if self.result and self.result.report else None
+
+
+def demo_problems() -> list[Problem]:
+    """One problem of each data type and head dim, small enough for the simulator."""
+    return [
+        Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16"),
+        Problem(B=1, Hq=2, Nq=256, d_head=64, dtype="fp16", layout="bnhd"),
+    ]
+
+
+def verify(stage: stages.Stage, problem: Problem, seed: int = 0, **options) -> Verdict:
+    """Runs the stage on random inputs and compares with the float64 reference; options go to run_problem."""
+    inputs = problem.random(seed)
+    try:
+        result = run_problem(stage, problem, inputs, **options)
+    except StageError as error:
+        return Verdict(problem, None, None, str(error))
+    return Verdict(problem, result, check(problem, inputs, result.bits))

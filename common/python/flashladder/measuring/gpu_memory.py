@@ -1,0 +1,106 @@
+"""Device memory for benchmarks: PyTorch's where it is installed (the peers need its tensors), else the runtime's."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.core.dtypes import to_bits
+from flashladder.core.problem import Problem
+from flashladder.running.cudart import Cudart
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+
+def torch_with_cuda():
+    """The torch module where it is installed and sees a GPU, else None."""
+    return torch if torch is not None and torch.cuda.is_available() else None
+
+
+def loaded_cudart() -> str | None:
+    """The libcudart.so.13 that this process has already (PyTorch brings its own)."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        match = re.search(r"(/\S*libcudart\.so\.13\S*)", line)
+        if match:
+            return match[1]
+    return None
+
+
+class TorchMemory:
+    """Tensors of PyTorch; `tensors` maps Q, K, V and O to them."""
+
+    def __init__(self, problem: Problem, seed: int):
+        self.problem = problem
+        generator = torch.Generator(device="cuda").manual_seed(seed)
+        kind = torch.bfloat16 if problem.dtype == "bf16" else torch.float16
+        self.tensors = {
+            name: torch.randn(problem.shape(name), generator=generator, device="cuda").to(kind) for name in "QKV"
+        }
+        self.tensors["O"] = torch.empty(problem.shape("O"), dtype=kind, device="cuda")
+        self._scratch = None
+
+    def pointers(self) -> dict[str, int]:
+        return {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
+
+    def scratch(self, size: int) -> int:
+        """A scratch buffer of at least `size` bytes (0 where none is wanted); the one before is given back."""
+        self._scratch = None
+        if not size:
+            return 0
+        torch.cuda.empty_cache()
+        self._scratch = torch.empty(size, dtype=torch.uint8, device="cuda")
+        return self._scratch.data_ptr()
+
+    def poison(self) -> None:
+        self.tensors["O"].view(torch.int16).fill_(-1)
+
+    def bits(self, name: str) -> np.ndarray:
+        return host_bits(self.tensors[name])
+
+    def release(self) -> None:
+        self.tensors, self._scratch = {}, None
+        torch.cuda.empty_cache()
+
+
+def host_bits(tensor) -> np.ndarray:
+    """A 16-bit tensor of PyTorch as uint16 patterns on the host."""
+    return tensor.contiguous().view(torch.int16).cpu().numpy().view(np.uint16)
+
+
+class PlainMemory:
+    """The same by cudaMalloc, for machines without PyTorch."""
+
+    def __init__(self, problem: Problem, seed: int, cudart: Cudart):
+        self.problem, self._cudart, self._scratch = problem, cudart, 0
+        self._pointers = {name: cudart.malloc(problem.bytes(name)) for name in "QKVO"}
+        # Normal numbers are slow to draw: a block of them, repeated at an odd stride, is random enough to time with.
+        block = to_bits(np.random.default_rng(seed).standard_normal(3_000_017, np.float32), problem.dtype)
+        for index, name in enumerate("QKV"):
+            values = np.resize(np.roll(block, 1_000_003 * index), problem.shape(name))
+            cudart.upload(self._pointers[name], values)
+
+    def pointers(self) -> dict[str, int]:
+        return dict(self._pointers)
+
+    def scratch(self, size: int) -> int:
+        if self._scratch:
+            self._cudart.free(self._scratch)
+        self._scratch = self._cudart.malloc(size) if size else 0
+        return self._scratch
+
+    def poison(self) -> None:
+        self._cudart.fill(self._pointers["O"], 0xFF, self.problem.bytes("O"))
+
+    def bits(self, name: str) -> np.ndarray:
+        array = np.empty(self.problem.shape(name), np.uint16)
+        self._cudart.download(array, self._pointers[name])
+        return array
+
+    def release(self) -> None:
+        self.scratch(0)
+        for pointer in self._pointers.values():
+            self._cudart.free(pointer)
+        self._pointers = {}

@@ -1,0 +1,323 @@
+"""What the assembler made of a kernel's loop over K and V: which machine instructions, how many, in which order.
+
+Needs nvcc and nvdisasm and no GPU. `make stage-09 order` shows one kernel, `make machine-code` records them all, with
+the variants of `make ablations`, in docs/results/sm_90-machine-code.json.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder.building import toolchain
+from flashladder.core.console import progress, say, table
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import RECORDED, ROOT, build_directory
+from flashladder.ladder import ablations, breakit, stages
+from flashladder.measuring import recorded
+
+ARCH = "sm_90"
+HEAD_DIMS = (64, 128)
+# A class of instructions: its letter in the order, its name, and how its opcodes begin. The first that fits counts.
+_CLASSES = (
+    ("M", "mma", ("HMMA",)),
+    ("L", "ldmatrix", ("LDSM",)),
+    ("G", "cp.async", ("LDGSTS",)),
+    ("c", "commit, wait", ("LDGDEPBAR",)),
+    ("w", "commit, wait", ("DEPBAR",)),
+    ("|", "barrier", ("BAR", "WARPSYNC")),
+    ("g", "global load, store", ("LDG", "STG")),
+    ("s", "shared load, store", ("STS",)),
+    ("l", "shared load, store", ("LDS",)),
+    ("<", "spill load, store", ("LDL",)),
+    (">", "spill load, store", ("STL",)),
+    ("e", "ex2", ("MUFU.EX2",)),
+    ("r", "other MUFU", ("MUFU",)),
+    ("*", "FP32 multiply", ("FMUL", "FFMA")),
+    ("+", "FP32 add", ("FADD",)),
+    ("^", "FP32 maximum", ("FMNMX",)),
+    ("?", "FP32 compare", ("FSETP",)),
+    ("~", "shuffle", ("SHFL",)),
+    ("v", "conversion", ("F2FP", "F2F", "I2F", "F2I")),
+    ("m", "move", ("MOV", "IMAD.MOV", "UMOV", "CS2R", "SEL", "PRMT", "R2UR", "HFMA2")),  # HFMA2: of a constant
+    ("b", "branch", ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT")),
+    ("n", "nothing", ("NOP",)),
+    ("i", "integer, address", ()),  # _INTEGER
+)
+NAMES = tuple(dict.fromkeys(name for _, name, _ in _CLASSES))
+CLASS = {letter: name for letter, name, _ in _CLASSES}
+_INTEGER = re.compile(
+    r"(IMAD|IADD|VIADD|LEA|LOP3|SHF|ISETP|PLOP3|IMNMX|VIMNMX|LDC|S2R|S2UR|P2R|R2P|POPC|ULDC|"
+    r"U(IMAD|IADD|LEA|LOP|SHF|ISETP|PLOP|SEL|PRMT|P2UR|FLO))"
+)
+_SHOWN = "MLGw|gsl<>e~"  # in the picture of `order`; all others are dots
+LEGEND = (
+    "M mma   L ldmatrix   G cp.async   w its wait   g global load   s l shared store, load   | barrier\n"
+    "e ex2   ~ shuffle   < > spilled register loaded, stored   . everything else"
+)
+_INSTRUCTION = re.compile(
+    r"\s+/\*[0-9a-f]{4,}\*/\s+(?P<predicate>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);"
+)
+_LABEL = re.compile(r"\.(L_x_\d+):")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The loop over K and V of one kernel: a letter for each machine instruction, in order.
+
+    order: as the instructions lie in memory. inner: (first, last) of the loops inside, such as one that copies a tile.
+    """
+
+    order: str
+    inner: tuple[tuple[int, int], ...] = ()
+
+    def executed(self, copies: int) -> dict[str, int]:
+        """Instructions that a warp executes in a turn over a K/V tile, by class; all of NAMES.
+
+        copies: of 16 bytes from global memory that a thread makes in a turn. They tell how often the inner loops are
+        passed, all of them equally often. FlashLadderError where they do not tell it.
+        """
+        is_copy = [letter in "Gg" for letter in self.order]
+        inside = [index for first, last in self.inner for index in range(first, last + 1)]
+        passes = 1
+        if inside:
+            looped = sum(is_copy[index] for index in inside)
+            left = copies - sum(is_copy) + looped
+            if not all(any(is_copy[first : last + 1]) for first, last in self.inner) or left % looped:
+                raise FlashLadderError("The loop over K and V has a loop inside that is passed who knows how often.")
+            passes = left // looped
+        counts = dict.fromkeys(NAMES, 0)
+        weight = dict.fromkeys(inside, passes)
+        for index, letter in enumerate(self.order):
+            counts[CLASS[letter]] += weight.get(index, 1)
+        return counts
+
+
+def letter_of(opcode: str, predicate: str = "") -> str:
+    """The letter of an opcode such as HMMA.16816.F32.BF16; FlashLadderError for one of an unknown class."""
+    if predicate.strip() == "@!PT":  # never carried out
+        return "n"
+    for letter, _, begins in _CLASSES:
+        if any(re.match(rf"{re.escape(begin)}(?![A-Z0-9])", opcode) for begin in begins):
+            return letter
+    if not _INTEGER.match(opcode):
+        raise FlashLadderError(f"{opcode}: an instruction of no known class; add it to machine_code.py.")
+    return "i"
+
+
+def functions(sass: str) -> dict[str, str]:
+    """The text of each kernel in what nvdisasm prints, by its mangled name."""
+    parts = re.split(r"^\.text\.(\w+):\n", sass, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2]))
+
+
+def loop_of(sass: str) -> Loop | None:
+    """The largest loop with an mma in a function's text; None where there is none."""
+    code, labels, jumps = [], {}, []
+    for line in sass.splitlines():
+        label, found = _LABEL.match(line), _INSTRUCTION.match(line)
+        if label:
+            labels[label[1]] = len(code)
+        if found:
+            target = re.search(r"\.(L_x_\d+)", found["rest"])
+            if found["opcode"].startswith("BRA") and target:
+                jumps.append((len(code), target[1]))
+            code.append((found["opcode"], found["predicate"] or ""))
+    loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at]
+    with_mma = [(a, b) for a, b in loops if any(opcode.startswith("HMMA") for opcode, _ in code[a : b + 1])]
+    if not with_mma:
+        return None
+    begin, end = max(with_mma, key=lambda one: one[1] - one[0])
+    inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
+    return Loop("".join(letter_of(*one) for one in code[begin : end + 1]), inner)
+
+
+def copies_in_a_turn(stage: stages.Stage, d: int) -> int:
+    """16-byte copies that each thread makes for a tile of K and one of V."""
+    launch = stage.data["launch"][-1]
+    return 2 * launch["Bc"] * d // 8 // launch["threads"]
+
+
+# ---- from a kernel.cu to its loops ----
+
+
+def compile_for(kernel: Path, arch: str = ARCH) -> Path:
+    """Machine code of a kernel.cu for an architecture such as sm_90, in build/machine-code; cached by content.
+
+    Beside NAME.cubin lies NAME.txt, what ptxas says of registers and spills.
+    """
+    if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
+        raise FlashLadderError(f"'{arch}' is no architecture: name one as sm_90 or sm_80.")
+    nvcc = toolchain.require_nvcc()
+    headers = sorted((ROOT / "common/include").iterdir())
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, *headers)))
+    digest.update(repr((arch, str(nvcc), toolchain.nvcc_version(nvcc))).encode())
+    cubin = build_directory() / "machine-code" / arch / f"{digest.hexdigest()[:16]}.cubin"
+    if cubin.exists():
+        return cubin
+    cubin.parent.mkdir(parents=True, exist_ok=True)
+    partial = cubin.with_name(f".{os.getpid()}.{cubin.name}")
+    command = [nvcc, "-std=c++20", "-O3", "-lineinfo", "-cubin", f"-arch={arch}", "-Xptxas", "-v"]
+    command += [f"-I{ROOT / 'common/include'}", "-o", partial, kernel]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    if done.returncode:
+        raise FlashLadderError(f"{kernel} does not compile for {arch}:\n{(done.stdout + done.stderr)[-3000:]}")
+    cubin.with_suffix(".txt").write_text(done.stderr)
+    os.replace(partial, cubin)
+    return cubin
+
+
+def disassemble(cubin: Path) -> str:
+    tool = toolchain.require_nvdisasm()
+    done = subprocess.run([tool, "-c", cubin], capture_output=True, text=True)
+    if done.returncode:
+        raise FlashLadderError(f"{tool} cannot read {cubin}:\n{(done.stdout + done.stderr).strip()[:2000]}")
+    return done.stdout
+
+
+def _resources(text: str, name: str) -> tuple[int, int]:
+    """(registers, bytes of the stack frame: spills) that ptxas reports for the kernel of a mangled name."""
+    own = text.split(f"Compiling entry function '{name}'", 1)[-1].split("Compiling entry function", 1)[0]
+    frame, used = re.search(r"(\d+) bytes stack frame", own), re.search(r"Used (\d+) registers", own)
+    if not frame or not used:
+        raise FlashLadderError(f"ptxas says nothing about registers of {name}.")
+    return int(used[1]), int(frame[1])
+
+
+def measure(kernel: Path, arch: str = ARCH) -> dict[int, dict]:
+    """By head dim, for bf16: {"registers", "spill_bytes", "loop": Loop or None where no loop has an mma, "copies"}.
+
+    copies: the opcodes, with all that they say, of the kernel's cp.async.
+    """
+    cubin = compile_for(kernel, arch)
+    report = cubin.with_suffix(".txt").read_text()
+    found = {}
+    for name, text in functions(disassemble(cubin)).items():
+        d = re.search(r"bfloat16Li(\d+)E", name)
+        if d:
+            registers, spills = _resources(report, name)
+            copies = sorted(set(re.findall(r"LDGSTS[\w.]*", text)))
+            found[int(d[1])] = {"registers": registers, "spill_bytes": spills, "copies": copies, "loop": loop_of(text)}
+    return found
+
+
+# ---- make stage-NN order ----
+
+
+def picture(order: str, width: int = 120) -> str:
+    text = "".join(letter if letter in _SHOWN else "." for letter in order)
+    return "\n".join(text[i : i + width] for i in range(0, len(text), width))
+
+
+def show(stage: stages.Stage, arguments: list[str] = ()) -> None:
+    """Prints the loop of a stage. arguments: --arch sm_80, --d 64."""
+    parser = argparse.ArgumentParser(prog=f"make stage-{stage.id} order ARGS=...", description=show.__doc__)
+    parser.add_argument("--arch", default=ARCH, help="architecture to compile for (default: %(default)s)")
+    parser.add_argument("--d", type=int, default=128, choices=HEAD_DIMS, help="head dim (default: %(default)s)")
+    options = parser.parse_args(list(arguments))
+    found = measure(stage.kernel, options.arch).get(options.d)
+    if not found or not found["loop"]:
+        raise FlashLadderError(f"{stage.name} has no loop with an mma; stages 04 and later do.")
+    loop = found["loop"]
+    say(f"{stage.name}, bf16, d = {options.d}, {options.arch}: the loop over K and V has {len(loop.order)} machine "
+        f"instructions; {found['registers']} registers, {found['spill_bytes']} bytes of spills\n")  # fmt: skip
+    say(picture(loop.order))
+    say(f"\n{LEGEND}\n")
+    counts = loop.executed(copies_in_a_turn(stage, options.d))
+    rows = [[name, str(count)] for name, count in counts.items() if count]
+    table("executed by a warp in a turn", ["class", "instructions"], [*rows, ["all", str(sum(counts.values()))]], (1,))
+
+
+# ---- the record ----
+
+
+def toolkit() -> str:
+    """Of this machine's nvcc, e.g. 13.0."""
+    return ".".join(map(str, toolchain.nvcc_version(toolchain.require_nvcc())))
+
+
+def record(arch: str = ARCH) -> dict:
+    """Of all stages with an mma, and their ablations: see record_file() for the file it goes to."""
+    one_each = [(stage, stage.name, "stage", stage.kernel) for stage in stages.all_stages()]
+    variants = [(one.stage, f"{one.stage.id} {one.title}", "variant", one) for one in ablations.ablations()]
+    rows = []
+    for stage, name, kind, source in progress([*one_each, *variants], "machine code"):
+        kernel = source if isinstance(source, Path) else breakit.patched_kernel(source)
+        for d, found in sorted(measure(kernel, arch).items()):
+            loop = found.pop("loop")
+            if loop:
+                counts = loop.executed(copies_in_a_turn(stage, d))
+                sha256 = stage.kernel_hash()
+                if kind == "variant":
+                    sha256 = hashlib.sha256(kernel.read_bytes()).hexdigest()
+                row = {"name": name, "kind": kind, "stage": stage.number, "d_head": d, "kernel_sha256": sha256}
+                rows.append(row | found | {"in_a_turn": counts, "order": loop.order, "inner_loops": loop.inner})
+    # No date and no commit: the hashes say of which kernels this is, and the same kernels give the same file.
+    return {"version": 1, "provenance": {"device": arch, "toolkit": toolkit()}, "rows": rows}
+
+
+def record_file(arch: str = ARCH) -> Path:
+    return RECORDED / f"{arch}-machine-code.json"
+
+
+def write_record(arch: str = ARCH) -> Path:
+    text = to_text(record(arch))
+    record_file(arch).write_text(text)
+    return record_file(arch)
+
+
+def to_text(record: dict) -> str:
+    """JSON, a line for each kernel."""
+    rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in record["rows"])
+    head = json.dumps({key: record[key] for key in ("version", "provenance")})[:-1]
+    return f'{head}, "rows": [\n{rows}\n]}}\n'
+
+
+def recorded_rows(*which: int | str, d: int = 128, arch: str = ARCH) -> list[dict]:
+    """The recorded rows of stages (by number) and variants (by name, e.g. "09 kv_stages 1"), in the order asked for.
+
+    Without names: of all stages.
+    """
+    rows = {row["name"]: row for row in _load(arch)["rows"] if row["d_head"] == d}
+    stage_names = {row["stage"]: row["name"] for row in rows.values() if row["kind"] == "stage"}
+    names = [stage_names.get(one, one) for one in which] or list(stage_names.values())
+    missing = [name for name in names if name not in rows]
+    if missing:
+        raise FlashLadderError(f"No machine code is recorded for {missing[0]}, d = {d}. There is: {', '.join(rows)}.")
+    return [rows[name] for name in names]
+
+
+def _load(arch: str = ARCH) -> dict:
+    if not record_file(arch).exists():
+        raise FlashLadderError(f"{record_file(arch)} does not exist: `make machine-code` writes it.")
+    return recorded.load(record_file(arch))
+
+
+def is_stale(row: dict) -> bool:
+    """True where kernel.cu (for a variant: kernel.cu with its patch) is no longer the one whose code was recorded."""
+    if row["kind"] == "stage":
+        return recorded.is_stale(row)
+    one = next((one for one in ablations.ablations() if f"{one.stage.id} {one.title}" == row["name"]), None)
+    return one is None or hashlib.sha256(breakit.patched_kernel(one).read_bytes()).hexdigest() != row["kernel_sha256"]
+
+
+def label(arch: str = ARCH) -> str:
+    """machine code for sm_90 by nvcc 13.0"""
+    return f"machine code for {arch} by nvcc {_load(arch)['provenance']['toolkit']}"
+
+
+def in_a_turn(*which: int | str, d: int = 128) -> tuple[list[str], list[list[str]]]:
+    """(columns, rows) of a table: what a warp executes for a K/V tile, by class, as recorded."""
+    rows = recorded_rows(*which, d=d)
+    columns = ["instructions of a warp in a turn", *(row["name"] + ("*" if is_stale(row) else "") for row in rows)]
+    body = [[name, *(f"{row['in_a_turn'][name]:,}" for row in rows)] for name in NAMES]
+    body = [line for line in body if any(cell != "0" for cell in line[1:])]
+    body.append(["all", *(f"{sum(row['in_a_turn'].values()):,}" for row in rows)])
+    for key in ("registers", "spill_bytes"):
+        body.append([key.replace("_", " "), *(str(row[key]) for row in rows)])
+    body.append(["copied by", *(", ".join(row["copies"]) or "LDG, STS" for row in rows)])
+    return columns, body

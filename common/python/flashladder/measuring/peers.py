@@ -1,0 +1,42 @@
+"""What the stages are measured against: PyTorch SDPA's FlashAttention-2 and cuDNN, and cuBLAS as the ceiling."""
+
+from flashladder.core.problem import Problem
+from flashladder.measuring import gpu_memory
+
+BACKENDS = {"FlashAttention-2": "FLASH_ATTENTION", "cuDNN attention": "CUDNN_ATTENTION"}
+CEILING = "cuBLAS matmul"
+CEILING_SIZE = 8192  # rows and columns of the square matrices
+
+
+def attention_call(name: str, problem: Problem, tensors: dict):
+    """A function that runs the peer on Q, K, V and returns its output tensor; raises RuntimeError if it cannot."""
+    torch = gpu_memory.torch
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backend = getattr(SDPBackend, BACKENDS[name])
+    attention = torch.nn.functional.scaled_dot_product_attention
+    q, k, v = (problem.to_bhnd_tensor(tensors[tensor]) for tensor in "QKV")
+
+    def call():
+        with sdpa_kernel(backend):
+            return attention(
+                q, k, v, is_causal=problem.causal, scale=problem.scale, enable_gqa=problem.Hq != problem.Hkv
+            )
+
+    return call
+
+
+def matmul_call(dtype: str):
+    """A function that multiplies two square matrices, and its number of floating-point operations."""
+    torch = gpu_memory.torch
+    kind = torch.bfloat16 if dtype == "bf16" else torch.float16
+    a, b = (torch.randn(CEILING_SIZE, CEILING_SIZE, device="cuda", dtype=torch.float32).to(kind) for _ in range(2))
+    out = torch.empty_like(a)
+    return lambda: torch.matmul(a, b, out=out), 2.0 * CEILING_SIZE**3
+
+
+def versions() -> dict:
+    torch = gpu_memory.torch_with_cuda()
+    if not torch:
+        return {}
+    return {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "torch_cuda": torch.version.cuda}

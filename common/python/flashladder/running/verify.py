@@ -1,0 +1,114 @@
+"""The float64 reference and the comparison, with the runners' bounds (common/host/bounds.h)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from flashladder.core.dtypes import ELEMENT_LIMIT, FROBENIUS_LIMIT, HALF_SMALLEST, UNIT_ROUNDOFF, from_bits
+from flashladder.core.problem import Problem
+
+POISON = 0xFFFF  # a NaN in both types; every output is filled with it before a run
+
+
+@dataclass(frozen=True)
+class Comparison:
+    passed: bool
+    frobenius: float  # ||o - ref|| / ||ref||; NaN where an output is not finite
+    worst_ratio: float  # largest |o - ref| / bound: 1 is the limit
+    message: str
+
+    def __bool__(self) -> bool:
+        return self.passed
+
+
+def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray | None = None, heads=None):
+    """softmax(scale Q Kᵀ) V in float64, and softmax(...) |V| for the element-wise bound.
+
+    inputs: bit patterns in the problem's layout. rows and heads pick query rows and (batch, head) pairs;
+    without them the results have shape (B, Hq, Nq, d), with them (len(heads), len(rows), d).
+    """
+    q, k, v = (problem.to_bhnd(inputs[name]) for name in "QKV")
+    pairs = heads if heads is not None else [(b, h) for b in range(problem.B) for h in range(problem.Hq)]
+    rows = np.arange(problem.Nq) if rows is None else rows
+    group = problem.Hq // problem.Hkv
+    out = np.zeros((len(pairs), len(rows), problem.d_head))
+    magnitude = np.zeros_like(out)
+
+    def real(bits):
+        return from_bits(bits, problem.dtype).astype(np.float64)
+
+    for i, (b, h) in enumerate(pairs):
+        keys, values = real(k[b, h // group]), real(v[b, h // group])
+        for start in range(0, len(rows), 1024):  # a chunk of S at a time
+            chunk = rows[start : start + 1024]
+            scores = float(np.float32(problem.scale)) * (real(q[b, h][chunk]) @ keys.T)
+            if problem.causal:  # the last query row sees the last key
+                visible = np.arange(problem.Nkv)[None, :] <= chunk[:, None] + (problem.Nkv - problem.Nq)
+                scores = np.where(visible, scores, -np.inf)
+            row_max = scores.max(axis=1, keepdims=True)
+            weights = np.exp(scores - np.where(np.isfinite(row_max), row_max, 0.0))
+            total = weights.sum(axis=1, keepdims=True)
+            weights /= np.where(total == 0, 1.0, total)  # a row that sees nothing is zero
+            out[i, start : start + 1024] = weights @ values
+            magnitude[i, start : start + 1024] = weights @ np.abs(values)
+    if heads is None and len(rows) == problem.Nq:
+        shape = (problem.B, problem.Hq, problem.Nq, problem.d_head)
+        return out.reshape(shape), magnitude.reshape(shape)
+    return out, magnitude
+
+
+def element_bound(magnitude: np.ndarray, dtype: str) -> np.ndarray:
+    """What an element may be off by: 4 u softmax(S)|V|, and among subnormal numbers an absolute amount."""
+    return ELEMENT_LIMIT[dtype] * UNIT_ROUNDOFF[dtype] * magnitude + HALF_SMALLEST[dtype]
+
+
+def error_ratio(values: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
+    """Each element's error over its bound: above 1 is wrong; infinity where the value is not finite."""
+    return np.where(np.isfinite(values), np.abs(values - expected) / bound, np.inf)
+
+
+def compare(output: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, dtype: str) -> Comparison:
+    """Compares output bit patterns with the reference; the arrays have the same shape (..., rows, d).
+
+    Passes where the relative Frobenius error is within FROBENIUS_LIMIT and every element within
+    4 u softmax(S)|V|, u = 2^-8 for bf16 and 2^-11 for fp16; both limits give way by half the smallest number of
+    the type for each element. The message names the first and the worst element.
+    """
+    values = from_bits(output, dtype).astype(np.float64)
+    bound = element_bound(magnitude, dtype)
+    ratio = error_ratio(values, expected, bound)
+    norm = np.linalg.norm(expected)
+    distance = float(np.linalg.norm(values - expected))
+    frobenius = distance / norm if norm else distance
+    worst_ratio = float(ratio.max(initial=0.0))
+    unwritten = int((output == POISON).sum())
+    passed = worst_ratio <= 1 and distance <= FROBENIUS_LIMIT[dtype] * norm + HALF_SMALLEST[dtype] * np.sqrt(
+        values.size
+    )
+    if passed:
+        return Comparison(
+            True, frobenius, worst_ratio, f"relative error {frobenius:.1e}, worst element {worst_ratio:.2f}"
+        )
+
+    def element(index) -> str:
+        index = tuple(int(i) for i in index)
+        got, want = values[index], expected[index]
+        return (
+            f"O{list(index)} = {got:.6g}, reference {want:.6g}, off by {abs(got - want):.3g} (bound {bound[index]:.3g})"
+        )
+
+    parts = [f"relative Frobenius error {frobenius:.3g} (limit {FROBENIUS_LIMIT[dtype]:g})"]
+    wrong = ratio > 1
+    if wrong.any():
+        parts.append(f"{int(wrong.sum())} of {ratio.size} elements beyond their bound")
+        parts.append(f"first {element(np.unravel_index(int(wrong.argmax()), ratio.shape))}")
+        parts.append(f"worst {element(np.unravel_index(int(ratio.argmax()), ratio.shape))}")
+    if unwritten:
+        parts.append(f"{unwritten} elements were never written")
+    return Comparison(False, frobenius, worst_ratio, "; ".join(parts))
+
+
+def check(problem: Problem, inputs: dict[str, np.ndarray], output: np.ndarray) -> Comparison:
+    """Compares a whole output (bit patterns, in the problem's layout) with the reference."""
+    expected, magnitude = reference(problem, inputs)
+    return compare(problem.to_bhnd(output), expected, magnitude, problem.dtype)

@@ -1,0 +1,67 @@
+"""Runs one problem on one stage in this process, which was started for that alone.
+
+    python -m flashladder.running.worker FOLDER
+
+FOLDER/job.json says which libcudart.so.13 and which stage; Q.npy, K.npy and V.npy hold bit patterns.
+Leaves O.npy and result.json there. A process has one CUDA runtime for good, and after a failed launch that
+runtime is of no more use: hence a process of its own for each run.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.core.abi import StageLibrary, StageRefused
+from flashladder.core.problem import Problem
+from flashladder.running.cudart import CudaError, Cudart
+from flashladder.running.verify import POISON
+
+
+def execute(folder: Path, job: dict) -> dict:
+    cudart = Cudart(job["cudart"])
+    stage = StageLibrary(job["stage"])
+    problem = Problem(**job["problem"])
+    # Stages that ask the driver about their kernels need no memory for it.
+    description = stage.describe(problem.params({})).as_dict()
+    if job["describe_only"]:
+        return {"status": "ok", "description": description}
+
+    pointers = {name: cudart.malloc(problem.bytes(name)) for name in "QKVO"}
+    for name in "QKV":
+        cudart.upload(pointers[name], np.load(folder / f"{name}.npy"))
+    cudart.fill(pointers["O"], 0xFF, problem.bytes("O"))
+    scratch_bytes = description["workspace_bytes"]
+    scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
+    if scratch:
+        cudart.fill(scratch, 0xFF, scratch_bytes)
+    seconds = []
+    for _ in range(job["repeat"]):
+        started = time.perf_counter()
+        stage.forward(problem.params(pointers, scratch, scratch_bytes))
+        cudart.synchronize()
+        seconds.append(time.perf_counter() - started)
+    output = np.empty(problem.shape("O"), np.uint16)
+    cudart.download(output, pointers["O"])
+    if output.size and (output == POISON).all():
+        return {"status": "error", "message": "the launch reported success, but its kernel wrote nothing"}
+    np.save(folder / "O.npy", output)
+    return {"status": "ok", "description": description, "seconds": seconds}
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    try:
+        result = execute(folder, json.loads((folder / "job.json").read_text()))
+    except StageRefused as refusal:
+        result = {"status": "refused", "code": refusal.status, "message": str(refusal)}
+    except (CudaError, OSError) as error:
+        result = {"status": "error", "message": str(error)}
+    (folder / "result.json").write_text(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
