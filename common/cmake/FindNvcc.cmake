@@ -32,7 +32,7 @@ foreach(folder lib64 lib targets/x86_64-linux/lib targets/sbsa-linux/lib)
 endforeach()
 if(NOT FLASHLADDER_CUDART_DIRECTORY)
     message(FATAL_ERROR "${CMAKE_CUDA_COMPILER} has no libcudart.so.13 beside it (looked below ${nvcc_root}). "
-        "FlashLadder needs the CUDA Toolkit 13 with its runtime: pip install 'cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.*'")
+        "FlashLadder needs the CUDA Toolkit 13 with its runtime: pip install '${PROJECT_SOURCE_DIR}[cuda]'")
 endif()
 
 # The wheels have neither lib64 nor an unversioned libcudart.so, and the linker asks for both: a folder of links.

@@ -13,9 +13,10 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.run import StageError, run_problem
+from flashladder.ladder.run import run_problem
+from flashladder.running.job import StageError
 
-ALL = (stages.program(), *stages.all_stages())
+ALL = stages.every_stage()
 SEED = mutants.seed()
 SAMPLE = mutants.sample(12, SEED)
 

@@ -19,6 +19,7 @@ from flashladder.core import device  # noqa: E402
 from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.problem import Problem  # noqa: E402
 from flashladder.ladder import stages  # noqa: E402
+from flashladder.ladder.stage import Verdict  # noqa: E402
 from flashladder.lessons import (  # noqa: E402
     HostLesson,
     Lesson,
@@ -39,7 +40,7 @@ SMALL = Problem(B=1, Hq=1, Nq=128, d_head=128)
 @pytest.fixture(scope="module", autouse=True)
 def built():
     """What the lessons run: nothing to do after `make build`."""
-    build.build(sorted({target for stage in (4, 5, 6) for target in build.stage_targets(stage)} | {"stage_02"}))
+    build.build(sorted({target for number in (4, 5, 6) for target in stages.get(number).targets} | {"stage_02"}))
 
 
 @pytest.fixture(autouse=True)
@@ -233,7 +234,7 @@ def test_break_it_says_who_caught_it(lesson, capsys):
 def test_break_it_raises_where_nobody_notices(lesson, monkeypatch):
     from flashladder.ladder import breakit
 
-    monkeypatch.setattr(breakit, "run", lambda mistake: breakit.Verdict(False, "", "relative error 2e-03"))
+    monkeypatch.setattr(breakit, "run", lambda mistake: Verdict(False, "", "relative error 2e-03"))
     with pytest.raises(AssertionError, match="nobody noticed"):
         lesson.break_it("swizzle_on_write_only")
 

@@ -7,8 +7,9 @@ import sys
 import pytest
 
 from flashladder.building import toolchain
-from flashladder.core import device
+from flashladder.core import device, project
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.toml import tomllib
 from flashladder.lessons import notebook_format, setup
 
 ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "FLASHLADDER_DEVICE")}
@@ -145,7 +146,7 @@ def test_an_nvcc_too_old(program, monkeypatch):
     monkeypatch.setenv("PATH", str(old.parent) + ":/usr/bin:/bin")
     with pytest.raises(FlashLadderError, match=r"is of CUDA 12\.4: too old"):
         toolchain.require_nvcc()
-    assert setup.NVCC in setup.missing()
+    assert project.requirement("cuda-toolkit") in setup.missing()
 
 
 def test_no_compiler(monkeypatch):
@@ -175,16 +176,29 @@ def test_missing_packages_are_named_or_installed(monkeypatch, capsys):
 
 def test_what_the_package_does_without_is_no_error(monkeypatch):
     find = setup.importlib.util.find_spec
-    hidden = ("rich", "tqdm", "ml_dtypes")
+    hidden = ("tqdm", "ml_dtypes")
     monkeypatch.setattr(setup.importlib.util, "find_spec", lambda name: None if name in hidden else find(name))
     assert not any(one.startswith(hidden) for one in setup.missing())
     assert {one.split(">")[0] for one in setup.missing(comforts=True)} >= set(hidden)
 
 
 def test_requirements_are_those_of_the_package():
-    project = notebook_format.tomllib.loads((notebook_format.ROOT / "pyproject.toml").read_text())["project"]
-    wanted = {one.split(";")[0] for one in project["dependencies"]}
-    assert {*setup.PACKAGES.values(), *setup.COMFORTS.values(), "tomli>=2,<3"} == wanted
-    extras = project["optional-dependencies"]
-    assert [setup.NVCC] == extras["cuda"]
-    assert list(setup.TOOLS.values()) == extras["cmake"] + extras["ninja"]
+    content = tomllib.loads((notebook_format.ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {one.split(";")[0] for one in content["dependencies"]}
+    named = {*setup.PACKAGES, *setup.COMFORTS, "tomli"}
+    assert {project.requirement(name) for name in named} == wanted
+    extras = content["optional-dependencies"]
+    assert [project.requirement(toolchain.NVCC)] == extras["cuda"]
+    assert [project.requirement(toolchain.NVDISASM)] == extras["nvdisasm"]
+    assert [project.requirement(name) for name in setup.TOOLS] == extras["cmake"] + extras["ninja"]
+    assert project.version() == content["version"]
+
+
+def test_the_toolkits_version_is_pinned_in_one_place():
+    pin = project.requirement(toolchain.NVCC)
+    files = subprocess.run(
+        ["git", "grep", "-lF", pin.partition("==")[0] + "=="], cwd=notebook_format.ROOT, capture_output=True, text=True
+    )
+    if files.returncode == 128:
+        pytest.skip("no git repository here")
+    assert files.stdout.split() == ["pyproject.toml"], "read it from pyproject.toml (flashladder.core.project)"

@@ -11,7 +11,8 @@ from hostcc import HERE, ROOT, compile_cpp  # also puts the package on the path
 
 from flashladder.core import device as device_module
 from flashladder.ladder import run as run_module
-from flashladder.ladder.stages import Stage
+from flashladder.ladder.stages import Kernel
+from flashladder.running import job
 
 
 @pytest.fixture(scope="session")
@@ -33,17 +34,17 @@ def fake(tmp_path_factory):
 def fake_device(fake, monkeypatch):
     """Has the package run stages on the fake runtime, as if it were a GPU."""
     gpu = device_module.Gpu("Fake GPU", 90, "1.0", 1024)
-    monkeypatch.setattr(run_module, "cudart", lambda device: fake.cudart)
+    monkeypatch.setattr(job, "cudart", lambda device: fake.cudart)
     monkeypatch.setattr(run_module, "choose", lambda *arguments: device_module.Device("gpu", gpu))
     return gpu
 
 
 @pytest.fixture
-def fake_stage(tmp_path) -> Stage:
+def fake_stage(tmp_path) -> Kernel:
     folder = tmp_path / "01_fake"
     folder.mkdir()
     (folder / "kernel.cu").write_text("// the kernel\n")
-    return Stage(1, "01_fake", "Fake", "nothing", 75, None, folder, {})
+    return Kernel(1, "01_fake", "Fake", "nothing", 75, None, folder, {})
 
 
 @pytest.fixture

@@ -179,7 +179,7 @@ def test_only_cg_passes_the_l1_by():
 
 
 def test_a_changed_kernel_is_marked(monkeypatch):
-    monkeypatch.setattr(stages.Stage, "kernel_hash", lambda self: "another")
+    monkeypatch.setattr(stages.Kernel, "kernel_hash", lambda self: "another")
     columns, _ = machine_code.in_a_turn(9)
     assert columns[1] == "09_double_buffering*"
     assert results.STALE_NOTE in results.machine_code_table("128", "9")

@@ -1,6 +1,12 @@
 """What a failed run says first: of a hazard its kind, place and words; without one CUDA's error."""
 
-from flashladder.ladder.run import hazard_first
+import pytest
+
+from flashladder.core import environment
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
+from flashladder.running import job
+from flashladder.running.job import hazard_first
 
 ERROR = "stage 02, bf16 B=1 H=1 N=64 d=64: cudaDeviceSynchronize: unspecified launch failure (cudaError 719)"
 RACE = """warpsim: shared-memory race at kernel.cu:89
@@ -24,3 +30,20 @@ def test_a_hazard_comes_first_and_once():
 def test_without_a_hazard_the_error_comes_first():
     assert hazard_first(ERROR, "printed") == f"{ERROR}\nprinted"
     assert hazard_first(ERROR, "") == ERROR
+
+
+def test_what_a_program_is_started_with_keeps_what_the_user_has_set(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/mine")
+    assert environment.for_python()["PYTHONPATH"].split(":") == [str(environment.PACKAGE), "/mine"]
+    assert environment.prepended({"LIBRARY_PATH": ""}, LIBRARY_PATH="/x") == {"LIBRARY_PATH": "/x"}
+
+
+def test_a_worker_reads_the_job_that_was_written(tmp_path):
+    problem = Problem(Nq=8, d_head=64, layout="bnhd", causal=True)
+    written = job.Job("libcudart.so.13", "libstage_05.so", problem, repeat=3)
+    command = written.write(tmp_path, problem.random())
+    assert command[-1] == str(tmp_path) and {file.stem for file in tmp_path.glob("*.npy")} == {"Q", "K", "V"}
+    assert job.Job.read(tmp_path) == written
+    with pytest.raises(FlashLadderError, match="K has shape"):
+        written.write(tmp_path, {"K": problem.random()["K"][:, :1]})
+    assert job.answer(tmp_path) is None

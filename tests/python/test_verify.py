@@ -6,8 +6,9 @@ import pytest
 from flashladder.core import dtypes
 from flashladder.core.dtypes import FROBENIUS_LIMIT
 from flashladder.core.problem import Problem
-from flashladder.ladder.run import StageError, run, run_problem
+from flashladder.ladder.run import run, run_problem
 from flashladder.running import verify
+from flashladder.running.job import StageError
 
 SMALL = Problem(B=2, Hq=4, Hkv=2, Nq=32, d_head=64, dtype="bf16")
 

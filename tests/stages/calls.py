@@ -14,7 +14,7 @@ from flashladder.core.device import choose, cudart
 from flashladder.core.dtypes import to_bits
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder.run import hazard_first
+from flashladder.running.job import hazard_first
 from flashladder.running.verify import POISON, compare, reference
 
 NUMBERS = 0x3C3C  # 1.06 in fp16, 0.011 in bf16: what is left of an O that is written only where it held NaN

@@ -4,9 +4,9 @@ import pytest
 
 from flashladder.core import device
 from flashladder.core.paths import STAGES
-from flashladder.ladder import ablations, breakit
+from flashladder.ladder import ablations, kernels
 from flashladder.ladder.run import run_problem
-from flashladder.measuring import profile
+from flashladder.measuring import ablation_times, profile
 from flashladder.running.verify import check
 from flashladder.simulator import counters
 
@@ -14,7 +14,7 @@ from flashladder.simulator import counters
 @pytest.mark.long
 @pytest.mark.parametrize("ablation", ablations.ablations(), ids=lambda ablation: ablation.name)
 def test_variant_is_right(ablation):
-    problem = breakit.problem_for(ablation.stage)
+    problem = kernels.problem_for(ablation.stage)
     inputs = problem.random(2)
     result = run_problem(ablation.stage, problem, inputs, device="sim", library=ablations.library(ablation))
     comparison = check(problem, inputs, result.bits)
@@ -54,13 +54,13 @@ def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
             return {"measurements": []}
 
     gpu = device.Device("gpu", device.Gpu("Fake", 90, "580.1", 1))
-    monkeypatch.setattr(ablations.bench, "Bench", Bench)
-    monkeypatch.setattr(ablations.bench, "check_build", lambda where: None)
-    monkeypatch.setattr(ablations.bench, "print_tables", lambda results: None)
-    monkeypatch.setattr(ablations, "library", lambda one, compute: tmp_path)
-    monkeypatch.setattr(ablations, "StageLibrary", lambda library: library)
-    monkeypatch.setattr(ablations, "results_directory", lambda: tmp_path)
-    ablations.run(gpu)
+    monkeypatch.setattr(ablation_times.bench, "Bench", Bench)
+    monkeypatch.setattr(ablation_times.bench, "check_build", lambda where: None)
+    monkeypatch.setattr(ablation_times.bench, "print_tables", lambda results: None)
+    monkeypatch.setattr(ablation_times, "library", lambda one, compute: tmp_path)
+    monkeypatch.setattr(ablation_times, "StageLibrary", lambda library: library)
+    monkeypatch.setattr(ablation_times, "results_directory", lambda: tmp_path)
+    ablation_times.run(gpu)
     ((settings, timing),) = runs
     assert set(settings.stages) == {one.stage.number for one in ablations.ablations()}
     assert [one.name for one in timing.stages] == [f"{one.stage.id} {one.title}" for one in ablations.ablations()]

@@ -9,7 +9,7 @@ import pytest
 from flashladder.building import build
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory
-from flashladder.ladder import breakit, stages
+from flashladder.ladder import breakit, kernels, stages
 from flashladder.ladder.run import run_problem
 from flashladder.running.verify import check
 
@@ -59,8 +59,8 @@ def test_the_kernel_itself_passes(stage):
         pytest.skip("done for stages 02 and 09; test_correctness runs all of them as they are built")
     folder = build_directory() / "break" / f"{stage.id}_as_it_is"
     folder.mkdir(parents=True, exist_ok=True)
-    library = breakit.compile_kernel(Path(shutil.copy(stage.kernel, folder)), stage)
-    problem = breakit.problem_for(stage)
+    library = kernels.compile_kernel(Path(shutil.copy(stage.kernel, folder)), stage)
+    problem = kernels.problem_for(stage)
     inputs = problem.random(1)
     result = run_problem(stage, problem, inputs, device="sim", library=library)
     comparison = check(problem, inputs, result.bits)
@@ -71,7 +71,7 @@ def test_the_kernel_itself_passes(stage):
 def test_a_patched_kernel_is_compiled_as_its_stage_is(number):
     """Word by word the build's own options, native code apart; what is added is named here."""
     stage = stages.get(number)
-    built, own = build.compile_command(stage.kernel), breakit.stage_flags(stage)
+    built, own = build.compile_command(stage.kernel), kernels.stage_flags(stage)
     assert f"--generate-code=arch=compute_{stage.min_compute},code=[compute_{stage.min_compute}]" in own
     added = [word for word in own if word not in built]
     assert not added, f"options that the build does not have: {' '.join(added)}"
@@ -86,9 +86,9 @@ def test_a_patch_that_does_not_fit_says_where_and_what_to_do(tmp_path, monkeypat
     mistake = breakit.get(2, "no_rescale")
     kernel = tmp_path / "kernel.cu"
     kernel.write_text(mistake.stage.kernel.read_text().replace("*= rescale[r]", "*= rescale[0]"))
-    monkeypatch.setattr(stages.Stage, "source", kernel)
+    monkeypatch.setattr(stages.Kernel, "source", kernel)
     with pytest.raises(FlashLadderError) as refusal:
-        breakit.patched_kernel(mistake)
+        breakit.patched_source(mistake)
     words = str(refusal.value)
     assert words.startswith(
         f"stages/02_online_softmax/break/no_rescale.patch does not fit {kernel} any more. Its hunk at"

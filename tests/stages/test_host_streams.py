@@ -9,8 +9,8 @@ from flashladder import plot
 from flashladder.core.device import choose, environment
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.ladder import breakit, stages
-from flashladder.measuring import host_streams, recorded
+from flashladder.ladder import breakit, host_streams
+from flashladder.measuring import recorded, stream_times
 from flashladder.running import timeline
 
 pytestmark = pytest.mark.skipif(not host_streams.program().exists(), reason="stage 00 is not built (`make stage-00`)")
@@ -139,7 +139,7 @@ def test_no_times_from_the_simulator():
 
 
 def run_program(*arguments):
-    where = choose(stages.program().min_compute, "sim")
+    where = choose(host_streams.stage().min_compute, "sim")
     return subprocess.run(
         [host_streams.program(), *arguments], env=environment(where), capture_output=True, text=True, timeout=60
     )
@@ -198,7 +198,7 @@ def test_a_call_that_reads_pageable_memory_is_not_drawn_in_flight():
 def test_pictures_show_the_number_of_every_chunk():
     """Also in narrow bars, and what goes on in another bar stays in its row."""
     lines = [host_streams.run("pageable_async", 2, 2, "sim").timeline()]
-    for line in [*lines, *host_streams.recorded_timelines(the_record())]:
+    for line in [*lines, *stream_times.recorded_timelines(the_record())]:
         axes = plot.timeline(line).axes[0]
         shown = sorted(text.get_text() for text in axes.texts if text.get_text().isdigit())
         assert shown == sorted(span.label for span in line.spans if span.kind != "host"), line.title
@@ -235,7 +235,7 @@ def test_timeline_from_events():
     line = timeline.from_events({"title": "two", "spans": spans}, "a GPU")
     assert line.unit == "ms" and [span.label for span in line.spans] == ["0", "0"]
     assert timeline.chrome_trace(line)["traceEvents"][-1]["dur"] == pytest.approx(500)  # microseconds
-    assert host_streams.parts_of(spans) == {"copy in": 1.5, "compute": 0.5, "copy out": 0.0}
+    assert stream_times.parts_of(spans) == {"copy in": 1.5, "compute": 0.5, "copy out": 0.0}
 
 
 MISTAKES = breakit.breaks(0)
@@ -252,7 +252,7 @@ def test_mistakes_are_caught(mistake):
 
 
 def test_every_patch_is_described():
-    patches = {file.stem for file in (stages.program().folder / "break").glob("*.patch")}
+    patches = {file.stem for file in (host_streams.stage().folder / "break").glob("*.patch")}
     assert patches == {mistake.name for mistake in MISTAKES}, (
         "break.toml and the *.patch beside it name the same mistakes"
     )
@@ -269,12 +269,12 @@ def test_recorded_results_are_whole():
     for record in [the_record(), *recorded.shipped(kind="host-streams")[1:]]:
         where = recorded.label(record)
         assert len(record["bandwidth"]) == 6, f"{where}: bandwidth of two kinds of memory, in, out and both at once"
-        assert len(host_streams.summary_rows(record)) == len(record["cases"]) >= 3, f"{where}: three batches"
+        assert len(stream_times.summary_rows(record)) == len(record["cases"]) >= 3, f"{where}: three batches"
         for number, case in enumerate(record["cases"]):
             name = f"{where}, {case['title']}"
             best, limit = case["best"]["ms"]["median"], case["limit_ms"]
             assert best >= 0.9 * limit, f"{name}: {best} ms is faster than the slowest part alone, {limit} ms"
-            one, *overlapped = host_streams.recorded_timelines(record, number)
+            one, *overlapped = stream_times.recorded_timelines(record, number)
             assert one.lanes() == ["stream 1"] and overlapped, f"{name}: one stream first, then those that overlap"
             for line in overlapped:
                 assert len(line.lanes()) > 1, f"{name}: {line.title} should be several streams"
@@ -317,7 +317,7 @@ def test_sentences_say_what_is_recorded():
         f"{speed['pinned', 'h2d']:.0f} GB/s each way, and {speed['pinned', 'both']:.0f} both ways at once",
     ]
     in_notebook = [f"{took[title, 8, 4]:.1f} ms instead of {took[title, 8, 2]:.1f} with 8 chunks"]
-    readme = " ".join((stages.program().folder / "README.md").read_text().split())
+    readme = " ".join((host_streams.stage().folder / "README.md").read_text().split())
     cells = json.loads((ROOT / "notebooks" / "00_host_streams.ipynb").read_text())["cells"]
     notebook = " ".join(" ".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown").split())
     for name, text, wanted in (

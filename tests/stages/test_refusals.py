@@ -14,7 +14,8 @@ from flashladder.core.abi import STATUS
 from flashladder.core.device import choose, cudart
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder.run import StageError, describe, hazard_first, run_problem
+from flashladder.ladder.run import describe, run_problem
+from flashladder.running.job import StageError, hazard_first
 
 OK, INVALID, UNSUPPORTED, TOO_OLD = range(4)
 

@@ -9,8 +9,9 @@ import pytest
 from flashladder.core import device
 from flashladder.core.dtypes import FROBENIUS_LIMIT
 from flashladder.core.paths import build_directory, stage_runner
-from flashladder.ladder import breakit
-from flashladder.ladder.run import describe, hazard_first
+from flashladder.ladder import kernels
+from flashladder.ladder.run import describe
+from flashladder.running.job import hazard_first
 
 RIGHT, WRONG, USAGE, UNSUPPORTED, CUDA_ERROR = range(5)
 
@@ -152,7 +153,7 @@ def test_a_stage_that_writes_nothing_is_wrong(any_stage):
     folder = build_directory() / "break" / "does_nothing"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "kernel.cu").write_text(DOES_NOTHING)
-    library = breakit.compile_kernel(folder / "kernel.cu", any_stage)
+    library = kernels.compile_kernel(folder / "kernel.cu", any_stage)
     link = folder / f"libstage_{any_stage.id}.so"
     link.unlink(missing_ok=True)
     link.symlink_to(library)

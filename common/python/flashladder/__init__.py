@@ -4,8 +4,6 @@ from flashladder import run
 result = run(5, Q, K, V)
 """
 
-__version__ = "0.1.0"
-
 
 def __getattr__(name: str):
     # Loaded when it is asked for: the set-up imports this package before anything is installed.

@@ -114,8 +114,3 @@ def compile_command(source: Path) -> list[str]:
         if Path(entry["file"]).resolve() == source.resolve():
             return shlex.split(entry["command"])
     raise FlashLadderError(f"{source} is not part of the build in {build_directory()}: run `make build`.")
-
-
-def stage_targets(number: int) -> list[str]:
-    """What a run of one stage needs: its library, its runner and the simulator."""
-    return [f"stage_{number:02d}", f"stage_{number:02d}_runner", "warpsim_cudart"]

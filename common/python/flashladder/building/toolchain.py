@@ -8,7 +8,12 @@ import sys
 import sysconfig
 from pathlib import Path
 
+from flashladder.core import project
 from flashladder.core.errors import FlashLadderError
+
+# The packages of pyproject.toml that hold the tools.
+NVCC = "cuda-toolkit"
+NVDISASM = "nvidia-cuda-nvdisasm"
 
 # Ordinary users have no lib64/nvcc on PATH after a plain toolkit installation, so these are looked at too.
 USUAL_CUDA_ROOTS = ("/usr/local/cuda", "/opt/cuda")
@@ -98,7 +103,7 @@ def require_nvcc() -> Path:
         raise FlashLadderError(
             "No nvcc of CUDA 13 found (looked at CUDACXX, PATH, CUDA_HOME, /usr/local/cuda and the wheels of "
             f"{sys.executable}).{_too_old()} `make demo` installs one into .venv; with an interpreter of your own: "
-            "pip install 'cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.*'"
+            f"pip install '{project.requirement(NVCC)}'"
         )
     return nvcc
 
@@ -127,6 +132,6 @@ def require_nvdisasm() -> Path:
         raise FlashLadderError(
             "nvdisasm not found (looked at PATH, CUDA_HOME, /usr/local/cuda and the wheels of "
             f"{sys.executable}). It comes with the whole CUDA Toolkit, and alone with: "
-            f"{sys.executable} -m pip install 'nvidia-cuda-nvdisasm>=13.2,<14'"
+            f"{sys.executable} -m pip install '{project.requirement(NVDISASM)}'"
         )
     return tool

@@ -2,19 +2,16 @@
 
 import argparse
 import os
-import subprocess
 import sys
 
 from flashladder.building import build
 from flashladder.core import device
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, stage_runner
+from flashladder.core.paths import ROOT
 from flashladder.core.problem import LAYOUTS, Problem
 from flashladder.ladder import stages
 from flashladder.measuring import bench
-
-STAGE_VERBS = ("build", "test", "bench", "profile", "diff", "break", "order", "run")
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -84,7 +81,7 @@ def settings_of(options) -> bench.Settings:
 
 def command_stages(options) -> int:
     rows = []
-    for stage in (stages.program(), *stages.all_stages()):
+    for stage in stages.every_stage():
         where = device.choose(stage.min_compute)
         rows.append((stage.id, stage.title, f"sm_{stage.min_compute}", where.short, stage.technique))
     table("Stages", ["", "title", "needs", "runs on", "technique"], rows)
@@ -112,22 +109,11 @@ def command_run(options) -> int:
     return 0 if verdict.passed else 1
 
 
-def bench_or_count(settings: bench.Settings) -> None:
-    """Throughput on a GPU; on the simulator its counters, for a time there says nothing about a GPU."""
-    from flashladder.simulator import simulated_bench
-
-    where = device.choose()
-    if where.kind == "gpu":
-        file = bench.run_bench(settings, where)
-        say(f"\nWritten: {os.path.relpath(file, ROOT)}")
-        plot_latest()
-    else:
-        simulated_bench.run(settings.stages, where)
-
-
 def command_bench(options) -> int:
+    from flashladder.commands import throughput
+
     build.build()
-    bench_or_count(settings_of(options))
+    throughput.bench_or_count(settings_of(options))
     return 0
 
 
@@ -138,24 +124,10 @@ def command_bench_sim(options) -> int:
     return simulator_speed.run(options.stage)
 
 
-def plot_latest() -> None:
-    from flashladder import plot
-    from flashladder.core.paths import results_directory
-    from flashladder.measuring import recorded
-
-    live = recorded.latest_live()
-    shown = ([(live, True)] if live else []) + [(results, False) for results in recorded.shipped()]
-    if not shown:
-        raise FlashLadderError("Nothing to plot: no results below build/results or docs/results. Run `make bench`.")
-    for d in (64, 128):
-        usable = [(one, is_live) for one, is_live in shown if recorded.pick(one, dtype="bf16", d_head=d, causal=False)]
-        if usable:
-            file = plot.save(plot.throughput(usable, "bf16", d), results_directory() / f"throughput-d{d}.png")
-            say(f"Plot: {os.path.relpath(file, ROOT)}")
-
-
 def command_plot(options) -> int:
-    plot_latest()
+    from flashladder.commands import throughput
+
+    throughput.plot_latest()
     return 0
 
 
@@ -232,9 +204,9 @@ def command_sim(options) -> int:
 
 
 def command_ablations(options) -> int:
-    from flashladder.ladder import ablations
+    from flashladder.measuring import ablation_times
 
-    say(f"Results: {ablations.run()}")
+    say(f"Results: {ablation_times.run()}")
     return 0
 
 
@@ -246,61 +218,10 @@ def command_machine_code(options) -> int:
     return 0
 
 
-def run_stage_program(stage: stages.Stage, arguments: list[str]) -> int:
-    where = device.choose(stage.min_compute)
-    runner = stage_runner(stage.number)
-    if not runner.exists():
-        raise FlashLadderError(f"{runner} does not exist: run `make stage-{stage.id}`.")
-    say(f"Device: {where}")
-    return subprocess.run([str(runner), *arguments], env=device.environment(where)).returncode
-
-
 def command_stage(options) -> int:
-    """One stage and what to do with it, as in `make stage-02 test bench`."""
-    unknown = [verb for verb in options.verbs if verb not in STAGE_VERBS]
-    if unknown:
-        raise FlashLadderError(f"'{unknown[0]}': a stage can {', '.join(STAGE_VERBS)}.")
-    if stages.is_program(options.stage):
-        from flashladder.measuring import host_streams
+    from flashladder.commands import stage
 
-        return host_streams.command(options.verbs, options.rest)
-    stage = stages.get(options.stage)
-    verbs = options.verbs or ["build"]
-    if not set(verbs) <= {"diff", "order"}:  # these need nothing built
-        targets = build.stage_targets(stage.number)
-        before = stages.previous_of(stage)
-        if before and "profile" in verbs:
-            targets += build.stage_targets(before.number)
-        build.build(sorted(set(targets)))
-    status = 0
-    for verb in verbs:
-        if verb == "build":
-            say(f"{stage.name}: built.")
-        elif verb == "test":
-            from flashladder.commands import testing
-
-            status = testing.run(stage=stage, extra=options.rest) or status
-        elif verb == "bench":
-            bench_or_count(bench.Settings(stages=(stage.number,)))
-        elif verb == "profile":
-            from flashladder.measuring import profile
-
-            profile.show(stage)
-        elif verb == "diff":
-            from flashladder.ladder import diff
-
-            diff.show(stage)
-        elif verb == "break":
-            from flashladder.ladder import breakit
-
-            status = breakit.show(stage) or status
-        elif verb == "order":
-            from flashladder.measuring import machine_code
-
-            machine_code.show(stage, options.rest)
-        else:
-            status = run_stage_program(stage, options.rest) or status
-    return status
+    return stage.command(options.stage, options.verbs, options.rest)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -321,7 +242,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("stage")
     add_problem_options(sub, 256)
     sub.add_argument("--seed", type=int, default=0)
-    sub = add("stage", command_stage, f"one stage: {', '.join(STAGE_VERBS)}")
+    sub = add("stage", command_stage, "one stage: build, run, test, bench, profile, diff, break, order")
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))

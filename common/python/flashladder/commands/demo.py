@@ -8,8 +8,8 @@ from flashladder.core.console import coloured, count, progress, say, table
 from flashladder.core.device import choose, find_gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, results_directory
-from flashladder.ladder import stages, sweep
-from flashladder.measuring import bench, host_streams, recorded
+from flashladder.ladder import host_streams, stages, sweep
+from flashladder.measuring import bench, recorded
 from flashladder.simulator import counters
 
 COUNTED = ("PTX instr.", "bank conflicts", "sectors")
@@ -25,8 +25,8 @@ def _verify_all() -> bool:
         shown = verdicts[0]
         device = choose(stage.min_compute)
         error = f"{shown.comparison.frobenius:.1e}" if shown.comparison else "-"
-        sums = shown.totals()
-        figures = counters.summary(sums) if sums else {}
+        report = shown.result.report if shown.result else None
+        figures = counters.summary(counters.totals(report)) if report else {}
         good = all(verdict.passed for verdict in verdicts)
         counted = [count(figures.get(key)) for key in COUNTED]
         rows.append([stage.name, device.short, "verified" if good else "WRONG", error, *counted, stage.technique])
@@ -45,7 +45,7 @@ def _verify_all() -> bool:
 def _verify_host_streams() -> bool:
     result = host_streams.run()
     good = sum(run.passed for run in result.runs)
-    say(f"\n{stages.program().name} on {result.device.short}: {good} of {len(result.runs)} variants verified")
+    say(f"\n{host_streams.stage().name} on {result.device.short}: {good} of {len(result.runs)} variants verified")
     if not result.passed:
         say(coloured(result.message, "red"))
     return result.passed

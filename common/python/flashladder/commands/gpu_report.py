@@ -7,7 +7,6 @@ roofline streams" picks parts. Needs no network, and of Python only numpy (torch
 
 import concurrent.futures
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -16,21 +15,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
-
-import numpy as np
 
 from flashladder.building import build
 from flashladder.commands import results
 from flashladder.core.console import say, table
 from flashladder.core.device import Device, choose, cudart
+from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, stages
-from flashladder.ladder.run import StageError, run_problem
-from flashladder.measuring import bench, host_streams, machine_code, ncu, provenance, recorded, roofline
+from flashladder.ladder import stages
+from flashladder.ladder.run import run_problem
+from flashladder.measuring import ablation_times, bench, machine_code, ncu, provenance, recorded, roofline, stream_times
+from flashladder.running.job import Job, StageError, answer
 from flashladder.simulator import counters
 
 PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order", "roofline", "streams")
@@ -61,17 +59,12 @@ def run_for(command: list[str], seconds: float, env: dict | None = None) -> tupl
         return status, output.read()
 
 
-def python_environment() -> dict[str, str]:
-    path = [str(ROOT / "common/python"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path)}
-
-
 def part_test(device: Device, folder: Path) -> list[str]:
     """The tests as `make test` runs them here, then the simulator's own programs on the GPU: do both agree?"""
     summary, log = [], []
     for choice, chosen in (("auto", []), ("gpu", ["tests/simulator"])):
         command = [sys.executable, "-m", "flashladder", "test", "--", "-p", "no:cacheprovider", *chosen]
-        status, text = run_for(command, TEST_SECONDS, python_environment() | {"FLASHLADDER_DEVICE": choice})
+        status, text = run_for(command, TEST_SECONDS, for_python() | {"FLASHLADDER_DEVICE": choice})
         log.append(f"==== FLASHLADDER_DEVICE={choice} {' '.join(chosen)}\n{text}")
         lines = text.strip().splitlines()
         last = f"stopped after {TEST_SECONDS} s" if status == 124 else lines[-1] if lines else "no output"
@@ -85,23 +78,13 @@ def sanitize_one(stage: stages.Stage, problem: Problem, tool: str, device: Devic
     """(verdict, output) of one run of a stage under compute-sanitizer."""
     with tempfile.TemporaryDirectory(prefix="flashladder-sanitize-") as name:
         folder = Path(name)
-        for tensor, bits in problem.random().items():
-            np.save(folder / f"{tensor}.npy", bits)
-        job = {
-            "cudart": str(cudart(device)),
-            "stage": str(stage_library(stage.number)),
-            "problem": asdict(problem),
-            "describe_only": False,
-            "repeat": 1,
-        }
-        (folder / "job.json").write_text(json.dumps(job))
+        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem)
+        worker = job.write(folder, problem.random())
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "99"]
         if tool == "racecheck":
             command += ["--racecheck-report", "all"]
-        command += [sys.executable, "-m", "flashladder.running.worker", str(folder)]
-        status, text = run_for(command, 120, python_environment())
-        result_file = folder / "result.json"
-        result = json.loads(result_file.read_text()) if result_file.exists() else {"status": "no result"}
+        status, text = run_for([*command, *worker], 120, for_python())
+        result = answer(folder) or {"status": "no result"}
     summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (.*)", text)
     clean = status == 0 and result["status"] == "ok" and summary and summary[1].startswith("0 ")
     if clean:
@@ -179,7 +162,7 @@ def part_ncu(device: Device, folder: Path) -> list[str]:
 
 
 def part_ablations(device: Device, folder: Path) -> list[str]:
-    file = ablations.run(device)
+    file = ablation_times.run(device)
     shutil.copy(file, folder / f"{bench.slug(device.short)}-ablations.json")
     return [f"ablations: {len(recorded.load(file)['measurements'])} figures"]
 
@@ -204,7 +187,7 @@ def part_roofline(device: Device, folder: Path) -> list[str]:
 
 
 def part_streams(device: Device, folder: Path) -> list[str]:
-    shutil.copy(host_streams.run_bench(device), folder / f"{bench.slug(device.short)}-host-streams.json")
+    shutil.copy(stream_times.run_bench(device), folder / f"{bench.slug(device.short)}-host-streams.json")
     return ["streams: bandwidths and three batches"]
 
 

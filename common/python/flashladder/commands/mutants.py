@@ -39,7 +39,7 @@ REASONS = {
 }
 TIMEOUT = 1200  # seconds for the tests of one mutant, of which few need one minute
 # These look at other things than the stage's own and never meet a mutant of it.
-OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_breakit.py", "test_host_streams.py")
+OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_breakit.py")
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def load(number: int | str) -> list[Mutant]:
 
 def everything() -> list[Mutant]:
     """All mutants of all stages."""
-    return [mutant for stage in (stages.program(), *stages.all_stages()) for mutant in load(stage.number)]
+    return [mutant for stage in stages.every_stage() for mutant in load(stage.number)]
 
 
 def mutated(mutant: Mutant) -> str:
@@ -142,7 +142,7 @@ def _commands(stage: stages.Stage) -> tuple[str, str, str]:
     compiling = [one for one in entries if Path(one["file"]) == stage.source]
     if not compiling:
         raise FlashLadderError(f"{folder} does not build {stage.source}: run `make build`.")
-    target = "bin/stage_00" if stage.is_program else f"lib/libstage_{stage.id}.so"
+    target = str(stage.product)
     ninja = next(
         line.partition("=")[2]
         for line in (folder / "CMakeCache.txt").read_text().splitlines()
@@ -155,11 +155,6 @@ def _commands(stage: stages.Stage) -> tuple[str, str, str]:
         raise FlashLadderError(f"ninja does not tell how {target} is linked:\n{done.stdout}{done.stderr}")
     words = compiling[0]["command"].split()
     return compiling[0]["command"], linking[0], words[words.index("-o") + 1]
-
-
-def _product(stage: stages.Stage) -> Path:
-    """What the stage's source is linked into, below the build folder."""
-    return Path("bin/stage_00") if stage.is_program else Path(f"lib/libstage_{stage.id}.so")
 
 
 _running: set[subprocess.Popen] = set()
@@ -236,7 +231,7 @@ def product(stage: stages.Stage, text: str) -> Path:
         # The source's folder is where its own headers are looked for.
         compiling = compiling.replace(f"-c {stage.source}", f"-I{stage.folder} -c {source}")
         compiling = compiling.replace(f"-o {built_object}", f"-o {new_object}")
-        linking = linking.replace(f"-o {_product(stage)}", f"-o {new_product}").replace(built_object, str(new_object))
+        linking = linking.replace(f"-o {stage.product}", f"-o {new_product}").replace(built_object, str(new_object))
         for command in (compiling, linking):
             done = _finish(command, shell=True, cwd=build_directory(), env=testing.tool_environment())
             if done.returncode:
@@ -252,7 +247,7 @@ def copy_of_build(copy: Path, stage: stages.Stage, built: Path) -> None:
 
     The programs of bin are copies: a link to one would find its libraries beside the file that it points at.
     """
-    original, place = build_directory(), copy / _product(stage)
+    original, place = build_directory(), copy / stage.product
     for folder in ("lib", "bin"):
         (copy / folder).mkdir()
         for file in (original / folder).iterdir():
@@ -268,12 +263,6 @@ def copy_of_build(copy: Path, stage: stages.Stage, built: Path) -> None:
 
 
 # ---- judging ----
-
-
-def _tests(stage: stages.Stage) -> list[str]:
-    if stage.is_program:
-        return ["tests/stages/test_host_streams.py"]
-    return ["tests/stages", *(f"--ignore=tests/stages/{name}" for name in OTHER_BUILDS)]
 
 
 def _first_failure(report: Path) -> tuple[str, str, int]:
@@ -297,8 +286,7 @@ def judge(stage: stages.Stage, text: str) -> Verdict:
     started = time.monotonic()
     tests = _contents("tests/stages/*.py", "common/python/flashladder/**/*.py", without=Path(__file__))
     binaries = [build_directory() / "simulator/libcudart.so.13", build_directory() / "bin" / f"stage_{stage.id}"]
-    if stage.is_program:
-        binaries += sorted((build_directory() / "lib").glob("*.so"))
+    binaries += sorted(file for pattern in stage.libraries for file in build_directory().glob(pattern))
     missing = [str(file) for file in binaries if not file.exists()]
     if missing:
         raise FlashLadderError(f"{missing[0]} does not exist: run `make build`.")
@@ -326,12 +314,10 @@ def _run_tests(stage: stages.Stage, folder: Path) -> tuple[bool, str, str]:
     report = folder / "report.xml"
     env = {key: value for key, value in testing.tool_environment().items() if not key.startswith("PYTEST_")}
     env |= {"FLASHLADDER_BUILD": str(folder), "WARPSIM_BUILD": str(folder), "FLASHLADDER_DEVICE": "sim"}
-    env["PYTHONPATH"] = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [env.get("PYTHONPATH")])])
     env["PYTHONDONTWRITEBYTECODE"] = "1"
-    if not stage.is_program:
-        env["FLASHLADDER_STAGE"] = stage.id
+    env["FLASHLADDER_STAGE"] = stage.id
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-    command += ["-m", "not long", *_tests(stage)]
+    command += ["-m", "not long", *stage.tests, *(f"--ignore=tests/stages/{name}" for name in OTHER_BUILDS)]
     try:
         done = _finish(command, timeout=TIMEOUT, cwd=ROOT, env=env)
     except subprocess.TimeoutExpired as error:
@@ -368,7 +354,7 @@ def seed() -> str:
 def sample(size: int, from_seed: str) -> list[Mutant]:
     """Mutants of as many stages as there are, drawn by the seed, of those that must be killed."""
     dice = random.Random(from_seed)
-    piles = [[one for one in load(stage.number) if not one.lives] for stage in (stages.program(), *stages.all_stages())]
+    piles = [[one for one in load(stage.number) if not one.lives] for stage in stages.every_stage()]
     for pile in piles:
         dice.shuffle(pile)
     dice.shuffle(piles)

@@ -16,7 +16,7 @@ from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
-from flashladder.measuring import machine_code, recorded
+from flashladder.measuring import machine_code, recorded, stream_times
 from flashladder.simulator import counters
 
 _BLOCK = re.compile(r"(<!-- results: (?P<what>[^>]*?) -->\n)(?P<body>.*?)(<!-- end results -->)", re.S)
@@ -52,7 +52,7 @@ def ladder() -> str:
     by_name = {row["name"]: row for row in rows}
     head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
     body = []
-    for one in (stages.program(), *stages.all_stages()):
+    for one in stages.every_stage():
         line = [f"[{one.name}](stages/{one.name}/)", one.technique, f"sm_{one.min_compute}"]
         body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
     body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
@@ -237,15 +237,14 @@ def roofline() -> str:
 
 def streams() -> str:
     """Stage 00: bandwidth of copies, and times of the batches."""
-    from flashladder.measuring import host_streams
 
     parts = []
     for record in recorded.shipped(kind="host-streams"):
         by_key = {(row["memory"], row["direction"]): f"{row['gb_s']:.1f}" for row in record["bandwidth"]}
         body = [[memory, *(by_key[memory, way] for way in ("h2d", "d2h", "both"))] for memory in ("pageable", "pinned")]
         copies = _table(["GB/s", "host to device", "device to host", "both at once"], body)
-        head = [name or "milliseconds" for name in host_streams.SUMMARY_COLUMNS]
-        batches = _table(head, host_streams.summary_rows(record))
+        head = [name or "milliseconds" for name in stream_times.SUMMARY_COLUMNS]
+        batches = _table(head, stream_times.summary_rows(record))
         caption = _caption(record, "Copies of 256 MiB, and the three batches; medians of five runs")
         parts.append(f"{caption}\n\n{copies}\n\n{batches}")
     return "\n\n".join(parts) or NOTHING
@@ -337,11 +336,9 @@ def _draw(folder: Path) -> list[Path]:
     if recorded.shipped(kind="roofline"):
         wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
     if recorded.shipped(kind="host-streams"):
-        from flashladder.measuring import host_streams
-
         record = recorded.shipped(kind="host-streams")[0]
         wanted["host-streams.png"] = lambda: plot.transfers(record)
-        wanted["host-streams-timeline.png"] = lambda: plot.timeline(host_streams.recorded_timelines(record))
+        wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
     for name, draw in wanted.items():
         file = folder / name
         before = file.read_bytes() if file.exists() else b""

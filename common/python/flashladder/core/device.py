@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, simulator_directory, simulator_library
 
@@ -123,8 +124,4 @@ def cudart(device: Device) -> Path:
 
 def environment(device: Device) -> dict[str, str]:
     """The environment for a program that is to run on the device: which libcudart.so.13 the loader finds first."""
-    env = dict(os.environ)
-    if device.kind == "sim":
-        path = [str(simulator_directory()), *filter(None, [env.get("LD_LIBRARY_PATH")])]
-        env["LD_LIBRARY_PATH"] = os.pathsep.join(path)
-    return env
+    return prepended(LD_LIBRARY_PATH=simulator_directory()) if device.kind == "sim" else dict(os.environ)

@@ -30,3 +30,13 @@ def simulator_directory() -> Path:
 
 def simulator_library() -> Path:
     return simulator_directory() / "libcudart.so.13"
+
+
+def place(purpose: str, folder_name: str, file_name: str, text: str) -> Path:
+    """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all: several processes may do the same."""
+    file = build_directory() / purpose / folder_name / file_name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{os.getpid()}.{file_name}")
+    partial.write_text(text)
+    os.replace(partial, file)
+    return file

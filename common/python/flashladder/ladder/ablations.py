@@ -1,20 +1,15 @@
-"""make ablations: kernels with one idea changed at a time, timed beside the kernels themselves and the peers.
+"""Kernels with one idea changed at a time, which `make ablations` times (measuring/ablation_times.py).
 
 The variants are patches: stages/NN_name/ablations/NAME.patch, with their titles in ablations.toml beside them.
 """
 
-import datetime
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from flashladder.core.abi import StageLibrary
-from flashladder.core.console import progress
-from flashladder.core.device import Device, choose
-from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import results_directory
 from flashladder.core.toml import tomllib
-from flashladder.ladder import breakit, stages
-from flashladder.measuring import bench
+from flashladder.ladder import stages
+from flashladder.ladder.breakit import patched_source
+from flashladder.ladder.kernels import compile_kernel
 
 
 @dataclass(frozen=True)
@@ -46,27 +41,4 @@ def ablations() -> list[Ablation]:
 def library(ablation: Ablation, compute: int | None = None) -> Path:
     """The variant's library (bf16, d_head 128): PTX, and native code for compute capability `compute` (90 for 9.0)."""
     native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}"] if compute else []
-    return breakit.compile_kernel(breakit.patched_kernel(ablation), ablation.stage, *native)
-
-
-def run(device: Device | None = None) -> Path:
-    """Times the variants on a GPU; returns the JSON file below build/results."""
-    device = device or choose(80)
-    if device.kind != "gpu":
-        raise FlashLadderError("Ablations are timed, so they need a GPU; recorded ones are in docs/results.md.")
-    bench.check_build(device)
-    kernels = tuple(sorted({one.stage.number for one in ablations()}))  # what each is compared with, in the same run
-    settings = bench.Settings(head_dims=(128,), stages=kernels, lengths=(1024, 4096, 16384))
-    timing = bench.Bench(settings, device)
-    for index, one in enumerate(progress(ablations(), "compile")):
-        number = 901 + index  # stands for the variant in the tables of Bench
-        timing.stages.append(replace(one.stage, number=number, name=f"{one.stage.id} {one.title}"))
-        timing.libraries[number] = StageLibrary(library(one, device.gpu.compute))
-    results = timing.run()
-    bench.print_tables(results)
-    folder = results_directory()
-    folder.mkdir(parents=True, exist_ok=True)
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
-    file = folder / f"{bench.slug(device.short)}-ablations-{stamp}.json"
-    file.write_text(bench.to_text(results))
-    return file
+    return compile_kernel(patched_source(ablation), ablation.stage, *native)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.run import Result, StageError, run_problem
+from flashladder.ladder.run import run_problem
+from flashladder.running.job import Result, StageError
 from flashladder.running.verify import Comparison, check
-from flashladder.simulator import counters
 
 
 @dataclass
@@ -23,9 +23,6 @@ class Verdict:
     @property
     def message(self) -> str:
         return self.error or self.comparison.message
-
-    def totals(self) -> dict | None:
-        return counters.totals(self.result.report) if self.result and self.result.report else None
 
 
 def demo_problems() -> list[Problem]:

@@ -3,18 +3,18 @@
 from flashladder import plot
 from flashladder.building import build
 from flashladder.core import device
-from flashladder.ladder import breakit, source, stages
+from flashladder.ladder import breakit, host_streams, source
 from flashladder.lessons.display import code, note, show, step, table, whole
 from flashladder.lessons.trial import plant
-from flashladder.measuring import host_streams, recorded
-from flashladder.measuring.host_streams import VARIANTS
+from flashladder.measuring import recorded, stream_times
+from flashladder.ladder.host_streams import VARIANTS
 
 
 class HostLesson:
     """Stage 00. Prints where it runs."""
 
     def __init__(self):
-        self.stage = stages.program()
+        self.stage = host_streams.stage()
         where = device.choose(self.stage.min_compute).in_a_sentence
         show(note(f"runs on {where}.", f"Stage {self.stage.id}, {self.stage.title},"))
 
@@ -34,7 +34,7 @@ class HostLesson:
 
     def build(self) -> None:
         with step("Building stage 00, stage 03 and the simulator", "Built stage 00, stage 03 and the simulator."):
-            build.build(sorted({*host_streams.TARGETS, "stage_09"}))
+            build.build([*self.stage.targets, "stage_09"])
 
     def verify(self, chunks: int = 4, streams: int = 2, **options) -> None:
         """Runs every variant and compares each result with the reference. AssertionError where one is wrong."""
@@ -66,7 +66,7 @@ class HostLesson:
 
     def recorded_timeline(self, case: int = 1):
         """A picture of what overlapped on a GPU when it was recorded; case: 0, 1 or 2, as in recorded()."""
-        return plot.timeline(host_streams.recorded_timelines(recorded.shipped(kind="host-streams")[0], case))
+        return plot.timeline(stream_times.recorded_timelines(recorded.shipped(kind="host-streams")[0], case))
 
     def break_it(self, name: str) -> None:
         """Plants a classic mistake and shows who catches it and how. AssertionError if nobody does."""

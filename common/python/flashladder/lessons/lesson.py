@@ -15,7 +15,8 @@ from flashladder.core import device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import breakit, diff, source, stages, sweep
-from flashladder.ladder.run import Result, describe
+from flashladder.ladder.kernels import compile_kernel
+from flashladder.ladder.run import describe
 from flashladder.lessons import throughput as short_runs
 from flashladder.lessons.display import code, note, show, step, table, whole
 from flashladder.lessons.display import diff as diff_of
@@ -24,6 +25,7 @@ from flashladder.lessons.prediction import Prediction, predict, scorecard
 from flashladder.lessons.trial import Trial, changed_kernel, plant, show_verdict
 from flashladder.lessons.widgets import slider
 from flashladder.measuring import profile, recorded
+from flashladder.running.job import Result
 from flashladder.simulator.counters import by_name
 
 __all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard", "slider"]
@@ -33,8 +35,6 @@ class Lesson:
     """One stage with the one before it. Prints where it runs."""
 
     def __init__(self, number: int | str):
-        if stages.is_program(number):
-            raise FlashLadderError("Stage 00 is a program of the host: its lesson is flashladder.lessons.HostLesson().")
         self.stage = stages.get(number)
         self.before = stages.previous_of(self.stage)
         self.trial: Trial | None = None  # of the last try_it()
@@ -76,7 +76,7 @@ class Lesson:
 
     def build(self) -> None:
         """Builds this stage, the one before, and the simulator; a compiler's error is told in its own words."""
-        targets = sorted({target for one in self._pair() for target in build.stage_targets(one.number)})
+        targets = sorted({target for one in self._pair() for target in one.targets})
         names = " and ".join(one.name for one in self._pair())
         with step(f"Building {names}", f"Built {names}."):
             build.build(targets)
@@ -191,7 +191,7 @@ class Lesson:
         kernel = changed_kernel(self.stage, changes)
         original = self.counts()
         with step(f"Building and running a changed {self.stage.name}", f"{self.stage.name} with this change:"):
-            self.trial = Trial.of(self.stage, breakit.compile_kernel(kernel, self.stage), profile.PROBLEM)
+            self.trial = Trial.of(self.stage, compile_kernel(kernel, self.stage), profile.PROBLEM)
         show(diff_of(self.trial.difference(self.stage, kernel)))
         show_verdict(self.trial.verdict)
         rows = self.trial.rows(original, counts)

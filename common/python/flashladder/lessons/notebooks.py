@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from flashladder.core.console import say, table
+from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.lessons import notebook_format
@@ -64,8 +65,12 @@ def own_kernel() -> Iterator[Path]:
         folder.mkdir(parents=True)
         command = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         # Notebooks that lie elsewhere, such as those of the tests, find this very package.
-        path = os.pathsep.join([str(ROOT / "common/python"), *filter(None, [os.environ.get("PYTHONPATH")])])
-        spec = {"argv": command, "display_name": "Python 3", "language": "python", "env": {"PYTHONPATH": path}}
+        spec = {
+            "argv": command,
+            "display_name": "Python 3",
+            "language": "python",
+            "env": {"PYTHONPATH": for_python()["PYTHONPATH"]},
+        }
         (folder / "kernel.json").write_text(json.dumps(spec))
         before = os.environ.get("JUPYTER_PATH")
         os.environ["JUPYTER_PATH"] = os.pathsep.join([name, *filter(None, [before])])

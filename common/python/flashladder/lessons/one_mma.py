@@ -6,9 +6,11 @@ import sys
 
 import numpy as np
 
+from flashladder.core.environment import for_python, prepended
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory
-from flashladder.ladder import breakit, stages
+from flashladder.core.paths import build_directory, place
+from flashladder.ladder import stages
+from flashladder.ladder.kernels import stage_flags
 
 # A: [32, 8], B: [32, 4] in fp16 from the standard input, C: [32, 4] in fp32 to the standard output; all by lane.
 SOURCE = """\
@@ -40,19 +42,19 @@ def one_mma(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
     FlashLadderError where the program does not compile or run.
     """
-    source = breakit.place("one_mma", "one_mma.cu", SOURCE)
+    source = place("break", "one_mma", "one_mma.cu", SOURCE)
     program = source.with_name(f"one_mma-{os.getpid()}")
-    compiler = [*breakit.stage_flags(stages.get(4)), "-cudart", "shared"]
-    _run([*compiler, "-o", str(program), str(source)], LIBRARY_PATH=str(build_directory() / "cudart-links"))
+    compiler = [*stage_flags(stages.get(4)), "-cudart", "shared"]
+    _run([*compiler, "-o", str(program), str(source)], env=prepended(LIBRARY_PATH=build_directory() / "cudart-links"))
     given = b"".join(np.ascontiguousarray(part, np.float16).tobytes() for part in (A, B))
     command = [sys.executable, "-m", "flashladder", "sim", "--", str(program)]
-    found = _run(command, given, PYTHONPATH=str(ROOT / "common/python"))
+    found = _run(command, given, for_python())
     program.unlink()
     return np.frombuffer(found, np.float32).reshape(32, 4)
 
 
-def _run(command: list[str], given: bytes = b"", **environment: str) -> bytes:
-    done = subprocess.run(command, input=given, capture_output=True, env=os.environ | environment)
+def _run(command: list[str], given: bytes = b"", env: dict[str, str] | None = None) -> bytes:
+    done = subprocess.run(command, input=given, capture_output=True, env=env)
     if done.returncode:
         raise FlashLadderError(f"{' '.join(command)} failed:\n{done.stderr.decode(errors='replace')[-2000:]}")
     return done.stdout

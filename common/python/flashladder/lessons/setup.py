@@ -8,29 +8,24 @@ import platform
 import subprocess
 import sys
 
-from flashladder import __version__
 from flashladder.building import toolchain
-from flashladder.core import device
+from flashladder.core import device, project
 from flashladder.core.errors import FlashLadderError
 
-# Import name and what pip calls it.
-PACKAGES = {
-    "numpy": "numpy>=1.26,<3",
-    "matplotlib": "matplotlib>=3.8,<4",
-    **({"tomli": "tomli>=2,<3"} if sys.version_info < (3, 11) else {}),
-}
+# Names of packages: what is imported, and what pyproject.toml requires.
+PACKAGES = ("numpy", "matplotlib", "rich", *(["tomli"] if sys.version_info < (3, 11) else []))
 # The package does without these, less comfortably: they are only installed where all has to be.
-COMFORTS = {"ml_dtypes": "ml_dtypes>=0.4,<1", "rich": "rich>=13,<16", "tqdm": "tqdm>=4.66,<5"}
-TOOLS = {"cmake": "cmake>=3.24,<5", "ninja": "ninja>=1.11,<2"}
-NVCC = "cuda-toolkit[nvcc,cudart,crt,nvvm,cccl]==13.0.*"
+COMFORTS = ("ml_dtypes", "tqdm")
+TOOLS = ("cmake", "ninja")
 
 
 def missing(comforts: bool = False) -> list[str]:
     """What pip could install: packages, build tools and nvcc that this machine lacks."""
-    packages = PACKAGES | (COMFORTS if comforts else {})
-    wanted = [requirement for name, requirement in packages.items() if not importlib.util.find_spec(name)]
-    wanted += [requirement for name, requirement in TOOLS.items() if not toolchain.find_program(name)]
-    return wanted + ([] if toolchain.find_nvcc() else [NVCC])
+    packages = (*PACKAGES, *(COMFORTS if comforts else ()))
+    wanted = [name for name in packages if not importlib.util.find_spec(name)]
+    wanted += [name for name in TOOLS if not toolchain.find_program(name)]
+    wanted += [] if toolchain.find_nvcc() else [toolchain.NVCC]
+    return [project.requirement(name) for name in wanted]
 
 
 def start(fetched: bool = False) -> None:
@@ -62,11 +57,11 @@ def summary() -> str:
     from flashladder.ladder import stages
 
     where: dict[str, list[str]] = {}
-    for stage in (stages.program(), *stages.all_stages()):
+    for stage in stages.every_stage():
         where.setdefault(device.choose(stage.min_compute).in_a_sentence, []).append(stage.id)
     parts = [f"stages {_range(numbers)} run on {place}" for place, numbers in where.items()]
     version = ".".join(str(part) for part in toolchain.nvcc_version(toolchain.require_nvcc()))
-    return f"FlashLadder {__version__}: {', '.join(parts)}; nvcc {version}, Python {platform.python_version()}."
+    return f"FlashLadder {project.version()}: {', '.join(parts)}; nvcc {version}, Python {platform.python_version()}."
 
 
 def _range(numbers: list[str]) -> str:

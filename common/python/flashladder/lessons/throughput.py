@@ -4,7 +4,6 @@ python -m flashladder.lessons.throughput JOB.json     the run itself, in a proce
 """
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -12,8 +11,9 @@ from pathlib import Path
 
 from flashladder.building import build
 from flashladder.core import device
+from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, results_directory
+from flashladder.core.paths import results_directory
 from flashladder.ladder import stages
 from flashladder.measuring import bench, recorded
 
@@ -45,7 +45,7 @@ def measure(number: int, d: int, dtype: str) -> dict | None:
     fit = [stage for stage in stages_until(number) if device.choose(stage.min_compute).kind == "gpu"]
     if not fit:
         return None
-    build.build(sorted({target for stage in fit for target in build.stage_targets(stage.number)}))
+    build.build(sorted({target for stage in fit for target in stage.targets}))
     folder = results_directory() / "lessons"
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"stage-{number:02d}-{dtype}-d{d}.json"
@@ -54,15 +54,10 @@ def measure(number: int, d: int, dtype: str) -> dict | None:
         job_file = Path(name) / "job.json"
         job_file.write_text(json.dumps(job | {"file": str(file)}))
         command = [sys.executable, "-m", "flashladder.lessons.throughput", str(job_file)]
-        done = subprocess.run(command, capture_output=True, text=True, env=_environment(), timeout=300)
+        done = subprocess.run(command, capture_output=True, text=True, env=for_python(), timeout=300)
     if done.returncode:
         raise FlashLadderError(f"The short benchmark failed:\n{(done.stdout + done.stderr).strip()[-2000:]}")
     return recorded.load(file)
-
-
-def _environment() -> dict[str, str]:
-    path = [str(ROOT / "common/python"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path)}
 
 
 def main() -> int:

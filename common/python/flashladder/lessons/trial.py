@@ -8,10 +8,14 @@ from pathlib import Path
 
 from flashladder.core.console import count
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import breakit, stages
-from flashladder.ladder.run import StageError, run_problem
+from flashladder.ladder.kernels import judge
+from flashladder.ladder.run import run_problem
+from flashladder.ladder.stage import Verdict
 from flashladder.lessons.display import diff, message, note, show, step
+from flashladder.running.job import StageError
 from flashladder.simulator.counters import by_name
 
 
@@ -24,10 +28,10 @@ def changed_kernel(stage: stages.Stage, changes: Sequence[tuple[str, str]]) -> P
         if old not in text:
             raise FlashLadderError(f"stages/{stage.name}/kernel.cu does not contain: {old}")
         text = text.replace(old, new)
-    return breakit.place(f"{stage.id}_trial-{hashlib.sha256(text.encode()).hexdigest()[:8]}", "kernel.cu", text)
+    return place("break", f"{stage.id}_trial-{hashlib.sha256(text.encode()).hexdigest()[:8]}", "kernel.cu", text)
 
 
-def plant(mistake: breakit.Break) -> breakit.Verdict:
+def plant(mistake: breakit.Break) -> Verdict:
     """Shows the mistake, runs it on the simulator and shows who objected. AssertionError if nobody did."""
     show(diff(mistake.patch.read_text().splitlines(), f"The mistake: {mistake.mistake}"))
     name = mistake.name
@@ -39,7 +43,7 @@ def plant(mistake: breakit.Break) -> breakit.Verdict:
     return verdict
 
 
-def show_verdict(verdict: breakit.Verdict) -> None:
+def show_verdict(verdict: Verdict) -> None:
     """Who objected, in which words."""
     if verdict.caught:
         show(message("\n".join(verdict.words(6)), f"Caught by {verdict.by.replace('_', ' ')}:"))
@@ -49,12 +53,12 @@ def show_verdict(verdict: breakit.Verdict) -> None:
 
 @dataclass
 class Trial:
-    verdict: breakit.Verdict
+    verdict: Verdict
     counts: dict[str, float | None]  # empty where the launch failed
 
     @classmethod
     def of(cls, stage: stages.Stage, library: Path, problem: Problem) -> "Trial":
-        verdict = breakit.judge(stage, library)
+        verdict = judge(stage, library)
         try:
             report = run_problem(stage, problem, device="sim", library=library, timeout=300).report
         except StageError:

@@ -17,7 +17,8 @@ from flashladder.building import toolchain
 from flashladder.core.console import progress, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, ROOT, build_directory
-from flashladder.ladder import ablations, breakit, stages
+from flashladder.ladder import ablations, stages
+from flashladder.ladder.breakit import patched_source
 from flashladder.measuring import recorded
 
 ARCH = "sm_90"
@@ -246,7 +247,7 @@ def record(arch: str = ARCH) -> dict:
     variants = [(one.stage, f"{one.stage.id} {one.title}", "variant", one) for one in ablations.ablations()]
     rows = []
     for stage, name, kind, source in progress([*one_each, *variants], "machine code"):
-        kernel = source if isinstance(source, Path) else breakit.patched_kernel(source)
+        kernel = source if isinstance(source, Path) else patched_source(source)
         for d, found in sorted(measure(kernel, arch).items()):
             loop = found.pop("loop")
             if loop:
@@ -302,7 +303,7 @@ def is_stale(row: dict) -> bool:
     if row["kind"] == "stage":
         return recorded.is_stale(row)
     one = next((one for one in ablations.ablations() if f"{one.stage.id} {one.title}" == row["name"]), None)
-    return one is None or hashlib.sha256(breakit.patched_kernel(one).read_bytes()).hexdigest() != row["kernel_sha256"]
+    return one is None or hashlib.sha256(patched_source(one).read_bytes()).hexdigest() != row["kernel_sha256"]
 
 
 def label(arch: str = ARCH) -> str:

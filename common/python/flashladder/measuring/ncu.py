@@ -3,22 +3,18 @@
 import csv
 import functools
 import io
-import json
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
-from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-
 from flashladder.core.device import Device, cudart
+from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, stage_library
+from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.running.job import Job
 
 _WAVEFRONTS = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
 _CONFLICTS = "sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_"
@@ -65,27 +61,11 @@ def measure(stage: stages.Stage, problem: Problem, device: Device, wanted: dict[
     wanted = wanted or metrics()
     with tempfile.TemporaryDirectory(prefix="flashladder-ncu-") as name:
         folder = Path(name)
-        for tensor, bits in problem.random().items():
-            np.save(folder / f"{tensor}.npy", bits)
-        job = {
-            "cudart": str(cudart(device)),
-            "stage": str(stage_library(stage.number)),
-            "problem": asdict(problem),
-            "describe_only": False,
-            "repeat": 1,
-        }
-        (folder / "job.json").write_text(json.dumps(job))
+        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem)
+        worker = job.write(folder, problem.random())
         command = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--print-units", "base"]
-        command += [
-            "--metrics",
-            ",".join(wanted.values()),
-            sys.executable,
-            "-m",
-            "flashladder.running.worker",
-            str(folder),
-        ]
-        env = os.environ | {"PYTHONPATH": str(ROOT / "common/python")}
-        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        command += ["--metrics", ",".join(wanted.values()), *worker]
+        done = subprocess.run(command, env=for_python(), capture_output=True, text=True)
     start = done.stdout.find('"ID"')
     if start < 0:
         text = (done.stdout + done.stderr).strip()[-600:]

@@ -8,8 +8,9 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.run import Result, describe, run_problem
+from flashladder.ladder.run import describe, run_problem
 from flashladder.measuring import ncu, recorded
+from flashladder.running.job import Result
 from flashladder.simulator import counters
 
 PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")

@@ -45,6 +45,17 @@ def latest_live() -> dict | None:
     return None
 
 
+def first(kind: str = "") -> dict | None:
+    """Of shipped(), that of the first GPU: what sentences and tables of one GPU are about. None where there is none."""
+    return next(iter(shipped(kind=kind)), None)
+
+
+def shown(live: dict | None = None) -> list[tuple[dict, bool]]:
+    """What pictures of the throughput take: (results, whether measured here) of a run that is live, if there is one,
+    and of each GPU that ships."""
+    return ([(live, True)] if live else []) + [(one, False) for one in shipped()]
+
+
 def is_stale(measurement: dict) -> bool:
     """True where a stage's kernel.cu is no longer the one that was measured. A variant of a stage changes with it."""
     if measurement.get("kind") != "stage":

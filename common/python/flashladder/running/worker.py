@@ -2,7 +2,7 @@
 
     python -m flashladder.running.worker FOLDER
 
-FOLDER/job.json says which libcudart.so.13 and which stage; Q.npy, K.npy and V.npy hold bit patterns.
+FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
 Leaves O.npy and result.json there. A process has one CUDA runtime for good, and after a failed launch that
 runtime is of no more use: hence a process of its own for each run.
 """
@@ -15,18 +15,18 @@ from pathlib import Path
 import numpy as np
 
 from flashladder.core.abi import StageLibrary, StageRefused
-from flashladder.core.problem import Problem
 from flashladder.running.cudart import CudaError, Cudart
+from flashladder.running.job import Job
 from flashladder.running.verify import POISON
 
 
-def execute(folder: Path, job: dict) -> dict:
-    cudart = Cudart(job["cudart"])
-    stage = StageLibrary(job["stage"])
-    problem = Problem(**job["problem"])
+def execute(folder: Path, job: Job) -> dict:
+    cudart = Cudart(job.cudart)
+    stage = StageLibrary(job.library)
+    problem = job.problem
     # Stages that ask the driver about their kernels need no memory for it.
     description = stage.describe(problem.params({})).as_dict()
-    if job["describe_only"]:
+    if job.describe_only:
         return {"status": "ok", "description": description}
 
     pointers = {name: cudart.malloc(problem.bytes(name)) for name in "QKVO"}
@@ -38,7 +38,7 @@ def execute(folder: Path, job: dict) -> dict:
     if scratch:
         cudart.fill(scratch, 0xFF, scratch_bytes)
     seconds = []
-    for _ in range(job["repeat"]):
+    for _ in range(job.repeat):
         started = time.perf_counter()
         stage.forward(problem.params(pointers, scratch, scratch_bytes))
         cudart.synchronize()
@@ -54,7 +54,7 @@ def execute(folder: Path, job: dict) -> dict:
 def main() -> int:
     folder = Path(sys.argv[1])
     try:
-        result = execute(folder, json.loads((folder / "job.json").read_text()))
+        result = execute(folder, Job.read(folder))
     except StageRefused as refusal:
         result = {"status": "refused", "code": refusal.status, "message": str(refusal)}
     except (CudaError, OSError) as error:

@@ -82,7 +82,7 @@ def of(stage: stages.Stage | int | str, where: int | str = "", problem: Problem 
     where: a line of kernel.cu, or text that the line contains, e.g. of(4, "ldmatrix_x4(piece"); all where empty.
     problem: a small one by default. FlashLadderError where no such access was made.
     """
-    stage = stage if isinstance(stage, stages.Stage) else stages.get(stage)
+    stage = stages.get(stage)
     result = run_problem(stage, problem or PROBLEM, device="sim", environment={"WARPSIM_ACCESSES": "1"})
     found = []
     for launch in result.report["launches"]:

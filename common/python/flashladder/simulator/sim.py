@@ -5,6 +5,7 @@ import shutil
 import sys
 
 from flashladder.core.device import Device, environment
+from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import simulator_library
 
@@ -20,6 +21,5 @@ def run(command: list[str]) -> int:
         raise FlashLadderError(f"{command[0]}: no such program.")
     env = environment(Device("sim", None))
     # A program that names its library folder by RPATH would pass LD_LIBRARY_PATH by.
-    env["LD_PRELOAD"] = os.pathsep.join([str(simulator_library()), *filter(None, [env.get("LD_PRELOAD")])])
     sys.stdout.flush()
-    os.execve(program, command, env)
+    os.execve(program, command, prepended(env, LD_PRELOAD=simulator_library()))

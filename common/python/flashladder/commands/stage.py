@@ -1,0 +1,97 @@
+"""One stage and what to do with it, as in `make stage-02 test bench`. VERBS has a table for each kind of stage."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from flashladder.building import build
+from flashladder.commands import testing, throughput
+from flashladder.core import device
+from flashladder.core.console import say
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, stage_runner
+from flashladder.ladder import breakit, diff, host_streams, stages
+from flashladder.ladder.host_streams import HostStreams
+from flashladder.ladder.stages import Kernel, Stage
+from flashladder.measuring import bench, machine_code, profile, stream_times
+
+
+@dataclass(frozen=True)
+class Verb:
+    do: Callable[[Stage, list[str]], int | None]  # given what stands behind --; a status, None for 0
+    needs: Callable[[Stage], list[str]] = lambda stage: stage.targets  # targets that are built before
+
+
+def _nothing(stage: Stage) -> list[str]:
+    return []
+
+
+def _with_previous(stage: Stage) -> list[str]:
+    return [target for one in (stage, stages.previous_of(stage)) if one for target in one.targets]
+
+
+def _run(stage: Stage, rest: list[str]) -> int:
+    where = device.choose(stage.min_compute)
+    runner = stage_runner(stage.number)
+    if not runner.exists():
+        raise FlashLadderError(f"{runner} does not exist: run `make stage-{stage.id}`.")
+    say(f"Device: {where}")
+    return subprocess.run([str(runner), *rest], env=device.environment(where)).returncode
+
+
+def _time_streams(stage: Stage, rest: list[str]) -> int:
+    where = device.choose(stage.min_compute)
+    if where.kind == "gpu":
+        say(f"\nWritten: {os.path.relpath(stream_times.run_bench(where), ROOT)}")
+        return 0
+    say("A time on the simulator says nothing about a GPU; this is the order in which things happen.")
+    return _order_of_streams(stage, rest)
+
+
+def _order_of_streams(stage: Stage, rest: list[str]) -> int:
+    say(f"Device: {device.choose(stage.min_compute, 'sim')}")
+    return host_streams.show_order()
+
+
+_OF_ALL = {
+    "build": Verb(lambda stage, rest: say(f"{stage.name}: built.")),
+    "run": Verb(_run),
+    "break": Verb(lambda stage, rest: breakit.show(stage)),
+}
+VERBS: dict[type[Stage], dict[str, Verb]] = {
+    Kernel: _OF_ALL
+    | {
+        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
+        "bench": Verb(lambda stage, rest: throughput.bench_or_count(bench.Settings(stages=(stage.number,)))),
+        "profile": Verb(lambda stage, rest: profile.show(stage), _with_previous),
+        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
+        "order": Verb(lambda stage, rest: machine_code.show(stage, rest), _nothing),
+    },
+    HostStreams: _OF_ALL
+    | {
+        "test": Verb(
+            lambda stage, rest: testing.run(stage=stage, extra=rest),
+            lambda stage: [*stage.targets, "stage_01", "stage_09"],
+        ),
+        "bench": Verb(_time_streams, lambda stage: [*stage.targets, "stage_09"]),
+        "profile": Verb(_order_of_streams),
+    },
+}
+
+
+def command(which: str, words: list[str], rest: list[str]) -> int:
+    """Does what the words ask for, in their order; the last status that is not 0, else 0."""
+    stage = stages.entry(which)
+    verbs = VERBS[type(stage)]
+    unknown = [word for word in words if word not in verbs]
+    if unknown:
+        raise FlashLadderError(f"'{unknown[0]}': stage {stage.id} can {', '.join(verbs)}.")
+    chosen = [verbs[word] for word in words or ["build"]]
+    targets = sorted({target for verb in chosen for target in verb.needs(stage)})
+    if targets:
+        build.build(targets)
+    status = 0
+    for verb in chosen:
+        status = verb.do(stage, rest) or status
+    return status

@@ -1,0 +1,109 @@
+"""The stages that are a kernel: stages/NN_name/kernel.cu, built into libstage_NN.so."""
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from flashladder.building import build
+from flashladder.core.device import Device
+from flashladder.core.environment import prepended
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, build_directory
+from flashladder.core.problem import Problem
+from flashladder.ladder.stage import Stage, Verdict
+from flashladder.running.job import StageError, run_library
+from flashladder.running.verify import check
+
+
+class Kernel(Stage):
+    @property
+    def kernel(self) -> Path:
+        return self.folder / "kernel.cu"
+
+    @property
+    def source(self) -> Path:
+        return self.kernel
+
+    def kernel_hash(self) -> str:
+        """sha256 of kernel.cu: a recorded figure is stale when it no longer matches."""
+        return hashlib.sha256(self.kernel.read_bytes()).hexdigest()
+
+    @property
+    def targets(self) -> list[str]:
+        """Its library, its runner and the simulator."""
+        return [f"stage_{self.id}", f"stage_{self.id}_runner", "warpsim_cudart"]
+
+    @property
+    def product(self) -> Path:
+        return Path(f"lib/libstage_{self.id}.so")
+
+    @property
+    def libraries(self) -> list[str]:
+        return []
+
+    @property
+    def tests(self) -> list[str]:
+        return ["tests/stages", "--ignore=tests/stages/test_host_streams.py"]
+
+    def judge(self, source: Path) -> Verdict:
+        return judge(self, compile_kernel(source, self))
+
+
+def stage_flags(stage: Kernel) -> list[str]:
+    """nvcc and the options that the stage's own build compiles kernel.cu with, but for native code: PTX alone."""
+    words = build.compile_command(stage.kernel)
+    first = next(number for number, word in enumerate(words) if Path(word).name.startswith("nvcc"))
+    flags, skip = [], False
+    for word in words[first:]:
+        takes_next = word in ("-c", "-o", "-x", "-MF", "-MT")
+        if not (skip or takes_next or word == "-MD" or "_EXPORTS" in word or "code=[sm_" in word):
+            flags.append(word)
+        skip = takes_next
+    return flags
+
+
+def compile_kernel(kernel: Path, stage: Kernel, *options: str) -> Path:
+    """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
+
+    options: more for nvcc. Cached by content.
+    """
+    launcher = ROOT / "common/host/launch.cpp"
+    exports = ROOT / "common/cmake/stage.map"
+    headers = sorted((ROOT / "common/include").iterdir())
+    command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
+    command += ["-DFLASH_ONLY_BF16_128", *options]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, exports, *headers)))
+    digest.update(repr((command, build.info()["nvcc_version"])).encode())
+    library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
+    if library.exists():
+        return library
+    partial = library.with_name(f".{os.getpid()}.{library.name}")
+    command += ["-o", str(partial), str(kernel), str(launcher)]
+    env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise FlashLadderError(f"{kernel} does not compile:\n{(done.stdout + done.stderr)[-3000:]}")
+    os.replace(partial, library)
+    return library
+
+
+def problem_for(stage: Kernel) -> Problem:
+    """Small, but with several heads, several tiles and an odd number of K/V tiles: enough to show every mistake."""
+    launch = stage.data["launch"][-1]
+    return Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128)
+
+
+def judge(stage: Kernel, library: Path) -> Verdict:
+    """Runs another build of a stage on the simulator: does the simulator or the verification object?"""
+    problem = problem_for(stage)
+    inputs = problem.random(1)
+    try:
+        result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), timeout=300)
+    except StageError as error:
+        hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
+        kind = hazards[0]["kind"] if hazards else "error"
+        return Verdict(True, kind, str(error), problem, inputs)
+    comparison = check(problem, inputs, result.bits)
+    caught_by = "" if comparison else "verification"
+    return Verdict(not comparison, caught_by, comparison.message, problem, inputs, result.bits)

@@ -1,0 +1,98 @@
+"""One rung of the ladder. What there is of it, and how it is built, run and judged, is said here and in its kind:
+a kernel (ladder/kernels.py) or stage 00 (ladder/host_streams.py)."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
+from flashladder.core.toml import tomllib
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of running a changed source on the simulator."""
+
+    caught: bool
+    by: str  # "verification", a hazard's kind, or "" where nothing was found
+    message: str
+    problem: Problem | None = None
+    inputs: dict | None = field(default=None, repr=False)
+    output: np.ndarray | None = field(default=None, repr=False)  # bits of O; None where the launch failed
+
+    def words(self, most: int = 4) -> list[str]:
+        """The first lines of what the simulator or the verification said."""
+        lines = self.message.splitlines()
+        return ([line for line in lines if not line.startswith("stage ")] or lines)[:most]
+
+
+@dataclass(frozen=True)
+class Stage:
+    number: int
+    name: str  # folder name, e.g. 02_online_softmax
+    title: str
+    technique: str
+    min_compute: int  # 80 for compute capability 8.0
+    previous: int | None
+    folder: Path
+    data: dict = field(repr=False, compare=False)  # all of stage.toml
+
+    @property
+    def id(self) -> str:
+        return f"{self.number:02d}"
+
+    @property
+    def source(self) -> Path:
+        """The file that the lesson is about, that mistakes are planted in."""
+        raise NotImplementedError
+
+    @property
+    def targets(self) -> list[str]:
+        """What a run needs, as targets of the build."""
+        raise NotImplementedError
+
+    @property
+    def product(self) -> Path:
+        """What the source is linked into, below the build folder."""
+        raise NotImplementedError
+
+    @property
+    def libraries(self) -> list[str]:
+        """What the product loads besides, as patterns below the build folder."""
+        raise NotImplementedError
+
+    @property
+    def tests(self) -> list[str]:
+        """What pytest is given to test this stage alone."""
+        raise NotImplementedError
+
+    def judge(self, source: Path) -> Verdict:
+        """Builds a changed copy of the source and runs it on the simulator: who objects, and in which words."""
+        raise NotImplementedError
+
+
+def read(folder: Path, kind: type[Stage]) -> Stage:
+    """The stage of a folder with a stage.toml. FlashLadderError says what is wrong with the file."""
+    file = folder / "stage.toml"
+    try:
+        data = tomllib.loads(file.read_text())
+        previous = data.get("previous")
+        if isinstance(previous, str):  # a folder name or a number as text; empty: none
+            previous = int(previous[:2]) if previous else None
+        stage = kind(
+            number=int(data["number"]),
+            name=folder.name,
+            title=data["title"],
+            technique=data["technique"],
+            min_compute=int(data["min_compute"]),
+            previous=previous,
+            folder=folder,
+            data=data,
+        )
+    except (OSError, tomllib.TOMLDecodeError, KeyError, ValueError) as error:
+        raise FlashLadderError(f"{file} is not a valid stage description: {error!r}") from error
+    if not folder.name.startswith(f"{stage.number:02d}_"):
+        raise FlashLadderError(f"{file} says number = {stage.number}, but its folder is {folder.name}")
+    return stage

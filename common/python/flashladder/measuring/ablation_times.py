@@ -1,0 +1,36 @@
+"""make ablations: kernels with one idea changed at a time, timed beside the kernels themselves and the peers."""
+
+import datetime
+from dataclasses import replace
+from pathlib import Path
+
+from flashladder.core.abi import StageLibrary
+from flashladder.core.console import progress
+from flashladder.core.device import Device, choose
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import results_directory
+from flashladder.ladder.ablations import ablations, library
+from flashladder.measuring import bench
+
+
+def run(device: Device | None = None) -> Path:
+    """Times the variants on a GPU; returns the JSON file below build/results."""
+    device = device or choose(80)
+    if device.kind != "gpu":
+        raise FlashLadderError("Ablations are timed, so they need a GPU; recorded ones are in docs/results.md.")
+    bench.check_build(device)
+    kernels = tuple(sorted({one.stage.number for one in ablations()}))  # what each is compared with, in the same run
+    settings = bench.Settings(head_dims=(128,), stages=kernels, lengths=(1024, 4096, 16384))
+    timing = bench.Bench(settings, device)
+    for index, one in enumerate(progress(ablations(), "compile")):
+        number = 901 + index  # stands for the variant in the tables of Bench
+        timing.stages.append(replace(one.stage, number=number, name=f"{one.stage.id} {one.title}"))
+        timing.libraries[number] = StageLibrary(library(one, device.gpu.compute))
+    results = timing.run()
+    bench.print_tables(results)
+    folder = results_directory()
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
+    file = folder / f"{bench.slug(device.short)}-ablations-{stamp}.json"
+    file.write_text(bench.to_text(results))
+    return file

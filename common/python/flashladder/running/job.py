@@ -1,0 +1,128 @@
+"""One run of a stage's library in a worker process: what it is told, how it is started, what comes back."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.core import dtypes
+from flashladder.core.device import Device, cudart
+from flashladder.core.environment import for_python
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a worker (flashladder.running.worker) is told, by files in a folder of its own."""
+
+    cudart: str  # libcudart.so.13: the GPU's, or the simulator's
+    library: str  # of a stage
+    problem: Problem
+    describe_only: bool = False
+    repeat: int = 1  # runs in the same process
+
+    def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
+        """Writes the job, and Q, K and V as bit patterns of the shapes problem.shape(). Returns the worker's command,
+        to be run in an environment of for_python()."""
+        for tensor, array in (inputs or {}).items():
+            if array.shape != self.problem.shape(tensor):
+                wanted = self.problem.shape(tensor)
+                raise FlashLadderError(f"{tensor} has shape {array.shape}, the problem wants {wanted}.")
+            np.save(folder / f"{tensor}.npy", np.ascontiguousarray(array, dtype=np.uint16))
+        (folder / "job.json").write_text(json.dumps(asdict(self)))
+        return [sys.executable, "-m", "flashladder.running.worker", str(folder)]
+
+    @classmethod
+    def read(cls, folder: Path) -> "Job":
+        job = json.loads((folder / "job.json").read_text())
+        return cls(**job | {"problem": Problem(**job["problem"])})
+
+
+def answer(folder: Path) -> dict | None:
+    """What the worker left: "status" and, by that, "message" or "description"; None where it ended before."""
+    file = folder / "result.json"
+    return json.loads(file.read_text()) if file.exists() else None
+
+
+class StageError(FlashLadderError):
+    """The stage refused the problem or its launch failed; `code` is the FlashStatus of a refusal, else None."""
+
+    def __init__(self, message: str, code: int | None = None, messages: str = "", report: dict | None = None):
+        super().__init__(message)
+        self.code = code
+        self.messages = messages  # what the run printed, e.g. the simulator's hazards
+        self.report = report
+
+
+@dataclass
+class Result:
+    bits: np.ndarray | None  # O as uint16 patterns, in the problem's layout
+    problem: Problem
+    device: Device
+    description: dict  # FlashDescription as a dict
+    seconds: list[float] = field(default_factory=list)  # host time of each run: on a GPU no measure of a kernel
+    report: dict | None = field(default=None, repr=False)  # the simulator's counters (WARPSIM_REPORT)
+    messages: str = ""
+
+    @property
+    def O(self) -> np.ndarray:  # noqa: E743
+        """The output as float16 or ml_dtypes.bfloat16 (float32 where ml_dtypes is not installed)."""
+        return dtypes.to_native(self.bits, self.problem.dtype)
+
+
+def run_library(
+    name: str,
+    library: Path,
+    problem: Problem,
+    inputs: dict[str, np.ndarray] | None,
+    where: Device,
+    environment: dict[str, str] | None = None,
+    timeout: float | None = None,
+    repeat: int = 1,
+) -> Result:
+    """Runs a stage's library on bit patterns; without inputs it only describes what it would do.
+
+    name: what messages call it. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. timeout: seconds.
+    Raises StageError with the stage's or the simulator's own message.
+    """
+    shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory) as scratch:
+        folder = Path(scratch)
+        job = Job(str(cudart(where)), str(library), problem, inputs is None, repeat)
+        command = job.write(folder, inputs)
+        env = for_python(dict(os.environ) | (environment or {}))
+        if where.kind == "sim":
+            env["WARPSIM_REPORT"] = str(folder / "report.json")
+        try:
+            done = subprocess.run(command, env=env, capture_output=True, text=True, errors="replace", timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise StageError(f"{name} did not finish within {timeout:g} s") from error
+        messages = (done.stdout + done.stderr).strip()
+        report_file, result = folder / "report.json", answer(folder)
+        report = json.loads(report_file.read_text()) if report_file.exists() else None
+        if result is None:
+            said = f"{name} ended its process (status {done.returncode})\n{messages[-2000:]}"
+            raise StageError(said, None, messages, report)
+        if result["status"] != "ok":
+            text = f"{name}, {problem}: {result['message']}"
+            raise StageError(hazard_first(text, messages), result.get("code"), messages, report)
+        output = np.load(folder / "O.npy") if inputs is not None else None
+        return Result(output, problem, where, result["description"], result.get("seconds", []), report, messages)
+
+
+def hazard_first(error: str, messages: str) -> str:
+    """What failed and what was printed meanwhile. A hazard makes the first line, of which alone a summary consists:
+    its kind, where, and the words about it; then CUDA's error, which says of all of them "unspecified launch failure".
+    """
+    hazard = re.search(r"^warpsim: (.+)\n {4}(.+)\n?", messages, re.MULTILINE)
+    if not hazard:
+        return f"{error}\n{messages}".strip()
+    others = (messages[: hazard.start()] + messages[hazard.end() :]).strip("\n")
+    return "\n".join(filter(None, [f"{hazard[1]}: {hazard[2]}", others, error]))
