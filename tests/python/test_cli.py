@@ -213,4 +213,4 @@ def test_an_interpreter_without_the_packages_is_told(tmp_path):
     env = {**os.environ, "PYTHONPATH": str(ROOT / "common/python")}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "has no numpy" in done.stderr and "pip install numpy" in done.stderr
+    assert "has no rich" in done.stderr and "pip install rich" in done.stderr

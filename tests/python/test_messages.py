@@ -2,7 +2,7 @@
 
 import pytest
 
-from flashladder.core import environment
+from flashladder.core import console, environment
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.running import job
@@ -47,3 +47,20 @@ def test_a_worker_reads_the_job_that_was_written(tmp_path):
     with pytest.raises(FlashLadderError, match="K has shape"):
         written.write(tmp_path, {"K": problem.random()["K"][:, :1]})
     assert job.answer(tmp_path) is None
+
+
+def test_a_table_in_a_file_keeps_its_cells_as_they_are(capsys):
+    long = "x" * 300
+    console.table("[bold] title", ("name", "[n]"), [("[red]one", 1), (long, 1234567), (None, ":smile:")], right=(1,))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["", "[bold] title"], "the title, as it is, behind an empty line"
+    head, _, one, whole, none = lines[2:]
+    assert head.split() == ["name", "[n]"] and one.split() == ["[red]one", "1"], "no cell is markup"
+    assert whole.split() == [long, "1234567"], "no line is folded where there is no terminal"
+    assert none.split() == [":smile:"] and all(len(line) == len(whole) for line in (head, one, none)), "right-aligned"
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(flashladder, tmp_path):
+    (tmp_path / "rich.py").write_text("raise ModuleNotFoundError('no rich', name='rich')")
+    done = flashladder("stages", PYTHONPATH=f"{environment.PACKAGE}:{tmp_path}")
+    assert done.returncode == 1 and done.stderr.startswith("error: ") and "-m pip install rich" in done.stderr

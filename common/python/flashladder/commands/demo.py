@@ -57,14 +57,15 @@ def _plot() -> None:
     except ImportError:
         say("No plot: matplotlib is not installed.")
         return
-    shown = [(results, False) for results in recorded.shipped()]
+    live = None
     if choose().kind == "gpu":
         say("\nTiming the stages on this GPU ...")
         settings = bench.Settings(lengths=(1024, 4096), head_dims=(128,), seconds=0.1, slowest_run=1.0)
         try:
-            shown.insert(0, (recorded.load(bench.run_bench(settings)), True))
+            live = recorded.load(bench.run_bench(settings))
         except FlashLadderError as error:
             say(f"No live throughput: {error}")
+    shown = recorded.shown(live)
     if not shown:
         say("No throughput plot: nothing is recorded below docs/results yet.")
         return

@@ -37,10 +37,10 @@ class _Figures:
     def __init__(self):
         self.stale = False
 
-    def _row(self, results: list[dict], name: str, **wanted) -> dict:
-        rows = recorded.pick(results[0], name=name, causal=False, **wanted) if results else []
+    def _row(self, results: dict | None, name: str, **wanted) -> dict:
+        rows = recorded.pick(results, name=name, causal=False, **wanted) if results else []
         if not rows:
-            there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results[0]))) if results else "nothing"
+            there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results))) if results else "nothing"
             raise FlashLadderError(f'"{name}" with {wanted} is not recorded; there is: {there}.')
         self.stale |= recorded.is_stale(rows[0])
         return rows[0]
@@ -48,16 +48,16 @@ class _Figures:
     def tflops(self, name: int | str, N: int = 4096, d: int = 128, dtype: str = "bf16") -> float:
         """Recorded throughput: tflops(9), tflops("FlashAttention-2")."""
         name = stages.get(name).name if isinstance(name, int) else name
-        return self._row(recorded.shipped(), name, Nq=N, d_head=d, dtype=dtype)["tflops"]
+        return self._row(recorded.first(), name, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128) -> float:
         """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself."""
         name = stages.get(name).name if isinstance(name, int) else name
-        return self._row(recorded.shipped(kind="ablations"), name, Nq=N, d_head=d, dtype="bf16")["tflops"]
+        return self._row(recorded.first("ablations"), name, Nq=N, d_head=d, dtype="bf16")["tflops"]
 
     def resource(self, stage: int, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
-        row = self._row(recorded.shipped(), stages.get(stage).name, d_head=d, dtype="bf16")
+        row = self._row(recorded.first(), stages.get(stage).name, d_head=d, dtype="bf16")
         if not isinstance(row.get(key), (int, float)):
             raise FlashLadderError(f'There is no figure "{key}" of {row["name"]}. There are: {", ".join(row)}.')
         return row[key]

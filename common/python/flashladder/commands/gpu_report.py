@@ -2,7 +2,8 @@
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu ablations order
-roofline streams" picks parts. Needs no network, and of Python only numpy (torch, matplotlib, pytest for their parts).
+roofline streams" picks parts. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their
+parts).
 """
 
 import concurrent.futures
@@ -178,10 +179,10 @@ def part_order(device: Device, folder: Path) -> list[str]:
 
 def part_roofline(device: Device, folder: Path) -> list[str]:
     results_file = folder / f"{bench.slug(device.short)}.json"
-    known = [recorded.load(results_file)] if results_file.exists() else recorded.shipped()
+    known = recorded.load(results_file) if results_file.exists() else recorded.first()
     if not known:
         raise FlashLadderError("roofline: run the part bench, too.")
-    record = roofline.measure(device, known[0])
+    record = roofline.measure(device, known)
     (folder / f"{bench.slug(device.short)}-roofline.json").write_text(bench.to_text(record))
     return [f"roofline: {len(record['rows'])} stages, copy {record['bandwidth_gb_s']:.0f} GB/s"]
 

@@ -47,8 +47,8 @@ def _setting(results: dict, text: str) -> str:
 
 def ladder() -> str:
     """The stages with their techniques and the throughput at N = 4096 of the first recorded GPU."""
-    recorded_runs = recorded.shipped()[:1]
-    rows = recorded.pick(recorded_runs[0], dtype="bf16", d_head=128, causal=False, Nq=4096) if recorded_runs else []
+    run = recorded.first()
+    rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False, Nq=4096) if run else []
     by_name = {row["name"]: row for row in rows}
     head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
     body = []
@@ -58,7 +58,7 @@ def ladder() -> str:
     body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
     block = [_table(head, body)]
     if rows:
-        block += ["", _caption(recorded_runs[0], _setting(recorded_runs[0], "TFLOP/s at N = 4096, bf16, d = 128"))]
+        block += ["", _caption(run, _setting(run, "TFLOP/s at N = 4096, bf16, d = 128"))]
         if any(recorded.is_stale(row) for row in rows):
             block += ["", STALE_NOTE]
     return "\n".join(block)
@@ -328,7 +328,7 @@ def _draw(folder: Path) -> list[Path]:
     """Draws the plots anew; returns those that changed."""
     from flashladder import plot  # matplotlib is slow to load, and not everyone has it
 
-    shipped = [(one, False) for one in recorded.shipped()]
+    shipped = recorded.shown()
     wanted = {f"throughput-d{d}.png": lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
     changed = []
     if recorded.shipped(kind="ablations"):
@@ -336,7 +336,7 @@ def _draw(folder: Path) -> list[Path]:
     if recorded.shipped(kind="roofline"):
         wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
     if recorded.shipped(kind="host-streams"):
-        record = recorded.shipped(kind="host-streams")[0]
+        record = recorded.first("host-streams")
         wanted["host-streams.png"] = lambda: plot.transfers(record)
         wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
     for name, draw in wanted.items():

@@ -1,43 +1,33 @@
-"""Output for people: tables, colour and progress; plain text where rich and tqdm are not installed."""
+"""Output for people: tables, colour and progress; no progress where tqdm is not installed."""
 
 import sys
 from collections.abc import Iterable, Sequence
 
-try:
-    import rich.box
-    import rich.console
-    import rich.markup
-    import rich.table
-except ImportError:
-    rich = None
+import rich.box
+import rich.console
+import rich.table
+import rich.text
 
 try:
     from tqdm import tqdm
 except ImportError:
     tqdm = None
 
+UNBOUNDED = 10_000  # columns of a file or a pipe, where no line is to be folded
+
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence], right: Sequence[int] = ()) -> None:
     """Prints rows under their columns; `right` lists the indices of right-aligned (numeric) columns."""
-    rows = [[("" if cell is None else str(cell)) for cell in row] for row in rows]
-    if rich and sys.stdout.isatty():
-        grid = rich.table.Table(title=rich.markup.escape(title), title_justify="left", box=rich.box.SIMPLE_HEAD)
-        for index, column in enumerate(columns):
-            grid.add_column(column, justify="right" if index in right else "left", overflow="fold")
-        for row in rows:
-            grid.add_row(*(rich.markup.escape(cell) for cell in row))
-        rich.console.Console().print(grid)
-        return
-    widths = [max([len(column), *(len(row[index]) for row in rows)]) for index, column in enumerate(columns)]
-
-    def line(cells):
-        aligned = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(cells, widths, strict=True)))
-        return "  ".join(aligned).rstrip()
-
-    print(f"\n{title}\n{line(columns)}\n{line(['-' * width for width in widths])}")
+    grid = rich.table.Table(box=rich.box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for index, column in enumerate(columns):
+        grid.add_column(rich.text.Text(column), justify="right" if index in right else "left", overflow="fold")
     for row in rows:
-        print(line(row))
-    sys.stdout.flush()
+        grid.add_row(*(rich.text.Text("" if cell is None else str(cell)) for cell in row))
+    width = None if sys.stdout.isatty() else UNBOUNDED
+    console = rich.console.Console(width=width, force_jupyter=False)
+    with console.capture() as printed:
+        console.print(grid)
+    say("\n".join(["", coloured(title, "bold"), *(line.rstrip() for line in printed.get().splitlines())]))
 
 
 def progress(items: Iterable, what: str, total: int | None = None):

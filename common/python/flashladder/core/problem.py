@@ -1,7 +1,7 @@
 """One attention problem: its sizes, its inputs and how it lies in memory."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -69,9 +69,6 @@ class Problem:
     def to_bhnd_tensor(self, tensor):
         """The same for a tensor of PyTorch."""
         return tensor if self.layout == "bhnd" else tensor.transpose(1, 2)
-
-    def with_length(self, length: int) -> "Problem":
-        return replace(self, Nq=length, Nkv=length)
 
     def __str__(self) -> str:
         heads = f"H={self.Hq}" if self.Hq == self.Hkv else f"Hq={self.Hq} Hkv={self.Hkv}"

@@ -4,10 +4,10 @@ from flashladder import plot
 from flashladder.building import build
 from flashladder.core import device
 from flashladder.ladder import breakit, host_streams, source
+from flashladder.ladder.host_streams import VARIANTS
 from flashladder.lessons.display import code, note, show, step, table, whole
 from flashladder.lessons.trial import plant
 from flashladder.measuring import recorded, stream_times
-from flashladder.ladder.host_streams import VARIANTS
 
 
 class HostLesson:
@@ -58,15 +58,15 @@ class HostLesson:
 
     def recorded(self):
         """A picture of what was recorded on a GPU: bandwidths, and time by chunks and streams."""
-        records = recorded.shipped(kind="host-streams")
-        if not records:
+        record = recorded.first("host-streams")
+        if not record:
             show(note("no results of stage 00 are recorded yet."))
             return None
-        return plot.transfers(records[0])
+        return plot.transfers(record)
 
     def recorded_timeline(self, case: int = 1):
         """A picture of what overlapped on a GPU when it was recorded; case: 0, 1 or 2, as in recorded()."""
-        return plot.timeline(stream_times.recorded_timelines(recorded.shipped(kind="host-streams")[0], case))
+        return plot.timeline(stream_times.recorded_timelines(recorded.first("host-streams"), case))
 
     def break_it(self, name: str) -> None:
         """Plants a classic mistake and shows who catches it and how. AssertionError if nobody does."""

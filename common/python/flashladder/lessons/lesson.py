@@ -165,11 +165,9 @@ class Lesson:
 
     def recorded_tflops(self, length: int = 4096, d: int = 128, stage: int | str | None = None) -> float:
         """The recorded throughput in bf16, on the first recorded GPU."""
-        for results in recorded.shipped()[:1]:
-            for row in recorded.pick(
-                results, name=self._of(stage).name, dtype="bf16", d_head=d, Nq=length, causal=False
-            ):
-                return row["tflops"]
+        results, wanted = recorded.first(), {"dtype": "bf16", "d_head": d, "Nq": length, "causal": False}
+        for row in recorded.pick(results, name=self._of(stage).name, **wanted) if results else ():
+            return row["tflops"]
         raise FlashLadderError(f"{self._of(stage).name} has no recorded throughput for N = {length}, d = {d}.")
 
     def break_it(self, name: str, picture: bool = True) -> None:

@@ -34,7 +34,7 @@ def only(results: dict, number: int) -> dict:
 
 def recorded_until(number: int) -> list[tuple[dict, bool]]:
     """What ships, as plot.throughput takes it."""
-    return [(only(results, number), False) for results in recorded.shipped()]
+    return [(only(results, number), live) for results, live in recorded.shown()]
 
 
 def measure(number: int, d: int, dtype: str) -> dict | None:

@@ -110,7 +110,8 @@ RESOURCES = {"threads": "threads", "shared_bytes": "shared bytes", "registers": 
 
 def recorded_resources(several: list[stages.Stage]) -> tuple[str, list[list]]:
     """Registers and spills are the machine code's; without a GPU, those of a recorded run: (where, rows)."""
-    for run in recorded.shipped()[:1]:
+    run = recorded.first()
+    if run:
         rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False)
         found = {row["name"]: row for row in rows}
         body = [[one.name, *(found[one.name][key] for key in RESOURCES)] for one in several if one.name in found]
