@@ -14,7 +14,7 @@ Handler unpack_handler(unsigned element_bytes, unsigned count);
 // prmt in its default mode with the same selector (imm, no sign bits: bit 3 of each digit is 0) in all lanes.
 void permute_immediate(Warp &, const Op &);
 
-void add_offset64(Warp &, const Op &);  // dst = a + imm, 64-bit lanes: cvta of the windows
+void add_offset64(Warp &, const Op &);        // dst = a + imm, 64-bit lanes: cvta of the windows
 void in_constant_memory(Warp &, const Op &);  // isspacep.const
 void in_window(Warp &, const Op &);           // isspacep: predicate dst = a's top byte equals imm's
 void set_predicate(Warp &, const Op &);       // predicate dst = imm's low 32 bits

@@ -2,9 +2,9 @@
 // even every time. Fragments as in exec/mma.h, a register holding one element.
 #include <cmath>
 
-#include "exec/mma.h"
-#include "core/warp.h"
 #include "core/program.h"
+#include "core/warp.h"
+#include "exec/mma.h"
 
 namespace warpsim {
 namespace {

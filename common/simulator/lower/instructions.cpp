@@ -24,9 +24,10 @@ namespace {
 #define WMMA_SHAPE "{m16n16k16,m32n8k16,m8n32k16,m16n16k8,m8n8k4}"
 #define WMMA_TYPE "{f16,bf16,tf32,f32,f64,s8,u8,s32}"
 // The SIMD video instructions of two and of four parts.
-#define VIDEO(OPCODE) \
-    {OPCODE "2*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video2, lower_video}, \
-    {OPCODE "4*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video4, lower_video}
+#define VIDEO(OPCODE)                                                                          \
+    {OPCODE "2*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video2, lower_video}, { \
+        OPCODE "4*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video4, lower_video  \
+    }
 #define ATOMIC_ORDER "{.relaxed,.acquire,.release,.acq_rel}"
 #define ATOMIC_TYPE ".{b16,b32,b64,b128,u32,u64,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
 
