@@ -90,6 +90,7 @@ def instruction_mix(*which: int | str, d: int = 128) -> Figure:
     figure = new_figure(11, 1.2 + 0.42 * len(rows), "Machine instructions that a warp executes in a turn, by kind")
     axes = figure.subplots()
     named = {name for _, classes, _, _ in _GROUPS for name in classes}
+    widest = max(sum(row["in_a_turn"].values()) for row in rows)
     rest = ("all others", tuple(name for name in machine_code.NAMES if name not in named), "#dddddd", None)
     for place, row in enumerate(rows):
         left = 0
@@ -97,15 +98,15 @@ def instruction_mix(*which: int | str, d: int = 128) -> Figure:
             count = sum(row["in_a_turn"][one] for one in classes)
             axes.barh(place, count, left=left, color=colour, hatch=hatch, edgecolor="white", height=0.75,
                       label=name if place == 0 else None)  # fmt: skip
-            if count >= 24:
+            if count > widest / 50:  # else there is no room for the number
                 box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None
                 axes.text(left + count / 2, place, str(count), ha="center", va="center", fontsize=8,
                           color=text_on(colour), bbox=box)  # fmt: skip
             left += count
-        axes.text(left + 6, place, f"{left:,}", va="center", fontsize=9, weight="bold", color=INK)
+        axes.text(left + widest / 60, place, f"{left:,}", va="center", fontsize=9, weight="bold", color=INK)
     axes.set_yticks(range(len(rows)), [_name(row) for row in rows], fontsize=9)
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.06 * max(sum(row["in_a_turn"].values()) for row in rows))
+    axes.set_xlim(0, 1.08 * widest)
     axes.set_xlabel("instructions of a warp in a turn")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
