@@ -68,6 +68,10 @@ bar.red.and.pred p, 0, q
 bar.warp.sync 0xffffffff
 barrier.sync.aligned 0
 membar.gl
+createpolicy.fractional.L2::evict_last.b64 d
+createpolicy.fractional.L2::evict_last.L2::evict_unchanged.b64 d, 0.5
+createpolicy.range.global.L2::evict_last.L2::evict_first.b64 d, [e], 0x100000, 0x200000
+createpolicy.cvt.L2.b64 d, e
 fence.acq_rel.gpu
 fence.sc.sys
 fence.proxy.async
@@ -92,6 +96,8 @@ trap
 """.strip().splitlines()
 # Forms that both refuse, and what the simulator says of them.
 INVALID = {
+    "createpolicy.nonsense.b64 d": "createpolicy has no modifier .nonsense",
+    "createpolicy.fractional.L2::evict_last.b64 d, e, e": "it has 3 operands, not 1 or 2",
     "fence.nonsense.words": "fence has no modifier .nonsense; it takes .sc, .acq_rel, .acquire",
     "fence.acq_rel": "it needs .cta, .cluster, .gpu or .sys",
     "membar.nonsense": "membar has no modifier .nonsense; it takes .cta, .gl",

@@ -18,6 +18,9 @@ namespace {
 #define SHARED ".shared,.shared::cta,.shared::cluster"
 #define L1_HINTS "{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}"
 #define L2_HINTS "{.L2::evict_normal,.L2::evict_first,.L2::evict_last}{.L2::cache_hint}"
+// The first of what most lines get, the second of the others.
+#define L2_PRIORITY \
+    "{L2::evict_last,L2::evict_normal,L2::evict_first,L2::evict_unchanged}{.L2::evict_first,.L2::evict_unchanged}"
 #define PREFETCH_SIZE "{.L2::64B,.L2::128B,.L2::256B}"
 #define VECTOR "{.v2,.v4,.v8}"
 #define MEMORY_TYPE ".{b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
@@ -96,7 +99,11 @@ constexpr InstructionRow kRows[] = {
     {"discard{.global}.L2", "[a], i", OpClass::other, Flow::straight, exec_check_address, lower_address_check},
     {"applypriority{.global}.L2::evict_normal", "[a], i", OpClass::other, Flow::straight, exec_check_address,
      lower_address_check},
-    {"createpolicy*", "d{, a}{, b}{, c}", OpClass::move, Flow::straight, nullptr, lower_createpolicy},
+    {"createpolicy.fractional." L2_PRIORITY ".b64", "d{, a}", OpClass::move, Flow::straight, nullptr,
+     lower_createpolicy},
+    {"createpolicy.range{.global}." L2_PRIORITY ".b64", "d, [a], b, c", OpClass::move, Flow::straight, nullptr,
+     lower_createpolicy},
+    {"createpolicy.cvt.L2.b64", "d, a", OpClass::move, Flow::straight, nullptr, lower_createpolicy},
     {"atom" ATOMIC_ORDER SCOPE "{.global," SHARED
      "}.{add,min,max,and,or,xor,inc,dec,exch}{.noftz}{.L2::cache_hint}" VECTOR ATOMIC_TYPE,
      "d, [a], b{, c}", OpClass::atomic, Flow::yield, nullptr, lower_atom},
