@@ -1,12 +1,12 @@
 // Runs one stage from the command line: inputs, launch, comparison with the reference, and times where asked for.
 
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <stdexcept>
 #include <string>
 
+#include "json_writer.h"
 #include "options.h"
 #include "reference.h"
 #include "timing.h"
@@ -63,24 +63,17 @@ class DeviceArray {
     size_t bytes_;
 };
 
-// A number of JSON, which has no NaN and no infinity: null stands for them.
-std::string json_number(double value) {
-    if (!std::isfinite(value)) return "null";
-    char text[32];
-    std::snprintf(text, sizeof text, "%.6g", value);
-    return text;
-}
-
 void print_description(const FlashDescription &d, bool json) {
     if (json) {
-        std::printf(
-            "{\"stage\": %d, \"title\": \"%s\", \"min_compute\": %d, \"Br\": %d, \"Bc\": %d, \"threads\": %d, "
-            "\"shared_bytes\": %d, \"grid\": [%d, %d, %d], \"multiple_Nq\": %d, \"multiple_Nkv\": %d, "
-            "\"causal\": %s, \"gqa\": %s, \"registers\": %d, \"spill_bytes\": %d, \"resident_blocks\": %d, "
-            "\"workspace_bytes\": %zu}\n",
-            d.stage, d.title, d.min_compute, d.Br, d.Bc, d.threads, d.shared_bytes, d.grid[0], d.grid[1], d.grid[2],
-            d.multiple_Nq, d.multiple_Nkv, d.supports_causal ? "true" : "false", d.supports_gqa ? "true" : "false",
-            d.registers, d.spill_bytes, d.resident_blocks, d.workspace_bytes);
+        json::Writer w;
+        w.open('{').key("stage").integer(d.stage).key("title").string(d.title);
+        w.key("min_compute").integer(d.min_compute).key("Br").integer(d.Br).key("Bc").integer(d.Bc);
+        w.key("threads").integer(d.threads).key("shared_bytes").integer(d.shared_bytes).key("grid").triple(d.grid);
+        w.key("multiple_Nq").integer(d.multiple_Nq).key("multiple_Nkv").integer(d.multiple_Nkv);
+        w.key("causal").boolean(d.supports_causal).key("gqa").boolean(d.supports_gqa);
+        w.key("registers").integer(d.registers).key("spill_bytes").integer(d.spill_bytes);
+        w.key("resident_blocks").integer(d.resident_blocks).key("workspace_bytes").number(d.workspace_bytes);
+        std::printf("%s\n", w.close('}').take().c_str());
         return;
     }
     std::printf("stage %02d: %s\n", d.stage, d.title);
@@ -138,14 +131,15 @@ int run(const Options &options) {
     }
     const double tflops = timing.median_ms > 0 ? problem.flops() / timing.median_ms * 1e-9 : 0;
     if (options.json) {
-        std::printf("{\"stage\": %d, \"device\": \"%s\", \"passed\": %s, \"frobenius\": %s, \"worst\": %s",
-                    description.stage, properties.name, comparison.passed ? "true" : "false",
-                    json_number(comparison.frobenius).c_str(), json_number(comparison.worst).c_str());
+        json::Writer w;
+        w.open('{').key("stage").integer(description.stage).key("device").string(properties.name);
+        w.key("passed").boolean(comparison.passed);
+        w.key("frobenius").real(comparison.frobenius).key("worst").real(comparison.worst);
         if (tflops > 0) {
-            std::printf(", \"median_ms\": %.6g, \"p20_ms\": %.6g, \"p80_ms\": %.6g, \"tflops\": %.6g", timing.median_ms,
-                        timing.p20_ms, timing.p80_ms, tflops);
+            w.key("median_ms").real(timing.median_ms).key("p20_ms").real(timing.p20_ms);
+            w.key("p80_ms").real(timing.p80_ms).key("tflops").real(tflops);
         }
-        std::printf("}\n");
+        std::printf("%s\n", w.close('}').take().c_str());
     } else {
         std::printf("stage %02d on %s, %s: %s: %s\n", description.stage, properties.name, problem.text().c_str(),
                     comparison.passed ? "right" : "WRONG", comparison.message.c_str());

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "batch.h"
+#include "json_writer.h"
 #include "options.h"
 
 using namespace streams;
@@ -20,12 +21,13 @@ struct Run {
     int chunks, streams;
     std::string problem;  // what is wrong, or ""
     std::vector<double> ms;
-    std::string spans;  // JSON
+    std::string spans;  // JSON; empty where nothing was timed
 };
 
 // Spans as JSON, in ms after the first event.
 std::string spans_json(const Recorder &recorder) {
-    std::string text;
+    json::Writer w;
+    w.open('[');
     const auto &spans = recorder.spans();
     const auto since_first = [&](cudaEvent_t event) {
         float ms = 0;
@@ -33,18 +35,14 @@ std::string spans_json(const Recorder &recorder) {
         return ms;
     };
     for (const Recorder::Span &span : spans) {
-        char line[160];
-        std::snprintf(line, sizeof line,
-                      "%s{\"kind\": \"%s\", \"chunk\": %d, \"stream\": %d, \"start_ms\": %.4f, \"end_ms\": %.4f}",
-                      text.empty() ? "" : ", ", span.kind, span.chunk, span.stream, since_first(span.start),
-                      since_first(span.end));
-        text += line;
+        w.open('{').key("kind").string(span.kind).key("chunk").integer(span.chunk).key("stream").integer(span.stream);
+        w.key("start_ms").real(since_first(span.start)).key("end_ms").real(since_first(span.end)).close('}');
     }
     for (const Recorder::Span &span : spans) {
         cudaEventDestroy(span.start);
         cudaEventDestroy(span.end);
     }
-    return text;
+    return w.close(']').take();
 }
 
 Run run(const Options &options, const Variant &variant, int chunks, int streams, const Kernel &kernel,
@@ -88,16 +86,18 @@ double quantile(const std::vector<double> &sorted, double q) {
 }
 
 std::string to_json(const Run &run) {
-    char times[160] = "null";
-    if (!run.ms.empty()) {
-        std::snprintf(times, sizeof times, "{\"median\": %.4f, \"p20\": %.4f, \"p80\": %.4f}", quantile(run.ms, 0.5),
-                      quantile(run.ms, 0.2), quantile(run.ms, 0.8));
+    json::Writer w;
+    w.open('{').key("variant").string(run.variant->name).key("title").string(run.variant->title);
+    w.key("memory").string(run.variant->pinned ? "pinned" : "pageable");
+    w.key("chunks").integer(run.chunks).key("streams").integer(run.streams).key("passed").boolean(run.problem.empty());
+    w.key("ms");
+    if (run.ms.empty()) {
+        w.null();
+    } else {
+        w.open('{').key("median").real(quantile(run.ms, 0.5)).key("p20").real(quantile(run.ms, 0.2));
+        w.key("p80").real(quantile(run.ms, 0.8)).close('}');
     }
-    return std::string("{\"variant\": \"") + run.variant->name + "\", \"title\": \"" + run.variant->title +
-           "\", \"memory\": \"" + (run.variant->pinned ? "pinned" : "pageable") +
-           "\", \"chunks\": " + std::to_string(run.chunks) + ", \"streams\": " + std::to_string(run.streams) +
-           ", \"passed\": " + (run.problem.empty() ? "true" : "false") + ", \"ms\": " + times + ", \"spans\": [" +
-           run.spans + "]}";
+    return w.key("spans").raw(run.spans.empty() ? "[]" : run.spans).close('}').take();
 }
 
 // GB/s of copies of 256 MiB: in, out and both at once, from pageable and from pinned memory. Prints JSON.
@@ -109,8 +109,8 @@ void print_bandwidth() {
         must(cudaMalloc(&device[i], bytes), "device memory");
         must(cudaStreamCreateWithFlags(&stream[i], cudaStreamNonBlocking), "cudaStreamCreate");
     }
-    const char *separator = "";
-    std::printf("[");
+    json::Writer w;
+    w.open('[');
     for (const bool pinned : {false, true}) {
         const HostBatch host(elements, pinned);
         for (uint16_t *tensor : {host.slice.Q, host.slice.K}) std::memset(tensor, 1, bytes);
@@ -128,12 +128,11 @@ void print_bandwidth() {
                 times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
             }
             std::sort(times.begin() + 1, times.end());  // the first one warms up
-            std::printf("%s{\"memory\": \"%s\", \"direction\": \"%s\", \"gb_s\": %.2f}", separator,
-                        pinned ? "pinned" : "pageable", direction, (in + out) * double(bytes) / times[4] / 1e9);
-            separator = ", ";
+            w.open('{').key("memory").string(pinned ? "pinned" : "pageable").key("direction").string(direction);
+            w.key("gb_s").real((in + out) * double(bytes) / times[4] / 1e9).close('}');
         }
     }
-    std::printf("]\n");
+    std::printf("%s\n", w.close(']').take().c_str());
     for (int i = 0; i < 2; ++i) cudaFree(device[i]), cudaStreamDestroy(stream[i]);
 }
 
@@ -151,7 +150,8 @@ int run_all(const Options &options) {
     const Kernel kernel(options.stage);
     std::printf("stage 00 on %s, kernel of stage %02d, %s\n", properties.name, options.stage,
                 options.problem.text().c_str());
-    std::string json;
+    json::Writer runs;
+    runs.open('[');
     int failures = 0;
     std::unique_ptr<HostBatch> memory[2];  // pageable, pinned: with the same numbers
     std::unique_ptr<Checker> checker;
@@ -172,17 +172,16 @@ int run_all(const Options &options) {
                 if (!result.ms.empty()) std::printf("%9.3f ms, ", quantile(result.ms, 0.5));
                 std::printf("%s\n", result.problem.empty() ? "right" : ("WRONG: " + result.problem).c_str());
                 std::fflush(stdout);
-                json += (json.empty() ? "" : ",\n") + to_json(result);
+                runs.raw("\n" + to_json(result));
             }
         }
     }
     if (!options.json.empty()) {
         std::FILE *file = std::fopen(options.json.c_str(), "w");
-        bool good =
-            file &&
-            std::fprintf(
-                file, "{\"version\": 1, \"device\": \"%s\", \"stage\": %d, \"problem\": \"%s\", \"runs\": [\n%s\n]}\n",
-                properties.name, options.stage, options.problem.text().c_str(), json.c_str()) > 0;
+        json::Writer w;
+        w.open('{').key("version").integer(1).key("device").string(properties.name).key("stage").integer(options.stage);
+        w.key("problem").string(options.problem.text()).key("runs").raw(runs.close(']').take()).close('}');
+        bool good = file && std::fprintf(file, "%s\n", w.take().c_str()) > 0;
         good = file && std::fclose(file) == 0 && good;
         if (!good) throw Refused("cannot write " + options.json + ": " + std::strerror(errno));
     }

@@ -1,11 +1,11 @@
 #include "report/host_log.h"
 
-#include "report/json.h"
+#include <json_writer.h>
 
 namespace warpsim {
 namespace {
 
-void append(std::string &list, JsonWriter &entry) {
+void append(std::string &list, json::Writer &entry) {
     if (!list.empty()) list += ",\n";
     list += entry.take();
 }
@@ -16,7 +16,7 @@ void HostLog::call(const char *name, int64_t stream) {
     if (!wanted_) return;
     const uint64_t number = calls_++;
     if (number >= kMost) return;
-    JsonWriter w;
+    json::Writer w;
     w.open('{').key("call").number(number).key("name").string(name).key("stream");
     (stream == kNoStream ? w.null() : w.number(stream)).close('}');
     append(calls_json_, w);
@@ -24,7 +24,7 @@ void HostLog::call(const char *name, int64_t stream) {
 
 void HostLog::completed(const OperationLabel &what, int64_t stream, uint64_t queued) {
     if (!wanted_ || !what.kind || operations_++ >= kMost) return;
-    JsonWriter w;
+    json::Writer w;
     w.open('{').key("kind").string(what.kind).key("stream").number(stream).key("name");
     (what.name.empty() ? w.null() : w.string(what.name)).key("bytes").number(what.bytes).key("host_memory");
     (what.host_memory ? w.string(what.host_memory) : w.null()).key("queued").number(queued);

@@ -1,31 +1,13 @@
 #include "report/json.h"
-#include "core/names.h"
+#include <json_writer.h>
 
-#include <cstdio>
+#include "core/names.h"
 
 namespace warpsim {
 namespace {
 
-// Bytes of the UTF-8 sequence at text[i], 0 where there is none.
-unsigned utf8_length(const std::string &text, size_t i) {
-    const auto byte = [&](size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0u; };
-    const unsigned first = byte(i);
-    if (first < 0x80) return 1;
-    const unsigned length = first >= 0xc2 && first < 0xe0   ? 2
-                            : first >= 0xe0 && first < 0xf0 ? 3
-                            : first >= 0xf0 && first < 0xf5 ? 4
-                                                            : 0;
-    unsigned code = length == 2 ? first & 0x1f : length == 3 ? first & 0x0f : first & 0x07;
-    for (unsigned k = 1; k < length; ++k) {
-        if ((byte(i + k) & 0xc0) != 0x80) return 0;
-        code = code << 6 | (byte(i + k) & 0x3f);
-    }
-    const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
-    return overlong || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff ? 0 : length;
-}
-
 // Addresses of lanes that took no part are null.
-void write_access(JsonWriter &w, const LaunchReport &report, const AccessRecord &access) {
+void write_access(json::Writer &w, const LaunchReport &report, const AccessRecord &access) {
     w.open('{').key("file").string(access.file).key("line").number(access.line);
     w.key("ptx_line").number(access.ptx_line);
     w.key("space").string(access.shared ? "shared" : "global").key("kind").string(access.kind);
@@ -42,40 +24,8 @@ void write_access(JsonWriter &w, const LaunchReport &report, const AccessRecord 
 
 }  // namespace
 
-std::string json_string(const std::string &text) {
-    std::string result = "\"";
-    for (size_t i = 0; i < text.size();) {
-        const char c = text[i];
-        const unsigned length = utf8_length(text, i);
-        if (length == 0) {
-            result += "\\ufffd";
-            ++i;
-        } else if (length > 1) {
-            result.append(text, i, length);
-            i += length;
-        } else {
-            if (c == '"' || c == '\\') {
-                result += '\\';
-                result += c;
-            } else if (c == '\n') {
-                result += "\\n";
-            } else if (c == '\t') {
-                result += "\\t";
-            } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-                char escape[8];
-                std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned char>(c));
-                result += escape;
-            } else {
-                result += c;
-            }
-            ++i;
-        }
-    }
-    return result + '"';
-}
-
 std::string launch_json(const LaunchReport &report) {
-    JsonWriter w;
+    json::Writer w;
     w.open('{');
     w.key("kernel").string(report.kernel);
     w.key("grid").triple(report.grid);

@@ -1,5 +1,7 @@
 // warpsim-inspect PROGRAM|FILE.ptx [--json] [--check]: the PTX that a program carries, its kernels and what they are
 // made of, and whether the simulator knows every instruction in them.
+#include <json_writer.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -143,22 +145,6 @@ std::vector<Image> images_of_program(const std::vector<char> &file) {
     return images;
 }
 
-std::string json_string(const std::string &text) {
-    std::string out = "\"";
-    char escape[8];
-    for (unsigned char c : text) {
-        if (c == '"' || c == '\\') {
-            out += '\\', out += static_cast<char>(c);
-        } else if (c < 0x20) {
-            std::snprintf(escape, sizeof escape, "\\u%04x", c);
-            out += escape;
-        } else {
-            out += static_cast<char>(c);
-        }
-    }
-    return out + "\"";
-}
-
 std::map<std::string, size_t> opcode_counts(const ptx::Function &function) {
     std::map<std::string, size_t> counts;
     for (const ptx::Instruction &instruction : function.body) ++counts[instruction.text()];
@@ -190,23 +176,23 @@ void print_json(const std::vector<Image> &images) {
     std::string out = "{\"version\": 1, \"images\": [";
     const char *image_comma = "";
     for (const Image &image : images) {
-        out += std::string(image_comma) + "\n  {\"kind\": " + json_string(image.kind) +
-               ", \"target\": " + json_string(image.target) + ", \"bytes\": " + std::to_string(image.bytes);
+        out += std::string(image_comma) + "\n  {\"kind\": " + json::quoted(image.kind) +
+               ", \"target\": " + json::quoted(image.target) + ", \"bytes\": " + std::to_string(image.bytes);
         image_comma = ",";
-        if (!image.error.empty()) out += ", \"error\": " + json_string(image.error);
+        if (!image.error.empty()) out += ", \"error\": " + json::quoted(image.error);
         if (image.parsed) {
             const ptx::Module &module = image.module;
             out += ", \"ptx_version\": " + std::to_string(module.version) + ",\n   \"files\": {";
             const char *comma = "";
             for (const auto &[index, path] : module.files) {
-                out += std::string(comma) + json_string(std::to_string(index)) + ": " + json_string(path);
+                out += std::string(comma) + json::quoted(std::to_string(index)) + ": " + json::quoted(path);
                 comma = ", ";
             }
             out += "},\n   \"variables\": [";
             comma = "";
             for (const ptx::Variable &variable : module.variables) {
-                out += std::string(comma) + "\n    {\"name\": " + json_string(variable.name) +
-                       ", \"type\": " + json_string(ptx::type_name(variable.type)) +
+                out += std::string(comma) + "\n    {\"name\": " + json::quoted(variable.name) +
+                       ", \"type\": " + json::quoted(ptx::type_name(variable.type)) +
                        ", \"bytes\": " + std::to_string(variable.bytes) +
                        ", \"align\": " + std::to_string(variable.align) +
                        ", \"external\": " + (variable.external ? "true" : "false") + ", \"initial\": \"";
@@ -219,7 +205,7 @@ void print_json(const std::vector<Image> &images) {
                 const char *inner = "";
                 for (const auto &r : variable.relocations) {
                     out += std::string(inner) + "{\"offset\": " + std::to_string(r.offset) +
-                           ", \"symbol\": " + json_string(r.symbol) + ", \"addend\": " + std::to_string(r.addend) +
+                           ", \"symbol\": " + json::quoted(r.symbol) + ", \"addend\": " + std::to_string(r.addend) +
                            ", \"generic\": " + (r.generic ? "true" : "false") +
                            ", \"byte\": " + (r.mask_byte == ~0u ? "null" : std::to_string(r.mask_byte)) + "}";
                     inner = ", ";
@@ -230,7 +216,7 @@ void print_json(const std::vector<Image> &images) {
             out += "],\n   \"functions\": [";
             comma = "";
             for (const ptx::Function &function : module.functions) {
-                out += std::string(comma) + "\n    {\"name\": " + json_string(function.name) + ", \"role\": \"" +
+                out += std::string(comma) + "\n    {\"name\": " + json::quoted(function.name) + ", \"role\": \"" +
                        role(function) + "\", \"registers\": " + std::to_string(function.registers.size()) +
                        ", \"instructions\": " + std::to_string(function.body.size());
                 comma = ",";
@@ -248,7 +234,7 @@ void print_json(const std::vector<Image> &images) {
                 out += ", \"directives\": {";
                 const char *inner = "";
                 for (const auto &[name, values] : function.directives) {
-                    out += inner + json_string(name) + ": [";
+                    out += inner + json::quoted(name) + ": [";
                     for (size_t i = 0; i < values.size(); ++i) out += (i ? ", " : "") + std::to_string(values[i]);
                     out += "]";
                     inner = ", ";
@@ -256,19 +242,19 @@ void print_json(const std::vector<Image> &images) {
                 out += "}, \"opcodes\": {";
                 inner = "";
                 for (const auto &[opcode, count] : opcode_counts(function)) {
-                    out += inner + json_string(opcode) + ": " + std::to_string(count);
+                    out += inner + json::quoted(opcode) + ": " + std::to_string(count);
                     inner = ", ";
                 }
                 out += "}";
                 if (const auto found = image.unsupported.find(function.name); found != image.unsupported.end())
-                    out += ", \"unsupported\": " + json_string(found->second);
+                    out += ", \"unsupported\": " + json::quoted(found->second);
                 out += ", \"lines\": {";  // source lines that have code: "file:line" -> instructions
                 std::map<std::pair<uint32_t, uint32_t>, size_t> lines;
                 for (const ptx::Instruction &i : function.body)
                     if (i.source.line) ++lines[{i.source.file, i.source.line}];
                 inner = "";
                 for (const auto &[where, count] : lines) {
-                    out += inner + json_string(std::to_string(where.first) + ":" + std::to_string(where.second)) +
+                    out += inner + json::quoted(std::to_string(where.first) + ":" + std::to_string(where.second)) +
                            ": " + std::to_string(count);
                     inner = ", ";
                 }
