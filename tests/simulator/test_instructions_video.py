@@ -97,6 +97,7 @@ def test_video(what, parts):
         assert list(have) == want, text
 
 
+@pytest.mark.simulator_only
 @pytest.mark.parametrize("text", ["vadd4.u32.u32.u32.b {d}, {a}, {b}, {c}", "vadd2.u32.u64.u32 {d}, {a}, {b}, {c}"])
 def test_unknown_forms_are_refused(text):
     with pytest.raises(AssertionError, match="not supported"):

@@ -1,8 +1,8 @@
 // wmma.load and wmma.store: whole matrices between memory and fragments.
 //
-// The manual leaves the places of a wmma fragment's elements open. Here they are those of mma.sync (exec/mma.h), as on
-// GPUs since Turing: m16n16 is two mma of 8 columns side by side, m32n8 two of 16 rows one above the other, m8n32 the
-// same transposed (B's transpose times A's), and wmma.mma becomes these mma. Registers that a form has beyond those
+// The manual leaves the places of a wmma fragment's elements open, so a GPU's may be others. Here they are those of
+// mma.sync (exec/mma.h): m16n16 is two mma of 8 columns side by side, m32n8 two of 16 rows one above the other, m8n32
+// the same transposed (B's transpose times A's), and wmma.mma becomes these mma. Registers that a form has beyond those
 // (.f16) repeat the others. So elements of fragments of one shape lie at the same index whatever their type.
 #pragma once
 
