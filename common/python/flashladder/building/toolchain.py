@@ -38,18 +38,23 @@ def nvcc_version(nvcc: Path) -> tuple[int, int] | None:
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _nvcc_candidates():
-    if os.environ.get("CUDACXX"):
-        yield Path(os.environ["CUDACXX"])
-    on_path = shutil.which("nvcc")
+def _toolkit_candidates(tool: str):
+    """Where a program of the CUDA Toolkit may lie: PATH, CUDA_HOME, the usual places, this interpreter's wheels."""
+    on_path = shutil.which(tool)
     if on_path:
         yield Path(on_path)
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / "nvcc"
+            yield Path(os.environ[variable]) / "bin" / tool
     for root in USUAL_CUDA_ROOTS:
-        yield Path(root) / "bin" / "nvcc"
-    yield Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin" / "nvcc"
+        yield Path(root) / "bin" / tool
+    yield Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin" / tool
+
+
+def _nvcc_candidates():
+    if os.environ.get("CUDACXX"):
+        yield Path(os.environ["CUDACXX"])
+    yield from _toolkit_candidates("nvcc")
 
 
 def find_nvcc() -> Path | None:
@@ -110,19 +115,11 @@ def require_nvcc() -> Path:
 
 def _nvdisasm_candidates():
     yield scripts_directory() / "nvdisasm"
-    on_path = shutil.which("nvdisasm")
-    if on_path:
-        yield Path(on_path)
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(variable):
-            yield Path(os.environ[variable]) / "bin" / "nvdisasm"
-    for root in USUAL_CUDA_ROOTS:
-        yield Path(root) / "bin" / "nvdisasm"
-    yield Path(sysconfig.get_path("purelib")) / "nvidia" / "cu13" / "bin" / "nvdisasm"
+    yield from _toolkit_candidates("nvdisasm")
 
 
 def find_nvdisasm() -> Path | None:
-    """The disassembler: PATH, CUDA_HOME, the usual places, this interpreter's wheels."""
+    """The disassembler: beside this interpreter, PATH, CUDA_HOME, the usual places, this interpreter's wheels."""
     return next((candidate for candidate in _nvdisasm_candidates() if candidate.is_file()), None)
 
 
