@@ -4,6 +4,7 @@
 //
 // Fuzzing: a child makes inputs and runs them; the parent looks on. What both must know after the child's death lies in
 // shared memory: the input that was being run, and the inputs worth damaging further.
+#include <command_line.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -304,24 +305,19 @@ int main(int argc, char **argv) {
     const std::string first = argv[2];
     if (first == "--replay") return replay(*settings.target, {argv + 3, argv + argc});
     if (first == "--keep" && argc > 3) return keep(*settings.target, argv[3], {argv + 4, argv + argc});
-    for (int i = 2; i + 1 < argc; i += 2) {
-        const std::string option = argv[i], value = argv[i + 1];
-        if (option == "--cpu-seconds")
-            settings.cpu_seconds = std::stod(value);
-        else if (option == "--seed")
-            settings.seed = std::stoull(value);
-        else if (option == "--count")
-            settings.count = std::stoull(value);
-        else if (option == "--seconds")
-            settings.seconds = std::stod(value);
-        else if (option == "--corpus")
-            settings.corpus = value;
-        else if (option == "--findings")
-            settings.findings = value;
-        else
-            throw std::runtime_error("unknown option " + option);
-    }
-    if (settings.findings.empty()) throw std::runtime_error("--findings FOLDER is missing");
+    const command_line::CommandLine line(
+        std::string("warpsim-fuzz ") + argv[1],
+        {.usage = "--findings FOLDER [options], or --replay FILE..., or --keep FOLDER FILE...",
+         .about =
+             "Makes inputs and runs them, runs these inputs, or copies those that reach what none before reached.\n"},
+        {command_line::text("findings", "FOLDER", settings.findings, "where what was found goes"),
+         command_line::text("corpus", "FOLDER", settings.corpus, "inputs to begin with"),
+         command_line::number<uint64_t>("seed", "N", settings.seed, "of the inputs", 0),
+         command_line::number<uint64_t>("count", "N", settings.count, "inputs to run at most", 0),
+         command_line::number("seconds", "N", settings.seconds, "to run at most", 0.0),
+         command_line::number("cpu-seconds", "N", settings.cpu_seconds, "of one input: more is a hang", 0.0)});
+    line.parse(argc - 1, argv + 1);
+    if (settings.findings.empty()) line.stop("--findings FOLDER is missing");
     return fuzz(settings, argv[0]);
 }
 

@@ -62,6 +62,24 @@ def test_a_finding_comes_with_its_input_and_a_command_that_replays_it(plain, tmp
     assert (tmp_path / "kernels-1-0.kernel").read_text() == "something else"
 
 
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (["--seed", "-1"], "--seed -1: expected a whole number from 0 to"),
+        (["--count", "9x"], "--count 9x: expected a whole number from 0 to"),
+        (["--count", "99999999999999999999"], "--count 99999999999999999999: expected a whole number"),
+        (["--cpu-seconds", "nan"], "--cpu-seconds nan: expected a number, at least 0"),
+        (["--seconds"], "option --seconds wants a value"),
+        (["--s", "1"], "option --s may mean --seed, --seconds"),
+        (["--forever"], "unknown option --forever"),
+        (["more"], "unexpected argument 'more'"),
+    ],
+)
+def test_wrong_arguments_are_refused(plain, tmp_path, options, message):
+    done = random_kernels(plain, tmp_path, *options)
+    assert done.returncode == 2 and message in done.stderr and not done.stdout, done
+
+
 def planted(plain, tmp_path, word, *options):
     """The fuzzer's end over inputs that do nothing, but for one."""
     corpus = tmp_path / "corpus"

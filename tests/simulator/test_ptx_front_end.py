@@ -323,7 +323,7 @@ def test_wrong_files_are_refused(tmp_path):
     run = subprocess.run([INSPECT, tmp_path / "nonesuch"], capture_output=True, text=True)
     assert run.returncode == 1 and "No such file" in run.stderr
     run = subprocess.run([INSPECT], capture_output=True, text=True)
-    assert run.returncode == 2 and run.stderr.startswith("usage:")
+    assert run.returncode == 2 and "no program or PTX file given" in run.stderr
 
 
 # ---- Hostile text
@@ -359,3 +359,22 @@ def test_hostile_text_never_crashes(tmp_path):
         assert run.returncode == 0 or "PTX line" in run.stderr
         outcomes.add(run.returncode)
     assert outcomes == {0, 1}
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ([], "no program or PTX file given"),
+        (["a.ptx", "b.ptx"], "unexpected argument 'b.ptx'"),
+        (["a.ptx", "--chekc"], "unknown option --chekc"),
+        (["--json=yes", "a.ptx"], "option --json takes no value"),
+    ],
+)
+def test_inspect_refuses_wrong_arguments(arguments, message):
+    done = subprocess.run([INSPECT, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and message in done.stderr and not done.stdout, done
+
+
+def test_inspect_explains_itself():
+    done = subprocess.run([INSPECT, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "--check" in done.stdout and not done.stderr, done

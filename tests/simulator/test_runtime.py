@@ -262,13 +262,29 @@ def test_launcher_explains_itself(tmp_path):
     for arguments, status, message in [
         ([], 125, "no program given"),
         (["--frobnicate", program], 125, "unknown option --frobnicate"),
+        (["-t", program], 125, "unknown option -t"),
+        (["--t", "3", program], 125, "option --t may mean --table, --threads, --timeout"),
         (["--device", "sm_1", program], 125, "no such device"),
-        (["--hazards", "perhaps", program], 125, "must be on, warn or off"),
+        (["--hazards", "perhaps", program], 125, "--hazards perhaps: expected on, warn or off"),
+        (["--threads", "-1", program], 125, "--threads -1: expected a number of host threads from 1 to 1024"),
+        (["--threads=2x", program], 125, "--threads 2x: expected a number of host threads from 1 to 1024"),
+        (["--thr", "99999999999999999999", program], 125, "--threads 99999999999999999999: expected a number"),
+        (["--timeout"], 125, "option --timeout wants a value, SECONDS"),
+        (["--report=", program], 125, "--report '': expected a value"),
+        (["--table=1", program], 125, "option --table takes no value: --table=1"),
         (["/nonexistent/program"], 127, "no such program"),
         ([tmp_path], 126, "is a folder"),
     ]:
         done = launch(*arguments)
         assert done.returncode == status and message in done.stderr, (arguments, done)
+
+
+def test_launcher_leaves_the_programs_arguments_alone():
+    for separator in ([], ["--"]):
+        assert (
+            launch("--table", *separator, "/bin/echo", "--help", "--table", "--", "-x").stdout
+            == "--help --table -- -x\n"
+        )
 
 
 def test_launcher_names_programs_that_cannot_run(tmp_path):

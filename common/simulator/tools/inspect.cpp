@@ -1,5 +1,6 @@
 // warpsim-inspect PROGRAM|FILE.ptx [--json] [--check]: the PTX that a program carries, its kernels and what they are
 // made of, and whether the simulator knows every instruction in them.
+#include <command_line.h>
 #include <json_writer.h>
 
 #include <cstdint>
@@ -20,11 +21,6 @@
 namespace {
 
 using namespace warpsim;
-
-constexpr const char *kUsage =
-    "usage: warpsim-inspect PROGRAM|FILE.ptx [--json] [--check]\n"
-    "Lists the PTX in a program's fat binaries (or of one PTX file): targets, kernels, instructions by opcode.\n"
-    "--check also tells which kernels the simulator cannot run, and why; the exit status is then 1 if there are any.\n";
 
 struct Image {
     std::string target;  // "compute_90a", or the .target of a PTX file
@@ -270,21 +266,20 @@ void print_json(const std::vector<Image> &images) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    std::string path;
     bool json = false, wants_check = false;
-    for (int i = 1; i < argc; ++i) {
-        const std::string argument = argv[i];
-        if (argument == "--help" || argument == "-h") return std::fputs(kUsage, stdout), 0;
-        if (argument == "--json")
-            json = true;
-        else if (argument == "--check")
-            wants_check = true;
-        else if (path.empty() && argument[0] != '-')
-            path = argument;
-        else
-            return std::fprintf(stderr, "warpsim-inspect: unexpected argument '%s'\n%s", argument.c_str(), kUsage), 2;
-    }
-    if (path.empty()) return std::fputs(kUsage, stderr), 2;
+    const command_line::CommandLine line(
+        "warpsim-inspect",
+        {.usage = "PROGRAM|FILE.ptx [--json] [--check]",
+         .about = "Lists the PTX in a program's fat binaries (or of one PTX file): targets, kernels, instructions by "
+                  "opcode.\n",
+         .after = "Exit status: 0, 1 where something cannot be read or --check finds something, 2 wrong usage.\n",
+         .operands = true},
+        {command_line::flag("json", json, "print one JSON object"),
+         command_line::flag("check", wants_check, "also tell which kernels the simulator cannot run, and why")});
+    const std::vector<std::string> operands = line.parse(argc, argv);
+    if (operands.empty()) line.stop("no program or PTX file given");
+    if (operands.size() > 1) line.stop("unexpected argument '" + operands[1] + "'");
+    const std::string &path = operands[0];
     try {
         const std::vector<char> file = read_file(path);
         std::vector<Image> images;

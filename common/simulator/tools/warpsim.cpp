@@ -1,4 +1,5 @@
 // warpsim [options] [--] program [arguments]: runs a CUDA program with the simulator in place of the CUDA runtime.
+#include <command_line.h>
 #include <elf.h>
 #include <unistd.h>
 
@@ -24,24 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char *kLibrary = "libcudart.so.13";
-constexpr const char *kUsage =
-    "usage: warpsim [options] [--] program [arguments]\n"
-    "Runs a CUDA program on the CPU: its kernels' PTX is interpreted, its hazards reported by source line.\n"
-    "The program must be built with `nvcc -cudart shared` and contain PTX (e.g. -arch=sm_80), best with -lineinfo.\n"
-    "\n"
-    "  --report FILE        write counters and hazards of every launch as JSON (%p in FILE: the process id)\n"
-    "  --table              print the counters of every launch to stderr\n"
-    "  --hazards on|warn|off  stop at a hazard (the default), report it and go on, or leave shared memory unchecked\n"
-    "  --device NAME        sm_75, sm_80, sm_86, sm_89, sm_90 (the default) or t4, a100, rtx3090, rtx4090, h100, h200\n"
-    "  --schedule SEED      another interleaving of warps, blocks and streams; or last:K, stream K (0, 1, ...) as "
-    "late\n"
-    "                       as possible and the others as early as possible\n"
-    "  --threads N          host threads to use\n"
-    "  --timeout SECONDS    for one launch (default 60, 0: none)\n"
-    "  --help               this text\n"
-    "\n"
-    "The exit status is the program's; 125 for a mistake in the options, 126 and 127 for a program that cannot run.\n";
-
 enum Status { kBadOption = 125, kCannotRun = 126, kNotFound = 127 };
 
 [[noreturn]] void stop(Status status, const std::string &message) {
@@ -199,49 +182,55 @@ void prepend(const char *variable, const std::string &value, const char *separat
     setenv(variable, (old && *old ? value + separator + old : value).c_str(), 1);
 }
 
-// Handles one option, moves `index` past it.
-void option(int argc, char **argv, int &index) {
-    static constexpr struct {
-        const char *name, *variable;
-    } kOptions[] = {{"--report", "WARPSIM_REPORT"},   {"--hazards", "WARPSIM_HAZARDS"},
-                    {"--device", "WARPSIM_DEVICE"},   {"--schedule", "WARPSIM_SCHEDULE"},
-                    {"--threads", "WARPSIM_THREADS"}, {"--timeout", "WARPSIM_TIMEOUT_S"}};
-    const std::string argument = argv[index++];
-    const size_t equals = argument.find('=');
-    const std::string name = argument.substr(0, equals);
-    if (name == "--table" && equals == std::string::npos) {
-        setenv("WARPSIM_TABLE", "1", 1);
-        return;
-    }
-    for (const auto &known : kOptions) {
-        if (name != known.name) continue;
-        if (equals == std::string::npos && index == argc)
-            stop(kBadOption, name + " wants a value (see warpsim --help)");
-        std::string value = equals == std::string::npos ? argv[index++] : argument.substr(equals + 1);
-        // The program may change its folder before it writes.
-        if (name == "--report") value = fs::absolute(value);
-        setenv(known.variable, value.c_str(), 1);
-        return;
-    }
-    stop(kBadOption, "unknown option " + argument + " (see warpsim --help)");
+// An option that stands for a variable of the simulator's, whose rules hold for it, too.
+command_line::Option variable(const char *name, const char *argument, const char *variable, const char *help,
+                              const char *otherwise) {
+    return {name, argument, help, otherwise, [=](const std::string &value) {
+                if (value.empty()) throw std::invalid_argument("a value");
+                // The program may change its folder before it writes the report.
+                setenv(variable, name == std::string("report") ? fs::absolute(value).c_str() : value.c_str(), 1);
+                try {
+                    warpsim::find_profile(warpsim::Options::from_environment().device);
+                } catch (const std::exception &error) {
+                    const std::string text = error.what(), own = std::string(variable) + "=" + value + ": must be ";
+                    if (text.rfind(own, 0) == 0) throw std::invalid_argument(text.substr(own.size()));
+                    stop(kBadOption, text);
+                }
+            }};
 }
 
 }  // namespace
 
 int main(int argc, char **argv) {
-    int index = 1;
-    while (index < argc && argv[index][0] == '-') {
-        if (!std::strcmp(argv[index], "--help") || !std::strcmp(argv[index], "-h")) {
-            std::fputs(kUsage, stdout);
-            return 0;
-        }
-        if (!std::strcmp(argv[index], "--")) {
-            ++index;
-            break;
-        }
-        option(argc, argv, index);
-    }
-    if (index == argc) stop(kBadOption, "no program given (see warpsim --help)");
+    const command_line::CommandLine line(
+        "warpsim",
+        {.usage = "[options] [--] program [arguments]",
+         .about =
+             "Runs a CUDA program on the CPU: its kernels' PTX is interpreted, its hazards reported by source line.\n"
+             "The program must be built with `nvcc -cudart shared` and contain PTX (e.g. -arch=sm_80), best with "
+             "-lineinfo.\n",
+         .after = "The exit status is the program's; 125 for a mistake in the options, 126 and 127 for a program that "
+                  "cannot run.\n",
+         .wrong_usage = kBadOption,
+         .stops_at_operand = true,
+         .operands = true},
+        {variable("report", "FILE", "WARPSIM_REPORT",
+                  "write counters and hazards of every launch as JSON (%p in FILE: the process id)", ""),
+         {"table", "", "print the counters of every launch to stderr", "",
+          [](const std::string &) { setenv("WARPSIM_TABLE", "1", 1); }},
+         variable("hazards", "on|warn|off", "WARPSIM_HAZARDS",
+                  "stop at a hazard, report it and go on, or leave shared memory unchecked", "on"),
+         variable("device", "NAME", "WARPSIM_DEVICE",
+                  "sm_75, sm_80, sm_86, sm_89, sm_90 or t4, a100, rtx3090, rtx4090, h100, h200", "sm_90"),
+         variable("schedule", "SEED", "WARPSIM_SCHEDULE",
+                  "another interleaving of warps, blocks and streams; or last:K, stream K (0, 1, ...)\n"
+                  "                       as late as possible and the others as early as possible",
+                  "0: the default order"),
+         variable("threads", "N", "WARPSIM_THREADS", "host threads to use, 0: one for each core", "0"),
+         variable("timeout", "SECONDS", "WARPSIM_TIMEOUT_S", "for one launch, 0: no limit", "60")});
+    const std::vector<std::string> operands = line.parse(argc, argv);
+    const int index = argc - static_cast<int>(operands.size());
+    if (operands.empty()) line.stop("no program given");
     try {
         warpsim::find_profile(warpsim::Options::from_environment().device);
     } catch (const std::exception &error) {
