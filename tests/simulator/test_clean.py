@@ -6,10 +6,13 @@ import pytest
 from cudart import ON_GPU, run_program
 
 PROGRAMS = sorted((Path(__file__).parent / "programs" / "clean").glob("*.cu"))
+LONG_TO_COMPILE = ("cub_segments", "cub_sort_pairs")
+CASES = [pytest.param(p, id=p.stem, marks=[pytest.mark.long] if p.stem in LONG_TO_COMPILE else []) for p in PROGRAMS]
+LIBRARIES = ("<cub/", "<thrust/", "<cuda/", "<cooperative_groups", "<mma.h>")
 
 
 @pytest.mark.parametrize("seed", [0, 7], ids=["default", "shuffled"])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
+@pytest.mark.parametrize("program", CASES)
 def test_clean_program(program, seed):
     if seed and ON_GPU:
         pytest.skip("a GPU has no other schedule to ask for")
@@ -22,4 +25,6 @@ def test_clean_program(program, seed):
 
 
 def test_there_are_many():
-    assert len(PROGRAMS) >= 35
+    over_libraries = [p.stem for p in PROGRAMS if any(f"#include {name}" in p.read_text() for name in LIBRARIES)]
+    assert len(PROGRAMS) >= 35, f"{len(PROGRAMS)} programs"
+    assert len(over_libraries) >= 30, f"{len(over_libraries)} programs over the toolkit's libraries: {over_libraries}"
