@@ -92,6 +92,21 @@ ldmatrix.sync.aligned.m8n8.x2.shared.b16 {r, s}, [tile]
 movmatrix.sync.aligned.m8n8.trans.b16 r, s
 nanosleep.u32 100
 pmevent 1
+tex.1d.v4.f32.s32 {f, g, f, g}, [d, {r}]
+tex.base.2d.v4.u32.f32 {r, s, t, _}, [d, {f, g}]
+tex.level.1d.v4.f32.s32 {f, g, f, g}, [d, {r}], r
+tex.level.a2d.v4.f32.f32 {f, g, f, g}, [d, {r, f, g, g}], f
+tex.grad.cube.v4.s32.f32 {r, s, t, u}|p, [d, {f, g, f, g}], {f, g, f, g}, {f, g, f, g}
+tld4.r.2d.v4.f32.f32 {f, g, f, g}, [d, {f, g}]
+tld4.a.2d.v4.u32.f32 {r, s, t, u}|p, [d, {f, g}]
+txq.width.b32 r, [d]
+txq.level.width.b32 r, [d], s
+suq.height.b32 r, [d]
+suq.array_size.b32 r, [d]
+suld.b.2d.v2.b32.trap {r, s}, [d, {t, u}]
+suld.b.1d.b8.zero {h}, [d, {r}]
+sust.b.a1d.b16.clamp [d, {r, s}], {h}
+sust.b.3d.cg.v4.b32.trap [d, {r, s, t, u}], {r, s, t, u}
 trap
 """.strip().splitlines()
 # Forms that both refuse, and what the simulator says of them.
@@ -148,6 +163,21 @@ INVALID = {
     "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {r, s, t}, [tile]": "ldmatrix has no modifier .x3",
     "pmevent": "it has 0 operands, not 1",
     "isspacep.nonsense p, d": "isspacep has no modifier .nonsense",
+    "tex.2d.v4.f32.f64 {f, g, f, g}, [d, {f, g}]": "tex has no modifier .f64; it takes .base, .1d",
+    "tex.2d.v4.f32.f32 {f, g}, [d, {f, g}]": "it writes four registers",
+    "tex.2d.v4.f32.f32 {f, g, f, g}, [d, {f}]": ".2d has 2 coordinates",
+    "tex.cube.v4.f32.s32 {f, g, f, g}, [d, {r, s, t, u}]": "only one of .u32, .s32 or .f32",
+    "tex.level.2d.v4.f32.f32 {f, g, f, g}, [d, {f, g}]": "it has 2 operands, not 3",
+    "tld4.2d.v4.f32.f32 {f, g, f, g}, [d, {f, g}]": "it needs .r, .g, .b or .a",
+    "tld4.r.1d.v4.f32.f32 {f, g, f, g}, [d, {f}]": "tld4 has no modifier .1d",
+    "txq.nonsense.b32 r, [d]": "txq has no modifier .nonsense; it takes .width",
+    "txq.width.b64 e, [d]": "txq has no modifier .b64",
+    "suq.level.width.b32 r, [d], s": "suq has no modifier .level",
+    "suq.depth.b64 d, [d]": "suq has no modifier .b64",
+    "suld.b.1d.b8 {h}, [d, {r}]": "it needs .trap, .clamp or .zero",
+    "suld.b.1d.v4.b64.zero {d, e, d, e}, [d, {r}]": "a lane moves at most 16 bytes",
+    "sust.b.2d.b32.trap [d, {r, s}]": "it has 1 operand, not 2",
+    "sust.b.2d.v3.b32.trap [d, {r, s}], {r, s, t}": "sust has no modifier .v3",
 }
 
 

@@ -50,6 +50,8 @@ enum class OpClass : uint8_t {
     stmatrix,
     tensor,
     async_copy,
+    texture,
+    surface,
     other,
     count_,
 };

@@ -20,6 +20,10 @@
 // - mma: list D, A, B, C, extra kMmaSaturate
 // - ldmatrix, stmatrix: a base, imm offset, list the fragment, extra matrix bits
 // - wmma.load, wmma.store: a base, b stride, imm offset, list the fragment, extra access bits and kWmmaMatrixShift
+// - tex, tld4: a handle, list TextureSlot, imm slot of the predicate that says whether the texels are there (-1: none),
+//   extra TextureForm
+// - txq, suq: dst result, a handle, b level, imm ImageQuery
+// - suld, sust: a handle, list SurfaceSlot and the data, extra SurfaceForm
 // - barriers: a number, b threads, extra BarrierForm; of bar.red c source, dst result
 // - call: a pointer, b frame base, target function, list places of arguments and results, extra number of results
 // - arguments in registers: dst or a value, b frame base, imm offset, extra bytes
@@ -130,6 +134,43 @@ static_assert(uint32_t(Reduce::xor_) << kModeShift < kReduceSigned);
 
 inline constexpr uint32_t kMmaSaturate = 1;                                                // .satfinite of integers
 inline constexpr uint32_t kMatrixTranspose = 1, kMatrixGeneric = 2, kMatrixAddress64 = 4;  // ldmatrix, stmatrix
+
+// ---- textures and surfaces ----
+
+// 1d, 2d, 3d; layers of 1d and of 2d; a cube's faces, and layers of cubes.
+enum class TextureGeometry : uint8_t { d1, d2, d3, a1d, a2d, cube, acube };
+
+struct TextureForm {
+    TextureGeometry geometry = TextureGeometry::d1;
+    enum class Selects : uint8_t { first_level, level, level_by_gradient, four_texels } selects = Selects::first_level;
+    bool integer_coordinates = false;
+    uint8_t component = 0;  // four_texels: of each
+};
+static_assert(sizeof(TextureForm) <= sizeof(Op::extra));
+
+// The list of tex and tld4. kNoSlot for what the form does not have; all lanes are 32 bits wide.
+enum TextureSlot : uint32_t {
+    kTexels = 0,       // four results
+    kCoordinates = 4,  // three
+    kLayer = 7,
+    kLevel = 8,
+    kGradientX = 9,   // three
+    kGradientY = 12,  // three
+    kTextureSlots = 15,
+};
+
+struct SurfaceForm {
+    TextureGeometry geometry = TextureGeometry::d1;  // no cubes
+    enum class OutOfRange : uint8_t { trap, clamp, zero } out_of_range = OutOfRange::trap;
+    uint8_t bytes = 4;  // of an element: 1 and 2 in 16-bit registers
+    uint8_t count = 1;
+};
+static_assert(sizeof(SurfaceForm) <= sizeof(Op::extra));
+
+// The list of suld and sust: coordinates of 32 bits, the first in bytes.
+enum SurfaceSlot : uint32_t { kSurfaceCoordinates = 0, kSurfaceLayer = 3, kSurfaceData = 4 };
+
+enum class ImageQuery : uint8_t { width, height, depth, array_size, levels, normalized_coordinates };
 
 // ---- control ----
 

@@ -45,6 +45,11 @@ WARPSIM_LOWERING(lower_mma);
 WARPSIM_LOWERING(lower_ldmatrix);
 WARPSIM_LOWERING(lower_stmatrix);
 WARPSIM_LOWERING(lower_movmatrix);
+// texture.cpp
+WARPSIM_LOWERING(lower_texture);
+WARPSIM_LOWERING(lower_image_query);
+WARPSIM_LOWERING(lower_surface_load);
+WARPSIM_LOWERING(lower_surface_store);
 // video.cpp
 WARPSIM_LOWERING(lower_video);
 // warp.cpp

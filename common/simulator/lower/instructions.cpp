@@ -5,7 +5,9 @@
 #include "exec/lop3.h"
 #include "exec/memory.h"
 #include "exec/mma.h"
+#include "exec/surface.h"
 #include "exec/sync_ops.h"
+#include "exec/texture.h"
 #include "exec/video.h"
 #include "exec/wmma.h"
 #include "lower/families.h"
@@ -31,6 +33,8 @@ namespace {
     {OPCODE "2*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video2, lower_video}, { \
         OPCODE "4*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video4, lower_video  \
     }
+#define TEXEL "{1d,2d,3d,a1d,a2d,cube,acube}.v4.{u32,s32,f32}.f32"
+#define SURFACE_ELEMENT "{.v2,.v4}.{b8,b16,b32,b64}.{trap,clamp,zero}"
 #define ATOMIC_ORDER "{.relaxed,.acquire,.release,.acq_rel}"
 #define ATOMIC_TYPE ".{b16,b32,b64,b128,u32,u64,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
 
@@ -145,6 +149,27 @@ constexpr InstructionRow kRows[] = {
     {"wmma.store.d.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "[a], b{, c}",
      OpClass::store_generic, Flow::warp_sync, exec_wmma_store, lower_wmma_store},
     {"wmma.mma.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr, lower_wmma_mma},
+
+    // Textures and surfaces, by the handles of their objects
+    {"tex{.base}." TEXEL, "d|p, [a]", OpClass::texture, Flow::straight, exec_texture, lower_texture},
+    {"tex{.base}.{1d,2d,3d,a1d,a2d}.v4.{u32,s32,f32}.s32", "d|p, [a]", OpClass::texture, Flow::straight, exec_texture,
+     lower_texture},
+    {"tex.level.{1d,2d,3d,a1d,a2d}.v4.{u32,s32,f32}.s32", "d|p, [a], b", OpClass::texture, Flow::straight, exec_texture,
+     lower_texture},
+    {"tex.level." TEXEL, "d|p, [a], b", OpClass::texture, Flow::straight, exec_texture, lower_texture},
+    {"tex.grad." TEXEL, "d|p, [a], b, c", OpClass::texture, Flow::straight, exec_texture, lower_texture},
+    {"tld4.{r,g,b,a}.2d.v4.{u32,s32,f32}.f32", "d|p, [a]", OpClass::texture, Flow::straight, exec_texture,
+     lower_texture},
+    {"txq.{width,height,depth,array_size,num_mipmap_levels,normalized_coords}.b32", "d, [a]", OpClass::other,
+     Flow::straight, exec_texture_query, lower_image_query},
+    {"txq.level.{width,height,depth}.b32", "d, [a], b", OpClass::other, Flow::straight, exec_texture_query,
+     lower_image_query},
+    {"suld.b.{1d,2d,3d,a1d,a2d}{.ca,.cg,.cs,.cv}" SURFACE_ELEMENT, "d, [a]", OpClass::surface, Flow::straight,
+     exec_surface_load, lower_surface_load},
+    {"sust.b.{1d,2d,3d,a1d,a2d}{.wb,.cg,.cs,.wt}" SURFACE_ELEMENT, "[a], b", OpClass::surface, Flow::straight,
+     exec_surface_store, lower_surface_store},
+    {"suq.{width,height,depth,array_size}.b32", "d, [a]", OpClass::other, Flow::straight, exec_surface_query,
+     lower_image_query},
 
     // Moves, conversions, comparisons and logic beyond the generated forms
     {"mov.{pred,b16,b32,b64,b128,u16,u32,u64,s16,s32,s64,f32,f64}", "d, a", OpClass::move, Flow::straight, nullptr,

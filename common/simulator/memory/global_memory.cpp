@@ -13,7 +13,7 @@
 namespace warpsim {
 namespace {
 
-constexpr uint64_t kAlignment = 256;  // what cudaMalloc promises
+constexpr uint64_t kAlignment = 512;  // cudaMalloc promises 256, textures want 512
 constexpr uint64_t kMinGap = 4096, kMaxGap = 1 << 20;
 constexpr uint64_t kPoisonBytes = 16 << 20;  // of the pattern file; larger allocations map it instead of writing
 constexpr int kPoison = 0xff;                // a NaN in every floating-point type

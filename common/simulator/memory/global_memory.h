@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "memory/images.h"
+
 namespace warpsim {
 
 enum class MemoryKind : uint8_t { device, pinned, managed, module_global, module_const };
@@ -34,7 +36,7 @@ class GlobalMemory {
     explicit GlobalMemory(uint64_t limit_bytes);
     ~GlobalMemory();
 
-    // 256-byte aligned, filled with a poison pattern, or with zeros, which cost no memory until the program writes; 0
+    // 512-byte aligned, filled with a poison pattern, or with zeros, which cost no memory until the program writes; 0
     // when the limit would be passed.
     enum class Fill { poison, zeros };
     uint64_t allocate(uint64_t bytes, MemoryKind, Fill = Fill::poison);
@@ -52,6 +54,8 @@ class GlobalMemory {
 
     uint64_t used() const;
     uint64_t limit() const;
+
+    ImageObjects images;
 
   private:
     struct Impl;

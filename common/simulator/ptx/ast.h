@@ -37,7 +37,8 @@ struct Operand {
     std::vector<Operand> elements;  // vector; address: [0] base, [1..] further parts ([map, {x, y}])
     std::string selector;           // of the SIMD video instructions: "b3210", "h10"
     int component = -1;             // %v.x etc. of a vector register: 0..3
-    // dst|pred pairs ("shfl.sync.down.b32 %r1|%p1, ..."): the second destination is elements[0]
+    // dst|pred pairs ("shfl.sync.down.b32 %r1|%p1, ..."): the second destination is elements[0], of a vector
+    // ("tex.2d.v4.f32.f32 {...}|%p1, ...") the last of the elements
     bool has_pair = false;
 };
 

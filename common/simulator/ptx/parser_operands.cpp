@@ -239,7 +239,9 @@ Operand Parser::operand() {
     if (!accept("|")) return first;
     if (current_.kind != TokenKind::identifier) unexpected("a second destination");
     Operand second = named_operand();
-    if ((first.kind != Operand::Kind::reg && first.kind != Operand::Kind::sink) ||
+    // tex may write a vector, and whether its texels are there.
+    const bool vector = first.kind == Operand::Kind::vector;
+    if ((first.kind != Operand::Kind::reg && first.kind != Operand::Kind::sink && !vector) ||
         (second.kind != Operand::Kind::reg && second.kind != Operand::Kind::sink))
         fail("a pair of destinations must be registers");
     first.has_pair = true;

@@ -1,4 +1,5 @@
 // cudaMemcpy* and cudaMemset*, each with its twin for per-thread default streams.
+#include "runtime/array_copy.h"
 #include "runtime/copy.h"
 #include "runtime/runtime.h"
 
@@ -54,17 +55,12 @@ cudaError_t copy_2d(const char *name, void *to, size_t to_pitch, const void *fro
 
 cudaError_t copy_3d(const char *name, const cudaMemcpy3DParms *p, const Target &target) {
     if (!p) return record(cudaErrorInvalidValue);
-    if (p->srcArray || p->dstArray) {
-        say(std::string(name) + ": CUDA arrays are not supported");
-        return record(cudaErrorNotSupported);
-    }
-    const auto region = [](const cudaPitchedPtr &pointer, const cudaPos &position) {
-        const uint64_t plane = pointer.pitch * pointer.ysize;
-        return Region{address_of(pointer.ptr) + position.z * plane + position.y * pointer.pitch + position.x,
-                      pointer.pitch, plane};
-    };
-    return copy_regions(name, region(p->dstPtr, p->dstPos), region(p->srcPtr, p->srcPos),
-                        {p->extent.width, p->extent.height, p->extent.depth}, p->kind, target);
+    return api([&](Runtime &runtime) {
+        const Copy3D box = copy_3d_of(runtime, name, *p);
+        copy(runtime, name, box.to, box.from, box.extent, p->kind,
+             runtime.scheduler.resolve(target.stream, target.per_thread), target.timing);
+        return cudaSuccess;
+    });
 }
 
 // A variable's address at `offset`; throws Failure unless `count` bytes from there lie in it.

@@ -1,11 +1,42 @@
 #include "runtime/device.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
+
+#include "runtime/image_limits.h"
 
 namespace warpsim::rt {
+namespace {
 
-// Texture and surface limits stay 0: the simulator has no textures.
+void set(int *to, std::initializer_list<int> values) {
+    std::copy(values.begin(), values.end(), to);
+}
+
+void fill_image_limits(cudaDeviceProp &p) {
+    p.maxTexture1D = kImage1D;
+    p.maxTexture1DMipmap = kImage1DMipmap;
+    set(p.maxTexture2D, {kImage2DWidth, kImage2DHeight});
+    set(p.maxTexture2DMipmap, {kImage2DSmall, kImage2DSmall});
+    set(p.maxTexture2DLinear, {kPitchedWidth, kPitchedHeight, kPitchedBytes});
+    set(p.maxTexture2DGather, {kImage2DSmall, kImage2DSmall});
+    set(p.maxTexture3D, {kImage3D, kImage3D, kImage3D});
+    set(p.maxTexture3DAlt, {kImage3D / 2, kImage3D / 2, kImage3D * 2});
+    p.maxTextureCubemap = p.maxSurfaceCubemap = kCubemap;
+    set(p.maxTexture1DLayered, {kImage1DLayered, kLayers});
+    set(p.maxTexture2DLayered, {kImage2DSmall, kImage2DSmall, kLayers});
+    set(p.maxTextureCubemapLayered, {kCubemap, kCubemapLayers});
+    p.maxSurface1D = kSurface1D;
+    set(p.maxSurface2D, {kImage2DWidth, kImage2DHeight});
+    set(p.maxSurface3D, {kImage3D, kImage3D, kImage3D});
+    set(p.maxSurface1DLayered, {kImage1DLayered, kLayers});
+    set(p.maxSurface2DLayered, {kImage2DSmall, kImage2DSmall, kLayers});
+    set(p.maxSurfaceCubemapLayered, {kCubemap, kCubemapLayers});
+}
+
+}  // namespace
+
 void fill_properties(const Profile &profile, cudaDeviceProp &p) {
     p = cudaDeviceProp{};
     std::snprintf(p.name, sizeof p.name, "%s (warpsim)", profile.product);
@@ -24,9 +55,9 @@ void fill_properties(const Profile &profile, cudaDeviceProp &p) {
     p.totalConstMem = 64 * 1024;
     p.major = static_cast<int>(profile.compute / 10);
     p.minor = static_cast<int>(profile.compute % 10);
-    p.textureAlignment = 512;
-    p.texturePitchAlignment = 32;
-    p.surfaceAlignment = 512;
+    p.textureAlignment = p.surfaceAlignment = kTextureAlignment;
+    p.texturePitchAlignment = kTexturePitchAlignment;
+    fill_image_limits(p);
     p.multiProcessorCount = static_cast<int>(profile.multiprocessors);
     p.canMapHostMemory = 1;
     p.concurrentKernels = 1;
@@ -77,6 +108,46 @@ bool device_attribute(const Profile &profile, cudaDeviceAttr attribute, int &val
         case cudaDevAttrTextureAlignment: value = static_cast<int>(p.textureAlignment); return true;
         case cudaDevAttrTexturePitchAlignment: value = static_cast<int>(p.texturePitchAlignment); return true;
         case cudaDevAttrSurfaceAlignment: value = static_cast<int>(p.surfaceAlignment); return true;
+        case cudaDevAttrMaxTexture1DWidth: value = p.maxTexture1D; return true;
+        case cudaDevAttrMaxTexture2DWidth: value = p.maxTexture2D[0]; return true;
+        case cudaDevAttrMaxTexture2DHeight: value = p.maxTexture2D[1]; return true;
+        case cudaDevAttrMaxTexture3DWidth: value = p.maxTexture3D[0]; return true;
+        case cudaDevAttrMaxTexture3DHeight: value = p.maxTexture3D[1]; return true;
+        case cudaDevAttrMaxTexture3DDepth: value = p.maxTexture3D[2]; return true;
+        case cudaDevAttrMaxTexture2DLayeredWidth: value = p.maxTexture2DLayered[0]; return true;
+        case cudaDevAttrMaxTexture2DLayeredHeight: value = p.maxTexture2DLayered[1]; return true;
+        case cudaDevAttrMaxTexture2DLayeredLayers: value = p.maxTexture2DLayered[2]; return true;
+        case cudaDevAttrMaxTexture1DLayeredWidth: value = p.maxTexture1DLayered[0]; return true;
+        case cudaDevAttrMaxTexture1DLayeredLayers: value = p.maxTexture1DLayered[1]; return true;
+        case cudaDevAttrMaxTexture2DGatherWidth: value = p.maxTexture2DGather[0]; return true;
+        case cudaDevAttrMaxTexture2DGatherHeight: value = p.maxTexture2DGather[1]; return true;
+        case cudaDevAttrMaxTexture3DWidthAlt: value = p.maxTexture3DAlt[0]; return true;
+        case cudaDevAttrMaxTexture3DHeightAlt: value = p.maxTexture3DAlt[1]; return true;
+        case cudaDevAttrMaxTexture3DDepthAlt: value = p.maxTexture3DAlt[2]; return true;
+        case cudaDevAttrMaxTextureCubemapWidth: value = p.maxTextureCubemap; return true;
+        case cudaDevAttrMaxTextureCubemapLayeredWidth: value = p.maxTextureCubemapLayered[0]; return true;
+        case cudaDevAttrMaxTextureCubemapLayeredLayers: value = p.maxTextureCubemapLayered[1]; return true;
+        case cudaDevAttrMaxSurface1DWidth: value = p.maxSurface1D; return true;
+        case cudaDevAttrMaxSurface2DWidth: value = p.maxSurface2D[0]; return true;
+        case cudaDevAttrMaxSurface2DHeight: value = p.maxSurface2D[1]; return true;
+        case cudaDevAttrMaxSurface3DWidth: value = p.maxSurface3D[0]; return true;
+        case cudaDevAttrMaxSurface3DHeight: value = p.maxSurface3D[1]; return true;
+        case cudaDevAttrMaxSurface3DDepth: value = p.maxSurface3D[2]; return true;
+        case cudaDevAttrMaxSurface1DLayeredWidth: value = p.maxSurface1DLayered[0]; return true;
+        case cudaDevAttrMaxSurface1DLayeredLayers: value = p.maxSurface1DLayered[1]; return true;
+        case cudaDevAttrMaxSurface2DLayeredWidth: value = p.maxSurface2DLayered[0]; return true;
+        case cudaDevAttrMaxSurface2DLayeredHeight: value = p.maxSurface2DLayered[1]; return true;
+        case cudaDevAttrMaxSurface2DLayeredLayers: value = p.maxSurface2DLayered[2]; return true;
+        case cudaDevAttrMaxSurfaceCubemapWidth: value = p.maxSurfaceCubemap; return true;
+        case cudaDevAttrMaxSurfaceCubemapLayeredWidth: value = p.maxSurfaceCubemapLayered[0]; return true;
+        case cudaDevAttrMaxSurfaceCubemapLayeredLayers: value = p.maxSurfaceCubemapLayered[1]; return true;
+        case cudaDevAttrMaxTexture2DLinearWidth: value = p.maxTexture2DLinear[0]; return true;
+        case cudaDevAttrMaxTexture2DLinearHeight: value = p.maxTexture2DLinear[1]; return true;
+        case cudaDevAttrMaxTexture2DLinearPitch: value = p.maxTexture2DLinear[2]; return true;
+        case cudaDevAttrMaxTexture2DMipmappedWidth: value = p.maxTexture2DMipmap[0]; return true;
+        case cudaDevAttrMaxTexture2DMipmappedHeight: value = p.maxTexture2DMipmap[1]; return true;
+        case cudaDevAttrMaxTexture1DMipmappedWidth: value = p.maxTexture1DMipmap; return true;
+        case cudaDevAttrMaxTexture1DLinearWidth: value = kLinearTexels; return true;
         case cudaDevAttrGpuOverlap: value = 1; return true;
         case cudaDevAttrMultiProcessorCount: value = p.multiProcessorCount; return true;
         case cudaDevAttrCanMapHostMemory: value = 1; return true;

@@ -1,4 +1,4 @@
-// What the runtime library exports and the simulator lacks: textures, arrays, interoperation, and the rarer parts of
+// What the runtime library exports and the simulator lacks: interoperation, and the rarer parts of arrays,
 // graphs and pools. A program that needs one of them learns which.
 //
 // The toolkit's prototypes stay out of this file: the arguments are not looked at.
@@ -9,23 +9,16 @@
 #define WARPSIM_NOT_SUPPORTED(X)                          \
     X(__cudaGetProcAddress)                               \
     X(__cudaRegisterUnifiedTable)                         \
-    X(cudaArrayGetInfo)                                   \
     X(cudaArrayGetMemoryRequirements)                     \
     X(cudaArrayGetPlane)                                  \
     X(cudaArrayGetSparseProperties)                       \
-    X(cudaCreateChannelDesc)                              \
-    X(cudaCreateSurfaceObject)                            \
-    X(cudaCreateTextureObject)                            \
     X(cudaDestroyExternalMemory)                          \
     X(cudaDestroyExternalSemaphore)                       \
-    X(cudaDestroySurfaceObject)                           \
-    X(cudaDestroyTextureObject)                           \
     X(cudaDeviceFlushGPUDirectRDMAWrites)                 \
     X(cudaDeviceGetGraphMemAttribute)                     \
     X(cudaDeviceGetHostAtomicCapabilities)                \
     X(cudaDeviceGetNvSciSyncAttributes)                   \
     X(cudaDeviceGetP2PAtomicCapabilities)                 \
-    X(cudaDeviceGetTexture1DLinearMaxWidth)               \
     X(cudaDeviceGraphMemTrim)                             \
     X(cudaDeviceRegisterAsyncNotification)                \
     X(cudaDeviceSetGraphMemAttribute)                     \
@@ -42,8 +35,6 @@
     X(cudaEventCreateFromEGLSync)                         \
     X(cudaExternalMemoryGetMappedBuffer)                  \
     X(cudaExternalMemoryGetMappedMipmappedArray)          \
-    X(cudaFreeArray)                                      \
-    X(cudaFreeMipmappedArray)                             \
     X(cudaGLGetDevices)                                   \
     X(cudaGLMapBufferObject)                              \
     X(cudaGLMapBufferObjectAsync)                         \
@@ -53,13 +44,8 @@
     X(cudaGLUnmapBufferObject)                            \
     X(cudaGLUnmapBufferObjectAsync)                       \
     X(cudaGLUnregisterBufferObject)                       \
-    X(cudaGetChannelDesc)                                 \
     X(cudaGetExportTable)                                 \
-    X(cudaGetMipmappedArrayLevel)                         \
-    X(cudaGetSurfaceObjectResourceDesc)                   \
-    X(cudaGetTextureObjectResourceDesc)                   \
     X(cudaGetTextureObjectResourceViewDesc)               \
-    X(cudaGetTextureObjectTextureDesc)                    \
     X(cudaGraphAddChildGraphNode)                         \
     X(cudaGraphAddEventRecordNode)                        \
     X(cudaGraphAddEventWaitNode)                          \
@@ -151,9 +137,6 @@
     X(cudaLogsDumpToMemory)                               \
     X(cudaLogsRegisterCallback)                           \
     X(cudaLogsUnregisterCallback)                         \
-    X(cudaMalloc3DArray)                                  \
-    X(cudaMallocArray)                                    \
-    X(cudaMallocMipmappedArray)                           \
     X(cudaMemDiscardAndPrefetchBatchAsync)                \
     X(cudaMemDiscardAndPrefetchBatchAsync_ptsz)           \
     X(cudaMemDiscardBatchAsync)                           \
@@ -169,34 +152,14 @@
     X(cudaMemRangeGetAttribute)                           \
     X(cudaMemRangeGetAttributes)                          \
     X(cudaMemSetMemPool)                                  \
-    X(cudaMemcpy2DArrayToArray)                           \
-    X(cudaMemcpy2DArrayToArray_ptds)                      \
-    X(cudaMemcpy2DFromArray)                              \
-    X(cudaMemcpy2DFromArrayAsync)                         \
-    X(cudaMemcpy2DFromArrayAsync_ptsz)                    \
-    X(cudaMemcpy2DFromArray_ptds)                         \
-    X(cudaMemcpy2DToArray)                                \
-    X(cudaMemcpy2DToArrayAsync)                           \
-    X(cudaMemcpy2DToArrayAsync_ptsz)                      \
-    X(cudaMemcpy2DToArray_ptds)                           \
     X(cudaMemcpy3DBatchAsync)                             \
     X(cudaMemcpy3DBatchAsync_ptsz)                        \
     X(cudaMemcpy3DPeer)                                   \
     X(cudaMemcpy3DPeerAsync)                              \
     X(cudaMemcpy3DPeerAsync_ptsz)                         \
     X(cudaMemcpy3DPeer_ptds)                              \
-    X(cudaMemcpyArrayToArray)                             \
-    X(cudaMemcpyArrayToArray_ptds)                        \
     X(cudaMemcpyBatchAsync)                               \
     X(cudaMemcpyBatchAsync_ptsz)                          \
-    X(cudaMemcpyFromArray)                                \
-    X(cudaMemcpyFromArrayAsync)                           \
-    X(cudaMemcpyFromArrayAsync_ptsz)                      \
-    X(cudaMemcpyFromArray_ptds)                           \
-    X(cudaMemcpyToArray)                                  \
-    X(cudaMemcpyToArrayAsync)                             \
-    X(cudaMemcpyToArrayAsync_ptsz)                        \
-    X(cudaMemcpyToArray_ptds)                             \
     X(cudaMipmappedArrayGetMemoryRequirements)            \
     X(cudaMipmappedArrayGetSparseProperties)              \
     X(cudaOccupancyMaxActiveClusters)                     \

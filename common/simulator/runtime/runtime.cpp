@@ -99,6 +99,7 @@ void Runtime::reset() {
     events.clear();
     modules.unload_all();
     memory = std::make_unique<GlobalMemory>(memory->limit());
+    arrays = {};
     sticky = cudaSuccess;
 }
 

@@ -9,6 +9,7 @@
 #include "exec/launch.h"
 #include "memory/global_memory.h"
 #include "report/report_file.h"
+#include "runtime/arrays.h"
 #include "runtime/cuda_api.h"
 #include "runtime/events.h"
 #include "runtime/graphs.h"
@@ -41,6 +42,7 @@ class Runtime {
     Scheduler scheduler;
     Events events;
     Graphs graphs;
+    Arrays arrays;
     uint64_t captures = 0;
     ReportFile reports;
     IdleProgress idle{*this};

@@ -408,11 +408,10 @@ static void limits() {
 }
 
 static void what_is_missing() {
-    cudaArray_t array;
-    cudaChannelFormatDesc format = {32, 0, 0, 0, cudaChannelFormatKindFloat};
-    FAILS(cudaMallocArray(&array, &format, 4, 4, 0), cudaErrorNotSupported);
+    cudaIpcMemHandle_t memory;
+    FAILS(cudaIpcGetMemHandle(&memory, device<int>(1)), cudaErrorNotSupported);
     CHECK(cudaGetLastError() == cudaErrorNotSupported);
-    void *function = &array;
+    void *function = &memory;
     cudaDriverEntryPointQueryResult status;
     FAILS(cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &function, 12000, cudaEnableDefault, &status),
           cudaErrorSymbolNotFound);
