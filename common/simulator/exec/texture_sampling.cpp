@@ -129,9 +129,10 @@ TextureSampler::Axis TextureSampler::locate(double x, uint64_t size, AddressMode
                                             bool filter) const {
     const double n = static_cast<double>(size);
     if (normalized) {
-        const double whole = std::floor(x);
         const bool repeats = mode == AddressMode::wrap || mode == AddressMode::mirror;
-        if (repeats) x = std::isfinite(x) ? x - whole : 0;
+        if (repeats && !std::isfinite(x)) x = 0;
+        const double whole = std::floor(x);
+        if (repeats) x -= whole;
         if (mode == AddressMode::mirror && std::fmod(whole, 2) != 0) x = 1 - x;
         x *= n;
     } else if (mode == AddressMode::wrap || mode == AddressMode::mirror) {
