@@ -371,7 +371,22 @@ static void reset() {
     TRUE(free == left);
 }
 
-// Reads 8 x 4 texels by 4 warps, twice.
+// cudaDestroyTextureObject does not wait, cudaFreeArray does.
+static void destroyed_under_a_kernel() {
+    cudaArray_t array = make_array(32, 4);
+    float *out;
+    CHECK(cudaMalloc(&out, 128 * sizeof(float)));
+    const cudaTextureObject_t first = texture_of(resource_of(array)), second = texture_of(resource_of(array));
+    copy_texels<<<4, 32>>>(out, first);
+    CHECK(cudaFreeArray(array));
+    CHECK(cudaDestroyTextureObject(first));
+    CHECK(cudaDeviceSynchronize());
+    copy_texels<<<4, 32>>>(out, second);
+    CHECK(cudaDestroyTextureObject(second));
+    FAILS(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+}
+
+// Reads 32 x 4 texels by 4 warps, twice.
 static void counted() {
     cudaArray_t array = make_array(32, 4);
     float *out;
@@ -397,6 +412,7 @@ int main(int count, char **arguments) {
         CASE(mipmapped_arrays),
         CASE(queries),
         CASE(reset),
+        CASE(destroyed_under_a_kernel),
         CASE(counted),
     };
     for (const auto &c : cases) {
