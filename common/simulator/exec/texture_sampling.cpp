@@ -58,11 +58,11 @@ const std::array<float, 256> &linear_light() {
     return table;
 }
 
+// Of one or two bytes.
 uint32_t channel(const TextureObject &object, unsigned index, const std::byte *from) {
     using Kind = TexelFormat::Kind;
     const TexelFormat &format = object.format;
     const bool is_signed = format.kind == Kind::signed_integer || format.kind == Kind::snorm;
-    if (format.channel_bytes == 4) return load<uint32_t>(from);
     if (format.kind == Kind::floating) return bits_of(f16_to_float(load<uint16_t>(from)));
     const bool byte = format.channel_bytes == 1;
     const int32_t value = is_signed ? byte ? load<int8_t>(from) : load<int16_t>(from)
@@ -125,7 +125,7 @@ TextureSampler::Flat TextureSampler::flatten(const TexturePlace &place) const {
     return flat;
 }
 
-TextureSampler::Axis TextureSampler::locate(double x, uint64_t size, AddressMode mode, bool normalized,
+inline TextureSampler::Axis TextureSampler::locate(double x, uint64_t size, AddressMode mode, bool normalized,
                                             bool filter) const {
     const double n = static_cast<double>(size);
     if (normalized) {
@@ -165,7 +165,7 @@ TextureSampler::Axis TextureSampler::locate(double x, uint64_t size, AddressMode
     return axis;
 }
 
-Texel TextureSampler::texel(const Image &image, int64_t x, int64_t y, int64_t z) {
+inline Texel TextureSampler::texel(const Image &image, int64_t x, int64_t y, int64_t z) {
     if (x < 0 || y < 0 || z < 0) return object_.border;
     const TexelFormat &format = object_.format;
     const uint64_t address = image.address + static_cast<uint64_t>(z) * image.slice +
@@ -176,6 +176,14 @@ Texel TextureSampler::texel(const Image &image, int64_t x, int64_t y, int64_t z)
         return result;
     }
     const std::byte *from = memory_.at(address);
+    if (format.channel_bytes == 4) {
+        if (format.channels == 1) {
+            result[0] = load<uint32_t>(from);
+        } else {
+            std::memcpy(result.data(), from, format.bytes());
+        }
+        return result;
+    }
     for (unsigned k = 0; k < format.channels; ++k) result[k] = channel(object_, k, from + k * format.channel_bytes);
     return result;
 }
