@@ -126,7 +126,7 @@ TextureSampler::Flat TextureSampler::flatten(const TexturePlace &place) const {
 }
 
 inline TextureSampler::Axis TextureSampler::locate(double x, uint64_t size, AddressMode mode, bool normalized,
-                                            bool filter) const {
+                                                   bool filter) const {
     const double n = static_cast<double>(size);
     if (normalized) {
         const bool repeats = mode == AddressMode::wrap || mode == AddressMode::mirror;

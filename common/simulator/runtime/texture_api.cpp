@@ -1,6 +1,7 @@
 // Texture and surface objects.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string>
 
 #include "runtime/arrays.h"
@@ -12,6 +13,15 @@ using namespace warpsim;
 using namespace warpsim::rt;
 
 namespace {
+
+// The program may have put any number there.
+template <class Enumeration>
+unsigned number_of(const Enumeration &value) {
+    unsigned number;
+    static_assert(sizeof number == sizeof value);
+    std::memcpy(&number, &value, sizeof number);
+    return number;
+}
 
 [[noreturn]] void refuse(const char *name, cudaError_t code, const std::string &why) {
     say(std::string(name) + ": " + why);
@@ -40,7 +50,7 @@ void take_resource(Runtime &runtime, const char *name, TextureObject &object, co
         object.storage = array.storage;
         object.gather = array.flags & cudaArrayTextureGather;
     };
-    switch (resource.resType) {
+    switch (number_of(resource.resType)) {
         case cudaResourceTypeArray:
             return take_array(runtime.arrays.find(name, resource.res.array.array));
         case cudaResourceTypeMipmappedArray:
@@ -83,14 +93,14 @@ void take_sampling(const char *name, TextureObject &object, const cudaTextureDes
     using Kind = TexelFormat::Kind;
     const TexelFormat &format = object.format;
     for (unsigned k = 0; k < 3; ++k) {
-        if (d.addressMode[k] < cudaAddressModeWrap || d.addressMode[k] > cudaAddressModeBorder)
+        if (number_of(d.addressMode[k]) > cudaAddressModeBorder)
             refuse(name, cudaErrorInvalidValue, "unknown address mode");
         object.address_mode[k] = static_cast<AddressMode>(d.addressMode[k]);
         object.border[k] = std::bit_cast<uint32_t>(d.borderColor[k]);
     }
     object.border[3] = std::bit_cast<uint32_t>(d.borderColor[3]);
-    if (d.filterMode > cudaFilterModeLinear || d.mipmapFilterMode > cudaFilterModeLinear ||
-        d.readMode > cudaReadModeNormalizedFloat)
+    if (number_of(d.filterMode) > cudaFilterModeLinear || number_of(d.mipmapFilterMode) > cudaFilterModeLinear ||
+        number_of(d.readMode) > cudaReadModeNormalizedFloat)
         refuse(name, cudaErrorInvalidValue, "unknown filter or read mode");
     const bool integer = format.kind == Kind::signed_integer || format.kind == Kind::unsigned_integer;
     object.returns_floats = !integer || (d.readMode == cudaReadModeNormalizedFloat && format.channel_bytes < 4);
@@ -156,7 +166,7 @@ cudaError_t cudaCreateSurfaceObject(cudaSurfaceObject_t *result, const cudaResou
     constexpr const char *kName = "cudaCreateSurfaceObject";
     return api([&](Runtime &runtime) {
         if (!result || !resource) return cudaErrorInvalidValue;
-        if (resource->resType != cudaResourceTypeArray)
+        if (number_of(resource->resType) != cudaResourceTypeArray)
             refuse(kName, cudaErrorInvalidValue, "a surface object is made of a CUDA array");
         const DeviceArray &array = runtime.arrays.find(kName, resource->res.array.array);
         if (!(array.flags & cudaArraySurfaceLoadStore))
