@@ -3,9 +3,9 @@
 // - arithmetic: dst result, a b c sources, extra the fourth source's slot
 // - lop3: as arithmetic, imm the truth table; with a predicate extra is 1 for .and, 0 for .or, list p and q
 // - setp, set: dst p or the result, a b sources, c the Boolean operand, imm q (-1: none), extra CompareOutput
-// - SIMD video: as arithmetic, imm VideoForm
+// - SIMD video: as arithmetic, imm VideoForm; scalar video: imm ScalarVideoForm
 // - cvt: dst result, a b sources, imm Conversion
-// - cvt.pack: dst result, a b sources, c the low bits, imm 1 for signed sources, extra ptx::Type of the result
+// - cvt.pack: dst result, a b sources (signed), c the low bits, extra PackForm
 // - mov: dst result, a source; packing and unpacking: list the elements
 // - prmt with a constant: dst result, a b sources, imm the selector
 // - cvta, isspacep: dst result, a address, imm the window
@@ -103,6 +103,12 @@ struct Conversion {
     bool two_sources : 1 = false;  // a packed result from a (upper half) and b (lower half)
 };
 static_assert(sizeof(Conversion) <= sizeof(Op::imm));
+
+struct PackForm {
+    uint8_t bits = 8;  // of each of the two parts
+    bool is_signed = false;
+};
+static_assert(sizeof(PackForm) <= sizeof(Op::extra));
 
 // What becomes of a comparison's result.
 struct CompareOutput {

@@ -265,7 +265,6 @@ constexpr Form kForms[] = {
     {"add", "u32", form<uint32_t, Add>},
     {"add", "s32", form<uint32_t, Add>},
     {"add", "u64", form<uint64_t, Add>},
-    {"add", "s64", form<uint64_t, Add>},
     {"add", "f32", Atomic<uint32_t, AddF32>::run},
     {"add", "f64", Atomic<uint64_t, AddF64>::run},
     {"add", "f16", Atomic<uint16_t, AddHalf<false>>::run},

@@ -91,14 +91,15 @@ void convert_pair(Warp &w, const Op &op) {
 }
 
 void convert_pack(Warp &w, const Op &op) {
-    const ptx::Type to = ptx::Type(op.extra);
-    const bool from_signed = op.imm != 0;
-    const unsigned bits = 8 * ptx::type_bytes(to);
+    const PackForm form = unpack<PackForm>(op.extra);
+    const unsigned bits = form.bits;
+    const int64_t least = form.is_signed ? -(int64_t{1} << (bits - 1)) : 0;
+    const int64_t most = (int64_t{1} << (form.is_signed ? bits - 1 : bits)) - 1;
     const uint32_t *a = w.lanes<uint32_t>(op.a), *b = w.lanes<uint32_t>(op.b);
     const uint32_t *c = op.c == kNoSlot ? nullptr : w.lanes<uint32_t>(op.c);
     write_lanes<uint32_t>(w, op.dst, [=](unsigned i) -> uint32_t {
         const auto clamped = [&](uint32_t x) {
-            return pack_integer(unpack_integer(x, from_signed ? ptx::Type::s32 : ptx::Type::u32), to, Round::zero, 0);
+            return uint64_t(std::clamp<int64_t>(int32_t(x), least, most)) & ((uint64_t{1} << bits) - 1);
         };
         const uint64_t pair = clamped(a[i]) << bits | clamped(b[i]);
         return uint32_t(c ? uint64_t(c[i]) << (2 * bits) | pair : pair);

@@ -10,7 +10,8 @@ namespace warpsim {
 void convert_scalar(Warp &, const Op &);
 // Two elements packed in dst, from two registers or from one packed register.
 void convert_pair(Warp &, const Op &);
-// cvt.pack: a and b saturated to `extra`'s type, packed in the low bits; above them c's low bits (kNoSlot: none).
+// cvt.pack: a and b saturated to the bits of `extra`'s PackForm, packed in the low bits; above them c's low bits
+// (kNoSlot: none).
 void convert_pack(Warp &, const Op &);
 
 // By the instruction's text, plus "/a4" or "/d4" where an 8-bit source or result sits in a 32-bit register (without:

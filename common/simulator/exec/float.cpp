@@ -6,6 +6,7 @@
 
 #include "exec/alu.h"
 #include "exec/float_functions.h"
+#include "exec/half.h"
 
 namespace warpsim {
 namespace {
@@ -235,6 +236,34 @@ void put_testp(AluForms &forms) {
     put("subnormal", &testp<T, Test::subnormal>);
 }
 
+// A float operation whose first sources are 16-bit floats: add and sub have one of them, fma two.
+template <class F, class Format>
+struct Mixed {
+    static float wide(uint16_t bits) { return std::is_same_v<Format, F16> ? f16_to_float(bits) : bf16_to_float(bits); }
+    float operator()(uint16_t a, float b) const { return F{}(wide(a), b); }
+    float operator()(uint16_t a, uint16_t b, float c) const { return F{}(wide(a), wide(b), c); }
+};
+template <class F, class Format>
+void put_mixed(AluForms &forms, const std::string &op, const std::string &sat, ptx::Type type) {
+    const std::string types = sat + ".f32." + ptx::type_name(type);
+    constexpr bool three =
+        std::is_same_v<F, Modified<Fma, false, false>> || std::is_same_v<F, Modified<Fma, false, true>>;
+    AluForm like{nullptr, OpClass::fp32, ptx::Type::f32, {type, ptx::Type::f32}};
+    if constexpr (three) {
+        like.src = {type, type, ptx::Type::f32};
+        put_rounded<&map3<Mixed<F, Format>, float, uint16_t, uint16_t, float>>(forms, op, types, like, false);
+    } else {
+        put_rounded<&map2<Mixed<F, Format>, float, uint16_t, float>>(forms, op, types, like, true);
+    }
+}
+template <class F>
+void put_all_mixed(AluForms &forms, const std::string &op) {
+    put_mixed<Modified<F, false, false>, F16>(forms, op, "", ptx::Type::f16);
+    put_mixed<Modified<F, false, true>, F16>(forms, op, ".sat", ptx::Type::f16);
+    put_mixed<Modified<F, false, false>, Bf16>(forms, op, "", ptx::Type::bf16);
+    put_mixed<Modified<F, false, true>, Bf16>(forms, op, ".sat", ptx::Type::bf16);
+}
+
 }  // namespace
 
 void add_float_forms(AluForms &forms) {
@@ -243,10 +272,14 @@ void add_float_forms(AluForms &forms) {
     put_arithmetic<Sub, 2>(forms, "sub", {.mode_optional = true, .saturates = true, .pairs = true});
     put_arithmetic<Mul, 2>(forms, "mul", {.mode_optional = true, .saturates = true, .pairs = true});
     put_arithmetic<Fma, 3>(forms, "fma", {.saturates = true, .pairs = true});
-    put_arithmetic<Fma, 3>(forms, "mad", {.mode_optional = true, .saturates = true});
+    put_arithmetic<Fma, 3>(forms, "mad", {.saturates = true});
     put_arithmetic<Div, 2>(forms, "div", {});
     put_arithmetic<Rcp, 1>(forms, "rcp", {.f32 = sfu});
     put_arithmetic<Sqrt, 1>(forms, "sqrt", {.f32 = sfu});
+
+    put_all_mixed<Add>(forms, "add");
+    put_all_mixed<Sub>(forms, "sub");
+    put_all_mixed<Fma>(forms, "fma");
 
     add1<Sign<true, false>, float, float>(forms, "abs.f32", OpClass::fp32);
     add1<Sign<true, true>, float, float>(forms, "abs.ftz.f32", OpClass::fp32);

@@ -7,11 +7,13 @@
 #include "exec/mma.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "core/program.h"
 #include "core/warp.h"
+#include "exec/convert_format.h"
 #include "exec/half.h"
 
 namespace warpsim {
@@ -38,6 +40,42 @@ struct BfloatElement {
         uint16_t bits[64];
         std::memcpy(bits, slot, sizeof bits);
         Bf16::widen(bits, tile, 64);
+    }
+};
+struct Float8Element {
+    using Value = float;
+    static constexpr bool kProductsFit = true;  // from 2^-32 to 2^32
+    static constexpr unsigned kPerRegister = 4;
+    static void widen(const std::byte *slot, float *tile, const float (&values)[256]) {
+        for (unsigned i = 0; i < 128; ++i) tile[i] = values[static_cast<uint8_t>(slot[i])];
+    }
+    struct Values {
+        float of[256];
+        explicit Values(ptx::Type type) {
+            for (unsigned bits = 0; bits < 256; ++bits)
+                of[bits] = std::bit_cast<float>(
+                    static_cast<uint32_t>(pack_float(unpack_float(bits, *float_format(type)),
+                                                     *float_format(ptx::Type::f32), Round::nearest_even, false)));
+        }
+    };
+};
+template <ptx::Type Type>
+struct Float8 : Float8Element {
+    static void widen(const std::byte *slot, float *tile) {
+        static const Values values(Type);
+        Float8Element::widen(slot, tile, values.of);
+    }
+};
+template <bool Signed>
+struct NibbleElement {
+    using Value = int32_t;
+    static constexpr bool kProductsFit = true;
+    static constexpr unsigned kPerRegister = 8;
+    static void widen(const std::byte *slot, int32_t *tile) {
+        for (unsigned i = 0; i < 256; ++i) {
+            const uint32_t nibble = static_cast<uint32_t>(slot[i / 2]) >> (i % 2 * 4) & 0xf;
+            tile[i] = Signed ? static_cast<int32_t>(nibble << 28) >> 28 : static_cast<int32_t>(nibble);
+        }
     }
 };
 struct Tf32Element {
@@ -233,12 +271,12 @@ void exec_mma_float(Warp &w, const Op &op) {
 }
 
 // f16 accumulators: pairs of neighbouring columns share a register.
-template <class Element, unsigned K>
+template <class Element, unsigned K, class ElementB = Element>
 void exec_mma_half(Warp &w, const Op &op) {
     constexpr unsigned kA = K / (2 * Element::kPerRegister);
     const uint32_t *slots = w.block->program->operand_list.data() + op.list;
     Floats sums[16];
-    multiply<Element, Element, K>(w, slots + 2, slots + 2 + kA, sums);
+    multiply<Element, ElementB, K>(w, slots + 2, slots + 2 + kA, sums);
     for (unsigned half = 0; half < 2; ++half) {
         alignas(64) float tile[8][8];
         F16::widen(reinterpret_cast<const uint16_t *>(w.regs + slots[2 + kA + kA / 2 + half]), &tile[0][0], 64);
@@ -275,6 +313,21 @@ void exec_mma_integer(Warp &w, const Op &op) {
 
 using S8 = ByteElement<int8_t>;
 using U8 = ByteElement<uint8_t>;
+using S4 = NibbleElement<true>;
+using U4 = NibbleElement<false>;
+using E4m3 = Float8<ptx::Type::e4m3>;
+using E5m2 = Float8<ptx::Type::e5m2>;
+
+// All pairs of two integer types, and of the two 8-bit floats, for one depth.
+#define INTEGERS(K, S, U, SNAME, UNAME, ...)                                                            \
+    {"m16n8k" #K ".row.col.s32." SNAME "." SNAME ".s32", exec_mma_integer<S, S, K>, __VA_ARGS__},       \
+        {"m16n8k" #K ".row.col.s32." SNAME "." UNAME ".s32", exec_mma_integer<S, U, K>, __VA_ARGS__},   \
+        {"m16n8k" #K ".row.col.s32." UNAME "." SNAME ".s32", exec_mma_integer<U, S, K>, __VA_ARGS__}, { \
+        "m16n8k" #K ".row.col.s32." UNAME "." UNAME ".s32", exec_mma_integer<U, U, K>, __VA_ARGS__      \
+    }
+#define FLOATS8(K, A, B, TYPES, ...)                                                        \
+    {"m16n8k" #K ".row.col.f32." TYPES ".f32", exec_mma_float<A, B, K>, 4, __VA_ARGS__, 4}, \
+        {"m16n8k" #K ".row.col.f16." TYPES ".f16", exec_mma_half<A, K, B>, 2, __VA_ARGS__, 2}
 
 constexpr MmaForm kForms[] = {
     {"m16n8k8.row.col.f32.f16.f16.f32", exec_mma_float<HalfElement, HalfElement, 8>, 4, 2, 1, 4},
@@ -285,14 +338,18 @@ constexpr MmaForm kForms[] = {
     {"m16n8k16.row.col.f32.bf16.bf16.f32", exec_mma_float<BfloatElement, BfloatElement, 16>, 4, 4, 2, 4},
     {"m16n8k4.row.col.f32.tf32.tf32.f32", exec_mma_float<Tf32Element, Tf32Element, 4>, 4, 2, 1, 4},
     {"m16n8k8.row.col.f32.tf32.tf32.f32", exec_mma_float<Tf32Element, Tf32Element, 8>, 4, 4, 2, 4},
-    {"m16n8k16.row.col.s32.s8.s8.s32", exec_mma_integer<S8, S8, 16>, 4, 2, 1, 4},
-    {"m16n8k16.row.col.s32.s8.u8.s32", exec_mma_integer<S8, U8, 16>, 4, 2, 1, 4},
-    {"m16n8k16.row.col.s32.u8.s8.s32", exec_mma_integer<U8, S8, 16>, 4, 2, 1, 4},
-    {"m16n8k16.row.col.s32.u8.u8.s32", exec_mma_integer<U8, U8, 16>, 4, 2, 1, 4},
-    {"m16n8k32.row.col.s32.s8.s8.s32", exec_mma_integer<S8, S8, 32>, 4, 4, 2, 4},
-    {"m16n8k32.row.col.s32.s8.u8.s32", exec_mma_integer<S8, U8, 32>, 4, 4, 2, 4},
-    {"m16n8k32.row.col.s32.u8.s8.s32", exec_mma_integer<U8, S8, 32>, 4, 4, 2, 4},
-    {"m16n8k32.row.col.s32.u8.u8.s32", exec_mma_integer<U8, U8, 32>, 4, 4, 2, 4},
+    FLOATS8(16, E4m3, E4m3, "e4m3.e4m3", 2, 1),
+    FLOATS8(16, E4m3, E5m2, "e4m3.e5m2", 2, 1),
+    FLOATS8(16, E5m2, E4m3, "e5m2.e4m3", 2, 1),
+    FLOATS8(16, E5m2, E5m2, "e5m2.e5m2", 2, 1),
+    FLOATS8(32, E4m3, E4m3, "e4m3.e4m3", 4, 2),
+    FLOATS8(32, E4m3, E5m2, "e4m3.e5m2", 4, 2),
+    FLOATS8(32, E5m2, E4m3, "e5m2.e4m3", 4, 2),
+    FLOATS8(32, E5m2, E5m2, "e5m2.e5m2", 4, 2),
+    INTEGERS(16, S8, U8, "s8", "u8", 4, 2, 1, 4),
+    INTEGERS(32, S8, U8, "s8", "u8", 4, 4, 2, 4),
+    INTEGERS(32, S4, U4, "s4", "u4", 4, 2, 1, 4),
+    INTEGERS(64, S4, U4, "s4", "u4", 4, 4, 2, 4),
 };
 
 }  // namespace
@@ -300,7 +357,8 @@ constexpr MmaForm kForms[] = {
 const MmaForm *find_mma(std::string_view name) {
     for (const MmaForm &form : kForms)
         if (form.name == name) return &form;
-    return find_mma_double(name);
+    const MmaForm *form = find_mma_small(name);
+    return form ? form : find_mma_double(name);
 }
 
 }  // namespace warpsim

@@ -21,6 +21,7 @@ struct MmaForm {
     uint8_t d, a, b, c;  // registers of each fragment
 };
 const MmaForm *find_mma(std::string_view name);         // nullptr: no such form
+const MmaForm *find_mma_small(std::string_view name);   // 8 rows, and single bits: exec/mma_small.cpp
 const MmaForm *find_mma_double(std::string_view name);  // those of f64: exec/mma_double.cpp
 
 void exec_ldmatrix(Warp &, const Op &);

@@ -18,11 +18,18 @@ namespace {
 struct Shape {
     std::string_view name;
     unsigned rows, left_tiles, right_tiles, k;
-    bool swapped;  // B's transpose is the left factor, A's the right one
+    bool swapped;         // B's transpose is the left factor, A's the right one
+    unsigned packed = 1;  // elements of A and B in what counts as one
 };
 constexpr Shape kShapes[] = {
-    {"m16n16k16", 16, 1, 2, 16, false}, {"m32n8k16", 16, 2, 1, 16, false}, {"m8n32k16", 16, 2, 1, 16, true},
-    {"m16n16k8", 16, 1, 2, 8, false},   {"m8n8k4", 8, 1, 1, 4, false},
+    {"m16n16k16", 16, 1, 2, 16, false},
+    {"m32n8k16", 16, 2, 1, 16, false},
+    {"m8n32k16", 16, 2, 1, 16, true},
+    {"m16n16k8", 16, 1, 2, 8, false},
+    {"m8n8k4", 8, 1, 1, 4, false},
+    // Of 4 bits and of one bit: k counts words of 8 and of 32 elements.
+    {"m8n8k32", 8, 1, 1, 4, false, 8},
+    {"m8n8k128", 8, 1, 1, 4, false, 32},
 };
 
 struct Entry {
@@ -59,6 +66,7 @@ WmmaMatrix make_matrix(char use, const Shape &shape, unsigned bytes, bool row) {
     const unsigned rows = use == 'b' ? shape.k : m, columns = use == 'a' ? shape.k : n;
     WmmaMatrix matrix;
     matrix.bytes = bytes;
+    matrix.packed = use == 'c' ? 1 : shape.packed;
     matrix.elements = rows * columns / kLanes;
     matrix.lines = row ? rows : columns;
     matrix.line_elements = row ? columns : rows;
@@ -106,7 +114,7 @@ const std::vector<Entry> &entries() {
                 add(shape, "ab", 1);
                 add(shape, "c", 4);
             } else {
-                add(shape, "abc", shape.k == 8 ? 4 : 8);
+                add(shape, "abc", shape.k == 8 || shape.packed > 1 ? 4 : 8);
             }
         }
         return made;
@@ -141,14 +149,16 @@ Target find_target(Warp &w, const Op &op, const WmmaMatrix &matrix) {
         target.address = static_cast<uint32_t>(target.address);
     // A line, or 16 bytes of it.
     const unsigned alignment = std::min(16u, matrix.line_elements * matrix.bytes);
-    if (target.address % alignment || target.stride * matrix.bytes % alignment) {
+    const uint64_t line = target.stride * matrix.bytes;
+    if (target.address % alignment || line % (uint64_t{alignment} * matrix.packed)) {
         report_hazard(w, op, HazardKind::misaligned, first, target.address,
                       "the matrix begins at a multiple of " + std::to_string(alignment) +
                           " bytes, and so does each of its lines: the address is " +
                           std::to_string(target.address % alignment) + " past one, the stride is " +
-                          std::to_string(target.stride * matrix.bytes) + " bytes");
+                          std::to_string(line / matrix.packed) + " bytes");
         target.good = false;
     }
+    target.stride /= matrix.packed;
     if (target.space == MemorySpace::generic) {
         const uint64_t window = target.address & kWindowMask;
         target.space = MemorySpace::global;

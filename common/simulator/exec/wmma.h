@@ -21,6 +21,7 @@ struct WmmaMatrix {
     unsigned lines = 0;          // rows in memory, columns if it lies column by column
     unsigned line_elements = 0;  // that lie side by side
     unsigned run = 0;            // elements that a lane moves at once
+    unsigned packed = 1;         // elements narrower than a byte: an element here is a word of so many
 
     struct Place {
         uint8_t line = 0, at = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include "exec/convert.h"
 
@@ -25,14 +27,48 @@ const AluForms &alu_forms() {
     return forms;
 }
 
+namespace {
+
+// An instruction's text with its modifiers in one order: those that are part of the name (.lo, .wide, .l) first, then
+// the others by the alphabet, then the types as they stand.
+std::string in_order(const std::string &text) {
+    std::vector<std::string> names, types;
+    std::string opcode;
+    for (size_t at = 0; at < text.size();) {
+        const size_t dot = std::min(text.find('.', at), text.size());
+        std::string part = text.substr(at, dot - at);
+        at = dot + 1;
+        if (opcode.empty())
+            opcode = std::move(part);
+        else
+            (ptx::type_from_name(part) == ptx::Type::none ? names : types).push_back(std::move(part));
+    }
+    const bool named =
+        !names.empty() && text.starts_with(opcode + "." + names[0]) &&
+        (names[0] == "lo" || names[0] == "hi" || names[0] == "wide" || names[0] == "l" || names[0] == "r");
+    std::sort(names.begin() + named, names.end());
+    for (const auto *parts : {&names, &types})
+        for (const std::string &part : *parts) opcode += "." + part;
+    return opcode;
+}
+
+}  // namespace
+
 const AluForm *find_form(const std::string &text, size_t sources) {
+    static const std::unordered_map<std::string, std::string> texts_by_order = [] {
+        std::unordered_map<std::string, std::string> texts;
+        for (const auto &[known, form] : alu_forms())
+            if (known.find('/') == known.npos) texts[in_order(known)] = known;
+        return texts;
+    }();
     const AluForms &forms = alu_forms();
     const auto count = [](const AluForm &form) {
         return size_t(std::find(form.src.begin(), form.src.end(), ptx::Type::none) - form.src.begin());
     };
     for (const std::string &key : {text, text + "/3"})
         if (const auto it = forms.find(key); it != forms.end() && count(it->second) == sources) return &it->second;
-    return nullptr;
+    const auto ordered = texts_by_order.find(in_order(text));
+    return ordered == texts_by_order.end() || ordered->second == text ? nullptr : find_form(ordered->second, sources);
 }
 
 void expect_operands(Lowering &lowering, const ptx::Instruction &in, size_t count) {

@@ -23,7 +23,11 @@ void lower_cp_async(Lowering &l, const Instruction &in) {
     }
     const Lowering::Address to = l.address(in.operands[0]), from = l.address(in.operands[1]);
     uint32_t size = kNoSlot, ignore = kNoSlot;
-    if (in.operands.size() > 3 && !(in.operands.size() == 4 && in.has("L2::cache_hint"))) {
+    const bool policy = in.has("L2::cache_hint");
+    if (policy ? in.operands.size() < 4 : in.operands.size() > 4)
+        l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
+    if (policy) l.source(in.operands.back(), Type::b64);
+    if (in.operands.size() > (policy ? 4u : 3u)) {
         const Operand &operand = in.operands[3];
         const bool predicate = operand.kind == Operand::Kind::reg && operand.type == Type::pred;
         (predicate ? ignore : size) = l.source(operand, predicate ? Type::pred : Type::b32);

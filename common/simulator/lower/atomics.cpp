@@ -53,7 +53,8 @@ void lower_vector(Lowering &l, const Instruction &in, Parts parts, bool returns,
     const ptx::Operand *old = returns ? &in.operands[0] : nullptr, &values = in.operands[returns ? 2 : 1];
     const unsigned bytes = ptx::type_bytes(parts.type);
     const bool known = bytes * count <= 16;
-    if (!known || !in.has("global") || !ptx::is_float(parts.type)) l.unsupported(in, "no such vector of atomics");
+    if (!known || atomic_space(in) == MemorySpace::shared || !ptx::is_float(parts.type) || parts.type == Type::f64)
+        l.unsupported(in, "no such vector of atomics");
     if (values.kind != ptx::Operand::Kind::vector || values.elements.size() != count ||
         (old && (old->kind != ptx::Operand::Kind::vector || old->elements.size() != count))) {
         l.unsupported(in, "the vector has another number of elements");
@@ -87,7 +88,11 @@ void lower(Lowering &l, const Instruction &in, bool returns) {
     const Handler handler = atomic_handler(operation, name);
     if (!handler) l.unsupported(in, "no such combination of operation and type");
     const bool half = ptx::is_float(type) && type != Type::f32 && type != Type::f64;
-    if (half && in.has("add") && !in.has("noftz")) l.unsupported(in, ".noftz is wanted");
+    if (half != in.has("noftz")) l.unsupported(in, half ? "it needs .noftz" : "only 16-bit floats have .noftz");
+    if (in.has("L2::cache_hint") != (in.operands.size() == first + (cas ? 4 : 3)))
+        l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
+    if (in.has("L2::cache_hint") && (atomic_space(in) == MemorySpace::shared || in.has("exch") || cas))
+        l.unsupported(in, "no cache policy goes with this operation");
     const Lowering::Address address = l.address(in.operands[first]);
     const uint32_t extra =
         order_bits(in) | (address.slot_bytes == 4 ? kBase32 : 0) | uint32_t(atomic_space(in)) << kSpaceShift;

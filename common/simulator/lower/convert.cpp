@@ -33,8 +33,8 @@ Type packed_element(Type type) {
     }
 }
 
-// Applies a modifier other than a type; false if cvt has no such modifier.
-bool apply_modifier(Conversion &c, std::string_view m) {
+// Applies a modifier other than a type.
+void apply_modifier(Conversion &c, std::string_view m) {
     const struct {
         std::string_view name;
         Round round;
@@ -52,7 +52,7 @@ bool apply_modifier(Conversion &c, std::string_view m) {
         if (m != rounding.name) continue;
         c.round = rounding.round;
         c.integral = rounding.integral;
-        return true;
+        return;
     }
     if (m == "ftz")
         c.ftz = true;
@@ -62,9 +62,6 @@ bool apply_modifier(Conversion &c, std::string_view m) {
         c.satfinite = true;
     else if (m == "relu")
         c.relu = true;
-    else
-        return false;
-    return true;
 }
 
 bool convertible(Type type) {
@@ -103,28 +100,6 @@ void lower_cvt_pair(Lowering &lowering, const Instruction &in, Conversion c, Typ
     op.imm = pack<int64_t>(c);
 }
 
-void lower_cvt_pack(Lowering &lowering, const Instruction &in) {
-    // cvt.pack.sat.convertType.abType{.cType} d, a, b{, c}
-    if (in.modifiers.size() < 4 || in.modifiers[1] != "sat") lowering.unsupported(in);
-    const Type to = ptx::type_from_name(in.modifiers[2]), from = ptx::type_from_name(in.modifiers[3]);
-    const unsigned bytes = ptx::type_bytes(to);
-    const bool with_c = in.modifiers.size() > 4;
-    if ((bytes != 1 && bytes != 2) || ptx::is_float(to) || (from != Type::s32 && from != Type::u32))
-        lowering.unsupported(in);
-    expect_operands(lowering, in, with_c ? 4 : 3);
-    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::b32);
-    const uint32_t b = alu_source(lowering, in, in.operands[2], Type::b32);
-    const uint32_t c = with_c ? alu_source(lowering, in, in.operands[3], Type::b32) : kNoSlot;
-    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::b32);
-    Op &op = lowering.emit(in, &convert_pack, OpClass::conversion);
-    op.dst = dst;
-    op.a = a;
-    op.b = b;
-    op.c = c;
-    op.extra = uint32_t(to);
-    op.imm = from == Type::s32;
-}
-
 // ---- mov ----
 
 unsigned mov_bytes(Type type) {
@@ -133,6 +108,7 @@ unsigned mov_bytes(Type type) {
 
 void lower_pack(Lowering &lowering, const Instruction &in, Type type) {
     const Operand &vector = in.operands[1];
+    if (!in.modifiers[0].starts_with('b')) lowering.unsupported(in, "vectors are packed as .b16, .b32, .b64 or .b128");
     const size_t count = vector.elements.size();
     const unsigned bytes = count ? mov_bytes(type) / unsigned(count) : 0;
     const Handler handler = pack_handler(bytes, unsigned(count));
@@ -150,6 +126,8 @@ void lower_pack(Lowering &lowering, const Instruction &in, Type type) {
 
 void lower_unpack(Lowering &lowering, const Instruction &in, Type type) {
     const Operand &vector = in.operands[0];
+    if (!in.modifiers[0].starts_with('b'))
+        lowering.unsupported(in, "vectors are unpacked as .b16, .b32, .b64 or .b128");
     const size_t count = vector.elements.size();
     const unsigned bytes = count ? mov_bytes(type) / unsigned(count) : 0;
     const Handler handler = unpack_handler(bytes, unsigned(count));
@@ -216,37 +194,27 @@ std::string comparison(const Instruction &in, size_t types, CompareOutput &outpu
 // ---- address spaces ----
 
 // The window of a state space: where a generic address of it starts. Global and constant addresses are generic ones.
-bool window_of(std::string_view space, uint64_t &window) {
-    if (space == "shared" || space == "shared::cta" || space == "shared::cluster")
-        window = kSharedWindow;
-    else if (space == "local")
-        window = kLocalWindow;
-    else if (space == "param" || space == "param::entry")
-        window = kParamWindow;
-    else if (space == "global" || space == "const")
-        window = 0;
-    else
-        return false;
-    return true;
+uint64_t window_of(std::string_view space) {
+    return space.starts_with("shared")  ? kSharedWindow
+           : space == "local"           ? kLocalWindow
+           : space.starts_with("param") ? kParamWindow
+                                        : 0;
 }
 
 }  // namespace
 
 void lower_cvt(Lowering &lowering, const Instruction &in) {
-    if (in.has("pack")) return lower_cvt_pack(lowering, in);
-    if (in.modifiers.size() < 2 || in.operands.size() < 2) lowering.unsupported(in);
     Conversion c;
     const size_t types = in.modifiers.size() - 2;
-    bool rounded = false;
-    for (size_t i = 0; i < types; ++i) {
-        if (!apply_modifier(c, in.modifiers[i])) lowering.unsupported(in, "cvt has no modifier ." + in.modifiers[i]);
-        rounded = rounded || (in.modifiers[i].starts_with('r') && in.modifiers[i] != "relu");
-    }
+    for (size_t i = 0; i < types; ++i) apply_modifier(c, in.modifiers[i]);
     const Type to = ptx::type_from_name(in.modifiers[types]), from = ptx::type_from_name(in.modifiers[types + 1]);
 
-    const bool to_float = ptx::is_float(to), from_float = ptx::is_float(from);
-    const bool loses = to_float != from_float || (to_float && ptx::type_bytes(to) < ptx::type_bytes(from));
-    if (loses && !rounded) lowering.unsupported(in, "this conversion needs a rounding modifier");
+    // From one integer to another .sat is there where some value would not fit.
+    const unsigned bits = 8 * ptx::type_bytes(to), from_bits = 8 * ptx::type_bytes(from);
+    const bool fits =
+        ptx::is_signed(to) == ptx::is_signed(from) ? bits >= from_bits : ptx::is_signed(to) && bits > from_bits;
+    if (c.sat && fits && !ptx::is_float(to) && !ptx::is_float(from))
+        lowering.unsupported(in, "every value fits: there is no .sat");
 
     const Operand &result = in.operands[0], &operand = in.operands[1];
     const Type from_container = container(lowering, operand, from);
@@ -276,6 +244,25 @@ void lower_cvt(Lowering &lowering, const Instruction &in) {
     op.dst = dst;
     op.a = a;
     op.imm = pack<int64_t>(c);
+}
+
+// cvt.pack.sat.convertType.abType d, a, b and, of 8 bits and less, cvt.pack.sat.convertType.s32.b32 d, a, b, c
+void lower_cvt_pack(Lowering &lowering, const Instruction &in) {
+    const std::string &name = in.modifiers[2];
+    const bool with_c = in.operands.size() == 4;
+    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::b32);
+    const uint32_t b = alu_source(lowering, in, in.operands[2], Type::b32);
+    const uint32_t c = with_c ? alu_source(lowering, in, in.operands[3], Type::b32) : kNoSlot;
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::b32);
+    PackForm form;
+    form.bits = static_cast<uint8_t>(std::stoi(name.substr(1)));
+    form.is_signed = name[0] == 's';
+    Op &op = lowering.emit(in, &convert_pack, OpClass::conversion);
+    op.dst = dst;
+    op.a = a;
+    op.b = b;
+    op.c = c;
+    op.extra = pack<uint32_t>(form);
 }
 
 void lower_mov(Lowering &lowering, const Instruction &in) {
@@ -313,8 +300,9 @@ void lower_prmt(Lowering &lowering, const Instruction &in) {
 }
 
 void lower_setp(Lowering &lowering, const Instruction &in) {
-    if (in.operands.empty() || in.modifiers.size() < 2) lowering.unsupported(in);
     const Operand &p = in.operands[0];
+    if (p.has_pair && (in.has("f16") || in.has("bf16")))
+        lowering.unsupported(in, "comparisons of one 16-bit float have one destination");
     CompareOutput output;
     const std::string text = comparison(in, 1, output) + "." + in.modifiers.back();
     if (output.combine == CompareOutput::Combine::none && !p.has_pair) {
@@ -334,7 +322,6 @@ void lower_setp(Lowering &lowering, const Instruction &in) {
 }
 
 void lower_set(Lowering &lowering, const Instruction &in) {
-    if (in.operands.empty() || in.modifiers.size() < 3) lowering.unsupported(in);
     const Type to = ptx::type_from_name(in.modifiers[in.modifiers.size() - 2]);
     CompareOutput output;
     output.bytes = uint8_t(ptx::type_bytes(to));
@@ -369,25 +356,18 @@ void lower_set(Lowering &lowering, const Instruction &in) {
 
 // cvta{.to}.space.size d, a: adds or subtracts the window, so that an address of another space stays out of bounds.
 void lower_cvta(Lowering &lowering, const Instruction &in) {
-    expect_operands(lowering, in, 2);
     const bool to = in.has("to");
-    uint64_t window = 0;
-    if (in.modifiers.size() != (to ? 3u : 2u) || !window_of(in.modifiers[to ? 1 : 0], window)) lowering.unsupported(in);
-    const Type type = ptx::type_from_name(in.modifiers.back());
-    if (type != Type::u64 && (type != Type::u32 || window)) lowering.unsupported(in, "generic addresses have 64 bits");
-    const uint32_t a = alu_source(lowering, in, in.operands[1], type);
-    const uint32_t dst = alu_destination(lowering, in, in.operands[0], type);
-    const Handler handler = window ? &add_offset64 : move_handler(ptx::type_bytes(type));
-    Op &op = lowering.emit(in, handler, OpClass::conversion);
+    const uint64_t window = window_of(in.modifiers[to ? 1 : 0]);
+    const uint32_t a = alu_source(lowering, in, in.operands[1], Type::u64);
+    const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::u64);
+    Op &op = lowering.emit(in, window ? &add_offset64 : move_handler(8), OpClass::conversion);
     op.dst = dst;
     op.a = a;
     op.imm = int64_t(to ? -window : window);
 }
 
 void lower_isspacep(Lowering &lowering, const Instruction &in) {
-    expect_operands(lowering, in, 2);
-    uint64_t window = 0;
-    if (in.modifiers.size() != 1 || !window_of(in.modifiers[0], window)) lowering.unsupported(in);
+    const uint64_t window = window_of(in.modifiers[0]);
     const uint32_t a = alu_source(lowering, in, in.operands[1], Type::u64);
     const uint32_t dst = alu_destination(lowering, in, in.operands[0], Type::pred);
     // Constant variables lie in global memory here: their addresses are both.

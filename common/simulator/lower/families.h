@@ -26,6 +26,7 @@ WARPSIM_LOWERING(lower_cluster);
 WARPSIM_LOWERING(lower_nanosleep);
 // convert.cpp
 WARPSIM_LOWERING(lower_cvt);
+WARPSIM_LOWERING(lower_cvt_pack);
 WARPSIM_LOWERING(lower_mov);
 WARPSIM_LOWERING(lower_prmt);
 WARPSIM_LOWERING(lower_setp);
@@ -52,6 +53,8 @@ WARPSIM_LOWERING(lower_surface_load);
 WARPSIM_LOWERING(lower_surface_store);
 // video.cpp
 WARPSIM_LOWERING(lower_video);
+// video_scalar.cpp
+WARPSIM_LOWERING(lower_scalar_video);
 // warp.cpp
 WARPSIM_LOWERING(lower_shfl);
 WARPSIM_LOWERING(lower_vote);

@@ -36,11 +36,18 @@ void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
         }
     }
     std::string why;
-    row_ = find_row(in, why);
+    std::vector<std::string> ordered;
+    row_ = find_row(in, ordered, why);
     if (!row_) unsupported(in, why);
     auto &ops = context_.program->ops;
     const size_t first = ops.size();
-    row_->lower(*this, in);
+    if (ordered == in.modifiers) {
+        row_->lower(*this, in);
+    } else {
+        ptx::Instruction in_order = in;
+        in_order.modifiers = std::move(ordered);
+        row_->lower(*this, in_order);
+    }
     // The last op of several stands for the instruction in the counts.
     auto &debug = context_.program->debug;
     bool counted = false;

@@ -66,14 +66,21 @@ InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, 
             row.groups.push_back({required, {text.substr(0, length)}});
         }
         text.remove_prefix(length);
+        const auto is_type = [](std::string_view name) {
+            return ptx::type_from_name(name) != ptx::Type::none || name == "s4" || name == "u4" || name == "b1";
+        };
+        Group &group = row.groups.back();
+        group.types = std::all_of(group.names.begin(), group.names.end(), is_type);
     }
     row.operands.emplace_back();
     for (std::string_view list = source.operands; !list.empty();) {
         const bool optional = list.starts_with('{');
         list.remove_prefix(std::min(list.find_first_not_of("{, "), list.size()));
         const size_t length = std::min(list.find_first_of(",{} "), list.size());
-        const std::string_view name = list.substr(0, length);
-        OperandForm form{OperandForm::Kind::source, name == "d|p"};
+        std::string_view name = list.substr(0, length);
+        OperandForm form{OperandForm::Kind::source, name == "d|p", name.starts_with('-'),
+                         name.ends_with(".part") || name.ends_with(".unified")};
+        if (form.minus) name.remove_prefix(1);
         if (name.starts_with('d')) form.kind = OperandForm::Kind::destination;
         if (name.starts_with('[')) form.kind = OperandForm::Kind::address;
         if (name == "i") form.kind = OperandForm::Kind::integer;
@@ -90,8 +97,12 @@ InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, 
     return row;
 }
 
-bool InstructionSyntax::modifiers_fit(const Row &row, const Instruction &in, std::string &why) {
-    uint64_t filled = 0;
+InstructionSyntax::Fit InstructionSyntax::modifiers_fit(const Row &row, const Instruction &in,
+                                                        std::vector<std::string> &ordered, std::string &why) {
+    std::vector<const std::string *> filled(row.groups.size(), nullptr);
+    std::vector<std::string> others;  // of open rows, behind the groups
+    size_t last_type = 0;
+    bool types_ordered = true;
     for (const std::string &modifier : in.modifiers) {
         size_t free = row.groups.size();
         const Group *same = nullptr;
@@ -99,24 +110,38 @@ bool InstructionSyntax::modifiers_fit(const Row &row, const Instruction &in, std
             const auto &names = row.groups[i].names;
             if (std::find(names.begin(), names.end(), modifier) == names.end()) continue;
             same = &row.groups[i];
-            if (!(filled >> i & 1)) free = i;
+            if (!filled[i]) free = i;
         }
         if (free < row.groups.size()) {
-            filled |= 1ull << free;
-        } else if (same && !row.open) {
+            filled[free] = &modifier;
+            if (!row.groups[free].types) continue;
+            types_ordered = types_ordered && free >= last_type;
+            last_type = free;
+        } else if (row.open) {
+            others.push_back(modifier);
+        } else if (same) {
             why = same->names.size() == 1 ? "it has ." + modifier + " twice" : "only one of " + listed(same->names);
-            return false;
-        } else if (!row.open) {
+            return Fit::no;
+        } else {
             why = "." + modifier + " does not go with its other modifiers";
-            return false;
+            return Fit::no;
         }
     }
-    for (size_t i = 0; i < row.groups.size(); ++i) {
-        if (!row.groups[i].required || filled >> i & 1) continue;
-        why = "it needs " + listed(row.groups[i].names);
-        return false;
+    if (!types_ordered) {
+        why = "its types stand in another order";
+        return Fit::disordered;
     }
-    return true;
+    ordered.clear();
+    for (size_t i = 0; i < row.groups.size(); ++i) {
+        if (filled[i]) {
+            ordered.push_back(*filled[i]);
+        } else if (row.groups[i].required) {
+            why = "it needs " + listed(row.groups[i].names);
+            return Fit::incomplete;
+        }
+    }
+    ordered.insert(ordered.end(), others.begin(), others.end());
+    return Fit::yes;
 }
 
 bool InstructionSyntax::operands_fit(const Operands &forms, const Instruction &in, std::string &why) {
@@ -128,7 +153,7 @@ bool InstructionSyntax::operands_fit(const Operands &forms, const Instruction &i
         const std::string place = "operand " + std::to_string(i + 1);
         const bool value = is(Operand::Kind::reg) || is(Operand::Kind::special) || is(Operand::Kind::integer) ||
                            is(Operand::Kind::real) || is(Operand::Kind::symbol) || is(Operand::Kind::vector);
-        const char *wanted = nullptr;
+        std::string wanted;
         switch (forms[i].kind) {
             case Kind::destination:
                 if (!is(Operand::Kind::reg) && !is(Operand::Kind::vector) && !is(Operand::Kind::sink))
@@ -150,8 +175,10 @@ bool InstructionSyntax::operands_fit(const Operands &forms, const Instruction &i
             case Kind::call:
                 break;
         }
-        if (!wanted && operand.has_pair && !forms[i].pair) wanted = "one register, not two";
-        if (wanted) {
+        if (wanted.empty() && operand.has_pair && !forms[i].pair) wanted = "one register, not two";
+        if (wanted.empty() && operand.minus && !forms[i].minus) wanted = "a register without a sign";
+        if (wanted.empty() && !operand.selector.empty() && !forms[i].selector) wanted = "without ." + operand.selector;
+        if (!wanted.empty()) {
             why = place + " must be " + wanted;
             return false;
         }
@@ -159,11 +186,14 @@ bool InstructionSyntax::operands_fit(const Operands &forms, const Instruction &i
     return true;
 }
 
-const InstructionRow *InstructionSyntax::find(const Instruction &in, std::string &why) const {
+const InstructionRow *InstructionSyntax::find(const Instruction &in, std::vector<std::string> &ordered,
+                                              std::string &why) const {
     why.clear();
     const auto rows = rows_.find(in.opcode);
     if (rows == rows_.end()) return nullptr;
-    // The first complaint of the row that fits best: modifiers, then the number of operands, then their kinds.
+    // The first complaint of the row that fits best: modifiers that it has, types in order, all that it needs, the
+    // number of operands, then their kinds.
+    constexpr int kCount = Fit::yes, kKinds = Fit::yes + 1;
     int best = -1;
     std::string text;
     const auto complain = [&](int quality) {
@@ -172,8 +202,9 @@ const InstructionRow *InstructionSyntax::find(const Instruction &in, std::string
     };
     std::set<size_t> counts;
     for (const Row &row : rows->second) {
-        if (!modifiers_fit(row, in, text)) {
-            complain(0);
+        const Fit fit = modifiers_fit(row, in, ordered, text);
+        if (fit != Fit::yes) {
+            complain(fit);
             continue;
         }
         for (const Operands &forms : row.operands) {
@@ -181,17 +212,17 @@ const InstructionRow *InstructionSyntax::find(const Instruction &in, std::string
             counts.insert(forms.size());
             if (!call && forms.size() != in.operands.size()) continue;
             if (operands_fit(forms, in, text)) return row.row;
-            complain(2);
+            complain(kKinds);
         }
-        if (best < 2) {
+        if (best < kKinds) {
             text = "it has " + count_of(in.operands.size()) + ", not ";
             for (auto count = counts.begin(); count != counts.end(); ++count)
                 text += (count == counts.begin() ? "" : " or ") + std::to_string(*count);
-            best = std::min(best, 0);
-            complain(1);
+            best = std::min<int>(best, Fit::incomplete);
+            complain(kCount);
         }
     }
-    if (best > 0) return nullptr;
+    if (best > Fit::no) return nullptr;
     // What no row of the opcode knows is named with what they do know.
     std::vector<std::string_view> known;
     bool open = false;
@@ -220,11 +251,12 @@ bool InstructionSyntax::writes_first_operand(const Instruction &in) const {
     };
     const bool first = writes(rows->second.front());
     std::string why;
+    std::vector<std::string> ordered;
     for (const Row &row : rows->second) {
         if (writes(row) == first) continue;
         // Its rows differ: the one that the modifiers fit says.
         for (const Row &candidate : rows->second)
-            if (modifiers_fit(candidate, in, why)) return writes(candidate);
+            if (modifiers_fit(candidate, in, ordered, why) == Fit::yes) return writes(candidate);
         return true;
     }
     return first;

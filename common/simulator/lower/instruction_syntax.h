@@ -14,17 +14,19 @@ namespace warpsim {
 class InstructionSyntax {
   public:
     explicit InstructionSyntax(std::span<const InstructionRow> rows);
-    const InstructionRow *find(const ptx::Instruction &, std::string &why) const;
+    const InstructionRow *find(const ptx::Instruction &, std::vector<std::string> &ordered, std::string &why) const;
     bool writes_first_operand(const ptx::Instruction &) const;
 
   private:
     struct Group {
         bool required;
         std::vector<std::string_view> names;  // one of them
+        bool types = false;                   // types stand in the row's order, other modifiers anywhere
     };
     struct OperandForm {
         enum class Kind { destination, source, address, integer, label, call } kind;
-        bool pair = false;  // d|p
+        bool pair = false;                     // d|p
+        bool minus = false, selector = false;  // -a, a.part
     };
     using Operands = std::vector<OperandForm>;
     struct Row {
@@ -34,7 +36,10 @@ class InstructionSyntax {
         std::vector<Operands> operands;  // with and without those that may be left out
     };
     static Row compile(const InstructionRow &, std::string &opcode);
-    static bool modifiers_fit(const Row &, const ptx::Instruction &, std::string &why);
+    enum Fit { no, disordered, incomplete, yes };
+    // ordered: the instruction's modifiers in the row's order.
+    static Fit modifiers_fit(const Row &, const ptx::Instruction &, std::vector<std::string> &ordered,
+                             std::string &why);
     static bool operands_fit(const Operands &, const ptx::Instruction &, std::string &why);
 
     std::map<std::string, std::vector<Row>, std::less<>> rows_;  // by opcode

@@ -1,5 +1,9 @@
 #include "lower/instructions.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "exec/async_copy.h"
 #include "exec/core_ops.h"
 #include "exec/lop3.h"
@@ -9,6 +13,7 @@
 #include "exec/sync_ops.h"
 #include "exec/texture.h"
 #include "exec/video.h"
+#include "exec/video_scalar.h"
 #include "exec/wmma.h"
 #include "lower/families.h"
 #include "lower/instruction_syntax.h"
@@ -25,16 +30,30 @@ namespace {
     "{L2::evict_last,L2::evict_normal,L2::evict_first,L2::evict_unchanged}{.L2::evict_first,.L2::evict_unchanged}"
 #define PREFETCH_SIZE "{.L2::64B,.L2::128B,.L2::256B}"
 #define VECTOR "{.v2,.v4,.v8}"
-#define MEMORY_TYPE ".{b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
-#define WMMA_SHAPE "{m16n16k16,m32n8k16,m8n32k16,m16n16k8,m8n8k4}"
-#define WMMA_TYPE "{f16,bf16,tf32,f32,f64,s8,u8,s32}"
+#define MEMORY_TYPE ".{b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f32,f64}"
+#define MMA_SHAPE "m8n8k4,m8n8k16,m8n8k32,m8n8k128,m16n8k4,m16n8k8,m16n8k16,m16n8k32,m16n8k64,m16n8k128,m16n8k256"
+#define MMA_TYPE ".{f16,bf16,tf32,f32,f64,e4m3,e5m2,s8,u8,s4,u4,b1,s32}"
+#define MMA_TYPES MMA_TYPE MMA_TYPE MMA_TYPE MMA_TYPE
+#define WMMA_SHAPE "{m16n16k16,m32n8k16,m8n32k16,m16n16k8,m8n8k4,m8n8k32,m8n8k128}"
+#define WMMA_TYPE "{f16,bf16,tf32,f32,f64,s8,u8,s4,u4,b1,s32}"
+#define INTEGERS ".{u8,u16,u32,u64,s8,s16,s32,s64}"
+#define INTEGERS_16 ".{u16,u32,u64,s16,s32,s64}"
+#define ROUND ".rn,.rz,.rm,.rp"
+#define ROUND_TO_INTEGER ".rni,.rzi,.rmi,.rpi"
+#define CVT(SYNTAX) {SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt}
+#define COMPARE "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs,equ,neu,ltu,leu,gtu,geu,num,nan}{.and,.or,.xor}"
+#define SET(SYNTAX) {"set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set}
+#define SIGNS ".{u32,s32}"
 // The SIMD video instructions of two and of four parts.
-#define VIDEO(OPCODE)                                                                          \
-    {OPCODE "2*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video2, lower_video}, { \
-        OPCODE "4*", "d, a, b, c", OpClass::integer, Flow::straight, exec_video4, lower_video  \
+#define VIDEO(OPCODE, MODIFIERS)                                                                                       \
+    {OPCODE "2" MODIFIERS, "d.part, a.part, b.part, c", OpClass::integer, Flow::straight, exec_video2, lower_video}, { \
+        OPCODE "4" MODIFIERS, "d.part, a.part, b.part, c", OpClass::integer, Flow::straight, exec_video4, lower_video  \
     }
 #define TEXEL "{1d,2d,3d,a1d,a2d,cube,acube}.v4.{u32,s32,f32}.f32"
 #define SURFACE_ELEMENT "{.v2,.v4}.{b8,b16,b32,b64}.{trap,clamp,zero}"
+#define SECOND "{.add,.min,.max}"
+#define SCALAR_VIDEO(SYNTAX) \
+    {SYNTAX, "d.part, a.part, b.part{, c}", OpClass::integer, Flow::straight, exec_scalar_video, lower_scalar_video}
 #define ATOMIC_ORDER "{.relaxed,.acquire,.release,.acq_rel}"
 #define ATOMIC_TYPE ".{b16,b32,b64,b128,u32,u64,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
 
@@ -89,14 +108,14 @@ constexpr InstructionRow kRows[] = {
     // Memory. The class of loads and stores is that of their state space.
     {"ld{.weak,.volatile,.relaxed,.acquire}{.mmio}" SCOPE "{.global," SHARED
      ",.local,.const,.param,.param::entry,.param::func}{.ca,.cg,.cs,.lu,.cv}{.nc}" L1_HINTS L2_HINTS PREFETCH_SIZE
-     "{.unified}" VECTOR MEMORY_TYPE,
-     "d, [a]{, b}", OpClass::load_generic, Flow::straight, nullptr, lower_load},
+         VECTOR MEMORY_TYPE,
+     "d, [a].unified{, b}", OpClass::load_generic, Flow::straight, nullptr, lower_load},
     {"ldu{.global}" VECTOR MEMORY_TYPE, "d, [a]", OpClass::load_generic, Flow::straight, nullptr, lower_load},
     {"st{.weak,.volatile,.relaxed,.release}{.mmio}" SCOPE "{.global," SHARED
      ",.local,.param,.param::func}{.wb,.cg,.cs,.wt}" L1_HINTS L2_HINTS VECTOR MEMORY_TYPE,
      "[a], b{, c}", OpClass::store_generic, Flow::straight, nullptr, lower_store},
     {"prefetch{.global,.local}.{L1,L2}", "[a]", OpClass::other, Flow::straight, exec_nothing, lower_plain},
-    {"prefetch.global.{L2::evict_last,L2::evict_normal}", "[a]", OpClass::other, Flow::straight, exec_nothing,
+    {"prefetch{.global}.{L2::evict_last,L2::evict_normal}", "[a]", OpClass::other, Flow::straight, exec_nothing,
      lower_plain},
     {"prefetch{.const,.param}.tensormap", "[a]", OpClass::other, Flow::straight, exec_nothing, lower_plain},
     {"prefetchu.L1", "[a]", OpClass::other, Flow::straight, exec_nothing, lower_plain},
@@ -137,7 +156,8 @@ constexpr InstructionRow kRows[] = {
     {"elect.sync", "d|p, a", OpClass::vote, Flow::warp_sync, exec_elect, lower_elect},
 
     // Matrices
-    {"mma.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr, lower_mma},
+    {"mma.sync.aligned.{" MMA_SHAPE "}.{row,col}.{row,col}{.satfinite}" MMA_TYPES "{.xor,.and}{.popc}", "d, a, b, c",
+     OpClass::tensor, Flow::warp_sync, nullptr, lower_mma},
     {"ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared,.shared::cta}.b16", "d, [a]", OpClass::ldmatrix,
      Flow::warp_sync, exec_ldmatrix, lower_ldmatrix},
     {"stmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared,.shared::cta}.b16", "[a], b", OpClass::stmatrix,
@@ -148,7 +168,8 @@ constexpr InstructionRow kRows[] = {
      OpClass::load_generic, Flow::warp_sync, exec_wmma_load, lower_wmma_load},
     {"wmma.store.d.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "[a], b{, c}",
      OpClass::store_generic, Flow::warp_sync, exec_wmma_store, lower_wmma_store},
-    {"wmma.mma.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr, lower_wmma_mma},
+    {"wmma.mma{.xor,.and}{.popc}.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr,
+     lower_wmma_mma},
 
     // Textures and surfaces, by the handles of their objects
     {"tex{.base}." TEXEL, "d|p, [a]", OpClass::texture, Flow::straight, exec_texture, lower_texture},
@@ -174,15 +195,54 @@ constexpr InstructionRow kRows[] = {
     // Moves, conversions, comparisons and logic beyond the generated forms
     {"mov.{pred,b16,b32,b64,b128,u16,u32,u64,s16,s32,s64,f32,f64}", "d, a", OpClass::move, Flow::straight, nullptr,
      lower_mov},
-    {"cvt*", "d, a{, b}{, c}", OpClass::conversion, Flow::straight, nullptr, lower_cvt},
+    CVT("cvt{.sat}" INTEGERS INTEGERS),
+    CVT("cvt.{" ROUND "}{.ftz}{.sat}.f32" INTEGERS),
+    CVT("cvt.{" ROUND "}{.sat}.{f16,f64}" INTEGERS),
+    CVT("cvt.{" ROUND "}.bf16" INTEGERS_16),
+    CVT("cvt.{" ROUND_TO_INTEGER "}{.ftz}{.sat}" INTEGERS ".f32"),
+    CVT("cvt.{" ROUND_TO_INTEGER "}{.sat}" INTEGERS ".{f16,f64}"),
+    CVT("cvt.{" ROUND_TO_INTEGER "}" INTEGERS_16 ".bf16"),
+    CVT("cvt.{" ROUND "}{.ftz}{.sat}.f32.f64"),
+    CVT("cvt.{" ROUND "}{.sat}.f16.f64"),
+    CVT("cvt.{" ROUND "}.bf16.f64"),
+    CVT("cvt.{" ROUND "}{.ftz}{.sat}.f16.f32"),
+    CVT("cvt.{rn,rz}{.relu}{.satfinite}.{f16,bf16,tf32}.f32"),
+    CVT("cvt.{" ROUND "}{.ftz}.bf16.f32"),
+    CVT("cvt.rna{.satfinite}.tf32.f32"),
+    CVT("cvt{" ROUND "}.bf16.f16"),
+    CVT("cvt{" ROUND "}.{f16,f64}.bf16"),
+    CVT("cvt{" ROUND "}{.ftz}.f32.bf16"),
+    CVT("cvt{.ftz}{.sat}.f32.f16"),
+    CVT("cvt{.ftz}{.sat}.f64.f32"),
+    CVT("cvt{.sat}.f64.f16"),
+    CVT("cvt{" ROUND_TO_INTEGER "}{.ftz}{.sat}.f32.f32"),
+    CVT("cvt{" ROUND_TO_INTEGER "}{.sat}.f16.f16"),
+    CVT("cvt{" ROUND_TO_INTEGER "}{.sat}.f64.f64"),
+    CVT("cvt{" ROUND_TO_INTEGER "}.bf16.bf16"),
+    {"cvt.{rn,rz}{.relu}{.satfinite}.{f16x2,bf16x2}.f32", "d, a, b", OpClass::conversion, Flow::straight, nullptr,
+     lower_cvt},
+    {"cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.f32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt},
+    CVT("cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.f16x2"),
+    CVT("cvt.rn{.relu}.f16x2.{e4m3x2,e5m2x2}"),
+    {"cvt.pack.sat.{u16,s16}.s32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt_pack},
+    {"cvt.pack.sat.{u2,s2,u4,s4,u8,s8}.s32.b32", "d, a, b, c", OpClass::conversion, Flow::straight, nullptr,
+     lower_cvt_pack},
     {"cvta{.to}.{global,"
-     "shared,shared::cta,shared::cluster,local,const,param,param::entry}.{u32,u64}",
+     "shared,shared::cta,shared::cluster,local,const,param,param::entry}.u64",
      "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvta},
     {"isspacep.{global,shared,shared::cta,shared::cluster,local,const,param,param::entry}", "d, a", OpClass::predicate,
      Flow::straight, nullptr, lower_isspacep},
     {"prmt.b32{.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "d, a, b, c", OpClass::move, Flow::straight, nullptr, lower_prmt},
-    {"setp*", "d|p, a, b{, c}", OpClass::predicate, Flow::straight, nullptr, lower_setp},
-    {"set*", "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set},
+    {"setp." COMPARE "{.ftz}.{b16,b32,b64,u16,u32,u64,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}", "d|p, a, b{, c}",
+     OpClass::predicate, Flow::straight, nullptr, lower_setp},
+    SET(".{u32,s32,f32,f16,bf16}.{b16,b32,b64,u16,u32,u64,s16,s32,s64}"),
+    SET("{.ftz}.{u32,s32,u16,s16}.{f16,bf16}"),
+    SET("{.ftz}.{u32,s32}.{f32,f64,f16x2,bf16x2}"),
+    SET("{.ftz}.f32.{f32,f64}"),
+    SET("{.ftz}.f16.{f16,f32,f64}"),
+    SET(".bf16.{bf16,f16,f32,f64}"),
+    SET("{.ftz}.f16x2.f16x2"),
+    SET(".bf16x2.bf16x2"),
     {"lop3.b32", "d, a, b, c, i", OpClass::integer, Flow::straight, nullptr, lower_lop3},
     {"lop3.{or,and}.b32", "d|p, a, b, c, i, e", OpClass::integer, Flow::straight, exec_lop3_predicate,
      lower_lop3_predicate},
@@ -236,13 +296,41 @@ constexpr InstructionRow kRows[] = {
     {"selp*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"slct*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"bfi*", "d, a, b, c, e", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    VIDEO("vadd"),
-    VIDEO("vsub"),
-    VIDEO("vavrg"),
-    VIDEO("vmin"),
-    VIDEO("vmax"),
-    VIDEO("vabsdiff"),
-    VIDEO("vset"),
+
+    // Video instructions
+    VIDEO("vadd", SIGNS SIGNS SIGNS "{.sat,.add}"),
+    VIDEO("vsub", SIGNS SIGNS SIGNS "{.sat,.add}"),
+    VIDEO("vavrg", SIGNS SIGNS SIGNS "{.sat,.add}"),
+    VIDEO("vmin", SIGNS SIGNS SIGNS "{.sat,.add}"),
+    VIDEO("vmax", SIGNS SIGNS SIGNS "{.sat,.add}"),
+    VIDEO("vabsdiff", SIGNS SIGNS SIGNS "{.sat,.add}"),
+    VIDEO("vset", SIGNS SIGNS ".{eq,ne,lt,le,gt,ge}{.add}"),
+    SCALAR_VIDEO("vadd" SIGNS SIGNS SIGNS "{.sat}" SECOND),
+    SCALAR_VIDEO("vsub" SIGNS SIGNS SIGNS "{.sat}" SECOND),
+    SCALAR_VIDEO("vabsdiff" SIGNS SIGNS SIGNS "{.sat}" SECOND),
+    SCALAR_VIDEO("vmin" SIGNS SIGNS SIGNS "{.sat}" SECOND),
+    SCALAR_VIDEO("vmax" SIGNS SIGNS SIGNS "{.sat}" SECOND),
+    SCALAR_VIDEO("vset" SIGNS SIGNS ".{eq,ne,lt,le,gt,ge}" SECOND),
+    SCALAR_VIDEO("vshl" SIGNS SIGNS ".u32{.sat}.{clamp,wrap}" SECOND),
+    SCALAR_VIDEO("vshr" SIGNS SIGNS ".u32{.sat}.{clamp,wrap}" SECOND),
+    {"vmad" SIGNS SIGNS SIGNS "{.po}{.sat}{.shr7,.shr15}", "d, -a.part, -b.part, -c", OpClass::integer, Flow::straight,
+     exec_scalar_video, lower_scalar_video},
+};
+
+// Instructions that are PTX and that warpsim leaves out as a whole.
+constexpr std::string_view kNotSimulated[] = {
+    "clusterlaunchcontrol",
+    "getctarank",
+    "istypep",
+    "mapa",
+    "mbarrier",
+    "multimem",
+    "tcgen05",
+    "tensormap",
+    "wgmma",
+    "alloca",
+    "stacksave",
+    "stackrestore",
 };
 
 const InstructionSyntax &syntax() {
@@ -252,8 +340,12 @@ const InstructionSyntax &syntax() {
 
 }  // namespace
 
-const InstructionRow *find_row(const ptx::Instruction &in, std::string &why) {
-    return syntax().find(in, why);
+const InstructionRow *find_row(const ptx::Instruction &in, std::vector<std::string> &ordered, std::string &why) {
+    const InstructionRow *row = syntax().find(in, ordered, why);
+    const bool known =
+        std::find(std::begin(kNotSimulated), std::end(kNotSimulated), in.opcode) != std::end(kNotSimulated);
+    if (!row && known) why = "it is PTX, but warpsim does not simulate " + in.opcode;
+    return row;
 }
 
 bool writes_first_operand(const ptx::Instruction &in) {

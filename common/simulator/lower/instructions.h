@@ -5,9 +5,10 @@
 // and a "*" at the end leaves the rest to the lowering, which looks it up in a table of its own forms. Modifiers may
 // stand in any order.
 // Its operands: "d" a destination (a register, a vector of them, or `_`), "d|p" one with or without a second
-// destination, "[a]" an address, "i" an integer constant, "label", "call" (what the parser makes of a call), any other
-// letter a source; "{, b}" may be left out.
-// Such are the forms of arithmetic, generated beside their handlers (exec/alu.h).
+// destination, "-a" a source that may have a minus sign, "a.part" one that may have a selector (.b0, .h10), "[a]" an
+// address, "[a].unified" one that may say so, "i" an integer constant, "label", "call" (what the parser makes of a
+// call), any other letter a source; "{, b}" may be left out. Such are the forms of arithmetic, generated beside their
+// handlers (exec/alu.h).
 #pragma once
 
 #include <string>
@@ -30,7 +31,8 @@ struct InstructionRow {
 
 // The row that the instruction's modifiers and operands fit; where none does, null and in `why` a sentence that says
 // what is wrong: empty for an opcode that warpsim does not know.
-const InstructionRow *find_row(const ptx::Instruction &, std::string &why);
+// `ordered`: its modifiers in the row's order, in which lowering functions find them.
+const InstructionRow *find_row(const ptx::Instruction &, std::vector<std::string> &ordered, std::string &why);
 
 // The instruction writes its first operand (its elements, where it has some). True for unknown opcodes.
 bool writes_first_operand(const ptx::Instruction &);

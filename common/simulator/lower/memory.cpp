@@ -1,6 +1,9 @@
 // ld, ldu, st, prefetch and the like. atom and red: lower/atomics.cpp.
 #include "exec/memory.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "exec/convert_move.h"
 #include "exec/used_bytes.h"
 #include "lower/families.h"
@@ -146,10 +149,51 @@ void set_address(Op &op, const Lowering::Address &address, uint32_t bits) {
 
 }  // namespace
 
+namespace {
+
+// What the rows cannot say: which modifiers go together. vector_bytes: what a lane moves.
+void check_modifiers(Lowering &l, const Instruction &in, MemorySpace space, unsigned vector_bytes, size_t operands) {
+    const auto begins_with = [&](std::string_view start) {
+        return std::any_of(in.modifiers.begin(), in.modifiers.end(),
+                           [&](const std::string &modifier) { return modifier.starts_with(start); });
+    };
+    const auto any_of = [&](std::initializer_list<const char *> names) {
+        return std::any_of(names.begin(), names.end(), [&](const char *name) { return in.has(name); });
+    };
+    const auto refuse_unless = [&](bool good, const char *why) {
+        if (!good) l.unsupported(in, why);
+    };
+    const bool ordered = any_of({"relaxed", "acquire", "release"}), is_volatile = in.has("volatile");
+    const bool scoped = any_of({"cta", "cluster", "gpu", "sys"}), mmio = in.has("mmio"), nc = in.has("nc");
+    const bool cached = any_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"}), level1 = begins_with("L1::");
+    const bool global = space == MemorySpace::global || space == MemorySpace::generic;
+    refuse_unless(ordered == scoped,
+                  ordered ? "it needs .cta, .cluster, .gpu or .sys" : "only .relaxed and the like have a scope");
+    refuse_unless(!(ordered || is_volatile) || global || space == MemorySpace::shared,
+                  "only global and shared memory has order");
+    refuse_unless(!mmio || (in.has("relaxed") && in.has("sys") && global),
+                  ".mmio is .relaxed, .sys and of global memory");
+    refuse_unless(!cached || !(ordered || is_volatile || level1), "a cache operator goes with .weak alone");
+    refuse_unless(!level1 || !is_volatile, ".volatile has no hint for L1");
+    refuse_unless(!nc || (space == MemorySpace::global && !ordered && !is_volatile && !in.has("weak")),
+                  ".nc loads from .global and is not .weak, .volatile or ordered");
+    refuse_unless(!nc || !any_of({"lu", "cv"}), ".nc goes with .ca, .cg and .cs");
+    refuse_unless(global || !(level1 || begins_with("L2::")), "hints for caches are of global memory");
+    refuse_unless(!in.has("L2::cache_hint") || !is_volatile, ".volatile has no cache policy");
+    refuse_unless(in.has("L2::cache_hint") == (operands == 3), "a cache policy is what .L2::cache_hint takes");
+    refuse_unless(vector_bytes <= 16 || global, "a lane moves at most 16 bytes, or 32 of global memory");
+    refuse_unless(!begins_with("L2::evict_") || vector_bytes == 32, ".L2::evict_* goes with 32 bytes");
+    refuse_unless(vector_bytes < 32 || in.has("v8") || ptx::type_bytes(ptx::type_from_name(in.modifiers.back())) == 8,
+                  "a vector of two has at most 16 bytes");
+}
+
+}  // namespace
+
 void lower_load(Lowering &l, const Instruction &in) {
     const Elements to = elements_of(l, in, in.operands[0]);
     const Lowering::Address address = l.address(in.operands[1]);
     const MemorySpace named = named_space(in), space = resolve_param_space(named, address);
+    check_modifiers(l, in, named, unsigned(to.operands.size()) * ptx::type_bytes(to.type), in.operands.size());
 
     bool mixed = false;  // registers of different widths
     unsigned width = common_register_bytes(l, in, to, mixed);
@@ -189,6 +233,7 @@ void lower_store(Lowering &l, const Instruction &in) {
     const Elements from = elements_of(l, in, in.operands[1]);
     const Lowering::Address address = l.address(in.operands[0]);
     const MemorySpace named = named_space(in), space = resolve_param_space(named, address);
+    check_modifiers(l, in, named, unsigned(from.operands.size()) * ptx::type_bytes(from.type), in.operands.size());
 
     // Where registers differ in width, source() brings all to the memory's.
     bool mixed = false;
@@ -207,6 +252,7 @@ void lower_store(Lowering &l, const Instruction &in) {
 
 // discard.global.L2 [a], 128 and applypriority: hints as well, but of memory that must be there.
 void lower_address_check(Lowering &l, const Instruction &in) {
+    if (in.operands[1].integer != 128) l.unsupported(in, "the size must be 128");
     const Lowering::Address address = l.address(in.operands[0]);
     Op &op = l.emit_row(in);
     set_address(op, address, 0);

@@ -38,6 +38,8 @@ void lower_mma(Lowering &l, const Instruction &in) {
         if (modifier != "sync" && modifier != "aligned" && modifier != "satfinite")
             name += (name.empty() ? "" : ".") + modifier;
     const MmaForm *form = find_mma(name);
+    const bool integers = name.find(".s32.") != name.npos && !name.ends_with(".popc");
+    if (in.has("satfinite") && !integers) l.unsupported(in, "only sums of integers have .satfinite");
     if (!form) l.unsupported(in, "no such shape or combination of types is known to warpsim");
     const std::vector<Operand> d = registers_of(in.operands[0]), a = registers_of(in.operands[1]),
                                b = registers_of(in.operands[2]), c = registers_of(in.operands[3]);

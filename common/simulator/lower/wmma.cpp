@@ -17,17 +17,12 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Type;
 
-// Refuses all modifiers but these, in this order.
-void expect_modifiers(Lowering &l, const Instruction &in, const std::vector<std::string> &want) {
-    if (in.modifiers != want) l.unsupported(in, "no such combination of modifiers is known to warpsim");
-}
-
 std::string layout_of(const Instruction &in) {
     return in.has("row") ? "row" : "col";
 }
 
 std::string shape_of(const Instruction &in) {
-    for (const char *shape : {"m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4"})
+    for (const char *shape : {"m16n16k16", "m32n8k16", "m8n32k16", "m16n16k8", "m8n8k4", "m8n8k32", "m8n8k128"})
         if (in.has(shape)) return shape;
     return "";
 }
@@ -38,11 +33,23 @@ size_t register_count(const WmmaMatrix &matrix, char use, const std::string &typ
     return matrix.bytes < 4 ? matrix.elements * matrix.bytes / 4 : matrix.elements;
 }
 
+// Of elements narrower than a byte.
+bool narrow(const std::string &shape) {
+    return shape == "m8n8k32" || shape == "m8n8k128";
+}
+
+// Bytes of what counts as an element: a word where elements are narrower than a byte.
+unsigned element_bytes(const std::string &type) {
+    return type == "s4" || type == "u4" || type == "b1" ? 4 : ptx::type_bytes(ptx::type_from_name(type));
+}
+
 bool type_fits(char use, const std::string &shape, const std::string &type) {
     const auto one_of = [&](std::initializer_list<const char *> types) {
         return std::find(types.begin(), types.end(), type) != types.end();
     };
     if (shape == "m8n8k4") return type == "f64";
+    if (shape == "m8n8k32") return use == 'c' ? type == "s32" : one_of({"s4", "u4"});
+    if (shape == "m8n8k128") return use == 'c' ? type == "s32" : type == "b1";
     if (shape == "m16n16k8") return use == 'c' ? type == "f32" : type == "tf32";
     return use == 'c' ? one_of({"f16", "f32", "s32"}) : one_of({"f16", "bf16", "s8", "u8"});
 }
@@ -60,11 +67,12 @@ void lower_move(Lowering &l, const Instruction &in, bool loads) {
         want.push_back(place);
     }
     want.push_back(type);
-    expect_modifiers(l, in, want);
-    const int index = type_fits(use, shape, type)
-                          ? find_wmma_matrix(use, shape, ptx::type_bytes(ptx::type_from_name(type)), layout == "row")
-                          : -1;
+    if (in.modifiers != want) l.unsupported(in, "no such combination of modifiers is known to warpsim");
+    const int index =
+        type_fits(use, shape, type) ? find_wmma_matrix(use, shape, element_bytes(type), layout == "row") : -1;
     if (index < 0) l.unsupported(in, "no such shape or type is known to warpsim");
+    if (narrow(shape) && use != 'c' && layout != (use == 'a' ? "row" : "col"))
+        l.unsupported(in, "matrices of elements narrower than a byte are A by rows, B by columns");
     const WmmaMatrix &matrix = wmma_matrix(static_cast<unsigned>(index));
     const Operand &place = in.operands[loads ? 1 : 0];
     const std::vector<Operand> fragment = registers_of(in.operands[loads ? 0 : 1]);
@@ -72,8 +80,9 @@ void lower_move(Lowering &l, const Instruction &in, bool loads) {
 
     const Lowering::Address address = l.address(place);
     if (space == MemorySpace::generic && address.space_of_symbol == ptx::Space::shared) space = MemorySpace::shared;
-    const uint32_t stride =
-        in.operands.size() == 3 ? l.source(in.operands[2], Type::b32) : l.constant(matrix.line_elements, Type::b32);
+    const uint32_t stride = in.operands.size() == 3
+                                ? l.source(in.operands[2], Type::b32)
+                                : l.constant(uint64_t{matrix.line_elements} * matrix.packed, Type::b32);
     const Type width = matrix.bytes == 8 ? Type::b64 : Type::b32;
     std::vector<uint32_t> slots;
     for (const Operand &operand : fragment)
@@ -98,8 +107,7 @@ struct Types {
     std::string d, a, b, c;
 };
 
-Types types_of(Lowering &l, const Instruction &in) {
-    const std::vector<std::string> &m = in.modifiers;
+Types types_of(Lowering &l, const Instruction &in, const std::vector<std::string> &m) {
     size_t count = m.size();
     while (count > 0 && (m[count - 1] == "satfinite" || m[count - 1] == "rn")) --count;
     if (count == 8) return {m[6], "f16", "f16", m[7]};
@@ -111,26 +119,31 @@ Types types_of(Lowering &l, const Instruction &in) {
 
 // wmma.mma.sync.aligned.alayout.blayout.shape.types d, a, b, c
 void lower_wmma_mma(Lowering &l, const Instruction &in) {
-    for (const char *type : {"s4", "u4", "b1"})
-        if (in.has(type)) l.unsupported(in, std::string("wmma of .") + type + " elements");
-    const Types types = types_of(l, in);
+    // wmma.mma.op.popc of single bits: op and popc stand where mma has them, behind the rest.
+    std::vector<std::string> modifiers = in.modifiers;
+    std::string bit_operation;
+    if (in.has("popc")) {
+        if (modifiers.size() < 3 || modifiers[2] != "popc") l.unsupported(in, ".popc stands behind .xor or .and");
+        bit_operation = "." + modifiers[1] + ".popc";
+        modifiers.erase(modifiers.begin() + 1, modifiers.begin() + 3);
+    }
+    const Types types = types_of(l, in, modifiers);
     const std::string shape = shape_of(in);
     const bool integers = types.c == "s32", doubles = types.c == "f64", halves = types.a == "f16";
     for (size_t i : {3, 4})
-        if (in.modifiers[i] != "row" && in.modifiers[i] != "col") l.unsupported(in);
-    std::vector<std::string> want = {"mma", "sync", "aligned", in.modifiers[3], in.modifiers[4], shape};
+        if (modifiers[i] != "row" && modifiers[i] != "col") l.unsupported(in);
+    std::vector<std::string> want = {"mma", "sync", "aligned", modifiers[3], modifiers[4], shape};
     if (halves) {
         want.insert(want.end(), {types.d, types.c});
     } else {
         want.insert(want.end(), {types.d, types.a, types.b, types.c});
     }
-    if (integers && in.has("satfinite")) want.push_back("satfinite");
+    if (integers && bit_operation.empty() && in.has("satfinite")) want.push_back("satfinite");
     if (doubles && in.has("rn")) want.push_back("rn");
-    expect_modifiers(l, in, want);
+    if (modifiers != want || types.a != types.b || (narrow(shape) && (modifiers[3] != "row" || modifiers[4] != "col")))
+        l.unsupported(in, "no such combination of modifiers is known to warpsim");
     const auto index = [&](char use, const std::string &type) {
-        return type_fits(use, shape, type)
-                   ? find_wmma_matrix(use, shape, ptx::type_bytes(ptx::type_from_name(type)), true)
-                   : -1;
+        return type_fits(use, shape, type) ? find_wmma_matrix(use, shape, element_bytes(type), true) : -1;
     };
     const int a_index = index('a', types.a), b_index = index('b', types.b), c_index = index('c', types.c);
     const int d_index = index('c', types.d);
@@ -138,8 +151,8 @@ void lower_wmma_mma(Lowering &l, const Instruction &in) {
     const std::string sum = types.c == types.d ? types.c : "f32";
     const MmaForm *form = nullptr;
     if (a_index >= 0 && b_index >= 0 && c_index >= 0 && d_index >= 0) {
-        const std::string tile = shape == "m8n8k4" ? shape : shape == "m16n16k8" ? "m16n8k8" : "m16n8k16";
-        form = find_mma(tile + ".row.col." + sum + "." + types.a + "." + types.b + "." + sum);
+        const std::string tile = narrow(shape) || doubles ? shape : shape == "m16n16k8" ? "m16n8k8" : "m16n8k16";
+        form = find_mma(tile + ".row.col." + sum + "." + types.a + "." + types.b + "." + sum + bit_operation);
     }
     if (!form || (types.c != types.d && !halves))
         l.unsupported(in, "no such shape or combination of types is known to warpsim");
@@ -187,7 +200,7 @@ void lower_wmma_mma(Lowering &l, const Instruction &in) {
         results.clear();
         for (size_t i = 0; i < added.size(); ++i) results.push_back(l.scratch(width));
     }
-    const unsigned tiles = shape == "m8n8k4" ? 1 : 2;
+    const unsigned tiles = narrow(shape) || doubles ? 1 : 2;
     const bool left_tiles = shape == "m32n8k16" || shape == "m8n32k16";
     for (unsigned tile = 0; tile < tiles; ++tile) {
         std::vector<uint32_t> slots;

@@ -29,13 +29,14 @@ struct Operand {
     Kind kind = Kind::sink;
     Type type = Type::none;  // for reg: the declared type; for real: f32 or f64
     bool negated = false;    // !%p
+    bool minus = false;      // -%r, of vmad
     uint32_t index = 0;
     int64_t integer = 0;
     uint64_t real_bits = 0;
     int64_t offset = 0;             // symbol and address
     std::string name;               // symbol, special
     std::vector<Operand> elements;  // vector; address: [0] base, [1..] further parts ([map, {x, y}])
-    std::string selector;           // of the SIMD video instructions: "b3210", "h10"
+    std::string selector;           // of the video instructions: "b3210", "h10", "b0"; [a].unified
     int component = -1;             // %v.x etc. of a vector register: 0..3
     // dst|pred pairs ("shfl.sync.down.b32 %r1|%p1, ..."): the second destination is elements[0], of a vector
     // ("tex.2d.v4.f32.f32 {...}|%p1, ...") the last of the elements

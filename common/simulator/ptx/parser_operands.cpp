@@ -173,6 +173,12 @@ Operand Parser::operand_atom() {
         operand.negated = true;
         return operand;
     }
+    if (at("-") && ahead_.kind == TokenKind::identifier && find_register(ahead_.text, operand)) {
+        advance();
+        operand = named_operand();
+        operand.minus = true;
+        return operand;
+    }
     if (current_.kind == TokenKind::identifier) {
         operand = named_operand();
         if (operand.kind == Operand::Kind::symbol && (at("+") || at("-"))) {
@@ -231,6 +237,10 @@ Operand Parser::address_operand() {
         address.elements.push_back(operand_atom());
     }
     expect("]");
+    if (current_.kind == TokenKind::dotted && current_.text == "unified") {
+        address.selector = current_.text;
+        advance();
+    }
     return address;
 }
 

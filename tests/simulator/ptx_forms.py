@@ -1,0 +1,534 @@
+"""Forms of PTX instructions, generated from the manual's syntax lines: every choice of modifiers and types.
+
+The lines are broader than the manual where that is shorter, so ptxas says which of the forms are PTX; warpsim-inspect
+says which the simulator takes. Textures and what Hopper does asynchronously (bulk copies, mbarrier, wgmma) are not here.
+
+    python ptx_forms.py               # compares them all and lists where the two differ
+    python ptx_forms.py cvt mma       # these opcodes only
+"""
+
+import collections
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HEAD = """.version 9.0
+.target {target}
+.address_size 64
+.global .align 16 .b8 array[1024];
+.const .align 16 .b8 constants[1024];
+"""
+REGISTERS = """    .reg .pred p, q;
+    .reg .b16 h<8>;
+    .reg .b32 r<32>;
+    .reg .b64 d<16>;
+    .reg .b128 x<2>;
+    .shared .align 16 .b8 tile[1024];
+    .local .align 16 .b8 own[1024];
+"""
+BITS = {"f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32, "f32x2": 64, "tf32": 32, "e4m3x2": 16, "e5m2x2": 16}
+NAME = {8: "h", 16: "h", 32: "r", 64: "d", 128: "x"}
+
+
+def bits(kind):
+    if kind in BITS:
+        return BITS[kind]
+    number = re.fullmatch(r"[usbf](8|16|32|64|128)|bf(16)", kind)
+    return int(number[1] or number[2]) if number else 0
+
+
+def expand(syntax):
+    """The choices of a line: ".name" must be there, ".{a,b}" is one of these, "{.a,.b}" one of these or none."""
+    choices = []
+    opcode, rest = re.match(r"([a-z0-9]+)(.*)", syntax).groups()
+    for required, group, single in re.findall(r"(\.?)\{([^}]*)\}|\.([^.{]+)", rest):
+        names = [single] if single else [name.lstrip(".") for name in group.split(",")]
+        choices.append(names if single or required else ["", *names])
+    for chosen in itertools.product(*choices):
+        yield opcode, [modifier for modifier in chosen if modifier]
+
+
+def forms_of(syntax, operands):
+    """The instructions of a line. In `operands`, $0 is a register as wide as the last type among the modifiers, $1 as
+    the one before it; $w is twice as wide as $0; <r4> is a vector of four."""
+    for opcode, modifiers in expand(syntax):
+        types = [bits(m) for m in reversed(modifiers) if bits(m)] + [32, 32]
+        if modifiers and modifiers[0] == "pred" or not modifiers:
+            types[:0] = [32]
+        names = [NAME[types[0]], NAME[types[1]], NAME[min(128, 2 * types[0])]]
+        if "pred" in modifiers[-1:]:
+            names[0] = "p"
+        text = operands
+        for k, name in zip("01w", names):
+            text = re.sub(rf"\${k}(\d*)", lambda m, n=name: "p" if n == "p" else n + (m[1] or "1"), text)
+        text = re.sub(r"<([hrdx])(\d+)>", lambda m: "{" + ", ".join(f"{m[1]}{k}" for k in range(int(m[2]))) + "}", text)
+        yield f"{'.'.join([opcode, *modifiers])} {text}".strip()
+
+
+INTEGER = "{u16,u32,u64,s16,s32,s64}"
+INTEGER8 = "{u8,u16,u32,u64,s8,s16,s32,s64}"
+FLOAT = "{f16,f16x2,bf16,bf16x2,f32,f32x2,f64}"
+BIT = "{b16,b32,b64}"
+ROUND = "{.rn,.rz,.rm,.rp}"
+COMPARE = "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs,equ,neu,ltu,leu,gtu,geu,num,nan}"
+ALL = "{b16,b32,b64,u16,u32,u64,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
+MEMORY = "{b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}"
+SPACES = "{.global,.shared,.shared::cta,.local,.const,.param}"
+L2 = "{.L2::evict_first,.L2::evict_last,.L2::evict_normal}"
+SIZES = "{.L2::64B,.L2::128B,.L2::256B}"
+SCOPES = "{.cta,.cluster,.gpu,.sys}"
+VIDEO_SELECTORS = ["r1, r2, r3", "r1.b0, r2.h1, r3", "r1.h0, r2.b3, r3"]
+LINES = [
+    # integers
+    (f"{{add,sub}}{{.sat}}.{INTEGER}", "$0, $02, $03"),
+    ("{add,sub,min,max}{.relu}{.sat}.{u16x2,s16x2}", "$0, $02, $03"),
+    ("{add,sub,addc,subc}{.cc}.{u32,s32,u64,s64,u16}", "$0, $02, $03"),
+    (f"mul.{{lo,hi}}.{INTEGER}", "$0, $02, $03"),
+    (f"mul.wide.{INTEGER}", "$w, $02, $03"),
+    (f"mul{{.sat}}.{INTEGER}", "$0, $02, $03"),
+    (f"mad.{{lo,hi}}{{.sat}}{{.cc}}.{INTEGER}", "$0, $02, $03, $04"),
+    (f"mad.wide{{.sat}}.{INTEGER}", "$w, $02, $03, $w4"),
+    ("madc.{lo,hi}{.cc}.{u32,s32,u64,s64,u16}", "$0, $02, $03, $04"),
+    ("mul24.{lo,hi,wide}{.sat}.{u32,s32,u16}", "$0, $02, $03"),
+    ("mad24.{lo,hi}{.sat}.{u32,s32,u16}", "$0, $02, $03, $04"),
+    (f"sad.{INTEGER}", "$0, $02, $03, $04"),
+    (f"{{div,rem,min,max}}{{.relu}}.{INTEGER}", "$0, $02, $03"),
+    (f"{{abs,neg,cnot}}.{INTEGER8}", "$0, $02"),
+    (f"{{popc,clz}}.{BIT}", "r1, $02"),
+    ("bfind{.shiftamt}.{u32,s32,u64,s64,u16}", "r1, $02"),
+    ("fns.b32", "r1, r2, r3, r4"),
+    (f"brev.{BIT}", "$0, $02"),
+    ("bfe.{u32,s32,u64,s64,u16,b32}", "$0, $02, r3, r4"),
+    ("bfi.{b16,b32,b64,u32}", "$0, $02, $03, r4, r5"),
+    ("szext.{wrap,clamp}.{u32,s32,u64}", "r1, r2, r3"),
+    ("bmsk.{wrap,clamp}.{b32,b64}", "r1, r2, r3"),
+    ("dp4a.{u32,s32}.{u32,s32}", "r1, r2, r3, r4"),
+    ("dp2a{.lo,.hi}.{u32,s32}.{u32,s32}", "r1, r2, r3, r4"),
+    # logic
+    ("{and,or,xor,not}.{pred,b8,b16,b32,b64,b128,u32}", "$0, $02, $03"),
+    ("not.{pred,b8,b16,b32,b64,u32}", "$0, $02"),
+    (f"cnot.{BIT}", "$0, $02"),
+    ("shl.{b16,b32,b64,u32}", "$0, $02, r3"),
+    ("shr.{b16,b32,b64,u16,u32,u64,s16,s32,s64}", "$0, $02, r3"),
+    ("shf{.l,.r}{.clamp,.wrap}.{b32,b64}", "$0, $02, $03, r4"),
+    ("lop3.b32", "r1, r2, r3, r4, 0x1a"),
+    ("lop3{.or,.and}.b32", "r1|p, r2, r3, r4, 0x1a, q"),
+    ("prmt{.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}.b32", "r1, r2, r3, r4"),
+    ("prmt.b32{.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "r1, r2, r3, r4"),
+    # floats
+    (f"{{add,sub,mul}}{ROUND}{{.ftz}}{{.sat}}.{FLOAT}", "$0, $02, $03"),
+    (f"{{fma,mad}}{ROUND}{{.ftz}}{{.sat}}{{.relu}}{{.oob}}.{FLOAT}", "$0, $02, $03, $04"),
+    ("{add,sub}{.rn,.rz}{.sat}.f32.{f16,bf16}", "r1, h2, r3"),
+    ("fma{.rn,.rz}{.sat}.f32.{f16,bf16}", "r1, h2, h3, r4"),
+    ("{fma,add,sub,mul}{.rn}{.sat}.{bf16,f16,f32}.{bf16,f16,f32}", "$0, $02, $03, $04"),
+    (f"div{{.approx,.full,.rn,.rz,.rm,.rp}}{{.ftz}}.{FLOAT}", "$0, $02, $03"),
+    (f"{{rcp,sqrt}}{{.approx,.rn,.rz,.rm,.rp}}{{.ftz}}.{FLOAT}", "$0, $02"),
+    (f"{{rsqrt,sin,cos,lg2,ex2,tanh}}{{.approx}}{{.ftz}}.{FLOAT}", "$0, $02"),
+    (f"{{abs,neg}}{{.ftz}}.{FLOAT}", "$0, $02"),
+    (f"{{min,max}}{{.ftz}}{{.NaN}}{{.xorsign}}{{.abs}}.{FLOAT}", "$0, $02, $03"),
+    ("{min,max}{.ftz}{.NaN}{.abs}.{f32,f64,f16}", "$0, $02, $03, $04"),
+    (f"copysign.{FLOAT}", "$0, $02, $03"),
+    ("testp.{finite,infinite,number,notanumber,normal,subnormal}.{f16,f32,f64}", "p, $02"),
+    # comparisons and selections
+    (f"setp.{COMPARE}{{.ftz}}.{ALL}", "p, $02, $03"),
+    (f"setp.{COMPARE}{{.ftz}}.{ALL}", "p|q, $02, $03"),
+    ("setp.{eq,ltu,lo,nan}.{and,or,xor}{.ftz}." + ALL, "p|q, $02, $03, !q"),
+    ("setp.{eq,ge}.{and,or,xor}{.ftz}." + ALL, "p, $02, $03, q"),
+    (f"set.{COMPARE}{{.ftz}}.{{u32,s32,f32,u16,s16,f16,bf16,u64}}.{ALL}", "$1, $02, $03"),
+    ("set.{eq,gt,ls,neu}{.and,.or,.xor}{.ftz}.{u32,s32,f32,u16,s16,f16,bf16,f16x2,bf16x2}." + ALL, "$1, $02, $03, q"),
+    ("set.{eq,gt,ltu}{.ftz}.{f16x2,bf16x2,u32}.{f16x2,bf16x2}", "$1, $02, $03"),
+    (f"selp.{ALL}", "$0, $02, $03, p"),
+    ("selp.{pred,b8,b128}", "$0, $02, $03, p"),
+    (f"slct{{.ftz}}.{ALL}.{{s32,f32,u32,f16}}", "$1, $12, $13, $04"),
+    # moves and conversions
+    ("mov.{pred,b8,b16,b32,b64,b128,u8,u16,u32,u64,s16,s32,s64,f16,bf16,f16x2,f32,f64}", "$0, $02"),
+    ("mov.b32", "<h2>, r1"),
+    ("mov.b64", "<h4>, d1"),
+    ("mov.b64", "<r2>, d1"),
+    ("mov.b128", "<d2>, x1"),
+    ("mov.{b16,b32,b64,b128,u32,f32,u64,f64}", "$0, <h4>"),
+    ("mov.{b16,b32,b64,b128,u32,f32,u64,f64}", "$0, <h2>"),
+    ("mov.{b16,b32,b64,b128,u32,f32,u64,f64}", "$0, <r2>"),
+    ("mov.{b64,b128}", "$0, <r4>"),
+    ("mov.{b128,b64}", "$0, <d2>"),
+    ("cvta{.to}.{global,shared,shared::cta,shared::cluster,local,const,param,param::entry}.{u32,u64}", "$0, $02"),
+    ("isspacep.{global,shared,shared::cta,shared::cluster,local,const,param,param::entry}", "p, d1"),
+    ("istypep.{texref,samplerref,surfref}", "p, d1"),
+    (
+        "cvt{.rn,.rz,.rm,.rp,.rni,.rzi,.rmi,.rpi,.rna}{.ftz}{.sat}."
+        "{u8,u16,u32,u64,s8,s16,s32,s64,f16,bf16,f32,f64}.{u8,u16,u32,u64,s8,s16,s32,s64,f16,bf16,f32,f64}",
+        "$1, $02",
+    ),
+    ("cvt{.rn,.rz,.rna}{.relu}{.satfinite}{.ftz}.{f16,bf16,tf32}.{f32,f16,bf16,f64}", "$1, $02"),
+    ("cvt{.rn,.rz}{.satfinite}{.relu}{.ftz}.{f16x2,bf16x2,e4m3x2,e5m2x2}.f32", "$1, r2, r3"),
+    ("cvt{.rn,.rz}{.satfinite}{.relu}.{f16x2,bf16x2,e4m3x2,e5m2x2}.{f16x2,bf16x2,e4m3x2,e5m2x2}", "$1, $02"),
+    ("cvt.pack{.sat}.{u2,s2,u4,s4,u8,s8,u16,s16,u32}.{s32,u32}", "r1, r2, r3"),
+    ("cvt.pack{.sat}.{u2,s2,u4,s4,u8,s8,u16,s16}.{s32,u32}.{b32,u32}", "r1, r2, r3, r4"),
+    # memory
+    (f"ld{SPACES}.{MEMORY}", "$0, [d1]"),
+    (f"ld{SPACES}{{.v2,.v4}}.{MEMORY}", "{{$00, $01}}, [d1]"),
+    (f"ld{SPACES}.v4.{MEMORY}", "{{$00, $01, $02, $03}}, [d1]"),
+    (f"ld{{.weak,.volatile,.relaxed,.acquire}}{{.mmio}}{SCOPES}{SPACES}.b32", "r1, [d1]"),
+    (f"ld{{.weak,.volatile}}{SPACES}{{.ca,.cg,.cs,.lu,.cv}}{{.nc}}.b32", "r1, [d1]"),
+    (
+        "ld.global{.nc}{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}"
+        + f"{L2}{SIZES}.b64",
+        "d2, [d1]",
+    ),
+    (f"ld.global{{.ca,.cg}}{{.nc}}.L2::cache_hint{SIZES}.b64", "d2, [d1], d3"),
+    ("ld.global{.L2::evict_first}{.v8}.{b32,f32,u32}", "<r8>, [d1]"),
+    ("ld.global.v4.{b64,f64}", "<d4>, [d1]"),
+    (f"ldu{{.global}}.{MEMORY}", "$0, [d1]"),
+    (f"ldu{{.global}}.v2.{MEMORY}", "{{$00, $01}}, [d1]"),
+    (f"st{SPACES}.{MEMORY}", "[d1], $0"),
+    (f"st{SPACES}.v2.{MEMORY}", "[d1], {{$00, $01}}"),
+    (f"st{SPACES}.v4.{MEMORY}", "[d1], {{$00, $01, $02, $03}}"),
+    (f"st{{.weak,.volatile,.relaxed,.release}}{{.mmio}}{SCOPES}{SPACES}.b32", "[d1], r1"),
+    (f"st{{.weak,.volatile}}{SPACES}{{.wb,.cg,.cs,.wt}}.b32", "[d1], r1"),
+    (
+        "st.global{.L1::evict_normal,.L1::evict_unchanged,.L1::evict_first,.L1::evict_last,.L1::no_allocate}"
+        + f"{L2}.b64",
+        "[d1], d2",
+    ),
+    ("st.global{.wb}.L2::cache_hint.b64", "[d1], d2, d3"),
+    ("prefetch{.global,.local,.const,.param,.shared}.{L1,L2,L2::evict_last,L2::evict_normal,tensormap}", "[d1]"),
+    ("prefetchu.{L1,L2}", "[d1]"),
+    ("discard{.global}.L2", "[d1], 128"),
+    ("applypriority{.global}.L2::evict_normal", "[d1], 128"),
+    ("{discard,applypriority}{.global}.{L2,L2::evict_last}", "[d1], 64"),
+    (
+        "createpolicy.fractional.L2::{evict_last,evict_normal,evict_first,evict_unchanged}"
+        "{.L2::evict_first,.L2::evict_unchanged,.L2::evict_last}.b64",
+        "d1, 0.5",
+    ),
+    ("createpolicy.range{.global}.{L2::evict_last,L2::evict_normal}{.L2::evict_first}.b64", "d1, [d2], 128, 256"),
+    ("createpolicy.cvt.L2.b64", "d1, d2"),
+    # atomics
+    (
+        "{atom}{.global,.shared,.shared::cta}.{add,min,max,and,or,xor,inc,dec,exch}{.noftz}.{b16,b32,b64,b128,u16,u32,"
+        "u64,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}",
+        "$0, [d1], $02",
+    ),
+    (
+        "{red}{.global,.shared,.shared::cta}.{add,min,max,and,or,xor,inc,dec}{.noftz}.{b16,b32,b64,u32,"
+        "u64,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}",
+        "[d1], $02",
+    ),
+    ("atom{.global,.shared}.cas.{b16,b32,b64,b128,u32,u64,s32,f32,f16}", "$0, [d1], $02, $03"),
+    (f"atom{{.relaxed,.acquire,.release,.acq_rel}}{SCOPES}{{.global,.shared}}.{{add,exch}}.u32", "r1, [d1], r2"),
+    (f"red{{.relaxed,.release,.acquire}}{SCOPES}{{.global,.shared}}.add.u32", "[d1], r2"),
+    ("atom{.global}.{add,min,max}{.noftz}.v2.{f32,f16,bf16,f16x2,bf16x2,u32}", "{{$00, $01}}, [d1], {{$02, $03}}"),
+    (
+        "atom{.global}.{add,min,max}{.noftz}.v4.{f32,f16,bf16,f16x2,bf16x2,f64}",
+        "{{$00, $01, $02, $03}}, [d1], {{$04, $05, $06, $07}}",
+    ),
+    ("atom{.global}.{add,min,max}{.noftz}.v8.{f16,bf16}", "<h8>, [d1], <h8>"),
+    ("red{.global}.{add,min,max}{.noftz}.v2.{f32,f16,bf16,f16x2,bf16x2,u32}", "[d1], {{$02, $03}}"),
+    ("red{.global}.{add,min,max}{.noftz}.v4.{f32,f16,bf16,f16x2,bf16x2,f64}", "[d1], {{$04, $05, $06, $07}}"),
+    ("red{.global}.{add,min,max}{.noftz}.v8.{f16,bf16}", "[d1], <h8>"),
+    ("atom.global.add.L2::cache_hint.{u32,f32}", "r1, [d1], r2, d3"),
+    ("red.global.add.L2::cache_hint.{u32,f32}", "[d1], r2, d3"),
+    ("atom.global.{add,exch,cas}.{u64,b64,b128}", "$0, [d1], $02"),
+    # copies in the background
+    ("cp.async.{ca,cg}.{shared,shared::cta}.global{.L2::cache_hint}" + SIZES, "[r1], [d1], 16"),
+    ("cp.async.{ca,cg}.{shared,shared::cta}.global" + SIZES, "[r1], [d1], 16, r2"),
+    ("cp.async.{ca,cg}.shared.global", "[r1], [d1], 4"),
+    ("cp.async.{ca,cg}.shared.global", "[r1], [d1], 8, p"),
+    ("cp.async.ca.shared.global.L2::cache_hint", "[r1], [d1], 8, r2, d2"),
+    ("cp.async.{commit_group,wait_all}", ""),
+    ("cp.async.wait_group", "3"),
+    # control, barriers, warps
+    ("{ret,exit,trap,brkpt}{.uni}", ""),
+    ("pmevent{.mask}", "3"),
+    ("nanosleep.{u32,u64}", "r1"),
+    ("bar{.cta}{.sync,.arrive}", "1, 64"),
+    ("bar{.cta}.sync", "0"),
+    ("bar{.cta}.red{.popc,.and,.or}.{u32,pred}", "$0, 1, 64, q"),
+    ("bar{.cta}.red{.popc,.and,.or}.{u32,pred}", "$0, 1, !q"),
+    ("barrier{.cta}{.sync,.arrive}{.aligned}", "1, 64"),
+    ("barrier{.cta}.red{.popc,.and,.or}{.aligned}.{u32,pred}", "$0, 1, q"),
+    ("bar.warp.sync", "-1"),
+    ("barrier.cluster.{arrive,wait}{.release,.relaxed,.acquire}{.aligned}", ""),
+    ("membar.{cta,gl,sys,gpu}", ""),
+    ("fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", ""),
+    ("fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}", ""),
+    ("shfl{.sync}.{up,down,bfly,idx}.{b32,b64}", "r1, r2, r3, r4, -1"),
+    ("shfl.sync.{up,down,bfly,idx}.b32", "r1|p, r2, r3, r4, -1"),
+    ("shfl.{up,down,bfly,idx}.b32", "r1|p, r2, r3, r4"),
+    ("vote.sync.{all,any,uni,ballot}.{pred,b32}", "$0, q, -1"),
+    ("vote.{all,any,uni,ballot}.{pred,b32}", "$0, q"),
+    ("match.{any,all}.sync.{b32,b64}", "r1, $02, -1"),
+    ("match.{any,all}.sync.{b32,b64}", "r1|p, $02, -1"),
+    ("redux.sync.{add,min,max,and,or,xor}{.abs}{.NaN}.{u32,s32,b32,f32}", "r1, r2, -1"),
+    ("activemask.b32", "r1"),
+    ("elect.sync", "r1|p, -1"),
+    ("griddepcontrol.{launch_dependents,wait}", ""),
+    ("setmaxnreg.{inc,dec}.sync.aligned.u32", "64"),
+    ("alloca.{u32,u64}", "$0, $02"),
+    ("alloca.{u32,u64}", "$0, 64, 16"),
+    ("stacksave.{u32,u64}", "$0"),
+    ("stackrestore.{u32,u64}", "$0"),
+    # matrices
+    ("ldmatrix.sync.aligned.m8n8.x1{.trans}{.shared,.shared::cta}.{b16,b8}", "<r1>, [r5]"),
+    ("ldmatrix.sync.aligned.m8n8.x2{.trans}{.shared,.shared::cta}.{b16,b8}", "<r2>, [r5]"),
+    ("ldmatrix.sync.aligned.m8n8.x4{.trans}{.shared,.shared::cta}.{b16,b8}", "<r4>, [r5]"),
+    ("stmatrix.sync.aligned.m8n8.x1{.trans}{.shared,.shared::cta}.b16", "[r5], <r1>"),
+    ("stmatrix.sync.aligned.m8n8.x4{.trans}{.shared,.shared::cta}.b16", "[r5], <r4>"),
+    ("movmatrix.sync.aligned.m8n8{.trans}.b16", "r1, r2"),
+    # video
+    *[
+        line
+        for selectors in VIDEO_SELECTORS
+        for line in [
+            ("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.add,.min,.max}", f"r0, {selectors}"),
+            ("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{.sat}", "r0.b1, " + selectors),
+            ("{vshl,vshr}.{u32,s32}.{u32,s32}.u32{.sat}{.clamp,.wrap}{.add,.min,.max}", f"r0, {selectors}"),
+            ("vmad.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.shr7,.shr15}", f"r0, {selectors}"),
+            ("vset.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge}{.add,.min,.max}", f"r0, {selectors}"),
+        ]
+    ],
+    ("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{.sat}", "r0, r1, r2"),
+    ("vmad.{u32,s32}.{u32,s32}.{u32,s32}.po{.sat}{.shr7,.shr15}", "r0, r1, r2, r3"),
+    ("vmad.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.shr7,.shr15}", "r0, -r1, r2, r3"),
+    ("vmad.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.shr7,.shr15}", "r0, r1, r2, -r3"),
+    ("{vshl,vshr}.{u32,s32}.{u32,s32}.u32{.sat}{.clamp,.wrap}", "r0, r1, r2"),
+    ("vset.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge,lo}", "r0, r1, r2"),
+    (
+        "{vadd2,vsub2,vavrg2,vabsdiff2,vmin2,vmax2,vadd4,vsub4,vavrg4,vabsdiff4,vmin4,vmax4}.{u32,s32}.{u32,s32}.{u32,"
+        "s32}{.sat,.add}",
+        "r0, r1, r2, r3",
+    ),
+    ("{vset2,vset4}.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge}{.add}", "r0, r1, r2, r3"),
+]
+# Lines with braces in their first word, or whose operands have vectors of $: see above.
+
+
+def matrix_lines():
+    """mma: shapes, types and the registers of their fragments."""
+
+    def registers(kind, count, first):
+        return "{" + ", ".join(f"{kind}{(first + k) % (32 if kind == 'r' else 16)}" for k in range(count)) + "}"
+
+    def elements(kind):
+        return {"b1": 1, "s4": 4, "u4": 4, "s8": 8, "u8": 8, "e4m3": 8, "e5m2": 8, "tf32": 32}.get(kind) or bits(kind)
+
+    kinds = [
+        (["f16", "f32"], ["f16"], ["m8n8k4"]),
+        (["f16", "f32"], ["f16"], ["m16n8k8", "m16n8k16", "m16n8k32"]),
+        (["f32", "f16"], ["bf16"], ["m16n8k8", "m16n8k16", "m16n8k32"]),
+        (["f32"], ["tf32"], ["m16n8k4", "m16n8k8", "m16n8k16"]),
+        (["f64"], ["f64"], ["m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"]),
+        (["s32"], ["s8", "u8"], ["m8n8k16", "m16n8k16", "m16n8k32", "m16n8k64"]),
+        (["s32"], ["s4", "u4"], ["m8n8k32", "m16n8k32", "m16n8k64", "m16n8k128"]),
+        (["f32", "f16"], ["e4m3", "e5m2"], ["m16n8k16", "m16n8k32", "m16n8k64"]),
+        (["s32"], ["b1"], ["m8n8k128", "m16n8k128", "m16n8k256"]),
+    ]
+    lines = []
+    for results, inputs, shapes in kinds:
+        for shape, result, a, b in itertools.product(shapes, results, inputs, inputs):
+            rows, columns, depth = map(int, re.findall(r"\d+", shape))
+            register = "d" if a == "f64" else "r"
+            word = 64 if a == "f64" else 32
+            for c in results:
+                volta = shape == "m8n8k4" and a == "f16"
+                d_count = (8 if result == "f32" else 4) if volta else rows * columns * elements(result) // 32 // word
+                c_count = (8 if c == "f32" else 4) if volta else rows * columns * elements(c) // 32 // word
+                a_count = 2 if volta else max(1, rows * depth * elements(a) // 32 // word)
+                b_count = 2 if volta else max(1, columns * depth * elements(b) // 32 // word)
+                tail = f"{result}.{a}.{b}.{c}"
+                layout = ".{row,col}.{row,col}" if volta else ".row.{col,row}"
+                rest = ".{xor,and}.popc" if a == "b1" else ""
+                fragments = [
+                    registers(register, d_count, 0),
+                    registers(register, a_count, 8),
+                    registers(register, b_count, 16),
+                    registers(register, c_count, 0),
+                ]
+                lines.append((f"mma.sync.aligned.{shape}{layout}{{.satfinite}}.{tail}{rest}", ", ".join(fragments)))
+                if rows == 16 and a != "f64" and a != "b1" and (a_count + 1) // 2 >= 1:
+                    fragments[1] = registers(register, max(1, a_count // 2), 8)
+                    for selector in ("0x0", "0x1"):
+                        lines.append(
+                            (
+                                f"mma.sp{{::ordered_metadata}}.sync.aligned.{shape}.row.col{{.satfinite}}.{tail}",
+                                ", ".join([*fragments, "r30", selector]),
+                            )
+                        )
+    return lines
+
+
+def wmma_lines():
+    lines = []
+    floats = ["m16n16k16", "m32n8k16", "m8n32k16"]
+    whole = [(shape, kind) for shape in floats for kind in ("f16", "bf16", "s8", "u8")]
+    whole += [("m16n16k8", "tf32"), ("m8n8k4", "f64"), ("m8n8k32", "s4"), ("m8n8k32", "u4"), ("m8n8k128", "b1")]
+    for (shape, kind), part, count in itertools.product(whole, "ab", (1, 2, 4, 8)):
+        register = "d" if kind == "f64" else "r"
+        sub = ".sub" if False else ""
+        lines.append(
+            (
+                f"wmma.load.{part}.sync.aligned.{{row,col}}.{shape}{{.global,.shared,.shared::cta}}.{kind}{sub}",
+                f"<{register}{count}>, [d1], r31",
+            )
+        )
+    outputs = [(shape, kind) for shape in floats for kind in ("f16", "f32", "s32")]
+    outputs += [("m16n16k8", "f32"), ("m8n8k4", "f64"), ("m8n8k32", "s32"), ("m8n8k128", "s32")]
+    for (shape, kind), count in itertools.product(outputs, (1, 2, 4, 8)):
+        register = "d" if kind == "f64" else "r"
+        lines.append((f"wmma.load.c.sync.aligned.{{row,col}}.{shape}{{.global}}.{kind}", f"<{register}{count}>, [d1]"))
+        lines.append(
+            (f"wmma.store.d.sync.aligned.{{row,col}}.{shape}{{.shared}}.{kind}", f"[d1], <{register}{count}>, r31")
+        )
+    sizes = {("f16", s): (8, 8) for s in floats}
+    sizes |= {(k, "m16n16k16"): (4, 4) for k in ("bf16",)} | {(k, "m16n16k16"): (2, 2) for k in ("s8", "u8")}
+    sizes |= {("bf16", "m32n8k16"): (8, 2), ("bf16", "m8n32k16"): (2, 8), ("tf32", "m16n16k8"): (4, 4)}
+    sizes |= {(k, "m32n8k16"): (4, 1) for k in ("s8", "u8")} | {(k, "m8n32k16"): (1, 4) for k in ("s8", "u8")}
+    sizes |= {(k, "m8n8k32"): (1, 1) for k in ("s4", "u4")} | {("b1", "m8n8k128"): (1, 1)}
+    for (kind, shape), (a, b) in sizes.items():
+        ab = f"<r{a}>, <r{b}>"
+        if kind == "f16":
+            for d, c in itertools.product(("f16", "f32"), repeat=2):
+                d_text, c_text = (f"<r{4 if k == 'f16' else 8}>" for k in (d, c))
+                line = f"wmma.mma.sync.aligned.{{row,col}}.{{row,col}}.{shape}.{d}.{c}{{.satfinite}}"
+                lines.append((line, f"{d_text}, {ab}, {c_text}"))
+        elif kind in ("bf16", "tf32"):
+            line = f"wmma.mma.sync.aligned.{{row,col}}.{{row,col}}.{shape}.f32.{kind}.{kind}.f32{{.satfinite}}"
+            lines.append((line, f"<r8>, {ab}, <r8>"))
+        else:
+            n = 2 if shape.startswith("m8n8") else 8
+            operation = ".{xor,and}.popc" if kind == "b1" else ""
+            others = {"s8": "{s8,u8}", "s4": "{s4,u4}"}.get(kind, kind)
+            line = f"wmma.mma{operation}.sync.aligned.{{row,col}}.{{row,col}}.{shape}.s32.{kind}.{others}.s32{{.satfinite}}"
+            lines.append((line, f"<r{n}>, {ab}, <r{n}>"))
+    for name in ("rn", "rz", "rm", "rp", ""):
+        dot = f".{name}" if name else ""
+        line = f"wmma.mma.sync.aligned.{{row,col}}.{{row,col}}.m8n8k4{dot}.f64.f64.f64.f64{dot}"
+        lines.append((line, "<d2>, <d1>, <d1>, <d2>"))
+    return lines
+
+
+def every_form():
+    forms = {}
+    for syntax, operands in [*LINES, *matrix_lines(), *wmma_lines()]:
+        first = re.match(r"\{([a-z0-9,]+)\}(.*)", syntax)
+        for line in [name + first[2] for name in first[1].split(",")] if first else [syntax]:
+            for form in forms_of(line, operands.replace("{{", "{").replace("}}", "}")):
+                forms[form] = None
+    return list(forms)
+
+
+def wrong_forms(forms):
+    """From forms that are PTX, such as are likely not to be: a modifier dropped, doubled, from elsewhere, or moved."""
+    result = {}
+    for form in forms:
+        name, _, operands = form.partition(" ")
+        opcode, *modifiers = name.split(".")
+        for k in range(len(modifiers)):
+            result[f"{'.'.join([opcode, *modifiers[:k], *modifiers[k + 1 :]])} {operands}"] = None
+            result[f"{'.'.join([opcode, *modifiers[:k], modifiers[k], *modifiers[k:]])} {operands}"] = None
+            result[f"{'.'.join([opcode, *modifiers[:k], 'nonsense', *modifiers[k:]])} {operands}"] = None
+            result[f"{'.'.join([opcode, *modifiers[k:], *modifiers[:k]])} {operands}"] = None
+            if k:
+                moved = [*modifiers]
+                moved[k - 1], moved[k] = moved[k], moved[k - 1]
+                result[f"{'.'.join([opcode, *moved])} {operands}"] = None
+        for extra in ("sat", "ftz", "rn", "relu", "u32", "volatile", "sync", "global", "wide", "lo", "satfinite"):
+            result[f"{'.'.join([opcode, *modifiers, extra])} {operands}"] = None
+            result[f"{'.'.join([opcode, extra, *modifiers])} {operands}"] = None
+    return list(result)
+
+
+def kernel(k, form):
+    return f".visible .entry kernel{k}()\n{{\n{REGISTERS}    {form};\n    ret;\n}}\n"
+
+
+def ptxas_takes(forms, target="sm_90a", ptxas="ptxas", chunk=400):
+    """{form: ptxas's complaint, empty where it takes the form}"""
+    complaints = {}
+    for first in range(0, len(forms), chunk):
+        todo = list(forms[first : first + chunk])
+        while todo:
+            lines = HEAD.format(target=target).count("\n")
+            text, at = HEAD.format(target=target), {}
+            for k, form in enumerate(todo):
+                body = kernel(k, form)
+                at[lines + 3 + REGISTERS.count("\n")] = form
+                lines += body.count("\n")
+                text += body
+            with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+                file.write(text)
+                file.flush()
+                command = [ptxas, f"-arch={target}", "-O0", file.name, "-o", "/dev/null"]
+                done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode == 0:
+                complaints |= {form: complaints.get(form, "") for form in todo}
+                break
+            found = {}
+            for line, message in re.findall(r", line (\d+); (?:error|fatal)\s*: (.*)", done.stderr):
+                if int(line) in at:
+                    found.setdefault(at[int(line)], message)
+            if not found:
+                # A message without a line of ours (labels, code generation): halve until it is one form.
+                if len(todo) == 1:
+                    found = {todo[0]: done.stderr.strip() or "refused"}
+                else:
+                    half = len(todo) // 2
+                    complaints |= ptxas_takes(todo[:half], target, ptxas, half)
+                    complaints |= ptxas_takes(todo[half:], target, ptxas, len(todo) - half)
+                    break
+            complaints |= found
+            todo = [form for form in todo if form not in found]
+    return complaints
+
+
+def simulator_takes(forms, inspect, target="sm_90a", chunk=1000):
+    """The same of the simulator."""
+    complaints = {}
+    for first in range(0, len(forms), chunk):
+        todo = list(forms[first : first + chunk])
+        while todo:
+            text = HEAD.format(target=target) + "".join(kernel(k, form) for k, form in enumerate(todo))
+            with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
+                file.write(text)
+                file.flush()
+                command = [str(inspect), "--json", "--check", file.name]
+                done = subprocess.run(command, capture_output=True, text=True)
+            image = json.loads(done.stdout)["images"][0] if done.stdout else {"error": done.stderr}
+            if "error" not in image:
+                functions = {function["name"]: function for function in image["functions"]}
+                for k, form in enumerate(todo):
+                    complaints[form] = functions[f"kernel{k}"].get("unsupported", "")
+                break
+            line = re.search(r"line (\d+)", image["error"])
+            size = kernel(0, "x").count("\n")
+            at = (int(line[1]) - HEAD.count("\n") - 1) // size if line else len(todo)
+            if not 0 <= at < len(todo):
+                raise ValueError(image["error"])
+            complaints[todo.pop(at)] = image["error"]
+    return complaints
+
+
+def main(opcodes):
+    forms = [form for form in every_form() if not opcodes or re.split(r"[. ]", form)[0] in opcodes]
+    build = Path(os.environ.get("WARPSIM_BUILD", "build"))
+    theirs, ours = ptxas_takes(forms), simulator_takes(forms, build / "bin" / "warpsim-inspect")
+    valid = [form for form in forms if not theirs[form]]
+    missing = [form for form in valid if ours[form]]
+    extra = [form for form in forms if theirs[form] and not ours[form]]
+    for form in missing:
+        print("missing:", form, "|", ours[form].splitlines()[0])
+    for form in extra:
+        print("too much:", form, "|", theirs[form])
+    print(f"{len(forms)} forms, {len(valid)} valid, {len(missing)} missing, {len(extra)} too much")
+    for title, group in (("missing", missing), ("too much", extra)):
+        counts = collections.Counter(re.split(r"[. ]", form)[0] for form in group)
+        print(title, dict(counts.most_common()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
