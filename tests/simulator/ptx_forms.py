@@ -305,7 +305,6 @@ LINES = [
     ),
     ("{vset2,vset4}.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge}{.add}", "r0, r1, r2, r3"),
 ]
-# Lines with braces in their first word, or whose operands have vectors of $: see above.
 
 
 def matrix_lines():
@@ -369,10 +368,9 @@ def wmma_lines():
     whole += [("m16n16k8", "tf32"), ("m8n8k4", "f64"), ("m8n8k32", "s4"), ("m8n8k32", "u4"), ("m8n8k128", "b1")]
     for (shape, kind), part, count in itertools.product(whole, "ab", (1, 2, 4, 8)):
         register = "d" if kind == "f64" else "r"
-        sub = ".sub" if False else ""
         lines.append(
             (
-                f"wmma.load.{part}.sync.aligned.{{row,col}}.{shape}{{.global,.shared,.shared::cta}}.{kind}{sub}",
+                f"wmma.load.{part}.sync.aligned.{{row,col}}.{shape}{{.global,.shared,.shared::cta}}.{kind}",
                 f"<{register}{count}>, [d1], r31",
             )
         )

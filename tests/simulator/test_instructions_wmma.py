@@ -162,7 +162,7 @@ def test_a_store_before_the_read_of_another_warp_is_a_race():
 @pytest.mark.parametrize(
     "instruction",
     [
-        "wmma.load.a.sync.aligned.row.m8n8k32.s4 {%a0}, [%rd0], 32;",
+        "wmma.load.a.sync.aligned.col.m8n8k32.s4 {%a0}, [%rd0], 32;",
         f"wmma.load.a.sync.aligned.row.m16n16k16.global.f32 {registers('a', 8)}, [%rd0], 32;",
         f"wmma.load.a.sync.aligned.row.m16n16k16.global.bf16 {registers('a', 8)}, [%rd0], 32;",
         f"wmma.load.a.sync.aligned.row.nonsense.m16n16k16.f16 {registers('a', 8)}, [%rd0], 32;",

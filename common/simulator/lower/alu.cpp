@@ -29,8 +29,7 @@ const AluForms &alu_forms() {
 
 namespace {
 
-// An instruction's text with its modifiers in one order: those that are part of the name (.lo, .wide, .l) first, then
-// the others by the alphabet, then the types as they stand.
+// An instruction's text with its modifiers in one order: by the alphabet, then the types as they stand.
 std::string in_order(const std::string &text) {
     std::vector<std::string> names, types;
     std::string opcode;
@@ -43,9 +42,13 @@ std::string in_order(const std::string &text) {
         else
             (ptx::type_from_name(part) == ptx::Type::none ? names : types).push_back(std::move(part));
     }
-    const bool named =
-        !names.empty() && text.starts_with(opcode + "." + names[0]) &&
-        (names[0] == "lo" || names[0] == "hi" || names[0] == "wide" || names[0] == "l" || names[0] == "r");
+    // .lo, .wide, .l and the like are part of the name: nothing stands before them.
+    const auto part_of_name = [](const std::string &name) {
+        return name == "lo" || name == "hi" || name == "wide" || name == "l" || name == "r";
+    };
+    const auto found = std::find_if(names.begin(), names.end(), part_of_name);
+    const bool named = found != names.end();
+    if (named && !text.starts_with(opcode + "." + *found)) return text;
     std::sort(names.begin() + named, names.end());
     for (const auto *parts : {&names, &types})
         for (const std::string &part : *parts) opcode += "." + part;

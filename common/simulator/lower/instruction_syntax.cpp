@@ -47,10 +47,15 @@ InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, 
     Row row;
     row.row = &source;
     std::string_view text = source.syntax;
-    const size_t end = std::min(text.find_first_of(".{*"), text.size());
+    const size_t end = std::min(text.find_first_of(".{*!"), text.size());
     opcode = text.substr(0, end);
     text.remove_prefix(end);
     while (!text.empty()) {
+        if (text[0] == '!') {
+            row.leading = row.groups.size();
+            text.remove_prefix(1);
+            continue;
+        }
         if (text == "*") {
             row.open = true;
             break;
@@ -62,7 +67,7 @@ InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, 
             length = text.find('}') + 1;
             row.groups.push_back({required, names_in(text.substr(1, length - 2))});
         } else {
-            length = std::min(text.find_first_of(".{*"), text.size());
+            length = std::min(text.find_first_of(".{*!"), text.size());
             row.groups.push_back({required, {text.substr(0, length)}});
         }
         text.remove_prefix(length);
@@ -70,7 +75,10 @@ InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, 
             return ptx::type_from_name(name) != ptx::Type::none || name == "s4" || name == "u4" || name == "b1";
         };
         Group &group = row.groups.back();
-        group.types = std::all_of(group.names.begin(), group.names.end(), is_type);
+        const auto all = [&](auto test) { return std::all_of(group.names.begin(), group.names.end(), test); };
+        const auto is_space = [](std::string_view name) { return name == "global" || name.starts_with("shared"); };
+        if (all(is_type)) group.kind = Group::type;
+        if (all(is_space)) group.kind = Group::space;
     }
     row.operands.emplace_back();
     for (std::string_view list = source.operands; !list.empty();) {
@@ -101,8 +109,8 @@ InstructionSyntax::Fit InstructionSyntax::modifiers_fit(const Row &row, const In
                                                         std::vector<std::string> &ordered, std::string &why) {
     std::vector<const std::string *> filled(row.groups.size(), nullptr);
     std::vector<std::string> others;  // of open rows, behind the groups
-    size_t last_type = 0;
-    bool types_ordered = true;
+    size_t last[Group::count_] = {};
+    bool in_order = true;
     for (const std::string &modifier : in.modifiers) {
         size_t free = row.groups.size();
         const Group *same = nullptr;
@@ -114,9 +122,9 @@ InstructionSyntax::Fit InstructionSyntax::modifiers_fit(const Row &row, const In
         }
         if (free < row.groups.size()) {
             filled[free] = &modifier;
-            if (!row.groups[free].types) continue;
-            types_ordered = types_ordered && free >= last_type;
-            last_type = free;
+            const Group::Kind kind = row.groups[free].kind;
+            in_order = in_order && (kind == Group::any || free >= last[kind]);
+            last[kind] = free;
         } else if (row.open) {
             others.push_back(modifier);
         } else if (same) {
@@ -127,8 +135,15 @@ InstructionSyntax::Fit InstructionSyntax::modifiers_fit(const Row &row, const In
             return Fit::no;
         }
     }
-    if (!types_ordered) {
-        why = "its types stand in another order";
+    size_t first = 0;
+    for (size_t i = 0; i < row.leading; ++i) {
+        if (!filled[i]) continue;
+        if (&in.modifiers[first++] == filled[i]) continue;
+        why = "." + *filled[i] + " stands in another place";
+        return Fit::disordered;
+    }
+    if (!in_order) {
+        why = "its types or state spaces stand in another order";
         return Fit::disordered;
     }
     ordered.clear();

@@ -21,7 +21,8 @@ class InstructionSyntax {
     struct Group {
         bool required;
         std::vector<std::string_view> names;  // one of them
-        bool types = false;                   // types stand in the row's order, other modifiers anywhere
+        // Types stand in the row's order, and so do state spaces; other modifiers anywhere.
+        enum Kind { any, space, type, count_ } kind = any;
     };
     struct OperandForm {
         enum class Kind { destination, source, address, integer, label, call } kind;
@@ -32,6 +33,7 @@ class InstructionSyntax {
     struct Row {
         const InstructionRow *row;
         std::vector<Group> groups;
+        size_t leading = 0;              // groups that are part of the name: they stand first
         bool open = false;               // "*": further modifiers are the lowering's to check
         std::vector<Operands> operands;  // with and without those that may be left out
     };

@@ -71,25 +71,25 @@ constexpr InstructionRow kRows[] = {
     // Hints to the hardware that change no result: the profiler's events, register budgets, dependent launches (a
     // launch begins here when the one before it has ended).
     {"pmevent{.mask}", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
-    {"setmaxnreg.{inc,dec}.sync.aligned.u32", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
+    {"setmaxnreg.{inc,dec}!.sync.aligned.u32", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
     {"griddepcontrol.{launch_dependents,wait}", "", OpClass::control, Flow::straight, exec_nothing, lower_plain},
 
     // Barriers and fences. Memory is consistent here anyway; a fence matters to the hazard detector.
-    {"bar.warp.sync", "a", OpClass::barrier, Flow::warp_sync, exec_warp_barrier, lower_warp_barrier},
-    {"bar{.cta}.sync", "a{, b}", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
-    {"bar{.cta}.arrive", "a, b", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
-    {"bar{.cta}.red.popc.u32", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
-    {"bar{.cta}.red.{and,or}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
-    {"barrier{.cta}.sync{.aligned}", "a{, b}", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
-    {"barrier{.cta}.arrive{.aligned}", "a, b", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
-    {"barrier{.cta}.red.popc{.aligned}.u32", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
+    {"bar.warp.sync!", "a", OpClass::barrier, Flow::warp_sync, exec_warp_barrier, lower_warp_barrier},
+    {"bar{.cta}.sync!", "a{, b}", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"bar{.cta}.arrive!", "a, b", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"bar{.cta}.red!.popc.u32", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"bar{.cta}.red!.{and,or}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"barrier{.cta}.sync!{.aligned}", "a{, b}", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"barrier{.cta}.arrive!{.aligned}", "a, b", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
+    {"barrier{.cta}.red!.popc{.aligned}.u32", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
      lower_barrier},
-    {"barrier{.cta}.red.{and,or}{.aligned}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
+    {"barrier{.cta}.red!.{and,or}{.aligned}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
      lower_barrier},
-    {"barrier.cluster.{arrive,wait}{.release,.relaxed,.acquire}{.aligned}", "", OpClass::barrier, Flow::block_sync,
+    {"barrier.cluster.{arrive,wait}!{.release,.relaxed,.acquire}{.aligned}", "", OpClass::barrier, Flow::block_sync,
      nullptr, lower_cluster},
     {"membar.{cta,gl,sys}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"membar.proxy.{alias,async,async.global,"
+    {"membar.proxy!.{alias,async,async.global,"
      "async.shared::cta,async.shared::cluster}",
      "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
@@ -97,12 +97,12 @@ constexpr InstructionRow kRows[] = {
     {"fence.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.mbarrier_init.release.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.proxy.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.proxy.async{.global," SHARED "}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.proxy.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
+    {"fence.mbarrier_init!.release.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy!.async{.global," SHARED "}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy!.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
-    {"fence.proxy.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
+    {"fence.proxy!.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
      exec_fence, lower_plain},
 
     // Memory. The class of loads and stores is that of their state space.
@@ -122,11 +122,11 @@ constexpr InstructionRow kRows[] = {
     {"discard{.global}.L2", "[a], i", OpClass::other, Flow::straight, exec_check_address, lower_address_check},
     {"applypriority{.global}.L2::evict_normal", "[a], i", OpClass::other, Flow::straight, exec_check_address,
      lower_address_check},
-    {"createpolicy.fractional." L2_PRIORITY ".b64", "d{, a}", OpClass::move, Flow::straight, nullptr,
+    {"createpolicy.fractional!." L2_PRIORITY ".b64", "d{, a}", OpClass::move, Flow::straight, nullptr,
      lower_createpolicy},
-    {"createpolicy.range{.global}." L2_PRIORITY ".b64", "d, [a], b, c", OpClass::move, Flow::straight, nullptr,
+    {"createpolicy.range!{.global}." L2_PRIORITY ".b64", "d, [a], b, c", OpClass::move, Flow::straight, nullptr,
      lower_createpolicy},
-    {"createpolicy.cvt.L2.b64", "d, a", OpClass::move, Flow::straight, nullptr, lower_createpolicy},
+    {"createpolicy.cvt!.L2.b64", "d, a", OpClass::move, Flow::straight, nullptr, lower_createpolicy},
     {"atom" ATOMIC_ORDER SCOPE "{.global," SHARED
      "}.{add,min,max,and,or,xor,inc,dec,exch}{.noftz}{.L2::cache_hint}" VECTOR ATOMIC_TYPE,
      "d, [a], b{, c}", OpClass::atomic, Flow::yield, nullptr, lower_atom},
@@ -137,11 +137,11 @@ constexpr InstructionRow kRows[] = {
      "[a], b{, c}", OpClass::atomic, Flow::straight, nullptr, lower_red},
 
     // Copies in the background
-    {"cp.async.{ca,cg}.{shared,shared::cta,shared::cluster}.global{.L2::cache_hint}" PREFETCH_SIZE,
+    {"cp.async!.{ca,cg}.{shared,shared::cta,shared::cluster}.global{.L2::cache_hint}" PREFETCH_SIZE,
      "[a], [b], i{, c}{, e}", OpClass::async_copy, Flow::straight, exec_async_copy, lower_cp_async},
-    {"cp.async.commit_group", "", OpClass::async_copy, Flow::straight, exec_async_commit, lower_plain},
-    {"cp.async.wait_group", "i", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
-    {"cp.async.wait_all", "", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
+    {"cp.async.commit_group!", "", OpClass::async_copy, Flow::straight, exec_async_commit, lower_plain},
+    {"cp.async.wait_group!", "i", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
+    {"cp.async.wait_all!", "", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
 
     // Warps
     {"shfl.sync.{up,down,bfly,idx}.b32", "d|p, a, b, c, e", OpClass::shuffle, Flow::warp_sync, nullptr, lower_shfl},
@@ -164,11 +164,11 @@ constexpr InstructionRow kRows[] = {
      Flow::warp_sync, exec_stmatrix, lower_stmatrix},
     {"movmatrix.sync.aligned.m8n8.trans.b16", "d, a", OpClass::shuffle, Flow::warp_sync, exec_movmatrix,
      lower_movmatrix},
-    {"wmma.load.{a,b,c}.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "d, [a]{, b}",
+    {"wmma.load.{a,b,c}!.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "d, [a]{, b}",
      OpClass::load_generic, Flow::warp_sync, exec_wmma_load, lower_wmma_load},
-    {"wmma.store.d.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "[a], b{, c}",
+    {"wmma.store.d!.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "[a], b{, c}",
      OpClass::store_generic, Flow::warp_sync, exec_wmma_store, lower_wmma_store},
-    {"wmma.mma{.xor,.and}{.popc}.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr,
+    {"wmma.mma{.xor,.and}{.popc}!.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr,
      lower_wmma_mma},
 
     // Textures and surfaces, by the handles of their objects
@@ -224,10 +224,10 @@ constexpr InstructionRow kRows[] = {
     {"cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.f32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt},
     CVT("cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.f16x2"),
     CVT("cvt.rn{.relu}.f16x2.{e4m3x2,e5m2x2}"),
-    {"cvt.pack.sat.{u16,s16}.s32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt_pack},
-    {"cvt.pack.sat.{u2,s2,u4,s4,u8,s8}.s32.b32", "d, a, b, c", OpClass::conversion, Flow::straight, nullptr,
+    {"cvt.pack!.sat.{u16,s16}.s32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt_pack},
+    {"cvt.pack!.sat.{u2,s2,u4,s4,u8,s8}.s32.b32", "d, a, b, c", OpClass::conversion, Flow::straight, nullptr,
      lower_cvt_pack},
-    {"cvta{.to}.{global,"
+    {"cvta{.to}!.{global,"
      "shared,shared::cta,shared::cluster,local,const,param,param::entry}.u64",
      "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvta},
     {"isspacep.{global,shared,shared::cta,shared::cluster,local,const,param,param::entry}", "d, a", OpClass::predicate,

@@ -1,0 +1,102 @@
+"""What ptxas takes and refuses, the simulator takes and refuses: on forms generated from the manual's syntax lines."""
+
+import random
+import re
+import shutil
+
+import ptx_forms
+import pytest
+from cudart import BUILD
+
+pytestmark = pytest.mark.simulator_only
+INSPECT = BUILD / "bin" / "warpsim-inspect"
+TARGETS = ["sm_75", "sm_90a", "sm_100a"]
+# What ptxas takes for sm_90a and the simulator does not.
+LEFT_OUT = [
+    (r"mma\.sp", "sparse matrices: the manual shows the places of their metadata in figures alone"),
+    (r"fma.*\.oob", "which NaN stands for what is out of bounds is not said"),
+    (r"fma\.r[zmp].*bf16|rcp\.r[nzmp]\.ftz\.f64|(addc|subc|madc).*\.u16", "the manual has no such form"),
+    (r"istypep|alloca|stacksave|stackrestore", "refused by name"),
+    (r"barrier\.cluster", "clusters come as kernels, which are refused as a whole"),
+    (r"st(\.weak)?\.param.*\[d1\]", "a register that points to a parameter, which only calls could make"),
+]
+
+
+def opcode(form):
+    return re.split(r"[. ]", form)[0]
+
+
+@pytest.fixture(scope="module")
+def ptxas():
+    found = shutil.which("ptxas")
+    if not found:
+        pytest.skip("there is no ptxas on PATH: it comes with the CUDA Toolkit's nvcc")
+    return found
+
+
+def compare(forms, ptxas, targets=TARGETS):
+    """(what ptxas takes for sm_90a and we do not, what we take and ptxas takes for no target), each with the words."""
+    theirs = {target: ptx_forms.ptxas_takes(forms, target, ptxas, chunk=3000) for target in targets}
+    ours = ptx_forms.simulator_takes(forms, INSPECT, chunk=3000)
+    missing = [f"{form} | {ours[form]}" for form in forms if not theirs["sm_90a"][form] and ours[form]]
+    extra = [
+        f"{form} | {theirs['sm_90a'][form]}"
+        for form in forms
+        if not ours[form] and all(theirs[target][form] for target in targets)
+    ]
+    return missing, extra
+
+
+def sample(forms, each, seed):
+    """A few forms of each opcode."""
+    generator, by_opcode = random.Random(seed), {}
+    for form in forms:
+        by_opcode.setdefault(opcode(form), []).append(form)
+    return [form for group in by_opcode.values() for form in generator.sample(group, min(each, len(group)))]
+
+
+def left_out(complaint):
+    return any(re.match(pattern, complaint) for pattern, _ in LEFT_OUT)
+
+
+def check_agreement(forms, ptxas):
+    missing, extra = compare(forms, ptxas)
+    missing = [complaint for complaint in missing if not left_out(complaint)]
+    assert not missing, f"{len(missing)} forms are PTX and not known:\n" + "\n".join(missing[:20])
+    assert not extra, f"{len(extra)} forms are no PTX and are taken:\n" + "\n".join(extra[:20])
+
+
+def test_a_sample_of_all_forms(ptxas):
+    check_agreement(sample(ptx_forms.every_form(), 60, 1), ptxas)
+
+
+@pytest.mark.long
+def test_all_forms(ptxas):
+    check_agreement(ptx_forms.every_form(), ptxas)
+
+
+@pytest.mark.parametrize("each", [1, pytest.param(12, marks=pytest.mark.long)])
+def test_wrong_orders_missing_and_unknown_modifiers(each, ptxas):
+    forms = ptx_forms.every_form()
+    complaints = ptx_forms.ptxas_takes(forms if each > 1 else sample(forms, 20, 2), "sm_90a", ptxas, chunk=3000)
+    wrong = ptx_forms.wrong_forms(sample([form for form in complaints if not complaints[form]], each, 3))
+    _, extra = compare(wrong, ptxas)
+    assert not extra, f"{len(extra)} forms are no PTX and are taken:\n" + "\n".join(extra[:20])
+
+
+def test_what_is_left_out_is_refused_with_words(ptxas):
+    forms = [
+        ("mbarrier.init.shared.b64 [r1], 1", "does not simulate mbarrier"),
+        ("mapa.shared::cluster.u32 r1, r2, r3", "does not simulate mapa"),
+        ("istypep.texref p, d1", "does not simulate istypep"),
+        ("alloca.u64 d1, 64", "does not simulate alloca"),
+        (
+            "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 <r4>, <r2>, <r2>, <r4>, r9, 0",
+            "mma has no modifier .sp",
+        ),
+    ]
+    for form, words in forms:
+        (text,) = ptx_forms.forms_of(*form.split(" ", 1))
+        (complaint,) = ptx_forms.simulator_takes([text], INSPECT).values()
+        assert words in complaint, f"{text}: {complaint}"
+        assert not ptx_forms.ptxas_takes([text], "sm_90a", ptxas)[text], f"{text} is PTX"
