@@ -40,6 +40,10 @@ def test_case(case):
     assert run_program(PROGRAM, [case]).check().stdout == "passed\n"
 
 
+def test_graphs_of_every_kind_of_node():
+    assert run_program(PROGRAM.with_name("graph_nodes.cu")).check().stdout == "passed\n"
+
+
 @pytest.mark.parametrize(
     ("device", "expected"),
     [

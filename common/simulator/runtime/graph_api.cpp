@@ -1,8 +1,7 @@
-// CUDA graphs: stream capture, graphs built by hand from the common kinds of nodes, launches.
+// CUDA graphs: stream capture, graphs and their edges, instances, launches. Nodes: runtime/graph_nodes_api.cpp.
 #include <algorithm>
 
-#include "runtime/copy.h"
-#include "runtime/launch.h"
+#include "runtime/graphs.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;
@@ -81,7 +80,16 @@ cudaError_t launch_graph(cudaGraphExec_t handle, cudaStream_t stream_handle, boo
         const GraphInstance &instance = runtime.graphs.find(handle);
         const auto stream = runtime.scheduler.resolve(stream_handle, per_thread);
         runtime.reports.host.call("cudaGraphLaunch", stream->number());
-        for (const Operation &operation : instance.operations) runtime.scheduler.enqueue(stream, operation);
+        for (Operation operation : instance.operations) {
+            if (operation.waits && operation.waits->ticket.stream) operation.after.push_back(operation.waits->ticket);
+            const std::shared_ptr<Event> event = operation.records;
+            if (event) {
+                event->time = std::make_shared<Event::Clock::time_point>();
+                operation.run = [&runtime, time = event->time] { *time = runtime.events.now(); };
+            }
+            const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
+            if (event) event->ticket = ticket;
+        }
         return cudaSuccess;
     });
 }
@@ -92,34 +100,6 @@ cudaError_t upload_graph(cudaGraphExec_t handle, cudaStream_t stream, bool per_t
         runtime.scheduler.resolve(stream, per_thread);
         return cudaSuccess;
     });
-}
-
-// The body of the functions that add a node: `make` gives its operation.
-template <class F>
-cudaError_t add_node(cudaGraphNode_t *result, cudaGraph_t handle, const cudaGraphNode_t *dependencies, size_t count,
-                     F make) {
-    return api([&](Runtime &runtime) {
-        if (!result || (count && !dependencies)) return cudaErrorInvalidValue;
-        const auto graph = runtime.graphs.find(handle);
-        std::vector<Graph::Node *> after;
-        for (size_t i = 0; i < count; ++i) after.push_back(&runtime.graphs.node(dependencies[i]));
-        Graph::Node *node = graph->add(make(runtime));
-        node->after = std::move(after);
-        *result = handle_of(node);
-        return cudaSuccess;
-    });
-}
-
-Operation kernel_operation(Runtime &runtime, const cudaKernelNodeParams &p) {
-    if (p.extra) throw Failure{cudaErrorNotSupported};
-    return make_launch(runtime, {.grid = p.gridDim, .block = p.blockDim, .shared = p.sharedMemBytes}, p.func,
-                       p.kernelParams);
-}
-
-Operation nothing() {
-    Operation operation;
-    operation.run = [] {};
-    return operation;
 }
 
 }  // namespace
@@ -237,45 +217,6 @@ cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t instance, cudaStream_t stream) 
     return upload_graph(instance, stream, true);
 }
 
-cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                   size_t count, const cudaKernelNodeParams *p) {
-    if (!p) return record(cudaErrorInvalidValue);
-    return add_node(node, graph, dependencies, count, [&](Runtime &runtime) { return kernel_operation(runtime, *p); });
-}
-
-cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                     size_t count, void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
-    return add_node(node, graph, dependencies, count, [&](Runtime &runtime) {
-        return make_copy(runtime, "cudaGraphAddMemcpyNode1D", {address_of(to)}, {address_of(from)}, {bytes}, kind);
-    });
-}
-
-cudaError_t cudaGraphAddMemsetNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                   size_t count, const cudaMemsetParams *p) {
-    if (!p || (p->elementSize != 1 && p->elementSize != 2 && p->elementSize != 4)) return record(cudaErrorInvalidValue);
-    return add_node(node, graph, dependencies, count, [&](Runtime &runtime) {
-        return make_fill(runtime, "cudaGraphAddMemsetNode", {address_of(p->dst), p->pitch},
-                         {p->width * p->elementSize, p->height}, p->value, p->elementSize);
-    });
-}
-
-cudaError_t cudaGraphAddHostNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                 size_t count, const cudaHostNodeParams *p) {
-    if (!p || !p->fn) return record(cudaErrorInvalidValue);
-    return add_node(node, graph, dependencies, count, [&](Runtime &) {
-        Operation operation;
-        operation.run = [function = p->fn, data = p->userData] { function(data); };
-        operation.host_function = true;
-        operation.node_type = cudaGraphNodeTypeHost;
-        return operation;
-    });
-}
-
-cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                  size_t count) {
-    return add_node(node, graph, dependencies, count, [](Runtime &) { return nothing(); });
-}
-
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
                                      const cudaGraphEdgeData *, size_t count) {
     return api([&](Runtime &runtime) {
@@ -311,17 +252,91 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes, size_t
     });
 }
 
-cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t handle, cudaGraphNode_t node,
-                                             const cudaKernelNodeParams *p) {
+namespace {
+
+// What the functions that list nodes do: nodes == null asks for their number.
+cudaError_t list_nodes(const std::vector<Graph::Node *> &all, cudaGraphNode_t *nodes, size_t *count) {
+    for (size_t i = 0; nodes && i < *count; ++i) nodes[i] = i < all.size() ? handle_of(all[i]) : nullptr;
+    *count = nodes ? std::min(*count, all.size()) : all.size();
+    return cudaSuccess;
+}
+
+std::vector<Graph::Node *> dependents(const Graph &graph, const Graph::Node *node) {
+    std::vector<Graph::Node *> found;
+    for (const auto &other : graph.nodes)
+        if (std::find(other->after.begin(), other->after.end(), node) != other->after.end())
+            found.push_back(other.get());
+    return found;
+}
+
+}  // namespace
+
+cudaError_t cudaGraphGetRootNodes(cudaGraph_t handle, cudaGraphNode_t *nodes, size_t *count) {
     return api([&](Runtime &runtime) {
-        GraphInstance &instance = runtime.graphs.find(handle);
-        if (!p) return cudaErrorInvalidValue;
-        const Graph::Node *wanted = &runtime.graphs.node(node);
-        const auto found = std::find(instance.nodes.begin(), instance.nodes.end(), wanted);
-        if (found == instance.nodes.end()) return cudaErrorInvalidValue;
-        Operation &operation = instance.operations[static_cast<size_t>(found - instance.nodes.begin())];
-        if (operation.node_type != cudaGraphNodeTypeKernel) return cudaErrorInvalidValue;
-        operation = kernel_operation(runtime, *p);
+        if (!count) return cudaErrorInvalidValue;
+        std::vector<Graph::Node *> roots;
+        for (const auto &node : runtime.graphs.find(handle)->nodes)
+            if (node->after.empty()) roots.push_back(node.get());
+        return list_nodes(roots, nodes, count);
+    });
+}
+
+cudaError_t cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges,
+                                         size_t *count) {
+    return api([&](Runtime &runtime) {
+        if (!count) return cudaErrorInvalidValue;
+        const auto &after = runtime.graphs.node(node).after;
+        list_nodes(after, nodes, count);
+        if (edges) std::fill_n(edges, *count, cudaGraphEdgeData{});
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t *nodes, cudaGraphEdgeData *edges,
+                                           size_t *count) {
+    return api([&](Runtime &runtime) {
+        if (!count) return cudaErrorInvalidValue;
+        Graph *graph = nullptr;
+        const Graph::Node &wanted = runtime.graphs.node(node, &graph);
+        list_nodes(dependents(*graph, &wanted), nodes, count);
+        if (edges) std::fill_n(edges, *count, cudaGraphEdgeData{});
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphGetEdges(cudaGraph_t handle, cudaGraphNode_t *from, cudaGraphNode_t *to, cudaGraphEdgeData *edges,
+                              size_t *count) {
+    return api([&](Runtime &runtime) {
+        if (!count || !from != !to) return cudaErrorInvalidValue;
+        std::vector<Graph::Node *> starts, ends;
+        for (const auto &node : runtime.graphs.find(handle)->nodes) {
+            for (Graph::Node *before : node->after) {
+                starts.push_back(before);
+                ends.push_back(node.get());
+            }
+        }
+        size_t first = *count;
+        list_nodes(starts, from, &first);
+        list_nodes(ends, to, count);
+        if (from && edges) std::fill_n(edges, *count, cudaGraphEdgeData{});
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphClone(cudaGraph_t *result, cudaGraph_t original) {
+    return api([&](Runtime &runtime) {
+        if (!result) return cudaErrorInvalidValue;
+        *result = runtime.graphs.add(clone(*runtime.graphs.find(original)));
+        return cudaSuccess;
+    });
+}
+
+cudaError_t cudaGraphDestroyNode(cudaGraphNode_t handle) {
+    return api([&](Runtime &runtime) {
+        Graph *graph = nullptr;
+        const Graph::Node *node = &runtime.graphs.node(handle, &graph);
+        for (const auto &other : graph->nodes) std::erase(other->after, node);
+        std::erase_if(graph->nodes, [&](const auto &other) { return other.get() == node; });
         return cudaSuccess;
     });
 }

@@ -39,17 +39,34 @@ Graph::Node &Graphs::node(cudaGraphNode_t handle, Graph **graph) const {
 std::vector<const Graph::Node *> in_order(const Graph &graph) {
     std::vector<const Graph::Node *> order;
     std::set<const Graph::Node *> placed;
-    while (order.size() < graph.nodes.size()) {
-        const size_t before = order.size();
+    while (placed.size() < graph.nodes.size()) {
+        const size_t before = placed.size();
         for (const auto &node : graph.nodes) {
             const bool ready = std::all_of(node->after.begin(), node->after.end(),
                                            [&](const Graph::Node *other) { return placed.count(other) > 0; });
             if (!ready || !placed.insert(node.get()).second) continue;
-            order.push_back(node.get());
+            if (node->child) {
+                const auto inner = in_order(*node->child);
+                order.insert(order.end(), inner.begin(), inner.end());
+            } else {
+                order.push_back(node.get());
+            }
         }
-        if (order.size() == before) throw Failure{cudaErrorInvalidValue};
+        if (placed.size() == before) throw Failure{cudaErrorInvalidValue};
     }
     return order;
+}
+
+std::shared_ptr<Graph> clone(const Graph &original) {
+    auto copy = std::make_shared<Graph>();
+    std::map<const Graph::Node *, Graph::Node *> copies;
+    for (const auto &node : original.nodes) {
+        copies[node.get()] = copy->add(node->operation);
+        if (node->child) copy->nodes.back()->child = clone(*node->child);
+    }
+    for (const auto &node : original.nodes)
+        for (const Graph::Node *before : node->after) copies[node.get()]->after.push_back(copies.at(before));
+    return copy;
 }
 
 cudaGraphExec_t Graphs::instantiate(const Graph &graph, unsigned long long flags) {

@@ -33,7 +33,10 @@ class Graphs {
     std::map<cudaGraphExec_t, std::unique_ptr<GraphInstance>> instances_;
 };
 
-// The nodes so that each comes after those it depends on. Throws Failure{cudaErrorInvalidValue} for a cycle.
+std::shared_ptr<Graph> clone(const Graph &);
+
+// The nodes so that each comes after those it depends on, those of child graphs in place of the node. Throws
+// Failure{cudaErrorInvalidValue} for a cycle.
 std::vector<const Graph::Node *> in_order(const Graph &);
 
 inline cudaGraphNode_t handle_of(Graph::Node *node) {

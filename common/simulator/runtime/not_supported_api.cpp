@@ -46,68 +46,42 @@
     X(cudaGLUnregisterBufferObject)                       \
     X(cudaGetExportTable)                                 \
     X(cudaGetTextureObjectResourceViewDesc)               \
-    X(cudaGraphAddChildGraphNode)                         \
-    X(cudaGraphAddEventRecordNode)                        \
-    X(cudaGraphAddEventWaitNode)                          \
     X(cudaGraphAddExternalSemaphoresSignalNode)           \
     X(cudaGraphAddExternalSemaphoresWaitNode)             \
-    X(cudaGraphAddMemAllocNode)                           \
-    X(cudaGraphAddMemFreeNode)                            \
-    X(cudaGraphAddMemcpyNode)                             \
     X(cudaGraphAddMemcpyNodeFromSymbol)                   \
     X(cudaGraphAddMemcpyNodeToSymbol)                     \
-    X(cudaGraphAddNode)                                   \
     X(cudaGraphChildGraphNodeGetGraph)                    \
-    X(cudaGraphClone)                                     \
     X(cudaGraphConditionalHandleCreate)                   \
     X(cudaGraphDebugDotPrint)                             \
-    X(cudaGraphDestroyNode)                               \
     X(cudaGraphEventRecordNodeGetEvent)                   \
     X(cudaGraphEventRecordNodeSetEvent)                   \
     X(cudaGraphEventWaitNodeGetEvent)                     \
     X(cudaGraphEventWaitNodeSetEvent)                     \
     X(cudaGraphExecChildGraphNodeSetParams)               \
-    X(cudaGraphExecEventRecordNodeSetEvent)               \
-    X(cudaGraphExecEventWaitNodeSetEvent)                 \
     X(cudaGraphExecExternalSemaphoresSignalNodeSetParams) \
     X(cudaGraphExecExternalSemaphoresWaitNodeSetParams)   \
-    X(cudaGraphExecHostNodeSetParams)                     \
-    X(cudaGraphExecMemcpyNodeSetParams)                   \
-    X(cudaGraphExecMemcpyNodeSetParams1D)                 \
     X(cudaGraphExecMemcpyNodeSetParamsFromSymbol)         \
     X(cudaGraphExecMemcpyNodeSetParamsToSymbol)           \
-    X(cudaGraphExecMemsetNodeSetParams)                   \
-    X(cudaGraphExecNodeSetParams)                         \
     X(cudaGraphExternalSemaphoresSignalNodeGetParams)     \
     X(cudaGraphExternalSemaphoresSignalNodeSetParams)     \
     X(cudaGraphExternalSemaphoresWaitNodeGetParams)       \
     X(cudaGraphExternalSemaphoresWaitNodeSetParams)       \
-    X(cudaGraphGetEdges)                                  \
-    X(cudaGraphGetRootNodes)                              \
     X(cudaGraphHostNodeGetParams)                         \
-    X(cudaGraphHostNodeSetParams)                         \
     X(cudaGraphInstantiateWithParams)                     \
     X(cudaGraphInstantiateWithParams_ptsz)                \
     X(cudaGraphKernelNodeCopyAttributes)                  \
     X(cudaGraphKernelNodeGetAttribute)                    \
     X(cudaGraphKernelNodeGetParams)                       \
     X(cudaGraphKernelNodeSetAttribute)                    \
-    X(cudaGraphKernelNodeSetParams)                       \
     X(cudaGraphMemAllocNodeGetParams)                     \
     X(cudaGraphMemFreeNodeGetParams)                      \
     X(cudaGraphMemcpyNodeGetParams)                       \
-    X(cudaGraphMemcpyNodeSetParams)                       \
-    X(cudaGraphMemcpyNodeSetParams1D)                     \
     X(cudaGraphMemcpyNodeSetParamsFromSymbol)             \
     X(cudaGraphMemcpyNodeSetParamsToSymbol)               \
     X(cudaGraphMemsetNodeGetParams)                       \
-    X(cudaGraphMemsetNodeSetParams)                       \
     X(cudaGraphNodeFindInClone)                           \
-    X(cudaGraphNodeGetDependencies)                       \
-    X(cudaGraphNodeGetDependentNodes)                     \
     X(cudaGraphNodeGetEnabled)                            \
     X(cudaGraphNodeSetEnabled)                            \
-    X(cudaGraphNodeSetParams)                             \
     X(cudaGraphReleaseUserObject)                         \
     X(cudaGraphRemoveDependencies)                        \
     X(cudaGraphRetainUserObject)                          \

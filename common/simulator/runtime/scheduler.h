@@ -24,6 +24,7 @@
 
 namespace warpsim::rt {
 
+struct Event;
 struct Graph;
 struct Stream;
 
@@ -43,6 +44,8 @@ struct Operation {
     uint64_t order = 0;  // over all streams
     OperationLabel what = {};
     uint64_t queued_by = 0;  // the host call, as the report counts them
+    // A graph's: the event that each launch of it records anew, and the one whose latest record it waits for.
+    std::shared_ptr<Event> records, waits;
 };
 
 struct Stream : std::enable_shared_from_this<Stream> {
@@ -69,6 +72,7 @@ struct Graph {
     struct Node {
         Operation operation;
         std::vector<Node *> after;
+        std::shared_ptr<Graph> child;  // its nodes take the place of this one's operation
     };
     std::vector<std::unique_ptr<Node>> nodes;
     // Capture: where it began, its number, and what was added last (the order of the calls is a valid one).
@@ -76,7 +80,7 @@ struct Graph {
     uint64_t id = 0;
 
     Node *add(Operation operation) {
-        nodes.push_back(std::make_unique<Node>(Node{std::move(operation), {}}));
+        nodes.push_back(std::make_unique<Node>(Node{std::move(operation), {}, {}}));
         return nodes.back().get();
     }
 };
