@@ -4,6 +4,8 @@
 #include <functional>
 #include <set>
 
+#include "lower/instructions.h"
+
 namespace warpsim {
 
 namespace {
@@ -32,7 +34,7 @@ void for_each_symbol(const ptx::Function &function, const F &f) {
 }
 
 bool calls_pointer(const Instruction &in) {
-    return in.opcode == "call" && in.operands.size() > 1 && in.operands[1].kind != Operand::Kind::symbol;
+    return flow_of(in) == Flow::call && in.operands.size() > 1 && in.operands[1].kind != Operand::Kind::symbol;
 }
 
 bool has_space(const Instruction &in, std::string_view space) {
@@ -158,7 +160,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
         for (const Instruction &in : function.body) {
             p.communicates = p.communicates || communicates(in);
             p.shadow_granule = std::min(p.shadow_granule, shared_access_bytes(in));
-            if (in.opcode == "call" && in.operands.size() > 1 &&
+            if (flow_of(in) == Flow::call && in.operands.size() > 1 &&
                 (in.operands[1].name == "malloc" || in.operands[1].name == "free")) {
                 p.communicates = true;  // addresses from the heap depend on the order of blocks
             }
@@ -192,7 +194,7 @@ void measure_stack(ProgramContext &context) {
     std::vector<std::set<uint32_t>> callees(functions.size());
     for (size_t i = 0; i < functions.size(); ++i) {
         for (const Instruction &in : context.module->ast.functions[functions[i]].body) {
-            if (in.opcode != "call" || in.operands.size() < 2) continue;
+            if (flow_of(in) != Flow::call || in.operands.size() < 2) continue;
             const auto found = context.program_functions.find(in.operands[1].name);
             if (found != context.program_functions.end()) callees[i].insert(found->second);
         }

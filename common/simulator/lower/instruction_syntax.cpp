@@ -256,6 +256,11 @@ const InstructionRow *InstructionSyntax::find(const Instruction &in, std::vector
     return nullptr;
 }
 
+Flow InstructionSyntax::flow_of(const Instruction &in) const {
+    const auto rows = rows_.find(in.opcode);
+    return rows == rows_.end() ? Flow::straight : rows->second.front().row->flow;
+}
+
 bool InstructionSyntax::writes_first_operand(const Instruction &in) const {
     const auto rows = rows_.find(in.opcode);
     if (rows == rows_.end()) return true;

@@ -15,6 +15,7 @@ class InstructionSyntax {
   public:
     explicit InstructionSyntax(std::span<const InstructionRow> rows);
     const InstructionRow *find(const ptx::Instruction &, std::vector<std::string> &ordered, std::string &why) const;
+    Flow flow_of(const ptx::Instruction &) const;
     bool writes_first_operand(const ptx::Instruction &) const;
 
   private:

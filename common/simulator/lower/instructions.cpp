@@ -348,6 +348,10 @@ const InstructionRow *find_row(const ptx::Instruction &in, std::vector<std::stri
     return row;
 }
 
+Flow flow_of(const ptx::Instruction &in) {
+    return syntax().flow_of(in);
+}
+
 bool writes_first_operand(const ptx::Instruction &in) {
     return syntax().writes_first_operand(in);
 }

@@ -35,6 +35,9 @@ struct InstructionRow {
 // `ordered`: its modifiers in the row's order, in which lowering functions find them.
 const InstructionRow *find_row(const ptx::Instruction &, std::vector<std::string> &ordered, std::string &why);
 
+// How control flows from it, which its opcode says; straight for unknown ones.
+Flow flow_of(const ptx::Instruction &);
+
 // The instruction writes its first operand (its elements, where it has some). True for unknown opcodes.
 bool writes_first_operand(const ptx::Instruction &);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "lower/instructions.h"
 #include "lower/module.h"
 
 namespace warpsim {
@@ -55,7 +56,7 @@ void find_edges(const ptx::Function &function, Layout &layout) {
                 const uint32_t to = layout.block_at_label[label];
                 if (to != kNoBlock) block.successors.push_back(to);
             };
-            if (end.opcode == "bra" || end.opcode == "brx") {
+            if (flow_of(end) == Flow::branch || flow_of(end) == Flow::indirect) {
                 for (const ptx::Operand &operand : end.operands) {
                     if (operand.kind != ptx::Operand::Kind::label) continue;
                     const auto &targets = function.labels[operand.index].targets;
@@ -228,8 +229,15 @@ class WeakTopologicalOrder {
 }  // namespace
 
 bool is_terminator(const ptx::Instruction &instruction) {
-    const std::string &op = instruction.opcode;
-    return op == "bra" || op == "brx" || op == "ret" || op == "exit" || op == "trap";
+    switch (flow_of(instruction)) {
+        case Flow::branch:
+        case Flow::indirect:
+        case Flow::ret:
+        case Flow::exit:
+            return true;
+        default:
+            return instruction.opcode == "trap";  // straight-line to the warp loop, which never comes back from it
+    }
 }
 
 uint32_t Layout::destination(uint32_t from, uint32_t to) const {
