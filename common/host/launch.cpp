@@ -113,6 +113,9 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
     if (!std::isfinite(params->scale)) {
         return fail(FLASH_INVALID_ARGUMENT, "scale must be finite; it is %g", params->scale);
     }
+    if (params->scale <= 0.0f && limits.positive_scale) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d needs a scale above 0; it is %g", limits.stage, params->scale);
+    }
     const std::pair<const char *, const FlashTensor *> tensors[] = {
         {"Q", &params->Q}, {"K", &params->K}, {"V", &params->V}, {"O", &params->O}};
     for (auto [name, tensor] : tensors) {

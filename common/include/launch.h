@@ -20,7 +20,8 @@ struct Limits {
     int Br, Bc;       // tile; 0: none
     int multiple_Nq = 1, multiple_Nkv = 1;
     bool causal = false;
-    bool grouped_heads = false;  // Hq != Hkv
+    bool grouped_heads = false;   // Hq != Hkv
+    bool positive_scale = false;  // needed where the maximum is taken before scaling
 };
 
 using Kernel = void (*)(FlashParams);

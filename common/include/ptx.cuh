@@ -58,9 +58,12 @@ __device__ inline void mma_m16n8k16<__nv_bfloat16>(float (&C)[4], const uint32_t
 
 // cp.async.cg: starts a copy of 16 bytes from global to shared memory, past the registers and the L1 cache; the thread
 // goes on at once. The bytes are there only after cp_async_wait by this thread, and for others after a barrier behind
-// that.
+// that. shared: an address as shared_address gives it.
+__device__ inline void cp_async_16(uint32_t shared, const void *global) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
+}
 __device__ inline void cp_async_16(void *shared, const void *global) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(shared)), "l"(global) : "memory");
+    cp_async_16(shared_address(shared), global);
 }
 
 // cp.async.commit_group: closes a batch: this thread's copies since the last commit (possibly none).
@@ -72,6 +75,14 @@ __device__ inline void cp_async_commit() {
 template <int newest>
 __device__ inline void cp_async_wait() {
     asm volatile("cp.async.wait_group %0;" ::"n"(newest) : "memory");
+}
+
+// ex2.approx: 2 to the power of x, with a relative error of about 2^-22. Subnormal numbers count as 0 (.ftz), which
+// spares the two instructions that would scale them; exp2(-infinity) is 0.
+__device__ inline float exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 }  // namespace ptx

@@ -134,16 +134,16 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
             load_Q_fragment<T, d_head>(Q_fragment[k], Q_tile, k);
             load_K_fragment<T, d_head>(K_fragment[k], K_tile, k);
         }
-        __syncthreads();  // everyone has K in registers: its buffer is free for the next tile
-        if (j + 1 < tiles)
-            load_tile<T, d_head, Bc>(K_tile, K + (j + 1) * Bc * params.K.stride_row, params.K.stride_row);
-        ptx::cp_async_commit();  // an empty batch after the last tile, so that the count below holds
 #pragma unroll
         for (int k = 0; k < d_head / 16; ++k)
 #pragma unroll
             for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
                 for (int n = 0; n < n_tiles; ++n) ptx::mma_m16n8k16<T>(S[m][n], Q_fragment[k][m], K_fragment[k][n]);
+        __syncthreads();  // everyone is done with K: its buffer is free for the next tile
+        if (j + 1 < tiles)
+            load_tile<T, d_head, Bc>(K_tile, K + (j + 1) * Bc * params.K.stride_row, params.K.stride_row);
+        ptx::cp_async_commit();  // an empty batch after the last tile, so that the count below holds
 
         // ---- online softmax ----
         float rescale[m_tiles][2];  // what older sums and outputs shrink by when the maximum grows
