@@ -82,6 +82,9 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
         return fail(FLASH_UNSUPPORTED, "B * Hq * Nq * Nkv must be at most 2^60; it is %.3g", scores);
     }
 
+#ifdef FLASH_ONLY_BF16
+    if (params->dtype != FLASH_BF16) return fail(FLASH_UNSUPPORTED, "this build has bf16 only");
+#endif
 #ifdef FLASH_ONLY_BF16_128
     if (params->dtype != FLASH_BF16 || params->d_head != 128) {
         return fail(FLASH_UNSUPPORTED, "this build has bf16 with d_head 128 only");

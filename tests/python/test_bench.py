@@ -138,6 +138,21 @@ def test_ablations_stand_below_their_kernel_the_fastest_first(monkeypatch):
         plot.ablations([record], 5)
 
 
+def test_ablations_by_head_dim(monkeypatch):
+    record = {
+        "provenance": {"device": "Fake GPU", "date": "2026-01-01 x", "commit": "0"},
+        "measurements": ablation_rows() + [row | {"d_head": 64, "tflops": 7.0} for row in ablation_rows()[:3]],
+        "settings": {"heads": 16, "tokens": 16384},
+    }
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
+    small = results.ablations("07", "64")
+    assert "bf16, d = 64" in small and "| 07 later | 7.0 | 100.0% |" in small and "100.0 " not in small
+    assert "| 07 later | 100.0 | 50.0% |" in results.ablations("07")
+    assert "09_double_buffering" in results.ablations("all", "64")
+    record["measurements"] = ablation_rows()
+    assert results.ablations("07", "64") == results.NOTHING
+
+
 def test_unknown_marker_is_an_error(tmp_path):
     with pytest.raises(FlashLadderError, match="unknown marker"):
         results.fill("<!-- results: nonsense -->\n<!-- end results -->", tmp_path)

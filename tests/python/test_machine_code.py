@@ -52,7 +52,30 @@ def test_the_loop_is_found_in_a_disassembly():
     assert name == KERNEL
     assert loop.order == "w|bnGGbcLmiM*evb"
     assert loop.inner == ((3, 6),)
+    assert loop.first_uses == (1,)  # the move right behind LDSM reads R48
 
+
+@pytest.mark.parametrize(
+    "reader, far",
+    [
+        ("HMMA.16816.F32.BF16 R52, R144, R50, R52", 2),  # B: R50 and R51
+        ("HMMA.16816.F32.BF16 R52, R47.reuse, R148, R52", 2),  # A: R47 to R50
+        ("HMMA.16816.F32.BF16 R48, R44, R148, R52", None),  # writes it
+        ("STS.128 [R51], R8", 2),
+        ("STL [R1+0x8], R50", 2),
+        ("MOV R48, R52", None),
+        ("IADD3 R4, R4, 0x1, R51", 2),
+    ],
+)
+def test_who_reads_first_what_an_ldmatrix_brings(reader, far):
+    code = [("NOP", ""), ("LDSM.16.M88.4", " R48, [R213+UR4+0x50]"), ("NOP", ""), tuple(reader.split(" ", 1))]
+    assert machine_code._first_uses(code) == (() if far is None else (far,))
+
+
+def test_a_load_at_the_loops_end_is_used_at_its_begin():
+    code = [("MOV", " R2, R9"), ("MOV", " R3, R49"), ("LDSM.16.M88.2", " R48, [R213]")]
+    assert machine_code._first_uses(code) == (2,)
+    assert machine_code._first_uses([("MOV", " R3, R50"), *code[2:]]) == ()  # .2 brings R48 and R49
 
 def test_inner_loops_are_passed_as_often_as_the_copies_say():
     loop = machine_code.loop_of(SASS)
@@ -158,6 +181,7 @@ def test_counts_follow_from_the_order(row):
     copies = machine_code.copies_in_a_turn(stage, row["d_head"])
     assert loop.executed(copies) == row["in_a_turn"]
     assert row["in_a_turn"]["cp.async"] + row["in_a_turn"]["global load, store"] == copies
+    assert len(row["first_uses"]) == row["in_a_turn"]["ldmatrix"]
     assert row["in_a_turn"]["mma"] == 2 * row["d_head"]  # S and PV: 2 x 8 pieces for each step of 16 columns
 
 
@@ -170,6 +194,22 @@ def test_registers_and_spills_are_those_that_a_gpu_reported():
     assert pairs, "no recorded stage has its present kernel"
     for ours, theirs in pairs:
         assert (ours["registers"], ours["spill_bytes"]) == (theirs["registers"], theirs["spill_bytes"]), ours["name"]
+
+
+@pytest.mark.parametrize("d", machine_code.HEAD_DIMS)
+def test_fragments_of_v_make_no_difference_to_the_machine_code(d):
+    """As the README of stage 08 says: from 07 to 08, what matters is where Q's and K's fragments are loaded."""
+    before, with_whole_q_and_k = machine_code.recorded_rows(7, "08 whole-block fragments of Q and K", d=d)
+    assert before["order"] == with_whole_q_and_k["order"], "mend the text of stages/08_fragment_tiles/README.md"
+
+
+def test_what_the_text_of_stage_08_says_of_loads_at_d_64():
+    used = {row["name"]: machine_code.used_at_once(row) for row in machine_code.recorded_rows(d=64)}
+    short = {name for name in ("06_cp_async", "07_eager_kv", "08_fragment_tiles", "09_double_buffering") if used[name]}
+    assert short == {"07_eager_kv", "08_fragment_tiles"}, "mend the text of stages/08_fragment_tiles/README.md"
+    promised = [f"{stage} two blocks a multiprocessor promised" for stage in ("07", "08")]
+    first, second = machine_code.recorded_rows(*promised, d=64)
+    assert first["order"] == second["order"] and machine_code.used_at_once(first) == 0
 
 
 def test_only_cg_passes_the_l1_by():

@@ -4,9 +4,11 @@ import pytest
 
 from flashladder.core import device
 from flashladder.core.paths import STAGES
-from flashladder.ladder import ablations, kernels
+from flashladder.core.problem import Problem
+from flashladder.ladder import ablations, kernels, stages
 from flashladder.ladder.run import run_problem
 from flashladder.measuring import ablation_times, profile
+from flashladder.running.job import StageError
 from flashladder.running.verify import check
 from flashladder.simulator import counters
 
@@ -57,10 +59,37 @@ def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
     monkeypatch.setattr(ablation_times.bench, "Bench", Bench)
     monkeypatch.setattr(ablation_times.bench, "check_build", lambda where: None)
     monkeypatch.setattr(ablation_times.bench, "print_tables", lambda results: None)
-    monkeypatch.setattr(ablation_times, "library", lambda one, compute: tmp_path)
+    monkeypatch.setattr(ablation_times, "library", lambda one, compute: one.title)
     monkeypatch.setattr(ablation_times, "StageLibrary", lambda library: library)
     monkeypatch.setattr(ablation_times, "results_directory", lambda: tmp_path)
     ablation_times.run(gpu)
     ((settings, timing),) = runs
     assert set(settings.stages) == {one.stage.number for one in ablations.ablations()}
     assert [one.name for one in timing.stages] == [f"{one.stage.id} {one.title}" for one in ablations.ablations()]
+    for one in timing.stages:  # they are compiled side by side: each with its own library
+        assert timing.libraries[one.number] == one.name[3:]
+    assert set(settings.head_dims) == {64, 128}
+
+
+def test_what_is_timed_is_built_for_both_head_dims(monkeypatch):
+    built = []
+    monkeypatch.setattr(ablations, "compile_kernel", lambda *arguments, **named: built.append((arguments, named)))
+    one = ablations.ablations()[0]
+    ablations.library(one, 90)
+    ablations.library(one)
+    (timed, simulated) = built
+    assert timed[1] == {"only": "BF16"} and "arch=compute_90,code=sm_90" in timed[0]
+    assert simulated[1] == {}, "for the simulator one instance is enough: it compiles faster"
+
+
+@pytest.mark.long
+def test_a_build_for_bf16_has_both_head_dims_and_says_what_it_lacks():
+    stage = stages.get(7)
+    library = kernels.compile_kernel(stage.kernel, stage, only="BF16")
+    for d in (64, 128):
+        problem = Problem(B=1, Hq=1, Nq=128, Nkv=64, d_head=d)
+        inputs = problem.random(3)
+        result = run_problem(stage, problem, inputs, device="sim", library=library)
+        assert check(problem, inputs, result.bits), f"d = {d}"
+    with pytest.raises(StageError, match="this build has bf16 only"):
+        run_problem(stage, Problem(B=1, Hq=1, Nq=128, Nkv=64, d_head=64, dtype="fp16"), device="sim", library=library)

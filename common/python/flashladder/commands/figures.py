@@ -76,6 +76,7 @@ class _Figures:
         self.stale |= machine_code.is_stale(row)
         counts = row["in_a_turn"] | {"all": sum(row["in_a_turn"].values())}
         counts |= {"registers": row["registers"], "spill bytes": row["spill_bytes"]}
+        counts["ldmatrix used at once"] = machine_code.used_at_once(row)
         if name not in counts:
             raise FlashLadderError(f'There are no instructions "{name}". There are: {", ".join(counts)}.')
         return counts[name]

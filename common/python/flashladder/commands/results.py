@@ -3,7 +3,7 @@
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
 What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `resources`,
-`ablations [NN]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
+`ablations [NN [D]]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
 markers is replaced; running it twice changes nothing. Single figures in sentences: flashladder.commands.figures.
 """
 
@@ -64,17 +64,19 @@ def ladder() -> str:
     return "\n".join(block)
 
 
-def ablations(number: str = "") -> str:
+def ablations(number: str = "all", d: str = "128") -> str:
     """Kernels with one idea changed at a time, each below the one that it is taken from; number: of one stage."""
     parts = []
     for results in recorded.shipped(kind="ablations"):
-        rows = recorded.pick(results, dtype="bf16", d_head=128, causal=False)
+        rows = recorded.pick(results, dtype="bf16", d_head=int(d), causal=False)
+        if not rows:
+            continue
         lengths = sorted({row["Nq"] for row in rows})
         by_key = {(row["name"], row["Nq"]): row for row in rows}
         middle = 4096 if 4096 in lengths else lengths[-1]
         body, shown = [], []
         for kernel, changed in recorded.variants([row for row in rows if row["Nq"] == middle]):
-            if number and not kernel["name"].startswith(number):
+            if number != "all" and not kernel["name"].startswith(number):
                 continue
             for row in (kernel, *changed):
                 name = f"**{row['name']}**, the kernel itself" if row is kernel else row["name"]
@@ -85,8 +87,8 @@ def ablations(number: str = "") -> str:
             continue
         peers = dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
         body += [[name, *(_figure(by_key.get((name, n))) for n in lengths), ""] for name in peers]
-        text = _setting(results, "TFLOP/s, bf16, d = 128")
-        head = ["bf16, d = 128", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
+        text = _setting(results, f"TFLOP/s, bf16, d = {d}")
+        head = [f"bf16, d = {d}", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
         block = [_caption(results, text), "", _table(head, body)]
         if any(recorded.is_stale(row) for row in shown):
             block += ["", STALE_NOTE]

@@ -39,6 +39,9 @@ def ablations() -> list[Ablation]:
 
 
 def library(ablation: Ablation, compute: int | None = None) -> Path:
-    """The variant's library (bf16, d_head 128): PTX, and native code for compute capability `compute` (90 for 9.0)."""
-    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}"] if compute else []
-    return compile_kernel(patched_source(ablation), ablation.stage, *native)
+    """The variant's library, bf16 with d_head 128: PTX. With compute capability `compute` (90 for 9.0): native code for
+    it, and d_head 64, too."""
+    if compute is None:
+        return compile_kernel(patched_source(ablation), ablation.stage)
+    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}"]
+    return compile_kernel(patched_source(ablation), ablation.stage, *native, only="BF16")

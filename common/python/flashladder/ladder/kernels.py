@@ -63,16 +63,16 @@ def stage_flags(stage: Kernel) -> list[str]:
     return flags
 
 
-def compile_kernel(kernel: Path, stage: Kernel, *options: str) -> Path:
+def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16_128") -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. Cached by content.
+    options: more for nvcc. only: "BF16" for both head dims. Cached by content.
     """
     launcher = ROOT / "common/host/launch.cpp"
     exports = ROOT / "common/cmake/stage.map"
     headers = sorted((ROOT / "common/include").iterdir())
     command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
-    command += ["-DFLASH_ONLY_BF16_128", *options]
+    command += [f"-DFLASH_ONLY_{only}", *options]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, exports, *headers)))
     digest.update(repr((command, build.info()["nvcc_version"])).encode())
     library = kernel.parent / f"{digest.hexdigest()[:16]}.so"

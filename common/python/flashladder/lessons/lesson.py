@@ -159,9 +159,9 @@ class Lesson:
                       f"No GPU runs stage {self.stage.id} here:"))  # fmt: skip
         show(plot.throughput(shown, dtype, d))
 
-    def ablations(self) -> None:
+    def ablations(self, d: int = 128) -> None:
         """The recorded throughput of this stage with one idea changed at a time, in percent of the stage itself."""
-        show(plot.ablations(recorded.shipped(kind="ablations"), self.stage.number))
+        show(plot.ablations(recorded.shipped(kind="ablations"), self.stage.number, d=d))
 
     def recorded_tflops(self, length: int = 4096, d: int = 128, stage: int | str | None = None) -> float:
         """The recorded throughput in bf16, on the first recorded GPU."""

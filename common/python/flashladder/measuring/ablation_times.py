@@ -1,9 +1,11 @@
 """make ablations: kernels with one idea changed at a time, timed beside the kernels themselves and the peers."""
 
+import concurrent.futures
 import datetime
 from dataclasses import replace
 from pathlib import Path
 
+from flashladder.building import build
 from flashladder.core.abi import StageLibrary
 from flashladder.core.console import progress
 from flashladder.core.device import Device, choose
@@ -20,12 +22,15 @@ def run(device: Device | None = None) -> Path:
         raise FlashLadderError("Ablations are timed, so they need a GPU; recorded ones are in docs/results.md.")
     bench.check_build(device)
     kernels = tuple(sorted({one.stage.number for one in ablations()}))  # what each is compared with, in the same run
-    settings = bench.Settings(head_dims=(128,), stages=kernels, lengths=(1024, 4096, 16384))
+    settings = bench.Settings(head_dims=(128, 64), stages=kernels, lengths=(1024, 4096, 16384))
     timing = bench.Bench(settings, device)
-    for index, one in enumerate(progress(ablations(), "compile")):
-        number = 901 + index  # stands for the variant in the tables of Bench
+    variants = ablations()
+    with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
+        compiled = pool.map(lambda one: library(one, device.gpu.compute), variants)
+        files = list(progress(compiled, "compile", total=len(variants)))
+    for number, (one, file) in enumerate(zip(variants, files, strict=True), 901):  # stands for it in Bench's tables
         timing.stages.append(replace(one.stage, number=number, name=f"{one.stage.id} {one.title}"))
-        timing.libraries[number] = StageLibrary(library(one, device.gpu.compute))
+        timing.libraries[number] = StageLibrary(file)
     results = timing.run()
     bench.print_tables(results)
     folder = results_directory()

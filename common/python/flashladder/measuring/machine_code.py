@@ -43,6 +43,7 @@ _CLASSES = (
     ("^", "FP32 maximum", ("FMNMX",)),
     ("?", "FP32 compare", ("FSETP",)),
     ("~", "shuffle", ("SHFL",)),
+    ("y", "vote", ("VOTE", "VOTEU")),
     ("v", "conversion", ("F2FP", "F2F", "I2F", "F2I")),
     ("m", "move", ("MOV", "IMAD.MOV", "UMOV", "CS2R", "SEL", "PRMT", "R2UR", "HFMA2")),  # HFMA2: of a constant
     ("b", "branch", ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT")),
@@ -55,6 +56,7 @@ _INTEGER = re.compile(
     r"(IMAD|IADD|VIADD|LEA|LOP3|SHF|ISETP|PLOP3|IMNMX|VIMNMX|LDC|S2R|S2UR|P2R|R2P|POPC|ULDC|"
     r"U(IMAD|IADD|LEA|LOP|SHF|ISETP|PLOP|SEL|PRMT|P2UR|FLO))"
 )
+AT_ONCE = 8  # instructions: whoever reads what an ldmatrix brings nearer than that behind it has to wait for it
 _SHOWN = "MLGw|gsl<>e~"  # in the picture of `order`; all others are dots
 LEGEND = (
     "M mma   L ldmatrix   G cp.async   w its wait   g global load   s l shared store, load   | barrier\n"
@@ -71,10 +73,13 @@ class Loop:
     """The loop over K and V of one kernel: a letter for each machine instruction, in order.
 
     order: as the instructions lie in memory. inner: (first, last) of the loops inside, such as one that copies a tile.
+    first_uses: for each ldmatrix, in order, how many instructions further the first one stands that reads what it
+    brings: 1 is the very next. Behind the loop's end it goes on at its begin.
     """
 
     order: str
     inner: tuple[tuple[int, int], ...] = ()
+    first_uses: tuple[int, ...] = ()
 
     def executed(self, copies: int) -> dict[str, int]:
         """Instructions that a warp executes in a turn over a K/V tile, by class; all of NAMES.
@@ -127,14 +132,37 @@ def loop_of(sass: str) -> Loop | None:
             target = re.search(r"\.(L_x_\d+)", found["rest"])
             if found["opcode"].startswith("BRA") and target:
                 jumps.append((len(code), target[1]))
-            code.append((found["opcode"], found["predicate"] or ""))
+            code.append((found["opcode"], found["predicate"] or "", found["rest"]))
     loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at]
-    with_mma = [(a, b) for a, b in loops if any(opcode.startswith("HMMA") for opcode, _ in code[a : b + 1])]
+    with_mma = [(a, b) for a, b in loops if any(one[0].startswith("HMMA") for one in code[a : b + 1])]
     if not with_mma:
         return None
     begin, end = max(with_mma, key=lambda one: one[1] - one[0])
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
-    return Loop("".join(letter_of(*one) for one in code[begin : end + 1]), inner)
+    code = code[begin : end + 1]
+    order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)
+    return Loop(order, inner, _first_uses([(opcode, rest) for opcode, _, rest in code]))
+
+
+def _first_uses(code: list[tuple[str, str]]) -> tuple[int, ...]:
+    """Loop.first_uses of (opcode, operands); an ldmatrix that nobody reads is left out."""
+    found = []
+    for index, (opcode, operands) in enumerate(code):
+        if opcode.startswith("LDSM"):
+            first = int(re.match(r"\s*R(\d+)", operands)[1])
+            brought = range(first, first + int(opcode[-1]))  # LDSM.16.M88.4: 4 registers
+            behind = (*code[index + 1 :], *code[:index])
+            found += [far for far, one in enumerate(behind, 1) if not _read(*one).isdisjoint(brought)][:1]
+    return tuple(found)
+
+
+def _read(opcode: str, operands: str) -> set[int]:
+    """The numbers of the registers that an instruction reads, as far as ldmatrix can have written them."""
+    numbers = [int(number) for number in re.findall(r"\bR(\d+)", operands)]
+    if opcode.startswith("HMMA"):  # D, A, B, C: of 4, 4, 2 and 4 registers
+        return {*range(numbers[1], numbers[1] + 4), *range(numbers[2], numbers[2] + 2)}
+    stores = opcode.startswith(("ST", "LDGSTS"))  # they have no destination
+    return set(numbers if stores else numbers[1:])
 
 
 def copies_in_a_turn(stage: stages.Stage, d: int) -> int:
@@ -228,6 +256,8 @@ def show(stage: stages.Stage, arguments: list[str] = ()) -> None:
         f"instructions; {found['registers']} registers, {found['spill_bytes']} bytes of spills\n")  # fmt: skip
     say(picture(loop.order))
     say(f"\n{LEGEND}\n")
+    say(f"Instructions from each ldmatrix to the first that reads what it brings, sorted: "
+        f"{' '.join(map(str, sorted(loop.first_uses)))}\n")  # fmt: skip
     counts = loop.executed(copies_in_a_turn(stage, options.d))
     rows = [[name, str(count)] for name, count in counts.items() if count]
     table("executed by a warp in a turn", ["class", "instructions"], [*rows, ["all", str(sum(counts.values()))]], (1,))
@@ -256,7 +286,8 @@ def record(arch: str = ARCH) -> dict:
                 if kind == "variant":
                     sha256 = hashlib.sha256(kernel.read_bytes()).hexdigest()
                 row = {"name": name, "kind": kind, "stage": stage.number, "d_head": d, "kernel_sha256": sha256}
-                rows.append(row | found | {"in_a_turn": counts, "order": loop.order, "inner_loops": loop.inner})
+                code = {"order": loop.order, "inner_loops": loop.inner, "first_uses": loop.first_uses}
+                rows.append(row | found | {"in_a_turn": counts} | code)
     # No date and no commit: the hashes say of which kernels this is, and the same kernels give the same file.
     return {"version": 1, "provenance": {"device": arch, "toolkit": toolkit()}, "rows": rows}
 
@@ -311,6 +342,11 @@ def label(arch: str = ARCH) -> str:
     return f"machine code for {arch} by nvcc {_load(arch)['provenance']['toolkit']}"
 
 
+def used_at_once(row: dict) -> int:
+    """How many ldmatrix of a recorded loop are read fewer than AT_ONCE instructions further."""
+    return sum(far < AT_ONCE for far in row["first_uses"])
+
+
 def in_a_turn(*which: int | str, d: int = 128) -> tuple[list[str], list[list[str]]]:
     """(columns, rows) of a table: what a warp executes for a K/V tile, by class, as recorded."""
     rows = recorded_rows(*which, d=d)
@@ -320,5 +356,6 @@ def in_a_turn(*which: int | str, d: int = 128) -> tuple[list[str], list[list[str
     body.append(["all", *(f"{sum(row['in_a_turn'].values()):,}" for row in rows)])
     for key in ("registers", "spill_bytes"):
         body.append([key.replace("_", " "), *(str(row[key]) for row in rows)])
+    body.append([f"ldmatrix used fewer than {AT_ONCE} instructions later", *(str(used_at_once(row)) for row in rows)])
     body.append(["copied by", *(", ".join(row["copies"]) or "LDG, STS" for row in rows)])
     return columns, body
