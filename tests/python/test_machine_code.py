@@ -212,6 +212,19 @@ def test_what_the_text_of_stage_08_says_of_loads_at_d_64():
     assert first["order"] == second["order"] and machine_code.used_at_once(first) == 0
 
 
+@pytest.mark.parametrize(
+    "one, other, d",
+    [
+        (8, "09 kv_stages 1", 64),
+        (8, "09 kv_stages 1", 128),
+        (7, "09 kv_stages 1, fragment_stages 2", 64),
+    ],
+)
+def test_variants_of_stage_09_that_its_text_calls_earlier_stages(one, other, d):
+    first, second = machine_code.recorded_rows(one, other, d=d)
+    assert first["order"] == second["order"], "mend the text of stages/09_double_buffering/README.md"
+
+
 def test_only_cg_passes_the_l1_by():
     as_it_is, with_ca = machine_code.recorded_rows(6, "06 cp.async.ca")
     assert as_it_is["copies"] == ["LDGSTS.E.BYPASS.128"]

@@ -11,12 +11,12 @@ from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SK
 S, SOFTMAX, PV = ("S = QKᵀ", 3.0, "compute"), ("softmax", 2.0, "compute"), ("O += PV", 3.0, "compute")
 BARRIER = ("", 0.12, "barrier")
 _WAIT = 1.6
+_EAGER = [("wait K", 0.35, "wait"), BARRIER, S, BARRIER, SOFTMAX, ("wait V", 0.35, "wait"), BARRIER, PV]
 STEPS = {
     5: [("load\nK and V", _WAIT, "wait"), BARRIER, S, SOFTMAX, PV, BARRIER],
     6: [("wait for\nK and V", _WAIT, "wait"), BARRIER, S, SOFTMAX, PV, BARRIER],
-    7: [("wait K", 0.35, "wait"), BARRIER, ("K to\nregisters", 1.0, "compute"), BARRIER, S, SOFTMAX,
-        ("wait V", 0.35, "wait"), BARRIER, PV],
-    8: [("wait K", 0.35, "wait"), BARRIER, S, BARRIER, SOFTMAX, ("wait V", 0.35, "wait"), BARRIER, PV],
+    7: _EAGER,
+    8: _EAGER,
     9: [("wait", 0.2, "wait"), BARRIER, S, SOFTMAX, PV],
 }  # fmt: skip
 # Copies: (what, index of the step at whose start it is requested, of the step at whose start it must be there; a number
@@ -24,7 +24,7 @@ STEPS = {
 _COPIES = {
     5: [],
     6: [("K, V", 0, 1)],
-    7: [("V", 2, 7), ("next K", 4, 9)],
+    7: [("V", 2, 6), ("next K", 4, 8)],
     8: [("V", 2, 6), ("next K", 4, 8)],
     9: [("next K, V into the other buffer", 2, 5)],
 }
