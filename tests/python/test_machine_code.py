@@ -77,6 +77,7 @@ def test_a_load_at_the_loops_end_is_used_at_its_begin():
     assert machine_code._first_uses(code) == (2,)
     assert machine_code._first_uses([("MOV", " R3, R50"), *code[2:]]) == ()  # .2 brings R48 and R49
 
+
 def test_inner_loops_are_passed_as_often_as_the_copies_say():
     loop = machine_code.loop_of(SASS)
     counts = loop.executed(copies=6)  # two at a time: three passes
