@@ -178,6 +178,7 @@ FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspac
         .multiple_Nkv = limits.multiple_Nkv,
         .supports_causal = limits.causal,
         .supports_gqa = limits.grouped_heads,
+        .positive_scale = limits.positive_scale,
         .registers = attributes.numRegs,
         .spill_bytes = static_cast<int32_t>(attributes.localSizeBytes),
         .resident_blocks = blocks,

@@ -71,6 +71,7 @@ void print_description(const FlashDescription &d, bool json) {
         w.key("threads").integer(d.threads).key("shared_bytes").integer(d.shared_bytes).key("grid").triple(d.grid);
         w.key("multiple_Nq").integer(d.multiple_Nq).key("multiple_Nkv").integer(d.multiple_Nkv);
         w.key("causal").boolean(d.supports_causal).key("gqa").boolean(d.supports_gqa);
+        w.key("positive_scale").boolean(d.positive_scale);
         w.key("registers").integer(d.registers).key("spill_bytes").integer(d.spill_bytes);
         w.key("resident_blocks").integer(d.resident_blocks).key("workspace_bytes").number(d.workspace_bytes);
         std::printf("%s\n", w.close('}').take().c_str());
@@ -84,8 +85,9 @@ void print_description(const FlashDescription &d, bool json) {
     std::printf("  registers         %d a thread, %d bytes of local memory\n", d.registers, d.spill_bytes);
     std::printf("  resident blocks   %d a multiprocessor\n", d.resident_blocks);
     if (d.workspace_bytes) std::printf("  workspace         %zu bytes\n", d.workspace_bytes);
-    std::printf("  limits            Nq a multiple of %d, Nkv of %d; causal: %s; Hq != Hkv: %s\n", d.multiple_Nq,
-                d.multiple_Nkv, d.supports_causal ? "yes" : "no", d.supports_gqa ? "yes" : "no");
+    std::printf("  limits            Nq a multiple of %d, Nkv of %d; causal: %s; Hq != Hkv: %s; scale: %s\n",
+                d.multiple_Nq, d.multiple_Nkv, d.supports_causal ? "yes" : "no", d.supports_gqa ? "yes" : "no",
+                d.positive_scale ? "above 0" : "any");
 }
 
 int run(const Options &options) {

@@ -55,6 +55,7 @@ typedef struct FlashDescription {
     int32_t grid[3];                    // of the (last) kernel, for the problem given
     int32_t multiple_Nq, multiple_Nkv;  // lengths must be multiples of these
     int32_t supports_causal, supports_gqa;
+    int32_t positive_scale;   // 1: scale must be above 0
     int32_t registers;        // per thread, as the driver reports; 0 if unknown (no GPU)
     int32_t spill_bytes;      // local memory per thread
     int32_t resident_blocks;  // per multiprocessor

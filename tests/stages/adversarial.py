@@ -12,6 +12,7 @@ KINDS = (
     "one-hot rows",
     "constant rows",
     "rising maxima",
+    "lone maxima",
     "zero V",
     "tiny V",
     "long sums",
@@ -41,6 +42,11 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
     elif kind == "rising maxima":  # every tile raises the maximum, so everything is rescaled every time
         values["Q"] = np.abs(values["Q"])
         values["K"] = np.abs(values["K"]) * np.linspace(0.1, 3, problem.Nkv, dtype=np.float32)[:, None]
+    elif kind == "lone maxima":  # a hot key in the last tile for a few rows, of which no two share 32; the rest keep 0
+        lone = [row for row in (3, 44, 81, 126) if row < problem.Nq]  # each in another 8 of their 32
+        values["Q"][...] = values["K"][...] = 0
+        values["Q"][:, :, lone, 0] = 8
+        values["K"][:, :, -3, 0] = 10
     elif kind == "zero V":
         values["V"][...] = 0
     elif kind == "tiny V":  # fp16 has only subnormal numbers for such outputs

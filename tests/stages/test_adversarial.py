@@ -30,13 +30,14 @@ def online_softmax(problem: Problem, inputs: dict, mistake: str = "") -> np.ndar
         if mistake == "no maximum":
             new_max[...] = row_max[...] = 0
         rescale = np.float32(1) if mistake == "no rescale" else np.exp(row_max - new_max)
+        shrink = rescale[0] if mistake == "row 0 decides" else rescale
         P = np.exp(S - new_max)
         row_sum = row_sum * rescale + P.sum(axis=1, keepdims=True)
         if mistake == "row_sum in 16 bits":
             row_sum = rounded(row_sum, dtype)
         if mistake == "last key left out" and start + Bc == problem.Nkv:
             P[:, -3] = 0
-        O = O * rescale + rounded(P, dtype) @ V[start : start + Bc]  # noqa: E741
+        O = O * shrink + rounded(P, dtype) @ V[start : start + Bc]  # noqa: E741
         row_max = new_max
     return to_bits(O / row_sum, dtype)[None, None]
 
@@ -66,6 +67,7 @@ def test_a_right_softmax_passes(kind, dtype):
         ("one-hot rows", "last key left out"),
         ("constant rows", "last key left out"),
         ("rising maxima", "no rescale"),
+        ("lone maxima", "row 0 decides"),
         ("long sums", "row_sum in 16 bits"),
     ],
 )

@@ -119,6 +119,17 @@ def test_causal(stage, tile):
         refused(stage, problems[0], "no causal masking")
 
 
+def test_scale_that_is_not_positive(stage, small):
+    """Refused where flash_describe() announces it; else taken (test_scales verifies a negative one)."""
+    answers = calls(stage, small, [{"scale": scale} for scale in (0.0, -0.0, -0.5)])
+    for scale, answer in zip(("0", "-0", "-0.5"), answers, strict=True):
+        if describe(stage)["positive_scale"]:
+            words = f"needs a scale above 0; it is {scale}"
+            check_refusal(stage, f"scale {scale}", answer["code"], answer["message"], UNSUPPORTED, words)
+        else:
+            assert answer["code"] == OK, f"stage {stage.id} refused scale {scale}: {answer['message']}"
+
+
 def test_grouped_heads(stage, tile):
     Br, Bc = tile
     problems = [Problem(Nq=Br, Nkv=Bc, Hq=4, Hkv=heads, d_head=64) for heads in (2, 1)]

@@ -51,6 +51,7 @@ class FlashDescription(Structure):
         ("multiple_Nkv", c_int32),
         ("supports_causal", c_int32),
         ("supports_gqa", c_int32),
+        ("positive_scale", c_int32),
         ("registers", c_int32),
         ("spill_bytes", c_int32),
         ("resident_blocks", c_int32),
