@@ -113,8 +113,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
                   first_row * params.O.stride_row;
 
     float O[m_tiles][d_head / 8][4] = {};  // [warp_rows, d_head] per warp
-    float row_max[m_tiles][2],
-        row_sum[m_tiles][2];  // rows lane / 4 and lane / 4 + 8 of each piece; sums: this lane's part
+    // Rows lane / 4 and lane / 4 + 8 of each piece: the maximum of S, not scaled; of the sum of P this lane's part.
+    float row_max[m_tiles][2], row_sum[m_tiles][2];
     for (int m = 0; m < m_tiles; ++m)
         for (int half = 0; half < 2; ++half) row_max[m][half] = -INFINITY, row_sum[m][half] = 0.0f;
 
@@ -172,13 +172,13 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
         for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                float new_max = row_max[m][half];  // of S before it is scaled
+                float new_max = row_max[m][half];
 #pragma unroll
                 for (int n = 0; n < n_tiles; ++n)
 #pragma unroll
                     for (int x = 2 * half; x < 2 * half + 2; ++x) new_max = fmaxf(new_max, S[m][n][x]);
                 new_max = row_reduce_max(new_max);
-                rescale[m][half] = ptx::exp2((row_max[m][half] - new_max) * scale_log2);
+                rescale[m][half] = ptx::exp2((row_max[m][half] - new_max) * scale_log2);  // 0 on the first tile
                 row_max[m][half] = new_max;
 
                 float sum = 0.0f;  // of this lane's elements alone

@@ -95,8 +95,8 @@ __device__ float row_reduce_sum(float x) {
 template <typename T, int d_head>
 __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params) {
     extern __shared__ __align__(256) unsigned char shared[];
-    T *Q_tile =
-        reinterpret_cast<T *>(shared);  // [Br, d_head]; O's way out, too; then [kv_stages, Bc, d_head] of K, of V
+    T *Q_tile = reinterpret_cast<T *>(shared);  // [Br, d_head]; O's way out, too
+    // Behind it: K's buffers, [kv_stages, Bc, d_head], and V's.
 
     const int64_t batch = blockIdx.z, head = blockIdx.y, first_row = blockIdx.x * Br;
     const T *Q = static_cast<const T *>(params.Q.data) + batch * params.Q.stride_batch + head * params.Q.stride_head +
@@ -107,8 +107,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
                   first_row * params.O.stride_row;
 
     float O[m_tiles][d_head / 8][4] = {};  // [warp_rows, d_head] per warp
-    float row_max[m_tiles][2],
-        row_sum[m_tiles][2];  // rows lane / 4 and lane / 4 + 8 of each piece; sums: this lane's part
+    // Rows lane / 4 and lane / 4 + 8 of each piece: the maximum of S, not scaled; of the sum of P this lane's part.
+    float row_max[m_tiles][2], row_sum[m_tiles][2];
     for (int m = 0; m < m_tiles; ++m)
         for (int half = 0; half < 2; ++half) row_max[m][half] = -INFINITY, row_sum[m][half] = 0.0f;
 
@@ -174,13 +174,13 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
         for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                float new_max = row_max[m][half];  // of S before it is scaled
+                float new_max = row_max[m][half];
 #pragma unroll
                 for (int n = 0; n < n_tiles; ++n)
 #pragma unroll
                     for (int x = 2 * half; x < 2 * half + 2; ++x) new_max = fmaxf(new_max, S[m][n][x]);
                 new_max = row_reduce_max(new_max);
-                rescale[m][half] = ptx::exp2((row_max[m][half] - new_max) * scale_log2);
+                rescale[m][half] = ptx::exp2((row_max[m][half] - new_max) * scale_log2);  // 0 on the first tile
                 row_max[m][half] = new_max;
 
                 float sum = 0.0f;  // of this lane's elements alone

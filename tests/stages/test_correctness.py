@@ -100,7 +100,7 @@ def test_adversarial_inputs(stage, tile):
 
 
 def test_scales(stage, tile):
-    """Negative ones, too, where flash_describe() allows them: then the largest score is that of the smallest product."""
+    """Negative ones, too, where the stage allows them: then the largest score is that of the smallest product."""
     Br, Bc = tile
     lowest = 0.01 if describe(stage)["positive_scale"] else -0.5
     kinds = itertools.product((lowest, 2.0), DTYPES)

@@ -32,7 +32,12 @@ _LANES = (
 _GROUPS = (
     ("mma", ("mma",), ORANGE, None),
     ("ldmatrix", ("ldmatrix",), GREEN, None),
-    ("multiply, add, maximum", ("FP32 multiply", "FP32 add", "FP32 maximum", "FP32 compare", "shuffle", "vote"), SKY, None),
+    (
+        "multiply, add, maximum",
+        ("FP32 multiply", "FP32 add", "FP32 maximum", "FP32 compare", "shuffle", "vote"),
+        SKY,
+        None,
+    ),
     ("ex2", ("ex2", "other MUFU"), BLUE, "//"),
     ("conversion", ("conversion",), PINK, None),
     ("moves", ("move",), YELLOW, ".."),
