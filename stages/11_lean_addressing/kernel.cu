@@ -1,5 +1,5 @@
-// Stage 11: lean addressing. Addresses are computed once; in the loop they move by constants. K and V are visited
-// backwards.
+// Stage 11: lean addressing. Addresses are computed once; in the loop they move by constants. K comes as register pairs
+// out of ldmatrix. K and V are visited backwards.
 //
 // One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
 // Bc = 64 rows. Tiles lie in shared memory as rows of 16-bit elements; ldmatrix brings 16x16 pieces of them

@@ -147,6 +147,16 @@ def test_counts_and_counters(lesson, capsys):
         lesson.count("wavefronts", problem=SMALL)
 
 
+def test_instructions_at_a_line(lesson):
+    """Of O *= rescale: a multiplication for each element that a lane holds, in each turn of each warp."""
+    launch = lesson.stage.data["launch"][-1]
+    turns = SMALL.B * SMALL.Hq * (SMALL.Nq // launch["Br"]) * (SMALL.Nkv // launch["Bc"])
+    elements = launch["Br"] * SMALL.d_head // 32  # of the block's warps together
+    assert lesson.count_at("*= rescale", SMALL) == turns * elements
+    with pytest.raises(FlashLadderError, match="No line of 05_swizzle's kernel.cu has the text 'no such text'"):
+        lesson.count_at("no such text", SMALL)
+
+
 def test_predictions_are_scored(lesson, capsys):
     guess = predict("wavefronts", 10, "of them")
     with_none = predict("nothing", None)
