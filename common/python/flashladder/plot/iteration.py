@@ -28,6 +28,9 @@ _COPIES = {
     8: [("V", 2, 6), ("next K", 4, 8)],
     9: [("next K, V into the other buffer", 2, 5)],
 }
+# 10 and 11 change what stands between requests, waits and barriers, and none of these.
+for _number in (10, 11):
+    STEPS[_number], _COPIES[_number] = STEPS[9], _COPIES[9]
 _LOOKS = {"compute": (ORANGE, None), "wait": (PALE, "//"), "barrier": (RED, None)}
 
 
