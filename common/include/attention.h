@@ -39,6 +39,9 @@ typedef struct FlashParams {
     int32_t dtype;   // a FlashDtype
     int32_t causal;  // 0 or 1
     float scale;     // usually 1 / sqrt(d_head)
+    // [B, Hq, Nq] without gaps in device memory, or null: for each row the natural logarithm of its sum of
+    // exp(scale * score), -infinity for a row that sees no key. flash_describe() tells whether the stage writes it.
+    float *log_sum_exp;
     // Scratch in device memory, flash_describe() tells how much; null where it asks for none.
     void *workspace;
     size_t workspace_bytes;

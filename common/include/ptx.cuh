@@ -62,6 +62,10 @@ __device__ inline void mma_m16n8k16<__nv_bfloat16>(float (&C)[4], const uint32_t
 __device__ inline void cp_async_16(uint32_t shared, const void *global) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
+// bytes: 16, or 0: then nothing is read and 16 zeros arrive.
+__device__ inline void cp_async_16(uint32_t shared, const void *global, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared), "l"(global), "r"(bytes) : "memory");
+}
 __device__ inline void cp_async_16(void *shared, const void *global) {
     cp_async_16(shared_address(shared), global);
 }
