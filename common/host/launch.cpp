@@ -76,6 +76,10 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     // A grid's y and z dimensions end at 65535.
     if (params->Hq > 65535) return fail(FLASH_UNSUPPORTED, "Hq must be at most 65535; it is %d", params->Hq);
     if (params->B > 65535) return fail(FLASH_UNSUPPORTED, "B must be at most 65535; it is %d", params->B);
+    // Kernels count rows and columns in int, and add up to a length and a tile to each other.
+    for (auto [name, length] : {std::pair{"Nq", params->Nq}, {"Nkv", params->Nkv}}) {
+        if (length > 1 << 30) return fail(FLASH_UNSUPPORTED, "%s must be at most 2^30; it is %d", name, length);
+    }
     // Beyond that the bytes of a score matrix in fp32 need not fit in size_t, and a workspace could look large enough.
     const double scores = static_cast<double>(params->B) * params->Hq * params->Nq * params->Nkv;
     if (scores > 0x1p60) {
@@ -101,6 +105,10 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
         return fail(FLASH_UNSUPPORTED, "stage %02d needs Nkv to be a multiple of %d; it is %d", limits.stage,
                     limits.multiple_Nkv, params->Nkv);
     }
+    if (params->Nq > limits.most_Nq) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d needs Nq to be at most %d; it is %d", limits.stage, limits.most_Nq,
+                    params->Nq);
+    }
     if (params->causal && !limits.causal) {
         return fail(FLASH_UNSUPPORTED, "stage %02d has no causal masking; causal is 1", limits.stage);
     }
@@ -123,6 +131,14 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
         {"Q", &params->Q}, {"K", &params->K}, {"V", &params->V}, {"O", &params->O}};
     for (auto [name, tensor] : tensors) {
         if (FlashStatus status = check_tensor(name, *tensor); status != FLASH_OK) return status;
+    }
+    if (params->log_sum_exp && !limits.log_sum_exp) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d does not write the log-sum-exp; log_sum_exp must be null",
+                    limits.stage);
+    }
+    if (reinterpret_cast<uintptr_t>(params->log_sum_exp) % alignof(float) != 0) {
+        return fail(FLASH_INVALID_ARGUMENT, "log_sum_exp must be 4-byte aligned; its address is %p",
+                    static_cast<void *>(params->log_sum_exp));
     }
     if (workspace_bytes > 0 && (!params->workspace || params->workspace_bytes < workspace_bytes)) {
         return fail(FLASH_INVALID_ARGUMENT,
@@ -174,6 +190,7 @@ FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspac
         .shared_bytes = static_cast<int32_t>(attributes.sharedSizeBytes + launch.shared_bytes),
         .grid = {static_cast<int32_t>(launch.grid.x), static_cast<int32_t>(launch.grid.y),
                  static_cast<int32_t>(launch.grid.z)},
+        .supports_log_sum_exp = limits.log_sum_exp,
         .multiple_Nq = limits.multiple_Nq,
         .multiple_Nkv = limits.multiple_Nkv,
         .supports_causal = limits.causal,

@@ -27,14 +27,21 @@ void one_head(const Problem &p, int b, int h, const Inputs &inputs, double scale
         const size_t row = p.q_offset(b, h, i);
         for (int x = 0; x < d; ++x) q[x] = to_float(inputs.Q[row + x], p.dtype);
         const int visible = p.causal ? std::clamp(i + 1 + p.Nkv - p.Nq, 0, p.Nkv) : p.Nkv;
-        double row_max = -std::numeric_limits<double>::infinity(), row_sum = 0;
+        double row_max = -std::numeric_limits<double>::infinity(), row_sum = 0, largest = 0;
         for (int j = 0; j < visible; ++j) {
-            double dot = 0;
-            for (int x = 0; x < d; ++x) dot += q[x] * K[size_t(j) * d + x];
+            double dot = 0, size = 0;
+            for (int x = 0; x < d; ++x) {
+                const double product = q[x] * K[size_t(j) * d + x];
+                dot += product, size += std::fabs(product);
+            }
             weights[j] = scale * dot;
             row_max = std::max(row_max, weights[j]);
+            largest = std::max(largest, std::fabs(scale) * size);
         }
         for (int j = 0; j < visible; ++j) row_sum += weights[j] = std::exp(weights[j] - row_max);
+        const size_t sums_row = (size_t(b) * p.Hq + h) * p.Nq + i;
+        out.log_sum_exp[sums_row] = visible ? row_max + std::log(row_sum) : row_max;
+        out.log_sum_exp_bound[sums_row] = log_sum_exp_unit * (d * largest + p.Nkv / 16.0 + 64);
         for (int j = 0; j < visible; ++j) {
             const double weight = weights[j] / row_sum;
             for (int x = 0; x < d; ++x) {
@@ -65,6 +72,8 @@ Reference reference(const Problem &problem, const Inputs &inputs) {
     Reference out;
     out.O.assign(problem.q_elements(), 0.0);
     out.magnitude.assign(problem.q_elements(), 0.0);
+    out.log_sum_exp.resize(problem.rows());
+    out.log_sum_exp_bound.resize(problem.rows());
     const double scale = problem.params(nullptr, nullptr, nullptr, nullptr).scale;
     const int heads = problem.B * problem.Hq;
     std::atomic<int> next{0};
@@ -114,6 +123,33 @@ Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const
                           " elements beyond their bound; first " + at(first) + "; worst " + at(worst);
     }
     if (unwritten > 0) result.message += "; " + std::to_string(unwritten) + " elements were never written";
+    return result;
+}
+
+Comparison compare_log_sum_exp(const Problem &problem, const std::vector<float> &sums, const Reference &reference) {
+    Comparison result;
+    size_t first = 0, wrong = 0;
+    for (size_t i = 0; i < sums.size(); ++i) {
+        const double got = sums[i], want = reference.log_sum_exp[i];
+        const double error = got == want ? 0 : std::fabs(got - want);  // -infinity is equal to itself
+        const double ratio =
+            std::isfinite(error) ? error / reference.log_sum_exp_bound[i] : std::numeric_limits<double>::infinity();
+        if (ratio > 1 && wrong++ == 0) first = i;
+        result.worst = std::max(result.worst, ratio);
+    }
+    result.passed = wrong == 0;
+    char text[200];
+    if (result.passed) {
+        std::snprintf(text, sizeof text, "log-sum-exp at %.1g of its bound", result.worst);
+    } else {
+        const size_t n = problem.Nq, h = problem.Hq;
+        std::snprintf(text, sizeof text,
+                      "%zu of %zu rows' log-sum-exp beyond their bound; first log_sum_exp[%zu, %zu, %zu] = %.7g, "
+                      "reference %.7g (bound %.3g)",
+                      wrong, sums.size(), first / n / h, first / n % h, first % n, sums[first],
+                      reference.log_sum_exp[first], reference.log_sum_exp_bound[first]);
+    }
+    result.message = text;
     return result;
 }
 

@@ -10,6 +10,9 @@ namespace flash {
 struct Reference {
     std::vector<double> O;          // softmax(scale QKᵀ) V, in the problem's layout
     std::vector<double> magnitude;  // softmax(scale QKᵀ) |V|: what the element-wise bound grows with
+    // [B, Hq, Nq]: the natural logarithm of each row's sum of exp(scale QKᵀ), -infinity for a row that sees no key; and
+    // what a stage may be off by (bounds.h).
+    std::vector<double> log_sum_exp, log_sum_exp_bound;
 };
 
 // Runs on all of the host's cores. Causal: query i sees keys j <= i + Nkv - Nq, so that the last query sees the
@@ -30,6 +33,9 @@ struct Comparison {
 // exp. Where the type has only subnormal numbers left, rounding the result is off by up to half the smallest of them
 // (2^-25 or 2^-134): each element's bound grows by that, and the limit of the whole by sqrt(elements) times that.
 Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const Reference &reference);
+
+// Each row within its bound, and -infinity where the reference is. frobenius stays 0.
+Comparison compare_log_sum_exp(const Problem &problem, const std::vector<float> &sums, const Reference &reference);
 
 inline constexpr uint16_t poison = 0xffff;  // a NaN in both types: outputs are filled with it before a run
 

@@ -52,8 +52,9 @@ class DeviceArray {
     ~DeviceArray() { cudaFree(data_); }
     DeviceArray(const DeviceArray &) = delete;
     void *data() const { return data_; }
-    std::vector<uint16_t> to_host() const {
-        std::vector<uint16_t> host(bytes_ / sizeof(uint16_t));
+    template <typename T>
+    std::vector<T> to_host() const {
+        std::vector<T> host(bytes_ / sizeof(T));
         must(cudaMemcpy(host.data(), data_, bytes_, cudaMemcpyDeviceToHost), "copy from the device");
         return host;
     }
@@ -69,6 +70,7 @@ void print_description(const FlashDescription &d, bool json) {
         w.open('{').key("stage").integer(d.stage).key("title").string(d.title);
         w.key("min_compute").integer(d.min_compute).key("Br").integer(d.Br).key("Bc").integer(d.Bc);
         w.key("threads").integer(d.threads).key("shared_bytes").integer(d.shared_bytes).key("grid").triple(d.grid);
+        w.key("log_sum_exp").boolean(d.supports_log_sum_exp);
         w.key("multiple_Nq").integer(d.multiple_Nq).key("multiple_Nkv").integer(d.multiple_Nkv);
         w.key("causal").boolean(d.supports_causal).key("gqa").boolean(d.supports_gqa);
         w.key("positive_scale").boolean(d.positive_scale);
@@ -84,6 +86,7 @@ void print_description(const FlashDescription &d, bool json) {
     std::printf("  shared memory     %d bytes a block\n", d.shared_bytes);
     std::printf("  registers         %d a thread, %d bytes of local memory\n", d.registers, d.spill_bytes);
     std::printf("  resident blocks   %d a multiprocessor\n", d.resident_blocks);
+    if (d.supports_log_sum_exp) std::printf("  also writes       the log-sum-exp of each row\n");
     if (d.workspace_bytes) std::printf("  workspace         %zu bytes\n", d.workspace_bytes);
     std::printf("  limits            Nq a multiple of %d, Nkv of %d; causal: %s; Hq != Hkv: %s; scale: %s\n",
                 d.multiple_Nq, d.multiple_Nkv, d.supports_causal ? "yes" : "no", d.supports_gqa ? "yes" : "no",
@@ -116,7 +119,9 @@ int run(const Options &options) {
     const Inputs inputs = random_inputs(problem, options.seed);
     DeviceArray Q(inputs.Q), K(inputs.K), V(inputs.V), O(std::vector<uint16_t>(problem.q_elements(), poison));
     DeviceArray workspace(description.workspace_bytes);
+    DeviceArray log_sum_exp(description.supports_log_sum_exp ? problem.rows() * sizeof(float) : 0);  // all NaN
     params = problem.params(Q.data(), K.data(), V.data(), O.data());
+    params.log_sum_exp = static_cast<float *>(log_sum_exp.data());
     params.workspace = workspace.data();
     params.workspace_bytes = description.workspace_bytes;
     must(flash_forward(&params, nullptr));
@@ -126,7 +131,14 @@ int run(const Options &options) {
     }
     if (options.once) return right;
 
-    const Comparison comparison = compare(problem, O.to_host(), reference(problem, inputs));
+    const Reference right_result = reference(problem, inputs);
+    Comparison comparison = compare(problem, O.to_host<uint16_t>(), right_result);
+    Comparison sums{.passed = true};
+    if (description.supports_log_sum_exp) {
+        sums = compare_log_sum_exp(problem, log_sum_exp.to_host<float>(), right_result);
+        comparison.passed &= sums.passed;
+        comparison.message += "; " + sums.message;
+    }
     Timing timing;
     if (options.bench && comparison.passed) {
         timing = time_on_gpu([&] { must(flash_forward(&params, nullptr)); }, 3, options.iterations);
@@ -137,6 +149,7 @@ int run(const Options &options) {
         w.open('{').key("stage").integer(description.stage).key("device").string(properties.name);
         w.key("passed").boolean(comparison.passed);
         w.key("frobenius").real(comparison.frobenius).key("worst").real(comparison.worst);
+        if (description.supports_log_sum_exp) w.key("log_sum_exp_worst").real(sums.worst);
         if (tflops > 0) {
             w.key("median_ms").real(timing.median_ms).key("p20_ms").real(timing.p20_ms);
             w.key("p80_ms").real(timing.p80_ms).key("tflops").real(tflops);

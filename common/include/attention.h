@@ -29,7 +29,8 @@ typedef struct FlashTensor {
     int64_t stride_batch, stride_head, stride_row;
 } FlashTensor;
 
-// O = softmax(scale * Q Kᵀ) V for every batch and head.
+// O = softmax(scale * Q Kᵀ) V for every batch and head. Head h of Q uses head h / (Hq / Hkv) of K and V.
+// Causal: query i sees keys 0 to i + Nkv - Nq, so that the last one sees all; a row of O that sees no key is 0.
 typedef struct FlashParams {
     FlashTensor Q;  // [B, Hq,  Nq,  d_head]
     FlashTensor K;  // [B, Hkv, Nkv, d_head]
@@ -39,8 +40,9 @@ typedef struct FlashParams {
     int32_t dtype;   // a FlashDtype
     int32_t causal;  // 0 or 1
     float scale;     // usually 1 / sqrt(d_head)
-    // [B, Hq, Nq] without gaps in device memory, or null: for each row the natural logarithm of its sum of
-    // exp(scale * score), -infinity for a row that sees no key. flash_describe() tells whether the stage writes it.
+    // Null, or [B, Hq, Nq] without gaps in device memory whatever O's strides, 4-byte aligned: for each row the natural
+    // logarithm of the sum of exp(scale * score) over the keys that it sees, -infinity if it sees none. A stage for
+    // which flash_describe() says supports_log_sum_exp = 0 refuses anything but null.
     float *log_sum_exp;
     // Scratch in device memory, flash_describe() tells how much; null where it asks for none.
     void *workspace;
@@ -51,11 +53,12 @@ typedef struct FlashParams {
 typedef struct FlashDescription {
     int32_t stage;  // 1 for 01_naive
     const char *title;
-    int32_t min_compute;                // 80 for compute capability 8.0
-    int32_t Br, Bc;                     // rows of Q and of K/V that one block works on at a time; 0: no such tile
-    int32_t threads;                    // per block, of the (last) kernel
-    int32_t shared_bytes;               // static and dynamic, per block
-    int32_t grid[3];                    // of the (last) kernel, for the problem given
+    int32_t min_compute;   // 80 for compute capability 8.0
+    int32_t Br, Bc;        // rows of Q and of K/V that one block works on at a time; 0: no such tile
+    int32_t threads;       // per block, of the (last) kernel
+    int32_t shared_bytes;  // static and dynamic, per block
+    int32_t grid[3];       // of the (last) kernel, for the problem given
+    int32_t supports_log_sum_exp;
     int32_t multiple_Nq, multiple_Nkv;  // lengths must be multiples of these
     int32_t supports_causal, supports_gqa;
     int32_t positive_scale;   // 1: scale must be above 0

@@ -22,6 +22,8 @@ struct Limits {
     bool causal = false;
     bool grouped_heads = false;   // Hq != Hkv
     bool positive_scale = false;  // needed where the maximum is taken before scaling
+    bool log_sum_exp = false;     // written where the caller asks for it
+    int most_Nq = 1 << 30;        // beyond it the grid has no room for the query tiles
 };
 
 using Kernel = void (*)(FlashParams);

@@ -97,8 +97,8 @@ __device__ float row_reduce_sum(float x) {
 template <typename T, int d_head>
 __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params) {
     extern __shared__ __align__(256) unsigned char shared[];
-    T *Q_tile =
-        reinterpret_cast<T *>(shared);  // [Br, d_head]; O's way out, too; then [kv_stages, Bc, d_head] of K, of V
+    // Q_tile: [Br, d_head], O's way out, too; behind it [kv_stages, Bc, d_head] of K, and of V.
+    T *Q_tile = reinterpret_cast<T *>(shared);
 
     // Blocks start in the order of their index: of all heads the last rows, which see most keys if causal, come first.
     const int64_t batch = blockIdx.y, head = blockIdx.x, kv_head = head / (params.Hq / params.Hkv);
@@ -114,8 +114,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
                   first_row * params.O.stride_row;
 
     float O[m_tiles][d_head / 8][4] = {};  // [warp_rows, d_head] per warp
-    float row_max[m_tiles][2],
-        row_sum[m_tiles][2];  // rows lane / 4 and lane / 4 + 8 of each piece; sums: this lane's part
+    // Of rows lane / 4 and lane / 4 + 8 of each piece; of the sums this lane's part.
+    float row_max[m_tiles][2], row_sum[m_tiles][2];
     for (int m = 0; m < m_tiles; ++m)
         for (int half = 0; half < 2; ++half) row_max[m][half] = -INFINITY, row_sum[m][half] = 0.0f;
 
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
     // Addresses, once for all tiles. For cp.async: this thread's first chunk. K and V are visited backwards, ...
     constexpr int chunks = d_head / chunk, rows_at_once = threads / chunks, tile_bytes = Bc * d_head * sizeof(T);
     const int row = threadIdx.x / chunks, c = threadIdx.x % chunks, lane = threadIdx.x % 32;
-    const int tiles = max(columns + Bc - 1, 0) / Bc, last = (tiles - 1) * Bc;
+    const int tiles = max(columns + Bc - 1, Bc) / Bc, last = (tiles - 1) * Bc;  // one, all masked, if they see no key
     const T *K_from = K + (last + row) * params.K.stride_row + c * chunk;
     const T *V_from = V + (last + row) * params.V.stride_row + c * chunk;
     const int64_t K_step = rows_at_once * params.K.stride_row, V_step = rows_at_once * params.V.stride_row;
@@ -137,13 +137,10 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
     const uint32_t K_first = K_shared + tile_offset<d_head>(lane % 8 + lane / 16 * 8, lane / 8 % 2) * sizeof(T);
     const uint32_t V_first = V_shared + tile_offset<d_head>(lane % 16, lane / 16) * sizeof(T);
 
-    if (tiles > 0) {  // the last tile alone can be ragged
-        const T *Q_from = Q + row * params.Q.stride_row + c * chunk;
-        load_tile<T, d_head, Br>(Q_shared + to, Q_from, rows_at_once * params.Q.stride_row,
-                                 params.Nq - first_row - row);
-        load_tile<T, d_head, Bc>(K_shared + to, K_from, K_step, params.Nkv - last - row);
-        load_tile<T, d_head, Bc>(V_shared + to, V_from, V_step, params.Nkv - last - row);
-    }
+    const T *Q_from = Q + row * params.Q.stride_row + c * chunk;
+    load_tile<T, d_head, Br>(Q_shared + to, Q_from, rows_at_once * params.Q.stride_row, params.Nq - first_row - row);
+    load_tile<T, d_head, Bc>(K_shared + to, K_from, K_step, params.Nkv - last - row);  // the last tile may be ragged
+    load_tile<T, d_head, Bc>(V_shared + to, V_from, V_step, params.Nkv - last - row);
     ptx::cp_async_commit();
 
     for (int j = 0; j < tiles; ++j) {
@@ -179,9 +176,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
         }
 
         // ---- mask ----
-        const int warp_row = first_row + threadIdx.x / 32 * warp_rows;       // the warp's first row ...
-        const int first_column = (tiles - 1 - j) * Bc;                       // ... and the tile's first column
-        if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // some element is not seen
+        const int warp_row = first_row + threadIdx.x / 32 * warp_rows, first_column = (tiles - 1 - j) * Bc;
+        if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
 #pragma unroll
             for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
@@ -296,11 +292,11 @@ constexpr flash::Limits limits = {.stage = 13,
                                   .min_compute = 80,
                                   .Br = Br,
                                   .Bc = Bc,
-                                  .multiple_Nq = 1,
-                                  .multiple_Nkv = 1,
                                   .causal = true,
                                   .grouped_heads = true,
-                                  .positive_scale = true};
+                                  .positive_scale = true,
+                                  .log_sum_exp = true,
+                                  .most_Nq = 65535 * Br};  // where a grid's z ends
 
 static flash::Launch plan(const FlashParams &params) {
     return flash::choose(params, [&]<typename T, int d_head>() {

@@ -9,13 +9,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from flashladder.core.device import choose, cudart
 from flashladder.core.dtypes import to_bits
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
+from flashladder.ladder.run import describe
 from flashladder.running.job import hazard_first
-from flashladder.running.verify import POISON, compare, reference
+from flashladder.running.verify import POISON, compare, compare_log_sum_exp, log_sum_exp, reference
 
 NUMBERS = 0x3C3C  # 1.06 in fp16, 0.011 in bf16: what is left of an O that is written only where it held NaN
 
@@ -85,12 +87,25 @@ class Call:
     poison: int = POISON  # what O holds before the call
     own_stream: bool = False  # not the first call of its type and head dim in a process
     note: str = ""  # what is special about it
+    rest: int | None = None  # what buffers of inputs hold beside their tensors' elements; None: random numbers
+    log_sum_exp: bool = True  # of a stage that writes it: asked for, and verified
 
     def __str__(self) -> str:
         arrangement = "" if self.arrangement is plain else f", tensors {self.arrangement.__name__}"
         stream = ", on a stream of its own" if self.own_stream else ""
         note = f" ({self.note})" if self.note else ""
         return f"{self.problem}{arrangement}, O filled with {self.poison:#06x}{stream}{note}"
+
+
+def masked(request) -> None:
+    """Skips a test of masks for a stage that does not take them all: causal, any length, groups of heads."""
+    if "stage" in request.fixturenames:
+        limits = describe(request.getfixturevalue("stage"))
+        if (
+            not (limits["supports_causal"] and limits["supports_gqa"])
+            or limits["multiple_Nq"] * limits["multiple_Nkv"] > 1
+        ):
+            pytest.skip("this stage takes whole tiles without masks alone")
 
 
 def as_bhnd(buffer: np.ndarray, view: dict, shape: tuple) -> np.ndarray:
@@ -105,8 +120,9 @@ def shape_of(problem: Problem, name: str) -> tuple[int, int, int, int]:
 
 
 def verified(stage, *calls: Call) -> list[np.ndarray]:
-    """Makes the calls in one process, in their order, and verifies each: O against the float64 reference, and that
-    nothing but O was written. Returns the outputs as bit patterns (B, H, N, d)."""
+    """Makes the calls in one process, in their order, and verifies each: O against the float64 reference, so the rows'
+    log-sum-exp where the stage writes it, and that nothing else was written. Returns the outputs as bit patterns
+    (B, H, N, d)."""
     with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
         folder = Path(name)
         before = [_buffers(call) for call in calls]
@@ -115,7 +131,12 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
                 np.save(folder / f"{number}.{buffer}.npy", array)
         paths = {"cudart": str(cudart(choose(stage.min_compute))), "stage": str(stage_library(stage.number))}
         plans = [
-            {"problem": asdict(call.problem), "views": call.arrangement(call.problem), "own_stream": call.own_stream}
+            {
+                "problem": asdict(call.problem),
+                "views": call.arrangement(call.problem),
+                "own_stream": call.own_stream,
+                "log_sum_exp": call.log_sum_exp,
+            }
             for call in calls
         ]
         (folder / "job.json").write_text(json.dumps({**paths, "calls": plans}))
@@ -129,6 +150,8 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
             which = f"call {answer['failed'] + 1} of {len(calls)} in one process, {calls[answer['failed']]}"
             raise AssertionError(hazard_first(f"stage {stage.id}, {which}: {answer['message']}", done.stderr))
         after = [{buffer: np.load(folder / f"{i}.{buffer}.npy") for buffer in before[i]} for i in range(len(calls))]
+        sums = [folder / f"{i}.log_sum_exp.npy" for i in range(len(calls))]
+        sums = [np.load(file) if file.exists() else None for file in sums]
 
     outputs = []
     for number, call in enumerate(calls):
@@ -142,6 +165,10 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
         outputs.append(output.copy())
         comparison = compare(output, *reference(bhnd, inputs), problem.dtype)
         assert comparison, f"{which}: {comparison.message}"
+        if sums[number] is not None:
+            got = sums[number].reshape(problem.B, problem.Hq, problem.Nq)
+            comparison = compare_log_sum_exp(got, *log_sum_exp(bhnd, inputs))
+            assert comparison, f"{which}: {comparison.message}"
         output[...] = call.poison  # what is left is all that O's elements do not cover: nothing may be written there
         for name, buffer in before[number].items():
             wrong = int((after[number][name] != buffer).sum())
@@ -157,6 +184,12 @@ def _buffers(call: Call) -> dict[str, np.ndarray]:
     for view in views.values():
         if view["buffer"] not in buffers:
             buffers[view["buffer"]] = to_bits(generator.standard_normal(view["size"], np.float32), call.problem.dtype)
+    if call.rest is not None:
+        for name in "QKV":
+            view, shape = views[name], shape_of(call.problem, name)
+            kept = as_bhnd(buffers[view["buffer"]], view, shape).copy()
+            buffers[view["buffer"]][...] = call.rest
+            as_bhnd(buffers[view["buffer"]], view, shape)[...] = kept
     for name, array in (call.inputs or {}).items():
         as_bhnd(buffers[views[name]["buffer"]], views[name], shape_of(call.problem, name))[...] = array
     buffers["O"][...] = call.poison

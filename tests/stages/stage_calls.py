@@ -1,9 +1,10 @@
 """Makes calls of a stage one after the other in a process of its own: python stage_calls.py FOLDER.
 
-FOLDER/job.json: cudart, stage (paths) and a list of calls, each with its problem, its views and whether it has a stream
-of its own. A view says where one of Q, K, V and O lies: the buffer, the offset in it and the three strides, all in
-elements. FOLDER/CALL.BUFFER.npy are the buffers (uint16) as they are before the call; they are written back as they
-are after it, the output and all that lies around it. Prints {"failed": CALL, "message": ...} where a call fails.
+FOLDER/job.json: cudart, stage (paths) and a list of calls, each with its problem, its views, whether it has a stream
+of its own, and whether it asks for the log-sum-exp where the stage writes one. A view says where one of Q, K, V and O
+lies: the buffer, the offset in it and the three strides, all in elements. FOLDER/CALL.BUFFER.npy are the buffers
+(uint16) as they are before the call; they are written back as they are after it, the output and all that lies around
+it, and with them CALL.log_sum_exp.npy (float32). Prints {"failed": CALL, "message": ...} where a call fails.
 """
 
 import ctypes
@@ -45,17 +46,25 @@ def on_own_stream(cudart: Cudart, stage: StageLibrary, params, download) -> None
     cudart.call("cudaStreamDestroy", stream)
 
 
-def execute(cudart: Cudart, stage: StageLibrary, call: dict, files: dict[str, Path]) -> None:
+def execute(cudart: Cudart, stage: StageLibrary, call: dict, call_file) -> None:
     problem = Problem(**call["problem"])
+    files = {view["buffer"]: call_file(view["buffer"]) for view in call["views"].values()}
     buffers = {name: np.load(file) for name, file in files.items()}
     pointers = {name: cudart.malloc(buffer.nbytes) for name, buffer in buffers.items()}
     for name, buffer in buffers.items():
         cudart.upload(pointers[name], buffer)
-    scratch_bytes = stage.describe(problem.params({})).workspace_bytes
+    description = stage.describe(problem.params({}))
+    scratch_bytes = description.workspace_bytes
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
         cudart.fill(scratch, 0xFF, scratch_bytes)
     params = problem.params({}, scratch, scratch_bytes)
+    if call["log_sum_exp"] and description.supports_log_sum_exp:
+        name, rows = "log_sum_exp", problem.B * problem.Hq * problem.Nq
+        buffers[name] = np.full(rows, np.nan, np.float32)
+        files[name] = call_file(name)
+        pointers[name] = params.log_sum_exp = cudart.malloc(buffers[name].nbytes)
+        cudart.upload(pointers[name], buffers[name])
     for tensor, view in call["views"].items():
         setattr(params, tensor, FlashTensor(pointers[view["buffer"]] + 2 * view["offset"], *view["strides"]))
 
@@ -84,9 +93,8 @@ def main() -> None:
     cudart = Cudart(job["cudart"])
     stage = StageLibrary(job["stage"])
     for number, call in enumerate(job["calls"]):
-        names = {view["buffer"] for view in call["views"].values()}
         try:
-            execute(cudart, stage, call, {name: folder / f"{number}.{name}.npy" for name in names})
+            execute(cudart, stage, call, lambda name, number=number: folder / f"{number}.{name}.npy")
         except (StageRefused, CudaError) as error:
             print(json.dumps({"failed": number, "message": str(error)}))
             return

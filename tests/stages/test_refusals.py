@@ -139,6 +139,36 @@ def test_grouped_heads(stage, tile):
         refused(stage, problems[0], "Hq is 4 and Hkv is 2")
 
 
+def test_log_sum_exp(stage, small):
+    """A stage that does not write it says so; one that does refuses a pointer to no float. (What it writes, every
+    test here that verifies a result looks at.)"""
+    if describe(stage)["supports_log_sum_exp"]:
+        patch, wanted, words = {"log_sum_exp": 6}, INVALID, "log_sum_exp must be 4-byte aligned; its address is 0x6"
+    else:
+        words = f"stage {stage.id} does not write the log-sum-exp; log_sum_exp must be null"
+        patch, wanted = {"log_sum_exp": 16}, UNSUPPORTED
+    (answer,) = calls(stage, small, [patch])
+    check_refusal(stage, f"a wrong argument ({patch})", answer["code"], answer["message"], wanted, words)
+
+
+def test_lengths_beyond_int(stage, small):
+    """Far more rows than any memory has: sums of two lengths stay within int, and a grid within its limits."""
+    (answer,) = calls(stage, small, [{"Nkv": 2**30 + 64}])
+    words = f"Nkv must be at most 2^30; it is {2**30 + 64}"
+    check_refusal(stage, "too many keys", answer["code"], answer["message"], UNSUPPORTED, words)
+
+
+def test_grid_of_query_tiles(stage, small):
+    """Where the query tiles lie along the grid's z, which ends at 65,535, more are refused before the launch is."""
+    x, y, z = stage.data["launch"][-1]["grid"]
+    if "Nq" not in y + z:
+        pytest.skip("the query tiles lie along the grid's x, which has room for all lengths")
+    Br = stage.data["launch"][-1]["Br"]
+    (answer,) = calls(stage, small, [{"Nq": 65535 * Br + 1}])
+    words = f"needs Nq to be at most {65535 * Br}; it is {65535 * Br + 1}"
+    check_refusal(stage, "too many queries", answer["code"], answer["message"], UNSUPPORTED, words)
+
+
 def test_workspace(stage, small):
     if "workspace" not in stage.data:
         pytest.skip("this stage needs no workspace")

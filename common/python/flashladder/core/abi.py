@@ -32,6 +32,7 @@ class FlashParams(Structure):
         ("dtype", c_int32),
         ("causal", c_int32),
         ("scale", c_float),
+        ("log_sum_exp", c_void_p),
         ("workspace", c_void_p),
         ("workspace_bytes", c_size_t),
     ]
@@ -47,6 +48,7 @@ class FlashDescription(Structure):
         ("threads", c_int32),
         ("shared_bytes", c_int32),
         ("grid", c_int32 * 3),
+        ("supports_log_sum_exp", c_int32),
         ("multiple_Nq", c_int32),
         ("multiple_Nkv", c_int32),
         ("supports_causal", c_int32),

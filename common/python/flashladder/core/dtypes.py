@@ -31,6 +31,12 @@ HALF_SMALLEST = _bounds("half_smallest")
 ELEMENT_LIMIT, FROBENIUS_LIMIT = _bounds("element"), _bounds("frobenius")
 
 
+# What the bound of a row's log-sum-exp is counted in.
+LOG_SUM_EXP_UNIT = float.fromhex(
+    re.search(r"log_sum_exp_unit = (\S+);", (ROOT / "common/host/bounds.h").read_text(encoding="utf-8"))[1]
+)
+
+
 def to_bits(values: np.ndarray, dtype: str) -> np.ndarray:
     """Rounds to nearest even; any float array -> uint16 patterns of the same shape."""
     if dtype == "fp16":

@@ -57,10 +57,11 @@ class Problem:
         return abi.FlashTensor(pointer, first * second * d, head, row)
 
     def params(self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0) -> abi.FlashParams:
-        """The C struct; pointers are device addresses of Q, K, V and O (missing ones are null)."""
+        """The C struct; pointers are device addresses of Q, K, V, O and "log_sum_exp" (missing ones are null)."""
         tensors = [self.tensor(name, pointers.get(name, 0)) for name in "QKVO"]
         sizes = [self.B, self.Hq, self.Hkv, self.Nq, self.Nkv, self.d_head, abi.DTYPES[self.dtype], int(self.causal)]
-        return abi.FlashParams(*tensors, *sizes, self.scale, workspace, workspace_bytes)
+        log_sum_exp = pointers.get("log_sum_exp", 0)
+        return abi.FlashParams(*tensors, *sizes, self.scale, log_sum_exp, workspace, workspace_bytes)
 
     def to_bhnd(self, array: np.ndarray) -> np.ndarray:
         """A view with axes (B, heads, rows, d) of an array in this problem's layout."""

@@ -40,4 +40,4 @@ def verify(stage: stages.Stage, problem: Problem, seed: int = 0, **options) -> V
         result = run_problem(stage, problem, inputs, **options)
     except StageError as error:
         return Verdict(problem, None, None, str(error))
-    return Verdict(problem, result, check(problem, inputs, result.bits))
+    return Verdict(problem, result, check(problem, inputs, result.bits, result.log_sum_exp))

@@ -70,6 +70,7 @@ class Result:
     seconds: list[float] = field(default_factory=list)  # host time of each run: on a GPU no measure of a kernel
     report: dict | None = field(default=None, repr=False)  # the simulator's counters (WARPSIM_REPORT)
     messages: str = ""
+    log_sum_exp: np.ndarray | None = field(default=None, repr=False)  # (B, Hq, Nq) float32; None: the stage has none
 
     @property
     def O(self) -> np.ndarray:  # noqa: E743
@@ -114,7 +115,9 @@ def run_library(
             text = f"{name}, {problem}: {result['message']}"
             raise StageError(hazard_first(text, messages), result.get("code"), messages, report)
         output = np.load(folder / "O.npy") if inputs is not None else None
-        return Result(output, problem, where, result["description"], result.get("seconds", []), report, messages)
+        seconds, sums = result.get("seconds", []), folder / "log_sum_exp.npy"
+        log_sum_exp = np.load(sums) if sums.exists() else None
+        return Result(output, problem, where, result["description"], seconds, report, messages, log_sum_exp)
 
 
 def hazard_first(error: str, messages: str) -> str:

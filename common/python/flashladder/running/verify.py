@@ -1,10 +1,17 @@
 """The float64 reference and the comparison, with the runners' bounds (common/host/bounds.h)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from flashladder.core.dtypes import ELEMENT_LIMIT, FROBENIUS_LIMIT, HALF_SMALLEST, UNIT_ROUNDOFF, from_bits
+from flashladder.core.dtypes import (
+    ELEMENT_LIMIT,
+    FROBENIUS_LIMIT,
+    HALF_SMALLEST,
+    LOG_SUM_EXP_UNIT,
+    UNIT_ROUNDOFF,
+    from_bits,
+)
 from flashladder.core.problem import Problem
 
 POISON = 0xFFFF  # a NaN in both types; every output is filled with it before a run
@@ -42,9 +49,7 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
         for start in range(0, len(rows), 1024):  # a chunk of S at a time
             chunk = rows[start : start + 1024]
             scores = float(np.float32(problem.scale)) * (real(q[b, h][chunk]) @ keys.T)
-            if problem.causal:  # the last query row sees the last key
-                visible = np.arange(problem.Nkv)[None, :] <= chunk[:, None] + (problem.Nkv - problem.Nq)
-                scores = np.where(visible, scores, -np.inf)
+            scores = np.where(_seen(problem, chunk), scores, -np.inf)
             row_max = scores.max(axis=1, keepdims=True)
             weights = np.exp(scores - np.where(np.isfinite(row_max), row_max, 0.0))
             total = weights.sum(axis=1, keepdims=True)
@@ -55,6 +60,49 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
         shape = (problem.B, problem.Hq, problem.Nq, problem.d_head)
         return out.reshape(shape), magnitude.reshape(shape)
     return out, magnitude
+
+
+def _seen(problem: Problem, rows: np.ndarray) -> np.ndarray:
+    """Which keys (columns) each of the query rows sees. Causal: the last row of the problem sees the last key."""
+    last = rows + (problem.Nkv - problem.Nq) if problem.causal else np.full(len(rows), problem.Nkv)
+    return np.arange(problem.Nkv)[None, :] <= last[:, None]
+
+
+def log_sum_exp(problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The natural logarithm of each row's sum of exp(score) in float64, -infinity for a row that sees no key, and what
+    a stage may be off by (common/host/bounds.h). Both (B, Hq, Nq); inputs as for reference()."""
+    values = np.full((problem.B, problem.Hq, problem.Nq), -np.inf)
+    bound = np.zeros_like(values)
+    scale, rows = abs(float(np.float32(problem.scale))), np.arange(problem.Nq)
+    sign, group = np.sign(problem.scale), problem.Hq // problem.Hkv
+    q, k = (from_bits(problem.to_bhnd(inputs[name]), problem.dtype).astype(np.float64) for name in "QK")
+    for b, h in np.ndindex(problem.B, problem.Hq):
+        keys = k[b, h // group]
+        for start in range(0, problem.Nq, 1024):
+            chunk = rows[start : start + 1024]
+            seen, some = _seen(problem, chunk), slice(start, start + 1024)
+            scores = np.where(seen, sign * scale * (q[b, h, chunk] @ keys.T), -np.inf)
+            top = np.maximum(scores.max(axis=1), np.finfo(np.float64).min)
+            with np.errstate(divide="ignore"):  # log(0) of a row that sees no key is meant
+                values[b, h, some] = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
+            sizes = np.where(seen, scale * (np.abs(q[b, h, chunk]) @ np.abs(keys).T), 0.0).max(axis=1)
+            bound[b, h, some] = LOG_SUM_EXP_UNIT * (problem.d_head * sizes + problem.Nkv / 16 + 64)
+    return values, bound
+
+
+def compare_log_sum_exp(got: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> Comparison:
+    """Compares float32 (B, Hq, Nq) with log_sum_exp(): within the bound, and -infinity where that is -infinity."""
+    none = np.isneginf(expected)
+    with np.errstate(invalid="ignore"):
+        ratio = error_ratio(np.where(none, 0, got), np.where(none, 0, expected), np.where(none, 1, bound))
+    ratio = np.where(none & ~np.isneginf(got), np.inf, ratio)
+    worst = float(ratio.max(initial=0.0))
+    if worst <= 1:
+        return Comparison(True, 0.0, worst, f"log-sum-exp {worst:.1g} of its bound")
+    at = tuple(int(i) for i in np.unravel_index(int((ratio > 1).argmax()), ratio.shape))
+    said = f"{int((ratio > 1).sum())} of {ratio.size} rows' log-sum-exp beyond their bound"
+    first = f"first log_sum_exp{list(at)} = {got[at]:.7g}, reference {expected[at]:.7g} (bound {bound[at]:.3g})"
+    return Comparison(False, float("nan"), worst, f"{said}; {first}")
 
 
 def element_bound(magnitude: np.ndarray, dtype: str) -> np.ndarray:
@@ -108,7 +156,14 @@ def compare(output: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, dty
     return Comparison(False, frobenius, worst_ratio, "; ".join(parts))
 
 
-def check(problem: Problem, inputs: dict[str, np.ndarray], output: np.ndarray) -> Comparison:
-    """Compares a whole output (bit patterns, in the problem's layout) with the reference."""
+def check(
+    problem: Problem, inputs: dict[str, np.ndarray], output: np.ndarray, rows_log_sum_exp: np.ndarray | None = None
+) -> Comparison:
+    """Compares a whole output (bit patterns, in the problem's layout) with the reference; and the rows' log-sum-exp
+    (B, Hq, Nq), if there is one."""
     expected, magnitude = reference(problem, inputs)
-    return compare(problem.to_bhnd(output), expected, magnitude, problem.dtype)
+    comparison = compare(problem.to_bhnd(output), expected, magnitude, problem.dtype)
+    if not comparison or rows_log_sum_exp is None:
+        return comparison
+    more = compare_log_sum_exp(rows_log_sum_exp, *log_sum_exp(problem, inputs))
+    return replace(comparison, passed=more.passed, message=f"{comparison.message}; {more.message}")

@@ -3,8 +3,8 @@
     python -m flashladder.running.worker FOLDER
 
 FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
-Leaves O.npy and result.json there. A process has one CUDA runtime for good, and after a failed launch that
-runtime is of no more use: hence a process of its own for each run.
+Leaves O.npy, log_sum_exp.npy of a stage that writes it, and result.json there. A process has one CUDA runtime for
+good, and after a failed launch that runtime is of no more use: hence a process of its own for each run.
 """
 
 import json
@@ -33,6 +33,10 @@ def execute(folder: Path, job: Job) -> dict:
     for name in "QKV":
         cudart.upload(pointers[name], np.load(folder / f"{name}.npy"))
     cudart.fill(pointers["O"], 0xFF, problem.bytes("O"))
+    log_sum_exp = np.empty((problem.B, problem.Hq, problem.Nq), np.float32)
+    if description["supports_log_sum_exp"]:
+        pointers["log_sum_exp"] = cudart.malloc(log_sum_exp.nbytes)
+        cudart.fill(pointers["log_sum_exp"], 0xFF, log_sum_exp.nbytes)
     scratch_bytes = description["workspace_bytes"]
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
@@ -48,6 +52,9 @@ def execute(folder: Path, job: Job) -> dict:
     if output.size and (output == POISON).all():
         return {"status": "error", "message": "the launch reported success, but its kernel wrote nothing"}
     np.save(folder / "O.npy", output)
+    if "log_sum_exp" in pointers:
+        cudart.download(log_sum_exp, pointers["log_sum_exp"])
+        np.save(folder / "log_sum_exp.npy", log_sum_exp)
     return {"status": "ok", "description": description, "seconds": seconds}
 
 
