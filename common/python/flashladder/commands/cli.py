@@ -60,19 +60,22 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dims", type=numbers, default=defaults.head_dims, metavar="D,D")
     parser.add_argument("--dtypes", type=words, default=defaults.dtypes, metavar="T,T", help="bf16, fp16")
     parser.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all")
-    parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--masks", type=words, default=("full", "causal"), metavar="M,M", help="full, causal")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--seconds", type=float, default=defaults.seconds, help="of kernel time for each figure")
 
 
 def settings_of(options) -> bench.Settings:
+    unknown = [mask for mask in options.masks if mask not in ("full", "causal")]
+    if unknown:
+        raise FlashLadderError(f"--masks {unknown[0]}: choose full, causal or full,causal")
     return bench.Settings(
         tokens=options.tokens,
         heads=options.heads,
         lengths=options.lengths,
         head_dims=options.dims,
         dtypes=options.dtypes,
-        causal=options.causal,
+        causal=tuple(mask == "causal" for mask in options.masks),
         stages=options.stages,
         peers=not options.no_peers,
         seconds=options.seconds,

@@ -37,23 +37,24 @@ class _Figures:
     def __init__(self):
         self.stale = False
 
-    def _row(self, results: dict | None, name: str, **wanted) -> dict:
-        rows = recorded.pick(results, name=name, causal=False, **wanted) if results else []
+    def _row(self, results: dict | None, name: str, causal: bool = False, **wanted) -> dict:
+        rows = recorded.pick(results, name=name, causal=causal, **wanted) if results else []
         if not rows:
             there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results))) if results else "nothing"
+            wanted |= {"causal": causal}
             raise FlashLadderError(f'"{name}" with {wanted} is not recorded; there is: {there}.')
         self.stale |= recorded.is_stale(rows[0])
         return rows[0]
 
-    def tflops(self, name: int | str, N: int = 4096, d: int = 128, dtype: str = "bf16") -> float:
-        """Recorded throughput: tflops(9), tflops("FlashAttention-2")."""
+    def tflops(self, name: int | str, N: int = 4096, d: int = 128, dtype: str = "bf16", causal: bool = False) -> float:
+        """Recorded throughput: tflops(9), tflops("FlashAttention-2"), tflops(13, causal=True)."""
         name = stages.get(name).name if isinstance(name, int) else name
-        return self._row(recorded.first(), name, Nq=N, d_head=d, dtype=dtype)["tflops"]
+        return self._row(recorded.first(), name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
-    def ablation(self, name: int | str, N: int = 4096, d: int = 128) -> float:
+    def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
         """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself."""
         name = stages.get(name).name if isinstance(name, int) else name
-        return self._row(recorded.first("ablations"), name, Nq=N, d_head=d, dtype="bf16")["tflops"]
+        return self._row(recorded.first("ablations"), name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
 
     def resource(self, stage: int, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""

@@ -2,8 +2,8 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D`, `stage NN`, `resources`,
-`ablations [NN [D]]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
+What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
+`ablations [NN [D] [causal]]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
 markers is replaced; running it twice changes nothing. Single figures in sentences: flashladder.commands.figures.
 """
 
@@ -64,11 +64,20 @@ def ladder() -> str:
     return "\n".join(block)
 
 
-def ablations(number: str = "all", d: str = "128") -> str:
+def _causal(mask: str) -> tuple[bool, str]:
+    """The word of a marker as what to pick, and as words for a caption."""
+    if mask not in ("", "causal"):
+        raise FlashLadderError(f"a marker's mask is 'causal' or left out, not '{mask}'")
+    return (True, ", causal (half the FLOPs counted)") if mask else (False, "")
+
+
+def ablations(number: str = "all", *words: str) -> str:
     """Kernels with one idea changed at a time, each below the one that it is taken from; number: of one stage."""
     parts = []
+    d = next((word for word in words if word.isdigit()), "128")
+    causal, masked = _causal(next((word for word in words if not word.isdigit()), ""))
     for results in recorded.shipped(kind="ablations"):
-        rows = recorded.pick(results, dtype="bf16", d_head=int(d), causal=False)
+        rows = recorded.pick(results, dtype="bf16", d_head=int(d), causal=causal)
         if not rows:
             continue
         lengths = sorted({row["Nq"] for row in rows})
@@ -87,7 +96,7 @@ def ablations(number: str = "all", d: str = "128") -> str:
             continue
         peers = dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
         body += [[name, *(_figure(by_key.get((name, n))) for n in lengths), ""] for name in peers]
-        text = _setting(results, f"TFLOP/s, bf16, d = {d}")
+        text = _setting(results, f"TFLOP/s, bf16, d = {d}{masked}")
         head = [f"bf16, d = {d}", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
         block = [_caption(results, text), "", _table(head, body)]
         if any(recorded.is_stale(row) for row in shown):
@@ -96,17 +105,18 @@ def ablations(number: str = "all", d: str = "128") -> str:
     return "\n\n".join(parts) or NOTHING
 
 
-def throughput(dtype: str, d: str) -> str:
+def throughput(dtype: str, d: str, mask: str = "") -> str:
     parts = []
+    causal, masked = _causal(mask)
     for results in recorded.shipped():
-        rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=False)
+        rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
         if not rows:
             continue
         lengths = sorted({row["Nq"] for row in rows})
         by_key = {(row["name"], row["Nq"]): row for row in rows}
         names = dict.fromkeys(row["name"] for row in rows)
         body = [[name, *(_figure(by_key.get((name, n))) for n in lengths)] for name in names]
-        text = _setting(results, f"TFLOP/s, {dtype}, d = {d}")
+        text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
         block = [_caption(results, text), "", _table([f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)], body)]
         ceiling = recorded.ceiling(results, dtype)
         if ceiling:
@@ -117,13 +127,14 @@ def throughput(dtype: str, d: str) -> str:
     return "\n\n".join(parts) or NOTHING
 
 
-def stage(number: str) -> str:
+def stage(number: str, mask: str = "") -> str:
     """One stage beside the one before and the peers, with the registers and shared memory that it takes."""
+    causal, masked = _causal(mask)
     this = stages.get(number)
     before = stages.previous_of(this)
     parts = []
     for results in recorded.shipped():
-        rows = recorded.pick(results, dtype="bf16", causal=False)
+        rows = recorded.pick(results, dtype="bf16", causal=causal)
         names = [one.name for one in (before, this) if one]
         names += dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
         lengths = sorted({row["Nq"] for row in rows})
@@ -137,12 +148,12 @@ def stage(number: str) -> str:
         if not any(this.name in line[0] for line in body):
             continue
         block = [
-            _caption(results, "TFLOP/s, bf16, median"),
+            _caption(results, f"TFLOP/s, bf16{masked}, median"),
             "",
             _table(["", *(f"N = {n}" for n in lengths)], body),
-            "",
-            _facts(rows, [one for one in (before, this) if one]),
         ]
+        if not causal:  # else it stands below the other table
+            block += ["", _facts(rows, [one for one in (before, this) if one])]
         if any(recorded.is_stale(row) for row in rows if row["name"] in names):
             block += ["", STALE_NOTE]
         parts.append("\n".join(block))
@@ -332,6 +343,9 @@ def _draw(folder: Path) -> list[Path]:
 
     shipped = recorded.shown()
     wanted = {f"throughput-d{d}.png": lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
+    for d in (64, 128):
+        if any(recorded.pick(one, dtype="bf16", d_head=d, causal=True) for one, _ in shipped):
+            wanted[f"throughput-d{d}-causal.png"] = lambda d=d: plot.throughput(shipped, "bf16", d, causal=True)
     changed = []
     if recorded.shipped(kind="ablations"):
         wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))

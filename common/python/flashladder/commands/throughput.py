@@ -1,5 +1,6 @@
 """What `bench` and `plot` do: time the stages where there is a GPU, count where there is none, draw what is there."""
 
+import itertools
 import os
 
 from flashladder.core import device
@@ -28,8 +29,9 @@ def plot_latest() -> None:
     shown = recorded.shown(recorded.latest_live())
     if not shown:
         raise FlashLadderError("Nothing to plot: no results below build/results or docs/results. Run `make bench`.")
-    for d in (64, 128):
-        usable = [(one, is_live) for one, is_live in shown if recorded.pick(one, dtype="bf16", d_head=d, causal=False)]
+    for d, causal in itertools.product((64, 128), (False, True)):
+        usable = [pair for pair in shown if recorded.pick(pair[0], dtype="bf16", d_head=d, causal=causal)]
         if usable:
-            file = plot.save(plot.throughput(usable, "bf16", d), results_directory() / f"throughput-d{d}.png")
+            name = f"throughput-d{d}{'-causal' if causal else ''}.png"
+            file = plot.save(plot.throughput(usable, "bf16", d, causal), results_directory() / name)
             say(f"Plot: {os.path.relpath(file, ROOT)}")

@@ -159,25 +159,30 @@ class Lesson:
             title = f"Recorded: {recorded_on}"
         show(table(f"{title}; bf16, d = 128", ["", *profile.RESOURCES.values()], rows, right=range(1, 6)))
 
-    def throughput(self, d: int = 128, dtype: str = "bf16") -> None:
-        """The stages so far and the peers: measured here where there is a GPU, and recorded. Never the simulator."""
+    def throughput(self, d: int = 128, dtype: str = "bf16", causal: bool = False) -> None:
+        """The stages so far and the peers: measured here where there is a GPU, and recorded. Never the simulator.
+
+        causal: of those that mask. FlashLadderError where there is no figure to show.
+        """
         number, shown = self.stage.number, short_runs.recorded_until(self.stage.number)
         where = device.choose(self.stage.min_compute)
         if where.kind == "gpu":
             with step(f"Measuring the stages up to {self.stage.id} on {where}", f"Measured on {where}, and recorded:"):
-                shown = [(short_runs.measure(number, d, dtype), True), *shown]
+                shown = [(short_runs.measure(number, d, dtype, causal), True), *shown]
         else:
             show(note("a time of the simulator says nothing about a GPU, so these figures are recorded ones.",
                       f"No GPU runs stage {self.stage.id} here:"))  # fmt: skip
-        show(plot.throughput(shown, dtype, d))
+        show(plot.throughput(shown, dtype, d, causal))
 
-    def ablations(self, d: int = 128) -> None:
+    def ablations(self, d: int = 128, causal: bool = False) -> None:
         """The recorded throughput of this stage with one idea changed at a time, in percent of the stage itself."""
-        show(plot.ablations(recorded.shipped(kind="ablations"), self.stage.number, d=d))
+        show(plot.ablations(recorded.shipped(kind="ablations"), self.stage.number, d=d, causal=causal))
 
-    def recorded_tflops(self, length: int = 4096, d: int = 128, stage: int | str | None = None) -> float:
+    def recorded_tflops(
+        self, length: int = 4096, d: int = 128, stage: int | str | None = None, causal: bool = False
+    ) -> float:
         """The recorded throughput in bf16, on the first recorded GPU."""
-        results, wanted = recorded.first(), {"dtype": "bf16", "d_head": d, "Nq": length, "causal": False}
+        results, wanted = recorded.first(), {"dtype": "bf16", "d_head": d, "Nq": length, "causal": causal}
         for row in recorded.pick(results, name=self._of(stage).name, **wanted) if results else ():
             return row["tflops"]
         raise FlashLadderError(f"{self._of(stage).name} has no recorded throughput for N = {length}, d = {d}.")

@@ -37,7 +37,7 @@ def recorded_until(number: int) -> list[tuple[dict, bool]]:
     return [(only(results, number), live) for results, live in recorded.shown()]
 
 
-def measure(number: int, d: int, dtype: str) -> dict | None:
+def measure(number: int, d: int, dtype: str, causal: bool = False) -> dict | None:
     """A short run of the stages so far and the peers, None without a GPU; also written below build/results/lessons.
 
     In a process of its own: a process has one CUDA runtime for good.
@@ -48,11 +48,11 @@ def measure(number: int, d: int, dtype: str) -> dict | None:
     build.build(sorted({target for stage in fit for target in stage.targets}))
     folder = results_directory() / "lessons"
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"stage-{number:02d}-{dtype}-d{d}.json"
+    file = folder / f"stage-{number:02d}-{dtype}-d{d}{'-causal' if causal else ''}.json"
     job = {"stages": [stage.number for stage in fit], "lengths": LENGTHS, "head_dims": [d], "dtypes": [dtype]}
     with tempfile.TemporaryDirectory(prefix="flashladder-lesson-") as name:
         job_file = Path(name) / "job.json"
-        job_file.write_text(json.dumps(job | {"file": str(file)}))
+        job_file.write_text(json.dumps(job | {"causal": [causal], "file": str(file)}))
         command = [sys.executable, "-m", "flashladder.lessons.throughput", str(job_file)]
         done = subprocess.run(command, capture_output=True, text=True, env=for_python(), timeout=300)
     if done.returncode:
@@ -67,6 +67,7 @@ def main() -> int:
         lengths=tuple(job["lengths"]),
         head_dims=tuple(job["head_dims"]),
         dtypes=tuple(job["dtypes"]),
+        causal=tuple(job["causal"]),
         seconds=0.05,
         deadline=SECONDS,
     )

@@ -16,7 +16,7 @@ from flashladder.measuring import bench
 
 
 def run(device: Device | None = None) -> Path:
-    """Times the variants on a GPU; returns the JSON file below build/results."""
+    """Times the variants on a GPU, of stages that mask causal ones, too; returns the JSON file below build/results."""
     device = device or choose(80)
     if device.kind != "gpu":
         raise FlashLadderError("Ablations are timed, so they need a GPU; recorded ones are in docs/results.md.")

@@ -4,7 +4,7 @@ import datetime
 import json
 import re
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +31,7 @@ class Settings:
     lengths: tuple[int, ...] = LENGTHS
     head_dims: tuple[int, ...] = (64, 128)
     dtypes: tuple[str, ...] = ("bf16",)
-    causal: bool = False
+    causal: tuple[bool, ...] = (False, True)  # causal: of the stages that have it, and the peers beside them
     stages: tuple[int, ...] = ()  # none: all
     peers: bool = True
     seconds: float = 0.25  # of kernel time for each candidate and problem
@@ -42,8 +42,9 @@ class Settings:
 
     def problems(self) -> list[Problem]:
         return [
-            Problem(B=max(1, self.tokens // n), Hq=self.heads, Nq=n, d_head=d, dtype=dtype, causal=self.causal)
+            Problem(B=max(1, self.tokens // n), Hq=self.heads, Nq=n, d_head=d, dtype=dtype, causal=causal)
             for dtype in self.dtypes
+            for causal in self.causal
             for d in self.head_dims
             for n in self.lengths
         ]
@@ -142,6 +143,17 @@ class Bench:
             candidate.facts["note"] = f"beyond the stages' bound: {message}"
         return True
 
+    def stages_for(self, problem: Problem) -> list[stages.Stage]:
+        """All of them; of a causal problem those that say that they mask."""
+        return [one for one in self.stages if not problem.causal or self._masks(one, problem)]
+
+    def _masks(self, stage: stages.Stage, problem: Problem) -> bool:
+        try:
+            description = self.libraries[stage.number].describe(replace(problem, causal=False).params({}))
+        except StageRefused:
+            return False  # told where it is asked for without a mask
+        return bool(description.supports_causal)
+
     def stage_candidate(self, stage: stages.Stage, problem: Problem, memory) -> Candidate | None:
         library = self.libraries[stage.number]
         try:
@@ -158,7 +170,7 @@ class Bench:
                 stage.name, problem, f"needs {needed / 2**30:.0f} GiB of scratch, {free / 2**30:.0f} GiB are free"
             )
             return None
-        key = (stage.number, problem.d_head, problem.dtype)
+        key = (stage.number, problem.d_head, problem.dtype, problem.causal)
         expected = self.too_slow.get(key, 0.0) * 2  # at the same number of tokens twice the length takes twice as long
         if expected > self.settings.slowest_run:
             self.too_slow[key] = expected
@@ -195,6 +207,9 @@ class Bench:
         return found
 
     def bench_problem(self, problem: Problem) -> None:
+        timed = self.stages_for(problem)
+        if not timed:
+            return
         memory = (
             gpu_memory.TorchMemory(problem, seed=problem.Nq)
             if self.torch
@@ -206,7 +221,7 @@ class Bench:
         expected = (rows, heads, *reference(problem, inputs, rows, heads))
         admitted = []
         for candidate in [
-            *(self.stage_candidate(stage, problem, memory) for stage in self.stages),
+            *(self.stage_candidate(stage, problem, memory) for stage in timed),
             *self.peer_candidates(problem, memory),
         ]:
             if candidate and self.admit(candidate, problem, memory, expected):
@@ -216,7 +231,7 @@ class Bench:
         for candidate in admitted:
             self.record(candidate, problem, clocks)
             if candidate.kind == "stage":
-                key = (int(candidate.name[:2]), problem.d_head, problem.dtype)
+                key = (int(candidate.name[:2]), problem.d_head, problem.dtype, problem.causal)
                 self.too_slow[key] = float(np.median(candidate.times_ms)) / 1e3
         memory.release()
 

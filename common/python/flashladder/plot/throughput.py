@@ -20,11 +20,15 @@ def _look(results: dict, name: str) -> tuple:
     return matplotlib.colormaps[SEQUENCE](index / max(len(names), 2) * 0.95), MARKERS[index % len(MARKERS)]
 
 
-def _bar_length(results: dict, dtype: str, d: int) -> int:
+def _masked(causal: bool) -> str:
+    return ", causal" if causal else ""
+
+
+def _bar_length(results: dict, dtype: str, d: int, causal: bool = False) -> int:
     """The sequence length shown as bars: 4096, or the longest that was measured."""
-    lengths = {row["Nq"] for row in recorded.pick(results, dtype=dtype, d_head=d, causal=False)}
+    lengths = {row["Nq"] for row in recorded.pick(results, dtype=dtype, d_head=d, causal=causal)}
     if not lengths:
-        raise FlashLadderError(f"No results for {dtype}, d = {d} to plot.")
+        raise FlashLadderError(f"No results for {dtype}, d = {d}{_masked(causal)} to plot.")
     return 4096 if 4096 in lengths else max(lengths)
 
 
@@ -50,9 +54,9 @@ def _shares(row: dict, rows: list[dict], ceiling: dict | None) -> str:
     return f"  ({', '.join(parts)})" if parts else ""
 
 
-def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
-    length = _bar_length(results, dtype, d)
-    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=False, Nq=length)
+def _bars(axes, results: dict, dtype: str, d: int, causal: bool, what: str) -> None:
+    length = _bar_length(results, dtype, d, causal)
+    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
     names = []
     ceiling = recorded.ceiling(results, dtype)
     for position, row in enumerate(rows):
@@ -75,11 +79,11 @@ def _bars(axes, results: dict, dtype: str, d: int, what: str) -> None:
     axes.invert_yaxis()
     axes.margins(x=0.15)
     axes.set_xlabel("TFLOP/s")
-    axes.set_title(f"{what}\n{dtype}, d = {d}, N = {length}", fontsize=9)
+    axes.set_title(f"{what}\n{dtype}, d = {d}, N = {length}{_masked(causal)}", fontsize=9)
 
 
-def _sweep(axes, results: dict, dtype: str, d: int, style: str) -> None:
-    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=False)
+def _sweep(axes, results: dict, dtype: str, d: int, causal: bool, style: str) -> None:
+    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal)
     for name in dict.fromkeys(row["name"] for row in rows):
         curve = sorted((row["Nq"], row["tflops"], row["ms"]) for row in rows if row["name"] == name)
         colour, marker = _look(results, name)
@@ -98,31 +102,32 @@ def _sweep(axes, results: dict, dtype: str, d: int, style: str) -> None:
 Results = list[tuple[dict, bool]]  # (results, live): measured here, or recorded
 
 
-def throughput(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
-    """Bars at one length and a sweep over lengths, a row for each run of `results`.
+def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool = False) -> Figure:
+    """Bars at one length and a sweep over lengths, a row for each run of `results` that has such figures.
 
     Each is labelled with GPU, date and commit, recorded ones say so, and a figure whose kernel.cu has changed
     since is hatched and marked stale. FlashLadderError where there is nothing to plot.
     """
-    usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=False)]
+    usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=causal)]
     if not usable:
-        raise FlashLadderError(f"No results for {dtype}, d = {d} to plot.")
+        raise FlashLadderError(f"No results for {dtype}, d = {d}{_masked(causal)} to plot.")
     figure = new_figure(
         11, 1.2 + 3.4 * len(usable), "Throughput by stage as bars, and over the sequence length as curves"
     )
     grid = figure.subplots(len(usable), 2, squeeze=False)
     for (bars, sweep), (one, live) in zip(grid, usable, strict=True):
         what = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}".replace(", ", "\n", 1)
-        _bars(bars, one, dtype, d, what)
-        _sweep(sweep, one, dtype, d, "-" if live else "--")
+        _bars(bars, one, dtype, d, causal, what)
+        _sweep(sweep, one, dtype, d, causal, "-" if live else "--")
         sweep.set_xscale("log", base=2)
-        lengths = sorted({row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=False)})
+        lengths = sorted({row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=causal)})
         sweep.set_xticks(lengths, [str(n) for n in lengths])
         sweep.minorticks_off()
         sweep.set_yscale("log")
         sweep.set_xlabel("sequence length N")
         sweep.set_ylabel("TFLOP/s")
-        sweep.set_title(f"{what}\n{dtype}, d = {d}, B·N = {one['settings']['tokens']} tokens", fontsize=9)
+        tokens = one["settings"]["tokens"]
+        sweep.set_title(f"{what}\n{dtype}, d = {d}{_masked(causal)}, B·N = {tokens} tokens", fontsize=9)
         sweep.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
         for axes in (bars, sweep):
             axes.grid(alpha=0.25, which="both")
@@ -130,15 +135,19 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128) -> Figure:
     return figure
 
 
-def ablations(results: list[dict], stage: int | None = None, dtype: str = "bf16", d: int = 128) -> Figure:
+def ablations(
+    results: list[dict], stage: int | None = None, dtype: str = "bf16", d: int = 128, causal: bool = False
+) -> Figure:
     """Bars of kernels, each with its variants below it, the fastest first, in percent of it; and of the peers.
 
     A panel for each recorded GPU. stage: the variants of one stage alone. FlashLadderError where there are none.
     """
     panels = []
     for one in results:
-        length = _bar_length(one, dtype, d)
-        rows = recorded.pick(one, dtype=dtype, d_head=d, causal=False, Nq=length)
+        if not recorded.pick(one, dtype=dtype, d_head=d, causal=causal):
+            continue
+        length = _bar_length(one, dtype, d, causal)
+        rows = recorded.pick(one, dtype=dtype, d_head=d, causal=causal, Nq=length)
         families = [
             (kernel, changed)
             for kernel, changed in recorded.variants(rows)
@@ -155,7 +164,7 @@ def ablations(results: list[dict], stage: int | None = None, dtype: str = "bf16"
     grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=bars)[:, 0]
     for axes, (one, length, families, peers) in zip(grid, panels, strict=True):
         _families(axes, families, peers)
-        axes.set_title(f"recorded: {recorded.label(one)}\n{dtype}, d = {d}, N = {length}", fontsize=9)
+        axes.set_title(f"recorded: {recorded.label(one)}\n{dtype}, d = {d}, N = {length}{_masked(causal)}", fontsize=9)
     return figure
 
 
