@@ -97,8 +97,8 @@ __device__ float row_reduce_sum(float x) {
 template <typename T, int d_head>
 __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params) {
     extern __shared__ __align__(256) unsigned char shared[];
-    // Q_tile: [Br, d_head], O's way out, too; behind it [kv_stages, Bc, d_head] of K, and of V.
-    T *Q_tile = reinterpret_cast<T *>(shared);
+    T *Q_tile = reinterpret_cast<T *>(shared);  // [Br, d_head]; O's way out, too
+    // Behind it: K's buffers, [kv_stages, Bc, d_head], and V's.
 
     // Blocks start in the order of their index: of all heads the last rows, which see most keys if causal, come first.
     const int64_t batch = blockIdx.y, head = blockIdx.x, kv_head = head / (params.Hq / params.Hkv);
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
                   first_row * params.O.stride_row;
 
     float O[m_tiles][d_head / 8][4] = {};  // [warp_rows, d_head] per warp
-    // Of rows lane / 4 and lane / 4 + 8 of each piece; of the sums this lane's part.
+    // Rows lane / 4 and lane / 4 + 8 of each piece: the maximum of S, not scaled; of the sum of P this lane's part.
     float row_max[m_tiles][2], row_sum[m_tiles][2];
     for (int m = 0; m < m_tiles; ++m)
         for (int half = 0; half < 2; ++half) row_max[m][half] = -INFINITY, row_sum[m][half] = 0.0f;
@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
         for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                float new_max = row_max[m][half];  // of S before it is scaled
+                float new_max = row_max[m][half];
 #pragma unroll
                 for (int n = 0; n < n_tiles; ++n)
 #pragma unroll

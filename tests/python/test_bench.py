@@ -188,3 +188,55 @@ def test_a_named_commit_is_the_commit(monkeypatch, fake_device, fake_stage):
     monkeypatch.setenv("FLASHLADDER_COMMIT", "0123456789ab")
     record = provenance.collect(Device("gpu", fake_device))
     assert (record["commit"], record["uncommitted_changes"]) == ("0123456789ab", None)
+
+
+def test_causal_problems_are_for_stages_that_mask(bench_on_fake, monkeypatch):
+    """The fake stage says that it has no mask: nothing causal is timed, and nothing is told as skipped."""
+    got = bench_on_fake()
+    assert {row["causal"] for row in got["measurements"] + got["skipped"]} == {False}
+    describe = bench.StageLibrary.describe
+
+    def masking(library, params):
+        description = describe(library, params)
+        description.supports_causal = 1
+        return description
+
+    monkeypatch.setattr(bench.StageLibrary, "describe", masking)
+    asked = []
+    monkeypatch.setattr(bench.Bench, "admit", lambda self, candidate, problem, *rest: asked.append(problem))
+    bench_on_fake()
+    assert [problem.Nq for problem in asked if problem.causal] == [16, 24, 32]
+    assert all(problem.flops() * 2 == replace(problem, causal=False).flops() for problem in asked if problem.causal)
+
+
+def causal_record() -> dict:
+    """One stage with and without a mask, and a peer."""
+
+    def row(name, tflops, causal, kind="stage"):
+        return {"name": name, "kind": kind, "tflops": tflops, "Nq": 4096, "d_head": 128, "dtype": "bf16",
+                "causal": causal, "kernel_sha256": "another", "ms": {"median": 1.0, "p20": 1.0, "p80": 1.0},
+                "threads": 1, "shared_bytes": 1, "registers": 1, "spill_bytes": 0, "resident_blocks": 1}  # fmt: skip
+
+    rows = [
+        row("13_masking", 380.0, False),
+        row("13_masking", 362.0, True),
+        row("FlashAttention-2", 289.0, True, "peer"),
+    ]
+    record = {"provenance": {"device": "Fake GPU", "date": "2026-01-01 x", "commit": "0"}, "measurements": rows}
+    return record | {"settings": {"heads": 16, "tokens": 16384}}
+
+
+def test_causal_figures_have_tables_and_pictures_of_their_own(monkeypatch):
+    record = causal_record()
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
+    assert "380.0" in results.throughput("bf16", "128") and "362.0" not in results.throughput("bf16", "128")
+    causal = results.throughput("bf16", "128", "causal")
+    assert "362.0" in causal and "289.0" in causal and "380.0" not in causal and "half the FLOPs" in causal
+    assert "362.0" in results.stage("13", "causal") and "threads" not in results.stage("13", "causal")
+    with pytest.raises(FlashLadderError, match="'causal' or left out, not 'diagonal'"):
+        results.throughput("bf16", "128", "diagonal")
+    figure = plot.throughput([(record, False)], "bf16", 128, causal=True)
+    assert all("causal" in axes.get_title() for axes in figure.axes)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["13_masking", "FlashAttention-2"]
+    with pytest.raises(FlashLadderError, match="No results for bf16, d = 64, causal to plot"):
+        plot.throughput([(record, False)], "bf16", 64, causal=True)

@@ -17,10 +17,11 @@ from flashladder.ladder import (
     stages,
 )
 from flashladder.measuring import (
+    block_order,
     profile,
     recorded,
 )
-from flashladder.plot import fragments, softmax, style  # noqa: E402
+from flashladder.plot import fragments, masking, softmax, style  # noqa: E402
 from flashladder.plot.errors import error_ratio  # noqa: E402
 from flashladder.plot.iteration import STEPS  # noqa: E402
 from flashladder.plot.registers import MOST, budget  # noqa: E402
@@ -28,7 +29,7 @@ from flashladder.plot.swizzle import place_of  # noqa: E402
 from flashladder.running import timeline  # noqa: E402
 from flashladder.running.timeline import Span, Timeline  # noqa: E402
 from flashladder.running.verify import reference  # noqa: E402
-from flashladder.simulator import accesses  # noqa: E402
+from flashladder.simulator import accesses, counters  # noqa: E402
 from flashladder.simulator.accesses import Access  # noqa: E402
 
 # Stages with tiles in shared memory, and those whose loop is drawn.
@@ -306,3 +307,61 @@ def test_iteration_draws_every_stage_from_05_on():
 def test_iteration_knows_its_stages():
     with pytest.raises(FlashLadderError, match="choose among the stages 5, 6"):
         plot.iteration(2)
+
+
+@pytest.mark.parametrize("causal", (True, False))
+@pytest.mark.parametrize("Nq, Nkv", ((640, 640), (300, 640), (640, 300), (1, 1), (129, 65)))
+def test_tile_kinds_are_what_the_mask_asks_for(Nq, Nkv, causal):
+    """Element by element: a whole tile is seen by all of a warp's rows, a skipped one by none of the block's."""
+    rows, columns = np.arange(-(-Nq // 128) * 128)[:, None], np.arange(-(-Nkv // 64) * 64)[None, :]
+    seen = (columns < Nkv) & (columns <= rows + (Nkv - Nq if causal else Nkv))
+    for (warp, tile), kind in np.ndenumerate(masking.kinds(Nq, Nkv, causal)):
+        some = seen[32 * warp : 32 * warp + 32, 64 * tile : 64 * tile + 64]
+        block = seen[warp // 4 * 128 : warp // 4 * 128 + 128, 64 * tile : 64 * tile + 64]
+        if warp * 32 >= Nq:
+            assert kind == "outside"
+        elif kind == "skipped":
+            assert not block.any(), f"warp {warp} needs tile {tile}"
+        else:
+            assert (kind == "whole") == some.all(), f"warp {warp}, tile {tile} is drawn as {kind}"
+            assert tile == 0 or block.any(), f"no row of the block of warp {warp} sees tile {tile}"
+
+
+@built
+def test_tile_kinds_are_counted_as_the_kernel_masks():
+    """How often the mask's line is executed, for problems of whole blocks: as often as tiles are drawn masked."""
+    stage, counted = stages.get(13), {}
+    source = stage.kernel.read_text().splitlines()
+    place = next(number for number, line in enumerate(source, 1) if "const int i = warp_row" in line)
+    for Nq, Nkv, causal in ((128, 128, True), (256, 256, True), (128, 330, True), (384, 70, True), (256, 190, False)):
+        problem = Problem(Hq=1, Nq=Nq, Nkv=Nkv, d_head=64, causal=causal)
+        lines = counters.lines(profile.measure([stage], problem)[stage.name].report)
+        executed = sum(line.instructions for line in lines if line.line == place and line.file.endswith("kernel.cu"))
+        counted[problem] = executed / int((masking.kinds(Nq, Nkv, causal) == "masked").sum())
+    assert len(set(counted.values())) == 1, f"instructions of line {place} for a tile that is drawn masked: {counted}"
+
+
+def test_every_order_has_every_block():
+    for order in block_order.ORDERS:
+        assert sorted(block_order.work(order, 1024, 3)) == sorted([2 * t for t in range(1, 9)] * 3), order
+
+
+def test_schedule_overlaps_nowhere_and_waits_nowhere():
+    """Blocks of 4, 2 and 2 in two places are done at 4; begun in another order, at 6."""
+    assert block_order.schedule([4, 2, 2], 2) == [(0, 0, 4), (1, 0, 2), (1, 2, 4)]
+    assert max(end for _, _, end in block_order.schedule([2, 2, 4], 2)) == 6
+    assert block_order.busy("all heads' longest first", 4096, 64) > 0.98
+    assert block_order.busy("head by head, longest first", 4096, 64) < 0.9
+
+
+def test_block_orders_draws_every_block():
+    figure = plot.block_orders(512, 3, 4)
+    assert len(figure.axes) == len(block_order.ORDERS)
+    for axes, order in zip(figure.axes, block_order.ORDERS):
+        assert axes.get_title().startswith(f"{order}: busy ") and len(axes.collections) == 12
+
+
+def test_tile_kinds_says_how_many():
+    figure = plot.tile_kinds((640, 640))
+    assert "90 whole, 30 masked, 80 skipped" in figure.axes[0].get_title()
+    assert "Tiles of S" in style.in_words(figure)

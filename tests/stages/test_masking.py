@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from adversarial import KINDS, adversarial
 from calls import NUMBERS, Call, gaps, masked, mixed, packed, plain, shared, verified
 
 from flashladder.core.dtypes import to_bits
@@ -53,6 +54,15 @@ def test_strides(stage):
         Call(Problem(B=2, Hq=2, Nq=77, d_head=64, causal=True), packed, seed=5),
         Call(Problem(B=2, Hq=3, Nq=77, Nkv=150, d_head=128, causal=True, dtype="fp16"), shared, seed=6),
     )
+
+
+def test_adversarial_inputs_behind_a_mask(stage, tile):
+    """K is visited backwards: rows meet tiles of which they see nothing before the first that they see."""
+    calls = []
+    for kind, dtype in itertools.product(KINDS, ("bf16", "fp16")):
+        problem = Problem(Hq=1, Nq=tile[0] - 1, Nkv=2 * tile[1] + 1, d_head=64, dtype=dtype, causal=True)
+        calls.append(Call(problem, inputs=adversarial(kind, problem), note=kind))
+    verified(stage, *calls)
 
 
 def test_without_log_sum_exp(stage):

@@ -16,7 +16,7 @@ from flashladder.core import console
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, run, stages
-from flashladder.measuring import machine_code, profile, recorded
+from flashladder.measuring import block_order, machine_code, profile, recorded
 from flashladder.simulator import counters
 
 MARK = re.compile(r"<!-- figure: (?P<what>.*?) -->(?P<text>.*?)<!-- end -->", re.S)
@@ -82,6 +82,12 @@ class _Figures:
             raise FlashLadderError(f'There are no instructions "{name}". There are: {", ".join(counts)}.')
         return counts[name]
 
+    def busy(self, order: str, N: int = 4096, heads: int = 64) -> float:
+        """Of the model of a causal grid (measuring/block_order.py): busy("all heads' longest first", N=1024)."""
+        if order not in block_order.ORDERS:
+            raise FlashLadderError(f'There is no order "{order}". There are: {", ".join(block_order.ORDERS)}.')
+        return block_order.busy(order, N, heads)
+
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
         "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
@@ -117,7 +123,7 @@ class _Figures:
         raise FlashLadderError(f"only + - * /, numbers and {', '.join(FUNCTIONS)} are known, not: {ast.unparse(node)}")
 
 
-FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "record")
+FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "busy", "record")
 
 
 @cache

@@ -94,9 +94,23 @@ def problem_for(stage: Kernel) -> Problem:
     return Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128)
 
 
+def problems_for(stage: Kernel) -> list[Problem]:
+    """What a changed kernel is judged by: problem_for(), and stage.toml's `[[judged_by]]`, fields of a Problem, for
+    what whole tiles do not show. bf16 with d_head 128, as the changed kernel is built."""
+    return [problem_for(stage), *(Problem(d_head=128, **fields) for fields in stage.data.get("judged_by", []))]
+
+
 def judge(stage: Kernel, library: Path) -> Verdict:
-    """Runs another build of a stage on the simulator: does the simulator or the verification object?"""
-    problem = problem_for(stage)
+    """Runs another build of a stage on the simulator: does the simulator or the verification object? The verdict is
+    that of the first problem at which one does, else of the last."""
+    for problem in problems_for(stage):
+        verdict = _judge(stage, library, problem)
+        if verdict.caught:
+            break
+    return verdict
+
+
+def _judge(stage: Kernel, library: Path, problem: Problem) -> Verdict:
     inputs = problem.random(1)
     try:
         result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), timeout=300)
@@ -104,6 +118,6 @@ def judge(stage: Kernel, library: Path) -> Verdict:
         hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
         kind = hazards[0]["kind"] if hazards else "error"
         return Verdict(True, kind, str(error), problem, inputs)
-    comparison = check(problem, inputs, result.bits)
+    comparison = check(problem, inputs, result.bits, result.log_sum_exp)
     caught_by = "" if comparison else "verification"
     return Verdict(not comparison, caught_by, comparison.message, problem, inputs, result.bits)

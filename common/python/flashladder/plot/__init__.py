@@ -11,6 +11,7 @@ from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
 from flashladder.plot.machine_code import instruction_mix, order
+from flashladder.plot.masking import block_orders, tile_kinds
 from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
@@ -23,6 +24,7 @@ from flashladder.plot.transfers import transfers
 __all__ = [
     "ablations",
     "bank_grid",
+    "block_orders",
     "climb",
     "error_map",
     "instruction_mix",
@@ -37,6 +39,7 @@ __all__ = [
     "swizzle",
     "swizzle_bits",
     "throughput",
+    "tile_kinds",
     "timeline",
     "transfers",
 ]
