@@ -343,6 +343,8 @@ def _draw(folder: Path) -> list[Path]:
 
     shipped = recorded.shown()
     wanted = {f"throughput-d{d}.png": lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
+    wanted["tile-kinds.png"] = plot.tile_kinds
+    wanted["block-orders.png"] = plot.block_orders
     for d in (64, 128):
         if any(recorded.pick(one, dtype="bf16", d_head=d, causal=True) for one, _ in shipped):
             wanted[f"throughput-d{d}-causal.png"] = lambda d=d: plot.throughput(shipped, "bf16", d, causal=True)

@@ -45,7 +45,7 @@ _CLASSES = (
     ("~", "shuffle", ("SHFL",)),
     ("y", "vote", ("VOTE", "VOTEU")),
     ("v", "conversion", ("F2FP", "F2F", "I2F", "F2I")),
-    ("m", "move", ("MOV", "IMAD.MOV", "UMOV", "CS2R", "SEL", "PRMT", "R2UR", "HFMA2")),  # HFMA2: of a constant
+    ("m", "move", ("MOV", "IMAD.MOV", "UMOV", "CS2R", "SEL", "FSEL", "PRMT", "R2UR", "HFMA2")),  # HFMA2: of a constant
     ("b", "branch", ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT")),
     ("n", "nothing", ("NOP",)),
     ("i", "integer, address", ()),  # _INTEGER
