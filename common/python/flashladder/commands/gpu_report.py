@@ -8,6 +8,7 @@ parts).
 
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import re
 import shutil
@@ -27,6 +28,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import problems_for
 from flashladder.ladder.run import run_problem
 from flashladder.measuring import ablation_times, bench, machine_code, ncu, provenance, recorded, roofline, stream_times
 from flashladder.running.job import Job, StageError, answer
@@ -98,9 +100,13 @@ def part_sanitize(device: Device, folder: Path) -> list[str]:
     if not shutil.which("compute-sanitizer"):
         return ["sanitize: compute-sanitizer is not on PATH"]
     jobs = [
-        (stage, Problem(B=1, Hq=2, Nq=256, d_head=d, dtype=dtype), tool)
+        (stage, problem, tool)
         for stage in stages.all_stages()
-        for d, dtype in ((128, "bf16"), (64, "fp16"))
+        for problem in (
+            Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16"),
+            Problem(B=1, Hq=2, Nq=256, d_head=64, dtype="fp16"),
+            *problems_for(stage)[1:],  # masks and ragged ends, of the stages that have them
+        )
         for tool in ("memcheck", "racecheck")
     ]
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
@@ -125,8 +131,10 @@ def part_bench(device: Device, folder: Path) -> list[str]:
     try:
         from flashladder import plot
 
-        for d in (64, 128):
-            plot.save(plot.throughput([(measured, True)], "bf16", d), folder / f"throughput-d{d}.png")
+        for d, mask in itertools.product((64, 128), ("", "-causal")):
+            if recorded.pick(measured, dtype="bf16", d_head=d, causal=bool(mask)):
+                figure = plot.throughput([(measured, True)], "bf16", d, causal=bool(mask))
+                plot.save(figure, folder / f"throughput-d{d}{mask}.png")
     except (ImportError, FlashLadderError) as error:
         return [f"bench: no plot: {error}"]
     return [f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped"]
