@@ -1,6 +1,10 @@
 // What test_host_programs.py asks of common/host/reference.cpp and problem.cpp, on standard input and output:
 //   compare DTYPE ELEMENTS   then ELEMENTS times "bits expected magnitude": prints 1 where it passes, else 0
 //   flops B Hq Nq Nkv d causal   prints the FLOPs
+//   sums GOT EXPECTED BOUND   of one row's log-sum-exp: prints 1 where it passes, else 0
+//   reference B Hq Hkv Nq Nkv d causal   of random inputs: prints Q, K and V as bits, then O, log_sum_exp and its
+//   bound,
+//               a line each
 //   no-memory   prints "bad_alloc" if reference() reports that its workers get no memory
 #include <cstdio>
 #include <cstdlib>
@@ -47,6 +51,26 @@ int main() {
     } else if (what == "flops") {
         std::cin >> problem.B >> problem.Hq >> problem.Nq >> problem.Nkv >> problem.d_head >> problem.causal;
         std::printf("%.17g\n", problem.flops());
+    } else if (what == "sums") {
+        std::string got, expected, bound;
+        std::cin >> got >> expected >> bound;
+        flash::Reference reference;
+        reference.log_sum_exp = {std::strtod(expected.c_str(), nullptr)};
+        reference.log_sum_exp_bound = {std::strtod(bound.c_str(), nullptr)};
+        std::printf("%d\n", flash::compare_log_sum_exp(problem, {std::strtof(got.c_str(), nullptr)}, reference).passed);
+    } else if (what == "reference") {
+        std::cin >> problem.B >> problem.Hq >> problem.Hkv >> problem.Nq >> problem.Nkv >> problem.d_head;
+        std::cin >> problem.causal;
+        const flash::Inputs inputs = flash::random_inputs(problem, 1);
+        const flash::Reference reference = flash::reference(problem, inputs);
+        for (const auto &bits : {inputs.Q, inputs.K, inputs.V}) {
+            for (uint16_t one : bits) std::printf("%u ", one);
+            std::printf("\n");
+        }
+        for (const auto &values : {reference.O, reference.log_sum_exp, reference.log_sum_exp_bound}) {
+            for (double one : values) std::printf("%.17g ", one);
+            std::printf("\n");
+        }
     } else if (what == "no-memory") {
         const flash::Inputs inputs = flash::random_inputs(problem, 0);
         starve = true;

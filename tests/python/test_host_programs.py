@@ -10,7 +10,7 @@ import pytest
 from hostcc import HERE, ROOT, compile_cpp
 
 from flashladder.core.abi import DTYPES
-from flashladder.core.dtypes import to_bits
+from flashladder.core.dtypes import LOG_SUM_EXP_UNIT, from_bits, to_bits
 from flashladder.core.problem import Problem
 from flashladder.running import verify
 
@@ -78,6 +78,59 @@ def test_bounds_are_where_they_should_be(host, case, dtype, side):
             lines = [f"{b} {e.hex()} {m.hex()}" for b, e, m in zip(bits, expected, magnitude)]
             got = host(f"compare {DTYPES[dtype]} {len(bits)}\n" + "\n".join(lines)) == "1"
         assert got == passes, f"at {share} of the {dtype} bound ({case.__doc__}) the {side} says passed = {got}"
+
+
+@pytest.mark.parametrize("causal", (False, True))
+@pytest.mark.parametrize("Nq, Nkv", ((5, 5), (3, 11), (11, 3), (1, 1)))
+def test_both_references_are_the_same(host, Nq, Nkv, causal):
+    """O, log-sum-exp and its bound, of ragged lengths, with and without a mask, 4 heads on 2; against the formula."""
+    problem = Problem(B=2, Hq=4, Hkv=2, Nq=Nq, Nkv=Nkv, d_head=8, causal=causal)
+    lines = [line.split() for line in host(f"reference 2 4 2 {Nq} {Nkv} 8 {int(causal)}").splitlines()]
+    inputs = {name: np.array(line, np.uint16).reshape(problem.shape(name)) for name, line in zip("QKV", lines)}
+    O, sums, bound = (np.array(line, np.float64) for line in lines[3:])  # noqa: E741
+    np.testing.assert_allclose(O, verify.reference(problem, inputs)[0].ravel(), rtol=1e-12, atol=1e-15)
+    expected, expected_bound = verify.log_sum_exp(problem, inputs)
+    np.testing.assert_allclose(sums, expected.ravel(), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(bound, expected_bound.ravel(), rtol=1e-12)
+    q, k = (from_bits(inputs[name], "bf16").astype(np.float64) for name in "QK")
+    for b, h, i in np.ndindex(2, 4, Nq):
+        seen = max(0, min(Nkv, i + 1 + Nkv - Nq)) if causal else Nkv
+        with np.errstate(divide="ignore"):
+            scores = np.float64(np.float32(problem.scale)) * (k[b, h // 2, :seen] @ q[b, h, i])
+            wanted = np.log(np.exp(scores).sum())
+        assert expected[b, h, i] == wanted or abs(expected[b, h, i] - wanted) < 1e-12, f"row {b}, {h}, {i}"
+
+
+@pytest.mark.parametrize("side", ("runner", "package"))
+def test_log_sum_exp_has_its_bound(host, side):
+    """Just inside and just outside; a row without keys is -infinity and nothing else; NaN never passes."""
+    infinity = float("inf")
+    cases = [
+        (2.5 + 0.99 * 2.0**-10, 2.5, 2.0**-10, True),
+        (2.5 - 1.01 * 2.0**-10, 2.5, 2.0**-10, False),
+        (-infinity, -infinity, 2.0**-10, True),
+        (-1e38, -infinity, 2.0**-10, False),
+        (infinity, -infinity, 2.0**-10, False),
+        (-infinity, 2.5, 2.0**-10, False),
+        (float("nan"), 2.5, 2.0**-10, False),
+        (float("nan"), -infinity, 2.0**-10, False),
+    ]
+    for got, expected, bound, passes in cases:
+        if side == "package":
+            arrays = (np.array([[[number]]]) for number in (np.float32(got), expected, bound))
+            said = verify.compare_log_sum_exp(*arrays).passed
+        else:
+            said = host(f"sums {float(got)!r} {expected!r} {bound!r}") == "1"
+        assert said == passes, f"{got} for {expected}, bound {bound}: the {side} says passed = {said}"
+
+
+def test_the_unit_of_log_sum_exp():
+    assert LOG_SUM_EXP_UNIT == 2.0**-23
+    problem = Problem(Hq=1, Nq=1, Nkv=32, d_head=64, scale=0.5)
+    ones = {name: to_bits(np.ones(problem.shape(name)), "bf16") for name in "QKV"}
+    values, bound = verify.log_sum_exp(problem, ones)
+    assert values[0, 0, 0] == pytest.approx(32 + np.log(32), rel=1e-12)
+    assert bound[0, 0, 0] == 2.0**-23 * (64 * 32 + 32 / 16 + 64)
 
 
 @pytest.mark.parametrize("causal", (False, True))

@@ -66,6 +66,11 @@ def test_right_result(stage, small, dtype, layout):
     limit = FROBENIUS_LIMIT[dtype]
     assert 0 < verdict["frobenius"] < limit, f"a right result is within {limit}, and not exact: {verdict['frobenius']}"
     assert 0 < verdict["worst"] <= 1, f"a right result's worst element is within its bound: {verdict['worst']}"
+    writes = describe(stage)["supports_log_sum_exp"]
+    assert ("log_sum_exp_worst" in verdict) == bool(writes), (
+        f"a verdict on the log-sum-exp where there is one: {verdict}"
+    )
+    assert 0 <= verdict.get("log_sum_exp_worst", 0) <= 1, f"a right result's log-sum-exp is within its bound: {verdict}"
     assert "tflops" not in verdict, f"nothing was timed, but there are TFLOP/s: {verdict['tflops']}"
     expect_words("right: relative Frobenius error", run(stage, *small).stdout, "the verdict")
 
