@@ -36,6 +36,7 @@ typedef struct FlashParams {
     FlashTensor K;  // [B, Hkv, Nkv, d_head]
     FlashTensor V;  // [B, Hkv, Nkv, d_head]
     FlashTensor O;  // [B, Hq,  Nq,  d_head]
+    // Lengths are at most 2^30.
     int32_t B, Hq, Hkv, Nq, Nkv, d_head;
     int32_t dtype;   // a FlashDtype
     int32_t causal;  // 0 or 1

@@ -109,6 +109,7 @@ def test_a_function_without_mma_has_no_loop():
         ("F2FP.BF16.F32.PACK_AB", "conversion"),
         ("FMNMX", "FP32 maximum"),
         ("MUFU.RCP", "other MUFU"),
+        ("FSEL", "move"),
     ],
 )
 def test_classes(opcode, name):

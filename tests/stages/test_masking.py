@@ -142,13 +142,12 @@ def test_log_sum_exp_is_that_of_the_row(stage):
 
 
 def test_skipped_tiles_cost_nothing(stage, tile):
-    """The products are those of the tiles that a block's rows see: three lengths, causal and not."""
+    """A causal problem has the products of the tiles that the rows of its blocks see, and no others."""
     Br, Bc = tile
-    problem = Problem(Hq=1, Nq=4 * Br, d_head=64, causal=True)
     tensor = {}
     for causal in (False, True):
-        one = Problem(Hq=1, Nq=4 * Br, d_head=64, causal=causal)
-        tensor[causal] = counters.classes(run_problem(stage, one, device="sim").report)["tensor"]
+        problem = Problem(Hq=1, Nq=4 * Br, d_head=64, causal=causal)
+        tensor[causal] = counters.classes(run_problem(stage, problem, device="sim").report)["tensor"]
     tiles = [-(-min(4 * Br, (block + 1) * Br) // Bc) for block in range(4)]
     wanted = tensor[False] * sum(tiles) / (4 * 4 * Br / Bc)
     assert tensor[True] == wanted, (
