@@ -22,7 +22,7 @@ namespace {
 
 using namespace warpsim;
 
-struct Image {
+struct ProgramImage {
     std::string target;  // "compute_90a", or the .target of a PTX file
     std::string kind;    // "ptx" or "elf"
     uint64_t bytes = 0;  // as stored
@@ -43,7 +43,7 @@ std::vector<char> read_file(const std::string &path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void parse_into(Image &image, std::string_view text) {
+void parse_into(ProgramImage &image, std::string_view text) {
     try {
         image.module = ptx::parse(text);
         image.text = text;
@@ -54,7 +54,7 @@ void parse_into(Image &image, std::string_view text) {
 }
 
 // Tries to lower every kernel of the image, as a launch would.
-void check(Image &image) {
+void check(ProgramImage &image) {
     if (!image.parsed) return;
     try {
         GlobalMemory memory(1ull << 32);
@@ -106,8 +106,8 @@ std::vector<std::pair<uint64_t, uint64_t>> elf_sections(const std::vector<char> 
 }
 
 // Fat binaries stand one behind the other in the section, each aligned to 8 bytes.
-std::vector<Image> images_of_program(const std::vector<char> &file) {
-    std::vector<Image> images;
+std::vector<ProgramImage> images_of_program(const std::vector<char> &file) {
+    std::vector<ProgramImage> images;
     for (const char *section : {".nv_fatbin", "__nv_relfatbin"}) {
         for (auto [offset, size] : elf_sections(file, section)) {
             for (uint64_t at = offset, end = offset + size; end - at >= 16;) {
@@ -119,7 +119,7 @@ std::vector<Image> images_of_program(const std::vector<char> &file) {
                 }
                 if (bytes < 16 || bytes > end - at) throw Failure("a fat binary runs past its section");
                 for (const fatbin::Entry &entry : fatbin::list(file.data() + at)) {
-                    Image image;
+                    ProgramImage image;
                     image.kind = entry.is_ptx ? "ptx" : "elf";
                     image.target = (entry.is_ptx ? "compute_" : "sm_") + std::to_string(entry.compute);
                     if (entry.suffix) image.target += entry.suffix;
@@ -151,8 +151,8 @@ const char *role(const ptx::Function &function) {
     return function.is_entry ? "kernel" : function.is_declaration ? "declared" : "function";
 }
 
-void print_text(const std::vector<Image> &images) {
-    for (const Image &image : images) {
+void print_text(const std::vector<ProgramImage> &images) {
+    for (const ProgramImage &image : images) {
         std::printf("%s %s, %llu bytes stored\n", image.kind == "ptx" ? "PTX" : "machine code", image.target.c_str(),
                     static_cast<unsigned long long>(image.bytes));
         if (!image.error.empty()) std::printf("  error: %s\n", image.error.c_str());
@@ -168,10 +168,10 @@ void print_text(const std::vector<Image> &images) {
     }
 }
 
-void print_json(const std::vector<Image> &images) {
+void print_json(const std::vector<ProgramImage> &images) {
     std::string out = "{\"version\": 1, \"images\": [";
     const char *image_comma = "";
-    for (const Image &image : images) {
+    for (const ProgramImage &image : images) {
         out += std::string(image_comma) + "\n  {\"kind\": " + json::quoted(image.kind) +
                ", \"target\": " + json::quoted(image.target) + ", \"bytes\": " + std::to_string(image.bytes);
         image_comma = ",";
@@ -282,7 +282,7 @@ int main(int argc, char **argv) {
     const std::string &path = operands[0];
     try {
         const std::vector<char> file = read_file(path);
-        std::vector<Image> images;
+        std::vector<ProgramImage> images;
         if (file.size() >= 64 && std::memcmp(file.data(),
                                              "\x7f"
                                              "ELF",
@@ -290,7 +290,7 @@ int main(int argc, char **argv) {
             images = images_of_program(file);
             if (images.empty()) throw Failure(path + " has no fat binary: was it built by nvcc, with kernels in it?");
         } else {
-            Image image;
+            ProgramImage image;
             image.kind = "ptx";
             image.bytes = file.size();
             parse_into(image, {file.data(), file.size()});
@@ -298,10 +298,10 @@ int main(int argc, char **argv) {
             images.push_back(std::move(image));
         }
         if (wants_check)
-            for (Image &image : images) check(image);
+            for (ProgramImage &image : images) check(image);
         (json ? print_json : print_text)(images);
         bool good = true;
-        for (const Image &image : images) {
+        for (const ProgramImage &image : images) {
             if (!image.error.empty())
                 std::fprintf(stderr, "warpsim-inspect: %s: %s\n", path.c_str(), image.error.c_str());
             good = good && image.error.empty() && image.unsupported.empty();
