@@ -87,6 +87,7 @@ def simulator_environment(extra=None):
         environment["LD_LIBRARY_PATH"] = f"{LIBRARY.parent}{':' + rest if rest else ''}"
         if PRELOAD:
             environment["LD_PRELOAD"] = PRELOAD
+    environment.update(part.split("=") for part in os.environ.get("WARPSIM_TEST_SETTINGS", "").split())
     environment.update({k: str(v) for k, v in (extra or {}).items()})
     return environment
 

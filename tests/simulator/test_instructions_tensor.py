@@ -281,6 +281,7 @@ def load_kernel(count, trans="", row="%offset", generic=False, guard="", setup="
         add.u64 %out, %out, %lane4;
         add.u64 %address, %address, %lane4;
         mul.lo.u32 %i, %lane, 4;
+        {"".join(f"mov.b32 %r{i}, 0;" for i in range(4))}
     FILL:
         cvt.u64.u32 %at, %i;
         add.u64 %at, %at, %in;

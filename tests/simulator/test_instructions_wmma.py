@@ -131,7 +131,7 @@ def test_faults():
     assert hazard["kind"] == "out_of_bounds"
     hazard = fault(clear + store)
     assert hazard["kind"] == "out_of_bounds" and "writes 4 bytes" in hazard["message"]
-    hazard = fault(f"{LOAD}.shared.f16 {a}, [tile], 16;")
+    hazard = fault(f"{LOAD}.shared.f16 {a}, [tile], 16; st.global.b32 [%rd0], %a0;")
     assert hazard["kind"] == "uninitialized_shared"
     hazard = fault(f"{LOAD}.global.f16 {a}, [%rd0+8], 16;")
     assert hazard["kind"] == "misaligned" and "multiple of 16 bytes" in hazard["message"]

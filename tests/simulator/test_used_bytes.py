@@ -56,14 +56,17 @@ def test_the_whole_load_must_lie_in_bounds():
 
 @pytest.mark.simulator_only
 def test_the_mask_is_of_the_next_instruction_alone():
-    text = """.version 8.7\n.target sm_90\n.address_size 64\n.visible .entry test() {
+    text = """.version 8.7\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 p) {
         .shared .align 16 .b8 tile[16];
-        .reg .b32 %r<16>;
+        .reg .b32 %r<16>; .reg .b64 %rd<4>;
+        ld.param.u64 %rd0, [p];
         mov.u32 %r6, 1;
         st.shared.u32 [tile], %r6;
         .pragma "used_bytes_mask 15";
         ld.shared.v2.u32 {%r1, %r2}, [tile];
+        st.global.v2.u32 [%rd0], {%r1, %r2};
         ld.shared.v2.u32 {%r3, %r4}, [tile];
+        st.global.v2.u32 [%rd0], {%r3, %r4};
         ret; }"""
-    result = run_ptx(text, "test", 1, 1, report=True)
+    result = run_ptx(text, "test", 1, 1, [np.zeros(4, np.uint32)], report=True)
     assert not result.ok and result.hazards[0]["kind"] == "uninitialized_shared"

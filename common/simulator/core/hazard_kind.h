@@ -9,6 +9,7 @@ enum class HazardKind : uint8_t {
     out_of_bounds,
     misaligned,
     uninitialized_shared,
+    uninitialized_variable,
     shared_race,
     async_pending,
     divergent_barrier,

@@ -24,9 +24,21 @@ const char *class_name(OpClass cls) {
 
 const char *hazard_name(HazardKind kind) {
     static constexpr std::array<const char *, size_t(HazardKind::count_)> kNames = {
-        "out_of_bounds",     "misaligned", "uninitialized_shared", "shared_race",      "async_pending",
-        "divergent_barrier", "deadlock",   "missing_lanes",        "invalid_address",  "trap",
-        "assertion",         "budget",     "illegal_instruction",  "invalid_argument",
+        "out_of_bounds",
+        "misaligned",
+        "uninitialized_shared",
+        "uninitialized_variable",
+        "shared_race",
+        "async_pending",
+        "divergent_barrier",
+        "deadlock",
+        "missing_lanes",
+        "invalid_address",
+        "trap",
+        "assertion",
+        "budget",
+        "illegal_instruction",
+        "invalid_argument",
     };
     return kNames[size_t(kind)];
 }

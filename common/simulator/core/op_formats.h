@@ -17,7 +17,7 @@
 // - cp.async.wait_*: imm groups that may be in flight, b 1 for wait_all
 // - shfl: dst result, imm the pair's slot, a source, b lane, c clamp, member membermask, extra Brings and mode
 // - vote, match, redux, elect: as shfl, without b and c
-// - mma: list D, A, B, C, extra kMmaSaturate
+// - mma: list D, A, B, C, imm MmaFragments, extra kMmaSaturate
 // - ldmatrix, stmatrix: a base, imm offset, list the fragment, extra matrix bits
 // - wmma.load, wmma.store: a base, b stride, imm offset, list the fragment, extra access bits and kWmmaMatrixShift
 // - tex, tld4: a handle, list TextureSlot, imm slot of the predicate that says whether the texels are there (-1: none),
@@ -138,6 +138,10 @@ static_assert(uint32_t(Reduce::xor_) << kModeShift < kReduceSigned);
 
 // ---- tensor ----
 
+// Registers of each fragment where they are laid out as exec/mma.h says, else 0.
+struct MmaFragments {
+    uint8_t d = 0, a = 0, b = 0, c = 0;
+};
 inline constexpr uint32_t kMmaSaturate = 1;                                                // .satfinite of integers
 inline constexpr uint32_t kMatrixTranspose = 1, kMatrixGeneric = 2, kMatrixAddress64 = 4;  // ldmatrix, stmatrix
 

@@ -99,6 +99,7 @@ Options Options::from_environment() {
         count("WARPSIM_MAX_INSTRUCTIONS", 0, UINT64_MAX, "a number of warp instructions, or 0 for no limit");
     options.max_memory = bytes("WARPSIM_MAX_MEMORY");
     options.print_table = flag("WARPSIM_TABLE");
+    options.distrust_memory = flag("WARPSIM_DISTRUST_MEMORY");
     std::string value;
     if (get("WARPSIM_HAZARDS", value)) {
         if (value == "off") {

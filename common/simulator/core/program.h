@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/dataflow.h"
 #include "core/op.h"
 
 namespace warpsim {
@@ -25,6 +26,8 @@ struct Program {
     std::vector<Op> ops;
     std::vector<OpDebug> debug;          // same length as ops
     std::vector<uint32_t> operand_list;  // what Op::list points into
+    std::vector<DataFlow> flows;         // same length as ops
+    std::vector<OperandSlot> operands;   // what DataFlow::first points into
 
     struct Function {
         std::string name;
@@ -33,7 +36,8 @@ struct Program {
         uint32_t local_bytes = 0;          // .local variables of a frame, per thread
         std::vector<std::byte> constants;  // copied into every new frame, at constants_offset
         uint32_t constants_offset = 0;
-        bool zero_frame = false;  // some register may be read before it is written
+        bool zero_frame = false;             // some register may be read before it is written
+        std::vector<OperandSlot> unwritten;  // which ones
         struct Special {
             uint8_t which;
             uint8_t bytes;

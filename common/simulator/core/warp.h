@@ -20,6 +20,9 @@ struct AllocationView;
 class AccessLog;
 struct AsyncGroups;
 struct Block;
+class Definedness;
+class RegisterShadow;
+class UndefinedBytes;
 struct Program;
 
 // Device addresses as programs see them. Generic addresses carry their window in the top byte.
@@ -36,10 +39,13 @@ struct Warp {
     uint32_t carry = 0;         // condition code CC.CF of add.cc ...: a bit for each lane
     uint32_t id = 0;            // in the block
     Block *block = nullptr;
-    OpStats *stats = nullptr;            // [Program::ops.size()], this worker's
-    std::byte *local = nullptr;          // local memory: lane l's bytes start at local + l * local_bytes
-    uint64_t local_bytes = 0;            // per thread
-    std::byte *params = nullptr;         // the kernel's parameter block (same for all lanes)
+    OpStats *stats = nullptr;                   // [Program::ops.size()], this worker's
+    std::byte *local = nullptr;                 // local memory: lane l's bytes start at local + l * local_bytes
+    uint64_t local_bytes = 0;                   // per thread
+    std::byte *params = nullptr;                // the kernel's parameter block (same for all lanes)
+    RegisterShadow *undefined = nullptr;        // of the registers in regs; null: all of them are defined
+    bool tracking_began = false;                // by the op under way, which has to leave the loop that does not track
+    UndefinedBytes *undefined_local = nullptr;  // of local memory; null: not looked at
     AccessLog *accesses = nullptr;       // of the warp whose accesses are asked for (WARPSIM_ACCESSES), else null
     std::shared_ptr<AsyncGroups> async;  // copies in flight, made by the first cp.async: exec/async_copy.h
 
@@ -79,6 +85,7 @@ struct Block {
     uint32_t warps = 0;
     GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch
     HazardSink *hazards = nullptr;
+    Definedness *definedness = nullptr;  // null where hazards are off
 };
 
 // What ends a launch is thrown.

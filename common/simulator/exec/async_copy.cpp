@@ -104,6 +104,8 @@ void exec_async_copy(Warp &w, const Op &op) {
         uint32_t sizes[kLanes];
         std::fill(sizes, sizes + kLanes, bytes);
         w.block->shadow->async_issue(w, op, to, sizes, exec);
+        for (unsigned i = 0; i < kLanes; ++i)
+            if (exec >> i & 1) w.block->shadow->stored().define(to[i], bytes);
     }
     AsyncGroups &groups = groups_of(w);
     if (groups.copies.size() == kMostCopies) {

@@ -10,6 +10,7 @@
 #include "exec/half.h"
 #include "exec/memory.h"
 #include "exec/memory_access.h"
+#include "exec/tracking_memory.h"
 
 namespace warpsim {
 namespace {
@@ -136,6 +137,9 @@ void set(const Warp &w, uint32_t slot, unsigned lane, T value) {
 template <class T, class F, class S = T>
 struct Atomic {
     static constexpr bool kCas = std::is_same_v<F, Cas<S>>;
+    static constexpr Exchange kExchange = kCas                         ? Exchange::compared
+                                          : std::is_same_v<F, Exch<S>> ? Exchange::always
+                                                                       : Exchange::never;
 
     // The operand as the operation sees it.
     static S operand(const Warp &w, uint32_t slot, unsigned lane) {
@@ -217,6 +221,8 @@ struct Atomic {
         if (w.block->shadow) w.block->shadow->access(w, op, Access::atomic, offset, sizeof(T), exec);
         const Outcome outcome =
             run_lanes(w, op, exec, false, [&](unsigned lane) { return w.block->shared + offset[lane]; });
+        if (tracks_shared(w)) [[unlikely]]
+            note_shared_atomic(w, op, sizeof(T), offset, exec, kExchange, outcome.stored);
         uint64_t wide[kLanes];
         for (unsigned i = 0; i < kLanes; ++i) wide[i] = offset[i];
         synchronize(w, op, wide, kSharedWindow, exec, outcome);

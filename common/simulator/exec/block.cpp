@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "exec/context.h"
+#include "exec/tracking.h"
 
 namespace warpsim {
 
@@ -32,13 +33,18 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     w.local_memory.reserve(w.local_bytes * kLanes);
     w.local = w.local_memory.data();
     if (w.local) std::memset(w.local, 0, w.local_bytes * kLanes);
+    w.local_shadow.reset(w.local_bytes * kLanes);
+    w.undefined_local = w.local_bytes && b.definedness ? &w.local_shadow : nullptr;
+    for (unsigned lane = 0; w.undefined_local && lane < kLanes; ++lane)
+        w.undefined_local->undefine(lane * w.local_bytes, program.functions[0].local_bytes);
+    w.tracking_began = false;
     w.async.reset();
     w.carry = 0;
     w.params = const_cast<std::byte *>(launch.config->parameters);
     w.kernel_frame.function = &program.functions[0];
     w.kernel_frame.lanes = w.exist;
     prepare_frame(w, w.kernel_frame);
-    w.regs = w.kernel_frame.regs;
+    use_frame(w, w.kernel_frame);
     w.count = 0;
     add_fragment(w, program.functions[0].entry, w.exist, &w.kernel_frame);
 }
@@ -97,6 +103,8 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
         }
         b.shadow = b.shadow_memory.get();
     }
+    b.defined.start_block(launch.options->distrust_memory);
+    b.definedness = launch.options->hazards ? &b.defined : nullptr;
     b.output.clear();
     b.next_warp = 0;
     b.random =
@@ -161,7 +169,7 @@ bool run_block(BlockContext &b, bool share) {
 }
 
 void finish_block(BlockContext &b) {
-    if (b.shadow) b.shadow->finish();
+    if (b.definedness) b.definedness->finish(b);
 }
 
 }  // namespace warpsim

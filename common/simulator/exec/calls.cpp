@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "exec/context.h"
+#include "exec/tracking.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {
@@ -32,6 +33,7 @@ void prepare_frame(WarpContext &w, Frame &frame) {
     const bool again = frame.prepared && !frame.parent;
     if (!again) std::copy(function.constants.begin(), function.constants.end(), frame.regs + function.constants_offset);
     frame.prepared = true;
+    prepare_shadow(w, frame);
     for (const auto &special : function.specials) {
         if (again && !differs_between_blocks(special.which)) continue;
         fill_special(w, frame, special.which, special.bytes, frame.regs + special.slot);
@@ -68,12 +70,19 @@ Frame *enter_function(WarpContext &w, const Op &op, uint32_t index, uint32_t lan
     frame->lanes = lanes;
     prepare_frame(w, *frame);
     const uint32_t *places = program.operand_list.data() + op.list;  // offset and bytes of each argument
+    if (w.undefined_local) {
+        for_each_lane(lanes, [&](unsigned lane) {
+            w.undefined_local->undefine(lane * w.local_bytes + base, callee.local_bytes);
+        });
+    }
     for (uint32_t i = 0; i < op.list_count; ++i) {
         const auto &to = callee.parameters[i];
         const uint32_t from = parent->local_base + places[2 * i], bytes = std::min(to.bytes, places[2 * i + 1]);
         for_each_lane(lanes, [&](unsigned lane) {
             std::byte *local = w.local + lane * w.local_bytes;
             std::memcpy(local + base + to.offset, local + from, bytes);
+            if (w.undefined_local)
+                w.undefined_local->copy(lane * w.local_bytes + base + to.offset, lane * w.local_bytes + from, bytes);
         });
     }
     w.worker->call_frame_bytes += callee.frame_bytes;
@@ -104,6 +113,9 @@ void leave_function(WarpContext &w, Frame *frame, uint32_t lanes) {
         for_each_lane(lanes, [&](unsigned lane) {
             std::byte *local = w.local + lane * w.local_bytes;
             std::memcpy(local + to, local + frame->local_base + from.offset, bytes);
+            if (w.undefined_local)
+                w.undefined_local->copy(lane * w.local_bytes + to,
+                                        lane * w.local_bytes + frame->local_base + from.offset, bytes);
         });
     }
     forget_lanes(w, frame, lanes);

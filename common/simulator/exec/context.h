@@ -14,6 +14,8 @@
 
 #include "core/program.h"
 #include "core/warp.h"
+#include "definedness/definedness.h"
+#include "definedness/registers.h"
 #include "exec/access_log.h"
 #include "exec/launch.h"
 #include "hazard/shared_shadow.h"
@@ -56,7 +58,10 @@ struct Frame {
     uint32_t local_base = 0;  // of its variables in each lane's local memory
     uint32_t lanes = 0;       // that have not returned from it
     AlignedBytes memory;
-    bool prepared = false;  // holds the function's constants and special registers of an earlier block
+    std::unique_ptr<RegisterShadow> shadow;  // all is defined unless `tracked`
+    bool tracked = false;
+    uint32_t tracked_ops = 0;  // since somebody looked whether it must be
+    bool prepared = false;     // holds the function's constants and special registers of an earlier block
 };
 
 enum class Wait : uint8_t { nothing, warp_sync, barrier };
@@ -78,6 +83,9 @@ struct Fragment {
 struct SyncView {
     uint32_t members = 0;               // all lanes that take part
     const std::byte *values = nullptr;  // source `a` of all of them, gathered as in a slot; null: they are in w.regs
+    // Its undefined bits and their origins, gathered likewise; null: they are in w.undefined.
+    const std::byte *undefined = nullptr;
+    const uint32_t *origins = nullptr;
 };
 
 struct WarpContext : Warp {
@@ -87,7 +95,9 @@ struct WarpContext : Warp {
     SyncView sync;
     Frame kernel_frame;
     std::vector<std::unique_ptr<Frame>> call_frames;  // of device functions, in use
+    Frame *frame = nullptr;                           // that regs are of
     AlignedBytes local_memory;
+    UndefinedBytes local_shadow;
     BlockContext *owner = nullptr;
     Worker *worker = nullptr;
     uint32_t linear_thread = 0;  // of lane 0 in the block
@@ -117,6 +127,7 @@ struct BlockContext : Block, HazardSink {
     std::array<Barrier, 16> barriers;
     AlignedBytes shared_memory;
     std::unique_ptr<SharedShadow> shadow_memory;
+    Definedness defined;
     std::string output;  // of printf
     uint32_t next_warp = 0;
     uint64_t random = 0;  // state of the schedule's random numbers; 0: the default order

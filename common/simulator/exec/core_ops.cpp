@@ -2,6 +2,7 @@
 
 #include "core/specials.h"
 #include "exec/context.h"
+#include "exec/tracking_memory.h"
 
 namespace warpsim {
 
@@ -59,12 +60,21 @@ void exec_store_argument(Warp &w, const Op &op) {
     for (unsigned lane = 0; lane < kLanes; ++lane) {
         if (w.exec >> lane & 1) std::memcpy(argument(w, op, lane), w.regs + op.a + lane * op.extra, op.extra);
     }
+    if (!tracks_local(w)) return;
+    uint64_t host[kLanes];
+    for (unsigned lane = 0; lane < kLanes; ++lane) host[lane] = reinterpret_cast<uint64_t>(argument(w, op, lane));
+    note_local_store(w, op, &op.a, {op.extra, op.extra, 1}, host, w.exec);
 }
 
 void exec_load_argument(Warp &w, const Op &op) {
     for (unsigned lane = 0; lane < kLanes; ++lane) {
         if (w.exec >> lane & 1) std::memcpy(w.regs + op.dst + lane * op.extra, argument(w, op, lane), op.extra);
     }
+    if (!tracks_local(w)) return;
+    uint64_t host[kLanes];
+    for (unsigned lane = 0; lane < kLanes; ++lane) host[lane] = reinterpret_cast<uint64_t>(argument(w, op, lane));
+    note_local_load(w, op, &op.dst, {op.extra, op.extra, 1}, host, w.exec);
+    end_of_load(w);
 }
 
 void exec_nothing(Warp &, const Op &) {}

@@ -9,6 +9,7 @@
 #include "core/warp.h"
 #include "exec/access_log.h"
 #include "exec/mma.h"
+#include "exec/tracking_memory.h"
 #include "hazard/shared_shadow.h"
 
 namespace warpsim {
@@ -131,18 +132,30 @@ void exec_ldmatrix(Warp &w, const Op &op) {
     count_wavefronts(w, op, matrices, offset, good);
     if (w.block->shadow && good) w.block->shadow->access(w, op, Access::read, offset, kRowBytes, good);
     Matrix loaded[4];  // all read before the first write: an address register may be a destination too
-    for (unsigned i = 0; i < matrices; ++i) {
-        for (unsigned row = 0; row < kRows; ++row) {
-            const unsigned lane = kRows * i + row;
-            if (good >> lane & 1) {
-                std::memcpy(loaded[i].row[row], w.block->shared + offset[lane], kRowBytes);
-            } else {
-                std::memset(loaded[i].row[row], 0, kRowBytes);
+    const auto each_row = [&](auto read) {
+        for (unsigned i = 0; i < matrices; ++i) {
+            for (unsigned row = 0; row < kRows; ++row) {
+                const unsigned lane = kRows * i + row;
+                if (good >> lane & 1) {
+                    read(offset[lane], loaded[i].row[row]);
+                } else {
+                    std::memset(loaded[i].row[row], 0, kRowBytes);
+                }
             }
+            if (op.extra & kMatrixTranspose) transpose(loaded[i]);
         }
-        if (op.extra & kMatrixTranspose) transpose(loaded[i]);
-    }
+    };
+    each_row([&](uint32_t from, std::byte *row) { std::memcpy(row, w.block->shared + from, kRowBytes); });
     for (unsigned i = 0; i < matrices; ++i) store(w, slots[i], loaded[i]);
+    if (!tracks_shared(w)) return;
+    each_row([&](uint32_t from, std::byte *row) {
+        w.block->shadow->undefined_bits(from, kRowBytes, reinterpret_cast<uint8_t *>(row));
+    });
+    for (unsigned i = 0; i < matrices; ++i) {
+        uint32_t from[kLanes];  // transposed, it is another row's; all are this instruction's
+        for (unsigned lane = 0; lane < kLanes; ++lane) from[lane] = offset[kRows * i + lane / 4];
+        note_loaded_fragment(w, op, {slots[i], 4}, &loaded[i], from);
+    }
 }
 
 void exec_stmatrix(Warp &w, const Op &op) {
@@ -152,10 +165,13 @@ void exec_stmatrix(Warp &w, const Op &op) {
     const uint32_t good = row_addresses(w, op, matrices * kRows, offset);
     count_wavefronts(w, op, matrices, offset, good);
     Matrix stored[4];
-    for (unsigned i = 0; i < matrices; ++i) {
-        std::memcpy(&stored[i], w.regs + slots[i], sizeof(Matrix));
-        if (op.extra & kMatrixTranspose) transpose(stored[i]);
-    }
+    const auto take = [&](const std::byte *regs) {
+        for (unsigned i = 0; i < matrices; ++i) {
+            std::memcpy(&stored[i], regs + slots[i], sizeof(Matrix));
+            if (op.extra & kMatrixTranspose) transpose(stored[i]);
+        }
+    };
+    take(w.regs);
     if (w.block->shadow && good) {
         StoredValues values;
         values.components = 4;
@@ -167,6 +183,16 @@ void exec_stmatrix(Warp &w, const Op &op) {
     for (unsigned lane = 0; lane < matrices * kRows; ++lane)
         if (good >> lane & 1)
             std::memcpy(w.block->shared + offset[lane], stored[lane / kRows].row[lane % kRows], kRowBytes);
+    if (!tracks_shared(w)) return;
+    if (w.undefined)
+        take(w.undefined->bits());
+    else
+        std::memset(stored, 0, sizeof stored);
+    const uint32_t origin = w.undefined ? first_origin(w, op) : 0;
+    for (unsigned lane = 0; lane < matrices * kRows; ++lane)
+        if (good >> lane & 1)
+            w.block->shadow->stored().set(offset[lane], kRowBytes,
+                                          reinterpret_cast<uint8_t *>(stored[lane / kRows].row[lane % kRows]), origin);
 }
 
 void exec_movmatrix(Warp &w, const Op &op) {

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "exec/memory_access.h"
+#include "exec/tracking_memory.h"
 
 namespace warpsim {
 
@@ -10,6 +11,7 @@ namespace {
 template <class Mem, class Reg, unsigned N>
 struct Load {
     static constexpr unsigned kBytes = sizeof(Mem) * N;
+    static constexpr AccessShape kShape{sizeof(Mem), sizeof(Reg), N, std::is_signed_v<Mem>};
 
     static const uint32_t *slots(const Warp &w, const Op &op) { return data_slots(w, op, N, op.dst); }
 
@@ -18,6 +20,8 @@ struct Load {
         const std::byte *memory = w.block->shared;
         load_lanes<Mem, Reg, N>(w, slots(w, op), access.exec, access.pattern,
                                 [&](unsigned i) { return memory + access.offset[i]; });
+        if (tracks_shared(w)) [[unlikely]]
+            note_shared_load(w, op, slots(w, op), kShape, access.offset, access.exec);
     }
 
     static void from_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address, uint32_t exec) {
@@ -49,7 +53,9 @@ struct Load {
     }
 
     static void from_local(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
-        from_private(w, op, address, resolve_local(w, op, Intent::read, address, kBytes, exec));
+        exec = resolve_local(w, op, Intent::read, address, kBytes, exec);
+        from_private(w, op, address, exec);
+        if (tracks_local(w)) note_local_load(w, op, slots(w, op), kShape, address, exec);
     }
     static void from_param(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {
         from_private(w, op, address, resolve_param(w, op, Intent::read, address, kBytes, exec));
@@ -81,6 +87,7 @@ struct LoadShared {
     static void run(Warp &w, const Op &op) {
         SharedAccess access;
         if (find_shared(w, op, Intent::read, access, sizeof(Mem) * N)) Load<Mem, Reg, N>::from_shared(w, op, access);
+        end_of_load(w);
     }
 };
 
@@ -108,6 +115,7 @@ struct LoadLocal {
         alignas(64) uint64_t address[kLanes];
         lane_addresses(w, op, address);
         Load<Mem, Reg, N>::from_local(w, op, address, w.exec);
+        end_of_load(w);
     }
 };
 
@@ -126,6 +134,7 @@ struct LoadGeneric {
         alignas(64) uint64_t address[kLanes];
         lane_addresses(w, op, address);
         Load<Mem, Reg, N>::from_generic(w, op, address, w.exec);
+        end_of_load(w);
     }
 };
 

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "exec/memory_access.h"
+#include "exec/tracking_memory.h"
 
 namespace warpsim {
 
@@ -10,6 +11,7 @@ namespace {
 template <class Mem, class Reg, unsigned N>
 struct Store {
     static constexpr unsigned kBytes = sizeof(Mem) * N;
+    static constexpr AccessShape kShape{sizeof(Mem), sizeof(Reg), N};
 
     static const uint32_t *slots(const Warp &w, const Op &op) { return data_slots(w, op, N, op.b); }
 
@@ -27,6 +29,8 @@ struct Store {
         std::byte *memory = w.block->shared;
         store_lanes<Mem, Reg, N>(w, slot, access.exec, access.pattern,
                                  [&](unsigned i) { return memory + access.offset[i]; });
+        if (tracks_shared(w)) [[unlikely]]
+            note_shared_store(w, op, slot, kShape, access.offset, access.exec);
     }
 
     static void to_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address, uint32_t exec) {
@@ -54,6 +58,7 @@ struct Store {
         exec = resolve_local(w, op, Intent::write, address, kBytes, exec);
         store_lanes<Mem, Reg, N>(w, slots(w, op), exec, Pattern::scattered,
                                  [&](unsigned i) { return host_pointer(address[i]); });
+        if (tracks_local(w)) note_local_store(w, op, slots(w, op), kShape, address, exec);
     }
 
     static void to_generic(Warp &w, const Op &op, uint64_t *address, uint32_t exec) {

@@ -5,6 +5,7 @@
 #include "exec/context.h"
 #include "exec/device_heap.h"
 #include "exec/device_print.h"
+#include "exec/tracking_memory.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {
@@ -19,16 +20,28 @@ std::byte *place(Warp &w, const Op &op, unsigned lane, unsigned index) {
     return w.local + lane * w.local_bytes + base + w.block->program->operand_list[op.list + 2 * index];
 }
 
+// What a call reads must be defined.
+void check_input(Warp &w, const Op &op, unsigned lane, uint64_t address, size_t bytes) {
+    uint32_t origin = Definedness::kNoOrigin;
+    if (w.block->definedness && undefined_generic(w, lane, address, bytes, origin))
+        w.block->definedness->matters(w, op, lane, origin, Use::call);
+}
+
 template <class T>
 T argument(Warp &w, const Op &op, unsigned lane, unsigned index) {
     T value;
-    std::memcpy(&value, place(w, op, lane, index), sizeof value);
+    const std::byte *from = place(w, op, lane, index);
+    std::memcpy(&value, from, sizeof value);
+    check_input(w, op, lane, kLocalWindow + uint64_t(from - w.local) - lane * w.local_bytes, sizeof value);
     return value;
 }
 
 template <class T>
 void give_back(Warp &w, const Op &op, unsigned lane, T value) {
-    if (op.extra) std::memcpy(place(w, op, lane, op.list_count), &value, sizeof value);
+    if (!op.extra) return;
+    std::byte *const to = place(w, op, lane, op.list_count);
+    std::memcpy(to, &value, sizeof value);
+    if (w.undefined_local) w.undefined_local->define(size_t(to - w.local), sizeof value);
 }
 
 template <class F>
@@ -40,7 +53,9 @@ void run_vprintf(Warp &w, const Op &op) {
     for_each_lane(w, [&](unsigned lane) {
         const uint64_t format = argument<uint64_t>(w, op, lane, 0), values = argument<uint64_t>(w, op, lane, 1);
         const auto read = [&](uint64_t address, void *to, size_t bytes) {
-            return read_generic(w, lane, address, to, bytes);
+            const bool there = read_generic(w, lane, address, to, bytes);
+            if (there) check_input(w, op, lane, address, bytes);
+            return there;
         };
         std::string text;
         const int count = format_device_text(format, values, read, text);

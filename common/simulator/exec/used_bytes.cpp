@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "exec/memory_access.h"
+#include "exec/tracking_memory.h"
 
 namespace warpsim {
 namespace {
@@ -67,6 +68,8 @@ void exec_load_of_used_bytes(Warp &w, const Op &op) {
             shadow->access(w, op, Access::read, piece, count, exec);
             first += count;
         }
+        if (tracks_shared(w)) [[unlikely]]
+            note_shared_load(w, op, data_slots(w, op, shape.count, op.dst), shape, offset, exec, op.c);
     }
     struct Restore {  // also where a hazard ends the launch
         Block &block;
@@ -75,6 +78,7 @@ void exec_load_of_used_bytes(Warp &w, const Op &op) {
     } restore{*w.block, shadow};
     w.block->shadow = nullptr;
     load_handler(space, shape)(w, op);
+    end_of_load(w);
 }
 
 }  // namespace warpsim

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "exec/context.h"
+#include "exec/tracking.h"
 
 namespace warpsim {
 
@@ -127,7 +128,7 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
             }
             return yielded ? Progress::spinning : Progress::blocked;
         }
-        w.regs = f->frame->regs;
+        use_frame(w, *f->frame);
         uint32_t mask = f->mask;
         uint32_t limit = w.count > 1 ? limit_of(w, *f) : 0xffffffffu;
         w.exec = mask;
@@ -137,20 +138,29 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
             const Op *const start = op;
             ++runs[start - ops];
             try {
-                for (;;) {
-                    while (op->flow == Flow::straight) {
-                        op->fn(w, *op);
+                try {
+                    while (!w.undefined) {
+                        while (op->flow == Flow::straight) {
+                            op->fn(w, *op);
+                            ++op;
+                        }
+                        if (op->flow != Flow::guarded) break;
+                        const uint32_t lanes = mask & (w.predicate(op->guard) ^ op->guard_xor);
+                        if (lanes) {
+                            w.exec = lanes;
+                            ++stats[op - ops].issued;
+                            op->fn(w, *op);
+                            w.exec = mask;
+                        }
                         ++op;
                     }
-                    if (op->flow != Flow::guarded) break;
-                    const uint32_t lanes = mask & (w.predicate(op->guard) ^ op->guard_xor);
-                    if (lanes) {
-                        w.exec = lanes;
-                        ++stats[op - ops].issued;
-                        op->fn(w, *op);
-                        w.exec = mask;
-                    }
+                } catch (const TrackingBegan &) {
+                    w.exec = mask;
                     ++op;
+                }
+                if (w.undefined) [[unlikely]] {
+                    for (; op->flow == Flow::straight || op->flow == Flow::guarded; ++op) run_tracked(w, *op, mask);
+                    check_tracked(w, *op, mask);
                 }
             } catch (const LaunchAborted &) {
                 uncount_rest(stats, ops, op);
@@ -184,10 +194,14 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                     const uint32_t lanes = guarded_lanes(w, *op, mask);
                     settle(*f);
                     if (lanes) {
-                        if (op->guard != kNoSlot) ++stats[op - ops].issued;
-                        w.exec = lanes;
-                        op->fn(w, *op);
-                        w.exec = mask;
+                        if (w.undefined) [[unlikely]] {
+                            run_tracked(w, *op, mask);
+                        } else {
+                            if (op->guard != kNoSlot) ++stats[op - ops].issued;
+                            w.exec = lanes;
+                            op->fn(w, *op);
+                            w.exec = mask;
+                        }
                         if (++f->polls >= kMostPolls) {
                             f->polls = 0;
                             f->executed = 0;

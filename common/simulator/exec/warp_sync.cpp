@@ -4,6 +4,8 @@
 
 #include "exec/context.h"
 #include "exec/sync_ops.h"
+#include "exec/tracking.h"
+#include "exec/tracking_warp.h"
 
 namespace warpsim {
 
@@ -33,14 +35,17 @@ void run(WarpContext &w, const Op &op, uint32_t lanes, uint32_t members, const s
     w.sync.members = members;
     w.sync.values = values;
     w.exec = lanes;
+    if (w.undefined || w.sync.undefined) [[unlikely]]
+        pass_undefined_sync(w, op);
     op.fn(w, op);
     w.sync.values = nullptr;
 }
 
-void gather(const Fragment &f, const Op &op, std::byte *buffer) {
+// What the fragment brings, or (of the same shape) what is undefined in it.
+void gather(const Fragment &f, const Op &op, const std::byte *from, std::byte *buffer) {
     const unsigned bytes = op.member == kNoSlot ? 0 : op.extra & kBringsMask;
     if (!bytes) return;
-    const std::byte *from = f.frame->regs + op.a;
+    from += op.a;
     if (bytes == unsigned(Brings::predicate)) {
         uint32_t have, here;
         std::memcpy(&have, buffer, sizeof have);
@@ -84,18 +89,27 @@ bool try_group(WarpContext &w, uint32_t first) {
         group[size++] = i;
     }
     if (members & ~arrived & w.alive) return false;
-    std::byte *const regs = w.regs;
+    Frame *const frame = w.frame;
     const uint32_t exec = w.exec;
-    w.regs = leader.frame->regs;
+    use_frame(w, *leader.frame);
     check_exited(w, op, leader.mask, members & ~arrived);
     alignas(64) std::byte values[kLanes * 8] = {};
-    if (size > 1) {
-        for (unsigned i = 0; i < size; ++i)
-            gather(w.fragments[group[i]], program.ops[w.fragments[group[i]].pc], values);
+    alignas(64) std::byte undefined[kLanes * 8] = {};
+    uint32_t origins[kLanes] = {};
+    for (unsigned i = 0; size > 1 && i < size; ++i) {
+        const Fragment &f = w.fragments[group[i]];
+        const Op &own = program.ops[f.pc];
+        gather(f, own, f.frame->regs, values);
+        if (!f.frame->tracked || own.a == kNoSlot) continue;
+        gather(f, own, f.frame->shadow->bits(), undefined);
+        for (unsigned lane = 0; lane < kLanes; ++lane)
+            if (f.mask >> lane & 1) origins[lane] = f.frame->shadow->origins(own.a)[lane];
+        w.sync.undefined = undefined;
+        w.sync.origins = origins;
     }
     for (unsigned i = 0; i < size; ++i) {
         Fragment &f = w.fragments[group[i]];
-        w.regs = f.frame->regs;
+        use_frame(w, *f.frame);
         run(w, program.ops[f.pc], f.mask, arrived, size > 1 ? values : nullptr);
     }
     for (unsigned i = 0; i < size; ++i) {
@@ -104,7 +118,9 @@ bool try_group(WarpContext &w, uint32_t first) {
         ++f.pc;
     }
     if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, arrived);
-    w.regs = regs;
+    w.sync.undefined = nullptr;
+    w.sync.origins = nullptr;
+    use_frame(w, *frame);
     w.exec = exec;
     return true;
 }
@@ -131,6 +147,8 @@ void complete_warp_syncs(WarpContext &w) {
 }
 
 bool arrive_at_warp_sync(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes) {
+    if (w.undefined && op.member != kNoSlot) [[unlikely]]
+        operand_matters(w, op, {op.member, 4}, lanes, Use::lanes);
     if (names_exactly(w, op, lanes)) {
         run(w, op, lanes, lanes, nullptr);
         if (is_warp_barrier(op) && w.block->shadow) w.block->shadow->warp_barrier(w.id, lanes);

@@ -9,6 +9,7 @@
 #include "exec/half.h"
 #include "exec/memory.h"
 #include "exec/memory_access.h"
+#include "exec/tracking_memory.h"
 
 namespace warpsim {
 namespace {
@@ -213,28 +214,55 @@ void for_each_run(Warp &w, const Op &op, const WmmaMatrix &matrix, const Target 
 }
 
 template <class T>
+constexpr unsigned kPerRegister = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
+
+// Register i of the fragment, from the matrix line by line.
+template <class T>
+struct FragmentRegister {
+    alignas(64) T element[kLanes * kPerRegister<T>] = {};
+    FragmentRegister(const WmmaMatrix &matrix, const T *dense, unsigned i) {
+        for (unsigned j = 0; j < kPerRegister<T>; ++j) {
+            const WmmaMatrix::Place *held = matrix.held[(i * kPerRegister<T> + j) % matrix.elements];
+            for (unsigned lane = 0; lane < kLanes; ++lane)
+                element[lane * kPerRegister<T> + j] = dense[held[lane].line * matrix.line_elements + held[lane].at];
+        }
+    }
+};
+
+template <class T>
 void load(Warp &w, const Op &op, const WmmaMatrix &matrix) {
     const Target target = find_target(w, op, matrix);
     alignas(64) T dense[kLanes * WmmaMatrix::kMostElements] = {};  // line by line
+    alignas(64) T undefined[kLanes * WmmaMatrix::kMostElements] = {};
     std::byte unused[kLanes][16];
+    bool tracked = false;
     if (target.good) {
         for_each_run(
             w, op, matrix, target, Intent::read, unused, [](unsigned) {},
             [&](unsigned, const std::byte *from, WmmaMatrix::Place place) {
-                std::memcpy(&dense[place.line * matrix.line_elements + place.at], from, matrix.run * sizeof(T));
+                const size_t at = place.line * matrix.line_elements + place.at;
+                std::memcpy(&dense[at], from, matrix.run * sizeof(T));
+                if (target.space != MemorySpace::shared || !tracks_shared(w)) return;
+                tracked = true;
+                w.block->shadow->undefined_bits(uint32_t(from - w.block->shared), matrix.run * sizeof(T),
+                                                reinterpret_cast<uint8_t *>(&undefined[at]));
             });
     }
-    constexpr unsigned kPerRegister = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
     const uint32_t *slots = w.block->program->operand_list.data() + op.list;
     for (unsigned i = 0; i < op.list_count; ++i) {
-        T *to = w.lanes<T>(slots[i]);
-        for (unsigned j = 0; j < kPerRegister; ++j) {
-            const WmmaMatrix::Place *held = matrix.held[(i * kPerRegister + j) % matrix.elements];
-            for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
-                const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
-                to[lane * kPerRegister + j] = dense[held[lane].line * matrix.line_elements + held[lane].at];
-            }
+        constexpr unsigned bytes = kPerRegister<T> * sizeof(T);
+        const FragmentRegister<T> fragment(matrix, dense, i);
+        for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
+            const unsigned lane = static_cast<unsigned>(std::countr_zero(rest));
+            std::memcpy(w.regs + slots[i] + lane * bytes, &fragment.element[lane * kPerRegister<T>], bytes);
         }
+        if (!tracked) continue;
+        uint32_t from[kLanes];
+        for (unsigned lane = 0; lane < kLanes; ++lane) {
+            const WmmaMatrix::Place held = matrix.held[i * kPerRegister<T> % matrix.elements][lane];
+            from[lane] = uint32_t(target.address + (held.line * target.stride + held.at) * matrix.bytes);
+        }
+        note_loaded_fragment(w, op, {slots[i], bytes}, FragmentRegister<T>(matrix, undefined, i).element, from);
     }
 }
 
@@ -242,21 +270,29 @@ template <class T>
 void store(Warp &w, const Op &op, const WmmaMatrix &matrix) {
     const Target target = find_target(w, op, matrix);
     if (!target.good) return;
-    constexpr unsigned kPerRegister = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
     const uint32_t *slots = w.block->program->operand_list.data() + op.list;
-    std::byte values[kLanes][16];
+    std::byte values[kLanes][16], undefined[kLanes][16] = {};
+    const auto take = [&](const std::byte *regs, unsigned e, std::byte(*to)[16]) {
+        for (unsigned j = 0; j < matrix.run; ++j) {
+            const T *from = reinterpret_cast<const T *>(regs + slots[(e + j) / kPerRegister<T>]);
+            for (unsigned lane = 0; lane < kLanes; ++lane)
+                std::memcpy(&to[lane][j * sizeof(T)], &from[lane * kPerRegister<T> + (e + j) % kPerRegister<T>],
+                            sizeof(T));
+        }
+    };
+    const bool tracked = target.space == MemorySpace::shared && tracks_shared(w);
+    const uint32_t origin = tracked && w.undefined ? first_origin(w, op) : 0;
     for_each_run(
         w, op, matrix, target, Intent::write, values,
         [&](unsigned e) {
-            for (unsigned j = 0; j < matrix.run; ++j) {
-                const T *from = w.lanes<T>(slots[(e + j) / kPerRegister]);
-                for (unsigned lane = 0; lane < kLanes; ++lane)
-                    std::memcpy(&values[lane][j * sizeof(T)], &from[lane * kPerRegister + (e + j) % kPerRegister],
-                                sizeof(T));
-            }
+            take(w.regs, e, values);
+            if (tracked && w.undefined) take(w.undefined->bits(), e, undefined);
         },
         [&](unsigned lane, std::byte *to, WmmaMatrix::Place) {
             std::memcpy(to, values[lane], matrix.run * sizeof(T));
+            if (tracked)
+                w.block->shadow->stored().set(size_t(to - w.block->shared), matrix.run * sizeof(T),
+                                              reinterpret_cast<uint8_t *>(undefined[lane]), origin);
         });
 }
 

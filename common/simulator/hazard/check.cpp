@@ -26,7 +26,7 @@ void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t gran
     const uint32_t c = cell[granule];
     if (c == kPending) return report_pending(i, lane, granule);
     const unsigned warp = i.warp.id;
-    if (c < unwritten_cell()) {
+    if (c <= unwritten_cell()) {
         note_early_read(i, lane, granule);
     } else if (c >= clocks.ordered_below(warp) << kStampShift) {
         const unsigned by = c >> 5 & 31, by_lane = c & 31;
@@ -74,6 +74,7 @@ void SharedShadow::Impl::check_table(Instruction &i, unsigned lane, uint32_t gra
 }
 
 void SharedShadow::Impl::note_early_read(Instruction &i, unsigned lane, uint32_t granule) {
+    unwritten_read = true;
     cell[granule] = unwritten_cell();
     early.emplace(granule, EarlyRead{&i.warp, &i.op, lane, i.address[lane], clocks.stamp(i.warp.id), i.strong});
 }
@@ -85,12 +86,10 @@ bool SharedShadow::Impl::settle_early_read(Instruction &i, unsigned lane, uint32
     const EarlyRead read = found->second;
     if (read.strong && i.strong && i.reads) return false;  // one more atomic update: still nothing has set a value
     early.erase(found);
-    cell[granule] = initialised_cell();
+    if (!(i.strong && i.reads)) cell[granule] = initialised_cell();
     const unsigned warp = i.warp.id;
-    if ((read.strong && i.strong) || clocks.ordered(warp, lane, read.warp->id, read.lane, read.stamp)) {
-        report_early(read);
-        return false;
-    }
+    if ((read.strong && i.strong) || clocks.ordered(warp, lane, read.warp->id, read.lane, read.stamp)) return false;
+    raced.insert(granule);
     // Told from the reader's side: what it should have waited for is the write.
     const Instruction reader{*read.warp, *read.op, nullptr, 0, nullptr, 0, read.strong, true, false};
     report_race(reader, read.lane, granule, {warp, lane, i.op.index, clocks.stamp(warp), "writes"});
@@ -175,13 +174,6 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
                        " may still be writing: no wait_group by the writing thread yet (" + thread_text(by, by_lane) +
                        (own ? ", the same thread)" : ")");
     report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift, std::move(text));
-}
-
-void SharedShadow::Impl::report_early(const EarlyRead &read) {
-    const Program &program = *read.warp->block->program;
-    report_hazard(*read.warp, *read.op, HazardKind::uninitialized_shared, int(read.lane), read.address,
-                  "read at " + where(program, read.op->index) + " by " + thread_text(read.warp->id, read.lane) +
-                      " of shared memory that no thread has written: its value is undefined");
 }
 
 }  // namespace warpsim

@@ -66,7 +66,7 @@ template <unsigned Log, unsigned Lanes>
 bool SharedShadow::Impl::readable(unsigned warp, uint32_t granule, unsigned lane0) const {
     constexpr unsigned count = Lanes << Log;
     const uint32_t *c = cell.data() + granule;
-    const uint32_t first = unwritten_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
+    const uint32_t first = initialised_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
     uint32_t bad = 0;
     for (unsigned i = 0; i < count; ++i) bad |= c[i] - first >= window;
     if (bad == 0) return true;
@@ -162,7 +162,7 @@ template <unsigned Log>
 bool SharedShadow::Impl::read_twins(Instruction &i) {
     const uint32_t *address = i.address;
     const unsigned warp = i.warp.id;
-    const uint32_t first = unwritten_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
+    const uint32_t first = initialised_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
     uint32_t bad = 0;
     if (address[15] == address[0] + 15 * i.bytes && consecutive<16>(address, i.bytes)) {
         const uint32_t granule = address[0] >> shift;
@@ -190,7 +190,7 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
         return;
     }
     const unsigned warp = i.warp.id;
-    const uint32_t first = unwritten_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
+    const uint32_t first = initialised_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
     // Written by this warp itself, before a __syncwarp: ordered, too.
     const uint32_t own = (clocks.ordered_below(warp, warp) << kStampShift) - first;
     // Threads in a grid of 16 columns often read the same in both halves of a warp.

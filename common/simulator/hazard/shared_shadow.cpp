@@ -15,20 +15,23 @@
 //  - cp.async is a write at its issue against all that was before; from then until its thread has waited for it, every
 //  access of
 //    its bytes is an error; after that it is an ordinary write of that thread at the time of the wait.
-//  - A read of bytes that nobody has written yet is a race if a write follows that is not ordered after it, else a read
-//    of uninitialised memory. Which, is known when the write comes or the block ends, and is reported then.
+//  - A read of bytes that nobody has written yet is a race if a write follows that is not ordered after it, which is
+//    reported when the write comes. Else it brings an undefined value; definedness/ sees whether that matters.
 // Several reads of a granule by one warp at one stamp are kept as an interval of lanes whose two ends are checked: a
 // race with a reader in the middle alone can be missed, a false alarm cannot come of it.
 
 namespace warpsim {
 
-SharedShadow::SharedShadow(uint32_t shared_bytes, unsigned granule, unsigned warps) : impl_(std::make_unique<Impl>()) {
-    impl_->reset(shared_bytes, granule, warps);
+SharedShadow::SharedShadow(uint32_t shared_bytes, unsigned granule, unsigned warps)
+    : impl_(std::make_unique<Impl>(unwritten_read_)) {
+    reset(shared_bytes, granule, warps);
 }
 
 SharedShadow::~SharedShadow() = default;
 
 void SharedShadow::reset(uint32_t shared_bytes, unsigned granule, unsigned warps) {
+    stored_.reset(shared_bytes);
+    unwritten_read_ = false;
     impl_->reset(shared_bytes, granule, warps);
 }
 
@@ -43,6 +46,7 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     if (pending) std::fill(cell.begin(), cell.end(), 0);
     pending = 0;
     early.clear();
+    raced.clear();
     cut_short = false;
     clocks.start_block(warps);
     reads.resize(warps, granules);
@@ -90,7 +94,7 @@ void SharedShadow::Impl::strong_access(Instruction &i, uint32_t exec, unsigned l
             if (i.reads) AccessTable::Writer(strong_reads, warp, stamp, i.op.index).same<0>(g, lane, lane);
             if (!i.writes) continue;
             AccessTable::Writer(strong_writes, warp, stamp, i.op.index).same<0>(g, lane, lane);
-            if (cell[g] < unwritten_cell()) cell[g] = initialised_cell();
+            if (!i.reads && cell[g] <= unwritten_cell()) cell[g] = initialised_cell();
         }
         i.done |= 1u << lane;
     }
@@ -164,20 +168,26 @@ void SharedShadow::synchronize_at(Warp &warp, int lane, uint64_t generic_address
     impl_->renumber_if_needed();
 }
 
-void SharedShadow::finish() {
-    Impl &m = *impl_;
-    if (m.early.empty() || m.cut_short) return;
-    std::vector<Impl::EarlyRead> left;
-    for (const auto &[granule, read] : m.early) left.push_back(read);
-    m.early.clear();
-    std::sort(left.begin(), left.end(), [](const Impl::EarlyRead &a, const Impl::EarlyRead &b) {
-        return a.op->index != b.op->index ? a.op->index < b.op->index : a.address < b.address;
-    });
-    const Op *reported = nullptr;
-    for (const Impl::EarlyRead &read : left) {
-        if (read.op != reported) m.report_early(read);
-        reported = read.op;
-    }
+void SharedShadow::undefined_bits(uint32_t address, unsigned bytes, uint8_t *bits) const {
+    const Impl &m = *impl_;
+    stored_.get(address, bytes, bits);
+    for (unsigned i = 0; i < bytes; ++i)
+        if (m.cell[(address + i) >> m.shift] <= m.unwritten_cell()) bits[i] = 0xff;
+}
+
+void SharedShadow::initialise(uint32_t address) {
+    uint32_t &cell = impl_->cell[address >> impl_->shift];
+    if (cell <= impl_->unwritten_cell()) cell = impl_->initialised_cell();
+}
+
+SharedShadow::EarlyReadState SharedShadow::early_read(uint32_t address) const {
+    const uint32_t granule = address >> impl_->shift;
+    if (impl_->raced.count(granule)) return EarlyReadState::raced;
+    return impl_->early.count(granule) ? EarlyReadState::waiting : EarlyReadState::settled;
+}
+
+bool SharedShadow::cut_short() const {
+    return impl_->cut_short;
 }
 
 }  // namespace warpsim

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/warp.h"
+#include "hazard/undefined_bytes.h"
 
 namespace warpsim {
 
@@ -48,10 +49,17 @@ class SharedShadow {
     void fence(Warp &, uint32_t lanes);                              // membar / fence by these lanes
     // These lanes have exited: from now on every barrier of the block (and of their warp) counts them as joined.
     void exited(unsigned warp, uint32_t lanes);
-    // The block is over, or another error is about to end it: reports what had to wait, i.e. reads of bytes that no
-    // thread ever wrote (a later unordered write would have made it a race). Call it while the block's Warps still
-    // exist.
-    void finish();
+
+    // Undefined bits of shared memory: of bytes that nobody has written, and of those that got undefined values.
+    // False: there can be none, no access has met an unwritten byte and no undefined value was stored.
+    bool undefined() const { return unwritten_read_ || stored_.any(); }
+    void undefined_bits(uint32_t address, unsigned bytes, uint8_t *bits) const;
+    UndefinedBytes &stored() { return stored_; }  // bits of values that were stored
+    void initialise(uint32_t address);            // an atomic exchange has given the bytes there a value
+    // What became of a read before the first write: `waiting` until a write comes, which may make it a race.
+    enum class EarlyReadState : uint8_t { settled, waiting, raced };
+    EarlyReadState early_read(uint32_t address) const;
+    bool cut_short() const;  // a race has ended the block: what waits for a write waits in vain
 
     // Atomics and volatile or relaxed/acquire/release accesses on any address, for locks and flags: see the .cpp. Call
     // it after access(). reads: the value is returned (atom yes, red no). Ordinary CUDA locks have no fences, so pass
@@ -62,6 +70,8 @@ class SharedShadow {
 
   private:
     struct Impl;
+    UndefinedBytes stored_;
+    bool unwritten_read_ = false;
     std::unique_ptr<Impl> impl_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "hazard/clocks.h"
@@ -12,13 +13,15 @@
 namespace warpsim {
 
 struct SharedShadow::Impl {
+    explicit Impl(bool &unwritten_read_flag) : unwritten_read(unwritten_read_flag) {}
+
     // One side of a conflict, for messages.
     struct Other {
         unsigned warp, lane;
         uint32_t op, stamp;
         const char *did;  // "wrote", "may still be reading", ...
     };
-    // A read of bytes that nobody had written; what it is called depends on what comes after it.
+    // A read of bytes that nobody had written: a race if a write follows that is not ordered after it.
     struct EarlyRead {
         Warp *warp;
         const Op *op;
@@ -47,8 +50,10 @@ struct SharedShadow::Impl {
     bool strong_used = false;
     std::vector<uint32_t> copier;  // thread whose cp.async is pending on a granule
     uint32_t pending = 0;          // granules with a pending copy
+    bool &unwritten_read;          // an access has met a granule that nobody has written
     std::unordered_map<uint32_t, EarlyRead> early;
-    bool cut_short = false;  // a race of this block has ended it: early reads were not refuted in time
+    std::unordered_set<uint32_t> raced;  // granules whose early read was a race
+    bool cut_short = false;              // a race of this block has ended it
 
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
     void bind(Warp &);
@@ -88,7 +93,6 @@ struct SharedShadow::Impl {
     bool comes_first(const Instruction &, const Other &) const;
     bool executed(unsigned warp, uint32_t op, uint32_t stamp) const;
     void report(Warp &, const Op &, HazardKind, unsigned lane, uint32_t address, std::string text);
-    void report_early(const EarlyRead &);
 };
 
 }  // namespace warpsim

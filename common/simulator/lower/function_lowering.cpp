@@ -29,6 +29,7 @@ void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
     current_ = &in;
     current_text_ = in.text();
     for (auto &[bytes, pool] : scratch_) pool.used = 0;
+    for (auto *noted : {&sources_, &destinations_, &temporaries_}) noted->clear();
     if (in.guard >= 0) {
         const auto &registers = function_.registers;
         if (size_t(in.guard) >= registers.size() || registers[size_t(in.guard)].type != ptx::Type::pred) {
@@ -48,6 +49,7 @@ void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
         in_order.modifiers = std::move(ordered);
         row_->lower(*this, in_order);
     }
+    set_flows(first, in);
     // The last op of several stands for the instruction in the counts.
     auto &debug = context_.program->debug;
     bool counted = false;
@@ -124,6 +126,12 @@ void FunctionLowering::finish_ops() {
     out.frame_bytes = allocation_.bytes + uint32_t(image_.size());
     out.local_bytes = (local_end_ + 15) / 16 * 16;
     out.zero_frame = allocation_.reads_before_writes;
+    for (uint32_t r : allocation_.unwritten) {
+        const ptx::Register &reg = function_.registers[r];
+        const uint32_t bytes = ptx::type_bytes(reg.type);
+        for (int i = 0; i < std::max(1, reg.vector); ++i)
+            out.unwritten.push_back({allocation_.slot[r] + slot_bytes(bytes) * uint32_t(i), bytes});
+    }
     p.registers = std::max(p.registers, allocation_.most_live_words);
 }
 

@@ -1,6 +1,7 @@
 // Lowers one PTX function: the Lowering that families see, and what control flow needs beyond it.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -72,10 +73,14 @@ class FunctionLowering : public Lowering {
 
   private:
     uint32_t tail(uint32_t bytes);  // new room at the end of the frame
+    uint32_t find_source(const ptx::Operand &, ptx::Type);
     uint32_t special(Special, unsigned bytes);
     uint32_t copy_low_bytes(uint32_t slot, unsigned from_bytes, unsigned to_bytes);
     uint32_t scratch_bytes(unsigned bytes);
     Op &append(Handler, OpClass, Flow, bool counted);
+    // What an op of the core's own reads and writes.
+    void set_flow(const Op &, DefinednessRule, std::initializer_list<OperandSlot> reads, OperandSlot write);
+    void set_flows(size_t first_op, const ptx::Instruction &);  // of an instruction's ops, from what was noted
     void lower_instruction(const ptx::Instruction &);
     void finish_ops();
     const ptx::Operand &checked_register(const ptx::Operand &) const;
@@ -101,6 +106,8 @@ class FunctionLowering : public Lowering {
         size_t used = 0;
     };
     std::map<uint32_t, Pool> scratch_;  // by slot bytes; all free again at the next instruction
+    // What the instruction under way has asked for: sources, destinations, and temporaries among its ops.
+    std::vector<OperandSlot> sources_, destinations_, temporaries_;
     struct Local {
         uint32_t offset;
         uint64_t bytes;

@@ -12,6 +12,8 @@
 #include "exec/surface.h"
 #include "exec/sync_ops.h"
 #include "exec/texture.h"
+#include "exec/tracking_memory.h"
+#include "exec/tracking_warp.h"
 #include "exec/video.h"
 #include "exec/video_scalar.h"
 #include "exec/wmma.h"
@@ -40,7 +42,7 @@ namespace {
 #define INTEGERS_16 ".{u16,u32,u64,s16,s32,s64}"
 #define ROUND ".rn,.rz,.rm,.rp"
 #define ROUND_TO_INTEGER ".rni,.rzi,.rmi,.rpi"
-#define CVT(SYNTAX) {SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt}
+#define CVT(SYNTAX) {SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion}
 #define COMPARE "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs,equ,neu,ltu,leu,gtu,geu,num,nan}{.and,.or,.xor}"
 #define SET(SYNTAX) {"set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set}
 #define SIGNS ".{u32,s32}"
@@ -61,7 +63,7 @@ constexpr InstructionRow kRows[] = {
     // Control flow
     {"bra{.uni}", "label", OpClass::control, Flow::branch, exec_nothing, lower_bra},
     {"brx.idx{.uni}", "a, label", OpClass::control, Flow::indirect, exec_nothing, lower_brx},
-    {"call{.uni}", "call", OpClass::control, Flow::call, exec_nothing, lower_call},
+    {"call{.uni}", "call", OpClass::control, Flow::call, exec_nothing, lower_call, passes_call},
     {"ret{.uni}", "", OpClass::control, Flow::ret, exec_nothing, lower_plain},
     {"exit", "", OpClass::control, Flow::exit, exec_nothing, lower_plain},
     // Nothing need follow a trap, not even in the array of ops: it ends a run of straight-line ops.
@@ -75,7 +77,7 @@ constexpr InstructionRow kRows[] = {
     {"griddepcontrol.{launch_dependents,wait}", "", OpClass::control, Flow::straight, exec_nothing, lower_plain},
 
     // Barriers and fences. Memory is consistent here anyway; a fence matters to the hazard detector.
-    {"bar.warp.sync!", "a", OpClass::barrier, Flow::warp_sync, exec_warp_barrier, lower_warp_barrier},
+    {"bar.warp.sync!", "a", OpClass::barrier, Flow::warp_sync, exec_warp_barrier, lower_warp_barrier, passes_nothing},
     {"bar{.cta}.sync!", "a{, b}", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
     {"bar{.cta}.arrive!", "a, b", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
     {"bar{.cta}.red!.popc.u32", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing, lower_barrier},
@@ -109,11 +111,12 @@ constexpr InstructionRow kRows[] = {
     {"ld{.weak,.volatile,.relaxed,.acquire}{.mmio}" SCOPE "{.global," SHARED
      ",.local,.const,.param,.param::entry,.param::func}{.ca,.cg,.cs,.lu,.cv}{.nc}" L1_HINTS L2_HINTS PREFETCH_SIZE
          VECTOR MEMORY_TYPE,
-     "d, [a].unified{, b}", OpClass::load_generic, Flow::straight, nullptr, lower_load},
-    {"ldu{.global}" VECTOR MEMORY_TYPE, "d, [a]", OpClass::load_generic, Flow::straight, nullptr, lower_load},
+     "d, [a].unified{, b}", OpClass::load_generic, Flow::straight, nullptr, lower_load, passes_load},
+    {"ldu{.global}" VECTOR MEMORY_TYPE, "d, [a]", OpClass::load_generic, Flow::straight, nullptr, lower_load,
+     passes_load},
     {"st{.weak,.volatile,.relaxed,.release}{.mmio}" SCOPE "{.global," SHARED
      ",.local,.param,.param::func}{.wb,.cg,.cs,.wt}" L1_HINTS L2_HINTS VECTOR MEMORY_TYPE,
-     "[a], b{, c}", OpClass::store_generic, Flow::straight, nullptr, lower_store},
+     "[a], b{, c}", OpClass::store_generic, Flow::straight, nullptr, lower_store, passes_store},
     {"prefetch{.global,.local}.{L1,L2}", "[a]", OpClass::other, Flow::straight, exec_nothing, lower_plain},
     {"prefetch{.global}.{L2::evict_last,L2::evict_normal}", "[a]", OpClass::other, Flow::straight, exec_nothing,
      lower_plain},
@@ -129,12 +132,12 @@ constexpr InstructionRow kRows[] = {
     {"createpolicy.cvt!.L2.b64", "d, a", OpClass::move, Flow::straight, nullptr, lower_createpolicy},
     {"atom" ATOMIC_ORDER SCOPE "{.global," SHARED
      "}.{add,min,max,and,or,xor,inc,dec,exch}{.noftz}{.L2::cache_hint}" VECTOR ATOMIC_TYPE,
-     "d, [a], b{, c}", OpClass::atomic, Flow::yield, nullptr, lower_atom},
+     "d, [a], b{, c}", OpClass::atomic, Flow::yield, nullptr, lower_atom, passes_atomic},
     {"atom" ATOMIC_ORDER SCOPE "{.global," SHARED "}.cas{.L2::cache_hint}" ATOMIC_TYPE, "d, [a], b, c{, e}",
-     OpClass::atomic, Flow::yield, nullptr, lower_atom},
+     OpClass::atomic, Flow::yield, nullptr, lower_atom, passes_atomic},
     {"red{.relaxed,.release}" SCOPE "{.global," SHARED
      "}.{add,min,max,and,or,xor,inc,dec}{.noftz}{.L2::cache_hint}" VECTOR ATOMIC_TYPE,
-     "[a], b{, c}", OpClass::atomic, Flow::straight, nullptr, lower_red},
+     "[a], b{, c}", OpClass::atomic, Flow::straight, nullptr, lower_red, passes_atomic},
 
     // Copies in the background
     {"cp.async!.{ca,cg}.{shared,shared::cta,shared::cluster}.global{.L2::cache_hint}" PREFETCH_SIZE,
@@ -144,32 +147,35 @@ constexpr InstructionRow kRows[] = {
     {"cp.async.wait_all!", "", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
 
     // Warps
-    {"shfl.sync.{up,down,bfly,idx}.b32", "d|p, a, b, c, e", OpClass::shuffle, Flow::warp_sync, nullptr, lower_shfl},
-    {"vote.sync.{all,any,uni}.pred", "d, a, b", OpClass::vote, Flow::warp_sync, exec_vote, lower_vote},
-    {"vote.sync.ballot.b32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_vote, lower_vote},
-    {"match.any.sync.{b32,b64}", "d, a, b", OpClass::vote, Flow::warp_sync, nullptr, lower_match},
-    {"match.all.sync.{b32,b64}", "d|p, a, b", OpClass::vote, Flow::warp_sync, nullptr, lower_match},
-    {"redux.sync.{add,min,max}.{u32,s32}", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux},
-    {"redux.sync.{and,or,xor}.b32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux},
-    {"redux.sync.{min,max}{.abs}{.NaN}.f32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux},
+    {"shfl.sync.{up,down,bfly,idx}.b32", "d|p, a, b, c, e", OpClass::shuffle, Flow::warp_sync, nullptr, lower_shfl,
+     passes_shuffle},
+    {"vote.sync.{all,any,uni}.pred", "d, a, b", OpClass::vote, Flow::warp_sync, exec_vote, lower_vote, passes_vote},
+    {"vote.sync.ballot.b32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_vote, lower_vote, passes_vote},
+    {"match.any.sync.{b32,b64}", "d, a, b", OpClass::vote, Flow::warp_sync, nullptr, lower_match, passes_group},
+    {"match.all.sync.{b32,b64}", "d|p, a, b", OpClass::vote, Flow::warp_sync, nullptr, lower_match, passes_group},
+    {"redux.sync.{add,min,max}.{u32,s32}", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux,
+     passes_group},
+    {"redux.sync.{and,or,xor}.b32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux, passes_group},
+    {"redux.sync.{min,max}{.abs}{.NaN}.f32", "d, a, b", OpClass::vote, Flow::warp_sync, exec_reduce, lower_redux,
+     passes_group},
     {"activemask.b32", "d", OpClass::vote, Flow::straight, exec_active_mask, lower_activemask},
     {"elect.sync", "d|p, a", OpClass::vote, Flow::warp_sync, exec_elect, lower_elect},
 
     // Matrices
     {"mma.sync.aligned.{" MMA_SHAPE "}.{row,col}.{row,col}{.satfinite}" MMA_TYPES "{.xor,.and}{.popc}", "d, a, b, c",
-     OpClass::tensor, Flow::warp_sync, nullptr, lower_mma},
+     OpClass::tensor, Flow::warp_sync, nullptr, lower_mma, passes_mma},
     {"ldmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared,.shared::cta}.b16", "d, [a]", OpClass::ldmatrix,
-     Flow::warp_sync, exec_ldmatrix, lower_ldmatrix},
+     Flow::warp_sync, exec_ldmatrix, lower_ldmatrix, passes_load},
     {"stmatrix.sync.aligned.m8n8.{x1,x2,x4}{.trans}{.shared,.shared::cta}.b16", "[a], b", OpClass::stmatrix,
-     Flow::warp_sync, exec_stmatrix, lower_stmatrix},
+     Flow::warp_sync, exec_stmatrix, lower_stmatrix, passes_store},
     {"movmatrix.sync.aligned.m8n8.trans.b16", "d, a", OpClass::shuffle, Flow::warp_sync, exec_movmatrix,
-     lower_movmatrix},
+     lower_movmatrix, passes_copies},
     {"wmma.load.{a,b,c}!.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "d, [a]{, b}",
-     OpClass::load_generic, Flow::warp_sync, exec_wmma_load, lower_wmma_load},
+     OpClass::load_generic, Flow::warp_sync, exec_wmma_load, lower_wmma_load, passes_load},
     {"wmma.store.d!.sync.aligned.{row,col}." WMMA_SHAPE "{.global,.shared,.shared::cta}." WMMA_TYPE, "[a], b{, c}",
-     OpClass::store_generic, Flow::warp_sync, exec_wmma_store, lower_wmma_store},
+     OpClass::store_generic, Flow::warp_sync, exec_wmma_store, lower_wmma_store, passes_store},
     {"wmma.mma{.xor,.and}{.popc}!.sync.aligned*", "d, a, b, c", OpClass::tensor, Flow::warp_sync, nullptr,
-     lower_wmma_mma},
+     lower_wmma_mma, passes_mma},
 
     // Textures and surfaces, by the handles of their objects
     {"tex{.base}." TEXEL, "d|p, [a]", OpClass::texture, Flow::straight, exec_texture, lower_texture},
@@ -194,7 +200,7 @@ constexpr InstructionRow kRows[] = {
 
     // Moves, conversions, comparisons and logic beyond the generated forms
     {"mov.{pred,b16,b32,b64,b128,u16,u32,u64,s16,s32,s64,f32,f64}", "d, a", OpClass::move, Flow::straight, nullptr,
-     lower_mov},
+     lower_mov, passes_copies},
     CVT("cvt{.sat}" INTEGERS INTEGERS),
     CVT("cvt.{" ROUND "}{.ftz}{.sat}.f32" INTEGERS),
     CVT("cvt.{" ROUND "}{.sat}.{f16,f64}" INTEGERS),
@@ -220,8 +226,9 @@ constexpr InstructionRow kRows[] = {
     CVT("cvt{" ROUND_TO_INTEGER "}{.sat}.f64.f64"),
     CVT("cvt{" ROUND_TO_INTEGER "}.bf16.bf16"),
     {"cvt.{rn,rz}{.relu}{.satfinite}.{f16x2,bf16x2}.f32", "d, a, b", OpClass::conversion, Flow::straight, nullptr,
-     lower_cvt},
-    {"cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.f32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt},
+     lower_cvt, passes_conversion},
+    {"cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.f32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt,
+     passes_conversion},
     CVT("cvt.rn.satfinite{.relu}.{e4m3x2,e5m2x2}.f16x2"),
     CVT("cvt.rn{.relu}.f16x2.{e4m3x2,e5m2x2}"),
     {"cvt.pack!.sat.{u16,s16}.s32", "d, a, b", OpClass::conversion, Flow::straight, nullptr, lower_cvt_pack},
@@ -232,9 +239,10 @@ constexpr InstructionRow kRows[] = {
      "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvta},
     {"isspacep.{global,shared,shared::cta,shared::cluster,local,const,param,param::entry}", "d, a", OpClass::predicate,
      Flow::straight, nullptr, lower_isspacep},
-    {"prmt.b32{.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "d, a, b, c", OpClass::move, Flow::straight, nullptr, lower_prmt},
+    {"prmt.b32{.f4e,.b4e,.rc8,.ecl,.ecr,.rc16}", "d, a, b, c", OpClass::move, Flow::straight, nullptr, lower_prmt,
+     passes_bits<kMovesAB>},
     {"setp." COMPARE "{.ftz}.{b16,b32,b64,u16,u32,u64,s16,s32,s64,f16,f16x2,bf16,bf16x2,f32,f64}", "d|p, a, b{, c}",
-     OpClass::predicate, Flow::straight, nullptr, lower_setp},
+     OpClass::predicate, Flow::straight, nullptr, lower_setp, passes_comparison},
     SET(".{u32,s32,f32,f16,bf16}.{b16,b32,b64,u16,u32,u64,s16,s32,s64}"),
     SET("{.ftz}.{u32,s32,u16,s16}.{f16,bf16}"),
     SET("{.ftz}.{u32,s32}.{f32,f64,f16x2,bf16x2}"),
@@ -243,19 +251,19 @@ constexpr InstructionRow kRows[] = {
     SET(".bf16.{bf16,f16,f32,f64}"),
     SET("{.ftz}.f16x2.f16x2"),
     SET(".bf16x2.bf16x2"),
-    {"lop3.b32", "d, a, b, c, i", OpClass::integer, Flow::straight, nullptr, lower_lop3},
+    {"lop3.b32", "d, a, b, c, i", OpClass::integer, Flow::straight, nullptr, lower_lop3, passes_lop3},
     {"lop3.{or,and}.b32", "d|p, a, b, c, i, e", OpClass::integer, Flow::straight, exec_lop3_predicate,
-     lower_lop3_predicate},
+     lower_lop3_predicate, passes_lop3},
 
     // Arithmetic: classes, types and handlers of the forms stand beside the handlers.
     {"abs*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"neg*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"not*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"neg*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_upwards},
+    {"not*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_logic<kTableNotA>},
     {"cnot*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"popc*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"clz*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"bfind*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"brev*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"brev*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesA>},
     {"rcp*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"sqrt*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"rsqrt*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
@@ -265,22 +273,22 @@ constexpr InstructionRow kRows[] = {
     {"ex2*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"tanh*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"testp*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"sub*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"sub*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_difference},
     {"mul*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"div*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"rem*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"and*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"or*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"xor*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"shl*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"shr*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"and*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_logic<kTableA & kTableB>},
+    {"or*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_logic<kTableA | kTableB>},
+    {"xor*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_logic<kTableA ^ kTableB>},
+    {"shl*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesA>},
+    {"shr*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesA>},
     {"mul24*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"addc*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"subc*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"szext*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"bmsk*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"copysign*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"add*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"copysign*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesAB>},
+    {"add*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_upwards},
     {"min*", "d, a, b{, c}", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"max*", "d, a, b{, c}", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"mad*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
@@ -288,14 +296,14 @@ constexpr InstructionRow kRows[] = {
     {"mad24*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"madc*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"sad*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"shf*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"shf*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesAB>},
     {"dp4a*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"dp2a*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"bfe*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"bfe*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesA>},
     {"fns*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"selp*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"slct*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"bfi*", "d, a, b, c, e", OpClass::other, Flow::straight, nullptr, lower_by_text},
+    {"selp*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesAB>},
+    {"slct*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesAB>},
+    {"bfi*", "d, a, b, c, e", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesAB>},
 
     // Video instructions
     VIDEO("vadd", SIGNS SIGNS SIGNS "{.sat,.add}"),

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "definedness/rules.h"
 #include "lower/lowering.h"
 
 namespace warpsim {
@@ -28,6 +29,7 @@ struct InstructionRow {
     Flow flow;
     Handler handler;  // null: the lowering chooses
     LowerFunction lower;
+    DefinednessRule definedness = passes_any;  // how undefined bits pass from what it reads to what it writes
 };
 
 // The row that the instruction's modifiers and operands fit; where none does, null and in `why` a sentence that says

@@ -107,6 +107,12 @@ unsigned FunctionLowering::register_bytes(const Operand &operand) const {
 }
 
 uint32_t FunctionLowering::source(const Operand &operand, Type type) {
+    const uint32_t slot = find_source(operand, type);
+    sources_.push_back({slot, ptx::type_bytes(type)});
+    return slot;
+}
+
+uint32_t FunctionLowering::find_source(const Operand &operand, Type type) {
     const unsigned bytes = ptx::type_bytes(type);
     switch (operand.kind) {
         case Operand::Kind::reg: {
@@ -123,10 +129,11 @@ uint32_t FunctionLowering::source(const Operand &operand, Type type) {
             }
             if (operand.negated) {
                 if (have != 0) unsupported(*current_, "only a predicate can be negated");
-                const uint32_t slot_not = scratch(Type::pred);
+                const uint32_t slot_not = scratch_bytes(0);
                 Op &op = append(exec_not_predicate, OpClass::predicate, Flow::straight, false);
                 op.dst = slot_not;
                 op.a = slot;
+                set_flow(op, passes_logic<kTableNotA>, {{slot, 0}}, {slot_not, 0});
                 return slot_not;
             }
             if (have == bytes) return slot;
@@ -157,6 +164,7 @@ uint32_t FunctionLowering::source(const Operand &operand, Type type) {
             Op &op = append(exec_read_clock, OpClass::move, Flow::yield, false);
             op.dst = slot;
             op.imm = int64_t(which);
+            set_flow(op, passes_nothing, {}, {slot, natural});
             if (natural < bytes) unsupported(*current_, operand.name + " is narrower than ." + ptx::type_name(type));
             return natural == bytes ? slot : copy_low_bytes(slot, natural, bytes);
         }
@@ -166,11 +174,12 @@ uint32_t FunctionLowering::source(const Operand &operand, Type type) {
             const uint64_t value = s.address + uint64_t(operand.offset);
             if (s.space != ptx::Space::local || is_kernel_) return constant(value, type);
             if (bytes != 4 && bytes != 8) unsupported(*current_, "an address is 32 or 64 bits wide");
-            const uint32_t slot = scratch(type);
+            const uint32_t slot = scratch_bytes(bytes);
             Op &op = append(bytes == 8 ? exec_local_address<uint64_t> : exec_local_address<uint32_t>, OpClass::integer,
                             Flow::straight, false);
             op.dst = slot;
             op.imm = int64_t(value);
+            set_flow(op, passes_nothing, {}, {slot, bytes});
             const uint32_t base = frame_base();
             context_.program->ops.back().a = base;
             return slot;
@@ -181,7 +190,11 @@ uint32_t FunctionLowering::source(const Operand &operand, Type type) {
 }
 
 uint32_t FunctionLowering::destination(const Operand &operand, Type type) {
-    if (operand.kind == Operand::Kind::sink) return scratch(type);
+    if (operand.kind == Operand::Kind::sink) {
+        const uint32_t slot = scratch_bytes(ptx::type_bytes(type));
+        destinations_.push_back({slot, ptx::type_bytes(type)});
+        return slot;
+    }
     if (operand.kind != Operand::Kind::reg) unsupported(*current_, "the destination is no register");
     const ptx::Register &reg = function_.registers[checked_register(operand).index];
     const unsigned have = ptx::type_bytes(reg.type), bytes = ptx::type_bytes(type);
@@ -194,11 +207,14 @@ uint32_t FunctionLowering::destination(const Operand &operand, Type type) {
         if (operand.component >= reg.vector) unsupported(*current_, "no such component of " + reg.name);
         slot += slot_bytes(have) * uint32_t(operand.component);
     }
+    destinations_.push_back({slot, bytes});
     return slot;
 }
 
 uint32_t FunctionLowering::scratch(Type type) {
-    return scratch_bytes(ptx::type_bytes(type));
+    const uint32_t slot = scratch_bytes(ptx::type_bytes(type));
+    temporaries_.push_back({slot, ptx::type_bytes(type)});
+    return slot;
 }
 
 uint32_t FunctionLowering::scratch_bytes(unsigned bytes) {
@@ -237,6 +253,7 @@ uint32_t FunctionLowering::copy_low_bytes(uint32_t slot, unsigned from_bytes, un
     op.a = slot;
     op.imm = from_bytes == 16 ? 8 : from_bytes;  // the low words of 128-bit lanes lie side by side
     op.extra = to_bytes;
+    set_flow(op, passes_copies, {{slot, from_bytes}}, {copy, to_bytes});
     return copy;
 }
 
@@ -259,6 +276,7 @@ Op &FunctionLowering::append(Handler fn, OpClass cls, Flow flow, bool counted) {
     }
     debug.counted = counted;
     p.debug.push_back(std::move(debug));
+    p.flows.emplace_back();
     return p.ops.back();
 }
 

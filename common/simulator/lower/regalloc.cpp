@@ -44,9 +44,13 @@ class Liveness {
         return true;
     }
 
-    bool live_at_entry() const {
-        return std::any_of(live_in_.begin(), live_in_.begin() + std::ptrdiff_t(words_),
-                           [](uint64_t w) { return w != 0; });
+    std::vector<uint32_t> live_at_entry() const {
+        std::vector<uint32_t> registers;
+        for (uint64_t w = 0; w < words_; ++w) {
+            for (uint64_t in = live_in_[w]; in; in &= in - 1)
+                registers.push_back(global_[w * 64 + unsigned(__builtin_ctzll(in))]);
+        }
+        return registers;
     }
 
   private:
@@ -167,7 +171,8 @@ Allocation allocate_registers(const ptx::Function &function, const Layout &layou
         for (Interval &interval : liveness.intervals) interval = {0, kNowhere - 1};
         result.reads_before_writes = true;
     } else {
-        result.reads_before_writes = liveness.live_at_entry();
+        result.unwritten = liveness.live_at_entry();
+        result.reads_before_writes = !result.unwritten.empty();
     }
 
     std::vector<uint32_t> by_start;

@@ -17,6 +17,7 @@ struct Allocation {
     uint32_t bytes = 0;                // of all slots together, a multiple of 64
     uint32_t most_live_words = 0;      // 32-bit registers live at once at most
     bool reads_before_writes = false;  // some register may be read before anything was written to it
+    std::vector<uint32_t> unwritten;   // which ones; empty where a function is too large to tell
 };
 
 // A destination never shares a place with a source of the same instruction, nor with another destination of it.

@@ -58,6 +58,8 @@ void lower_mma(Lowering &l, const Instruction &in) {
     op.list = list;
     op.list_count = static_cast<uint16_t>(slots.size());
     op.extra = in.has("satfinite") ? kMmaSaturate : 0;
+    const bool quad_pairs = name.starts_with("m8n8k4.") && width == Type::b32;  // fragments of their own kind
+    if (!quad_pairs) op.imm = pack<int64_t>(MmaFragments{form->d, form->a, form->b, form->c});
 }
 
 void lower_ldmatrix(Lowering &l, const Instruction &in) {

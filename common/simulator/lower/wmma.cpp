@@ -217,6 +217,7 @@ void lower_wmma_mma(Lowering &l, const Instruction &in) {
         op.list = list;
         op.list_count = static_cast<uint16_t>(slots.size());
         op.extra = in.has("satfinite") ? kMmaSaturate : 0;
+        op.imm = pack<int64_t>(MmaFragments{form->d, form->a, form->b, form->c});
     }
     if (results == written) return;
     for (size_t i = 0; i < written.size(); ++i) {

@@ -126,6 +126,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::uninitialized_shared:
             title = "read of uninitialised shared memory";
             break;
+        case HazardKind::uninitialized_variable:
+            title = "use of an uninitialised variable";
+            break;
         case HazardKind::shared_race:
             title = "shared-memory race";
             break;

@@ -33,7 +33,6 @@ DATA = ROOT / "tests/mutants"
 CLASSES = {"results": "wrong results", "hazard": "hazards", "technique": "technique gone"}
 # The only reasons for which a mutant may live; words of its own come after a colon.
 REASONS = {
-    "unwritten registers": "the simulator's registers start at 0",
     "technique": "right and free of hazards, but no longer what the stage is about: no test asks for the technique",
     "equivalent": "no input and no order of execution tells it from the stage",
 }

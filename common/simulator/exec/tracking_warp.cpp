@@ -1,0 +1,163 @@
+#include "exec/tracking_warp.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/op_formats.h"
+#include "exec/tracking.h"
+
+namespace warpsim {
+namespace {
+
+unsigned brought_bytes(const Op &op) {
+    return op.member == kNoSlot ? 0 : op.extra & kBringsMask;
+}
+
+OperandSlot brought_slot(const Op &op) {
+    const unsigned bytes = brought_bytes(op);
+    return {op.a, bytes == unsigned(Brings::predicate) ? 0 : bytes};
+}
+
+// Undefined bits of what the group's lanes brought, as in a slot.
+const std::byte *brought_bits(Warp &w, const Op &op) {
+    const std::byte *gathered = context_of(w).sync.undefined;
+    return gathered ? gathered : w.undefined->bits() + op.a;
+}
+
+const uint32_t *brought_origins(Warp &w, const Op &op) {
+    const uint32_t *gathered = context_of(w).sync.origins;
+    return gathered ? gathered : w.undefined->origins(op.a);
+}
+
+// Members that brought something undefined.
+uint32_t brought_undefined(Warp &w, const Op &op) {
+    const OperandSlot slot{0, brought_slot(op).bytes};
+    const std::byte *bits = brought_bits(w, op);
+    uint32_t lanes = 0;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+        lanes |= uint32_t(RegisterShadow::get(bits, slot, lane) != 0) << lane;
+    return lanes & context_of(w).sync.members;
+}
+
+// What the op would make of other values in place of those that were brought: its 32-bit results.
+std::array<uint32_t, kLanes> run_with(Warp &w, const Op &op, const void *values) {
+    SyncView &sync = context_of(w).sync;
+    const std::byte *const real = sync.values;
+    uint32_t *const dst = w.lanes<uint32_t>(op.dst);
+    std::array<uint32_t, kLanes> before, result;
+    std::copy_n(dst, kLanes, before.begin());
+    sync.values = static_cast<const std::byte *>(values);
+    op.fn(w, op);
+    sync.values = real;
+    std::copy_n(dst, kLanes, result.begin());
+    std::copy_n(before.begin(), kLanes, dst);
+    return result;
+}
+
+void write_all(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
+    const Operands operands(w, flow);
+    LaneOrigins origins;
+    const unsigned first = unsigned(std::countr_zero(lanes));
+    uint32_t origin = brought_origins(w, op)[first];
+    if (origin == Definedness::kNoOrigin)
+        origin = w.block->definedness->origin(Definedness::Source::variable, w, op, first, 0);
+    origins.fill(origin);
+    for (unsigned i = 0; i < flow.writes; ++i) {
+        w.undefined->undefine(operands.writes[i], w.exec);
+        set_origins(*w.undefined, operands.writes[i], w.exec, origins);
+    }
+}
+
+}  // namespace
+
+void pass_undefined_sync(WarpContext &w, const Op &op) {
+    const DataFlow &flow = w.block->program->flows[op.index];
+    const uint32_t brought = brought_bytes(op) ? brought_undefined(w, op) : 0;
+    if (!w.undefined && !brought) return;
+    if (!w.undefined) begin_tracking(w);
+    const uint32_t lanes = brought | (undefined_reads(w, flow) & (w.exec | w.sync.members));
+    lanes ? flow.rule(w, op, flow, lanes) : passes_nothing(w, op, flow, lanes);
+}
+
+void passes_shuffle(Warp &w, const Op &op, const DataFlow &flow, uint32_t) {
+    for (uint32_t slot : {op.b, op.c}) operand_matters(w, op, {slot, 4}, w.exec, Use::lanes);
+    alignas(64) uint32_t bits[kLanes], origins[kLanes];
+    std::memcpy(bits, brought_bits(w, op), sizeof bits);
+    std::memcpy(origins, brought_origins(w, op), sizeof origins);
+    const auto moved = run_with(w, op, bits);
+    const LaneOrigins from = run_with(w, op, origins);
+    passes_nothing(w, op, flow, 0);
+    const OperandSlot to{op.dst, 4};
+    for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        RegisterShadow::put(w.undefined->bits(), to, lane, moved[lane]);
+    }
+    set_origins(*w.undefined, to, w.exec, from);
+}
+
+void passes_vote(Warp &w, const Op &op, const DataFlow &flow, uint32_t) {
+    const SyncView &sync = context_of(w).sync;
+    const uint32_t members = sync.members, unknown = brought_undefined(w, op);
+    uint32_t values;
+    std::memcpy(&values, sync.values ? sync.values : w.regs + op.a, sizeof values);
+    const bool some = values & members & ~unknown, none = ~values & members & ~unknown;
+    bool decided = !unknown;
+    const Vote vote = Vote(op.extra >> kModeShift & 0xf);
+    if (vote == Vote::all) decided = decided || none;
+    if (vote == Vote::any) decided = decided || some;
+    if (vote == Vote::uniform) decided = decided || (some && none);
+    if (decided) return passes_nothing(w, op, flow, 0);
+    write_all(w, op, flow, unknown);
+    if (vote != Vote::ballot) return;
+    for (uint32_t rest = w.exec; rest; rest &= rest - 1)
+        RegisterShadow::put(w.undefined->bits(), {op.dst, 4}, unsigned(std::countr_zero(rest)), unknown);
+}
+
+void passes_group(Warp &w, const Op &op, const DataFlow &flow, uint32_t) {
+    const uint32_t unknown = brought_undefined(w, op);
+    unknown ? write_all(w, op, flow, unknown) : passes_nothing(w, op, flow, 0);
+}
+
+void passes_mma(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
+    const MmaFragments count = unpack<MmaFragments>(op.imm);
+    if (op.flow != Flow::warp_sync || !count.d || !flow.writes || w.exec != kAllLanes)
+        return passes_any(w, op, flow, lanes);
+    const uint32_t bytes = Operands(w, flow).writes[0].bytes;
+    const uint32_t *slots = w.block->program->operand_list.data() + op.list;
+    const uint32_t *a = slots + count.d, *b = a + count.a, *c = b + count.b;
+    const auto undefined = [&](uint32_t slot) { return w.undefined->undefined({slot, bytes}); };
+    // Lanes 4g to 4g + 3 hold row g of A (register i of the rows from 8 * (i % 2) on) and column g of B.
+    uint32_t rows[2] = {}, columns = 0;
+    const unsigned halves = count.a > 1 ? 2 : 1;
+    LaneOrigins origins{};
+    uint32_t any = Definedness::kNoOrigin;
+    const auto look = [&](uint32_t slot, uint32_t &groups) {
+        const uint32_t found = undefined(slot);
+        for (unsigned g = 0; g < 8; ++g) groups |= uint32_t((found >> 4 * g & 0xf) != 0) << g;
+        if (found && !any) any = w.undefined->origins(slot)[std::countr_zero(found)];
+    };
+    for (unsigned i = 0; i < count.a; ++i) look(a[i], rows[i % halves]);
+    for (unsigned i = 0; i < count.b; ++i) look(b[i], columns);
+    uint32_t in_c[8] = {};
+    for (unsigned i = 0; i < count.c; ++i) {
+        in_c[i] = undefined(c[i]);
+        if (in_c[i] && !any) any = w.undefined->origins(c[i])[std::countr_zero(in_c[i])];
+    }
+    if (!any) any = w.block->definedness->origin(Definedness::Source::variable, w, op, 0, 0);
+    origins.fill(any);
+    for (unsigned i = 0; i < count.d; ++i) {
+        uint32_t unknown = count.c == count.d ? in_c[i] : in_c[0] | in_c[1] | in_c[2] | in_c[3];
+        const uint32_t &half = rows[halves == 2 && i >= count.d / 2];
+        for (unsigned lane = 0; lane < kLanes; ++lane) {
+            const bool here = (half >> lane / 4 & 1) || (columns >> 2 * (lane % 4) & 3);
+            unknown |= uint32_t(here) << lane;
+        }
+        const OperandSlot to{slots[i], bytes};
+        w.undefined->define(to, kAllLanes);
+        w.undefined->undefine(to, unknown);
+        set_origins(*w.undefined, to, unknown, origins);
+    }
+}
+
+}  // namespace warpsim
