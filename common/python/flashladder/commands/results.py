@@ -3,7 +3,7 @@
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
-`ablations [NN [D] [causal]]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
+`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
 markers is replaced; running it twice changes nothing. Single figures in sentences: flashladder.commands.figures.
 """
 
@@ -71,11 +71,10 @@ def _causal(mask: str) -> tuple[bool, str]:
     return (True, ", causal (half the FLOPs counted)") if mask else (False, "")
 
 
-def ablations(number: str = "all", *words: str) -> str:
+def ablations(number: str = "all", d: str = "128", mask: str = "") -> str:
     """Kernels with one idea changed at a time, each below the one that it is taken from; number: of one stage."""
     parts = []
-    d = next((word for word in words if word.isdigit()), "128")
-    causal, masked = _causal(next((word for word in words if not word.isdigit()), ""))
+    causal, masked = _causal(mask)
     for results in recorded.shipped(kind="ablations"):
         rows = recorded.pick(results, dtype="bf16", d_head=int(d), causal=causal)
         if not rows:

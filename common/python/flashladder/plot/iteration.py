@@ -18,7 +18,6 @@ STEPS = {
     7: _EAGER,
     8: _EAGER,
     9: [("wait", 0.2, "wait"), BARRIER, S, SOFTMAX, PV],
-    13: [("wait", 0.2, "wait"), BARRIER, S, ("mask,\nat an edge", 0.9, "compute"), SOFTMAX, PV],
 }  # fmt: skip
 # Copies: (what, index of the step at whose start it is requested, of the step at whose start it must be there; a number
 # of steps beyond the turn belongs to the next one).
@@ -28,11 +27,12 @@ _COPIES = {
     7: [("V", 2, 6), ("next K", 4, 8)],
     8: [("V", 2, 6), ("next K", 4, 8)],
     9: [("next K, V into the other buffer", 2, 5)],
-    13: [("next K, V into the other buffer", 2, 6)],
 }
 # 10 and 11 change what stands between requests, waits and barriers, and none of these.
 for _number in (10, 11):
     STEPS[_number], _COPIES[_number] = STEPS[9], _COPIES[9]
+STEPS[13] = [("wait", 0.2, "wait"), BARRIER, S, ("mask,\nat an edge", 0.9, "compute"), SOFTMAX, PV]
+_COPIES[13] = [("next K, V into the other buffer", 2, 6)]
 _LOOKS = {"compute": (ORANGE, None), "wait": (PALE, "//"), "barrier": (RED, None)}
 
 
