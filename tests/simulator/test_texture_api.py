@@ -44,6 +44,7 @@ KERNEL = """.version 9.0
     ld.param.u64 e, [out];
     ld.param.u64 d, [handle];
     mov.u32 i, %tid.x;
+    cvt.u16.u32 h, i;
     {form};
     mul.wide.u32 d, i, 4;
     add.u64 e, e, d;
