@@ -60,6 +60,9 @@ struct Program {
     std::vector<Parameter> parameters;
     uint32_t parameter_bytes = 0;
 
+    // Bytes at the start of shared memory that are the system's (%reserved_smem_offset_0 ...), in kernels that ask
+    // where they are, else 0. No other figure here counts them.
+    uint32_t reserved_shared = 0;
     uint32_t static_shared = 0;  // bytes; dynamic shared memory starts at the next multiple of its alignment
     uint32_t dynamic_shared_offset = 0;
     uint32_t max_threads = 1024;  // .maxntid / .reqntid product, else the device's

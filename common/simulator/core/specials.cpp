@@ -32,12 +32,12 @@ Special special_from_name(std::string_view name) {
         {"%lanemask_gt", Special::lanemask_gt},
         {"%dynamic_smem_size", Special::dynamic_smem_size},
         {"%total_smem_size", Special::total_smem_size},
-        // The reserved region that newer devices keep at the start of shared memory is empty here.
+        // The system's part of shared memory, Program::reserved_shared. cooperative_groups has its own 288 bytes of it.
         {"%reserved_smem_offset_begin", Special::zero},
-        {"%reserved_smem_offset_end", Special::zero},
-        {"%reserved_smem_offset_cap", Special::zero},
+        {"%reserved_smem_offset_end", Special::reserved_smem_bytes},
+        {"%reserved_smem_offset_cap", Special::reserved_smem_bytes},
         {"%reserved_smem_offset_0", Special::zero},
-        {"%reserved_smem_offset_1", Special::zero},
+        {"%reserved_smem_offset_1", Special::reserved_smem_middle},
         // A launch without clusters is one of 1x1x1 clusters.
         {"%cluster_ctaid.x", Special::zero},
         {"%cluster_ctaid.y", Special::zero},

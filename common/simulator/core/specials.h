@@ -34,6 +34,8 @@ enum class Special : uint8_t {
     lanemask_gt,
     dynamic_smem_size,
     total_smem_size,
+    reserved_smem_bytes,
+    reserved_smem_middle,
     zero,
     one,
     envreg1,

@@ -77,7 +77,7 @@ struct HazardSink {
 struct Block {
     const Program *program = nullptr;
     GlobalMemory *global = nullptr;
-    std::byte *shared = nullptr;  // static, then dynamic shared memory
+    std::byte *shared = nullptr;  // Program::reserved_shared bytes, then static, then dynamic shared memory
     uint32_t shared_bytes = 0;
     SharedShadow *shadow = nullptr;  // null where hazards are off
     uint32_t ctaid[3] = {}, ntid[3] = {}, nctaid[3] = {};

@@ -90,7 +90,8 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.threads = b.alive = b.ntid[0] * b.ntid[1] * b.ntid[2];
     b.warps = (b.threads + kLanes - 1) / kLanes;
     b.shared_bytes =
-        config.dynamic_shared ? program.dynamic_shared_offset + config.dynamic_shared : program.static_shared;
+        program.reserved_shared +
+        (config.dynamic_shared ? program.dynamic_shared_offset + config.dynamic_shared : program.static_shared);
     b.shared_memory.reserve(b.shared_bytes + 64);
     b.shared = b.shared_memory.data();
     std::memset(b.shared, 0xff, b.shared_bytes);  // NaN, and an index that is out of bounds
@@ -102,6 +103,7 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
             b.shadow_memory = std::make_unique<SharedShadow>(b.shared_bytes, program.shadow_granule, b.warps);
         }
         b.shadow = b.shadow_memory.get();
+        b.shadow->exempt(program.reserved_shared);
     }
     b.defined.start_block(launch.options->distrust_memory);
     b.definedness = launch.options->hazards ? &b.defined : nullptr;

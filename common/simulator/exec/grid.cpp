@@ -148,7 +148,7 @@ uint64_t bytes_of_block(const Program &program, const LaunchConfig &config, uint
     const uint64_t threads = uint64_t(config.block[0]) * config.block[1] * config.block[2];
     const uint64_t warps = (threads + kLanes - 1) / kLanes;
     return warps * (program.functions[0].frame_bytes + local_bytes * kLanes) + program.dynamic_shared_offset +
-           config.dynamic_shared;
+           config.dynamic_shared + program.reserved_shared;
 }
 
 // Blocks whose local memory is free on the device, which is what bounds how many run at once.

@@ -80,7 +80,8 @@ Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
     if (w.block->global->find(address)) {
         return {HazardKind::invalid_address, ": an address of global memory, not of shared memory"};
     }
-    const std::string block = "the block's " + size_text(size) + " of shared memory";
+    const std::string block =
+        "the block's " + size_text(size - w.block->program->reserved_shared) + " of shared memory";
     if (address < size) return {HazardKind::out_of_bounds, ": reaches past the end of " + block};
     // What lies before the start wraps around, in 32 or in 64 bits.
     const uint64_t before = address >> 31 == 1 ? (1ull << 32) - address : -address;

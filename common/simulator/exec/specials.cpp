@@ -45,7 +45,11 @@ uint64_t uniform_value(const WarpContext &w, const Frame &frame, Special which) 
         case Special::dynamic_smem_size:
             return config.dynamic_shared;
         case Special::total_smem_size:
-            return b.shared_bytes;
+            return b.shared_bytes - b.program->reserved_shared;
+        case Special::reserved_smem_bytes:
+            return b.program->reserved_shared;
+        case Special::reserved_smem_middle:
+            return b.program->reserved_shared / 2;
         case Special::one:
             return 1;
         case Special::envreg1:

@@ -1,5 +1,6 @@
 // The exact tests behind the shadow's fast ones, and what they say.
 #include <cstring>
+#include <string_view>
 
 #include "core/names.h"
 #include "core/program.h"
@@ -130,6 +131,10 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
         text += std::string(same_warp ? "" : "A ") + "__syncthreads() is missing ";
         if (here == there) {
             text += "between one pass and the next, or the threads should not meet at this address";
+            if (!i.reads && std::string_view(other.did) == "wrote")
+                text +=
+                    ": they store different values, and which one stays is chance, which does no harm only where "
+                    "nobody reads it";
         } else if (comes_first(i, other)) {
             text += "between " + here + " and " + (other.op < i.op.index ? "the next pass at " : "") + there;
         } else {

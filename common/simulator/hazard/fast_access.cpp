@@ -30,10 +30,26 @@ bool consecutive(const uint32_t *address, unsigned bytes) {
 
 }  // namespace
 
+// The lanes whose addresses are not exempt; all of `kept` are addresses of theirs.
+uint32_t SharedShadow::Impl::looked_at(const uint32_t *address, uint32_t exec, uint32_t *kept) const {
+    uint32_t lanes = 0;
+    for (unsigned lane = 0; lane < kLanes; ++lane) lanes |= uint32_t(address[lane] >= exempt_bytes) << lane;
+    lanes &= exec;
+    for (unsigned lane = 0; lane < kLanes && lanes; ++lane)
+        kept[lane] = address[lanes >> lane & 1 ? lane : unsigned(std::countr_zero(lanes))];
+    return lanes;
+}
+
 void SharedShadow::access(Warp &warp, const Op &op, Access kind, const uint32_t *address, unsigned bytes, uint32_t exec,
                           const StoredValues *values) {
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);
+    uint32_t kept[kLanes];
+    if (m.exempt_bytes) [[unlikely]] {
+        exec = m.looked_at(address, exec, kept);
+        if (!exec) return;
+        address = kept;
+    }
     const unsigned log = bytes >> m.shift ? std::countr_zero(bytes >> m.shift) : 0;
     const bool write = kind == Access::write;
     Impl::Instruction i{warp,

@@ -17,6 +17,8 @@
 //    its bytes is an error; after that it is an ordinary write of that thread at the time of the wait.
 //  - A read of bytes that nobody has written yet is a race if a write follows that is not ordered after it, which is
 //    reported when the write comes. Else it brings an undefined value; definedness/ sees whether that matters.
+//  - The system's bytes at the start are not looked at: only the toolkit's own code is allowed there, and it counts on
+//    what the devices do, for example on shuffles that order (cooperative_groups' tiles of several warps).
 // Several reads of a granule by one warp at one stamp are kept as an interval of lanes whose two ends are checked: a
 // race with a reader in the middle alone can be missed, a false alarm cannot come of it.
 
@@ -33,6 +35,11 @@ void SharedShadow::reset(uint32_t shared_bytes, unsigned granule, unsigned warps
     stored_.reset(shared_bytes);
     unwritten_read_ = false;
     impl_->reset(shared_bytes, granule, warps);
+}
+
+void SharedShadow::exempt(uint32_t bytes) {
+    impl_->exempt_bytes = bytes;
+    std::fill_n(impl_->cell.begin(), bytes >> impl_->shift, impl_->initialised_cell());
 }
 
 void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned warps_now) {

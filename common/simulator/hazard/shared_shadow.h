@@ -29,6 +29,9 @@ class SharedShadow {
     SharedShadow(uint32_t shared_bytes, unsigned granule, unsigned warps);
     ~SharedShadow();
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
+    // The first `bytes` bytes are the system's: they hold values, and what happens there is not looked at. After
+    // reset().
+    void exempt(uint32_t bytes);
 
     // One instruction: lane l of exec touches bytes [address[l], address[l] + bytes). In bounds, aligned. Reports
     // through report_hazard. Call it before the memory is read or written. `values` (writes only, may be null) as

@@ -42,7 +42,7 @@ struct SharedShadow::Impl {
     };
 
     Clocks clocks;
-    uint32_t granules = 0;
+    uint32_t granules = 0, exempt_bytes = 0;
     unsigned shift = 2, warps = 0;
     bool bound = false;                 // the block's shape is known: something has accessed shared memory
     std::vector<uint32_t> cell, maker;  // last write of each granule and its op
@@ -58,6 +58,7 @@ struct SharedShadow::Impl {
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
     void bind(Warp &);
     void renumber_if_needed();
+    uint32_t looked_at(const uint32_t *address, uint32_t exec, uint32_t *kept) const;
 
     uint32_t unwritten_cell() const { return clocks.first_stamp() << kStampShift; }  // read before any write
     uint32_t initialised_cell() const { return unwritten_cell() | 1; }               // by atomics only

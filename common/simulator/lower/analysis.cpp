@@ -14,6 +14,8 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Space;
 
+// What a device since compute capability 8.0 keeps of each block's shared memory, at its start.
+constexpr uint32_t kReservedSharedBytes = 1024;
 constexpr uint64_t kMostSharedBytes = 64ull << 20;  // hostile declarations only; launches check the device's limit
 
 uint64_t round_up(uint64_t value, uint64_t to) {
@@ -35,6 +37,12 @@ void for_each_symbol(const ptx::Function &function, const F &f) {
 
 bool calls_pointer(const Instruction &in) {
     return flow_of(in) == Flow::call && in.operands.size() > 1 && in.operands[1].kind != Operand::Kind::symbol;
+}
+
+bool asks_for_reserved_shared(const Instruction &in) {
+    return std::any_of(in.operands.begin(), in.operands.end(), [](const Operand &operand) {
+        return operand.kind == Operand::Kind::special && operand.name.starts_with("%reserved_smem_offset_");
+    });
 }
 
 bool has_space(const Instruction &in, std::string_view space) {
@@ -78,7 +86,7 @@ unsigned shared_access_bytes(const Instruction &in) {
 void place_shared(ProgramContext &context, const std::set<std::string> &named, const std::vector<size_t> &functions) {
     Program &p = *context.program;
     std::vector<const ptx::Variable *> dynamic;
-    uint64_t end = 0, dynamic_align = 16;
+    uint64_t end = p.reserved_shared, dynamic_align = 16;
     const auto place = [&](const ptx::Variable &v) {
         if (v.space != Space::shared || context.shared.count(v.name)) return;
         if (v.external || v.bytes == 0) {
@@ -99,9 +107,10 @@ void place_shared(ProgramContext &context, const std::set<std::string> &named, c
     for (size_t f : functions) {
         for (const ptx::Variable &v : context.module->ast.functions[f].variables) place(v);
     }
-    p.static_shared = uint32_t(end);
-    p.dynamic_shared_offset = uint32_t(round_up(end, dynamic_align));
-    for (const ptx::Variable *v : dynamic) context.shared[v->name] = {p.dynamic_shared_offset, 0};
+    const auto dynamic_start = uint32_t(round_up(end, dynamic_align));
+    p.static_shared = uint32_t(end) - p.reserved_shared;
+    p.dynamic_shared_offset = dynamic_start - p.reserved_shared;
+    for (const ptx::Variable *v : dynamic) context.shared[v->name] = {dynamic_start, 0};
 }
 
 void read_directives(Program &p, const ptx::Function &kernel) {
@@ -159,6 +168,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
         for_each_symbol(function, add);
         for (const Instruction &in : function.body) {
             p.communicates = p.communicates || communicates(in);
+            if (asks_for_reserved_shared(in)) p.reserved_shared = kReservedSharedBytes;
             p.shadow_granule = std::min(p.shadow_granule, shared_access_bytes(in));
             if (flow_of(in) == Flow::call && in.operands.size() > 1 &&
                 (in.operands[1].name == "malloc" || in.operands[1].name == "free")) {
