@@ -113,3 +113,49 @@ def test_a_report_does_not_depend_on_the_number_of_threads(mode):
                 assert other["hazards"] == launch["hazards"], f"{threads} threads report other hazards"
                 assert other == launch, f"{threads} threads count otherwise"
             assert (more.stdout, more.stderr) == (one.stdout, one.stderr), f"{threads} threads say something else"
+
+
+def test_a_slot_for_what_is_discarded_races_and_does_no_harm():
+    program = next(p for p in PROGRAMS if p.stem == "race_discard_slot")
+    result = run(program, WARPSIM_HAZARDS="warn").check()
+    assert {h["kind"] for h in result.hazards} == {"shared_race"}
+
+
+NON_TRIVIAL_RUNS = r"""
+#include <cub/device/device_run_length_encode.cuh>
+#include <cstdio>
+int main() {
+    const int n = 4000;
+    int *in, *starts, *lengths, *count;
+    cudaMallocManaged(&in, n * sizeof(int));
+    cudaMallocManaged(&starts, n * sizeof(int));
+    cudaMallocManaged(&lengths, n * sizeof(int));
+    cudaMallocManaged(&count, sizeof(int));
+    for (int i = 0, left = 0, run = -1; i < n; ++i) {
+        if (left-- == 0) ++run, left = run * 5 % 9;
+        in[i] = run;
+    }
+    size_t bytes = 0;
+    void *storage = nullptr;
+    cub::DeviceRunLengthEncode::NonTrivialRuns(storage, bytes, in, starts, lengths, count, n);
+    cudaMalloc(&storage, bytes);
+    cub::DeviceRunLengthEncode::NonTrivialRuns(storage, bytes, in, starts, lengths, count, n);
+    const cudaError_t error = cudaDeviceSynchronize();
+    if (error != cudaSuccess) return printf("%s\n", cudaGetErrorName(error)), 3;
+    int found = 0;
+    for (int i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && in[end] == in[i];) ++end;
+        if (end - i == 1) continue;
+        if (starts[found] != i || lengths[found] != end - i) return printf("run %d\n", found), 1;
+        ++found;
+    }
+    printf("%s\n", found == *count ? "right" : "another number of runs");
+}
+"""
+
+
+def test_the_race_of_cub_is_reported_and_does_no_harm():
+    result = run_program(NON_TRIVIAL_RUNS, report=True)
+    assert result.returncode == 3 and "shared_race" in [h["kind"] for h in result.hazards]
+    assert "does no harm only where nobody reads it" in result.hazards[0]["message"]
+    assert run_program(NON_TRIVIAL_RUNS, env={"WARPSIM_HAZARDS": "warn"}).check().stdout == "right\n"
