@@ -91,6 +91,21 @@ def test_unsupported_kernel_fails_for_good():
     assert "tcgen05.alloc" in result.stderr and "odd()" in result.stderr
 
 
+def test_kernels_that_launch_kernels_are_refused_as_such():
+    source = r"""
+        #include <cstdio>
+        __global__ void child() {}
+        __global__ void parent() { child<<<1, 1>>>(); }
+        int main() {
+            parent<<<1, 1>>>();
+            std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
+        }
+    """
+    result = run_program(source, flags=["-rdc=true", "-lcudadevrt"], architecture=("-arch=sm_80",))
+    assert result.stdout == "cudaErrorNotSupported\n"
+    assert "parent()" in result.stderr and "kernels that launch kernels (dynamic parallelism)" in result.stderr
+
+
 def test_refusals_say_why():
     stderr = run_program(PROGRAM, ["launch_limits"]).check().stderr
     assert "block (1025, 1, 1)" in stderr and "small(int*) refused: 65 threads: __launch_bounds__ allows 64" in stderr

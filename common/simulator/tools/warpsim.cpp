@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
@@ -60,8 +61,8 @@ struct Program {
     std::vector<std::string> needed;  // names of shared libraries
     bool has_rpath = false;           // the old kind, which beats LD_LIBRARY_PATH
     bool has_device_code = false, has_ptx = false;
-    bool registers_code = false;  // kernels or variables of its own: nvcc also links empty device code
-    std::string machine_code;     // "sm_80, sm_90"
+    bool registers_code = false;            // kernels or variables of its own: nvcc also links empty device code
+    std::vector<std::string> machine_code;  // "sm_80", "sm_90": each once
 };
 
 class Elf {
@@ -132,9 +133,10 @@ class Elf {
                 program.has_device_code = true;
                 program.has_ptx = program.has_ptx || entry.is_ptx;
                 if (entry.is_ptx) continue;
-                if (!program.machine_code.empty()) program.machine_code += ", ";
-                program.machine_code +=
-                    "sm_" + std::to_string(entry.compute) + (entry.suffix ? std::string(1, entry.suffix) : "");
+                std::string name = "sm_" + std::to_string(entry.compute);
+                if (entry.suffix) name += entry.suffix;
+                auto &known = program.machine_code;
+                if (std::find(known.begin(), known.end(), name) == known.end()) known.push_back(name);
             }
             offset += *bytes;
         }
@@ -170,8 +172,10 @@ bool check_program(const std::string &path) {
                              "-cudart shared`");
     }
     if (!program->has_ptx && program->registers_code) {
+        std::string devices;
+        for (const std::string &name : program->machine_code) devices += (devices.empty() ? "" : ", ") + name;
         stop(kCannotRun,
-             path + " has no PTX, only machine code for " + program->machine_code +
+             path + " has no PTX, only machine code for " + devices +
                  ": compile it with e.g. `nvcc -arch=sm_80`, or add -gencode arch=compute_80,code=compute_80");
     }
     return program->has_rpath;
