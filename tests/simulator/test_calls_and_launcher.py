@@ -28,6 +28,26 @@ def test_calls_of_functions_without_arguments_need_no_stack(flags):
     assert result.stdout == "96 cudaSuccess\n"
 
 
+ASSERTION = """
+#include <cassert>
+__global__ void check(int n) {
+    assert(threadIdx.x < n);
+}
+int main() {
+    check<<<1, 32>>>(3);
+    return cudaDeviceSynchronize() == cudaErrorAssert ? 3 : 1;
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [[], ["-G"]], ids=["optimised", "debug"])
+def test_a_failed_assertion_has_the_line_of_its_kernel(flags):
+    result = run_program(ASSERTION, flags=flags, report=True)
+    (hazard,) = result.hazards
+    assert (result.returncode, hazard["kind"], hazard["line"]) == (3, "assertion", 4)
+    assert "assert(threadIdx.x < n);" in result.stderr, "the line is not printed"
+
+
 CONSTANT = """
 #include <cstdio>
 __constant__ int constant[4];

@@ -42,6 +42,23 @@ std::string places_in(const std::string &message) {
     return places;
 }
 
+// The op itself, or, where it is in a function without source lines (assert's own, with -G), the call that led there.
+uint32_t op_with_line(Warp &w, const Op &op, const Program &program) {
+    uint32_t index = op.index;
+    const WarpContext &context = context_of(w);
+    const Frame *frame = nullptr;
+    for (uint32_t i = 0; i < context.count && !frame; ++i) {
+        for (frame = context.fragments[i].frame; frame && frame->regs != w.regs;) frame = frame->parent;
+    }
+    // What waited for the end of the block is told when the warp is elsewhere.
+    const Program::Function *function = nullptr;
+    for (const Program::Function &f : program.functions)
+        if (f.entry <= index && (!function || f.entry > function->entry)) function = &f;
+    if (frame && frame->function != function) return index;
+    for (; frame && frame->call && !program.debug[index].source.line; frame = frame->parent) index = frame->call->index;
+    return program.debug[index].source.line ? index : op.index;
+}
+
 [[noreturn]] void fail(LaunchShared &launch, uint64_t block, const std::string &message) {
     note_failure(launch, block, message);
     throw LaunchAborted{};
@@ -93,7 +110,8 @@ void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint
     const Program &program = *launch.program;
     HazardRecord hazard;
     hazard.kind = kind;
-    const OpDebug &debug = program.debug[op.index];
+    const uint32_t place = op_with_line(w, op, program);
+    const OpDebug &debug = program.debug[place];
     if (debug.source.line) hazard.file = file_name(program, debug.source);
     if (!hazard.file.empty()) hazard.line = debug.source.line;
     std::copy(block.ctaid, block.ctaid + 3, hazard.block);
@@ -101,7 +119,7 @@ void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint
     hazard.lane = lane;
     hazard.address = address;
     const std::string text = message;
-    hazard.message = std::move(message) + " [" + where(program, op.index) + ", kernel " + demangle(program.name) +
+    hazard.message = std::move(message) + " [" + where(program, place) + ", kernel " + demangle(program.name) +
                      ", block " + triple(block.ctaid) + ", warp " + std::to_string(w.id) +
                      (lane >= 0 ? ", lane " + std::to_string(lane) : "") + "]";
     const std::string whole = hazard.message;
