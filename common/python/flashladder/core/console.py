@@ -23,8 +23,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence], right: S
         grid.add_column(rich.text.Text(column), justify="right" if index in right else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(rich.text.Text("" if cell is None else str(cell)) for cell in row))
-    width = None if sys.stdout.isatty() else UNBOUNDED
-    console = rich.console.Console(width=width, force_jupyter=False)
+    terminal = sys.stdout.isatty()  # asked here: a notebook's kernel is a terminal to rich
+    console = rich.console.Console(width=None if terminal else UNBOUNDED, force_terminal=terminal, force_jupyter=False)
     with console.capture() as printed:
         console.print(grid)
     say("\n".join(["", coloured(title, "bold"), *(line.rstrip() for line in printed.get().splitlines())]))
