@@ -159,3 +159,32 @@ def test_the_race_of_cub_is_reported_and_does_no_harm():
     assert result.returncode == 3 and "shared_race" in [h["kind"] for h in result.hazards]
     assert "does no harm only where nobody reads it" in result.hazards[0]["message"]
     assert run_program(NON_TRIVIAL_RUNS, env={"WARPSIM_HAZARDS": "warn"}).check().stdout == "right\n"
+
+
+# Every read races with a write of the other warp, at one line: a million and more.
+MANY_HAZARDS = """
+__global__ void k(int *out) {
+    __shared__ int x[64];
+    int sum = 0;
+    for (int i = 0; i < 4000; ++i) {
+        x[threadIdx.x] = i;
+        sum += *(volatile int *)&x[63 - threadIdx.x];
+    }
+    out[blockIdx.x * 64 + threadIdx.x] = sum;
+}
+int main() {
+    int *out;
+    cudaMalloc(&out, 64 * 64 * sizeof(int));
+    k<<<16, 64>>>(out);
+    return cudaDeviceSynchronize() != cudaSuccess;
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_hazards_that_repeat_are_counted(threads):
+    environment = {"WARPSIM_HAZARDS": "warn", "WARPSIM_THREADS": threads}
+    result = run_program(MANY_HAZARDS, env=environment, report=True).check()
+    assert {hazard["kind"] for hazard in result.hazards} <= {"shared_race", "uninitialized_shared"}
+    assert sum(hazard["count"] for hazard in result.hazards) > 1_000_000
+    assert len(result.hazards) <= 8, "hazards of the same lines are told one by one"

@@ -19,7 +19,10 @@ pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
 CLEAN = HERE / "programs" / "clean"
-PROGRAMS = ["atomics", "grid_sync", "reductions", "sgemm_tiled", "softmax", "sort", "streams", "transpose"]
+PROGRAMS = [
+    "atomics", "blocks_together", "flags", "grid_sync", "locks", "own_updates", "reductions", "scan", "sgemm_tiled",
+    "softmax", "sort", "streams", "transpose",
+]  # fmt: skip
 # Each reaches code that the others do not; those that run longest and whole programs' lessons are left out.
 MEMORY_TESTS = [
     *sorted(path.name for path in HERE.glob("test_instructions_*.py")),

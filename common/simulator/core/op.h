@@ -67,6 +67,7 @@ enum class Flow : uint8_t {
     warp_sync,   // fn runs once the lanes named by slot `member` (kNoSlot: all 32) have arrived
     block_sync,  // barrier.*: see exec/barrier
     yield,       // straight, but a good place to let others run (nanosleep, polling loads)
+    ordered,     // the same, and other blocks see it or it sees them: it waits for its block's turn (exec/turns.h)
     // The rest is for the core alone: it turns straight into guarded, and adds joins and jumps when it lays out blocks.
     guarded,  // straight with a guard predicate
     join,     // paths meet here: nothing to execute, not counted

@@ -70,10 +70,11 @@ struct Program {
     uint32_t registers = 0;       // 32-bit registers live at once at most, an estimate from the PTX
     uint32_t local_bytes = 0;     // of the kernel's own frame
     unsigned shadow_granule = 4;  // bytes: the narrowest shared (or generic) access in the kernel, at most 4
-    // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers): co-resident blocks
-    // then take turns on one host thread, in a deterministic order, so that locks and flags make progress and sums
-    // repeat.
+    // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers), and not only by
+    // sums whose order nobody sees: co-resident blocks then take turns in a deterministic order (exec/turns.h), so
+    // that locks and flags make progress and sums repeat.
     bool communicates = false;
+    bool updates_commute = false;  // they do not, and there are such sums: a host thread may hold them back
 };
 
 }  // namespace warpsim

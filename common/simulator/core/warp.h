@@ -72,7 +72,12 @@ inline constexpr unsigned kGlobalWindows = 16;
 struct HazardSink {
     virtual ~HazardSink() = default;
     virtual void report(Warp &, const Op &, HazardKind, int lane, uint64_t address, std::string message) = 0;
+    // Counts a hazard if the launch goes on after it and one of this kind, with this other op (kNoSlot: none), has been
+    // reported at the op. False: it must be reported.
+    virtual bool repeats(const Op &, HazardKind, uint32_t) { return false; }
 };
+
+class PendingUpdates;  // exec/pending_updates.h
 
 struct Block {
     const Program *program = nullptr;
@@ -86,6 +91,7 @@ struct Block {
     GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch
     HazardSink *hazards = nullptr;
     Definedness *definedness = nullptr;  // null where hazards are off
+    PendingUpdates *pending = nullptr;   // null where the program has no updates that commute
 };
 
 // What ends a launch is thrown.

@@ -10,6 +10,7 @@
 #include "exec/half.h"
 #include "exec/memory.h"
 #include "exec/memory_access.h"
+#include "exec/pending_updates.h"
 #include "exec/tracking_memory.h"
 
 namespace warpsim {
@@ -146,6 +147,37 @@ struct Atomic {
         return slot == kNoSlot ? S(0) : std::bit_cast<S>(get<T>(w, slot, lane));
     }
 
+    // What synchronize() must know of lanes that registers no longer tell, since the old value may replace an operand.
+    struct Outcome {
+        uint32_t stored = 0;  // all but a cas that failed
+        uint32_t zero = 0;    // a cas that would store 0
+    };
+
+    // Carries out b's update, also for other host threads.
+    static void apply(std::byte *at, uint64_t b) {
+        if constexpr (sizeof(T) < 16) {
+            std::atomic_ref<T> place(*reinterpret_cast<T *>(at));
+            T old = place.load();
+            while (!place.compare_exchange_weak(
+                old, std::bit_cast<T>(F::of(std::bit_cast<S>(old), std::bit_cast<S>(T(b)), S(0), true)))) {
+            }
+        }
+    }
+
+    // Later, when all that the lanes' operands come to is known. Nothing uses the old values.
+    static Outcome hold_back(const Warp &w, const Op &op, uint32_t exec, const uint64_t *host) {
+        if constexpr (sizeof(T) < 16) {
+            const auto both = [](T a, T b) {
+                return std::bit_cast<T>(F::of(std::bit_cast<S>(a), std::bit_cast<S>(b), S(0), true));
+            };
+            for (uint32_t rest = exec; rest; rest &= rest - 1) {
+                const unsigned lane = unsigned(std::countr_zero(rest));
+                w.block->pending->add(host_pointer(host[lane]), get<T>(w, op.b, lane), apply, both);
+            }
+        }
+        return {exec, 0};
+    }
+
     // One lane's update; returns the old value.
     static T update(const Warp &w, const Op &op, unsigned lane, std::byte *at, bool global) {
         const S b = operand(w, op.b, lane), c = operand(w, op.c, lane);
@@ -166,12 +198,6 @@ struct Atomic {
             return old;
         }
     }
-
-    // What synchronize() must know of lanes that registers no longer tell, since the old value may replace an operand.
-    struct Outcome {
-        uint32_t stored = 0;  // all but a cas that failed
-        uint32_t zero = 0;    // a cas that would store 0
-    };
 
     // at(lane): the host's address. Lanes go one after the other, so that equal addresses add up.
     template <class At>
@@ -237,7 +263,9 @@ struct Atomic {
             w.accesses->global(op, address, sizeof(T), exec, cost);
         exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec, 1u << (op.extra >> kAlignmentShift));
         if (!exec) return;
-        const Outcome outcome = run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });
+        const Outcome outcome =
+            w.block->pending ? hold_back(w, op, exec, host)
+                             : run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });
         synchronize(w, op, address, 0, exec, outcome);
     }
 

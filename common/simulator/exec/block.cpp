@@ -9,7 +9,10 @@ namespace warpsim {
 namespace {
 
 constexpr uint64_t kSlice = 1 << 14;           // instructions of a warp's turn
-constexpr uint64_t kSharedTurn = 1 << 18;      // of a block's turn where co-resident blocks are interleaved
+constexpr uint64_t kSharedTurn = 1 << 18;      // between two turns of a block
+constexpr unsigned kWantingRounds = 4;         // of a block's warps, after the first of them waits for its turn
+constexpr uint32_t kMostOrdered = 256;         // ordered ops of a warp in one turn
+constexpr uint64_t kTurn = 64;                 // instructions of a warp in a turn without any
 constexpr unsigned kSpinningRounds = 16;       // of a block's warps, before other blocks get their turn
 constexpr uint64_t kBudgetInterval = 1 << 13;  // instructions between looks at the launch's budgets
 
@@ -40,6 +43,7 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     w.tracking_began = false;
     w.async.reset();
     w.carry = 0;
+    w.wants_turn = false;
     w.params = const_cast<std::byte *>(launch.config->parameters);
     w.kernel_frame.function = &program.functions[0];
     w.kernel_frame.lanes = w.exist;
@@ -61,6 +65,11 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     abort_launch(block, HazardKind::budget, message);
 }
 
+std::string instructions_used_up(const Options &options) {
+    return "the launch used up its budget of " + std::to_string(options.max_instructions) +
+           " warp instructions (WARPSIM_MAX_INSTRUCTIONS)";
+}
+
 }  // namespace
 
 uint64_t next_random(uint64_t &state) {
@@ -79,6 +88,7 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.program = launch.program;
     b.global = launch.memory;
     b.hazards = &b;
+    b.pending = worker.pending.get();
     b.linear_id = uint32_t(linear_id);
     b.ctaid[0] = uint32_t(linear_id % config.grid[0]);
     b.ctaid[1] = uint32_t(linear_id / config.grid[0] % config.grid[1]);
@@ -109,6 +119,12 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.definedness = launch.options->hazards ? &b.defined : nullptr;
     b.output.clear();
     b.next_warp = 0;
+    b.now = b.settled = b.total = b.call_frame_bytes = 0;
+    b.has_turn = b.spinning = false;
+    b.turns = 0;
+    b.found.clear();
+    b.known.clear();
+    b.failure.clear();
     b.random =
         launch.options->schedule_seed ? launch.options->schedule_seed * 0x2545f4914f6cdd1dull + linear_id + 1 : 0;
     for (Barrier &barrier : b.barriers) barrier.active = false;
@@ -119,15 +135,23 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
 
 void check_budgets(Worker &worker, BlockContext &block) {
     LaunchShared &launch = *worker.launch;
+    const Options &options = *launch.options;
+    const bool ordered = launch.program->communicates;
+    // What other blocks have come to is not chance only up to the block's last turn.
+    if (ordered && options.max_instructions && block.total + (block.now - block.settled) > options.max_instructions) {
+        end_launch(block, instructions_used_up(options));
+    }
     if (worker.now - worker.counted < kBudgetInterval && worker.counted) return;
-    const uint64_t total = launch.instructions.fetch_add(worker.now - worker.counted, std::memory_order_relaxed) +
-                           (worker.now - worker.counted);
+    uint64_t total = 0;
+    if (!ordered) {
+        total = worker.now - worker.counted;
+        total += launch.instructions.fetch_add(total, std::memory_order_relaxed);
+    }
     worker.counted = worker.now;
     if (launch.first_failed.load(std::memory_order_relaxed) < block.linear_id) throw LaunchAborted{};
-    const Options &options = *launch.options;
-    if (options.max_instructions && total > options.max_instructions) {
-        end_launch(block, "the launch used up its budget of " + std::to_string(options.max_instructions) +
-                              " warp instructions (WARPSIM_MAX_INSTRUCTIONS)");
+    if (launch.stopped.load(std::memory_order_relaxed)) throw LaunchAborted{};
+    if (!ordered && options.max_instructions && total > options.max_instructions) {
+        end_launch(block, instructions_used_up(options));
     }
     if (options.timeout_s > 0) {
         const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - launch.start;
@@ -142,32 +166,83 @@ void check_budgets(Worker &worker, BlockContext &block) {
 
 bool run_block(BlockContext &b, bool share) {
     Worker &worker = *b.worker;
-    const uint64_t begin = worker.now;
+    const uint64_t begin = b.now;
     const uint64_t most = worker.launch->options->max_instructions;
     std::vector<uint32_t> order(b.warps);
     for (uint32_t i = 0; i < b.warps; ++i) order[i] = i;
-    for (unsigned spinning_rounds = 0;;) {
+    for (unsigned spinning_rounds = 0, wanting_rounds = 0;;) {
         if (b.random) {
             for (uint32_t i = b.warps; i > 1; --i) std::swap(order[i - 1], order[next_random(b.random) % i]);
         }
-        bool moved = false, spun = false;
+        bool moved = false, spun = false, wanting = false;
         for (uint32_t i : order) {
             WarpContext &w = *b.contexts[i];
-            if (!w.count) continue;
+            wanting = wanting || w.wants_turn;
+            if (!w.count || w.wants_turn) continue;
             uint64_t slice = b.random ? 16 + next_random(b.random) % 1024 : kSlice;
             if (most) slice = std::min<uint64_t>(slice, 1024);
-            const uint64_t before = worker.now;
+            const uint64_t before = b.now;
             const Progress progress = run_warp(w, slice);
+            worker.now += b.now - before;
+            w.wants_turn = progress == Progress::turn;
+            wanting = wanting || w.wants_turn;
             moved = moved || progress == Progress::done || progress == Progress::sliced ||
-                    (progress == Progress::blocked && worker.now != before);
+                    (progress == Progress::blocked && b.now != before);
             spun = spun || progress == Progress::spinning;
             check_budgets(worker, b);
         }
         if (!b.alive) return true;
-        if (!moved && !spun) report_deadlock(b);
+        if (!moved && !spun && !wanting) report_deadlock(b);
         spinning_rounds = moved ? 0 : spinning_rounds + 1;
-        if (share && (spinning_rounds >= kSpinningRounds || worker.now - begin > kSharedTurn)) return false;
+        wanting_rounds += wanting;
+        if (!share) continue;
+        if (wanting && (!moved || wanting_rounds > kWantingRounds)) return false;
+        if (spinning_rounds >= kSpinningRounds || b.now - begin > kSharedTurn) return false;
     }
+}
+
+bool take_turn(BlockContext &b) {
+    std::vector<uint32_t> order;
+    for (uint32_t i = 0; i < b.warps; ++i) {
+        if (b.contexts[i]->wants_turn) order.push_back(i);
+    }
+    if (b.random) {
+        for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random(b.random) % i]);
+    }
+    b.has_turn = true;
+    ++b.turns;
+    b.spinning = true;  // also where none of its warps wants the turn: they spin, or run for very long
+    for (uint32_t i : order) {
+        WarpContext &w = *b.contexts[i];
+        w.wants_turn = false;
+        b.turn_ops = b.random ? 1 + uint32_t(next_random(b.random) % 8) : kMostOrdered;
+        w.last_poll = {};
+        const uint64_t before = b.now;
+        const Progress progress = run_warp(w, kTurn);
+        b.worker->now += b.now - before;
+        b.spinning = b.spinning && progress == Progress::spinning;
+        check_budgets(*b.worker, b);
+    }
+    b.has_turn = false;
+    return !b.alive;
+}
+
+void move_block(BlockContext &b, Worker &worker) {
+    if (b.worker == &worker) return;
+    b.worker = &worker;
+    for (auto &w : b.contexts) {
+        w->worker = &worker;
+        w->stats = worker.stats.data();
+    }
+}
+
+void abandon_block(BlockContext &b) {
+    b.has_turn = false;
+    try {
+        finish_block(b);
+    } catch (const LaunchAborted &) {
+    }
+    for (auto &w : b.contexts) release_frames(*w);
 }
 
 void finish_block(BlockContext &b) {

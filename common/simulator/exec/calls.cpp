@@ -9,7 +9,7 @@ namespace warpsim {
 
 namespace {
 
-constexpr uint64_t kMostFrameBytes = 1 << 30;  // of the calls of all warps that a host thread runs
+constexpr uint64_t kMostFrameBytes = 1 << 30;  // of the calls of a block's warps
 
 template <class F>
 void for_each_lane(uint32_t lanes, F f) {
@@ -17,9 +17,9 @@ void for_each_lane(uint32_t lanes, F f) {
 }
 
 // For the next call.
-void keep_frame(Worker &worker, std::unique_ptr<Frame> frame) {
-    worker.call_frame_bytes -= frame->function->frame_bytes;
-    worker.free_frames.push_back(std::move(frame));
+void keep_frame(WarpContext &w, std::unique_ptr<Frame> frame) {
+    w.owner->call_frame_bytes -= frame->function->frame_bytes;
+    w.worker->free_frames.push_back(std::move(frame));
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ Frame *enter_function(WarpContext &w, const Op &op, uint32_t index, uint32_t lan
     const uint64_t caller_bytes = std::max(16u, parent->function->local_bytes);
     const uint64_t base = parent->local_base + caller_bytes;
     if (base + std::max(16u, callee.local_bytes) > w.local_bytes ||
-        w.worker->call_frame_bytes + callee.frame_bytes > std::min(kMostFrameBytes, w.block->global->limit())) {
+        w.owner->call_frame_bytes + callee.frame_bytes > std::min(kMostFrameBytes, w.block->global->limit())) {
         report_hazard(w, op, HazardKind::illegal_instruction, __builtin_ctz(lanes), 0,
                       "stack overflow: the call of " + callee.name + " is " + std::to_string(parent->depth + 1) +
                           " calls deep and needs more than the " + std::to_string(w.local_bytes) +
@@ -85,7 +85,7 @@ Frame *enter_function(WarpContext &w, const Op &op, uint32_t index, uint32_t lan
                 w.undefined_local->copy(lane * w.local_bytes + base + to.offset, lane * w.local_bytes + from, bytes);
         });
     }
-    w.worker->call_frame_bytes += callee.frame_bytes;
+    w.owner->call_frame_bytes += callee.frame_bytes;
     w.call_frames.push_back(std::move(frame));
     return w.call_frames.back().get();
 }
@@ -97,7 +97,7 @@ void forget_lanes(WarpContext &w, Frame *frame, uint32_t lanes) {
     if (frame->lanes || !frame->parent) return;
     const auto found = std::find_if(w.call_frames.begin(), w.call_frames.end(),
                                     [&](const std::unique_ptr<Frame> &f) { return f.get() == frame; });
-    keep_frame(*w.worker, std::move(*found));
+    keep_frame(w, std::move(*found));
     *found = std::move(w.call_frames.back());
     w.call_frames.pop_back();
 }
@@ -136,7 +136,7 @@ void exit_lanes(WarpContext &w, Frame *frame, uint32_t lanes) {
 }
 
 void release_frames(WarpContext &w) {
-    for (auto &frame : w.call_frames) keep_frame(*w.worker, std::move(frame));
+    for (auto &frame : w.call_frames) keep_frame(w, std::move(frame));
     w.call_frames.clear();
 }
 

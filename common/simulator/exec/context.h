@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "definedness/registers.h"
 #include "exec/access_log.h"
 #include "exec/launch.h"
+#include "exec/pending_updates.h"
 #include "hazard/shared_shadow.h"
 
 namespace warpsim {
@@ -88,6 +90,13 @@ struct SyncView {
     const uint32_t *origins = nullptr;
 };
 
+// The last ordered op that a warp executed in its block's turn.
+struct LastPoll {
+    const Op *op = nullptr;
+    uint32_t lanes = 0;
+    unsigned in_vain = 0;  // how often in a row it has left its register as it was
+};
+
 struct WarpContext : Warp {
     std::array<Fragment, kLanes + 1> fragments;  // one more: a fragment may be empty for a moment
     uint32_t count = 0;                          // of fragments
@@ -101,6 +110,8 @@ struct WarpContext : Warp {
     BlockContext *owner = nullptr;
     Worker *worker = nullptr;
     uint32_t linear_thread = 0;  // of lane 0 in the block
+    bool wants_turn = false;     // its next op is ordered, and it is not the block's turn
+    LastPoll last_poll;          // in this turn
 };
 
 inline WarpContext &context_of(Warp &w) {
@@ -121,6 +132,7 @@ struct Barrier {
 
 struct BlockContext : Block, HazardSink {
     void report(Warp &, const Op &, HazardKind, int lane, uint64_t address, std::string message) override;
+    bool repeats(const Op &, HazardKind, uint32_t other_op) override;
     std::vector<std::unique_ptr<WarpContext>> contexts;
     uint32_t threads = 0;
     uint32_t alive = 0;  // threads that have not exited
@@ -132,6 +144,22 @@ struct BlockContext : Block, HazardSink {
     uint32_t next_warp = 0;
     uint64_t random = 0;  // state of the schedule's random numbers; 0: the default order
     Worker *worker = nullptr;
+    uint64_t now = 0;               // warp instructions executed, the block's clock
+    uint64_t call_frame_bytes = 0;  // of calls in progress
+
+    // Of blocks that take turns.
+    bool has_turn = false;
+    uint32_t turn_ops = 0;  // ordered ops that the warp may still execute in this turn
+    bool spinning = false;  // its last turn did nothing but poll in vain
+    uint32_t turns = 0;     // that it has had
+    uint64_t settled = 0;   // `now` at its last turn
+    uint64_t total = 0;     // instructions of the launch up to that turn
+
+    // Since it last handed in: hazards by kind, op and the other places that they name.
+    std::map<std::tuple<HazardKind, uint32_t, std::string>, HazardRecord> found;
+    std::map<std::tuple<HazardKind, uint32_t, uint32_t>, HazardRecord *> known;  // by kind, op and other op
+    std::optional<std::tuple<HazardKind, uint32_t, uint32_t>> asked;             // by repeats(), and not known
+    std::string failure;                                                         // why it ended the launch
 };
 
 // A hazard and all that repeat it at the same place, by block: which of them count is known when the launch is over.
@@ -145,6 +173,7 @@ struct KnownHazard {
 struct LaunchShared : LaunchState {
     GlobalMemory *memory = nullptr;
     std::atomic<uint64_t> next_block{0};
+    std::atomic<bool> stopped{false};           // blocks that take turns: one has ended the launch
     std::atomic<uint64_t> first_failed{~0ull};  // linear id of the first block (in order) that ended the launch
     std::map<uint64_t, std::string> outputs;    // by block: printf output, guarded by mutex
     uint64_t output_bytes = 0;
@@ -159,17 +188,18 @@ struct LaunchShared : LaunchState {
 };
 
 // One host thread's share of a launch.
-struct Worker {
+struct alignas(64) Worker {
     LaunchShared *launch = nullptr;
     std::vector<OpStats> stats;  // by op
     std::vector<uint64_t> runs;  // by op: how often straight-line execution began there
     uint64_t now = 0;            // warp instructions executed, the clock
     uint64_t counted = 0;        // of them added to launch->instructions
     std::vector<std::unique_ptr<Frame>> free_frames;
-    uint64_t call_frame_bytes = 0;  // of calls in progress
+    std::unique_ptr<PendingUpdates> pending;  // where the program's updates commute
 };
 
 enum class Progress : uint8_t {
+    turn,      // waits for its block's turn
     sliced,    // used up its time slice
     spinning,  // only fragments that poll are left
     blocked,   // every fragment waits
@@ -205,9 +235,16 @@ void complete_barriers(BlockContext &);  // after threads exited
 
 // exec/block.cpp
 void start_block(BlockContext &, Worker &, uint64_t linear_id);
-// Runs warps in turn. True: the block is over. False (only if `share`): it had its turn, others may go on.
+// Runs warps in turn. True: the block is over. False (only if `share`): it can do no more until it has had its turn.
 bool run_block(BlockContext &, bool share);
+// Executes the ordered ops that its warps wait for, and those that follow soon. True: the block is over.
+bool take_turn(BlockContext &);
+// The host thread that runs the block from now on.
+void move_block(BlockContext &, Worker &);
 void finish_block(BlockContext &);
+void abandon_block(BlockContext &);  // after a hazard ended it: what its shadow memory still has to say comes too
+// Gives hazards and output to the launch; thread-safe.
+void hand_in(LaunchShared &, BlockContext &);
 void check_budgets(Worker &, BlockContext &);
 uint64_t next_random(uint64_t &state);
 

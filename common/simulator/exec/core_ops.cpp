@@ -30,8 +30,8 @@ template void exec_local_address<uint32_t>(Warp &, const Op &);
 template void exec_local_address<uint64_t>(Warp &, const Op &);
 
 void exec_read_clock(Warp &w, const Op &op) {
-    // One warp instruction is one tick and one nanosecond: monotonic, and the same in every run.
-    const uint64_t now = context_of(w).worker->now;
+    // One warp instruction of the block is one tick and one nanosecond: monotonic, and the same in every run.
+    const uint64_t now = context_of(w).owner->now;
     switch (Special(op.imm)) {
         case Special::clock64:
         case Special::globaltimer:

@@ -1,4 +1,5 @@
-// The heap behind malloc and free in kernels, as large as CUDA's default. Blocks that use it run on one host thread.
+// The heap behind malloc and free in kernels, as large as CUDA's default. A block uses it in its turn only
+// (exec/turns.h).
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,13 @@
-// Runs a grid: independent blocks on several host threads, blocks that communicate in turns on one.
+// Runs a grid on several host threads: its blocks are independent, or take turns.
 #include <algorithm>
 #include <thread>
 
 #include "core/names.h"
 #include "exec/context.h"
+#include "exec/host_threads.h"
 #include "exec/launch.h"
 #include "exec/system_calls.h"
+#include "exec/turns.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {
@@ -14,31 +16,13 @@ namespace {
 
 constexpr uint64_t kMostStackLimit = 1 << 20;
 constexpr uint64_t kWorkspaceBytes = 256;
-constexpr uint64_t kMostOutput = 256 << 20;       // of printf: what comes after it is lost
 constexpr uint64_t kMostBlockBytes = 4ull << 30;  // host memory for all blocks that run at once on a host thread
-
-// Hands a finished block's output in, and prints what is next in block order.
-void hand_in(LaunchShared &launch, BlockContext &b) {
-    if (b.output.empty()) return;
-    const std::lock_guard<std::mutex> lock(launch.mutex);
-    launch.output_bytes += b.output.size();
-    if (launch.output_bytes <= kMostOutput) launch.outputs[b.linear_id] = std::move(b.output);
-    b.output.clear();
-}
 
 void prepare(Worker &worker, LaunchShared &launch) {
     worker.launch = &launch;
     worker.stats.assign(launch.program->ops.size(), OpStats{});
     worker.runs.assign(launch.program->ops.size(), 0);
-}
-
-// Ends the block after a hazard: what its shadow memory still has to say comes too.
-void abandon(BlockContext &b) {
-    try {
-        finish_block(b);
-    } catch (const LaunchAborted &) {
-    }
-    for (auto &w : b.contexts) release_frames(*w);
+    if (launch.program->updates_commute) worker.pending = std::make_unique<PendingUpdates>();
 }
 
 void run_independent(Worker &worker) {
@@ -46,66 +30,19 @@ void run_independent(Worker &worker) {
     BlockContext block;
     for (;;) {
         const uint64_t id = launch.next_block.fetch_add(1);
-        if (id >= launch.blocks || id > launch.first_failed.load()) return;
+        if (id >= launch.blocks || id > launch.first_failed.load()) break;
         try {
             start_block(block, worker, id);
             run_block(block, false);
             finish_block(block);
         } catch (const LaunchAborted &) {
-            abandon(block);
+            abandon_block(block);
         } catch (const std::exception &e) {
             note_failure(launch, id, std::string("the simulator failed: ") + e.what());
         }
         hand_in(launch, block);
     }
-}
-
-// As many blocks as the device holds at once take turns; the next one moves in when one is over.
-void run_interleaved(Worker &worker, uint64_t resident) {
-    LaunchShared &launch = *worker.launch;
-    std::vector<std::unique_ptr<BlockContext>> active, free;
-    uint64_t seed = launch.options->schedule_seed, next = 0;
-    try {
-        while (next < launch.blocks || !active.empty()) {
-            // One turn for each resident block; a block that has not started gets its first.
-            const uint64_t places = std::min<uint64_t>(resident, active.size() + (launch.blocks - next));
-            std::vector<uint32_t> order(places);
-            for (uint32_t i = 0; i < places; ++i) order[i] = i;
-            if (seed) {
-                for (size_t i = places; i > 1; --i) std::swap(order[i - 1], order[next_random(seed) % i]);
-            }
-            std::vector<std::unique_ptr<BlockContext>> staying(places);
-            for (size_t i = 0; i < active.size(); ++i) staying[i] = std::move(active[i]);
-            active.clear();
-            for (uint32_t place : order) {
-                std::unique_ptr<BlockContext> &block = staying[place];
-                if (!block) {
-                    if (next >= launch.blocks) continue;
-                    if (free.empty()) {
-                        block = std::make_unique<BlockContext>();
-                    } else {
-                        block = std::move(free.back());
-                        free.pop_back();
-                    }
-                    start_block(*block, worker, next++);
-                }
-                try {
-                    if (!run_block(*block, true)) continue;
-                    finish_block(*block);
-                } catch (const LaunchAborted &) {
-                    abandon(*block);
-                    hand_in(launch, *block);
-                    throw;
-                }
-                hand_in(launch, *block);
-                free.push_back(std::move(block));
-            }
-            for (auto &block : staying) {
-                if (block) active.push_back(std::move(block));
-            }
-        }
-    } catch (const LaunchAborted &) {
-    }
+    if (worker.pending) worker.pending->flush();
 }
 
 // What run_warp counted by runs of straight-line ops, as a count for each op.
@@ -157,8 +94,7 @@ uint64_t blocks_that_fit(const GlobalMemory &memory, const LaunchConfig &config,
     return (memory.limit() - memory.used()) / std::max<uint64_t>(1, threads * local_bytes);
 }
 
-unsigned worker_count(const Program &program, const LaunchConfig &config, const Options &options, uint64_t blocks) {
-    if (program.communicates || config.cooperative) return 1;
+unsigned worker_count(const Options &options, uint64_t blocks) {
     unsigned count = options.threads ? options.threads : std::max(1u, std::thread::hardware_concurrency());
     return unsigned(std::min<uint64_t>(count, blocks));
 }
@@ -212,19 +148,18 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
         return report;
     }
 
-    std::vector<Worker> workers(std::min<uint64_t>(worker_count(program, config, options, launch.blocks), fit));
+    std::vector<Worker> workers(std::min<uint64_t>(worker_count(options, launch.blocks), fit));
     for (Worker &worker : workers) prepare(worker, launch);
     try {
-        if (program.communicates || config.cooperative) {
-            const uint64_t resident = std::min(uint64_t(config.multiprocessors) * config.resident_blocks, fit);
-            run_interleaved(workers[0],
-                            std::clamp<uint64_t>(resident, 1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes)));
-        } else {
-            std::vector<std::thread> threads;
-            for (size_t i = 1; i < workers.size(); ++i) threads.emplace_back(run_independent, std::ref(workers[i]));
-            run_independent(workers[0]);
-            for (std::thread &thread : threads) thread.join();
-        }
+        const uint64_t resident = std::min(uint64_t(config.multiprocessors) * config.resident_blocks, fit);
+        Turns turns(launch, std::clamp<uint64_t>(resident, 1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes)));
+        run_on_threads(unsigned(workers.size()), [&](unsigned i) {
+            if (program.communicates) {
+                turns.work(workers[i]);
+            } else {
+                run_independent(workers[i]);
+            }
+        });
     } catch (const std::exception &e) {
         report.error = std::string("the simulator failed: ") + e.what();
     }

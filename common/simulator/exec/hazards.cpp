@@ -10,6 +10,7 @@ namespace warpsim {
 namespace {
 
 constexpr size_t kMostRecords = 1000;
+constexpr uint64_t kMostOutput = 256 << 20;  // of printf: what comes after it is lost
 
 std::string triple(const uint32_t (&v)[3]) {
     return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
@@ -59,21 +60,26 @@ uint32_t op_with_line(Warp &w, const Op &op, const Program &program) {
     return program.debug[index].source.line ? index : op.index;
 }
 
-[[noreturn]] void fail(LaunchShared &launch, uint64_t block, const std::string &message) {
-    note_failure(launch, block, message);
-    throw LaunchAborted{};
-}
-
-void record(LaunchShared &launch, uint64_t block, HazardRecord hazard, const std::string &text) {
-    const std::lock_guard<std::mutex> lock(launch.mutex);
-    const auto [found, is_new] =
-        launch.hazards.try_emplace(std::make_tuple(hazard.kind, hazard.file, hazard.line, places_in(text)));
-    KnownHazard &known = found->second;
-    if (is_new || block < known.block) {
-        known.first = std::move(hazard);
-        known.block = block;
+// Notes a hazard with the block; its message's text is made only once. Ends the block where the launch cannot go on.
+void record(BlockContext &block, HazardKind kind, uint32_t op, const std::string &text, auto make) {
+    LaunchShared &launch = *block.worker->launch;
+    const auto [found, is_new] = block.found.try_emplace(std::make_tuple(kind, op, places_in(text)));
+    HazardRecord &hazard = found->second;
+    if (is_new) {
+        make(hazard);
+        hazard.count = 0;
     }
-    ++known.times[block];
+    ++hazard.count;
+    if (block.asked && std::get<0>(*block.asked) == kind && std::get<1>(*block.asked) == op) {
+        block.known[*block.asked] = &hazard;
+    }
+    block.asked.reset();
+    if (!launch.options->hazards_warn || is_fatal(kind)) {
+        HazardRecord last;
+        make(last);
+        block.failure = last.message;
+        throw LaunchAborted{};
+    }
 }
 
 }  // namespace
@@ -81,7 +87,36 @@ void record(LaunchShared &launch, uint64_t block, HazardRecord hazard, const std
 void note_failure(LaunchShared &launch, uint64_t block, const std::string &message) {
     const std::lock_guard<std::mutex> lock(launch.mutex);
     launch.errors.emplace(block, message);
-    if (block < launch.first_failed.load()) launch.first_failed = block;
+    if (launch.program->communicates) {
+        launch.stopped = true;
+    } else if (block < launch.first_failed.load()) {
+        launch.first_failed = block;
+    }
+}
+
+void hand_in(LaunchShared &launch, BlockContext &b) {
+    if (!b.found.empty()) {
+        const std::lock_guard<std::mutex> lock(launch.mutex);
+        for (auto &[key, hazard] : b.found) {
+            const auto [found, is_new] = launch.hazards.try_emplace(
+                std::make_tuple(hazard.kind, hazard.file, hazard.line, std::get<std::string>(key)));
+            KnownHazard &known = found->second;
+            known.times[b.linear_id] += hazard.count;
+            if (is_new || b.linear_id < known.block) {
+                known.first = hazard;
+                known.block = b.linear_id;
+            }
+        }
+        b.found.clear();
+        b.known.clear();
+    }
+    if (!b.failure.empty()) note_failure(launch, b.linear_id, b.failure);
+    if (!b.output.empty() && (!b.alive || !b.failure.empty())) {
+        const std::lock_guard<std::mutex> lock(launch.mutex);
+        launch.output_bytes += b.output.size();
+        if (launch.output_bytes <= kMostOutput) launch.outputs[b.linear_id] = std::move(b.output);
+        b.output.clear();
+    }
 }
 
 std::vector<HazardRecord> collect_hazards(LaunchShared &launch) {
@@ -105,37 +140,42 @@ std::vector<HazardRecord> collect_hazards(LaunchShared &launch) {
 }
 
 void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {
-    const BlockContext &block = *this;
-    LaunchShared &launch = *block.worker->launch;
-    const Program &program = *launch.program;
-    HazardRecord hazard;
-    hazard.kind = kind;
-    const uint32_t place = op_with_line(w, op, program);
-    const OpDebug &debug = program.debug[place];
-    if (debug.source.line) hazard.file = file_name(program, debug.source);
-    if (!hazard.file.empty()) hazard.line = debug.source.line;
-    std::copy(block.ctaid, block.ctaid + 3, hazard.block);
-    hazard.warp = w.id;
-    hazard.lane = lane;
-    hazard.address = address;
-    const std::string text = message;
-    hazard.message = std::move(message) + " [" + where(program, place) + ", kernel " + demangle(program.name) +
-                     ", block " + triple(block.ctaid) + ", warp " + std::to_string(w.id) +
-                     (lane >= 0 ? ", lane " + std::to_string(lane) : "") + "]";
-    const std::string whole = hazard.message;
-    record(launch, block.linear_id, std::move(hazard), text);
-    if (!launch.options->hazards_warn || is_fatal(kind)) fail(launch, block.linear_id, whole);
+    const Program &whole = *worker->launch->program;
+    record(*this, kind, op.index, message, [&](HazardRecord &hazard) {
+        hazard.kind = kind;
+        const uint32_t place = op_with_line(w, op, whole);
+        const OpDebug &debug = whole.debug[place];
+        if (debug.source.line) hazard.file = file_name(whole, debug.source);
+        if (!hazard.file.empty()) hazard.line = debug.source.line;
+        std::copy(ctaid, ctaid + 3, hazard.block);
+        hazard.warp = w.id;
+        hazard.lane = lane;
+        hazard.address = address;
+        hazard.message = message + " [" + where(whole, place) + ", kernel " + demangle(whole.name) + ", block " +
+                         triple(ctaid) + ", warp " + std::to_string(w.id) +
+                         (lane >= 0 ? ", lane " + std::to_string(lane) : "") + "]";
+    });
+}
+
+bool BlockContext::repeats(const Op &op, HazardKind kind, uint32_t other_op) {
+    if (!worker->launch->options->hazards_warn || is_fatal(kind)) return false;
+    const auto key = std::make_tuple(kind, op.index, other_op);
+    const auto found = known.find(key);
+    if (found == known.end()) {
+        asked = key;
+        return false;
+    }
+    ++found->second->count;
+    return true;
 }
 
 void abort_launch(BlockContext &block, HazardKind kind, const std::string &message) {
-    LaunchShared &launch = *block.worker->launch;
-    HazardRecord hazard;
-    hazard.kind = kind;
-    std::copy(block.ctaid, block.ctaid + 3, hazard.block);
-    hazard.message = message + " [kernel " + demangle(launch.program->name) + ", block " + triple(block.ctaid) + "]";
-    const std::string whole = hazard.message;
-    record(launch, block.linear_id, std::move(hazard), message);
-    fail(launch, block.linear_id, whole);
+    record(block, kind, kNoSlot, message, [&](HazardRecord &hazard) {
+        hazard.kind = kind;
+        std::copy(block.ctaid, block.ctaid + 3, hazard.block);
+        hazard.message = message + " [kernel " + demangle(block.program->name) + ", block " + triple(block.ctaid) + "]";
+    });
+    throw LaunchAborted{};
 }
 
 }  // namespace warpsim

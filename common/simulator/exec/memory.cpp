@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/program.h"
+#include "exec/pending_updates.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {
@@ -194,6 +195,9 @@ uint32_t resolve_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
         low = std::min(low, address[i]);
         high = std::max(high, address[i]);
         bits |= address[i];
+    }
+    if (w.block->pending) [[unlikely]] {
+        w.block->pending->meet(low, std::max(high, high + bytes - 1), intent == Intent::atomic);
     }
     GlobalWindow &window = w.block->windows[op.index % kGlobalWindows];
     if (!window.contains(low, high, bytes)) {

@@ -108,10 +108,10 @@ void run_free(Warp &w, const Op &op) {
 }
 
 constexpr SystemCall kCalls[] = {
-    {"vprintf", 2, {8, 8}, run_vprintf},
-    {"__assertfail", 5, {8, 8, 4, 8, 8}, run_assertfail},
-    {"malloc", 1, {8}, run_malloc},
-    {"free", 1, {8}, run_free},
+    {"vprintf", 2, {8, 8}, run_vprintf, false},
+    {"__assertfail", 5, {8, 8, 4, 8, 8}, run_assertfail, false},
+    {"malloc", 1, {8}, run_malloc, true},
+    {"free", 1, {8}, run_free, true},
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ struct SystemCall {
     // Arguments and results lie in local memory at the places in the op's operand list (offset, bytes; results behind
     // the arguments), relative to frame base b (kNoSlot: 0).
     Handler run;
+    bool ordered;  // what it does depends on what other blocks did
 };
 
 const SystemCall *find_system_call(std::string_view name);  // nullptr: no such function

@@ -3,6 +3,7 @@
 
 #include "exec/context.h"
 #include "exec/tracking.h"
+#include "exec/turns.h"
 
 namespace warpsim {
 
@@ -12,9 +13,45 @@ namespace {
 constexpr uint32_t kMostPolls = 32;
 // One that ran so long does too, whatever it does.
 constexpr uint64_t kMostInstructions = 1'000'000;
+// In its block's turn a warp goes on for so many instructions behind each ordered op: another one comes soon, often.
+constexpr int64_t kBehindOrdered = 64;
+// A poll that sees the same for so many times, one after the other, in the block's turn is in vain.
+constexpr unsigned kVainPolls = 2;
 
 uint32_t guarded_lanes(const Warp &w, const Op &op, uint32_t mask) {
     return op.guard == kNoSlot ? mask : mask & (w.predicate(op.guard) ^ op.guard_xor);
+}
+
+// An ordered op of lanes that other blocks can see, while it is not the block's turn.
+[[gnu::noinline]] bool waits_for_turn(const WarpContext &w, const Op &op, uint32_t lanes) {
+    return lanes && !w.owner->has_turn && meets_other_blocks(w, op, lanes);
+}
+
+// Executes an op that is no part of a straight run, by `lanes` of the fragment's `mask`.
+void run_single(WarpContext &w, const Op &op, uint32_t mask, uint32_t lanes) {
+    if (w.undefined) [[unlikely]]
+        return run_tracked(w, op, mask);
+    if (op.guard != kNoSlot) ++w.stats[op.index].issued;
+    w.exec = lanes;
+    op.fn(w, op);
+    w.exec = mask;
+}
+
+// Executes an ordered op. True: the fragment polls, and others go first.
+[[gnu::noinline]] bool run_ordered(WarpContext &w, Fragment &f, const Op &op, uint32_t mask, uint32_t lanes) {
+    if (!w.owner->has_turn) {
+        run_single(w, op, mask, lanes);
+        return op.dst != kNoSlot && ++f.polls >= kMostPolls;
+    }
+    // A poll that brings the same lanes the same as before, at the same op.
+    LastPoll &last = w.last_poll;
+    const bool again = op.dst != kNoSlot && last.op == &op && last.lanes == lanes;
+    std::byte old[kLanes * 4];
+    if (again) std::memcpy(old, w.regs + op.dst, sizeof old);
+    run_single(w, op, mask, lanes);
+    const bool in_vain = again && std::memcmp(old, w.regs + op.dst, sizeof old) == 0;
+    last = {&op, lanes, in_vain ? last.in_vain + 1 : 0};
+    return (op.dst != kNoSlot && ++f.polls >= kMostPolls) || last.in_vain >= kVainPolls;
 }
 
 // Takes back what the run's counter will credit to ops behind the one that ended the launch.
@@ -106,12 +143,12 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
     const Program &program = *w.block->program;
     const Op *const ops = program.ops.data();
     OpStats *const stats = w.stats;
-    Worker &worker = *w.worker;
-    uint64_t *const runs = worker.runs.data();
+    uint64_t &now = w.owner->now;
+    uint64_t *const runs = w.worker->runs.data();
     int64_t budget = int64_t(slice);
-    int64_t settled = budget;  // the budget when worker.now was last brought up to date
+    int64_t settled = budget;  // the budget when `now` was last brought up to date
     const auto settle = [&](Fragment &f) {
-        worker.now += uint64_t(settled - budget);
+        now += uint64_t(settled - budget);
         f.executed += uint64_t(settled - budget);
         settled = budget;
     };
@@ -190,18 +227,40 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                 case Flow::jump:
                     op = ops + op->target;
                     break;
+                case Flow::ordered: {
+                    const uint32_t lanes = guarded_lanes(w, *op, mask);
+                    if (waits_for_turn(w, *op, lanes)) {
+                        // It comes again when it is the block's turn: it does not count yet.
+                        if (op->guard == kNoSlot) --stats[op - ops].issued;
+                        ++budget;
+                        f->pc = uint32_t(op - ops);
+                        settle(*f);
+                        return Progress::turn;
+                    }
+                    settle(*f);
+                    if (lanes) {
+                        const bool polls = run_ordered(w, *f, *op, mask, lanes);
+                        BlockContext &block = *w.owner;
+                        if (block.has_turn && block.turn_ops) {
+                            --block.turn_ops;
+                            settled = budget = std::max(budget, kBehindOrdered);
+                        }
+                        if (polls) {
+                            f->polls = 0;
+                            f->executed = 0;
+                            f->yielded = true;
+                            f->pc = uint32_t(op - ops) + 1;
+                            goto next_fragment;
+                        }
+                    }
+                    ++op;
+                    break;
+                }
                 case Flow::yield: {
                     const uint32_t lanes = guarded_lanes(w, *op, mask);
                     settle(*f);
                     if (lanes) {
-                        if (w.undefined) [[unlikely]] {
-                            run_tracked(w, *op, mask);
-                        } else {
-                            if (op->guard != kNoSlot) ++stats[op - ops].issued;
-                            w.exec = lanes;
-                            op->fn(w, *op);
-                            w.exec = mask;
-                        }
+                        run_single(w, *op, mask, lanes);
                         if (++f->polls >= kMostPolls) {
                             f->polls = 0;
                             f->executed = 0;
@@ -293,7 +352,7 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
         }
     next_fragment:
         // f may be gone by now; what was not settled belongs to nobody in particular then.
-        worker.now += uint64_t(settled - budget);
+        now += uint64_t(settled - budget);
         settled = budget;
         if (budget <= 0) {
             for (uint32_t i = 0; i < w.count; ++i) {

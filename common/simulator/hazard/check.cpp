@@ -115,6 +115,7 @@ bool SharedShadow::Impl::same_value(const Instruction &i, unsigned lane, unsigne
 }
 
 void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32_t granule, const Other &other) {
+    if (i.warp.block->hazards->repeats(i.op, HazardKind::shared_race, other.op)) return;
     const Program &program = *i.warp.block->program;
     const std::string here = where(program, i.op.index), there = where(program, other.op);
     const OpClass other_class = program.ops[other.op].cls;
@@ -171,6 +172,7 @@ void SharedShadow::Impl::report(Warp &warp, const Op &op, HazardKind kind, unsig
 }
 
 void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uint32_t granule) {
+    if (i.warp.block->hazards->repeats(i.op, HazardKind::async_pending, maker[granule])) return;
     const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
     const Program &program = *i.warp.block->program;
     const bool own = by == i.warp.id && by_lane == lane;

@@ -71,6 +71,43 @@ bool communicates(const Instruction &in) {
     return false;
 }
 
+// How often the function's instructions name each register.
+std::vector<uint32_t> count_names(const ptx::Function &function) {
+    std::vector<uint32_t> count(function.registers.size(), 0);
+    const std::function<void(const Operand &)> add = [&](const Operand &operand) {
+        if (operand.kind == Operand::Kind::reg && operand.index < count.size()) ++count[operand.index];
+        for (const Operand &element : operand.elements) add(element);
+    };
+    for (const Instruction &in : function.body) {
+        for (const Operand &operand : in.operands) add(operand);
+        if (in.guard >= 0 && size_t(in.guard) < count.size()) ++count[size_t(in.guard)];
+    }
+    return count;
+}
+
+// What an update of integers does whose old value nothing uses: those that do the same may come in any order, and
+// nobody sees it. Empty: it is none, or it orders other accesses. Sums and bits are the same for either sign.
+std::string unseen_update(const Instruction &in, const std::vector<uint32_t> &names) {
+    if ((in.opcode != "atom" && in.opcode != "red") || in.operands.empty() || in.modifiers.empty()) return "";
+    for (const char *order : {"acquire", "release", "acq_rel"}) {
+        if (in.has(order)) return "";
+    }
+    const std::string &type = in.modifiers.back();
+    const char *const integers[] = {"u32", "s32", "b32", "u64", "s64", "b64"};
+    if (std::find(std::begin(integers), std::end(integers), type) == std::end(integers)) return "";
+    const Operand &old = in.operands[0];
+    const bool unused = in.opcode == "red" || old.kind == Operand::Kind::sink ||
+                        (old.kind == Operand::Kind::reg && old.index < names.size() && names[old.index] == 1);
+    if (!unused) return "";
+    for (const char *operation : {"add", "and", "or", "xor"}) {
+        if (in.has(operation)) return std::string(operation).append(type, 1);
+    }
+    for (const char *operation : {"min", "max"}) {
+        if (in.has(operation)) return std::string(operation).append(type);
+    }
+    return "";
+}
+
 // Bytes of a shared-memory access's element; 4 where it is none or wider.
 unsigned shared_access_bytes(const Instruction &in) {
     const std::string &op = in.opcode;
@@ -156,6 +193,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
     std::vector<size_t> functions{entry};
     std::set<size_t> seen{entry};
     std::set<std::string> named;
+    std::set<std::string> updates;  // by which blocks meet
     bool pointers = false;
     const auto add = [&](const std::string &name) {
         named.insert(name);
@@ -166,9 +204,10 @@ void analyze_program(ProgramContext &context, size_t entry) {
     for (size_t i = 0; i < functions.size(); ++i) {
         const ptx::Function &function = module.functions[functions[i]];
         for_each_symbol(function, add);
+        const std::vector<uint32_t> names = count_names(function);
         for (const Instruction &in : function.body) {
-            p.communicates = p.communicates || communicates(in);
             if (asks_for_reserved_shared(in)) p.reserved_shared = kReservedSharedBytes;
+            if (communicates(in)) updates.insert(unseen_update(in, names));
             p.shadow_granule = std::min(p.shadow_granule, shared_access_bytes(in));
             if (flow_of(in) == Flow::call && in.operands.size() > 1 &&
                 (in.operands[1].name == "malloc" || in.operands[1].name == "free")) {
@@ -181,6 +220,8 @@ void analyze_program(ProgramContext &context, size_t entry) {
             }
         }
     }
+    p.communicates = p.communicates || updates.size() > 1 || updates.count("");
+    p.updates_commute = !p.communicates && !updates.empty();
     for (size_t f : functions) {
         const std::string &name = module.functions[f].name;
         context.program_functions[name] = uint32_t(p.functions.size());

@@ -38,7 +38,11 @@ struct Parts {
 
 Op &emit(Lowering &l, const Instruction &in, const Parts &parts, int64_t offset, uint32_t dst, uint32_t b, uint32_t c) {
     Op &op = l.emit(in, parts.handler, OpClass::atomic);
-    if (dst != kNoSlot) op.flow = Flow::yield;  // who looks at the old value may be waiting for somebody
+    if (l.program().communicates && MemorySpace(parts.extra >> kSpaceShift & 0xf) != MemorySpace::shared) {
+        op.flow = Flow::ordered;
+    } else if (dst != kNoSlot) {
+        op.flow = Flow::yield;  // who looks at the old value may be waiting for somebody
+    }
     op.a = parts.address.slot;
     op.imm = parts.address.offset + offset;
     op.b = b;

@@ -131,7 +131,7 @@ void lower_call(Lowering &l, const Instruction &in) {
     const uint32_t base = f.frame_base();
     const uint32_t list = l.list(places);
     Op &op = l.emit(in, system ? system->run : exec_nothing, OpClass::control);
-    op.flow = system ? Flow::yield : Flow::call;
+    op.flow = !system ? Flow::call : system->ordered ? Flow::ordered : Flow::yield;
     op.a = pointer;
     op.b = base;
     op.target = target;

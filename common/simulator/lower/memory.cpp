@@ -48,6 +48,12 @@ uint32_t order_bits(const Instruction &in) {
     return bits;
 }
 
+// Of volatile, relaxed, acquire and release accesses.
+Flow strong_flow(Lowering &l, MemorySpace space) {
+    const bool elsewhere = space == MemorySpace::global || space == MemorySpace::generic;
+    return elsewhere && l.program().communicates ? Flow::ordered : Flow::yield;
+}
+
 OpClass load_class(MemorySpace space) {
     switch (space) {
         case MemorySpace::global:
@@ -216,7 +222,7 @@ void lower_load(Lowering &l, const Instruction &in) {
     Op &op = l.emit(in, partly ? exec_load_of_used_bytes : handler, load_class(named));
     set_address(op, address, order | (partly ? packed_shape(space, shape) : 0));
     if (partly) op.c = in.used_bytes;
-    if (op.extra & kStrong) op.flow = Flow::yield;
+    if (op.extra & kStrong) op.flow = strong_flow(l, space);
     set_data(op, op.dst, slots, list);
 
     for (size_t i = 0; mixed && i < to.operands.size(); ++i) {
@@ -247,6 +253,7 @@ void lower_store(Lowering &l, const Instruction &in) {
     const uint32_t list = slots.size() > 1 ? l.list(slots) : 0;
     Op &op = l.emit(in, handler, store_class(named));
     set_address(op, address, order_bits(in));
+    if ((op.extra & kStrong) && strong_flow(l, space) == Flow::ordered) op.flow = Flow::ordered;
     set_data(op, op.b, slots, list);
 }
 

@@ -1,0 +1,168 @@
+#include "exec/turns.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "core/op_formats.h"
+#include "exec/memory.h"
+
+namespace warpsim {
+
+namespace {
+
+// So many blocks that do not spin take turns, few enough for the CPU's caches; others join for those that spin.
+constexpr uint64_t kTaking = 64;
+// A block that has had so many turns counts as one that spins, whatever it does: it may wait for any other.
+constexpr uint32_t kManyTurns = 64;
+constexpr unsigned kPatience = 2000;  // looks for work before a host thread goes to sleep
+
+}  // namespace
+
+bool meets_other_blocks(const Warp &w, const Op &op, uint32_t lanes) {
+    const bool generic = op.cls == OpClass::load_generic || op.cls == OpClass::store_generic ||
+                         (op.cls == OpClass::atomic && space_of(op) == MemorySpace::generic);
+    if (!generic) return true;
+    uint64_t address[kLanes];
+    lane_addresses(w, op, address);
+    return split_generic(address, lanes).global != 0;
+}
+
+Turns::Turns(LaunchShared &launch, uint64_t resident)
+    : launch_(launch), resident_(resident), random_(launch.options->schedule_seed) {
+    if (launch.program->communicates) admit();
+}
+
+void Turns::admit() {
+    const uint64_t most = std::min(resident_, kTaking + 2 * spinning_);
+    while (queue_.size() < most && admitted_ < launch_.blocks) {
+        auto place = std::make_unique<Place>();
+        place->id = admitted_++;
+        place->total = launch_.instructions.load(std::memory_order_relaxed);
+        fresh_.push_back(place.get());
+        queue_.push_back(std::move(place));
+    }
+}
+
+// The block at the turn, if it waits for it, else the first that has not started.
+Turns::Place *Turns::next() {
+    Place *front = queue_.front().get();
+    if (front->state == State::waiting) return front;
+    if (fresh_.empty()) return nullptr;
+    const auto found = front->state == State::fresh ? std::find(fresh_.begin(), fresh_.end(), front) : fresh_.begin();
+    Place *const place = *found;
+    fresh_.erase(found);
+    return place;
+}
+
+void Turns::wake() {
+    events_.fetch_add(1, std::memory_order_release);
+    if (!idle_) return;
+    if (launch_.stopped || queue_.empty()) {
+        work_.notify_all();
+    } else if (queue_.front()->state == State::waiting || !fresh_.empty()) {
+        work_.notify_one();
+    }
+}
+
+// Up to where the block can do no more without a turn; what ended it is kept until then.
+void Turns::run_apart(Place &place, Worker &worker) {
+    BlockContext &block = *place.block;
+    try {
+        if (!place.started) {
+            place.started = true;
+            start_block(block, worker, place.id);
+            block.total = place.total;
+        }
+        move_block(block, worker);
+        if (run_block(block, true)) finish_block(block);
+    } catch (const LaunchAborted &) {
+        abandon_block(block);
+    } catch (const std::exception &e) {
+        block.failure = std::string("the simulator failed: ") + e.what();
+    }
+}
+
+// True: the block is over.
+bool Turns::run_turn(Place &place, Worker &worker) {
+    BlockContext &block = *place.block;
+    if (block.alive && block.failure.empty()) {
+        try {
+            move_block(block, worker);
+            if (take_turn(block)) finish_block(block);
+        } catch (const LaunchAborted &) {
+            abandon_block(block);
+        } catch (const std::exception &e) {
+            block.failure = std::string("the simulator failed: ") + e.what();
+        }
+    }
+    block.total = launch_.instructions.fetch_add(block.now - block.settled, std::memory_order_relaxed) +
+                  (block.now - block.settled);
+    block.settled = block.now;
+    return !block.alive || !block.failure.empty();
+}
+
+// The next one's turn. A block that goes on comes last.
+void Turns::pass_on(Place &place, bool over) {
+    std::unique_ptr<Place> front = std::move(queue_.front());
+    queue_.pop_front();
+    if (over) {
+        free_.push_back(std::move(place.block));
+    } else {
+        queue_.push_back(std::move(front));
+    }
+    admit();
+    if (random_ && !queue_.empty()) std::swap(queue_.front(), queue_[next_random(random_) % queue_.size()]);
+}
+
+void Turns::work(Worker &worker) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!launch_.stopped && !queue_.empty()) {
+        Place *const place = next();
+        if (!place) {
+            const uint64_t seen = events_.load(std::memory_order_acquire);
+            lock.unlock();
+            for (unsigned i = 0; i < kPatience && events_.load(std::memory_order_acquire) == seen; ++i)
+                std::this_thread::yield();
+            lock.lock();
+            if (events_.load(std::memory_order_acquire) != seen) continue;
+            ++idle_;
+            work_.wait(lock);
+            --idle_;
+            continue;
+        }
+        if (place->state == State::fresh) {
+            place->state = State::running;
+            if (free_.empty()) {
+                place->block = std::make_unique<BlockContext>();
+            } else {
+                place->block = std::move(free_.back());
+                free_.pop_back();
+            }
+            lock.unlock();
+            run_apart(*place, worker);
+            lock.lock();
+        }
+        place->state = State::waiting;
+        while (!launch_.stopped && queue_.front().get() == place) {
+            BlockContext &block = *place->block;
+            const bool was_spinning = block.spinning || block.turns >= kManyTurns;
+            place->state = State::running;
+            lock.unlock();
+            const bool over = run_turn(*place, worker);
+            hand_in(launch_, block);
+            lock.lock();
+            const bool spins = !over && (block.spinning || block.turns >= kManyTurns);
+            spinning_ += uint64_t(spins) - uint64_t(was_spinning);
+            pass_on(*place, over);
+            wake();
+            if (over) break;
+            lock.unlock();
+            run_apart(*place, worker);
+            lock.lock();
+            place->state = State::waiting;
+        }
+    }
+    wake();
+}
+
+}  // namespace warpsim

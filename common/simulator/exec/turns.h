@@ -1,0 +1,60 @@
+// Blocks that see each other's progress, on several host threads, with an outcome that does not depend on them.
+//
+// An ordered op (atomics, volatile and acquire loads, release stores, the heap) is executed only in its block's turn.
+// Between two turns a block runs by itself until each of its warps waits at an ordered op, at a barrier or has exited,
+// or until it has run for long. One block after the other has the turn, in an order that only the blocks themselves
+// decide; in the meantime other host threads run other blocks up to their next turn.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "exec/context.h"
+
+namespace warpsim {
+
+// Whether the op is one of global memory for any of the lanes: a generic address may lead elsewhere.
+bool meets_other_blocks(const Warp &, const Op &, uint32_t lanes);
+
+class Turns {
+  public:
+    // resident: how many blocks can wait for each other.
+    Turns(LaunchShared &, uint64_t resident);
+    // One host thread's work; returns when the launch is over. Never throws.
+    void work(Worker &);
+
+  private:
+    enum class State : uint8_t { fresh, running, waiting };
+    struct Place {
+        uint64_t id = 0;     // of the block
+        uint64_t total = 0;  // instructions of the launch when it was admitted
+        State state = State::fresh;
+        bool started = false;
+        std::unique_ptr<BlockContext> block;
+    };
+
+    Place *next();
+    void run_apart(Place &, Worker &);
+    bool run_turn(Place &, Worker &);
+    void pass_on(Place &, bool over);
+    void admit();
+    void wake();
+
+    LaunchShared &launch_;
+    const uint64_t resident_;
+    uint64_t random_;
+    uint64_t admitted_ = 0, spinning_ = 0;
+    std::mutex mutex_;
+    std::condition_variable work_;
+    std::atomic<uint64_t> events_{0};
+    unsigned idle_ = 0;
+    std::deque<std::unique_ptr<Place>> queue_;  // the front has the turn
+    std::deque<Place *> fresh_;                 // in the queue's order
+    std::vector<std::unique_ptr<BlockContext>> free_;
+};
+
+}  // namespace warpsim

@@ -1,0 +1,48 @@
+"""Blocks that communicate run on several host threads; what they compute, print and count does not show it."""
+
+import pytest
+from cudart import PROGRAMS, REPOSITORY, run_program
+
+pytestmark = pytest.mark.simulator_only
+
+# Sums, flags, locks, the last block, look-back scans, queues, tables, grid.sync().
+TOGETHER = [
+    "atomics", "blocks_together", "cub_device", "flags", "grid_sync", "histogram", "locks", "own_updates", "reductions",
+    "scan",
+]  # fmt: skip
+
+
+def outcome(program, threads, seed=0):
+    env = {"WARPSIM_THREADS": threads, "WARPSIM_SCHEDULE": seed}
+    result = run_program(program, env=env, flags=["--extended-lambda"], report=True).check()
+    return result.stdout, result.report
+
+
+@pytest.mark.parametrize("seed", [0, 7], ids=["default", "shuffled"])
+@pytest.mark.parametrize("name", TOGETHER)
+def test_the_number_of_threads_does_not_show(name, seed):
+    program = PROGRAMS / "clean" / f"{name}.cu"
+    said, report = outcome(program, 1, seed)
+    for threads in (1, 2, 3, 8):
+        again, counted = outcome(program, threads, seed)
+        assert again == said, f"{threads} host threads print something else than one"
+        assert counted == report, f"{threads} host threads count something else than one"
+
+
+def test_a_seed_is_another_interleaving():
+    program = PROGRAMS / "clean" / "blocks_together.cu"
+    said = {outcome(program, 2, seed)[0] for seed in (0, 1, 2)}
+    assert len(said) == 3, "blocks came in the same order with three seeds of WARPSIM_SCHEDULE"
+
+
+@pytest.mark.parametrize(
+    "name", ["histogram", "float_sum", "float_scatter", "work_queue", "grid_sync", "short_launches"]
+)
+def test_the_workloads_of_bench_sim(name):
+    source = REPOSITORY / "common/simulator/bench/workloads.cu"
+    reports = []
+    for threads in (1, 2):
+        result = run_program(source, args=[name, 70, 1], env={"WARPSIM_THREADS": threads}, report=True).check()
+        reports.append(result.report)
+    assert reports[0] == reports[1], "two host threads count something else than one"
+    assert reports[0]["launches"]
