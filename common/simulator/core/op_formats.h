@@ -3,7 +3,7 @@
 // - arithmetic: dst result, a b c sources, extra the fourth source's slot
 // - lop3: as arithmetic, imm the truth table; with a predicate extra is 1 for .and, 0 for .or, list p and q
 // - setp, set: dst p or the result, a b sources, c the Boolean operand, imm q (-1: none), extra CompareOutput
-// - SIMD video: as arithmetic, imm VideoForm; scalar video: imm ScalarVideoForm
+// - SIMD video: as arithmetic, imm VideoForm
 // - cvt: dst result, a b sources, imm Conversion
 // - cvt.pack: dst result, a b sources (signed), c the low bits, extra PackForm
 // - mov: dst result, a source; packing and unpacking: list the elements

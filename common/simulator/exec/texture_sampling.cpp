@@ -128,12 +128,14 @@ TextureSampler::Flat TextureSampler::flatten(const TexturePlace &place) const {
 inline TextureSampler::Axis TextureSampler::locate(double x, uint64_t size, AddressMode mode, bool normalized,
                                                    bool filter) const {
     const double n = static_cast<double>(size);
+    bool mirrored = false;
     if (normalized) {
         const bool repeats = mode == AddressMode::wrap || mode == AddressMode::mirror;
         if (repeats && !std::isfinite(x)) x = 0;
         const double whole = std::floor(x);
         if (repeats) x -= whole;
-        if (mode == AddressMode::mirror && std::fmod(whole, 2) != 0) x = 1 - x;
+        mirrored = mode == AddressMode::mirror && std::fmod(whole, 2) != 0;
+        if (mirrored && filter) x = 1 - x;  // without a filter the texel's number is mirrored, below, as a GPU does it
         x *= n;
     } else if (mode == AddressMode::wrap || mode == AddressMode::mirror) {
         mode = AddressMode::clamp;
@@ -147,6 +149,7 @@ inline TextureSampler::Axis TextureSampler::locate(double x, uint64_t size, Addr
     const int64_t last = static_cast<int64_t>(size) - 1;
     for (unsigned k = 0; k < axis.taps; ++k) {
         int64_t i = static_cast<int64_t>(whole) + k;
+        if (mirrored && !filter) i = last - i;
         if (i < 0 || i > last) {
             const bool before = i < 0;
             switch (mode) {
@@ -214,6 +217,13 @@ std::array<double, 4> TextureSampler::filtered(const Image &image, const Flat &f
     axis[2].texel[0] = static_cast<int64_t>(flat.layer);
     for (unsigned k = 0; k < axes_; ++k)
         axis[k] = locate(flat.at[k], size[k], object_.address_mode[k], flat.normalized, object_.filter);
+    // A texture of one dimension lies at the edge of its one row: with a border beyond that edge, too, half of it is
+    // seen.
+    if (geometry_ == TextureGeometry::d1 && object_.filter && object_.address_mode[1] == AddressMode::border) {
+        axis[1].taps = 2;
+        axis[1].texel = {-1, 0};
+        axis[1].weight = {0.5, 0.5};
+    }
     for (unsigned z = 0; z < axis[2].taps; ++z)
         for (unsigned y = 0; y < axis[1].taps; ++y)
             for (unsigned x = 0; x < axis[0].taps; ++x) {

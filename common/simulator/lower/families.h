@@ -53,8 +53,6 @@ WARPSIM_LOWERING(lower_surface_load);
 WARPSIM_LOWERING(lower_surface_store);
 // video.cpp
 WARPSIM_LOWERING(lower_video);
-// video_scalar.cpp
-WARPSIM_LOWERING(lower_scalar_video);
 // warp.cpp
 WARPSIM_LOWERING(lower_shfl);
 WARPSIM_LOWERING(lower_vote);

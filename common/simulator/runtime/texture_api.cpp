@@ -1,9 +1,11 @@
 // Texture and surface objects.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 
+#include "exec/half.h"
 #include "runtime/arrays.h"
 #include "runtime/copy.h"
 #include "runtime/image_limits.h"
@@ -26,6 +28,24 @@ unsigned number_of(const Enumeration &value) {
 [[noreturn]] void refuse(const char *name, cudaError_t code, const std::string &why) {
     say(std::string(name) + ": " + why);
     throw Failure{code};
+}
+
+// A channel of the border as tex returns it: borderColor (its bits) as the texels' own format holds it, as an H200
+// shows.
+uint32_t border_channel(const TexelFormat &format, bool returns_floats, uint32_t bits) {
+    using Kind = TexelFormat::Kind;
+    const bool is_signed = format.kind == Kind::signed_integer || format.kind == Kind::snorm;
+    const float colour = std::bit_cast<float>(bits);
+    if (format.channel_bytes == 4) return bits;
+    if (format.kind == Kind::floating) return std::bit_cast<uint32_t>(f16_to_float(float_to_f16(colour)));
+    if (returns_floats) {
+        const float greatest = static_cast<float>((1 << (8 * format.channel_bytes - (is_signed ? 1 : 0))) - 1);
+        const float least = is_signed ? -1.0f : 0.0f;
+        const float inside = colour > least ? std::min(colour, 1.0f) : least;  // NaN: the least
+        return std::bit_cast<uint32_t>(std::nearbyint(inside * greatest) / greatest);
+    }
+    if (format.channel_bytes == 1) return is_signed ? static_cast<uint32_t>(static_cast<int8_t>(bits)) : bits & 0xff;
+    return is_signed ? static_cast<uint32_t>(static_cast<int16_t>(bits)) : bits & 0xffff;
 }
 
 // Linear and pitched memory: `rows` of `width` texels.
@@ -103,7 +123,10 @@ void take_sampling(const char *name, TextureObject &object, const cudaTextureDes
         number_of(d.readMode) > cudaReadModeNormalizedFloat)
         refuse(name, cudaErrorInvalidValue, "unknown filter or read mode");
     const bool integer = format.kind == Kind::signed_integer || format.kind == Kind::unsigned_integer;
+    if (d.readMode == cudaReadModeNormalizedFloat && (!integer || format.channel_bytes == 4))
+        refuse(name, cudaErrorInvalidNormSetting, "cudaReadModeNormalizedFloat reads integers of 8 and of 16 bits");
     object.returns_floats = !integer || (d.readMode == cudaReadModeNormalizedFloat && format.channel_bytes < 4);
+    for (uint32_t &channel : object.border) channel = border_channel(format, object.returns_floats, channel);
     object.filter = d.filterMode == cudaFilterModeLinear && !object.linear_memory;
     object.filter_levels = d.mipmapFilterMode == cudaFilterModeLinear && object.levels.size() > 1;
     if ((object.filter || object.filter_levels) && !object.returns_floats)

@@ -250,7 +250,9 @@ static void texture_descriptions() {
     FAILS(create(bytes, linear), cudaErrorInvalidFilterSetting);
     linear.readMode = cudaReadModeNormalizedFloat;
     CHECK(create(bytes, linear));
-    FAILS(create(words, linear), cudaErrorInvalidFilterSetting);
+    linear.filterMode = cudaFilterModePoint;
+    FAILS(create(words, linear), cudaErrorInvalidNormSetting);
+    FAILS(create(resource, linear), cudaErrorInvalidNormSetting);
 }
 
 static void memory_of_textures() {
