@@ -95,7 +95,7 @@ def border_of(case):
         return BORDER.view(np.uint32).astype(kind).astype(np.float64)
     greatest = np.float32(np.iinfo(kind).max)
     inside = np.clip(BORDER, -1 if kind.kind == "i" else 0, 1)
-    return (np.rint(inside * greatest) / greatest).astype(np.float64)
+    return (np.ceil(inside * greatest - np.float32(0.5)) / greatest).astype(np.float64)
 
 
 def address(i, n, mode):

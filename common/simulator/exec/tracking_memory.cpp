@@ -259,7 +259,7 @@ void passes_store(Warp &w, const Op &op, const DataFlow &flow, uint32_t) {
 }
 
 void passes_atomic(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
-    if (flow.writes && op.flow != Flow::yield)
+    if (flow.writes && op.flow == Flow::straight)
         return passes_copies(w, op, flow, lanes);  // an element of a vector's old values
     address_matters(w, op, flow);
     values_matter(w, op, flow, global_lanes(w, op, space_of(op)), Use::atomic);

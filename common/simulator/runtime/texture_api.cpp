@@ -42,7 +42,7 @@ uint32_t border_channel(const TexelFormat &format, bool returns_floats, uint32_t
         const float greatest = static_cast<float>((1 << (8 * format.channel_bytes - (is_signed ? 1 : 0))) - 1);
         const float least = is_signed ? -1.0f : 0.0f;
         const float inside = colour > least ? std::min(colour, 1.0f) : least;  // NaN: the least
-        return std::bit_cast<uint32_t>(std::nearbyint(inside * greatest) / greatest);
+        return std::bit_cast<uint32_t>(std::ceil(inside * greatest - 0.5f) / greatest);
     }
     if (format.channel_bytes == 1) return is_signed ? static_cast<uint32_t>(static_cast<int8_t>(bits)) : bits & 0xff;
     return is_signed ? static_cast<uint32_t>(static_cast<int16_t>(bits)) : bits & 0xffff;
