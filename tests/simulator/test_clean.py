@@ -6,7 +6,14 @@ import pytest
 from cudart import ON_GPU, run_program
 
 PROGRAMS = sorted((Path(__file__).parent / "programs" / "clean").glob("*.cu"))
-LONG_TO_COMPILE = ("cub_segments", "cub_sort_pairs")
+LONG_TO_COMPILE = (
+    "cub_segments",
+    "cub_sort_pairs",
+    "thrust_numbers",
+    "thrust_ordered_structs",
+    "thrust_select",
+    "unwritten_padding",
+)
 CASES = [pytest.param(p, id=p.stem, marks=[pytest.mark.long] if p.stem in LONG_TO_COMPILE else []) for p in PROGRAMS]
 LIBRARIES = ("<cub/", "<thrust/", "<cuda/", "<cooperative_groups", "<mma.h>")
 
