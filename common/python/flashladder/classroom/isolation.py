@@ -9,17 +9,20 @@ import os
 import shlex
 import shutil
 import signal
+import site
+import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
 
-INSIDE = Path("/work")  # what the work folder is called inside, wherever it lies
+INSIDE = Path("/submission")  # what the work folder is called inside, wherever it lies
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")  # programs and libraries, for every user to read
 
@@ -43,6 +46,7 @@ class Box:
     folder: Path
     readable: tuple[Path, ...] = ()
     devices: tuple[Path, ...] = ()  # e.g. /dev/nvidia0, for a run on a GPU
+    processes: bool = False  # /proc of the processes inside, which a GPU's driver reads
 
     def paths(self) -> list[Path]:
         """What is to be seen inside, as links or folders, each once; nothing below another one."""
@@ -88,7 +92,8 @@ class Level:
         if self.root_only and os.geteuid():
             return "only root can start a program as another user"
         with tempfile.TemporaryDirectory(prefix="flashladder-isolation-") as folder:
-            done = run(self, ["/bin/sh", "-c", ": > tried"], Box(Path(folder)), Limits(seconds=20))
+            command = [sys.executable, "-c", "import numpy; open('tried', 'w')"]
+            done = run(self, command, Box(Path(folder), interpreter_paths()), Limits(seconds=60))
             if done.status == 0 and (Path(folder) / "tried").exists():
                 return ""
         return f"it does not work here: {done.output.strip()[-200:] or f'status {done.status}'}"
@@ -99,13 +104,18 @@ def _program(name: str) -> str | None:
 
 
 def _bubblewrap(box: Box, command: list[str]) -> list[str]:
-    words = [_program("bwrap"), "--unshare-all", "--die-with-parent", "--new-session", "--hostname", "grader"]
+    root = os.geteuid() == 0
+    apart = [f"--unshare-{kind}" for kind in ("ipc", "pid", "net", "uts")] if root else ["--unshare-all"]
+    words = [_program("bwrap"), *apart, "--die-with-parent", "--new-session", "--hostname", "grader"]
     for path in box.paths():
+        for parent in reversed(path.parents[:-1]):  # else they would be root's alone
+            words += ["--perms", "0755", "--dir", str(parent)]
         words += ["--symlink", os.readlink(path), str(path)] if path.is_symlink() else ["--ro-bind", *[str(path)] * 2]
     for device in (*map(Path, DEVICES), *box.devices):
         words += ["--dev-bind", str(device), str(device)]
-    words += ["--bind", str(box.folder), str(INSIDE), "--chdir", str(INSIDE)]
-    if os.geteuid() == 0:  # setpriv, which comes next, gives all of them up
+    words += ["--proc", "/proc"] if box.processes else []
+    words += ["--bind", str(box.folder), str(INSIDE)]
+    if root:  # setpriv, which comes next, becomes another user and gives all of them up
         for capability in ("SETUID", "SETGID", "SETPCAP", "SYS_RESOURCE"):
             words += ["--cap-add", f"CAP_{capability}"]
     return [*words, "--", *command]
@@ -131,14 +141,16 @@ def _namespaces(box: Box, command: list[str]) -> list[str]:
     for device in (*map(Path, DEVICES), *box.devices):
         show(device, device, writable=True)
     show(box.folder, INSIDE, writable=True)
-    script.append(f"exec {_program('chroot')} {quoted(root)} /usr/bin/env -C {INSIDE} {shlex.join(command)}")
+    if box.processes:
+        script.append(f"mkdir {quoted(root)}/proc; mount -t proc proc {quoted(root)}/proc")
+    script.append(f"exec {_program('chroot')} {quoted(root)} {shlex.join(command)}")
     mapped = ["--user", "--map-root-user"] if os.geteuid() else []
     kinds = ["--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child"]
     return [_program("unshare"), *mapped, *kinds, "/bin/sh", "-c", "\n".join(script)]
 
 
-def _in_the_folder(box: Box, command: list[str]) -> list[str]:
-    return ["/usr/bin/env", "-C", str(box.folder), *command]
+def _as_it_is(box: Box, command: list[str]) -> list[str]:
+    return command
 
 
 LEVELS = (
@@ -158,7 +170,7 @@ LEVELS = (
         "user",
         "another user: an empty work folder, limits; files that every user may read can be read",
         ("prlimit", "setpriv"),
-        _in_the_folder,
+        _as_it_is,
         moves=False,
         root_only=True,
     ),
@@ -167,7 +179,7 @@ NONE = Level(
     "none",
     "NO ISOLATION: limits alone, as the user who grades",
     ("prlimit",),
-    _in_the_folder,
+    _as_it_is,
     moves=False,
     another_user=False,
 )
@@ -201,10 +213,11 @@ def _user() -> int:
     return 20000 + threading.get_native_id() % 40000
 
 
-def _limited(level: Level, limits: Limits, command: list[str]) -> list[str]:
-    """The command behind its limits and, where root starts it, as another user without any rights."""
+def _limited(level: Level, box: Box, limits: Limits, command: list[str]) -> list[str]:
+    """The command in its folder behind its limits and, where root starts it, as another user without any rights."""
     other = level.another_user and os.geteuid() == 0
-    caps = [f"--fsize={limits.file_bytes}", f"--nofile={limits.files}", "--core=0", f"--cpu={int(4 * limits.seconds) + 1}"]
+    caps = [f"--fsize={limits.file_bytes}", f"--nofile={limits.files}", "--core=0"]
+    caps.append(f"--cpu={int(4 * limits.seconds) + 1}")
     if limits.memory_bytes is not None:
         caps.append(f"--as={limits.memory_bytes}")
     if other:
@@ -213,7 +226,7 @@ def _limited(level: Level, limits: Limits, command: list[str]) -> list[str]:
     if level.another_user:
         rights = [f"--reuid={_user()}", f"--regid={_user()}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
         words += [_program("setpriv"), *(rights if other else []), "--no-new-privs", "--"]
-    return [*words, *command]
+    return [*words, "/usr/bin/env", "-C", str(level.folder(box)), *command]
 
 
 def run(level: Level, command: list[str], box: Box, limits: Limits, environment: dict[str, str] | None = None) -> Done:
@@ -225,7 +238,7 @@ def run(level: Level, command: list[str], box: Box, limits: Limits, environment:
     if own:
         for path in (box.folder, *box.folder.iterdir()):
             os.chown(path, _user(), _user(), follow_symlinks=False)
-    words = level.wrap(box, _limited(level, limits, command))
+    words = level.wrap(box, _limited(level, box, limits, command))
     started = time.monotonic()
     process = subprocess.Popen(
         words,
@@ -235,55 +248,66 @@ def run(level: Level, command: list[str], box: Box, limits: Limits, environment:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    kept, ended = bytearray(), []
+    reader = threading.Thread(target=_read, args=(process, kept, limits.output_bytes, ended), daemon=True)
+    reader.start()
     try:
-        output, ended = _watch(process, limits, started)
+        process.wait(limits.seconds)
+    except subprocess.TimeoutExpired:
+        ended.append("time")
     finally:
-        _end(process)
-        if own and not level.moves:  # what left the session is still that user's
+        _kill(process)
+        process.wait()
+        if own and not level.moves:  # what has left the session is still that user's
             subprocess.run([_program("setpriv"), f"--reuid={_user()}", "--clear-groups", "/bin/sh", "-c", "kill -9 -1"])
+        reader.join(10)
         if level.name == "namespaces":
             Path(f"{box.folder}.root").rmdir()
-    return Done(process.returncode, output.decode(errors="replace"), ended, time.monotonic() - started)
+    return Done(process.returncode, kept.decode(errors="replace"), (ended or [""])[0], time.monotonic() - started)
 
 
-def _watch(process: subprocess.Popen, limits: Limits, started: float) -> tuple[bytes, str]:
-    """Collects the output until the command ends, writes too much or takes too long."""
-    kept, ended = bytearray(), []
-
-    def expire() -> None:
-        ended.append("time")
-        _end(process, wait=False)
-
-    timer = threading.Timer(max(0.0, limits.seconds - (time.monotonic() - started)), expire)
-    timer.start()
-    try:
-        while piece := process.stdout.read1(1 << 16):
-            kept += piece
-            if len(kept) > limits.output_bytes:
-                ended.append("output")
-                _end(process, wait=False)
-                break
-        process.wait()
-    finally:
-        timer.cancel()
-    return bytes(kept[: limits.output_bytes]), ended[0] if ended else ""
+def _read(process: subprocess.Popen, kept: bytearray, most: int, ended: list[str]) -> None:
+    """Collects the output, and ends the command that writes too much."""
+    while piece := process.stdout.read1(1 << 16):
+        kept += piece[: most - len(kept)]
+        if len(kept) >= most and not ended:
+            ended.append("output")
+            _kill(process)
+    process.stdout.close()
 
 
-def _end(process: subprocess.Popen, wait: bool = True) -> None:
-    """Kills the command's session; namespaces die with the first process in them."""
+def _kill(process: subprocess.Popen) -> None:
+    """The command's whole session; a namespace dies with the first process in it."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    if wait:
-        process.stdout.close()
-        process.wait()
 
 
-def interpreter_paths() -> list[Path]:
+def take(file: Path, most: int) -> bytes:
+    """The content of a file that somebody else has written. FlashLadderError where it is no regular file (a link, a
+    pipe, a device, a folder) or has more than `most` bytes: nothing else of it is looked at."""
+    try:
+        handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise FlashLadderError(f"there is no {file.name}") from None
+    except OSError as error:
+        kind = "a link" if os.path.islink(file) else f"nothing that can be read ({error.strerror})"
+        raise FlashLadderError(f"{file.name} is {kind}: hand in the file itself") from error
+    with os.fdopen(handle, "rb") as stream:
+        what = os.fstat(handle)
+        if not stat.S_ISREG(what.st_mode):
+            kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+            raise FlashLadderError(
+                f"{file.name} is {kinds.get(stat.S_IFMT(what.st_mode), 'a device')}: hand in a plain file"
+            )
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise FlashLadderError(f"{file.name} has more than {most} bytes")
+    return content
+
+
+def interpreter_paths() -> tuple[Path, ...]:
     """What a Python of this interpreter with its packages reads."""
-    import site
-    import sys
-
-    places: Iterable[str] = [sys.prefix, sys.base_prefix, *site.getsitepackages(), os.path.realpath(sys.executable)]
-    return [Path(place) for place in places if os.path.exists(place)]
+    places = [sys.prefix, sys.base_prefix, *site.getsitepackages(), os.path.dirname(os.path.realpath(sys.executable))]
+    return tuple(Path(place) for place in places if os.path.exists(place))
