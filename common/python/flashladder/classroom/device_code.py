@@ -183,6 +183,7 @@ def run(
         if simulated:
             environment |= {
                 "WARPSIM_REPORT": "report.json",
+                "WARPSIM_HAZARDS": "warn",  # the result is of interest, too
                 "WARPSIM_THREADS": str(sandbox.threads),
                 "WARPSIM_SCHEDULE": str(order),
                 "WARPSIM_MAX_INSTRUCTIONS": str(budget(problem)),

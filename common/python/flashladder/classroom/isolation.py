@@ -24,6 +24,7 @@ from flashladder.core.errors import FlashLadderError
 
 INSIDE = Path("/submission")  # what the work folder is called inside, wherever it lies
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+DIES_WITH_US = ("--pdeathsig", "KILL")  # else a grader that is killed would leave its commands behind
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")  # programs and libraries, for every user to read
 
 
@@ -178,7 +179,7 @@ LEVELS = (
 NONE = Level(
     "none",
     "NO ISOLATION: limits alone, as the user who grades",
-    ("prlimit",),
+    ("prlimit", "setpriv"),
     _as_it_is,
     moves=False,
     another_user=False,
@@ -225,7 +226,7 @@ def _limited(level: Level, box: Box, limits: Limits, command: list[str]) -> list
     words = [_program("prlimit"), *caps, "--"]
     if level.another_user:
         rights = [f"--reuid={_user()}", f"--regid={_user()}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
-        words += [_program("setpriv"), *(rights if other else []), "--no-new-privs", "--"]
+        words += [_program("setpriv"), *(rights if other else []), *DIES_WITH_US, "--no-new-privs", "--"]
     return [*words, "/usr/bin/env", "-C", str(level.folder(box)), *command]
 
 
@@ -238,7 +239,7 @@ def run(level: Level, command: list[str], box: Box, limits: Limits, environment:
     if own:
         for path in (box.folder, *box.folder.iterdir()):
             os.chown(path, _user(), _user(), follow_symlinks=False)
-    words = level.wrap(box, _limited(level, box, limits, command))
+    words = [_program("setpriv"), *DIES_WITH_US, "--", *level.wrap(box, _limited(level, box, limits, command))]
     started = time.monotonic()
     process = subprocess.Popen(
         words,
@@ -284,26 +285,30 @@ def _kill(process: subprocess.Popen) -> None:
         pass
 
 
+class Unreadable(FlashLadderError):
+    """A file is not what may be read, in words."""
+
+
 def take(file: Path, most: int) -> bytes:
-    """The content of a file that somebody else has written. FlashLadderError where it is no regular file (a link, a
+    """The content of a file that somebody else has written. Unreadable where it is no regular file (a link, a
     pipe, a device, a folder) or has more than `most` bytes: nothing else of it is looked at."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
-        raise FlashLadderError(f"there is no {file.name}") from None
+        raise Unreadable(f"there is no {file.name}") from None
     except OSError as error:
         kind = "a link" if os.path.islink(file) else f"nothing that can be read ({error.strerror})"
-        raise FlashLadderError(f"{file.name} is {kind}: hand in the file itself") from error
+        raise Unreadable(f"{file.name} is {kind}: hand in the file itself") from error
     with os.fdopen(handle, "rb") as stream:
         what = os.fstat(handle)
         if not stat.S_ISREG(what.st_mode):
             kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-            raise FlashLadderError(
+            raise Unreadable(
                 f"{file.name} is {kinds.get(stat.S_IFMT(what.st_mode), 'a device')}: hand in a plain file"
             )
         content = stream.read(most + 1)
     if len(content) > most:
-        raise FlashLadderError(f"{file.name} has more than {most} bytes")
+        raise Unreadable(f"{file.name} has more than {most} bytes")
     return content
 
 
