@@ -43,7 +43,8 @@ endif
 
 else
 
-.PHONY: help demo notebooks build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code mutants
+.PHONY: help demo notebooks build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code mutants \
+        assignment grade
 
 demo:
 	$(call setup)
@@ -106,6 +107,14 @@ gpu-report:
 	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
 
+assignment:
+	$(call setup)
+	@$(flashladder) assignment $(NAME) $(if $(OUT),--out $(OUT)) $(ARGS)
+
+grade:
+	$(call setup,$(if $(findstring --scheduler,$(ARGS)),classroom))
+	@$(flashladder) grade $(ASSIGNMENT) $(SUBMISSIONS) $(if $(OUT),--out $(OUT)) $(ARGS)
+
 format:
 	$(call setup,lint)
 	@$(flashladder) format
@@ -145,6 +154,9 @@ help:
 	  '  make machine-code          record the machine code of the loops over K and V (no GPU needed)' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
+	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
+	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
+	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
 	  '  make results               regenerate tables and plots in README and docs' \
 	  '  make format | lint | clean' \
 	  '' \

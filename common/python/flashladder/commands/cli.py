@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from flashladder.building import build
 from flashladder.core import device
@@ -206,6 +207,23 @@ def command_sim(options) -> int:
     return sim.run(options.rest)
 
 
+def command_assignment(options) -> int:
+    from flashladder.commands import classroom
+
+    return classroom.list_assignments()
+
+
+def command_grade(options) -> int:
+    from flashladder.commands import classroom
+
+    if options.job_script:
+        return classroom.show_job_script(options.scheduler)
+    if not options.assignment or not options.submissions:
+        raise FlashLadderError("Name both: `make grade ASSIGNMENT=swizzle SUBMISSIONS=folder`.")
+    places = (Path(options.submissions), Path(options.out) if options.out else None)
+    return classroom.grade(options.assignment, *places, options.scheduler, options.jobs)
+
+
 def command_ablations(options) -> int:
     from flashladder.measuring import ablation_times
 
@@ -254,6 +272,14 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    add("assignment", command_assignment, "list the assignments")
+    sub = add("grade", command_grade, "grade a folder of submissions")
+    sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
+    sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
+    sub.add_argument("--out", help="where reports and results go; default: build/results/classes/NAME")
+    sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tcp://host:8786; default: processes")
+    sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
+    sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")

@@ -1,0 +1,53 @@
+"""Fixtures of the classroom's tests."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from flashladder.classroom import assignment, exercise
+from flashladder.core.environment import prepended
+
+FAKE = Path(__file__).parent / "fake"
+
+
+@pytest.fixture
+def fake_grader(tmp_path, monkeypatch) -> str:
+    """The module of a grader that takes no time; fake/fake_grader.py says what it does with a kernel's text."""
+    counts = tmp_path / "counts"
+    counts.mkdir()
+    monkeypatch.setenv("PYTHONPATH", prepended(PYTHONPATH=FAKE)["PYTHONPATH"])
+    monkeypatch.setenv("FAKE_GRADER_COUNTS", str(counts))
+    monkeypatch.syspath_prepend(FAKE)
+    sys.modules.pop("fake_grader", None)
+    return "fake_grader"
+
+
+@pytest.fixture
+def small():
+    """An assignment of one exercise of stage 05."""
+    first = exercise.exercises(5)[0].name
+    return assignment.parse("small", assignment_text(f'stage = 5\nname = "{first}"\npoints = 100'))
+
+
+def assignment_text(*items: str, sizes: str = "") -> str:
+    """The text of an assignment with these [[exercise]]s."""
+    written = "\n".join(f"[[exercise]]\n{item}" for item in items)
+    return f"""
+title = "Small"
+deadline = "Friday"
+{written}
+[[sizes]]
+class = "whole tiles"
+public = true
+problems = [{{ Hq = 1, Nq = 128, Nkv = 128, d_head = 128 }}]
+{sizes}
+[seeds]
+public = [1]
+hidden = [2]
+[credit]
+builds = 0.1
+correct = 0.5
+hazards = 0.2
+technique = 0.2
+"""
