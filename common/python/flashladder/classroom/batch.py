@@ -76,6 +76,7 @@ def grade_class(assignment: Assignment, folder: Path, out: Path, pool: Pool, mod
     owners: dict[str, list[str]] = {}  # by key: equal submissions are graded once
     refused: dict[str, str] = {}
     failed: dict[str, str] = {}
+    new: set[str] = set()  # keys without a result before
 
     def missing() -> Iterator[Task]:
         for identity, path in paths.items():
@@ -87,10 +88,10 @@ def grade_class(assignment: Assignment, folder: Path, out: Path, pool: Pool, mod
             task = task_of(submission, assignment, module)
             first = task.key not in owners
             owners.setdefault(task.key, []).append(identity)
-            if store.get(task.key) is not None:
-                summary.known += 1
-            elif first:
+            if first and store.get(task.key) is None:
+                new.add(task.key)
                 yield task
+            summary.known += task.key not in new
 
     for outcome in progress(pool(missing()), "Grading", len(paths)):
         names = ", ".join(owners[outcome.task.key])

@@ -77,7 +77,7 @@ def over(client) -> Pool:
 
     def pool(todo: Iterable[Task]) -> Iterator[Outcome]:
         todo, by_key, lost = iter(todo), {}, {}
-        done = distributed.as_completed()
+        done = distributed.as_completed(loop=client.loop)
 
         def submit() -> None:
             ahead = 2 * max(1, sum(client.nthreads().values()))
