@@ -1,0 +1,273 @@
+"""A kernel of unknown origin: compiled for the device alone, and launched by a process of ours.
+
+Of its host code nothing is ever built: nvcc stops at PTX, and the launches come from stage.toml (ladder/launches.py).
+Compiler and launching process run isolated (classroom/isolation.py).
+"""
+
+import hashlib
+import json
+import os
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.classroom import isolation
+from flashladder.classroom.isolation import Box, Level, Limits
+from flashladder.core.abi import DTYPES
+from flashladder.core.device import Device, cudart
+from flashladder.core.environment import PACKAGE
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
+from flashladder.core.problem import Problem
+from flashladder.ladder.kernels import Kernel, stage_flags
+from flashladder.ladder.launches import launches, workspace_bytes
+
+HEAD_DIMS = (64, 128)
+MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
+MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
+COMPILING = Limits(seconds=60, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
+RUNNING = Limits(seconds=60, memory_bytes=6 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
+DEVICE_MEMORY = 1 << 30  # bytes: WARPSIM_MAX_MEMORY
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """How and where everything of unknown origin runs."""
+
+    level: Level
+    device: Device
+    threads: int = 1  # of the simulator
+    scratch: Path | None = None  # folders are made in it; a temporary place where there is none
+
+    def folder(self, purpose: str) -> tempfile.TemporaryDirectory:
+        return tempfile.TemporaryDirectory(prefix=f"{purpose}-", dir=self.scratch, ignore_cleanup_errors=True)
+
+
+@dataclass(frozen=True)
+class Built:
+    """PTX with all instances of a stage's kernels, or why there is none."""
+
+    ptx: bytes = field(repr=False)
+    words: str  # "" or what is wrong
+    lines: tuple[int, ...] = ()  # of kernel.cu, that the compiler objects to
+
+    @property
+    def ok(self) -> bool:
+        return not self.words
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.ptx).hexdigest()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one run: outputs as they lie in memory (bit patterns, float32), or a failure in words."""
+
+    failure: str  # "", "hazard", "budget" or "error"
+    words: str = ""
+    output: np.ndarray | None = field(default=None, repr=False)
+    log_sum_exp: np.ndarray | None = field(default=None, repr=False)
+    report: dict | None = field(default=None, repr=False)  # the simulator's
+
+    @property
+    def launches(self) -> list[dict]:
+        return (self.report or {}).get("launches", [])
+
+    @property
+    def hazards(self) -> list[dict]:
+        return [hazard for launch in self.launches for hazard in launch["hazards"]]
+
+    @property
+    def instructions(self) -> int:
+        """Warp instructions of PTX; 0 where no launch came to its end."""
+        return sum(launch["instructions"]["total"] for launch in self.launches)
+
+
+def instances(stage: Kernel) -> list[tuple[str, str]]:
+    """Every instance of the stage's kernels: (as C++ names it, as PTX names it)."""
+    found = {}
+    for dtype in DTYPES:
+        for d_head in HEAD_DIMS:
+            for launch in launches(stage, Problem(d_head=d_head, dtype=dtype)):
+                found[launch.instance(dtype, d_head)] = launch.symbol(dtype, d_head)
+    return list(found.items())
+
+
+def _instances_source(stage: Kernel) -> str:
+    """What is compiled: the kernel's text, and the instances that its launcher would ask for."""
+    wanted = [f"template __global__ void {name}(FlashParams);" for name, _ in instances(stage) if "<" in name]
+    return "\n".join(['#include "kernel.cu"', *wanted, ""])
+
+
+def _flags(stage: Kernel) -> tuple[list[str], list[Path]]:
+    """nvcc and the options that the stage's own build compiles with, for PTX alone; and the folders of headers."""
+    first, *words = stage_flags(stage)
+    kept = [word for word in words if word.startswith(("-I", "-D", "-O", "-std=", "-lineinfo"))]
+    arch = re.search(r"arch=(compute_\w+)", " ".join(words))[1]
+    headers = [Path(word[2:]) for word in words if word.startswith("-I")]
+    return [os.path.realpath(first), f"-arch={arch}", "-ptx", *kept], headers
+
+
+def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
+    """Compiles a kernel.cu to PTX, isolated. What the compiler says is in words; nothing of the source is executed."""
+    command, headers = _flags(stage)
+    toolkit = Path(command[0]).parent.parent
+    with sandbox.folder("compile") as name:
+        folder = Path(name)
+        (folder / "kernel.cu").write_text(source, errors="replace")
+        (folder / "instances.cu").write_text(_instances_source(stage))
+        box = Box(folder, (toolkit, ROOT / "common/include", *headers))
+        done = isolation.run(sandbox.level, [*command, "-o", "kernel.ptx", "instances.cu"], box, COMPILING)
+        if done.ended == "time":
+            return Built(b"", f"the compiler was not ready after {COMPILING.seconds:g} s, and was ended")
+        said = done.output.replace(f"{sandbox.level.folder(box)}/", "")
+        if done.ended == "output":
+            said = f"the compiler had too much to say, and was ended\n{said}"
+        lines = tuple(dict.fromkeys(int(line) for line in re.findall(r"^kernel\.cu[(:](\d+)\S* ?error", said, re.M)))
+        try:
+            ptx = isolation.take(folder / "kernel.ptx", MOST_PTX)
+        except FlashLadderError as error:
+            too_large = "more than" in str(error)
+            words = f"the kernel is too large: {error}" if too_large else _compiler_words(said, done.status)
+            return Built(b"", words, lines)
+        if done.status or done.ended:
+            return Built(b"", _compiler_words(said, done.status), lines)
+    text = ptx.decode(errors="replace")
+    missing = [name for name, symbol in instances(stage) if not re.search(rf"\.entry\s+{symbol}\s*\(", text)]
+    if missing:
+        return Built(b"", f"after compiling, the kernel {missing[0]} is not there: is its name or its template changed?")
+    return Built(ptx, "")
+
+
+def _compiler_words(said: str, status: int) -> str:
+    """The errors first: warnings and the compiler's own notes help nobody."""
+    kept = "\n".join(said.strip().splitlines()[:40])[:3000]
+    return kept or f"the compiler ended with status {status} and no words: it may have run out of memory"
+
+
+def budget(problem: Problem) -> int:
+    """Warp instructions that one launch may execute: some fifty times what a plain kernel needs."""
+    products = 2 * problem.B * problem.Hq * problem.Nq * problem.Nkv * problem.d_head
+    return 2_000_000 + 2 * products
+
+
+def run(
+    stage: Kernel,
+    built: Built,
+    problem: Problem,
+    inputs: dict[str, np.ndarray],
+    sandbox: Sandbox,
+    order: int = 0,
+    accesses: int = 0,
+) -> Outcome:
+    """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns of problem.shape().
+
+    order: WARPSIM_SCHEDULE, another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks.
+    """
+    where = cudart(sandbox.device).resolve()
+    simulated = sandbox.device.kind == "sim"
+    with sandbox.folder("run") as name:
+        folder = Path(name)
+        _write_job(folder, stage, problem, inputs, where, guarded=not simulated)
+        (folder / "kernel.ptx").write_bytes(built.ptx)
+        readable = (*isolation.interpreter_paths(), PACKAGE, where.parent)
+        devices = () if simulated else tuple(Path("/dev").glob("nvidia*"))
+        box = Box(folder, readable, tuple(d for d in devices if not d.is_dir()), processes=not simulated)
+        limits = RUNNING if simulated else Limits(RUNNING.seconds, None, MOST_RESULT, RUNNING.output_bytes)
+        environment = {"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        if simulated:
+            environment |= {
+                "WARPSIM_REPORT": "report.json",
+                "WARPSIM_HAZARDS": "warn",  # the result is of interest, too
+                "WARPSIM_THREADS": str(sandbox.threads),
+                "WARPSIM_SCHEDULE": str(order),
+                "WARPSIM_MAX_INSTRUCTIONS": str(budget(problem)),
+                "WARPSIM_TIMEOUT_S": f"{limits.seconds - 10:.0f}",
+                "WARPSIM_MAX_MEMORY": str(DEVICE_MEMORY),
+            }
+            environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
+        command = [sys.executable, "-m", "flashladder.classroom.device_worker"]
+        done = isolation.run(sandbox.level, command, box, limits, environment)
+        return _outcome(folder, problem, done, limits)
+
+
+def _write_job(folder: Path, stage: Kernel, problem: Problem, inputs: dict, where: Path, guarded: bool) -> None:
+    sizes = {name: problem.bytes(name) for name in "QKVO"}
+    if stage.data.get("log_sum_exp"):
+        sizes["log_sum_exp"] = 4 * problem.B * problem.Hq * problem.Nq
+    if workspace_bytes(stage, problem):
+        sizes["workspace"] = workspace_bytes(stage, problem)
+    planned = [
+        {
+            "symbol": launch.symbol(problem.dtype, problem.d_head),
+            "grid": launch.grid,
+            "threads": launch.threads,
+            "shared_bytes": launch.shared_bytes,
+        }
+        for launch in launches(stage, problem)
+    ]
+    job = {
+        "cudart": str(where),
+        "params": bytes(problem.params({})).hex(),
+        "bytes": sizes,
+        "launches": planned,
+        "guarded": guarded,
+    }
+    (folder / "job.json").write_text(json.dumps(job))
+    for name in "QKV":
+        np.save(folder / f"{name}.npy", np.ascontiguousarray(inputs[name], dtype=np.uint16))
+
+
+def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) -> Outcome:
+    """What the process left, none of which is believed before it is looked at."""
+    if done.ended:
+        what = {"time": f"ran longer than {limits.seconds:g} s", "output": f"printed more than {limits.output_bytes} bytes"}
+        return Outcome("budget", f"the kernel {what[done.ended]}, and was ended")
+    report = _json(folder / "report.json")
+    hazards = [hazard for launch in (report or {}).get("launches", []) for hazard in launch["hazards"]]
+    result = _json(folder / "result.json")
+    if result is None:
+        said = done.output.strip()[-500:]
+        return Outcome("budget", f"the kernel's process ended before its time (status {done.status}): {said}", report=report)
+    if result["status"] != "ok":
+        words = _hazard_words(done.output) or f"{result['message']}\n{done.output.strip()[-1000:]}".strip()
+        spent = any(hazard["kind"] == "budget" for hazard in hazards)
+        return Outcome("budget" if spent else "hazard" if hazards else "error", words, report=report)
+    if result["changed_inputs"]:
+        return Outcome("error", f"the kernel wrote to its input {result['changed_inputs'][0]}", report=report)
+    if result["touched_guards"]:
+        return Outcome("hazard", f"the kernel wrote outside of {result['touched_guards'][0]}", report=report)
+    output = _array(folder / "O.npy", np.uint16, problem.shape("O"))
+    if output is None:
+        return Outcome("error", "the kernel's process left no output", report=report)
+    sums = _array(folder / "log_sum_exp.npy", np.float32, (problem.B, problem.Hq, problem.Nq))
+    return Outcome("", "", output, sums, report)
+
+
+def _hazard_words(messages: str) -> str:
+    """The first hazard as the simulator says it: kind and place, then what happened."""
+    hazard = re.search(r"^warpsim: (.+)\n {4}(.+)\n?", messages, re.MULTILINE)
+    return f"{hazard[1]}: {hazard[2]}" if hazard else ""
+
+
+def _json(file: Path) -> dict | None:
+    try:
+        return json.loads(isolation.take(file, MOST_RESULT))
+    except (FlashLadderError, ValueError):
+        return None
+
+
+def _array(file: Path, dtype, shape: tuple[int, ...]) -> np.ndarray | None:
+    """An .npy file's array, if it is one of that type and size."""
+    try:
+        content = isolation.take(file, MOST_RESULT)
+    except FlashLadderError:
+        return None
+    count = int(np.prod(shape))
+    data = content[-count * np.dtype(dtype).itemsize :]
+    return np.frombuffer(data, dtype).reshape(shape) if len(data) == count * np.dtype(dtype).itemsize else None

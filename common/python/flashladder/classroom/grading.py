@@ -1,0 +1,352 @@
+"""Grades one submission: a student's kernel.cu of one stage becomes points and words.
+
+Only what stands between the marks of the starter is taken (of an exercise to mend: the whole file), filled into the
+shipped kernel, compiled for the device alone and launched by a process of ours. The same submission has the same points
+however often it is graded.
+"""
+
+import hashlib
+import json
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from flashladder.classroom import isolation, trials
+from flashladder.classroom.assignment import Assignment, Item
+from flashladder.classroom.device_code import Sandbox
+from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, fill, get
+from flashladder.classroom.screening import objections
+from flashladder.classroom.trials import Judgement
+from flashladder.core import device
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import build_directory, place
+from flashladder.ladder import stages
+from flashladder.ladder.kernels import Kernel
+
+MOST_SOURCE = 256 << 10  # bytes of a kernel.cu; the stages' have 20 KB
+VERSION = 1  # of what a grade is made of
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str  # builds, "correct: CLASS OF SIZES", hazards, technique
+    passed: bool
+    points: float
+    most: float
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class ExerciseGrade:
+    name: str
+    points: float
+    most: float
+    written: bool
+    checks: tuple[Check, ...] = ()
+    words: str = ""  # what there is to say about all of it
+    cause: str = ""  # "wrong only with fp16"
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What a submission of one stage is worth. JSON-able by dataclasses.asdict; equal for equal submissions."""
+
+    stage: int
+    points: float
+    most: float
+    refused: str  # why nothing was run, or ""
+    exercises: tuple[ExerciseGrade, ...]
+    first_wrong: str = ""  # problem and elements
+    hazards: tuple[dict, ...] = ()  # kind, line (of the file that was handed in, 0: not a line of an answer), exercise, message
+    technique: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    isolation: str = ""
+    budgets: dict = field(default_factory=dict)
+    hashes: dict = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One exercise's answer as a source, and where its lines stand in the file that was handed in."""
+
+    item: Item
+    exercise: Exercise | Mend
+    text: str
+    first: int  # line of the file with the answer's first line
+
+
+def grade(
+    assignment: Assignment,
+    kernel: Path,
+    scratch: Path,
+    isolated: str = "auto",
+    where: Device | None = None,
+    threads: int = 1,
+) -> Grade:
+    """Grades a kernel.cu of the assignment's only stage. Files are written to scratch alone; wrong.npz may stay there.
+
+    isolated: a name of isolation.NAMES; FlashLadderError where this machine has no such. where: default: the GPU that can
+    run the stage, else the simulator. threads: of the simulator. What is wrong with a submission is never an exception.
+    """
+    (number,) = assignment.stages
+    stage = stages.get(number)
+    level = isolation.choose(isolated)
+    sandbox = Sandbox(level, where or device.choose(stage.min_compute), threads, scratch)
+    grading = _Grading(assignment, stage, sandbox, scratch)
+    try:
+        data = isolation.take(kernel, MOST_SOURCE)
+        text = data.decode()
+        return grading.grade(text)
+    except UnicodeDecodeError as error:
+        return grading.refused(f"{kernel.name} is no text in UTF-8 (byte {error.start})")
+    except Refused as error:
+        return grading.refused(str(error))
+    except isolation.Unreadable as error:
+        return grading.refused(str(error))
+
+
+class Refused(FlashLadderError):
+    """Nothing of the submission can be run."""
+
+
+class _Grading:
+    def __init__(self, assignment: Assignment, stage: Kernel, sandbox: Sandbox, scratch: Path):
+        self.assignment, self.stage, self.sandbox, self.scratch = assignment, stage, sandbox, scratch
+        self.hazards: dict[tuple, dict] = {}
+        self.technique: list[str] = []
+        self.first_wrong = ""
+        self.remarks: list[str] = []
+        self.instructions = 0
+
+    def _grade(self, exercises: tuple[ExerciseGrade, ...], refused: str, text: str) -> Grade:
+        return Grade(
+            stage=self.stage.number,
+            points=round(sum(one.points for one in exercises), 6),
+            most=self.assignment.points,
+            refused=refused,
+            exercises=exercises,
+            first_wrong=self.first_wrong,
+            hazards=tuple(self.hazards.values()),
+            technique=tuple(self.technique),
+            remarks=tuple(self.remarks),
+            isolation=self.sandbox.level.says,
+            budgets={"instructions": self.instructions, "device": self.sandbox.device.short},
+            hashes={
+                "submission": hashlib.sha256(text.encode()).hexdigest(),
+                "assignment": self.assignment.digest,
+                "solution": self.stage.kernel_hash(),
+            },
+        )
+
+    def refused(self, words: str) -> Grade:
+        nothing = tuple(ExerciseGrade(item.name, 0, item.points, False) for item in self.assignment.items)
+        return self._grade(nothing, words, "")
+
+    def grade(self, text: str) -> Grade:
+        found, lines = self._answers(text)
+        grades: dict[str, ExerciseGrade] = {}
+        sound: list[_Answer] = []
+        for item in self.assignment.items:
+            exercise = get(self.stage, item.name)
+            answer = found.get(item.name)
+            if answer is None:
+                grades[item.name] = ExerciseGrade(item.name, 0, item.points, False, words=_missing(item.name))
+            elif exercise.is_stub(answer):
+                grades[item.name] = ExerciseGrade(item.name, 0, item.points, False, words="not written yet")
+            else:
+                one = _Answer(item, exercise, answer, lines.get(item.name, 1))
+                refusal = self._objection(one)
+                if refusal:
+                    grades[item.name] = refusal
+                else:
+                    sound.append(one)
+        grades |= self._together(sound)
+        return self._grade(tuple(grades[item.name] for item in self.assignment.items), "", text)
+
+    def _answers(self, text: str) -> tuple[dict[str, str], dict[str, int]]:
+        """The answers by exercise and the lines where they begin. What stands elsewhere is ignored, and that is said."""
+        names = self.assignment.names(self.stage.number)
+        mends = [name for name in names if isinstance(get(self.stage, name), Mend)]
+        found, lines = dict.fromkeys(mends, text), dict.fromkeys(mends, 1)
+        if len(mends) == len(names):
+            return found, lines
+        try:
+            found |= answers(self.stage, text)
+            lines |= answer_lines(self.stage, text)
+        except FlashLadderError as error:
+            raise Refused(str(error)) from error
+        elsewhere = changed_outside(self.stage, text)
+        if elsewhere:
+            shown = ", ".join(map(str, elsewhere[:10])) + (" and more" if len(elsewhere) > 10 else "")
+            self.remarks.append(f"Changes outside of the marks are ignored: line {shown}.")
+        others = [name for name in found if name not in names]
+        if others:
+            self.remarks.append(f"Not part of this assignment, and ignored: {', '.join(others)}.")
+        return found, lines
+
+    def _objection(self, one: _Answer) -> ExerciseGrade | None:
+        known = self.stage.kernel.read_text() if isinstance(one.exercise, Mend) else one.exercise.solution
+        found = objections(one.text, known)
+        if not found:
+            return None
+        words = "; ".join(f"line {one.first + said.line - 1}: {said.words}" for said in found[:5])
+        most = one.item.points
+        return ExerciseGrade(one.item.name, 0, most, True, (Check("builds", False, 0, most, words),), words)
+
+    def _together(self, sound: list[_Answer]) -> dict[str, ExerciseGrade]:
+        """All answers at once, which may agree on something that the solution does otherwise; where that is not right in
+        everything, each by itself in the solution."""
+        grades, written = {}, [one for one in sound if isinstance(one.exercise, Exercise)]
+        if len(written) > 1:
+            filled = fill(self.stage, {one.item.name: one.text for one in written})
+            every = {name for one in written for name in _technique_names(one.exercise) or [""]}
+            names = None if "" in every and any(_wants_all(one.exercise) for one in written) else sorted(every - {""})
+            judgement = trials.judge(self.stage, filled.source, self.assignment, self.sandbox, names, diagnose=False)
+            self.instructions += judgement.instructions
+            if judgement.built.ok and not (
+                judgement.first_wrong or judgement.hazards or judgement.order or judgement.technique
+            ):
+                return {one.item.name: self._points(one, judgement, str) for one in written} | self._each(
+                    [one for one in sound if one not in written]
+                )
+        return grades | self._each(sound)
+
+    def _each(self, sound: list[_Answer]) -> dict[str, ExerciseGrade]:
+        grades = {}
+        for one in sound:
+            if isinstance(one.exercise, Mend):
+                source, places = one.text, {n: (one.item.name, n) for n in range(1, one.text.count("\n") + 2)}
+            else:
+                filled = fill(self.stage, {one.item.name: one.text})
+                source, places = filled.source, filled.lines
+            names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
+            judgement = trials.judge(self.stage, source, self.assignment, self.sandbox, names)
+            self.instructions += judgement.instructions
+
+            def told(words: str, places=places, first=one.first) -> str:
+                return _in_your_lines(words, places, first)
+
+            grades[one.item.name] = self._points(one, judgement, told)
+            self._collect(one, judgement, places, told)
+        return grades
+
+    def _collect(self, one: _Answer, judgement: Judgement, places: dict, told) -> None:
+        """What the whole report shows: the first wrong element, hazards with lines, what is missing of the technique."""
+        for hazard in judgement.hazards:
+            place_ = places.get(hazard["line"]) if Path(hazard["file"] or "").name == "kernel.cu" else None
+            line = one.first + place_[1] - 1 if place_ else 0
+            entry = {
+                "kind": hazard["kind"],
+                "line": line,
+                "exercise": one.item.name,
+                "message": told(hazard["message"]),
+            }
+            self.hazards.setdefault((hazard["kind"], line, one.item.name), entry)
+        self.technique += [words for words in judgement.technique if words not in self.technique]
+        wrong = judgement.first_wrong
+        if wrong and not self.first_wrong:
+            self.first_wrong = f"{one.item.name}, {wrong.trial.problem}: {told(wrong.words)}"
+            trials.leave_pictures(self.scratch, wrong)
+
+    def _points(self, one: _Answer, judgement: Judgement, told) -> ExerciseGrade:
+        """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does not
+        do, too, has none."""
+        facts = _facts(self.assignment, one.exercise, judgement, told)
+        shares = _shares(self.assignment, one.exercise)
+        trivial = self._stub_passes(one)
+        worth = any(passed and name not in trivial for name, (passed, _) in facts.items())
+        checks, points = [], 0.0
+        for name, (passed, words) in facts.items():
+            most = one.item.points * shares[name]
+            given = most if passed and worth else 0.0
+            points += given
+            checks.append(Check(name, passed, round(given, 6), round(most, 6), words))
+        everything = all(check.passed for check in checks) and worth
+        points = one.item.points if everything else round(points, 6)
+        words = "" if worth or not any(check.passed for check in checks) else "it does what the stub does, and no more"
+        return ExerciseGrade(one.item.name, points, one.item.points, True, tuple(checks), words, judgement.cause)
+
+    def _stub_passes(self, one: _Answer) -> frozenset[str]:
+        """The checks that the untouched starter passes, found out once and kept below the build folder."""
+        key = f"{VERSION} {self.assignment.digest} {self.stage.kernel_hash()} {one.item.name} {self.sandbox.device.short}"
+        stub = one.exercise.starter()
+        name = hashlib.sha256(f"{key} {stub}".encode()).hexdigest()[:24]
+        kept = build_directory() / "grading" / "stubs" / f"{name}.json"
+        if not kept.exists():
+            names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
+            judgement = trials.judge(self.stage, stub, self.assignment, self.sandbox, names, diagnose=False)
+            facts = _facts(self.assignment, one.exercise, judgement, str)
+            place("grading", "stubs", kept.name, json.dumps([name for name, (passed, _) in facts.items() if passed]))
+        return frozenset(json.loads(kept.read_text()))
+
+
+def _missing(name: str) -> str:
+    return f"there is no answer: the lines `// >>> write: {name}` and `// <<< end of {name}` are not in the file"
+
+
+def _wants_all(exercise: Exercise | Mend) -> bool:
+    return "technique" in exercise.checks
+
+
+def _technique_names(exercise: Exercise | Mend) -> list[str]:
+    return [check.partition(":")[2] for check in exercise.checks if check.startswith("technique:")]
+
+
+def _kinds(exercise: Exercise | Mend) -> list[str]:
+    """What of an assignment's [credit] is about this exercise."""
+    return ["builds", *dict.fromkeys(check.partition(":")[0] for check in exercise.checks)]
+
+
+def _shares(assignment: Assignment, exercise: Exercise | Mend) -> dict[str, float]:
+    """By check, its share of the exercise's points; 1 together. Credit for what the exercise does not ask is divided
+    among what it asks."""
+    kinds = {kind: assignment.credit.get(kind, 0.0) for kind in _kinds(exercise)}
+    whole = sum(kinds.values()) or 1.0
+    found = {}
+    for kind, share in kinds.items():
+        if kind == "correct":
+            for sizes in assignment.sizes:
+                found[f"correct: {sizes.name}"] = share / whole / len(assignment.sizes)
+        else:
+            found[kind] = share / whole
+    return found
+
+
+def _facts(
+    assignment: Assignment, exercise: Exercise | Mend, judgement: Judgement, told
+) -> dict[str, tuple[bool, str]]:
+    """By check, whether it is passed, and words if not. Hazards and technique count for a kernel that is right."""
+    built, facts = judgement.built, {}
+    facts["builds"] = (built.ok, told(built.words))
+    kinds = _kinds(exercise)
+    if "correct" in kinds:
+        for sizes in assignment.sizes:
+            right = judgement.right_in(sizes.name)
+            wrong = next((one for one in judgement.tried if one.trial.sizes == sizes.name and not one.right), None)
+            words = f"{wrong.trial.problem}: {told(wrong.words)}" if wrong else "" if right else "not run"
+            facts[f"correct: {sizes.name}"] = (right, words)
+    first = "counts once the public sizes are right"
+    ready = built.ok and judgement.right_in_public
+    if "hazards" in kinds:
+        found = [told(hazard["message"]) for hazard in judgement.hazards] + ([judgement.order] if judgement.order else [])
+        facts["hazards"] = (ready and not found, "; ".join(found[:3]) or ("" if ready else first))
+    if "technique" in kinds:
+        words = "; ".join(f"right, but {one}" for one in judgement.technique)
+        complete = ready and not judgement.first_wrong
+        facts["technique"] = (complete and not words, words or ("" if complete else "counts once all sizes are right"))
+    return facts
+
+
+def _in_your_lines(words: str, places: dict[int, tuple[str, int]], first: int) -> str:
+    """The words with kernel.cu's lines as lines of the file that was handed in, where they are lines of the answer."""
+
+    def line(match: re.Match) -> str:
+        where = places.get(int(match[1]))
+        return f"your line {first + where[1] - 1}" if where else "the lines around your answer"
+
+    return re.sub(r"\bkernel\.cu[:(](\d+)\)?(?::\d+)?", line, words)
+
+
+def as_json(grade: Grade) -> str:
+    return json.dumps(asdict(grade), indent=2, sort_keys=True)
