@@ -37,7 +37,8 @@ def _checks(marks: Marks) -> Iterator[tuple[Exercise, Check]]:
     """All checks; an exercise that has none (nothing was run) counts as one that was lost."""
     reason = marks.refused or next((kernel.refused for kernel in marks.kernels if kernel.refused), "")
     for exercise in marks.exercises:
-        for check in exercise.checks or [Check("graded", False, exercise.points, exercise.most, plain(reason))]:
+        words = plain(reason or "; ".join(exercise.words))
+        for check in exercise.checks or [Check("graded", False, exercise.points, exercise.most, words)]:
             yield exercise, check
 
 
@@ -88,7 +89,11 @@ def gradescope(marks: Marks) -> dict:
         )
     found = [
         *([marks.refused] if marks.refused else []),
-        *(f"{kernel.stage}.cu: {words}" for kernel in marks.kernels for words in (kernel.refused, *kernel.technique)),
+        *(
+            f"{kernel.stage}.cu: {words}"
+            for kernel in marks.kernels
+            for words in (kernel.refused, *kernel.technique, *kernel.remarks)
+        ),
         *(f"{kernel.stage}.cu: {words}" for kernel in marks.kernels for words in kernel.hazards),
     ]
     return {
@@ -131,7 +136,9 @@ def classroom50(marks: Marks, told: Mapping[str, str], datetime: str) -> dict:
             "passed": exercise.points >= exercise.most,
             "score": _whole(exercise.points),
             "max-score": _whole(exercise.most),
-            "message": "\n".join(f"{check.name}: {check.words}" for check in exercise.checks if not check.passed),
+            "message": "\n".join(
+                [*exercise.words, *(f"{check.name}: {check.words}" for check in exercise.checks if not check.passed)]
+            ),
         }
         for exercise in marks.exercises
     ]

@@ -34,6 +34,7 @@ class Exercise:
     points: float
     most: float
     checks: tuple[Check, ...]
+    words: tuple[str, ...] = ()  # about all of it, such as "not written yet", or what the loss depends on
 
     @property
     def id(self) -> str:
@@ -49,6 +50,7 @@ class Kernel:
     first_wrong: str
     hazards: tuple[str, ...]
     technique: tuple[str, ...]
+    remarks: tuple[str, ...]
     isolation: str
 
 
@@ -85,12 +87,12 @@ def of_result(identity: str, name: str, assignment: Assignment, result: dict) ->
                 for check in one["checks"]
             )
             title = titles.get(one["name"], one["name"])
-            written.append(Exercise(stage, one["name"], title, one["points"], one["most"], checks))
+            words = tuple(plain(one[name]) for name in ("words", "cause") if one.get(name))
+            written.append(Exercise(stage, one["name"], title, one["points"], one["most"], checks, words))
         hazards = tuple(_hazard(hazard) for hazard in grade["hazards"])
-        technique = tuple(map(plain, grade["technique"]))
-        kernels.append(
-            Kernel(stage, plain(grade["refused"]), plain(grade["first_wrong"]), hazards, technique, grade["isolation"])
-        )
+        technique, remarks = (tuple(map(plain, grade.get(name, ()))) for name in ("technique", "remarks"))
+        said = (plain(grade["refused"]), plain(grade["first_wrong"]), hazards, technique, remarks, grade["isolation"])
+        kernels.append(Kernel(stage, *said))
     pictures = {picture: base64.b64decode(data) for picture, data in result["pictures"].items()}
     marks = Marks(identity, name, assignment, tuple(written), tuple(kernels), pictures, key=result["key"])
     promised = {(item.stage, item.name): item.points for item in assignment.items}

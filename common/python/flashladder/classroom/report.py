@@ -27,6 +27,7 @@ def _found(marks: Marks) -> list[tuple[str, list[str]]]:
             (f"{file}: the first wrong element", [kernel.first_wrong] if kernel.first_wrong else []),
             (f"{file}: hazards", list(kernel.hazards)),
             (f"{file}: the technique", list(kernel.technique)),
+            (f"{file}: remarks", list(kernel.remarks)),
         ]
     return [(heading, words) for heading, words in said if words]
 
@@ -55,7 +56,8 @@ def markdown(marks: Marks) -> str:
     lines += ["| exercise | check | points | |", "| --- | --- | ---: | --- |"]
     for exercise in marks.exercises:
         points = f"**{number(exercise.points)} / {number(exercise.most)}**"
-        lines.append(f"| **{exercise.id}**: {for_markdown(exercise.title)} | | {points} | |")
+        said = "; ".join(map(for_markdown, exercise.words))
+        lines.append(f"| **{exercise.id}**: {for_markdown(exercise.title)} | | {points} | {said} |")
         for check in exercise.checks:
             said = "passed" if check.passed else f"**lost**: {for_markdown(check.words)}"
             lines.append(f"| | {for_markdown(check.name)} | {number(check.points)} / {number(check.most)} | {said} |")
@@ -74,7 +76,9 @@ def html(marks: Marks) -> str:
     body.append("<table><tr><th>exercise</th><th>check</th><th>points</th><th></th></tr>")
     for exercise in marks.exercises:
         points = f"<td class=points><b>{number(exercise.points)} / {number(exercise.most)}</b></td>"
-        body.append(f"<tr><td colspan=2><b>{exercise.id}</b>: {for_html(exercise.title)}</td>{points}<td></td></tr>")
+        said = "; ".join(map(for_html, exercise.words))
+        title = f"<b>{exercise.id}</b>: {for_html(exercise.title)}"
+        body.append(f"<tr><td colspan=2>{title}</td>{points}<td>{said}</td></tr>")
         for check in exercise.checks:
             said = "passed" if check.passed else f"<span class=lost>lost</span>: {for_html(check.words)}"
             points = f"<td class=points>{number(check.points)} / {number(check.most)}</td>"
