@@ -22,9 +22,11 @@ endef
 endif
 flashladder := $(python) -m flashladder
 
-# `make stage-09 test bench`: the words after the stage are verbs of that stage, not targets of their own.
+# `make stage-09 test bench`: the words after the stage are verbs of that stage, not targets of their own; so are those
+# after exercise-09.
 stages := $(filter stage-%,$(MAKECMDGOALS))
-verbs := $(filter-out stage-%,$(MAKECMDGOALS))
+exercises := $(filter exercise-%,$(MAKECMDGOALS))
+verbs := $(filter-out stage-% exercise-%,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
 
@@ -41,9 +43,23 @@ $(verbs): $(stages)
 	@:
 endif
 
+else ifneq ($(exercises),)
+
+.PHONY: $(exercises)
+$(exercises):
+	$(call setup)
+	@$(flashladder) exercise $(@:exercise-%=%) $(verbs) $(if $(NAME),--name '$(NAME)')
+
+ifneq ($(verbs),)
+.PHONY: $(verbs)
+$(verbs): $(exercises)
+	@:
+endif
+
 else
 
-.PHONY: help demo notebooks build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code mutants
+.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code mutants \
+        assignment grade
 
 demo:
 	$(call setup)
@@ -52,6 +68,10 @@ demo:
 notebooks:
 	$(call setup,notebooks)
 	@$(flashladder) notebooks $(ARGS)
+
+exercises:
+	$(call setup)
+	@$(flashladder) exercises
 
 build:
 	$(call setup)
@@ -106,6 +126,14 @@ gpu-report:
 	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
 
+assignment:
+	$(call setup)
+	@$(flashladder) assignment $(NAME) $(if $(OUT),--out $(OUT)) $(ARGS)
+
+grade:
+	$(call setup,$(if $(findstring --scheduler,$(ARGS)),classroom))
+	@$(flashladder) grade $(ASSIGNMENT) $(SUBMISSIONS) $(if $(OUT),--out $(OUT)) $(ARGS)
+
 format:
 	$(call setup,lint)
 	@$(flashladder) format
@@ -127,6 +155,10 @@ help:
 	  '' \
 	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
 	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
+	  '  make exercise-05           what you can write yourself of a stage; words after it do more:' \
+	  '  make exercise-05 start NAME=tile_offset    write work/05_tile_offset.cu, and open it' \
+	  '  make exercise-05 check     judge it (hint: a hint; watch: judge it whenever you save)' \
+	  '  make exercises             how far you are, over the whole ladder' \
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
@@ -145,6 +177,9 @@ help:
 	  '  make machine-code          record the machine code of the loops over K and V (no GPU needed)' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
+	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
+	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
+	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
 	  '  make results               regenerate tables and plots in README and docs' \
 	  '  make format | lint | clean' \
 	  '' \

@@ -1,29 +1,68 @@
-"""What the tests of grading share: a small assignment, a sandbox of the best level that there is, and the simulator."""
+"""Fixtures of the classroom's tests."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from flashladder.classroom import isolation
-from flashladder.classroom.assignment import Assignment, Item, Sizes
+from graded import SIMULATOR
+
+from flashladder.classroom import assignment, exercise, isolation
 from flashladder.classroom.device_code import Sandbox
-from flashladder.core.device import Device
+from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, simulator_library
-from flashladder.core.problem import Problem
-from flashladder.ladder import stages
 
-SIMULATOR = Device("sim", None)
+FAKE = Path(__file__).parent / "fake"
+
+
+@pytest.fixture
+def fake_grader(tmp_path, monkeypatch) -> str:
+    """The module of a grader that takes no time; fake/fake_grader.py says what it does with a kernel's text."""
+    counts = tmp_path / "counts"
+    counts.mkdir()
+    monkeypatch.setenv("PYTHONPATH", prepended(PYTHONPATH=FAKE)["PYTHONPATH"])
+    monkeypatch.setenv("FAKE_GRADER_COUNTS", str(counts))
+    monkeypatch.syspath_prepend(FAKE)
+    sys.modules.pop("fake_grader", None)
+    return "fake_grader"
+
+
+@pytest.fixture
+def small():
+    """An assignment of one exercise of stage 05."""
+    first = exercise.exercises(5)[0].name
+    return assignment.parse("small", assignment_text(f'stage = 5\nname = "{first}"\npoints = 100'))
+
+
+def assignment_text(*items: str, sizes: str = "") -> str:
+    """The text of an assignment with these [[exercise]]s."""
+    written = "\n".join(f"[[exercise]]\n{item}" for item in items)
+    return f"""
+title = "Small"
+deadline = "Friday"
+{written}
+[[sizes]]
+class = "whole tiles"
+public = true
+problems = [{{ Hq = 1, Nq = 128, Nkv = 128, d_head = 128 }}]
+{sizes}
+[seeds]
+public = [1]
+hidden = [2]
+[credit]
+builds = 0.1
+correct = 0.5
+hazards = 0.2
+technique = 0.2
+"""
 
 
 @pytest.fixture(scope="session")
-def built():
+def level() -> isolation.Level:
+    """The best isolation that this machine has."""
     if not simulator_library().exists() or not (build_directory() / "compile_commands.json").exists():
         pytest.skip("the simulator is not built yet: run `make build`")
-
-
-@pytest.fixture(scope="session")
-def level(built) -> isolation.Level:
     try:
         return isolation.choose()
     except FlashLadderError as error:
@@ -35,31 +74,3 @@ def sandbox(level, tmp_path) -> Sandbox:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     return Sandbox(level, SIMULATOR, 1, scratch)
-
-
-def assignment_for(stage: stages.Kernel, *names: str, sizes: tuple[Sizes, ...] = ()) -> Assignment:
-    """An assignment of these exercises of a stage, by a public class and a hidden one."""
-    launch = stage.data["launch"][-1]
-    Br, Bc = launch.get("Br", 32), launch.get("Bc", 32)
-    sizes = sizes or (
-        Sizes("public", True, "normal", (Problem(Hq=2, Nq=Br, Nkv=2 * Bc, d_head=64),)),
-        Sizes("hidden", False, "normal", (Problem(B=2, Hq=1, Nq=2 * Br, Nkv=3 * Bc, d_head=128, dtype="fp16"),)),
-    )
-    return Assignment(
-        name="test",
-        title="A test",
-        deadline="never",
-        text="",
-        items=tuple(Item(stage.number, name, 100 / len(names)) for name in names),
-        sizes=sizes,
-        public_seeds=(1,),
-        hidden_seeds=(2,),
-        credit={"builds": 0.05, "correct": 0.5, "hazards": 0.2, "technique": 0.25},
-        **_origin(),
-    )
-
-
-def _origin() -> dict:
-    """Where an Assignment says that it is from."""
-    fields = Assignment.__dataclass_fields__
-    return {"source": "a test"} if "source" in fields else {"file": Path(__file__)}

@@ -46,8 +46,9 @@ class Assignment:
     sizes: tuple[Sizes, ...]
     public_seeds: tuple[int, ...]
     hidden_seeds: tuple[int, ...]
+    hints: int  # how many of each exercise's hints students get
     credit: dict[str, float] = field(hash=False)  # shares of an exercise's points, 1 together
-    file: Path = field(compare=False)
+    source: str = field(repr=False)  # the file, from which parse() makes the same assignment elsewhere
 
     @property
     def stages(self) -> tuple[int, ...]:
@@ -72,7 +73,7 @@ class Assignment:
     @cached_property
     def digest(self) -> str:
         """sha256 of what decides points: everything in the file. Changed, and a class is graded anew."""
-        return hashlib.sha256(self.file.read_bytes()).hexdigest()
+        return hashlib.sha256(self.source.encode()).hexdigest()
 
 
 def file_name(stage: int) -> str:
@@ -99,40 +100,42 @@ def get(which: str) -> Assignment:
 def read(file: Path) -> Assignment:
     """FlashLadderError says what is wrong with the file, and where."""
     try:
-        data = tomllib.loads(file.read_text())
+        text = file.read_text()
+    except OSError as error:
+        raise FlashLadderError(f"{file} cannot be read: {error.strerror}") from error
+    return parse(file.stem, text, str(file))
+
+
+def parse(name: str, text: str, where: str = "") -> Assignment:
+    """The assignment of a file's text; where: what errors call the file."""
+    where = where or f"{name}.toml"
+    try:
+        data = tomllib.loads(text)
         found = Assignment(
-            name=file.stem,
+            name=name,
             title=data["title"],
             deadline=data["deadline"],
             text=data.get("text", "").strip(),
             items=tuple(Item(int(one["stage"]), one["name"], one["points"]) for one in data["exercise"]),
-            sizes=tuple(
-                Sizes(
-                    one["class"],
-                    bool(one["public"]),
-                    one.get("inputs", "normal"),
-                    tuple(map(_problem, one["problems"])),
-                )
-                for one in data["sizes"]
-            ),
+            sizes=tuple(_sizes(one) for one in data["sizes"]),
             public_seeds=tuple(data["seeds"]["public"]),
             hidden_seeds=tuple(data["seeds"]["hidden"]),
+            hints=int(data.get("hints", 1)),
             credit=dict(data["credit"]),
-            file=file.resolve(),
+            source=text,
         )
-    except OSError as error:
-        raise FlashLadderError(f"{file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         missing = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-        raise FlashLadderError(f"{file} is no valid assignment: {missing}") from error
-    problems = _objections(found)
-    if problems:
-        raise FlashLadderError(f"{file} is no valid assignment:\n" + "\n".join(f"  {one}" for one in problems))
+        raise FlashLadderError(f"{where} is no valid assignment: {missing}") from error
+    objections = _objections(found)
+    if objections:
+        raise FlashLadderError(f"{where} is no valid assignment:\n" + "\n".join(f"  {one}" for one in objections))
     return found
 
 
-def _problem(fields: dict) -> Problem:
-    return Problem(**fields)
+def _sizes(one: dict) -> Sizes:
+    problems = tuple(Problem(**fields) for fields in one["problems"])
+    return Sizes(one["class"], bool(one["public"]), one.get("inputs", "normal"), problems)
 
 
 def _objections(assignment: Assignment) -> list[str]:

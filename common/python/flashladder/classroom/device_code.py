@@ -141,7 +141,9 @@ def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
     text = ptx.decode(errors="replace")
     missing = [name for name, symbol in instances(stage) if not re.search(rf"\.entry\s+{symbol}\s*\(", text)]
     if missing:
-        return Built(b"", f"after compiling, the kernel {missing[0]} is not there: is its name or its template changed?")
+        return Built(
+            b"", f"after compiling, the kernel {missing[0]} is not there: is its name or its template changed?"
+        )
     return Built(ptx, "")
 
 
@@ -227,14 +229,19 @@ def _write_job(folder: Path, stage: Kernel, problem: Problem, inputs: dict, wher
 def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) -> Outcome:
     """What the process left, none of which is believed before it is looked at."""
     if done.ended:
-        what = {"time": f"ran longer than {limits.seconds:g} s", "output": f"printed more than {limits.output_bytes} bytes"}
+        what = {
+            "time": f"ran longer than {limits.seconds:g} s",
+            "output": f"printed more than {limits.output_bytes} bytes",
+        }
         return Outcome("budget", f"the kernel {what[done.ended]}, and was ended")
     report = _json(folder / "report.json")
     hazards = [hazard for launch in (report or {}).get("launches", []) for hazard in launch["hazards"]]
     result = _json(folder / "result.json")
     if result is None:
         said = done.output.strip()[-500:]
-        return Outcome("budget", f"the kernel's process ended before its time (status {done.status}): {said}", report=report)
+        return Outcome(
+            "budget", f"the kernel's process ended before its time (status {done.status}): {said}", report=report
+        )
     if result["status"] != "ok":
         words = _hazard_words(done.output) or f"{result['message']}\n{done.output.strip()[-1000:]}".strip()
         spent = any(hazard["kind"] == "budget" for hazard in hazards)

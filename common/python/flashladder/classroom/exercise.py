@@ -12,6 +12,7 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
+from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
 from flashladder.ladder import breakit, source, stages
@@ -52,7 +53,7 @@ class Exercise:
 
     @property
     def opening(self) -> str:
-        return f"{self.indent}// >>> write: {self.name} ({self.points} points)"
+        return f"{self.indent}// >>> write: {self.name} ({plural(self.points, 'point')})"
 
     @property
     def closing(self) -> str:
@@ -351,7 +352,9 @@ def _range(stage: Stage, entry: dict) -> tuple[int, int]:
         found = [number for number in range(start, last + 1) if entry[key] in lines[number - 1]]
         if not found:
             where = f'"{part.name}" of {stage.source.name} behind line {start - 1}'
-            raise FlashLadderError(f"{_place(stage)}: exercise {entry['name']}: {where} has no line with {entry[key]!r}.")
+            raise FlashLadderError(
+                f"{_place(stage)}: exercise {entry['name']}: {where} has no line with {entry[key]!r}."
+            )
         return found
 
     begins = find("first", first) if "first" in entry else [first]

@@ -58,7 +58,9 @@ class Grade:
     refused: str  # why nothing was run, or ""
     exercises: tuple[ExerciseGrade, ...]
     first_wrong: str = ""  # problem and elements
-    hazards: tuple[dict, ...] = ()  # kind, line (of the file that was handed in, 0: not a line of an answer), exercise, message
+    hazards: tuple[
+        dict, ...
+    ] = ()  # kind, line (of the file that was handed in, 0: not a line of an answer), exercise, message
     technique: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     isolation: str = ""
@@ -269,7 +271,9 @@ class _Grading:
 
     def _stub_passes(self, one: _Answer) -> frozenset[str]:
         """The checks that the untouched starter passes, found out once and kept below the build folder."""
-        key = f"{VERSION} {self.assignment.digest} {self.stage.kernel_hash()} {one.item.name} {self.sandbox.device.short}"
+        key = (
+            f"{VERSION} {self.assignment.digest} {self.stage.kernel_hash()} {one.item.name} {self.sandbox.device.short}"
+        )
         stub = one.exercise.starter()
         name = hashlib.sha256(f"{key} {stub}".encode()).hexdigest()[:24]
         kept = build_directory() / "grading" / "stubs" / f"{name}.json"
@@ -329,7 +333,9 @@ def _facts(
     first = "counts once the public sizes are right"
     ready = built.ok and judgement.right_in_public
     if "hazards" in kinds:
-        found = [told(hazard["message"]) for hazard in judgement.hazards] + ([judgement.order] if judgement.order else [])
+        found = [told(hazard["message"]) for hazard in judgement.hazards] + (
+            [judgement.order] if judgement.order else []
+        )
         facts["hazards"] = (ready and not found, "; ".join(found[:3]) or ("" if ready else first))
     if "technique" in kinds:
         words = "; ".join(f"right, but {one}" for one in judgement.technique)

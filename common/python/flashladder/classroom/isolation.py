@@ -237,7 +237,13 @@ def _limited(level: Level, box: Box, limits: Limits, command: list[str]) -> list
         caps.append(f"--nproc={limits.processes}")
     words = [_program("prlimit"), *caps, "--"]
     if level.another_user:
-        rights = [f"--reuid={_user()}", f"--regid={_user()}", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+        rights = [
+            f"--reuid={_user()}",
+            f"--regid={_user()}",
+            "--clear-groups",
+            "--inh-caps=-all",
+            "--bounding-set=-all",
+        ]
         words += [_program("setpriv"), *(rights if other else []), *DIES_WITH_US, "--no-new-privs", "--"]
     return [*words, "/usr/bin/env", "-C", str(level.folder(box)), *command]
 
@@ -315,9 +321,7 @@ def take(file: Path, most: int) -> bytes:
         what = os.fstat(handle)
         if not stat.S_ISREG(what.st_mode):
             kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-            raise Unreadable(
-                f"{file.name} is {kinds.get(stat.S_IFMT(what.st_mode), 'a device')}: hand in a plain file"
-            )
+            raise Unreadable(f"{file.name} is {kinds.get(stat.S_IFMT(what.st_mode), 'a device')}: hand in a plain file")
         content = stream.read(most + 1)
     if len(content) > most:
         raise Unreadable(f"{file.name} has more than {most} bytes")

@@ -1,5 +1,8 @@
-"""Finds what students handed in: a folder, zip or tar file for each. Nothing is unpacked to disk and no link followed;
-of an archive the wanted files alone are read, into memory, up to a limit."""
+"""Finds what students handed in: a folder, zip or tar file for each, or a .cu file where one file is all.
+
+Nothing is unpacked to disk and no link followed; of an archive the wanted files alone are read, into memory, up to a
+limit.
+"""
 
 import bz2
 import gzip
@@ -51,8 +54,8 @@ class Submission:
 def find(folder: Path, wanted: list[str]) -> list[Submission]:
     """The submissions in a folder, in the order of their ids: each of its folders and archives is one.
 
-    wanted: the names of the files to hand in, e.g. 05_swizzle.cu; where it is one alone, kernel.cu will do. One at a
-    time in memory is read_one()'s way.
+    wanted: the names of the files to hand in, e.g. 05_swizzle.cu; where it is one alone, kernel.cu will do. For a large
+    class there are identities() and read_one(): one at a time in memory.
     """
     return [read_one(path, identity, wanted) for identity, path in identities(folder).items()]
 
@@ -107,11 +110,11 @@ def read_one(path: Path, identity: str, wanted: list[str]) -> Submission:
 
 def _is_one(entry: os.DirEntry) -> bool:
     """A folder, an archive, or something that pretends to be one (a link): that is told, not passed over."""
-    return entry.is_dir(follow_symlinks=False) or entry.is_symlink() or entry.name.lower().endswith(ARCHIVES)
+    return entry.is_dir(follow_symlinks=False) or entry.is_symlink() or entry.name.lower().endswith((*ARCHIVES, ".cu"))
 
 
 def _without_suffix(name: str) -> str:
-    return next((name[: -len(suffix)] for suffix in ARCHIVES if name.lower().endswith(suffix)), name)
+    return next((name[: -len(suffix)] for suffix in (*ARCHIVES, ".cu") if name.lower().endswith(suffix)), name)
 
 
 def _slug(name: str) -> str:
@@ -133,6 +136,10 @@ def _choose(path: Path, wanted: list[str]) -> dict[str, bytes]:
         found = _in_folder(path, wanted)
     elif not stat.S_ISREG(mode):
         raise Refused("it is neither a folder nor an archive")
+    elif path.name.lower().endswith(".cu"):
+        if len(wanted) > 1:
+            raise Refused(f"it is one file, and {' and '.join(wanted)} are wanted: hand in a folder or an archive")
+        found = [(PurePosixPath(wanted[0]), _read_file(path, PurePosixPath(path.name)))]
     elif os.path.getsize(path) > MOST_ARCHIVE_BYTES:
         raise Refused(f"the archive is larger than {MOST_ARCHIVE_BYTES >> 20} MiB")
     elif path.name.lower().endswith(".zip"):

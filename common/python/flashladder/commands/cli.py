@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from pathlib import Path
 
 from flashladder.building import build
 from flashladder.core import device
@@ -196,7 +197,7 @@ def command_gpu_report(options) -> int:
 def command_notebooks(options) -> int:
     from flashladder.lessons import notebooks
 
-    chosen = (options.run, options.save, options.check, options.format)
+    chosen = (options.run, options.save, options.check, options.format, options.exercises)
     return notebooks.command(options.names, *chosen, options.rest)
 
 
@@ -204,6 +205,23 @@ def command_sim(options) -> int:
     from flashladder.simulator import sim
 
     return sim.run(options.rest)
+
+
+def command_assignment(options) -> int:
+    from flashladder.commands import classroom
+
+    return classroom.list_assignments()
+
+
+def command_grade(options) -> int:
+    from flashladder.commands import classroom
+
+    if options.job_script:
+        return classroom.show_job_script(options.scheduler)
+    if not options.assignment or not options.submissions:
+        raise FlashLadderError("Name both: `make grade ASSIGNMENT=swizzle SUBMISSIONS=folder`.")
+    places = (Path(options.submissions), Path(options.out) if options.out else None)
+    return classroom.grade(options.assignment, *places, options.scheduler, options.jobs)
 
 
 def command_ablations(options) -> int:
@@ -227,6 +245,18 @@ def command_stage(options) -> int:
     return stage.command(options.stage, options.verbs, options.rest)
 
 
+def command_exercise(options) -> int:
+    from flashladder.commands import exercise
+
+    return exercise.command(options.stage, options.verbs, options.name)
+
+
+def command_exercises(options) -> int:
+    from flashladder.commands import exercise
+
+    return exercise.ladder()
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flashladder", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -248,12 +278,25 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("stage", command_stage, "one stage: build, run, test, bench, profile, diff, break, order")
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
+    sub = add("exercise", command_exercise, "a stage's exercises: list, start, check, hint, watch")
+    sub.add_argument("stage")
+    sub.add_argument("verbs", nargs="*")
+    sub.add_argument("--name", default="", help="of one exercise; default: all that are begun")
+    add("exercises", command_exercises, "how far you are with the exercises of all stages")
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
     sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
     sub.add_argument("--stage", default="2")
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    add("assignment", command_assignment, "list the assignments")
+    sub = add("grade", command_grade, "grade a folder of submissions")
+    sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
+    sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
+    sub.add_argument("--out", help="where reports and results go; default: build/results/classes/NAME")
+    sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tcp://host:8786; default: processes")
+    sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
+    sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
@@ -283,6 +326,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
+    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
     sub = add("format", command_format, "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
     add("sim", command_sim, "run a CUDA program on the simulator: sim -- ./program arguments")

@@ -1,0 +1,46 @@
+"""make assignment and make grade."""
+
+import os
+from pathlib import Path
+
+from flashladder.building import build
+from flashladder.classroom import assignment as assignments
+from flashladder.classroom import batch, pool
+from flashladder.core.console import say, table
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import results_directory
+from flashladder.ladder import stages
+
+
+def list_assignments() -> int:
+    rows = [
+        (one.name, ", ".join(f"{number:02d}" for number in one.stages), len(one.items), one.title)
+        for one in assignments.all_assignments()
+    ]
+    table("Assignments", ["name", "stages", "exercises", "title"], rows, right=(2,))
+    say("\n`make assignment NAME=swizzle` writes the students' folder of one; docs/instructors.md says more.")
+    return 0
+
+
+def grade(name: str, folder: Path, out: Path | None, scheduler: str, jobs: int | None) -> int:
+    """Grades a folder of submissions; 1 where one could not be graded."""
+    assignment = assignments.get(name)
+    out = out or results_directory() / "classes" / assignment.name
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise FlashLadderError(f"{out} lies among the submissions: name another place by OUT=folder.")
+    build_for(assignment)
+    with pool.connect(scheduler, jobs) as workers:
+        summary = batch.grade_class(assignment, folder, out, workers)
+    say("\n".join(summary.words()))
+    say(f"Reports: {os.path.relpath(out)}/students; all of the class: class.csv, histogram.png, junit.xml beside it.")
+    return 1 if summary.ungraded else 0
+
+
+def build_for(assignment: assignments.Assignment) -> None:
+    """What grading needs: the simulator, and the stages' own libraries."""
+    build.build(sorted({target for number in assignment.stages for target in stages.get(number).targets}))
+
+
+def show_job_script(scheduler: str) -> int:
+    say(pool.cluster(scheduler).job_script())
+    return 0
