@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from flashladder.classroom import assignment, exercise
+from graded import SIMULATOR
+
+from flashladder.classroom import assignment, exercise, isolation
+from flashladder.classroom.device_code import Sandbox
 from flashladder.core.environment import prepended
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import build_directory, simulator_library
 
 FAKE = Path(__file__).parent / "fake"
 
@@ -50,3 +55,21 @@ correct = 0.5
 hazards = 0.2
 technique = 0.2
 """
+
+
+@pytest.fixture(scope="session")
+def level() -> isolation.Level:
+    """The best isolation that this machine has."""
+    if not simulator_library().exists() or not (build_directory() / "compile_commands.json").exists():
+        pytest.skip("the simulator is not built yet: run `make build`")
+    try:
+        return isolation.choose()
+    except FlashLadderError as error:
+        pytest.skip(f"no isolation here: {error}")
+
+
+@pytest.fixture
+def sandbox(level, tmp_path) -> Sandbox:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return Sandbox(level, SIMULATOR, 1, scratch)

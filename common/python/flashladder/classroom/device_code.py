@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +43,9 @@ class Sandbox:
     scratch: Path | None = None  # folders are made in it; a temporary place where there is none
 
     def folder(self, purpose: str) -> tempfile.TemporaryDirectory:
-        return tempfile.TemporaryDirectory(prefix=f"{purpose}-", dir=self.scratch, ignore_cleanup_errors=True)
+        # Another user reaches a folder of its own in a place that is everybody's, and none in scratch.
+        place = self.scratch if self.level.moves else None
+        return tempfile.TemporaryDirectory(prefix=f"{purpose}-", dir=place, ignore_cleanup_errors=True)
 
 
 @dataclass(frozen=True)
@@ -177,11 +178,11 @@ def run(
         folder = Path(name)
         _write_job(folder, stage, problem, inputs, where, guarded=not simulated)
         (folder / "kernel.ptx").write_bytes(built.ptx)
-        readable = (*isolation.interpreter_paths(), PACKAGE, where.parent)
+        readable = (*isolation.python_paths(sandbox.level.python[0]), PACKAGE, where.parent)
         devices = () if simulated else tuple(Path("/dev").glob("nvidia*"))
         box = Box(folder, readable, tuple(d for d in devices if not d.is_dir()), processes=not simulated)
         limits = RUNNING if simulated else Limits(RUNNING.seconds, None, MOST_RESULT, RUNNING.output_bytes)
-        environment = {"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
+        environment = {"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
         if simulated:
             environment |= {
                 "WARPSIM_REPORT": "report.json",
@@ -193,7 +194,7 @@ def run(
                 "WARPSIM_MAX_MEMORY": str(DEVICE_MEMORY),
             }
             environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
-        command = [sys.executable, "-m", "flashladder.classroom.device_worker"]
+        command = [*sandbox.level.python, "-m", "flashladder.classroom.device_worker"]
         done = isolation.run(sandbox.level, command, box, limits, environment)
         return _outcome(folder, problem, done, limits)
 
@@ -222,7 +223,7 @@ def _write_job(folder: Path, stage: Kernel, problem: Problem, inputs: dict, wher
     }
     (folder / "job.json").write_text(json.dumps(job))
     for name in "QKV":
-        np.save(folder / f"{name}.npy", np.ascontiguousarray(inputs[name], dtype=np.uint16))
+        (folder / name).write_bytes(np.ascontiguousarray(inputs[name], dtype=np.uint16).tobytes())
 
 
 def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) -> Outcome:
@@ -249,10 +250,10 @@ def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limit
         return Outcome("error", f"the kernel wrote to its input {result['changed_inputs'][0]}", report=report)
     if result["touched_guards"]:
         return Outcome("hazard", f"the kernel wrote outside of {result['touched_guards'][0]}", report=report)
-    output = _array(folder / "O.npy", np.uint16, problem.shape("O"))
+    output = _array(folder / "O", np.uint16, problem.shape("O"))
     if output is None:
         return Outcome("error", "the kernel's process left no output", report=report)
-    sums = _array(folder / "log_sum_exp.npy", np.float32, (problem.B, problem.Hq, problem.Nq))
+    sums = _array(folder / "log_sum_exp", np.float32, (problem.B, problem.Hq, problem.Nq))
     return Outcome("", "", output, sums, report)
 
 
@@ -270,11 +271,10 @@ def _json(file: Path) -> dict | None:
 
 
 def _array(file: Path, dtype, shape: tuple[int, ...]) -> np.ndarray | None:
-    """An .npy file's array, if it is one of that type and size."""
+    """The array that a file's bytes are, if they are as many as that."""
     try:
         content = isolation.take(file, MOST_RESULT)
     except FlashLadderError:
         return None
-    count = int(np.prod(shape))
-    data = content[-count * np.dtype(dtype).itemsize :]
-    return np.frombuffer(data, dtype).reshape(shape) if len(data) == count * np.dtype(dtype).itemsize else None
+    wanted = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.frombuffer(content, dtype).reshape(shape) if len(content) == wanted else None

@@ -9,7 +9,6 @@ import os
 import shlex
 import shutil
 import signal
-import site
 import stat
 import subprocess
 import sys
@@ -25,6 +24,7 @@ from flashladder.core.errors import FlashLadderError
 INSIDE = Path("/submission")  # what the work folder is called inside, wherever it lies
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 DIES_WITH_US = ("--pdeathsig", "KILL")  # else a grader that is killed would leave its commands behind
+PYTHONS = (os.path.realpath(sys.executable), "/usr/bin/python3")  # what we run inside needs no packages
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64")  # programs and libraries, for every user to read
 
 
@@ -92,12 +92,24 @@ class Level:
             return f"{', '.join(absent)} not found"
         if self.root_only and os.geteuid():
             return "only root can start a program as another user"
-        with tempfile.TemporaryDirectory(prefix="flashladder-isolation-") as folder:
-            command = [sys.executable, "-c", "import numpy; open('tried', 'w')"]
-            done = run(self, command, Box(Path(folder), interpreter_paths()), Limits(seconds=60))
-            if done.status == 0 and (Path(folder) / "tried").exists():
-                return ""
-        return f"it does not work here: {done.output.strip()[-200:] or f'status {done.status}'}"
+        return "" if self._interpreter() else f"it does not work here: {self._said}"
+
+    @property
+    def python(self) -> list[str]:
+        """A Python to be run inside, without packages."""
+        return [self._interpreter() or PYTHONS[0], "-S"]
+
+    @functools.cache  # noqa: B019
+    def _interpreter(self) -> str:
+        """The first of PYTHONS that starts inside and can write to the work folder, "" where none does."""
+        for python in PYTHONS:
+            with tempfile.TemporaryDirectory(prefix="flashladder-isolation-") as folder:
+                box = Box(Path(folder), python_paths(python))
+                done = run(self, [python, "-S", "-c", "import json; open('tried', 'w')"], box, Limits(seconds=60))
+                if done.status == 0 and (Path(folder) / "tried").exists():
+                    return python
+                object.__setattr__(self, "_said", done.output.strip()[-200:] or f"status {done.status}")
+        return ""
 
 
 def _program(name: str) -> str | None:
@@ -316,7 +328,7 @@ def take(file: Path, most: int) -> bytes:
     return content
 
 
-def interpreter_paths() -> tuple[Path, ...]:
-    """What a Python of this interpreter with its packages reads."""
-    places = [sys.prefix, sys.base_prefix, *site.getsitepackages(), os.path.dirname(os.path.realpath(sys.executable))]
-    return tuple(Path(place) for place in places if os.path.exists(place))
+def python_paths(python: str) -> tuple[Path, ...]:
+    """What an interpreter reads, besides SYSTEM."""
+    own = (Path(sys.base_prefix),) if python == PYTHONS[0] else ()
+    return (*own, Path(python).parent)
