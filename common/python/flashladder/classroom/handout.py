@@ -37,7 +37,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def write(assignment: Assignment, folder: Path) -> Path:
-    """Writes the folder, whole or not at all. FlashLadderError where it exists, or where it would give a solution away."""
+    """Writes the folder, whole or not at all. FlashLadderError where it exists, or would give a solution away."""
     if os.path.lexists(folder):
         raise FlashLadderError(f"{folder} exists, and nothing is written over it: name another one by OUT=folder.")
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def write(assignment: Assignment, folder: Path) -> Path:
             raise FlashLadderError(
                 "The folder would give solutions away:\n"
                 + "\n".join(f"  {line}" for line in found[:10])
-                + "\nBlank these lines there, too (an exercise of that stage that covers them), or leave one of the two out."
+                + "\nBlank these lines there, too (by an exercise of that stage), or leave one of the two out."
             )
         os.rename(made, folder)
     return folder

@@ -36,9 +36,9 @@ _HOW_TO_WORK = """
     make hint NAME=...    # a hint for an exercise
 
 Write between the marks, and leave the marks and all other lines as they are: only what stands between them is graded.
-Linux, Python 3.10 or newer, make and a C++20 compiler (GCC 11 or newer) are needed, and no GPU: kernels run on the simulator
-in `harness/`. The first `make check` installs what is missing into `harness/.venv` and builds the simulator, which takes some
-minutes. `make PYTHON=python3 check` uses that interpreter with what it has and installs nothing.
+Linux, Python 3.10 or newer, make and a C++20 compiler (GCC 11 or newer) are needed, and no GPU: kernels run on the
+simulator in `harness/`. The first `make check` installs what is missing into `harness/.venv` and builds the simulator,
+which takes some minutes. `make PYTHON=python3 check` uses that interpreter with what it has and installs nothing.
 """.strip("\n")
 
 
@@ -72,6 +72,6 @@ def _points(assignment: Assignment) -> list[str]:
     return [
         *lines,
         "",
-        "What an exercise does not ask for is divided among what it asks for. An answer that does no more than the stub "
-        "has no points.",
+        "What an exercise does not ask for is divided among what it asks for. An answer that does no more than the "
+        "stub has no points.",
     ]
