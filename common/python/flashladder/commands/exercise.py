@@ -1,4 +1,4 @@
-"""Exercises on the command line: `make exercise-05 start NAME=tile_offset`, `check`, `hint`, `watch`; `make exercises`."""
+"""Exercises on the command line: `make exercise-05 start NAME=tile_offset`, `check`, ...; `make exercises`."""
 
 import os
 import shlex

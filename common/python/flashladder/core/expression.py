@@ -1,4 +1,4 @@
-"""Expressions of stage.toml: whole numbers, names, arithmetic, comparisons. Never Python's eval: a tree of few forms."""
+"""Expressions of stage.toml: whole numbers, names, arithmetic, comparisons; read without Python's eval."""
 
 import ast
 import operator

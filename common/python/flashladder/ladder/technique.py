@@ -1,7 +1,7 @@
 """Is a stage's idea really used? stage.toml's `[[expected]]` says what the simulator's counters show if it is.
 
-The same expectations judge the stages (tests/stages/test_technique.py), mutants, exercises and submissions. One compares
-two expressions (core/expression.py) over the counters of a run and the problem's sizes; namespace() says over which names.
+The same expectations judge the stages (tests/stages/test_technique.py), mutants, exercises and submissions. Each
+compares two expressions (core/expression.py) over the names of namespace(): counters of a run, sizes of the problem.
 """
 
 from collections import defaultdict
@@ -67,16 +67,19 @@ def expectations(stage: stages.Stage | int | str) -> list[Expectation]:
     """The stage's own and those that it keeps (`keeps = ["05.no_ldmatrix_conflicts"]`). FlashLadderError says what is
     wrong with an entry."""
     stage = stages.entry(stage)
-    own = [_read(stage, entry) for entry in stage.data.get("expected", [])]
     kept = []
     for name in stage.data.get("keeps", []):
         number, _, wanted = name.partition(".")
         earlier = stages.get(number)
-        found = [one for one in expectations(earlier) if one.name == wanted]
+        found = [one for one in _own(earlier) if one.name == wanted]
         if not found or earlier.number >= stage.number:
             raise FlashLadderError(f"{stage.folder / 'stage.toml'} keeps '{name}', which no earlier stage expects.")
         kept += found
-    return own + kept
+    return _own(stage) + kept
+
+
+def _own(stage: stages.Stage) -> list[Expectation]:
+    return [_read(stage, entry) for entry in stage.data.get("expected", [])]
 
 
 def _read(stage: stages.Stage, entry: dict) -> Expectation:
@@ -93,12 +96,12 @@ def _read(stage: stages.Stage, entry: dict) -> Expectation:
 
 
 def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
-    """What expressions may speak of: the problem's sizes, Br, Bc and threads of stage.toml's (last) launch, `blocks` and
-    `warps` of its grid, and `whole`: no mask, and all tiles are whole; with a report `launches` and the counters, summed over them:
+    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch; `blocks` and
+    `warps` of its grid; `whole`: all tiles are, and nothing is masked. With a report, of all its launches together:
 
-    instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal, .bytes;
-    barriers, divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch), and
-    order.first_block, order.last_block of the last launch. A counter that the report does not have is 0.
+    launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
+    .bytes; barriers, divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch);
+    of the last launch order.first_block, order.last_block. A class or kind that the report does not have counts 0.
     """
     launch = stage.data["launch"][-1]
     found = {name: int(getattr(problem, name)) for name in SIZES}
