@@ -59,7 +59,7 @@ endif
 else
 
 .PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code mutants \
-        assignment grade
+        assignment autograder grade
 
 demo:
 	$(call setup)
@@ -130,6 +130,10 @@ assignment:
 	$(call setup)
 	@$(flashladder) assignment $(NAME) $(if $(OUT),--out $(OUT)) $(ARGS)
 
+autograder:
+	$(call setup)
+	@$(flashladder) autograder $(ASSIGNMENT) $(FOR) $(if $(OUT),--out $(OUT))
+
 grade:
 	$(call setup,$(if $(findstring --scheduler,$(ARGS)),classroom))
 	@$(flashladder) grade $(ASSIGNMENT) $(SUBMISSIONS) $(if $(OUT),--out $(OUT)) $(ARGS)
@@ -180,6 +184,8 @@ help:
 	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
 	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
 	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
+	  '  make autograder ASSIGNMENT=swizzle FOR=gradescope' \
+	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \
 	  '  make format | lint | clean' \
 	  '' \

@@ -47,9 +47,8 @@ class = "whole tiles"
 public = true
 problems = [{{ Hq = 1, Nq = 128, Nkv = 128, d_head = 128 }}]
 {sizes}
-[seeds]
-public = [1]
-hidden = [2]
+[hidden]
+seeds = [2]
 [credit]
 builds = 0.1
 correct = 0.5

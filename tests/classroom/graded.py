@@ -23,7 +23,6 @@ def assignment_for(number: int, *names: str, sizes: tuple[Sizes, ...] = ()) -> A
         text="",
         items=tuple(Item(number, name, 100 / len(names)) for name in names),
         sizes=sizes,
-        public_seeds=(1,),
         hidden_seeds=(2,),
         hints=0,
         credit={"builds": 0.05, "correct": 0.5, "hazards": 0.2, "technique": 0.25},

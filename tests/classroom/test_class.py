@@ -86,7 +86,7 @@ def test_another_assignment_or_grader_grades_anew(small, fake_grader, monkeypatc
     folder = handed_in({"ada": "correct 1"})
     submission = submissions.read_one(folder / "ada", "ada", ["05_swizzle.cu"])
     key = task_of(submission, small, fake_grader).key
-    later = assignment.parse("small", small.source.replace("hidden = [2]", "hidden = [3]"))
+    later = assignment.parse("small", small.source.replace("seeds = [2]", "seeds = [3]"))
     assert task_of(submission, later, fake_grader).key != key
     assert task_of(submission, small, "flashladder.classroom.exercise").key != key
     assert task_of(submission, small, fake_grader).key == key

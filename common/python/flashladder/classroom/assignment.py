@@ -44,8 +44,7 @@ class Assignment:
     text: str  # Markdown, the head of the task sheet
     items: tuple[Item, ...]
     sizes: tuple[Sizes, ...]
-    public_seeds: tuple[int, ...]
-    hidden_seeds: tuple[int, ...]
+    hidden_seeds: tuple[int, ...]  # all sizes are graded with them
     hints: int  # how many of each exercise's hints students get
     credit: dict[str, float] = field(hash=False)  # shares of an exercise's points, 1 together
     source: str = field(repr=False)  # the file, from which parse() makes the same assignment elsewhere
@@ -118,8 +117,7 @@ def parse(name: str, text: str, where: str = "") -> Assignment:
             text=data.get("text", "").strip(),
             items=tuple(Item(int(one["stage"]), one["name"], one["points"]) for one in data["exercise"]),
             sizes=tuple(_sizes(one) for one in data["sizes"]),
-            public_seeds=tuple(data["seeds"]["public"]),
-            hidden_seeds=tuple(data["seeds"]["hidden"]),
+            hidden_seeds=tuple(map(int, data["hidden"]["seeds"])),
             hints=int(data.get("hints", 1)),
             credit=dict(data["credit"]),
             source=text,
@@ -163,8 +161,11 @@ def _objections(assignment: Assignment) -> list[str]:
         if sizes.inputs not in INPUTS
     ]
     said += [f'class "{sizes.name}" has no problems' for sizes in assignment.sizes if not sizes.problems]
-    if not assignment.public_seeds or not assignment.hidden_seeds:
-        said.append("[seeds] needs at least one seed each for public and hidden")
-    elif set(assignment.public_seeds) & set(assignment.hidden_seeds):
-        said.append("a hidden seed is public, too")
+    said += [
+        f'class "{sizes.name}" is public and has inputs = "{sizes.inputs}": public ones have "normal" ones'
+        for sizes in assignment.public_sizes
+        if sizes.inputs != "normal"  # students' `make check` draws no others
+    ]
+    if not assignment.hidden_seeds:
+        said.append("[hidden] needs at least one seed")
     return said

@@ -55,7 +55,7 @@ def junit_suite(marks: Marks) -> str:
             ElementTree.SubElement(case, "error", {"type": "ungraded", "message": one_line(marks.ungraded)})
         elif not check.passed:
             about = {"type": check.name.partition(":")[0], "message": one_line(check.words)}
-            ElementTree.SubElement(case, "failure", about).text = check.words
+            ElementTree.SubElement(case, "failure", about).text = plain(check.words)
     ElementTree.indent(suite, level=1)
     return "  " + ElementTree.tostring(suite, encoding="unicode").strip() + "\n"
 
@@ -82,23 +82,18 @@ def gradescope(marks: Marks) -> dict:
                 "score": check.points,
                 "max_score": check.most,
                 "status": "passed" if check.passed else "failed",
-                "output": check.words,
+                "output": plain(check.words),
                 "output_format": "text",
                 "visibility": "after_published" if hidden else "visible",
             }
         )
-    found = [
-        *([marks.refused] if marks.refused else []),
-        *(
-            f"{kernel.stage}.cu: {words}"
-            for kernel in marks.kernels
-            for words in (kernel.refused, *kernel.technique, *kernel.remarks)
-        ),
-        *(f"{kernel.stage}.cu: {words}" for kernel in marks.kernels for words in kernel.hazards),
-    ]
+    about = [marks.refused, *(f"{exercise.id}: {words}" for exercise in marks.exercises for words in exercise.words)]
+    for kernel in marks.kernels:
+        said = [kernel.refused, kernel.first_wrong, *kernel.hazards, *kernel.technique, *kernel.remarks]
+        about += [f"{kernel.stage}.cu: {words}" for words in said if words]
     return {
         "score": marks.points,
-        "output": plain("\n".join(words for words in found if not words.endswith(": "))),
+        "output": plain("\n".join(filter(None, about))),
         "output_format": "text",
         "stdout_visibility": "hidden",
         "tests": tests,

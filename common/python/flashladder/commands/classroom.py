@@ -5,10 +5,10 @@ from pathlib import Path
 
 from flashladder.building import build
 from flashladder.classroom import assignment as assignments
-from flashladder.classroom import batch, pool
+from flashladder.classroom import batch, handout, pool, services
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import results_directory
+from flashladder.core.paths import results_directory, work_directory
 from flashladder.ladder import stages
 
 
@@ -19,6 +19,20 @@ def list_assignments() -> int:
     ]
     table("Assignments", ["name", "stages", "exercises", "title"], rows, right=(2,))
     say("\n`make assignment NAME=swizzle` writes the students' folder of one; docs/instructors.md says more.")
+    return 0
+
+
+def write_assignment(name: str, folder: Path | None) -> int:
+    assignment = assignments.get(name)
+    folder = handout.write(assignment, folder or work_directory() / "assignments" / assignment.name)
+    say(f"{os.path.relpath(folder)}: what students get. README.md is the task sheet; `make check` is theirs.")
+    return 0
+
+
+def write_autograder(name: str, service: str, folder: Path | None) -> int:
+    assignment = assignments.get(name)
+    file = services.write(service, assignment, folder or work_directory() / "autograders" / assignment.name)
+    say(f"{os.path.relpath(file)}: docs/instructors.md says what {service} does with it.")
     return 0
 
 

@@ -210,7 +210,15 @@ def command_sim(options) -> int:
 def command_assignment(options) -> int:
     from flashladder.commands import classroom
 
-    return classroom.list_assignments()
+    if not options.name:
+        return classroom.list_assignments()
+    return classroom.write_assignment(options.name, Path(options.out) if options.out else None)
+
+
+def command_autograder(options) -> int:
+    from flashladder.commands import classroom
+
+    return classroom.write_autograder(options.assignment, options.service, Path(options.out) if options.out else None)
 
 
 def command_grade(options) -> int:
@@ -289,7 +297,13 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
-    add("assignment", command_assignment, "list the assignments")
+    sub = add("assignment", command_assignment, "list the assignments, or write the students' folder of one")
+    sub.add_argument("name", nargs="?", help="its name, or a file of the same form")
+    sub.add_argument("--out", help="the folder to write; default: work/assignments/NAME")
+    sub = add("autograder", command_autograder, "write what a service is given to grade with this project")
+    sub.add_argument("assignment", help="its name, or a file of the same form")
+    sub.add_argument("service", help="gradescope or classroom50")
+    sub.add_argument("--out", help="the folder to write to; default: work/autograders/ASSIGNMENT")
     sub = add("grade", command_grade, "grade a folder of submissions")
     sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
     sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
