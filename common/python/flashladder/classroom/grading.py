@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from flashladder.classroom import isolation, trials
@@ -71,7 +72,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One exercise's answer as a source, and where its lines stand in the file that was handed in."""
+    """One exercise's answer."""
 
     item: Item
     exercise: Exercise | Mend
@@ -120,9 +121,10 @@ class _Grading:
         self.technique: list[str] = []
         self.first_wrong = ""
         self.remarks: list[str] = []
+        self.text = ""  # what was handed in
         self.instructions = 0
 
-    def _grade(self, exercises: tuple[ExerciseGrade, ...], refused: str, text: str) -> Grade:
+    def _grade(self, exercises: tuple[ExerciseGrade, ...], refused: str) -> Grade:
         return Grade(
             stage=self.stage.number,
             points=round(sum(one.points for one in exercises), 6),
@@ -136,7 +138,7 @@ class _Grading:
             isolation=self.sandbox.level.says,
             budgets={"instructions": self.instructions, "device": self.sandbox.device.short},
             hashes={
-                "submission": hashlib.sha256(text.encode()).hexdigest(),
+                "submission": hashlib.sha256(self.text.encode()).hexdigest(),
                 "assignment": self.assignment.digest,
                 "solution": self.stage.kernel_hash(),
             },
@@ -144,9 +146,10 @@ class _Grading:
 
     def refused(self, words: str) -> Grade:
         nothing = tuple(ExerciseGrade(item.name, 0, item.points, False) for item in self.assignment.items)
-        return self._grade(nothing, words, "")
+        return self._grade(nothing, words)
 
     def grade(self, text: str) -> Grade:
+        self.text = text
         found, lines = self._answers(text)
         grades: dict[str, ExerciseGrade] = {}
         sound: list[_Answer] = []
@@ -165,7 +168,7 @@ class _Grading:
                 else:
                     sound.append(one)
         grades |= self._together(sound)
-        return self._grade(tuple(grades[item.name] for item in self.assignment.items), "", text)
+        return self._grade(tuple(grades[item.name] for item in self.assignment.items), "")
 
     def _answers(self, text: str) -> tuple[dict[str, str], dict[str, int]]:
         """The answers by exercise and the lines where they begin. What stands elsewhere is ignored, and that is said."""
@@ -200,45 +203,43 @@ class _Grading:
     def _together(self, sound: list[_Answer]) -> dict[str, ExerciseGrade]:
         """All answers at once, which may agree on something that the solution does otherwise; where that is not right in
         everything, each by itself in the solution."""
-        grades, written = {}, [one for one in sound if isinstance(one.exercise, Exercise)]
+        written = [one for one in sound if isinstance(one.exercise, Exercise)]
         if len(written) > 1:
             filled = fill(self.stage, {one.item.name: one.text for one in written})
-            every = {name for one in written for name in _technique_names(one.exercise) or [""]}
-            names = None if "" in every and any(_wants_all(one.exercise) for one in written) else sorted(every - {""})
+            wanted = {name for one in written for name in _technique_names(one.exercise)}
+            names = None if any(_wants_all(one.exercise) for one in written) else sorted(wanted)
             judgement = trials.judge(self.stage, filled.source, self.assignment, self.sandbox, names, diagnose=False)
             self.instructions += judgement.instructions
-            if judgement.built.ok and not (
-                judgement.first_wrong or judgement.hazards or judgement.order or judgement.technique
-            ):
-                return {one.item.name: self._points(one, judgement, str) for one in written} | self._each(
-                    [one for one in sound if one not in written]
-                )
-        return grades | self._each(sound)
+            if judgement.flawless:
+                rest = [one for one in sound if one not in written]
+                return {one.item.name: self._points(one, judgement, str) for one in written} | self._each(rest)
+        return self._each(sound)
 
     def _each(self, sound: list[_Answer]) -> dict[str, ExerciseGrade]:
         grades = {}
         for one in sound:
             if isinstance(one.exercise, Mend):
-                source, places = one.text, {n: (one.item.name, n) for n in range(1, one.text.count("\n") + 2)}
+                source, own = one.text, set(range(1, one.text.count("\n") + 2))
             else:
                 filled = fill(self.stage, {one.item.name: one.text})
-                source, places = filled.source, filled.lines
+                source, own = filled.source, set(filled.lines)
             names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
             judgement = trials.judge(self.stage, source, self.assignment, self.sandbox, names)
             self.instructions += judgement.instructions
+            places = _places(source, self.text)
 
-            def line(number: int, places=places, first=one.first) -> str:
-                return f"line {first + places[number][1] - 1}" if number in places else "a line around your answer"
+            def line(number: int, places=places) -> str:
+                return f"line {places[number]}" if number in places else "a line outside of the answer"
 
             grades[one.item.name] = self._points(one, judgement, line)
-            self._collect(one, judgement, places, line)
+            self._collect(one, judgement, places, own, line)
         return grades
 
-    def _collect(self, one: _Answer, judgement: Judgement, places: dict, line: Lines) -> None:
+    def _collect(self, one: _Answer, judgement: Judgement, places: dict, own: set[int], line: Lines) -> None:
         """What the whole report shows: the first wrong element, hazards with lines, what is missing of the technique."""
         for hazard in judgement.hazards:
-            own = Path(hazard["file"] or "").name == "kernel.cu" and hazard["line"] in places
-            at = one.first + places[hazard["line"]][1] - 1 if own else 0
+            number = hazard["line"] if Path(hazard["file"] or "").name == "kernel.cu" else 0
+            at = places.get(number, 0) if number in own else 0
             message = told(hazard["message"], line)
             entry = {"kind": hazard["kind"], "line": at, "exercise": one.item.name, "message": message}
             self.hazards.setdefault((hazard["kind"], at, one.item.name), entry)
@@ -286,6 +287,12 @@ class _Grading:
                 )
             place("grading", "stubs", kept.name, json.dumps([name for name, (passed, _) in facts.items() if passed]))
         return frozenset(json.loads(kept.read_text()))
+
+
+def _places(source: str, text: str) -> dict[int, int]:
+    """Where the lines of a filled source stand in the text that was handed in."""
+    same = SequenceMatcher(None, source.splitlines(), text.splitlines(), autojunk=False).get_matching_blocks()
+    return {block.a + n + 1: block.b + n + 1 for block in same for n in range(block.size)}
 
 
 def _missing(name: str) -> str:

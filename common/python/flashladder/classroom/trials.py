@@ -102,6 +102,11 @@ class Judgement:
         return bool(public) and all(one.right for one in public)
 
     @property
+    def flawless(self) -> bool:
+        faults = (self.first_wrong, self.hazards, self.order, self.technique)
+        return self.built.ok and not any(faults)
+
+    @property
     def hazards(self) -> list[dict]:
         """Each hazard once: the simulator's records, by kind and line."""
         found = {}
