@@ -1,7 +1,7 @@
 """Solutions have all points, stubs none, and whatever is wrong loses some, with words that name the cause."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 from graded import SIMULATOR, assignment_for
@@ -15,6 +15,7 @@ from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import breakit, stages
+from flashladder.ladder.kernels import problems_for
 
 ALL_CHECKS = ("correct", "hazards", "technique")
 CONDITIONS = tomllib.loads((ROOT / "tests/classroom/mutants.toml").read_text())
@@ -26,7 +27,6 @@ OTHERS = [
     for mutant in [one for one in mutants.load(stage.number) if one.kind == kind and not one.lives][:1]
 ]
 QUICK = [(5, "fp16")]
-HELD = {"reference": "wrong only"}  # what no answer may be told
 
 
 def kernel_assignment(number: int):
@@ -109,18 +109,12 @@ def test_a_planted_mistake_loses_points(mistake, sandbox):
     stage = mistake.stage
     sizes = tuple(
         Sizes(f"class {number}", number == 0, "normal", (problem,))
-        for number, problem in enumerate(trials_problems(stage))
+        for number, problem in enumerate(problems_for(stage))
     )
     assignment = assignment_for(stage.number, "kernel", sizes=sizes)
     source = breakit.patched_source(mistake).read_text()
     judgement = trials.judge(stage, source, assignment, sandbox, [], diagnose=False)
     assert not judgement.flawless, f"{mistake.id} loses nothing"
-
-
-def trials_problems(stage) -> list[Problem]:
-    from flashladder.ladder.kernels import problems_for
-
-    return problems_for(stage)
 
 
 def submission(stage, **wanted: str | None) -> str:
@@ -185,8 +179,6 @@ def test_an_exercise_whose_stub_is_right_cannot_be_graded(level, tmp_path, monke
 
 
 def plain(one: exercise.Exercise) -> exercise.Exercise:
-    from dataclasses import replace
-
     return replace(one, checks=("correct", "hazards"))
 
 

@@ -269,24 +269,24 @@ class _Grading:
 
     def _stub_passes(self, one: _Answer) -> frozenset[str]:
         """The checks that the untouched starter passes, found out once and kept below the build folder."""
-        key = (
-            f"{VERSION} {self.assignment.digest} {self.stage.kernel_hash()} {one.item.name} {self.sandbox.device.short}"
-        )
+        checks = one.exercise.checks
+        key = [VERSION, self.assignment.digest, self.stage.kernel_hash(), self.sandbox.device.short, checks]
         stub = one.exercise.starter()
         name = hashlib.sha256(f"{key} {stub}".encode()).hexdigest()[:24]
         kept = build_directory() / "grading" / "stubs" / f"{name}.json"
         if not kept.exists():
             names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
             judgement = trials.judge(self.stage, stub, self.assignment, self.sandbox, names, diagnose=False)
-            facts = facts_of(self.assignment, one.exercise.checks, judgement)
-            if all(passed for passed, _ in facts.values()):
-                raise FlashLadderError(
-                    f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
-                    f"({', '.join(one.exercise.checks)}). Add a check to stages/{self.stage.name}/exercises.toml, e.g. "
-                    "technique, or choose another exercise."
-                )
-            place("grading", "stubs", kept.name, json.dumps([name for name, (passed, _) in facts.items() if passed]))
-        return frozenset(json.loads(kept.read_text()))
+            facts = facts_of(self.assignment, checks, judgement)
+            place("grading", "stubs", kept.name, json.dumps({name: passed for name, (passed, _) in facts.items()}))
+        passes = json.loads(kept.read_text())
+        if all(passes.values()):
+            raise FlashLadderError(
+                f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
+                f"({', '.join(checks)}). Add a check to stages/{self.stage.name}/exercises.toml, e.g. technique, or "
+                "choose another exercise."
+            )
+        return frozenset(name for name, passed in passes.items() if passed)
 
 
 def _places(source: str, text: str) -> dict[int, int]:
