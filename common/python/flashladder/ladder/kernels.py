@@ -50,6 +50,14 @@ class Kernel(Stage):
         return judge(self, compile_kernel(source, self))
 
 
+class CompileError(FlashLadderError):
+    """A changed kernel.cu does not compile; `said`: all that the compiler said."""
+
+    def __init__(self, kernel: Path, said: str):
+        super().__init__(f"{kernel} does not compile:\n{said[-3000:]}")
+        self.said = said
+
+
 def stage_flags(stage: Kernel) -> list[str]:
     """nvcc and the options that the stage's own build compiles kernel.cu with, but for native code: PTX alone."""
     words = build.compile_command(stage.kernel)
@@ -66,13 +74,14 @@ def stage_flags(stage: Kernel) -> list[str]:
 def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16_128") -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. only: "BF16" for both head dims. Cached by content.
+    options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content. CompileError
+    has what the compiler said.
     """
     launcher = ROOT / "common/host/launch.cpp"
     exports = ROOT / "common/cmake/stage.map"
     headers = sorted((ROOT / "common/include").iterdir())
     command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
-    command += [f"-DFLASH_ONLY_{only}", *options]
+    command += [*([f"-DFLASH_ONLY_{only}"] if only else []), *options]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, exports, *headers)))
     digest.update(repr((command, build.info()["nvcc_version"])).encode())
     library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
@@ -83,7 +92,7 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
-        raise FlashLadderError(f"{kernel} does not compile:\n{(done.stdout + done.stderr)[-3000:]}")
+        raise CompileError(kernel, done.stdout + done.stderr)
     os.replace(partial, library)
     return library
 
