@@ -161,7 +161,7 @@ def starter(stage: Stage | int | str, names: list[str] | None = None) -> str:
     chosen = _chosen(stage, names)
     stubs = {one.name: textwrap.indent(one.stub, one.indent, _no_directive) for one in chosen}
     pieces = {one.name: [one.opening, *stubs[one.name].splitlines(), one.closing] for one in chosen}
-    lines, _ = _replaced(chosen, pieces)
+    lines, _, _ = _replaced(chosen, pieces)
     return "\n".join(lines) + "\n"
 
 
@@ -171,13 +171,14 @@ class Filled:
 
     source: str
     lines: dict[int, tuple[str, int]]  # line number of source -> (exercise, line number of its answer), from 1
+    others: dict[int, int]  # of all other lines: line number of source -> that of the stage's own source
 
 
 def fill(stage: Stage | int | str, answers: dict[str, str]) -> Filled:
     """The stage's source with the lines of each exercise named replaced by its answer, as it stands."""
     chosen = _chosen(stage, list(answers))
-    lines, places = _replaced(chosen, {name: text.splitlines() for name, text in answers.items()})
-    return Filled("\n".join(lines) + "\n", places)
+    lines, places, others = _replaced(chosen, {name: text.splitlines() for name, text in answers.items()})
+    return Filled("\n".join(lines) + "\n", places, others)
 
 
 def answers(stage: Stage | int | str, text: str) -> dict[str, str]:
@@ -259,16 +260,26 @@ def _chosen(stage: Stage | int | str, names: list[str] | None) -> list[Exercise]
     return chosen
 
 
-def _replaced(chosen: list[Exercise], pieces: dict[str, list[str]]) -> tuple[list[str], dict[int, tuple[str, int]]]:
-    """The source's lines with a piece in place of each exercise's, and where the lines of the pieces came to stand."""
+def _replaced(
+    chosen: list[Exercise], pieces: dict[str, list[str]]
+) -> tuple[list[str], dict[int, tuple[str, int]], dict[int, int]]:
+    """The source's lines with a piece in place of each exercise's, and where each line comes from: see Filled."""
     before = chosen[0].stage.source.read_text().splitlines()
-    lines, places, at = [], {}, 0
+    lines, places, others, at = [], {}, {}, 1
+
+    def keep(behind: int) -> None:
+        for number in range(at, behind):
+            lines.append(before[number - 1])
+            others[len(lines)] = number
+
     for one in chosen:
-        lines += before[at : one.first - 1]
-        places |= {len(lines) + number: (one.name, number) for number in range(1, len(pieces[one.name]) + 1)}
-        lines += pieces[one.name]
-        at = one.last
-    return lines + before[at:], places
+        keep(one.first)
+        for number, text in enumerate(pieces[one.name], 1):
+            lines.append(text)
+            places[len(lines)] = (one.name, number)
+        at = one.last + 1
+    keep(len(before) + 1)
+    return lines, places, others
 
 
 def _no_directive(line: str) -> bool:
