@@ -12,6 +12,7 @@ import re
 import textwrap
 from dataclasses import dataclass, field
 
+from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
 from flashladder.ladder import breakit, source, stages
@@ -52,7 +53,7 @@ class Exercise:
 
     @property
     def opening(self) -> str:
-        return f"{self.indent}// >>> write: {self.name} ({self.points} points)"
+        return f"{self.indent}// >>> write: {self.name} ({plural(self.points, 'point')})"
 
     @property
     def closing(self) -> str:

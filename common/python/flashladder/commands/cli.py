@@ -196,7 +196,7 @@ def command_gpu_report(options) -> int:
 def command_notebooks(options) -> int:
     from flashladder.lessons import notebooks
 
-    chosen = (options.run, options.save, options.check, options.format)
+    chosen = (options.run, options.save, options.check, options.format, options.exercises)
     return notebooks.command(options.names, *chosen, options.rest)
 
 
@@ -300,6 +300,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
+    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
     sub = add("format", command_format, "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
     add("sim", command_sim, "run a CUDA program on the simulator: sim -- ./program arguments")

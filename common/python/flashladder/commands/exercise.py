@@ -11,7 +11,7 @@ from flashladder.classroom import exercise as described
 from flashladder.classroom import progress
 from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.progress import file_of, shown
-from flashladder.core.console import coloured, say, table
+from flashladder.core.console import coloured, plural, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.ladder.stages import Stage
@@ -68,7 +68,7 @@ def _next(found: list[progress.State]) -> str:
 def _start(stage: Stage, name: str) -> int:
     chosen = described.get(stage, name or _next(progress.states(stage)))
     file = progress.begin(chosen)
-    say(f"{coloured(chosen.title, 'bold')} ({_points(chosen)}): {shown(file)}")
+    say(f"{coloured(chosen.title, 'bold')} ({plural(chosen.points, 'point')}): {shown(file)}")
     say(chosen.task)
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if editor and sys.stdin.isatty() and sys.stdout.isatty():
@@ -87,8 +87,11 @@ def _check(stage: Stage, name: str) -> int:
 def _hint(stage: Stage, name: str) -> int:
     states = {one.exercise.name: one for one in progress.states(stage)}
     open_ones = [one for one in _begun(stage, name) if name or not states[one.name].passed]
+    if not open_ones:
+        say(f"All that is begun of stage {stage.id} is right.")
+        return 0
     if len(open_ones) != 1:
-        names = ", ".join(one.name for one in open_ones or _begun(stage, name))
+        names = ", ".join(one.name for one in open_ones)
         raise FlashLadderError(f"A hint for which? `make exercise-{stage.id} hint NAME=...`: {names}.")
     (chosen,) = open_ones
     before, given = progress.hints_given(chosen), progress.hints_given(chosen, 1)
@@ -154,14 +157,10 @@ def _judged(exercise: Exercise | Mend) -> bool:
         say(f"{coloured(exercise.name, 'bold')}: {error}")
         return False
     verdict = coloured(found.summary, "green" if found.passed else "red" if found.written else "cyan")
-    say(f"{coloured(exercise.name, 'bold')} ({_points(exercise)}): {verdict}")
+    say(f"{coloured(exercise.name, 'bold')} ({plural(exercise.points, 'point')}): {verdict}")
     for words in [*found.words, *remarks]:
         say(f"  {words}")
     return found.passed
-
-
-def _points(exercise: Exercise | Mend) -> str:
-    return f"{exercise.points} point{'s' if exercise.points > 1 else ''}"
 
 
 VERBS = {"list": _list, "start": _start, "check": _check, "hint": _hint, "watch": _watch}
