@@ -352,7 +352,9 @@ def _range(stage: Stage, entry: dict) -> tuple[int, int]:
         found = [number for number in range(start, last + 1) if entry[key] in lines[number - 1]]
         if not found:
             where = f'"{part.name}" of {stage.source.name} behind line {start - 1}'
-            raise FlashLadderError(f"{_place(stage)}: exercise {entry['name']}: {where} has no line with {entry[key]!r}.")
+            raise FlashLadderError(
+                f"{_place(stage)}: exercise {entry['name']}: {where} has no line with {entry[key]!r}."
+            )
         return found
 
     begins = find("first", first) if "first" in entry else [first]

@@ -204,11 +204,13 @@ class _Runs:
         self._compare(problem, inputs, result)
         return not self.hazards
 
+    def larger(self) -> Problem:
+        """What the simulator would take long for."""
+        rows = 8 * self.stage.data["launch"][-1].get("Br", 64)
+        return Problem(B=2, Hq=4, Nq=rows, d_head=128)
+
     def on_a_gpu(self, library, where: Device) -> None:
-        """A larger problem, that the simulator would take long for."""
-        launch = self.stage.data["launch"][-1]
-        rows = 8 * launch.get("Br", 64)
-        problem = Problem(B=2, Hq=4, Nq=rows, Nkv=rows, d_head=128)
+        problem = self.larger()
         inputs = problem.random(1)
         try:
             result = run_library(f"stage {self.stage.id}", library, problem, inputs, where, timeout=4 * SECONDS)

@@ -43,11 +43,11 @@ def shown(file: Path) -> str:
 
 def begin(exercise: Exercise | Mend) -> Path:
     """Writes the exercise's file. FlashLadderError where it exists: nothing is ever written over."""
-    file = file_of(exercise)
+    file, text = file_of(exercise), first_text(exercise)
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(file, "x") as new:
-            new.write(first_text(exercise))
+            new.write(text)
     except FileExistsError:
         raise FlashLadderError(f"{shown(file)} exists, and stays as it is. To start afresh, move it away.") from None
     return file

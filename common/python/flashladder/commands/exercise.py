@@ -1,4 +1,4 @@
-"""Exercises on the command line: `make exercise-05 start NAME=tile_offset`, `check`, `hint`, `watch`; `make exercises`."""
+"""Exercises on the command line: `make exercise-05 start NAME=tile_offset`, `check`, ...; `make exercises`."""
 
 import os
 import shlex
@@ -142,7 +142,9 @@ def _begun(stage: Stage, name: str) -> list[Exercise | Mend]:
     found = [one for one in every if file_of(one).exists()]
     if not found:
         names = ", ".join(one.name for one in every) or "none yet"
-        raise FlashLadderError(f"Nothing is begun of stage {stage.id}: `make exercise-{stage.id} start NAME=...`: {names}.")
+        raise FlashLadderError(
+            f"Nothing is begun of stage {stage.id}: `make exercise-{stage.id} start NAME=...`: {names}."
+        )
     return found
 
 

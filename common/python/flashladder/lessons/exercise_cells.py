@@ -19,11 +19,13 @@ from flashladder.lessons.writing import not_written
 HEADING = "## Write it yourself"
 BEHIND = "## Build"  # the section stands before the one that shows the kernel
 INTRODUCTION = """\
-Before the kernel is shown, write some of its lines. A cell that begins with `%%write` holds your C++ in place of the lines that are left out; run it, and it is compiled, run at several sizes, and
-judged, in seconds. `lesson.hint("{name}")` gives one hint after another, `lesson.solution("{name}")` a solution. Skip what you like: nothing below needs it. In an editor of your own:
-`make exercise-{id} start`; there you also find mistakes to mend."""
+Before the kernel is shown, write some of its lines. A cell that begins with `%%write` holds your C++ in place of the
+lines that are left out; run it, and it is compiled, run at several sizes, and judged, in seconds.
+`lesson.hint("{name}")` gives one hint after another, `lesson.solution("{name}")` a solution. Skip what you like: nothing below needs it. In an
+editor of your own: `make exercise-{id} start`; there you also find mistakes to mend."""
 HOST = """\
-Before the program is shown, write some of its lines. It is code of the host, so it is written as a file: `make exercise-{id} start NAME={name}` writes it, `make exercise-{id} check` judges it, and
+Before the program is shown, write some of its lines. It is code of the host, so it is written as a file:
+`make exercise-{id} start NAME={name}` writes it, `make exercise-{id} check` judges it, and
 `make exercise-{id} hint` gives one hint after another, as `lesson.hint("{name}")` does here."""
 CONTEXT = (12, 4)  # lines shown before and behind those that are left out
 

@@ -37,7 +37,11 @@ class Writing:
             return
         given = self._hints[name] = min(self._hints.get(name, 0) + 1, len(one.hints))
         more = len(one.hints) - given
-        rest = f"{plural(more, 'more hint')} to come" if more else f'the last one; lesson.solution("{name}") shows a solution'
+        rest = (
+            f"{plural(more, 'more hint')} to come"
+            if more
+            else f'the last one; lesson.solution("{name}") shows a solution'
+        )
         show(message(one.hints[given - 1], f"{one.title}, hint {given} of {len(one.hints)} ({rest})"))
 
     def solution(self, name: str) -> None:
@@ -70,7 +74,9 @@ def write(name: str, text: str) -> Judgement | None:
             raise FlashLadderError("Run the cell with `lesson = Lesson(...)` first: %%write is about its stage.")
         one = exercise.get(_current[0].stage, name)
         if not isinstance(one, Exercise):
-            raise FlashLadderError(f"{name} is mended as a whole file: `make exercise-{one.stage.id} start NAME={name}`.")
+            raise FlashLadderError(
+                f"{name} is mended as a whole file: `make exercise-{one.stage.id} start NAME={name}`."
+            )
         if one.is_stub(text):
             show(not_written(one))
             return None
