@@ -74,7 +74,7 @@ def faults(cells: list[dict]) -> list[str]:
 
 
 def later_faults(cells: list[dict], number: int) -> list[str]:
-    """Sentences of stage `number`'s notebook that tell the throughput of a later one, whose own notebook asks for it."""
+    """Sentences of stage `number`'s notebook that tell a later one's throughput, for which its own notebook asks."""
     found = []
     for index, text in _texts(cells):
         for match in _THROUGHPUT.finditer(text):
