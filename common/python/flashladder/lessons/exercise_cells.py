@@ -21,8 +21,9 @@ BEHIND = "## Build"  # the section stands before the one that shows the kernel
 INTRODUCTION = """\
 Before the kernel is shown, write some of its lines. A cell that begins with `%%write` holds your C++ in place of the
 lines that are left out; run it, and it is compiled, run at several sizes, and judged, in seconds.
-`lesson.hint("{name}")` gives one hint after another, `lesson.solution("{name}")` a solution. Skip what you like: nothing below needs it. In an
-editor of your own: `make exercise-{id} start`; there you also find mistakes to mend."""
+`lesson.hint("{name}")` gives one hint after another, `lesson.solution("{name}")` a solution.
+Skip what you like: nothing below needs it. In an editor of your own: `make exercise-{id} start`; there you also find
+mistakes to mend."""
 HOST = """\
 Before the program is shown, write some of its lines. It is code of the host, so it is written as a file:
 `make exercise-{id} start NAME={name}` writes it, `make exercise-{id} check` judges it, and
