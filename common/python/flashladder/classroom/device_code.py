@@ -29,8 +29,8 @@ HEAD_DIMS = (64, 128)
 MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
 MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
 COMPILING = Limits(seconds=60, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
-RUNNING = Limits(seconds=60, memory_bytes=6 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
-DEVICE_MEMORY = 1 << 30  # bytes: WARPSIM_MAX_MEMORY
+RUNNING = Limits(seconds=20, memory_bytes=3 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
+DEVICE_MEMORY = 1 << 29  # bytes: WARPSIM_MAX_MEMORY
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,9 @@ def run(
     simulated = sandbox.device.kind == "sim"
     with sandbox.folder("run") as name:
         folder = Path(name)
-        _write_job(folder, stage, problem, inputs, where, guarded=not simulated)
+        (folder / "job.json").write_text(json.dumps(_job(stage, problem, where, guarded=not simulated)))
+        for tensor in "QKV":
+            (folder / tensor).write_bytes(np.ascontiguousarray(inputs[tensor], dtype=np.uint16).tobytes())
         (folder / "kernel.ptx").write_bytes(built.ptx)
         readable = (*isolation.python_paths(sandbox.level.python[0]), PACKAGE, where.parent)
         devices = () if simulated else tuple(Path("/dev").glob("nvidia*"))
@@ -190,7 +192,7 @@ def run(
                 "WARPSIM_THREADS": str(sandbox.threads),
                 "WARPSIM_SCHEDULE": str(order),
                 "WARPSIM_MAX_INSTRUCTIONS": str(budget(problem)),
-                "WARPSIM_TIMEOUT_S": f"{limits.seconds - 10:.0f}",
+                "WARPSIM_TIMEOUT_S": f"{limits.seconds - 5:.0f}",
                 "WARPSIM_MAX_MEMORY": str(DEVICE_MEMORY),
             }
             environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
@@ -199,7 +201,8 @@ def run(
         return _outcome(folder, problem, done, limits)
 
 
-def _write_job(folder: Path, stage: Kernel, problem: Problem, inputs: dict, where: Path, guarded: bool) -> None:
+def _job(stage: Kernel, problem: Problem, where: Path, guarded: bool) -> dict:
+    """What flashladder.classroom.device_worker is told."""
     sizes = {name: problem.bytes(name) for name in "QKVO"}
     if stage.data.get("log_sum_exp"):
         sizes["log_sum_exp"] = 4 * problem.B * problem.Hq * problem.Nq
@@ -214,16 +217,13 @@ def _write_job(folder: Path, stage: Kernel, problem: Problem, inputs: dict, wher
         }
         for launch in launches(stage, problem)
     ]
-    job = {
+    return {
         "cudart": str(where),
         "params": bytes(problem.params({})).hex(),
         "bytes": sizes,
         "launches": planned,
         "guarded": guarded,
     }
-    (folder / "job.json").write_text(json.dumps(job))
-    for name in "QKV":
-        (folder / name).write_bytes(np.ascontiguousarray(inputs[name], dtype=np.uint16).tobytes())
 
 
 def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) -> Outcome:

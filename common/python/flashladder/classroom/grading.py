@@ -7,7 +7,7 @@ however often it is graded.
 
 import hashlib
 import json
-import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from flashladder.classroom import isolation, trials
 from flashladder.classroom.assignment import Assignment, Item
 from flashladder.classroom.device_code import Sandbox
 from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, fill, get
+from flashladder.classroom.judge import Lines, compiler_words, told
 from flashladder.classroom.screening import objections
 from flashladder.classroom.trials import Judgement
 from flashladder.core import device
@@ -226,36 +227,32 @@ class _Grading:
             judgement = trials.judge(self.stage, source, self.assignment, self.sandbox, names)
             self.instructions += judgement.instructions
 
-            def told(words: str, places=places, first=one.first) -> str:
-                return _in_your_lines(words, places, first)
+            def line(number: int, places=places, first=one.first) -> str:
+                return f"line {first + places[number][1] - 1}" if number in places else "a line around your answer"
 
-            grades[one.item.name] = self._points(one, judgement, told)
-            self._collect(one, judgement, places, told)
+            grades[one.item.name] = self._points(one, judgement, line)
+            self._collect(one, judgement, places, line)
         return grades
 
-    def _collect(self, one: _Answer, judgement: Judgement, places: dict, told) -> None:
+    def _collect(self, one: _Answer, judgement: Judgement, places: dict, line: Lines) -> None:
         """What the whole report shows: the first wrong element, hazards with lines, what is missing of the technique."""
         for hazard in judgement.hazards:
-            place_ = places.get(hazard["line"]) if Path(hazard["file"] or "").name == "kernel.cu" else None
-            line = one.first + place_[1] - 1 if place_ else 0
-            entry = {
-                "kind": hazard["kind"],
-                "line": line,
-                "exercise": one.item.name,
-                "message": told(hazard["message"]),
-            }
-            self.hazards.setdefault((hazard["kind"], line, one.item.name), entry)
+            own = Path(hazard["file"] or "").name == "kernel.cu" and hazard["line"] in places
+            at = one.first + places[hazard["line"]][1] - 1 if own else 0
+            message = told(hazard["message"], line)
+            entry = {"kind": hazard["kind"], "line": at, "exercise": one.item.name, "message": message}
+            self.hazards.setdefault((hazard["kind"], at, one.item.name), entry)
         self.technique += [words for words in judgement.technique if words not in self.technique]
         wrong = judgement.first_wrong
         if wrong and not self.first_wrong:
-            self.first_wrong = f"{one.item.name}, {wrong.trial.problem}: {told(wrong.words)}"
+            self.first_wrong = f"{one.item.name}, {wrong.trial.problem}: {told(wrong.words, line)}"
             trials.leave_pictures(self.scratch, wrong)
 
-    def _points(self, one: _Answer, judgement: Judgement, told) -> ExerciseGrade:
+    def _points(self, one: _Answer, judgement: Judgement, line: Lines) -> ExerciseGrade:
         """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does not
         do, too, has none."""
-        facts = _facts(self.assignment, one.exercise, judgement, told)
-        shares = _shares(self.assignment, one.exercise)
+        facts = facts_of(self.assignment, one.exercise.checks, judgement, line)
+        shares = _shares(self.assignment, one.exercise.checks)
         trivial = self._stub_passes(one)
         worth = any(passed and name not in trivial for name, (passed, _) in facts.items())
         checks, points = [], 0.0
@@ -280,7 +277,13 @@ class _Grading:
         if not kept.exists():
             names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
             judgement = trials.judge(self.stage, stub, self.assignment, self.sandbox, names, diagnose=False)
-            facts = _facts(self.assignment, one.exercise, judgement, str)
+            facts = facts_of(self.assignment, one.exercise.checks, judgement)
+            if all(passed for passed, _ in facts.values()):
+                raise FlashLadderError(
+                    f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
+                    f"({', '.join(one.exercise.checks)}). Add a check to stages/{self.stage.name}/exercises.toml, e.g. "
+                    "technique, or choose another exercise."
+                )
             place("grading", "stubs", kept.name, json.dumps([name for name, (passed, _) in facts.items() if passed]))
         return frozenset(json.loads(kept.read_text()))
 
@@ -297,15 +300,15 @@ def _technique_names(exercise: Exercise | Mend) -> list[str]:
     return [check.partition(":")[2] for check in exercise.checks if check.startswith("technique:")]
 
 
-def _kinds(exercise: Exercise | Mend) -> list[str]:
-    """What of an assignment's [credit] is about this exercise."""
-    return ["builds", *dict.fromkeys(check.partition(":")[0] for check in exercise.checks)]
+def _kinds(checks: Sequence[str]) -> list[str]:
+    """What of an assignment's [credit] these checks of an exercise are about."""
+    return ["builds", *dict.fromkeys(check.partition(":")[0] for check in checks)]
 
 
-def _shares(assignment: Assignment, exercise: Exercise | Mend) -> dict[str, float]:
-    """By check, its share of the exercise's points; 1 together. Credit for what the exercise does not ask is divided
+def _shares(assignment: Assignment, checks: Sequence[str]) -> dict[str, float]:
+    """By check, its share of an exercise's points; 1 together. Credit for what the exercise does not ask is divided
     among what it asks."""
-    kinds = {kind: assignment.credit.get(kind, 0.0) for kind in _kinds(exercise)}
+    kinds = {kind: assignment.credit.get(kind, 0.0) for kind in _kinds(checks)}
     whole = sum(kinds.values()) or 1.0
     found = {}
     for kind, share in kinds.items():
@@ -317,41 +320,32 @@ def _shares(assignment: Assignment, exercise: Exercise | Mend) -> dict[str, floa
     return found
 
 
-def _facts(
-    assignment: Assignment, exercise: Exercise | Mend, judgement: Judgement, told
+def facts_of(
+    assignment: Assignment, checks: Sequence[str], judgement: Judgement, line: Lines = "line {}".format
 ) -> dict[str, tuple[bool, str]]:
-    """By check, whether it is passed, and words if not. Hazards and technique count for a kernel that is right."""
-    built, facts = judgement.built, {}
-    facts["builds"] = (built.ok, told(built.words))
-    kinds = _kinds(exercise)
+    """By check, whether it is passed, and words if not. Hazards and technique count for a kernel that is right.
+
+    checks: of an exercise. line: words for a line of the source that was judged.
+    """
+    built, kinds, facts = judgement.built, _kinds(checks), {}
+    facts["builds"] = (built.ok, "; ".join(compiler_words(built.words, "kernel.cu", line)) if not built.ok else "")
     if "correct" in kinds:
         for sizes in assignment.sizes:
             right = judgement.right_in(sizes.name)
             wrong = next((one for one in judgement.tried if one.trial.sizes == sizes.name and not one.right), None)
-            words = f"{wrong.trial.problem}: {told(wrong.words)}" if wrong else "" if right else "not run"
+            words = f"{wrong.trial.problem}: {told(wrong.words, line)}" if wrong else "" if right else "not run"
             facts[f"correct: {sizes.name}"] = (right, words)
-    first = "counts once the public sizes are right"
     ready = built.ok and judgement.right_in_public
     if "hazards" in kinds:
-        found = [told(hazard["message"]) for hazard in judgement.hazards] + (
-            [judgement.order] if judgement.order else []
-        )
-        facts["hazards"] = (ready and not found, "; ".join(found[:3]) or ("" if ready else first))
+        found = [told(hazard["message"], line) for hazard in judgement.hazards] + [judgement.order] * bool(judgement.order)
+        later = "" if ready else "counts once the public sizes are right"
+        facts["hazards"] = (ready and not found, "; ".join(found[:3]) or later)
     if "technique" in kinds:
-        words = "; ".join(f"right, but {one}" for one in judgement.technique)
         complete = ready and not judgement.first_wrong
-        facts["technique"] = (complete and not words, words or ("" if complete else "counts once all sizes are right"))
+        words = "; ".join(f"right, but {one}" for one in judgement.technique)
+        later = "" if complete else "counts once all sizes are right"
+        facts["technique"] = (complete and not words, words or later)
     return facts
-
-
-def _in_your_lines(words: str, places: dict[int, tuple[str, int]], first: int) -> str:
-    """The words with kernel.cu's lines as lines of the file that was handed in, where they are lines of the answer."""
-
-    def line(match: re.Match) -> str:
-        where = places.get(int(match[1]))
-        return f"your line {first + where[1] - 1}" if where else "the lines around your answer"
-
-    return re.sub(r"\bkernel\.cu[:(](\d+)\)?(?::\d+)?", line, words)
 
 
 def as_json(grade: Grade) -> str:

@@ -120,11 +120,13 @@ def _bubblewrap(box: Box, command: list[str]) -> list[str]:
     root = os.geteuid() == 0
     apart = [f"--unshare-{kind}" for kind in ("ipc", "pid", "net", "uts")] if root else ["--unshare-all"]
     words = [_program("bwrap"), *apart, "--die-with-parent", "--new-session", "--hostname", "grader"]
+    devices = [*map(Path, DEVICES), *box.devices]
+    folders = {parent for path in (*box.paths(), *devices) for parent in path.parents[:-1]}
+    for parent in sorted(folders):  # else they would be root's alone
+        words += ["--perms", "0755", "--dir", str(parent)]
     for path in box.paths():
-        for parent in reversed(path.parents[:-1]):  # else they would be root's alone
-            words += ["--perms", "0755", "--dir", str(parent)]
         words += ["--symlink", os.readlink(path), str(path)] if path.is_symlink() else ["--ro-bind", *[str(path)] * 2]
-    for device in (*map(Path, DEVICES), *box.devices):
+    for device in devices:
         words += ["--dev-bind", str(device), str(device)]
     words += ["--proc", "/proc"] if box.processes else []
     words += ["--bind", str(box.folder), str(INSIDE)]
@@ -317,12 +319,15 @@ def take(file: Path, most: int) -> bytes:
     except OSError as error:
         kind = "a link" if os.path.islink(file) else f"nothing that can be read ({error.strerror})"
         raise Unreadable(f"{file.name} is {kind}: hand in the file itself") from error
-    with os.fdopen(handle, "rb") as stream:
-        what = os.fstat(handle)
-        if not stat.S_ISREG(what.st_mode):
-            kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
-            raise Unreadable(f"{file.name} is {kinds.get(stat.S_IFMT(what.st_mode), 'a device')}: hand in a plain file")
-        content = stream.read(most + 1)
+    try:
+        what = stat.S_IFMT(os.fstat(handle).st_mode)
+        if what != stat.S_IFREG:
+            kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
+            raise Unreadable(f"{file.name} is {kinds.get(what, 'a device')}: hand in a plain file")
+        with open(handle, "rb", closefd=False) as stream:
+            content = stream.read(most + 1)
+    finally:
+        os.close(handle)
     if len(content) > most:
         raise Unreadable(f"{file.name} has more than {most} bytes")
     return content
