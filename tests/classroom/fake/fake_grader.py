@@ -33,7 +33,7 @@ class Grade:
     technique: list = field(default_factory=list)
 
 
-def grade(assignment, kernel: Path, scratch: Path) -> Grade:
+def grade(assignment, kernel: Path, scratch: Path, isolated: str) -> Grade:
     text = kernel.read_text()
 
     def said(word: str, default: str = "") -> str:

@@ -68,9 +68,11 @@ def write(file: Path, data: str | bytes) -> None:
     os.replace(partial, file)
 
 
-def grade_class(assignment: Assignment, folder: Path, out: Path, pool: Pool, module: str = GRADER) -> Summary:
+def grade_class(
+    assignment: Assignment, folder: Path, out: Path, pool: Pool, module: str = GRADER, isolated: str = "auto"
+) -> Summary:
     """Grades what is missing and writes all reports to `out`. One submission at a time is in memory, besides those that
-    the pool works on."""
+    the pool works on. isolated: a name of isolation.NAMES."""
     wanted = [assignments.file_name(number) for number in assignment.stages]
     paths, store, summary = submissions.identities(folder), Store(out / "results"), Summary()
     owners: dict[str, list[str]] = {}  # by key: equal submissions are graded once
@@ -85,7 +87,7 @@ def grade_class(assignment: Assignment, folder: Path, out: Path, pool: Pool, mod
             if submission.refused:
                 refused[identity] = submission.refused
                 continue
-            task = task_of(submission, assignment, module)
+            task = task_of(submission, assignment, module, isolated)
             first = task.key not in owners
             owners.setdefault(task.key, []).append(identity)
             if first and store.get(task.key) is None:

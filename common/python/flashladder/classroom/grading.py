@@ -344,7 +344,9 @@ def facts_of(
             facts[f"correct: {sizes.name}"] = (right, words)
     ready = built.ok and judgement.right_in_public
     if "hazards" in kinds:
-        found = [told(hazard["message"], line) for hazard in judgement.hazards] + [judgement.order] * bool(judgement.order)
+        found = [told(hazard["message"], line) for hazard in judgement.hazards] + [judgement.order] * bool(
+            judgement.order
+        )
         later = "" if ready else "counts once the public sizes are right"
         facts["hazards"] = (ready and not found, "; ".join(found[:3]) or later)
     if "technique" in kinds:

@@ -39,7 +39,7 @@ def grade_one(assignment: Assignment, folder: Path, module: str = GRADER) -> Mar
 
 
 def commit_time(folder: Path) -> str:
-    """When the commit that is checked out was made, as Classroom 50 writes it. FlashLadderError where git does not say."""
+    """When the commit that is checked out was made, as Classroom 50 writes it. FlashLadderError without a checkout."""
     command = ["git", "-C", str(folder), "show", "--no-patch", "--format=%cd", "--date=format-local:%Y-%m-%dT%H:%M:%SZ"]
     done = subprocess.run(command, env=os.environ | {"TZ": "UTC"}, capture_output=True, text=True)
     if done.returncode:

@@ -12,7 +12,6 @@ from pathlib import Path
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.closure import closure
 from flashladder.classroom.handout import FILES, TREES
-from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
@@ -45,8 +44,11 @@ cd /autograder/source
     /autograder/results/results.json
 """
 
-_AUTOGRADER = '''"""Classroom 50's autograder for {title}. The grader is on the runner (FLASHLADDER_HOME), not in this bundle:
-students can read the bundle, and the grader has the solutions."""
+_AUTOGRADER = '''"""Classroom 50's autograder for {title}.
+
+The grader is on the runner (FLASHLADDER_HOME), not in this bundle: students can read the bundle, and the grader has the
+solutions.
+"""
 
 import os
 import subprocess
@@ -57,7 +59,8 @@ home = os.environ.get("FLASHLADDER_HOME")
 if not home:
     sys.exit("FLASHLADDER_HOME is not set: this needs a runner of yours with FlashLadder on it (docs/instructors.md).")
 python, assignment = Path(home, ".venv/bin/python"), Path(home, "docs/assignments/{name}.toml")
-grade = [python, "-m", "flashladder.classroom.hosted", "classroom50", assignment, Path.cwd(), Path.cwd() / "result.json"]
+here = Path.cwd()
+grade = [python, "-m", "flashladder.classroom.hosted", "classroom50", assignment, here, here / "result.json"]
 sys.exit(subprocess.run(grade).returncode)
 '''
 

@@ -47,6 +47,7 @@ class Task:
     key: str
     grader: str  # hash of the grader that is meant: a worker with another one refuses
     module: str
+    isolated: str = "auto"  # a name of isolation.NAMES; points do not depend on it
 
 
 def grader_hash(assignment: Assignment, module: str = GRADER) -> str:
@@ -76,10 +77,10 @@ def deciding_files(numbers: tuple[int, ...], module: str) -> list[Path]:
     return sorted(files)
 
 
-def task_of(submission: Submission, assignment: Assignment, module: str = GRADER) -> Task:
+def task_of(submission: Submission, assignment: Assignment, module: str = GRADER, isolated: str = "auto") -> Task:
     grader = grader_hash(assignment, module)
     key = hashlib.sha256(f"{submission.digest()} {assignment.name} {assignment.digest} {grader}".encode()).hexdigest()
-    return Task(assignment.name, assignment.source, submission.kernels, key, grader, module)
+    return Task(assignment.name, assignment.source, submission.kernels, key, grader, module, isolated)
 
 
 def run(task: Task, seconds: float = SECONDS) -> dict:
@@ -87,7 +88,7 @@ def run(task: Task, seconds: float = SECONDS) -> dict:
     with tempfile.TemporaryDirectory(prefix="flashladder-grade-") as name:
         folder = Path(name)
         (folder / "assignment.toml").write_text(task.source)
-        told = {"name": task.name, "key": task.key, "grader": task.grader, "module": task.module}
+        told = {name: getattr(task, name) for name in ("name", "key", "grader", "module", "isolated")}
         (folder / "task.json").write_text(json.dumps(told))
         for file, data in task.kernels.items():
             (folder / file).write_bytes(data)
@@ -123,7 +124,7 @@ def grade(folder: Path) -> dict:
             continue
         scratch = folder / f"scratch-{number:02d}"
         scratch.mkdir()
-        grades.append(dataclasses.asdict(grader.grade(part, kernel, scratch)))
+        grades.append(dataclasses.asdict(grader.grade(part, kernel, scratch, isolated=told["isolated"])))
         drawn |= {f"{number:02d}-{name}": data for name, data in _draw(scratch).items()}
     pictures = {name: base64.b64encode(data).decode() for name, data in drawn.items()}
     return {"version": 1, "key": told["key"], "grades": grades, "pictures": pictures}

@@ -170,7 +170,9 @@ def _order_words(stage: Kernel, built: Built, tried: list[Tried], sandbox: Sandb
     again = _attempt(stage, built, most, replace(sandbox, device=Device("sim", None)), ANOTHER_ORDER)
     if again.right:
         return ""
-    return f"the result depends on the order of blocks, which has none (do they write each other's rows?): {again.words}"
+    return (
+        f"the result depends on the order of blocks, which has none (do they write each other's rows?): {again.words}"
+    )
 
 
 def _technique_words(stage: Kernel, built: Built, names: list[str] | None, sandbox: Sandbox) -> Iterator[str]:

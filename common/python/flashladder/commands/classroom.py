@@ -5,11 +5,10 @@ from pathlib import Path
 
 from flashladder.building import build
 from flashladder.classroom import assignment as assignments
-from flashladder.classroom import batch, handout, pool, services
+from flashladder.classroom import batch, handout, hosted, isolation, pool, services
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory, work_directory
-from flashladder.ladder import stages
 
 
 def list_assignments() -> int:
@@ -36,23 +35,20 @@ def write_autograder(name: str, service: str, folder: Path | None) -> int:
     return 0
 
 
-def grade(name: str, folder: Path, out: Path | None, scheduler: str, jobs: int | None) -> int:
+def grade(name: str, folder: Path, out: Path | None, scheduler: str, jobs: int | None, isolated: str) -> int:
     """Grades a folder of submissions; 1 where one could not be graded."""
+    if not scheduler:  # else it is for the workers to say what they have
+        say(f"Isolation: {isolation.choose(isolated).says}")
     assignment = assignments.get(name)
     out = out or results_directory() / "classes" / assignment.name
     if out.resolve().is_relative_to(folder.resolve()):
         raise FlashLadderError(f"{out} lies among the submissions: name another place by OUT=folder.")
-    build_for(assignment)
+    build.build(hosted.TARGETS)
     with pool.connect(scheduler, jobs) as workers:
-        summary = batch.grade_class(assignment, folder, out, workers)
+        summary = batch.grade_class(assignment, folder, out, workers, isolated=isolated)
     say("\n".join(summary.words()))
     say(f"Reports: {os.path.relpath(out)}/students; all of the class: class.csv, histogram.png, junit.xml beside it.")
     return 1 if summary.ungraded else 0
-
-
-def build_for(assignment: assignments.Assignment) -> None:
-    """What grading needs: the simulator, and the stages' own libraries."""
-    build.build(sorted({target for number in assignment.stages for target in stages.get(number).targets}))
 
 
 def show_job_script(scheduler: str) -> int:

@@ -229,7 +229,7 @@ def command_grade(options) -> int:
     if not options.assignment or not options.submissions:
         raise FlashLadderError("Name both: `make grade ASSIGNMENT=swizzle SUBMISSIONS=folder`.")
     places = (Path(options.submissions), Path(options.out) if options.out else None)
-    return classroom.grade(options.assignment, *places, options.scheduler, options.jobs)
+    return classroom.grade(options.assignment, *places, options.scheduler, options.jobs, options.isolation)
 
 
 def command_ablations(options) -> int:
@@ -310,6 +310,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--out", help="where reports and results go; default: build/results/classes/NAME")
     sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tcp://host:8786; default: processes")
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
+    sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
