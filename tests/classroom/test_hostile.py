@@ -205,6 +205,17 @@ def test_nothing_is_left_of_an_earlier_run(sandbox):
         assert built.ok and (outcome.output == 0xFFFF).all(), "something was there that this run has not written"
 
 
+def test_a_timed_kernel_may_not_save_itself_later_runs(sandbox, monkeypatch):
+    """What a GPU does, here on the simulator, whose times mean nothing."""
+    monkeypatch.setattr(device_code, "TURNS", 1)
+    built = device_code.compile_kernel(STAGE, tiny(ZEROS), sandbox)
+    once = device_code.compile_kernel(STAGE, tiny("if (atomicAdd(&runs, 1) < 128) " + ZEROS, "__device__ int runs;"), sandbox)
+    inputs = SMALL.random(1)
+    fair = device_code.run(STAGE, built, SMALL, inputs, sandbox, rival=built)
+    assert fair.speed and (fair.output == 0).all(), fair.words
+    assert "differs from run to run" in device_code.run(STAGE, once, SMALL, inputs, sandbox, rival=built).words
+
+
 def test_inputs_are_not_to_be_written(sandbox):
     _, outcome = ran(tiny(ZEROS + "static_cast<T *>(params.Q.data)[row] = T(0.0f);"), sandbox)
     assert outcome.output is None and "wrote to its input Q" in outcome.words

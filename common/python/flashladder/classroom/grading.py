@@ -27,6 +27,8 @@ from flashladder.ladder import stages
 from flashladder.ladder.kernels import Kernel
 
 MOST_SOURCE = 256 << 10  # bytes of a kernel.cu; the stages' have 20 KB
+# Parts of the points for throughput, by the least share of the solution's throughput.
+THROUGHPUT = ((0.95, 1.0), (0.8, 0.75), (0.6, 0.5), (0.4, 0.25))
 VERSION = 1  # of what a grade is made of
 
 
@@ -253,13 +255,13 @@ class _Grading:
         """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does not
         do, too, has none."""
         facts = facts_of(self.assignment, one.exercise.checks, judgement, line)
-        shares = _shares(self.assignment, one.exercise.checks)
+        shares = _shares(self.assignment, one.exercise.checks, "throughput" in facts)
         trivial = self._stub_passes(one)
         worth = any(passed and name not in trivial for name, (passed, _) in facts.items())
         checks, points = [], 0.0
         for name, (passed, words) in facts.items():
             most = one.item.points * shares[name]
-            given = most if passed and worth else 0.0
+            given = most * _part(name, passed, judgement) if worth else 0.0
             points += given
             checks.append(Check(name, passed, round(given, 6), round(most, 6), words))
         everything = all(check.passed for check in checks) and worth
@@ -307,15 +309,22 @@ def _technique_names(exercise: Exercise | Mend) -> list[str]:
     return [check.partition(":")[2] for check in exercise.checks if check.startswith("technique:")]
 
 
-def _kinds(checks: Sequence[str]) -> list[str]:
+def _kinds(checks: Sequence[str], timed: bool) -> list[str]:
     """What of an assignment's [credit] these checks of an exercise are about."""
-    return ["builds", *dict.fromkeys(check.partition(":")[0] for check in checks)]
+    return ["builds", *dict.fromkeys(check.partition(":")[0] for check in checks), *["throughput"] * timed]
 
 
-def _shares(assignment: Assignment, checks: Sequence[str]) -> dict[str, float]:
+def _part(check: str, passed: bool, judgement: Judgement) -> float:
+    """How much of its points a check has: all or nothing, but for throughput, where THROUGHPUT is the table."""
+    if check != "throughput" or judgement.speed is None:
+        return float(passed)
+    return next((part for least, part in THROUGHPUT if judgement.speed >= least), 0.0)
+
+
+def _shares(assignment: Assignment, checks: Sequence[str], timed: bool) -> dict[str, float]:
     """By check, its share of an exercise's points; 1 together. Credit for what the exercise does not ask is divided
     among what it asks."""
-    kinds = {kind: assignment.credit.get(kind, 0.0) for kind in _kinds(checks)}
+    kinds = {kind: assignment.credit.get(kind, 0.0) for kind in _kinds(checks, timed)}
     whole = sum(kinds.values()) or 1.0
     found = {}
     for kind, share in kinds.items():
@@ -334,7 +343,8 @@ def facts_of(
 
     checks: of an exercise. line: words for a line of the source that was judged.
     """
-    built, kinds, facts = judgement.built, _kinds(checks), {}
+    timed = judgement.speed is not None and "throughput" in assignment.credit
+    built, kinds, facts = judgement.built, _kinds(checks, timed), {}
     facts["builds"] = (built.ok, "; ".join(compiler_words(built.words, "kernel.cu", line)) if not built.ok else "")
     if "correct" in kinds:
         for sizes in assignment.sizes:
@@ -354,6 +364,9 @@ def facts_of(
         words = "; ".join(f"right, but {one}" for one in judgement.technique)
         later = "" if complete else "counts once all sizes are right"
         facts["technique"] = (complete and not words, words or later)
+    if timed:
+        full = judgement.speed >= THROUGHPUT[0][0]
+        facts["throughput"] = (full, "" if full else f"{judgement.speed:.0%} of the solution's throughput")
     return facts
 
 
