@@ -193,3 +193,13 @@ def test_a_mended_kernel_has_its_points_and_the_mistake_none(level, tmp_path):
     assert graded(tmp_path, mend.starter(), 5, "mend_1").points == 0
     got = graded(tmp_path, mend.stage.kernel.read_text(), 5, "mend_1")
     assert got.points == 100, as_json(got)
+
+
+def test_right_without_the_technique_says_so_and_shows_the_worst_access(level, tmp_path):
+    text = submission(5, tile_offset="    return row * d_head + (c ^ row % 4) * chunk;")
+    got = graded(tmp_path, text, 5, "tile_offset")
+    (one,) = got.exercises
+    assert one.checks[-1].name == "technique" and not one.checks[-1].passed and one.cause == "", as_json(got)
+    assert "right, but ldmatrix takes" in one.checks[-1].words and got.technique
+    (worst,) = json.loads((tmp_path / "scratch" / "accesses.json").read_text())
+    assert worst["cost"] > worst["ideal"] and "ptx::" in worst["source"] or "tile" in worst["source"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder.classroom import isolation
+from flashladder.classroom import device_worker, isolation
 from flashladder.classroom.isolation import Box, Level, Limits
 from flashladder.core.abi import DTYPES
 from flashladder.core.device import Device, cudart
@@ -205,7 +205,7 @@ def run(
                 "WARPSIM_MAX_MEMORY": str(DEVICE_MEMORY),
             }
             environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
-        command = [*sandbox.level.python, "-m", "flashladder.classroom.device_worker"]
+        command = [*sandbox.level.python, "-m", device_worker.__name__]
         done = isolation.run(sandbox.level, command, box, limits, environment)
         return _outcome(folder, problem, done, limits)
 

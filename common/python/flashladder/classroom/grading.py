@@ -235,6 +235,8 @@ class _Grading:
 
             grades[one.item.name] = self._points(one, judgement, line)
             self._collect(one, judgement, places, own, line)
+            if judgement.technique and not (self.scratch / "accesses.json").exists():
+                trials.leave_accesses(self.scratch, self.stage, source, judgement.built, self.sandbox)
         return grades
 
     def _collect(self, one: _Answer, judgement: Judgement, places: dict, own: set[int], line: Lines) -> None:
@@ -249,7 +251,7 @@ class _Grading:
         wrong = judgement.first_wrong
         if wrong and not self.first_wrong:
             self.first_wrong = f"{one.item.name}, {wrong.trial.problem}: {told(wrong.words, line)}"
-            trials.leave_pictures(self.scratch, wrong)
+            trials.leave_errors(self.scratch, wrong)
 
     def _points(self, one: _Answer, judgement: Judgement, line: Lines) -> ExerciseGrade:
         """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does not

@@ -17,6 +17,7 @@ from flashladder.ladder import technique
 from flashladder.ladder.kernels import Kernel
 from flashladder.ladder.launches import launches
 from flashladder.running.verify import Comparison, check
+from flashladder.simulator import accesses
 
 TECHNIQUE_SEED = 20  # no seed that technique.judge() draws, with which students see their counters
 ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of warps
@@ -255,7 +256,26 @@ def _changed(trial: Trial, change: dict) -> Trial:
     return replace(trial, problem=Problem(**fields), inputs=inputs)
 
 
-def leave_pictures(folder: Path, tried: Tried) -> None:
+def leave_accesses(folder: Path, stage: Kernel, source: str, built: Built, sandbox: Sandbox) -> None:
+    """Writes the access to shared memory with the most bank conflicts to folder/accesses.json, for a picture of it.
+    Source lines are those of the source that was judged: a report names whatever file a kernel says that it is from."""
+    lines = source.splitlines()
+
+    def text(file: str, line: int) -> str:
+        return lines[line - 1].strip() if Path(file).name == "kernel.cu" and 0 < line <= len(lines) else ""
+
+    problem = Problem(Hq=1, Nq=accesses.PROBLEM.Nq, d_head=128)
+    outcome = device_code.run(
+        stage, built, problem, problem.random(1), replace(sandbox, device=Device("sim", None)), accesses=1
+    )
+    found = accesses.in_report(outcome.report or {"launches": []}, stage.name, text)
+    excess = [one for one in found if one.space == "shared" and one.ideal is not None and one.cost > one.ideal]
+    if excess:
+        worst = max(excess, key=lambda one: one.cost - one.ideal)
+        (folder / "accesses.json").write_text(json.dumps([asdict(worst)]))
+
+
+def leave_errors(folder: Path, tried: Tried) -> None:
     """Writes what a map of errors needs to folder/wrong.npz."""
     if tried.outcome.output is None:
         return
