@@ -26,7 +26,7 @@ OTHERS = [
     for kind in ("hazard", "technique")
     for mutant in [one for one in mutants.load(stage.number) if one.kind == kind and not one.lives][:1]
 ]
-QUICK = [(5, "fp16")]
+QUICK = [(5, "fp16")]  # of the quick tests
 
 
 def kernel_assignment(number: int):
@@ -134,16 +134,33 @@ def graded(tmp_path, text: str, number: int, *names: str, **more):
     return grade(assignment_for(number, *names), kernel, scratch, where=SIMULATOR, **more)
 
 
-def test_solutions_have_all_points_twice_and_stubs_none(level, tmp_path):
+def test_solutions_have_all_points_and_stubs_none(level, tmp_path):
     names = ("piece_address", "barriers")
-    text = submission(5, piece_address=None, barriers=None)
-    got = graded(tmp_path, text, 5, *names)
+    got = graded(tmp_path, submission(5, piece_address=None, barriers=None), 5, *names)
     assert got.points == 100 and all(one.points == 50 for one in got.exercises), as_json(got)
-    assert got == graded(tmp_path, text, 5, *names), "the same submission has another grade"
     assert got.isolation and json.loads(as_json(got)) == json.loads(json.dumps(asdict(got)))
 
     stubs = graded(tmp_path, exercise.starter(5, list(names)), 5, *names)
     assert stubs.points == 0 and {one.words for one in stubs.exercises} == {"not written yet"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", stages.all_stages(), ids=lambda stage: stage.name)
+def test_all_solutions_of_a_stage_have_all_points(stage, level, tmp_path):
+    """And no stub of it is right already, which would be refused."""
+    chosen = []
+    for one in sorted(exercise.exercises(stage), key=lambda one: one.last - one.first):
+        if all(one.last < other.first or other.last < one.first for other in chosen):
+            chosen.append(one)
+    names = [one.name for one in sorted(chosen, key=lambda one: one.first)]
+    got = graded(tmp_path, submission(stage, **dict.fromkeys(names)), stage.number, *names)
+    assert got.points == pytest.approx(100) and all(one.points == one.most for one in got.exercises), as_json(got)
+
+
+@pytest.mark.long
+def test_the_same_submission_has_the_same_grade_twice(level, tmp_path):
+    text = submission(5, barriers="        if (params.B == 1) __syncthreads();")
+    assert graded(tmp_path, text, 5, "barriers") == graded(tmp_path, text, 5, "barriers")
 
 
 def test_one_wrong_answer_does_not_cost_the_others_points(level, tmp_path):
@@ -155,6 +172,7 @@ def test_one_wrong_answer_does_not_cost_the_others_points(level, tmp_path):
     assert f'line {line}: identifier "no_such_thing" is undefined' in wrong.checks[0].words
 
 
+@pytest.mark.long
 def test_a_hazard_is_told_with_lines_and_leaves_the_other_points(level, tmp_path):
     """Right at B = 1, where the barrier is, and a race at B = 2."""
     text = submission(5, barriers="        if (params.B == 1) __syncthreads();")
@@ -166,11 +184,13 @@ def test_a_hazard_is_told_with_lines_and_leaves_the_other_points(level, tmp_path
     assert (tmp_path / "scratch" / "wrong.npz").exists()
 
 
+@pytest.mark.long
 def test_a_stub_that_was_only_dressed_up_has_no_points(level, tmp_path):
     got = graded(tmp_path, submission(5, piece_address="return 0 + ptx::shared_address(tile);"), 5, "piece_address")
     assert got.points == 0 and got.exercises[0].written
 
 
+@pytest.mark.long
 def test_an_exercise_whose_stub_is_right_cannot_be_graded(level, tmp_path, monkeypatch):
     one = exercise.get(5, "tile_offset")
     monkeypatch.setattr("flashladder.classroom.grading.get", lambda stage, name: plain(one))
@@ -188,6 +208,7 @@ def test_a_damaged_mark_is_refused_in_words(level, tmp_path):
     assert got.points == 0 and "<<< end of barriers" in got.refused
 
 
+@pytest.mark.long
 def test_a_mended_kernel_has_its_points_and_the_mistake_none(level, tmp_path):
     mend = exercise.get(5, "mend_1")
     assert graded(tmp_path, mend.starter(), 5, "mend_1").points == 0
@@ -195,6 +216,7 @@ def test_a_mended_kernel_has_its_points_and_the_mistake_none(level, tmp_path):
     assert got.points == 100, as_json(got)
 
 
+@pytest.mark.long
 def test_right_without_the_technique_says_so_and_shows_the_worst_access(level, tmp_path):
     text = submission(5, tile_offset="    return row * d_head + (c ^ row % 4) * chunk;")
     got = graded(tmp_path, text, 5, "tile_offset")
