@@ -239,14 +239,10 @@ def _limited(level: Level, box: Box, limits: Limits, command: list[str]) -> list
         caps.append(f"--nproc={limits.processes}")
     words = [_program("prlimit"), *caps, "--"]
     if level.another_user:
-        rights = [
-            f"--reuid={_user()}",
-            f"--regid={_user()}",
-            "--clear-groups",
-            "--inh-caps=-all",
-            "--bounding-set=-all",
-        ]
-        words += [_program("setpriv"), *(rights if other else []), *DIES_WITH_US, "--no-new-privs", "--"]
+        rights = [f"--reuid={_user()}", f"--regid={_user()}", "--clear-groups"] if other else []
+        # Who is root of a user namespace alone could leave the new root folder as easily as root could.
+        rights += ["--inh-caps=-all", "--bounding-set=-all"] if other or level.name == "namespaces" else []
+        words += [_program("setpriv"), *rights, *DIES_WITH_US, "--no-new-privs", "--"]
     return [*words, "/usr/bin/env", "-C", str(level.folder(box)), *command]
 
 
