@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from graded import SIMULATOR
 
 from flashladder.classroom import assignment, exercise, isolation

@@ -222,7 +222,9 @@ def test_a_timed_kernel_may_not_save_itself_later_runs(sandbox, monkeypatch):
     """What a GPU does, here on the simulator, whose times mean nothing."""
     monkeypatch.setattr(device_code, "TURNS", 1)
     built = device_code.compile_kernel(STAGE, tiny(ZEROS), sandbox)
-    once = device_code.compile_kernel(STAGE, tiny("if (atomicAdd(&runs, 1) < 128) " + ZEROS, "__device__ int runs;"), sandbox)
+    once = device_code.compile_kernel(
+        STAGE, tiny("if (atomicAdd(&runs, 1) < 128) " + ZEROS, "__device__ int runs;"), sandbox
+    )
     inputs = SMALL.random(1)
     fair = device_code.run(STAGE, built, SMALL, inputs, sandbox, rival=built)
     assert fair.speed and (fair.output == 0).all(), fair.words

@@ -157,7 +157,7 @@ def _compiler_words(said: str, status: int) -> str:
 
 
 def budget(problem: Problem) -> int:
-    """Warp instructions that one launch may execute: some fifty times what a plain kernel needs."""
+    """Warp instructions that one launch may execute: about ten times what stage 01 needs."""
     products = 2 * problem.B * problem.Hq * problem.Nq * problem.Nkv * problem.d_head
     return 2_000_000 + 2 * products
 
