@@ -162,7 +162,8 @@ PRINTING = 'for (int i = 0; i < 1 << 20; ++i) printf("%1000d%1000d", i, i);'
 RUNNERS = {
     "two gigabytes of printf": PRINTING,
     "an endless loop": "for (volatile int i = 1; i;) i = 1;",
-    "a spin lock": "volatile int *lock = reinterpret_cast<volatile int *>(params.O.data); while (*lock != 1) __nanosleep(100);",
+    "a spin lock": "volatile int *lock = reinterpret_cast<volatile int *>(params.O.data);"
+    " while (*lock != 1) __nanosleep(100);",
     "a barrier that half of the block waits at": "if (threadIdx.x < 64) while (true) __syncthreads();"
     " else for (volatile int i = 1; i;) i = 1;",
     "a lot of memory": "for (;;) if (!malloc(1 << 20)) __trap();",
@@ -274,7 +275,7 @@ def test_a_precomputed_answer_is_worth_nothing(sandbox):
 
 @pytest.mark.long
 def test_a_kernel_that_knows_the_simulator_gains_nothing(sandbox):
-    """It may know it by its clock. What it does there is what has points there; on a GPU it is run and compared, too."""
+    """It may know it by its clock. What it does there is what has points there; on a GPU it is compared, too."""
     body = """const long long start = clock64();
     const bool simulated = clock64() - start < 1000;
     for (int x = 0; x < d_head; ++x) O[x] = T(simulated ? 0.0f : 1.0f);"""

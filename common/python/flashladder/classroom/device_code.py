@@ -172,7 +172,7 @@ def run(
     accesses: int = 0,
     rival: Built | None = None,
 ) -> Outcome:
-    """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns of problem.shape().
+    """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns.
 
     order: WARPSIM_SCHEDULE, another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks.
     rival: on a GPU, what it is timed against, in turns.
