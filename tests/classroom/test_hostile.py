@@ -312,3 +312,37 @@ def test_bytes_that_are_no_text_are_refused_in_words(level, tmp_path):
     one = exercise.exercises(STAGE)[0]
     got = grade(assignment_for(5, one.name), tmp_path / "kernel.cu", tmp_path, where=SIMULATOR)
     assert got.points == 0 and "UTF-8" in got.refused
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"result.json": "{}"},
+        {"result.json": "[1]"},
+        {"result.json": '{"status": "ok", "changed_inputs": [], "touched_guards": []}', "O": "short"},
+        {
+            "result.json": '{"status": "ok", "changed_inputs": [], "touched_guards": []}',
+            "report.json": '{"launches": [1]}',
+        },
+        {"result.json": '{"status": "ok"', "report.json": "no json"},
+    ],
+)
+def test_whatever_a_process_leaves_is_no_crash(files, tmp_path):
+    """Were a kernel to break out of the simulator, it would still have to get past this."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = isolation.Done(0, "", "", 0.1)
+    outcome = device_code._outcome(tmp_path, SMALL, done, device_code.RUNNING)
+    assert outcome.failure and outcome.words and outcome.output is None
+
+
+def test_a_link_that_a_process_leaves_is_not_followed(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(SMALL.bytes("O")))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "result.json").write_text('{"status": "ok", "changed_inputs": [], "touched_guards": []}')
+    (folder / "O").symlink_to(secret)
+    outcome = device_code._outcome(folder, SMALL, isolation.Done(0, "", "", 0.1), device_code.RUNNING)
+    assert outcome.output is None
