@@ -8,6 +8,7 @@ from flashladder.core.paths import place, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import kernels, stages, technique
 from flashladder.ladder.run import run_problem
+from flashladder.measuring import profile
 
 
 @pytest.mark.parametrize("d_head, dtype", ((128, "bf16"), (64, "fp16")), ids=("128-bf16", "64-fp16"))
@@ -113,6 +114,15 @@ def test_a_wrong_entry_says_what_is_wrong(described, text, top, words):
     with pytest.raises(FlashLadderError) as caught:
         technique.expectations(described(text, top))
     assert words in str(caught.value)
+
+
+def test_a_profile_shows_what_is_expected(described):
+    stage = described(ENTRY.format(left="launches", relation="=="))
+    problem = Problem(Hq=1, Nq=128, Nkv=64, d_head=64)
+    report = run_problem(5, problem, device="sim").report
+    assert profile.technique_of(stage, report, problem) == [["s", "1", "== 1", "yes"]]
+    report["launches"] *= 2
+    assert profile.technique_of(stage, report, problem) == [["s", "2", "== 1", "NO"]]
 
 
 def test_names_of_expectations():
