@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 from flashladder.building import build
@@ -26,8 +27,9 @@ class Kernel(Stage):
         return self.kernel
 
     def kernel_hash(self) -> str:
-        """sha256 of kernel.cu: a recorded figure is stale when it no longer matches."""
-        return hashlib.sha256(self.kernel.read_bytes()).hexdigest()
+        """sha256 of kernel.cu and of headers beside it: a recorded figure is stale when it no longer matches."""
+        files = [self.kernel, *sorted(self.folder.glob("*.h"))]
+        return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
     @property
     def targets(self) -> list[str]:
@@ -63,27 +65,30 @@ def stage_flags(stage: Kernel) -> list[str]:
     return flags
 
 
-def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16_128") -> Path:
+def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None = "BF16_128") -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. only: "BF16" for both head dims. Cached by content.
+    options: more for nvcc. only: "BF16" for both head dims, None for all that the source has. Cached by content; beside
+    the library lies what the compiler said, as .log.
     """
     launcher = ROOT / "common/host/launch.cpp"
     exports = ROOT / "common/cmake/stage.map"
-    headers = sorted((ROOT / "common/include").iterdir())
+    headers = sorted([*(ROOT / "common/include").iterdir(), *stage.folder.glob("*.h"), *kernel.parent.glob("*.h")])
     command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
-    command += [f"-DFLASH_ONLY_{only}", *options]
+    command += [f"-I{stage.folder}", *([f"-DFLASH_ONLY_{only}"] if only else []), *options]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, exports, *headers)))
     digest.update(repr((command, build.info()["nvcc_version"])).encode())
     library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
     if library.exists():
         return library
-    partial = library.with_name(f".{os.getpid()}.{library.name}")
+    partial = library.with_name(f".{os.getpid()}.{threading.get_ident()}.{library.name}")
     command += ["-o", str(partial), str(kernel), str(launcher)]
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
         raise FlashLadderError(f"{kernel} does not compile:\n{(done.stdout + done.stderr)[-3000:]}")
+    partial.with_suffix(".log").write_text(done.stdout + done.stderr)
+    os.replace(partial.with_suffix(".log"), library.with_suffix(".log"))
     os.replace(partial, library)
     return library
 
