@@ -48,12 +48,13 @@ def test_launch_data(stage, problem):
         "grid": [evaluate(expression, problem, launch) for expression in launch["grid"]],
         "workspace_bytes": evaluate(stage.data.get("workspace", {}).get("bytes", "0"), problem, launch),
     }
-    expect(stage, problem, describe(stage, problem), wanted, "flash_describe()")
+    described = describe(stage, problem, configuration=stage.configuration(problem))
+    expect(stage, problem, described, wanted, "flash_describe()")
 
 
 def test_launches_as_the_simulator_sees_them(stage, tile):
     problem = Problem(B=2, Hq=1, Nq=2 * tile[0], Nkv=tile[1], d_head=64)
-    launches = run_problem(stage, problem, device="sim").report["launches"]
+    launches = run_problem(stage, problem, device="sim", configuration=stage.configuration(problem)).report["launches"]
     wanted = stage.data["launch"]
     assert len(launches) == len(wanted), (
         f"stage {stage.id}: stage.toml has {len(wanted)} launches, the simulator saw {len(launches)}: "

@@ -34,7 +34,7 @@ def simulator_library() -> Path:
 
 
 def place(purpose: str, folder_name: str, file_name: str, text: str) -> Path:
-    """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all: several processes and threads may do the same."""
+    """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all, whoever else does the same."""
     file = build_directory() / purpose / folder_name / file_name
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{os.getpid()}.{threading.get_ident()}.{file_name}")

@@ -48,6 +48,14 @@ class Kernel(Stage):
     def tests(self) -> list[str]:
         return ["tests/stages", "--ignore=tests/stages/test_host_streams.py"]
 
+    def configuration(self, problem: Problem) -> str | None:
+        """The short form of the instance that stage.toml's launch is about; None of a stage with one kernel."""
+        launch = self.data["launch"][-1]
+        if "configuration" not in launch:
+            return None
+        tile = f"{launch['Br']}, {launch['Bc']}, {launch['threads'] // 32}"
+        return f"({problem.dtype.upper()}, {problem.d_head}, {tile}): {launch['configuration']}"
+
     def judge(self, source: Path) -> Verdict:
         return judge(self, compile_kernel(source, self))
 
@@ -99,26 +107,40 @@ def problem_for(stage: Kernel) -> Problem:
     return Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128)
 
 
+def judged_by(stage: Kernel) -> list[tuple[Problem, str | None]]:
+    """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
+    `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128, as
+    the changed kernel is built."""
+    plain = problem_for(stage)
+    found = [(plain, stage.configuration(plain))]
+    for entry in stage.data.get("judged_by", []):
+        fields = {name: value for name, value in entry.items() if name != "configuration"}
+        problem = Problem(d_head=128, **fields)
+        found.append((problem, entry.get("configuration", stage.configuration(problem))))
+    return found
+
+
 def problems_for(stage: Kernel) -> list[Problem]:
-    """What a changed kernel is judged by: problem_for(), and stage.toml's `[[judged_by]]`, fields of a Problem, for
-    what whole tiles do not show. bf16 with d_head 128, as the changed kernel is built."""
-    return [problem_for(stage), *(Problem(d_head=128, **fields) for fields in stage.data.get("judged_by", []))]
+    """The problems of judged_by()."""
+    return [problem for problem, _ in judged_by(stage)]
 
 
 def judge(stage: Kernel, library: Path) -> Verdict:
     """Runs another build of a stage on the simulator: does the simulator or the verification object? The verdict is
     that of the first problem at which one does, else of the last."""
-    for problem in problems_for(stage):
-        verdict = _judge(stage, library, problem)
+    for problem, configuration in judged_by(stage):
+        verdict = _judge(stage, library, problem, configuration)
         if verdict.caught:
             break
     return verdict
 
 
-def _judge(stage: Kernel, library: Path, problem: Problem) -> Verdict:
-    inputs = problem.random(1)
+def _judge(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> Verdict:
+    inputs, where = problem.random(1), Device("sim", None)
     try:
-        result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), timeout=300)
+        result = run_library(
+            f"stage {stage.id}", library, problem, inputs, where, timeout=300, configuration=configuration
+        )
     except StageError as error:
         hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
         kind = hazards[0]["kind"] if hazards else "error"
