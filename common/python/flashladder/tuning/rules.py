@@ -78,8 +78,8 @@ def _in_groups(load: int, pieces: int) -> bool:
 
 
 def _spills(c: Configuration, registers: int) -> bool:
-    rows_divide = c.warps > 0 and _whole(c.Br, 16 * c.warps)
-    return rows_divide and accumulators(c) + REGISTERS_BESIDE > registers
+    in_order = 1 <= c.warps <= 32 and _whole(c.Br, 16 * c.warps)
+    return in_order and accumulators(c) + REGISTERS_BESIDE > registers
 
 
 def _registers_left(c: Configuration, device: Device) -> int:
