@@ -18,6 +18,7 @@ from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
 from flashladder.measuring import machine_code, recorded, stream_times
 from flashladder.simulator import counters
+from flashladder.tuning import instances
 
 _BLOCK = re.compile(r"(<!-- results: (?P<what>[^>]*?) -->\n)(?P<body>.*?)(<!-- end results -->)", re.S)
 STALE_NOTE = "\\* stale: the kernel has changed since this was measured."
@@ -322,8 +323,12 @@ def documents() -> list[Path]:
 
 
 def regenerate() -> list[Path]:
-    """Fills in every document and draws the plots of docs/results; returns the files that changed."""
+    """Fills in every document, draws the plots of docs/results and writes stage 12's table of instances; returns the
+    files that changed."""
     changed = []
+    if instances.TABLE.read_text() != (wanted := instances.shipped()):
+        instances.TABLE.write_text(wanted)
+        changed.append(instances.TABLE)
     for file in documents():
         if not file.exists():
             continue
