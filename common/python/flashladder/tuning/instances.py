@@ -98,7 +98,7 @@ def build(configuration: Configuration, compute: int | None = None, kernel: Path
     place("tuning", name, TABLE.name, table([configuration]))
     copy = place("tuning", name, "kernel.cu", source)
     native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}", "-Xptxas", "-v"] if compute else []
-    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=None))
+    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
 
 
 def kernel_hash() -> str:
