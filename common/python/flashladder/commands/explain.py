@@ -34,8 +34,8 @@ def show_resources(one: Configuration) -> None:
     say("Of all instructions, integers, addresses, moves and branches are not predicted; they are the simulator's, of "
         "PTX.\nThe formulas: common/python/flashladder/tuning/model.py")  # fmt: skip
     busy = sorted(model.clocks(one, ARCH).items(), key=lambda item: -item[1])
-    table(f"Clocks of a multiprocessor (sm_{ARCH}) that one tile of a block keeps its units busy; no tile takes less than "
-          "the largest", ["unit", "clocks"], [(unit, f"{clocks:,.0f}") for unit, clocks in busy], right=(1,))  # fmt: skip
+    title = f"Clocks of a multiprocessor (sm_{ARCH}) that a tile keeps its units busy; it takes no less than the most"
+    table(title, ["unit", "clocks"], [(unit, f"{clocks:,.0f}") for unit, clocks in busy], right=(1,))
 
 
 def _number(value: float | None) -> str:

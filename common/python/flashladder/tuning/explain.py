@@ -28,12 +28,7 @@ def _loads(what: str, load: int) -> str:
 def in_words(c: Configuration) -> list[tuple[str, str, str]]:
     """(field, value, what it does) of every field."""
     rows = c.Br // c.warps if c.warps > 0 else 0
-    early = (
-        "tiles of K and V are requested as soon as their buffer is free"
-        if c.eager
-        else "a tile is requested when \
-it is needed"
-    )
+    early, late = "tiles of K and V are requested as soon as their buffer is free", "a tile is requested when needed"
     load_Q = "Q is not loaded in the loop" if c.Q_in_registers else _loads("Q", c.load_Q)
     twice = "two buffers for K and for V: one is read while the other is filled"
     promised = f"the compiler spares registers so that {c.resident_blocks} blocks fit on a multiprocessor"
@@ -45,7 +40,7 @@ it is needed"
         ("warps", str(c.warps), f"of a block, {32 * c.warps} threads; each has {rows} rows of Q"),
         ("async_copy", _yes(c.async_copy), "tiles go from global to shared memory by cp.async, past the registers"
          if c.async_copy else "tiles are copied through registers"),
-        ("eager", _yes(c.eager), early),
+        ("eager", _yes(c.eager), early if c.eager else late),
         ("swizzled", _yes(c.swizzled), "chunks of 16 bytes are permuted within a row: ldmatrix meets no bank twice"
          if c.swizzled else "rows lie as they are: the 8 rows of an ldmatrix begin in the same bank"),
         ("load_Q", str(c.load_Q), load_Q),
@@ -60,8 +55,8 @@ it is needed"
          if c.fast_softmax else "scale, exp and sums over lanes for each tile"),
         ("lean", _yes(c.lean), "addresses are computed once; K and V are visited from the last tile to the first"
          if c.lean else "addresses are computed for each tile"),
-        ("resident_blocks", str(c.resident_blocks), promised if c.resident_blocks else "the compiler is promised no \
-number of blocks"),
+        ("resident_blocks", str(c.resident_blocks), promised if c.resident_blocks
+         else "the compiler is promised no number of blocks"),
     ]  # fmt: skip
 
 
@@ -91,8 +86,8 @@ class Row:
 
 
 def resources(c: Configuration, arch: int = 90) -> list[Row]:
-    """The model beside what ptxas makes of it for compute capability `arch`, and what the simulator counts for one block
-    and tile. Builds the configuration. FlashLadderError, StageError."""
+    """The model beside what ptxas makes of it for compute capability `arch` (90: 9.0), and what the simulator counts for
+    one block and tile. Builds the configuration. FlashLadderError, StageError."""
     built = instances.build(c, arch)
     counted, predicted = model.measured(c, built.library), model.per_tile(c)
     wanted, limit = model.registers_wanted(c), model.register_limit(c)

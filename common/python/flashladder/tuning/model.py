@@ -27,6 +27,7 @@ from flashladder.simulator import counters
 from flashladder.tuning import rules
 from flashladder.tuning.configuration import Configuration
 
+DEVICE = rules.Device()  # compute capability 9.0
 # Clocks of a multiprocessor's matrix units for one mma.m16n8k16 of a warp: 2,048 products and sums, of which the
 # A100's and the H100's data sheets promise 1,024 and 2,048 a clock. By compute capability; the next lower counts.
 MMA_CLOCKS = {80: 2.0, 90: 1.0}
@@ -53,7 +54,7 @@ def arrays(c: Configuration) -> Arrays:
 
 
 def register_limit(c: Configuration) -> int:
-    """Registers that the compiler may give a thread: 255, and what the promised number of blocks leaves; whole eights."""
+    """Registers that the compiler may give a thread: 255, or what the promised blocks leave; whole eights."""
     blocks = max(c.resident_blocks, 1)
     return min(
         rules.REGISTERS_A_THREAD, rules.Device.registers_a_multiprocessor // (blocks * rules.threads(c)) // 8 * 8
@@ -73,7 +74,7 @@ def registers(c: Configuration) -> int:
     return min(registers_wanted(c), register_limit(c))
 
 
-def resident_blocks(c: Configuration, registers_a_thread: int, device: rules.Device = rules.Device()) -> int:
+def resident_blocks(c: Configuration, registers_a_thread: int, device: rules.Device = DEVICE) -> int:
     """Blocks that a multiprocessor holds at once: by shared memory, threads, and registers (given to warps by 8)."""
     threads = rules.threads(c)
     by_registers = device.registers_a_multiprocessor // (-(-registers_a_thread // 8) * 8 * threads)

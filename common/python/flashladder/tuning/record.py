@@ -160,7 +160,7 @@ class Worth:
 
 
 def worth(record: dict, dtype: str, d: int) -> list[Worth]:
-    """Of each flag that the winner has on, the most valuable first: from the one heat at each length that they share."""
+    """Of each flag that the winner has on, the most valuable first: from the heat at each length that all share."""
     own = winner(record, dtype, d)
     rows = _of(record["measurements"], dtype, d, round="flags")
     by_key = {(row["name"], row["Nq"]): row["ms"]["median"] for row in rows}

@@ -9,6 +9,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.tuning import rules
 from flashladder.tuning.configuration import Configuration, parse
 
+DEVICE = rules.Device()  # compute capability 9.0
 # (Br, Bc, warps): 16, 32 and 64 rows a warp.
 TILES = ((64, 32, 4), (64, 64, 4), (64, 128, 4), (128, 32, 4), (128, 64, 4), (128, 128, 4), (128, 32, 8), (128, 64, 8),
          (128, 128, 8), (256, 32, 8), (256, 64, 8))  # fmt: skip
@@ -58,7 +59,7 @@ class Refusals:
     by_one_alone: dict[str, int]  # that broke no other rule
 
 
-def admitted(configurations: Iterable[Configuration], device: rules.Device = rules.Device()) -> Refusals:
+def admitted(configurations: Iterable[Configuration], device: rules.Device = DEVICE) -> Refusals:
     """Those that no rule refuses, each once, in their order; and how many each rule refused. All rules are named."""
     distinct = list(dict.fromkeys(configurations))
     by_rule = {rule.name: 0 for rule in rules.RULES}
@@ -99,7 +100,7 @@ class Neighbour:
     configuration: Configuration
 
 
-def neighbours(configuration: Configuration, device: rules.Device = rules.Device()) -> list[Neighbour]:
+def neighbours(configuration: Configuration, device: rules.Device = DEVICE) -> list[Neighbour]:
     """One for each flag that is on: as few other flags off as the rules ask for. Left out where nothing is admitted."""
 
     def off(one: Configuration, flag: str) -> Configuration:

@@ -2,7 +2,7 @@
 
     first      each configuration at the short list of lengths, in a heat with the peers: A B C A B C ...
     finals     the best few of each of those lengths, all in one heat with the peers, at every length: what is chosen
-    flags      the winner over all lengths, and it with one flag off at a time, in one heat with the peers, at each length
+    flags      the winner over all lengths, and it with one flag off at a time, in one heat with the peers, likewise
 
 Times of different heats are compared as multiples of FlashAttention-2's in the same heat, where it is installed, so
 that a change of clocks between them matters less. Everything measured is in the Store before the next heat begins, and
