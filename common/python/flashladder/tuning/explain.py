@@ -86,8 +86,8 @@ class Row:
 
 
 def resources(c: Configuration, arch: int = 90) -> list[Row]:
-    """The model beside what ptxas makes of it for compute capability `arch` (90: 9.0), and what the simulator counts for
-    one block and tile. Builds the configuration. FlashLadderError, StageError."""
+    """The model beside what ptxas makes of it for compute capability `arch` (90: 9.0), and what the simulator says
+    of a block and tile. Builds the configuration. FlashLadderError, StageError."""
     built = instances.build(c, arch)
     counted, predicted = model.measured(c, built.library), model.per_tile(c)
     wanted, limit = model.registers_wanted(c), model.register_limit(c)

@@ -14,11 +14,14 @@ from flashladder.measuring import bench, peers, provenance
 from flashladder.running.cudart import CudaError
 from flashladder.running.job import StageError, run_library
 from flashladder.running.verify import check
-from flashladder.tuning import instances
+from flashladder.tuning import instances, rules
 from flashladder.tuning.configuration import Configuration
 from flashladder.tuning.store import Known, Times
 from flashladder.tuning.tune import TimingFailed
 
+# cudaDeviceAttr
+THREADS_A_MULTIPROCESSOR, SHARED_A_MULTIPROCESSOR = 39, 81
+REGISTERS_A_MULTIPROCESSOR, SHARED_A_BLOCK = 82, 97
 VERIFY_SECONDS = 300  # for one configuration
 
 
@@ -81,6 +84,17 @@ class GpuTimer:
     @property
     def multiprocessors(self) -> int:
         return self.bench.multiprocessors()
+
+    def limits(self) -> rules.Device:
+        """What the rules ask of a GPU, as the CUDA runtime tells it of this one."""
+        ask = self.bench.cudart.attribute
+        return rules.Device(
+            self.device.gpu.name,
+            shared_a_block=ask(SHARED_A_BLOCK),
+            shared_a_multiprocessor=ask(SHARED_A_MULTIPROCESSOR),
+            threads_a_multiprocessor=ask(THREADS_A_MULTIPROCESSOR),
+            registers_a_multiprocessor=ask(REGISTERS_A_MULTIPROCESSOR),
+        )
 
     def heat(self, problem: Problem, configurations: Sequence[Configuration], seconds: float) -> dict[str, Times]:
         self.bench.settings = replace(self.bench.settings, seconds=seconds)

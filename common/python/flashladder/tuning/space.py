@@ -58,6 +58,12 @@ class Refusals:
     by_rule: dict[str, int]  # a configuration can break several
     by_one_alone: dict[str, int]  # that broke no other rule
 
+    def thinned(self, count: int) -> "Refusals":
+        """At most so many of the admitted, evenly over their order."""
+        kept = len(self.admitted)
+        picked = tuple(self.admitted[index * kept // count] for index in range(min(count, kept)))
+        return replace(self, admitted=self.admitted if count >= kept else picked)
+
 
 def admitted(configurations: Iterable[Configuration], device: rules.Device = DEVICE) -> Refusals:
     """Those that no rule refuses, each once, in their order; and how many each rule refused. All rules are named."""
