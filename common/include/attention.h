@@ -48,9 +48,9 @@ typedef struct FlashParams {
     // Scratch in device memory, flash_describe() tells how much; null where it asks for none.
     void *workspace;
     size_t workspace_bytes;
-    // Null: the stage chooses. Else the short form of an instance that is built in, e.g.
-    // "(BF16, 128, 128, 64, 4): async+eager+swizzled+load_2_2_2_tiles+kv_buffers_2+opt_softmax+lean". A stage for which
-    // flash_describe() gives no configuration refuses anything but null.
+    // Null: the stage chooses. Else the short form of an instance that is built in, e.g. "(BF16, 128, 128, 64, 4):
+    // async+eager+swizzled+load_2_2_2_tiles". A stage for which flash_describe() gives no configuration refuses
+    // anything but null.
     const char *configuration;
 } FlashParams;
 

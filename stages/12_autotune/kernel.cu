@@ -18,9 +18,9 @@ struct Configuration {
     bool swizzled;               // 05: chunks permuted within their row
     int load_Q, load_K, load_V;  // 08: fragments of 8 elements to load at a time, 2 a step of mma; 0: the whole block
     bool Q_in_registers;         // Q's fragments are loaded once, before the loop
-    int kv_stages, fragment_stages;  // 09: buffers for tiles of K and V, and for fragments
-    bool fast_softmax;               // 10
-    bool lean;                       // 11: addresses computed once
+    int kv_stages, fragment_stages;   // 09: buffers for tiles of K and V, and for fragments
+    bool fast_softmax, skip_rescale;  // 10: exp2, sums reduced at the end; O rescaled only where a maximum grew
+    bool lean, lean_ldmatrix;         // 11: addresses computed once, of copies (and K as register pairs); of ldmatrix
     int resident_blocks;  // a multiprocessor; the compiler has to spare registers for so many. 0: does not care
 };
 
@@ -79,12 +79,20 @@ __device__ void load_tile(uint32_t to, const T *from, int64_t step) {
     for (int i = 0; i < rows; i += rows_at_once, from += step) ptx::cp_async_16(to + i * d_head * sizeof(T), from);
 }
 
-// The address that this lane gives ldmatrix for the 16x16 piece at (row, 8 * c) of a tile, multiples of 8 and 2. lean:
-// from first, this lane's address for the piece at (0, 0); else from the tile.
-template <typename T, int d_head, Configuration config>
-__device__ uint32_t piece_address(const T *tile, uint32_t first, int row, int c) {
+// Where this lane points ldmatrix in the 16x16 piece at (0, 0) of a tile, in elements. pairs: 8 lanes each by turns
+// left and right, so that the two registers of an operand B come out as neighbours.
+template <int d_head, Configuration config, bool pairs = false>
+__device__ int lane_offset() {
     const int lane = threadIdx.x % 32;
-    if (!config.lean) first = ptx::shared_address(tile + tile_offset<d_head, config>(lane % 16, lane / 16));
+    return pairs ? tile_offset<d_head, config>(lane % 8 + lane / 16 * 8, lane / 8 % 2)
+                 : tile_offset<d_head, config>(lane % 16, lane / 16);
+}
+
+// The address that this lane gives ldmatrix for the piece at (row, 8 * c) of a tile, multiples of 8 and 2.
+// lean_ldmatrix: from first, its address for the piece at (0, 0); else from the tile.
+template <typename T, int d_head, Configuration config, bool pairs = false>
+__device__ uint32_t piece_address(const T *tile, uint32_t first, int row, int c) {
+    if (!config.lean_ldmatrix) first = ptx::shared_address(tile + lane_offset<d_head, config, pairs>());
     return (first ^ c * chunk * sizeof(T)) + row * d_head * sizeof(T);
 }
 
@@ -103,7 +111,7 @@ __device__ void load_K_fragment(uint32_t (&K_fragment)[columns][2], const T *K_t
 #pragma unroll
     for (int i = 0; i < columns; i += 2) {
         uint32_t piece[4];  // rows 0-7 left, rows 8-15 left, rows 0-7 right, rows 8-15 right; lean: 1 and 2 exchanged
-        ptx::ldmatrix_x4(piece, piece_address<T, d_head, config>(K_tile, first, 8 * (n + i), 2 * k));
+        ptx::ldmatrix_x4(piece, piece_address<T, d_head, config, config.lean>(K_tile, first, 8 * (n + i), 2 * k));
         K_fragment[i][0] = piece[0], K_fragment[i][1] = piece[config.lean ? 1 : 2];
         K_fragment[i + 1][0] = piece[config.lean ? 2 : 1], K_fragment[i + 1][1] = piece[3];
     }
@@ -167,11 +175,11 @@ __global__ void __launch_bounds__(32 * config.warps, config.resident_blocks) fla
     const T *K_from = K + (params.Nkv - Bc + row) * params.K.stride_row + c * chunk;
     const T *V_from = V + (params.Nkv - Bc + row) * params.V.stride_row + c * chunk;
     const int64_t K_step = rows_at_once * params.K.stride_row, V_step = rows_at_once * params.V.stride_row;
-    // ... and this lane's row of the first piece for ldmatrix.
-    const int Q_row = threadIdx.x / 32 * warp_rows + lane % 16;
-    const uint32_t Q_first = Q_shared + tile_offset<d_head, config>(Q_row, lane / 16) * sizeof(T);
-    const uint32_t K_first = K_shared + tile_offset<d_head, config>(lane % 8 + lane / 16 * 8, lane / 8 % 2) * sizeof(T);
-    const uint32_t V_first = V_shared + tile_offset<d_head, config>(lane % 16, lane / 16) * sizeof(T);
+    // ... and (lean_ldmatrix) this lane's place in the first piece.
+    const int warp_offset = threadIdx.x / 32 * warp_rows * d_head;
+    const uint32_t Q_first = Q_shared + (warp_offset + lane_offset<d_head, config>()) * sizeof(T);
+    const uint32_t K_first = K_shared + lane_offset<d_head, config, config.lean>() * sizeof(T);
+    const uint32_t V_first = V_shared + lane_offset<d_head, config>() * sizeof(T);
 
     // Brings (or requests) tile j of K, and of V, into buffer j % kv_stages; called once for each j, in order.
     const auto load_K = [&](int j) {
@@ -276,7 +284,7 @@ __global__ void __launch_bounds__(32 * config.warps, config.resident_blocks) fla
 
         // ---- online softmax ----
         float rescale[m_tiles][2];  // what older sums and outputs shrink by when the maximum grows
-        bool grew = !config.fast_softmax;
+        bool grew = false;
 #pragma unroll
         for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
@@ -308,7 +316,7 @@ __global__ void __launch_bounds__(32 * config.warps, config.resident_blocks) fla
                 if (!config.fast_softmax) sum = row_reduce_sum(sum);
                 row_sum[m][half] = row_sum[m][half] * rescale[m][half] + sum;
             }
-        if (!config.fast_softmax || __any_sync(0xffffffff, grew)) {
+        if (!config.skip_rescale || __any_sync(0xffffffff, grew)) {  // else all of the warp's rows keep their maximum
 #pragma unroll
             for (int m = 0; m < m_tiles; ++m)
 #pragma unroll

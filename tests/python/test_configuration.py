@@ -36,7 +36,9 @@ ANY = st.builds(
     kv_stages=COUNTS,
     fragment_stages=COUNTS,
     fast_softmax=st.booleans(),
+    skip_rescale=st.booleans(),
     lean=st.booleans(),
+    lean_ldmatrix=st.booleans(),
     resident_blocks=COUNTS,
 )
 
@@ -86,7 +88,7 @@ def test_what_cannot_be_read_is_refused(text, words):
 
 def test_the_stages_are_configurations():
     assert str(of_stage(4)) == "(BF16, 128, 128, 64, 4): load_0_0_0_tiles"
-    words = "async+eager+swizzled+load_2_2_2_tiles+kv_buffers_2+opt_softmax+lean"
+    words = "async+eager+swizzled+load_2_2_2_tiles+kv_buffers_2+opt_softmax+skip_rescale+lean+lean_ldmatrix"
     assert str(of_stage(11, "fp16", 64)) == f"(FP16, 64, 128, 64, 4): {words}"
     for number in range(4, 12):
         assert not refusals(of_stage(number)), f"stage {number:02d} breaks a rule"
@@ -101,7 +103,7 @@ def test_the_aggregate_has_the_fields_of_the_kernels_struct_in_their_order():
     names = [name.strip() for part in re.findall(r"(?:int|bool)\s+([^;]+);", struct) for name in part.split(",")]
     of_python = [field for field in Configuration.__dataclass_fields__ if field not in ("dtype", "d_head")]
     assert ["async" if name == "async_copy" else name for name in of_python] == names
-    assert of_stage(9).cpp() == "{128, 64, 4, true, true, true, 2, 2, 2, false, 2, 1, false, false, 0}"
+    assert of_stage(9).cpp() == "{128, 64, 4, true, true, true, 2, 2, 2, false, 2, 1, false, false, false, false, 0}"
 
 
 # ---- the rules ----

@@ -35,7 +35,9 @@ def drawn() -> st.SearchStrategy[Configuration]:
         kv_stages=st.sampled_from((1, 2)),
         fragment_stages=st.sampled_from((1, 2)),
         fast_softmax=st.booleans(),
+        skip_rescale=st.booleans(),
         lean=st.booleans(),
+        lean_ldmatrix=st.booleans(),
         resident_blocks=st.sampled_from((0, 0, 1, 2, 3)),
     ).filter(lambda configuration: not rules.refusals(configuration))
 

@@ -130,7 +130,7 @@ def tuning_tiles(records: list[dict], dtype: str = "bf16", N: int = 4096) -> Fig
         axes.set_title(f"{label}\n{dtype}, d = {d}, N = {length}", fontsize=8)
     caption(
         figure,
-        "Below the figure: warps of the configuration. Every other field was free; the first heats, see benchmarks.md",
+        "TFLOP/s in the first heats, and the warps of that configuration; its other fields were free.",
     )
     return figure
 

@@ -6,7 +6,7 @@ A configuration is a frozen dataclass, one readable line that is parsed back exa
     >>> str(configuration)
     '(BF16, 128, 128, 64, 4): async+eager+swizzled+load_2_2_2_tiles+kv_buffers_2+opt_softmax'
     >>> configuration.cpp()
-    '{128, 64, 4, true, true, true, 2, 2, 2, false, 2, 1, true, false, 0}'
+    '{128, 64, 4, true, true, true, 2, 2, 2, false, 2, 1, true, false, false, false, 0}'
 
 What goes together is said by flashladder.tuning.rules.
 """
@@ -37,18 +37,22 @@ class Configuration:
     Q_in_registers: bool = False
     kv_stages: int = 1  # buffers for tiles of K and of V
     fragment_stages: int = 1  # buffers for fragments
-    fast_softmax: bool = False
-    lean: bool = False
+    fast_softmax: bool = False  # exp2 with the scale folded in, sums reduced once at the end
+    skip_rescale: bool = False  # O is rescaled only where the warp's vote says that a maximum grew
+    lean: bool = False  # addresses of copies are computed once; K as register pairs; backwards
+    lean_ldmatrix: bool = False  # addresses of ldmatrix are computed once
     resident_blocks: int = 0  # a multiprocessor, as the compiler is told; 0: it is told nothing
 
     def __str__(self) -> str:
-        words = [word for name, word in _WORDS.items() if getattr(self, name)]
-        place = next((i for i, word in enumerate(words) if word not in ("async", "eager", "swizzled")), len(words))
-        words.insert(place, f"load_{self.load_Q}_{self.load_K}_{self.load_V}_tiles")
-        words += [f"{word}_{getattr(self, name)}" for name, (word, usual) in _COUNTS.items()
-                  if getattr(self, name) != usual]  # fmt: skip
-        order = {word: i for i, word in enumerate(_ORDER)}
-        words.sort(key=lambda word: order[re.sub(r"_\d+(_\d+_\d+_tiles)?$", "", word)])
+        words = []
+        for name, word in _WORDS.items():
+            value = getattr(self, name)
+            if name == "load_Q":
+                words.append(f"load_{self.load_Q}_{self.load_K}_{self.load_V}_tiles")
+            elif value is True:
+                words.append(word)
+            elif value != _USUAL[name]:
+                words.append(f"{word}_{value}")
         return f"({self.dtype.upper()}, {self.d_head}, {self.Br}, {self.Bc}, {self.warps}): {'+'.join(words)}"
 
     def cpp(self) -> str:
@@ -57,13 +61,23 @@ class Configuration:
         return "{" + ", ".join(str(value).lower() for value in values) + "}"
 
 
-# The words of the short form, in its order.
-_WORDS = {"async_copy": "async", "eager": "eager", "swizzled": "swizzled", "Q_in_registers": "Q_registers",
-          "fast_softmax": "opt_softmax", "lean": "lean"}  # fmt: skip
-_COUNTS = {"kv_stages": ("kv_buffers", 1), "fragment_stages": ("fragment_buffers", 1),
-           "resident_blocks": ("blocks", 0)}  # fmt: skip
-_ORDER = ("async", "eager", "swizzled", "load", "Q_registers", "kv_buffers", "fragment_buffers", "opt_softmax", "lean",
-          "blocks")  # fmt: skip
+# The words of the short form, in its order: flags, counts (with their number behind them, where it is not the usual
+# one), and among them the fragments of Q, K and V in one.
+_WORDS = {
+    "async_copy": "async",
+    "eager": "eager",
+    "swizzled": "swizzled",
+    "load_Q": "load",
+    "Q_in_registers": "Q_registers",
+    "kv_stages": "kv_buffers",
+    "fragment_stages": "fragment_buffers",
+    "fast_softmax": "opt_softmax",
+    "skip_rescale": "skip_rescale",
+    "lean": "lean",
+    "lean_ldmatrix": "lean_ldmatrix",
+    "resident_blocks": "blocks",
+}
+_USUAL = {field.name: field.default for field in fields(Configuration) if field.name in _WORDS}
 _SHORT_FORM = re.compile(r"\s*\((\w+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+)\)\s*:\s*([\w+]+)\s*")
 
 
@@ -76,8 +90,8 @@ def parse(text: str) -> Configuration:
     if dtype.lower() not in DTYPES:
         raise FlashLadderError(f"'{dtype}' in '{text}': choose {' or '.join(name.upper() for name in DTYPES)}.")
     values = dict(zip(("d_head", "Br", "Bc", "warps"), map(int, numbers), strict=True))
-    flags = {word: name for name, word in _WORDS.items()}
-    counts = {word: name for name, (word, _) in _COUNTS.items()}
+    flags = {word: name for name, word in _WORDS.items() if _USUAL[name] is False}
+    counts = {word: name for name, word in _WORDS.items() if word not in flags and word != "load"}
     seen: set[str] = set()
     for word in words.split("+"):
         if load := re.fullmatch(r"load_(\d+)_(\d+)_(\d+)_tiles", word):
@@ -114,5 +128,7 @@ def of_stage(number: int, dtype: str = "bf16", d_head: int = 128) -> Configurati
         load_V=load,
         kv_stages=2 if number >= 9 else 1,
         fast_softmax=number >= 10,
+        skip_rescale=number >= 10,
         lean=number >= 11,
+        lean_ldmatrix=number >= 11,
     )

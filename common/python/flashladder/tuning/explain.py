@@ -53,8 +53,12 @@ def in_words(c: Configuration) -> list[tuple[str, str, str]]:
          if c.fragment_stages == 2 else "fragments are loaded where they are needed; the compiler orders it"),
         ("fast_softmax", _yes(c.fast_softmax), "the scale is folded into exp2, sums over lanes are made once at the end"
          if c.fast_softmax else "scale, exp and sums over lanes for each tile"),
-        ("lean", _yes(c.lean), "addresses are computed once; K and V are visited from the last tile to the first"
-         if c.lean else "addresses are computed for each tile"),
+        ("skip_rescale", _yes(c.skip_rescale), "O is rescaled only where a maximum of the warp's rows grew"
+         if c.skip_rescale else "O is rescaled for each tile"),
+        ("lean", _yes(c.lean), "addresses of copies are computed once; K and V are visited from the last tile on"
+         if c.lean else "addresses of copies are computed for each tile"),
+        ("lean_ldmatrix", _yes(c.lean_ldmatrix), "addresses of ldmatrix are computed once"
+         if c.lean_ldmatrix else "addresses of ldmatrix are computed for each piece"),
         ("resident_blocks", str(c.resident_blocks), promised if c.resident_blocks
          else "the compiler is promised no number of blocks"),
     ]  # fmt: skip

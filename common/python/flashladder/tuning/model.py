@@ -118,10 +118,11 @@ def instructions(c: Configuration) -> int:
 
 def least_issued(c: Configuration) -> int:
     """What the machine has to issue of instructions() in a turn: with the fast softmax, one FFMA where PTX has a
-    multiply and a subtraction, and no rescaling of O as long as no maximum grows."""
+    multiply and a subtraction; with skip_rescale, no rescaling of O as long as no maximum grows."""
     rows = c.Br // c.warps
-    saved = rows * c.Bc // 32 + rows * c.d_head // 32 if c.fast_softmax else 0
-    return instructions(c) - c.warps * saved
+    contracted = rows * c.Bc // 32 if c.fast_softmax else 0
+    skipped = rows * c.d_head // 32 if c.skip_rescale else 0
+    return instructions(c) - c.warps * (contracted + skipped)
 
 
 def clocks(c: Configuration, compute: int = 90) -> dict[str, float]:

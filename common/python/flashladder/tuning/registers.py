@@ -20,19 +20,19 @@ from flashladder.tuning import instances, model, rules, space
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 
 ARCH = 90
-COUNT = 120  # drawn at random, beside the stages' flags
+FLAGS = ("async_copy", "eager", "swizzled", "fast_softmax", "skip_rescale", "lean", "lean_ldmatrix")
+COUNT = 80  # drawn at random, beside the stages' flags
 
 
 def sample() -> list[Configuration]:
     """The flags of stages 04 to 11, and configurations drawn from the full space and from all settings of the flags."""
     stages = [of_stage(number, "bf16", d) for number in range(4, 12) for d in (64, 128)]
     full = [one for d in (64, 128) for one in space.full("bf16", d)]
+    choices = ((64, 128), ((64, 64, 4), (128, 32, 4), (128, 64, 8)), (0, 2), (1, 2), *[(False, True)] * len(FLAGS))
     flags = [
-        Configuration("bf16", d, *tile, copies, eager, swizzled, load, load, load, False, kv, 1, fast, lean, 0)
-        for d, tile, copies, eager, swizzled, load, kv, fast, lean in product(
-            (64, 128), ((64, 64, 4), (128, 32, 4), (128, 64, 8)), (False, True), (False, True), (False, True), (0, 2),
-            (1, 2), (False, True), (False, True)
-        )
+        Configuration("bf16", d, *tile, load_Q=load, load_K=load, load_V=load, kv_stages=kv_stages,
+                      **dict(zip(FLAGS, values, strict=True)))
+        for d, tile, load, kv_stages, *values in product(*choices)
     ]  # fmt: skip
     generator = random.Random(1)
     drawn = [

@@ -10,31 +10,49 @@ from flashladder.tuning import rules
 from flashladder.tuning.configuration import Configuration, parse
 
 DEVICE = rules.Device()  # compute capability 9.0
-# (Br, Bc, warps): 16, 32 and 64 rows a warp.
-TILES = ((64, 32, 4), (64, 64, 4), (64, 128, 4), (128, 32, 4), (128, 64, 4), (128, 128, 4), (128, 32, 8), (128, 64, 8),
-         (128, 128, 8), (256, 32, 8), (256, 64, 8))  # fmt: skip
+# (Br, Bc, warps): 16 or 32 rows a warp.
+TILES = ((64, 64, 4), (128, 32, 4), (128, 64, 4), (128, 128, 4), (128, 64, 8), (256, 64, 8))
 # Fragments of Q, K and V to load at a time; Q's are not loaded again where they stay in registers.
 LOADS = ((2, 2, 2), (2, 1, 1))
+_TECHNIQUES = {"async_copy": True, "eager": True, "swizzled": True, "fast_softmax": True, "lean": True}
+
+
+def _combined(dtype: str, d_head: int, tiles, loads, buffers, blocks) -> Iterator[Configuration]:
+    """All techniques on, and every combination of what they leave open. buffers: (kv_stages, fragment_stages)."""
+    for (Br, Bc, warps), load, in_registers, (kv_stages, fragment_stages), promised, skip, lean in product(
+        tiles, loads, (False, True), buffers, blocks, (True, False), (True, False)
+    ):
+        load_Q, load_K, load_V = load
+        yield Configuration(
+            dtype,
+            d_head,
+            Br,
+            Bc,
+            warps,
+            load_Q=0 if in_registers else load_Q,
+            load_K=load_K,
+            load_V=load_V,
+            Q_in_registers=in_registers,
+            kv_stages=kv_stages,
+            fragment_stages=fragment_stages,
+            skip_rescale=skip,
+            lean_ldmatrix=lean,
+            resident_blocks=promised,
+            **_TECHNIQUES,
+        )
 
 
 def bounded(dtype: str, d_head: int) -> Iterator[Configuration]:
-    """What is tuned unless told otherwise: all techniques on, and what they leave open."""
-    for (Br, Bc, warps), (load_Q, load_K, load_V), Q_in_registers, buffers, blocks in product(
-        TILES, LOADS, (False, True), ((1, 1), (2, 1), (2, 2)), (0, 2)
-    ):
-        yield Configuration(dtype, d_head, Br, Bc, warps, True, True, True, 0 if Q_in_registers else load_Q, load_K,
-                            load_V, Q_in_registers, *buffers, True, True, blocks)  # fmt: skip
+    """What is tuned unless told otherwise."""
+    yield from _combined(dtype, d_head, TILES, LOADS, ((1, 1), (2, 1)), (0, 2))
 
 
 def full(dtype: str, d_head: int) -> Iterator[Configuration]:
-    """More than the bounded space: also whole fragments of one operand or all, a second buffer for fragments beside one
-    for tiles, three promised blocks, and tiles with 16 to 64 rows a warp in every size."""
+    """More, thousands: tiles with 16 to 64 rows a warp in every size, whole fragments of one operand or all,
+    a second buffer for fragments, three promised blocks."""
+    tiles = product((64, 128, 256), (32, 64, 128), (4, 8))
     loads = (*LOADS, (0, 0, 0), (0, 2, 2), (2, 0, 2), (2, 2, 0), (2, 4, 4))
-    for Br, Bc, warps, (load_Q, load_K, load_V), Q_in_registers, kv, fragments, blocks in product(
-        (64, 128, 256), (32, 64, 128), (4, 8), loads, (False, True), (1, 2), (1, 2), (0, 2, 3)
-    ):
-        yield Configuration(dtype, d_head, Br, Bc, warps, True, True, True, 0 if Q_in_registers else load_Q, load_K,
-                            load_V, Q_in_registers, kv, fragments, True, True, blocks)  # fmt: skip
+    yield from _combined(dtype, d_head, tiles, loads, product((1, 2), (1, 2)), (0, 2, 3))
 
 
 def from_file(file: Path) -> list[Configuration]:
@@ -92,7 +110,9 @@ OFF: dict[str, dict] = {
     "second buffer for tiles": {"kv_stages": 1},
     "second buffer for fragments": {"fragment_stages": 1},
     "fast softmax": {"fast_softmax": False},
+    "skipped rescaling": {"skip_rescale": False},
     "lean addressing": {"lean": False},
+    "lean ldmatrix": {"lean_ldmatrix": False},
     "promised blocks": {"resident_blocks": 0},
 }
 
