@@ -18,7 +18,7 @@ def load(file: Path) -> dict:
     return results
 
 
-KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code", "tuning")
+KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers")
 
 
 def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:

@@ -20,6 +20,7 @@ from flashladder.plot.swizzle import swizzle, swizzle_bits
 from flashladder.plot.throughput import ablations, climb, throughput
 from flashladder.plot.timeline import timeline
 from flashladder.plot.transfers import transfers
+from flashladder.plot.tuning import tuning_flags, tuning_lengths, tuning_predicted, tuning_tiles
 
 __all__ = [
     "ablations",
@@ -42,4 +43,8 @@ __all__ = [
     "tile_kinds",
     "timeline",
     "transfers",
+    "tuning_flags",
+    "tuning_lengths",
+    "tuning_predicted",
+    "tuning_tiles",
 ]
