@@ -84,8 +84,8 @@ def stage_flags(stage: Kernel) -> list[str]:
 def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16_128") -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content; beside the library
-    lies what the compiler said, as .log. CompileError has it, too.
+    options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content. What the
+    compiler said lies beside the library as .log, or is in CompileError.
     """
     launcher = ROOT / "common/host/launch.cpp"
     exports = ROOT / "common/cmake/stage.map"

@@ -28,6 +28,7 @@ __all__ = [
     "bank_grid",
     "block_orders",
     "climb",
+    "configurations",
     "error_map",
     "instruction_mix",
     "iteration",
