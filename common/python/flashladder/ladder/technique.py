@@ -222,7 +222,9 @@ def judge(
     stage = stages.get(stage)
     found: dict[str, str] = {}
     for run in runs(stage, names, d_head, dtype):
-        report = run_problem(stage, run.problem, run.arrays(), device="sim", library=library).report
+        report = run_problem(
+            stage, run.problem, run.arrays(), "sim", library, configuration=stage.configuration(run.problem)
+        ).report
         for one in chosen(stage, names):
             words = [] if one.name in found else failures(stage, report, run.problem, [one.name], run.inputs)
             found |= {one.name: words[0]} if words else {}
