@@ -104,7 +104,9 @@ def test_endless_output_ends(each, box):
 
 
 def test_files_and_memory_have_limits(each, box):
-    done = shell(each, box, "head -c 2000000 /dev/zero > large; wc -c < large", Limits(seconds=20, file_bytes=1_000_000))
+    done = shell(
+        each, box, "head -c 2000000 /dev/zero > large; wc -c < large", Limits(seconds=20, file_bytes=1_000_000)
+    )
     assert (box.folder / "large").stat().st_size <= 1_000_000, done.output
     box = Box(box.folder, isolation.python_paths(each.python[0]))
     done = run(each, [*each.python, "-c", "bytes(1 << 30)"], box, Limits(seconds=20, memory_bytes=1 << 29))

@@ -28,6 +28,15 @@ def expect(stage, problem: Problem, got: dict, wanted: dict, source: str) -> Non
         )
 
 
+def test_the_stages_that_mask_say_so(stage):
+    described = describe(stage)
+    takes = described["supports_causal"] and described["supports_gqa"]
+    takes = takes and described["multiple_Nq"] == described["multiple_Nkv"] == 1
+    assert bool(takes) == stage.data.get("masks", False), (
+        f"stage {stage.id}: flash_describe() says {described}, stage.toml has masks = {stage.data.get('masks', False)}"
+    )
+
+
 @pytest.mark.parametrize("problem", PROBLEMS + RAGGED, ids=str)
 def test_launch_data(stage, problem):
     described = describe(stage)

@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from adversarial import KINDS, adversarial
-from calls import NUMBERS, Call, gaps, masked, mixed, packed, plain, shared, verified
+from calls import NUMBERS, Call, gaps, mixed, packed, plain, shared, verified
 
 from flashladder.core.dtypes import to_bits
 from flashladder.core.problem import Problem
@@ -17,11 +17,6 @@ from flashladder.running.verify import log_sum_exp
 
 LENGTHS = (1, 63, 64, 65, 127, 1000)
 MASKS = pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
-
-
-@pytest.fixture(autouse=True)
-def takes_masks(request):
-    masked(request)
 
 
 @MASKS
