@@ -8,13 +8,14 @@ import hashlib
 import json
 import os
 import re
+import statistics
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from flashladder.classroom import isolation
+from flashladder.classroom import device_worker, isolation
 from flashladder.classroom.isolation import Box, Level, Limits
 from flashladder.core.abi import DTYPES
 from flashladder.core.device import Device, cudart
@@ -30,6 +31,7 @@ MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
 MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
 COMPILING = Limits(seconds=60, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
 RUNNING = Limits(seconds=20, memory_bytes=3 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
+TURNS = 20  # of a submission and its rival on a GPU
 DEVICE_MEMORY = 1 << 29  # bytes: WARPSIM_MAX_MEMORY
 
 
@@ -74,6 +76,7 @@ class Outcome:
     output: np.ndarray | None = field(default=None, repr=False)
     log_sum_exp: np.ndarray | None = field(default=None, repr=False)
     report: dict | None = field(default=None, repr=False)  # the simulator's
+    speed: float | None = None  # of a GPU's throughput: the submission's over the solution's in the same run
 
     @property
     def launches(self) -> list[dict]:
@@ -167,22 +170,28 @@ def run(
     sandbox: Sandbox,
     order: int = 0,
     accesses: int = 0,
+    rival: Built | None = None,
 ) -> Outcome:
     """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns of problem.shape().
 
     order: WARPSIM_SCHEDULE, another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks.
+    rival: on a GPU, what it is timed against, in turns.
     """
     where = cudart(sandbox.device).resolve()
     simulated = sandbox.device.kind == "sim"
     with sandbox.folder("run") as name:
         folder = Path(name)
-        (folder / "job.json").write_text(json.dumps(_job(stage, problem, where, guarded=not simulated)))
+        job = _job(stage, problem, where) | {"guarded": not simulated, "repeat": TURNS if rival else 0}
+        (folder / "job.json").write_text(json.dumps(job))
+        if rival:
+            (folder / "solution.ptx").write_bytes(rival.ptx)
         for tensor in "QKV":
             (folder / tensor).write_bytes(np.ascontiguousarray(inputs[tensor], dtype=np.uint16).tobytes())
         (folder / "kernel.ptx").write_bytes(built.ptx)
         readable = (*isolation.python_paths(sandbox.level.python[0]), PACKAGE, where.parent)
-        devices = () if simulated else tuple(Path("/dev").glob("nvidia*"))
-        box = Box(folder, readable, tuple(d for d in devices if not d.is_dir()), processes=not simulated)
+        devices = () if simulated else tuple(one for one in Path("/dev").glob("nvidia*") if not one.is_dir())
+        readable += () if simulated else (Path("/sys"),)  # where the driver looks for its GPU
+        box = Box(folder, readable, devices, processes=not simulated)
         limits = RUNNING if simulated else Limits(RUNNING.seconds, None, MOST_RESULT, RUNNING.output_bytes)
         environment = {"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
         if simulated:
@@ -196,12 +205,12 @@ def run(
                 "WARPSIM_MAX_MEMORY": str(DEVICE_MEMORY),
             }
             environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
-        command = [*sandbox.level.python, "-m", "flashladder.classroom.device_worker"]
+        command = [*sandbox.level.python, "-m", device_worker.__name__]
         done = isolation.run(sandbox.level, command, box, limits, environment)
         return _outcome(folder, problem, done, limits)
 
 
-def _job(stage: Kernel, problem: Problem, where: Path, guarded: bool) -> dict:
+def _job(stage: Kernel, problem: Problem, where: Path) -> dict:
     """What flashladder.classroom.device_worker is told."""
     sizes = {name: problem.bytes(name) for name in "QKVO"}
     if stage.data.get("log_sum_exp"):
@@ -222,7 +231,6 @@ def _job(stage: Kernel, problem: Problem, where: Path, guarded: bool) -> dict:
         "params": bytes(problem.params({})).hex(),
         "bytes": sizes,
         "launches": planned,
-        "guarded": guarded,
     }
 
 
@@ -254,7 +262,17 @@ def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limit
     if output is None:
         return Outcome("error", "the kernel's process left no output", report=report)
     sums = _array(folder / "log_sum_exp", np.float32, (problem.B, problem.Hq, problem.Nq))
-    return Outcome("", "", output, sums, report)
+    if "seconds" in result and not result["same"]:
+        return Outcome("error", "the kernel's output differs from run to run of the same problem")
+    return Outcome("", "", output, sums, report, _speed(result))
+
+
+def _speed(result: dict) -> float | None:
+    """The solution's median time over the submission's, where both were timed."""
+    if "seconds" not in result:
+        return None
+    submission, solution = (statistics.median(result["seconds"][name]) for name in ("submission", "solution"))
+    return solution / submission
 
 
 def _hazard_words(messages: str) -> str:

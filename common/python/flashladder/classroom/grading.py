@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from flashladder.classroom import isolation, trials
@@ -26,6 +27,8 @@ from flashladder.ladder import stages
 from flashladder.ladder.kernels import Kernel
 
 MOST_SOURCE = 256 << 10  # bytes of a kernel.cu; the stages' have 20 KB
+# Parts of the points for throughput, by the least share of the solution's throughput.
+THROUGHPUT = ((0.95, 1.0), (0.8, 0.75), (0.6, 0.5), (0.4, 0.25))
 VERSION = 1  # of what a grade is made of
 
 
@@ -71,7 +74,7 @@ class Grade:
 
 @dataclass(frozen=True)
 class _Answer:
-    """One exercise's answer as a source, and where its lines stand in the file that was handed in."""
+    """One exercise's answer."""
 
     item: Item
     exercise: Exercise | Mend
@@ -120,9 +123,10 @@ class _Grading:
         self.technique: list[str] = []
         self.first_wrong = ""
         self.remarks: list[str] = []
+        self.text = ""  # what was handed in
         self.instructions = 0
 
-    def _grade(self, exercises: tuple[ExerciseGrade, ...], refused: str, text: str) -> Grade:
+    def _grade(self, exercises: tuple[ExerciseGrade, ...], refused: str) -> Grade:
         return Grade(
             stage=self.stage.number,
             points=round(sum(one.points for one in exercises), 6),
@@ -136,7 +140,7 @@ class _Grading:
             isolation=self.sandbox.level.says,
             budgets={"instructions": self.instructions, "device": self.sandbox.device.short},
             hashes={
-                "submission": hashlib.sha256(text.encode()).hexdigest(),
+                "submission": hashlib.sha256(self.text.encode()).hexdigest(),
                 "assignment": self.assignment.digest,
                 "solution": self.stage.kernel_hash(),
             },
@@ -144,9 +148,10 @@ class _Grading:
 
     def refused(self, words: str) -> Grade:
         nothing = tuple(ExerciseGrade(item.name, 0, item.points, False) for item in self.assignment.items)
-        return self._grade(nothing, words, "")
+        return self._grade(nothing, words)
 
     def grade(self, text: str) -> Grade:
+        self.text = text
         found, lines = self._answers(text)
         grades: dict[str, ExerciseGrade] = {}
         sound: list[_Answer] = []
@@ -165,7 +170,7 @@ class _Grading:
                 else:
                     sound.append(one)
         grades |= self._together(sound)
-        return self._grade(tuple(grades[item.name] for item in self.assignment.items), "", text)
+        return self._grade(tuple(grades[item.name] for item in self.assignment.items), "")
 
     def _answers(self, text: str) -> tuple[dict[str, str], dict[str, int]]:
         """The answers by exercise and the lines where they begin. What stands elsewhere is ignored, and that is said."""
@@ -200,45 +205,45 @@ class _Grading:
     def _together(self, sound: list[_Answer]) -> dict[str, ExerciseGrade]:
         """All answers at once, which may agree on something that the solution does otherwise; where that is not right in
         everything, each by itself in the solution."""
-        grades, written = {}, [one for one in sound if isinstance(one.exercise, Exercise)]
+        written = [one for one in sound if isinstance(one.exercise, Exercise)]
         if len(written) > 1:
             filled = fill(self.stage, {one.item.name: one.text for one in written})
-            every = {name for one in written for name in _technique_names(one.exercise) or [""]}
-            names = None if "" in every and any(_wants_all(one.exercise) for one in written) else sorted(every - {""})
+            wanted = {name for one in written for name in _technique_names(one.exercise)}
+            names = None if any(_wants_all(one.exercise) for one in written) else sorted(wanted)
             judgement = trials.judge(self.stage, filled.source, self.assignment, self.sandbox, names, diagnose=False)
             self.instructions += judgement.instructions
-            if judgement.built.ok and not (
-                judgement.first_wrong or judgement.hazards or judgement.order or judgement.technique
-            ):
-                return {one.item.name: self._points(one, judgement, str) for one in written} | self._each(
-                    [one for one in sound if one not in written]
-                )
-        return grades | self._each(sound)
+            if judgement.flawless:
+                rest = [one for one in sound if one not in written]
+                return {one.item.name: self._points(one, judgement, str) for one in written} | self._each(rest)
+        return self._each(sound)
 
     def _each(self, sound: list[_Answer]) -> dict[str, ExerciseGrade]:
         grades = {}
         for one in sound:
             if isinstance(one.exercise, Mend):
-                source, places = one.text, {n: (one.item.name, n) for n in range(1, one.text.count("\n") + 2)}
+                source, own = one.text, set(range(1, one.text.count("\n") + 2))
             else:
                 filled = fill(self.stage, {one.item.name: one.text})
-                source, places = filled.source, filled.lines
+                source, own = filled.source, set(filled.lines)
             names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
             judgement = trials.judge(self.stage, source, self.assignment, self.sandbox, names)
             self.instructions += judgement.instructions
+            places = _places(source, self.text)
 
-            def line(number: int, places=places, first=one.first) -> str:
-                return f"line {first + places[number][1] - 1}" if number in places else "a line around your answer"
+            def line(number: int, places=places) -> str:
+                return f"line {places[number]}" if number in places else "a line outside of the answer"
 
             grades[one.item.name] = self._points(one, judgement, line)
-            self._collect(one, judgement, places, line)
+            self._collect(one, judgement, places, own, line)
+            if judgement.technique and not (self.scratch / "accesses.json").exists():
+                trials.leave_accesses(self.scratch, self.stage, source, judgement.built, self.sandbox)
         return grades
 
-    def _collect(self, one: _Answer, judgement: Judgement, places: dict, line: Lines) -> None:
+    def _collect(self, one: _Answer, judgement: Judgement, places: dict, own: set[int], line: Lines) -> None:
         """What the whole report shows: the first wrong element, hazards with lines, what is missing of the technique."""
         for hazard in judgement.hazards:
-            own = Path(hazard["file"] or "").name == "kernel.cu" and hazard["line"] in places
-            at = one.first + places[hazard["line"]][1] - 1 if own else 0
+            number = hazard["line"] if Path(hazard["file"] or "").name == "kernel.cu" else 0
+            at = places.get(number, 0) if number in own else 0
             message = told(hazard["message"], line)
             entry = {"kind": hazard["kind"], "line": at, "exercise": one.item.name, "message": message}
             self.hazards.setdefault((hazard["kind"], at, one.item.name), entry)
@@ -246,19 +251,19 @@ class _Grading:
         wrong = judgement.first_wrong
         if wrong and not self.first_wrong:
             self.first_wrong = f"{one.item.name}, {wrong.trial.problem}: {told(wrong.words, line)}"
-            trials.leave_pictures(self.scratch, wrong)
+            trials.leave_errors(self.scratch, wrong)
 
     def _points(self, one: _Answer, judgement: Judgement, line: Lines) -> ExerciseGrade:
         """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does not
         do, too, has none."""
         facts = facts_of(self.assignment, one.exercise.checks, judgement, line)
-        shares = _shares(self.assignment, one.exercise.checks)
+        shares = _shares(self.assignment, one.exercise.checks, "throughput" in facts)
         trivial = self._stub_passes(one)
         worth = any(passed and name not in trivial for name, (passed, _) in facts.items())
         checks, points = [], 0.0
         for name, (passed, words) in facts.items():
             most = one.item.points * shares[name]
-            given = most if passed and worth else 0.0
+            given = most * _part(name, passed, judgement) if worth else 0.0
             points += given
             checks.append(Check(name, passed, round(given, 6), round(most, 6), words))
         everything = all(check.passed for check in checks) and worth
@@ -268,24 +273,30 @@ class _Grading:
 
     def _stub_passes(self, one: _Answer) -> frozenset[str]:
         """The checks that the untouched starter passes, found out once and kept below the build folder."""
-        key = (
-            f"{VERSION} {self.assignment.digest} {self.stage.kernel_hash()} {one.item.name} {self.sandbox.device.short}"
-        )
+        checks = one.exercise.checks
+        key = [VERSION, self.assignment.digest, self.stage.kernel_hash(), self.sandbox.device.short, checks]
         stub = one.exercise.starter()
         name = hashlib.sha256(f"{key} {stub}".encode()).hexdigest()[:24]
         kept = build_directory() / "grading" / "stubs" / f"{name}.json"
         if not kept.exists():
             names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
             judgement = trials.judge(self.stage, stub, self.assignment, self.sandbox, names, diagnose=False)
-            facts = facts_of(self.assignment, one.exercise.checks, judgement)
-            if all(passed for passed, _ in facts.values()):
-                raise FlashLadderError(
-                    f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
-                    f"({', '.join(one.exercise.checks)}). Add a check to stages/{self.stage.name}/exercises.toml, e.g. "
-                    "technique, or choose another exercise."
-                )
-            place("grading", "stubs", kept.name, json.dumps([name for name, (passed, _) in facts.items() if passed]))
-        return frozenset(json.loads(kept.read_text()))
+            facts = facts_of(self.assignment, checks, judgement)
+            place("grading", "stubs", kept.name, json.dumps({name: passed for name, (passed, _) in facts.items()}))
+        passes = json.loads(kept.read_text())
+        if all(passes.values()):
+            raise FlashLadderError(
+                f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
+                f"({', '.join(checks)}). Add a check to stages/{self.stage.name}/exercises.toml, e.g. technique, or "
+                "choose another exercise."
+            )
+        return frozenset(name for name, passed in passes.items() if passed)
+
+
+def _places(source: str, text: str) -> dict[int, int]:
+    """Where the lines of a filled source stand in the text that was handed in."""
+    same = SequenceMatcher(None, source.splitlines(), text.splitlines(), autojunk=False).get_matching_blocks()
+    return {block.a + n + 1: block.b + n + 1 for block in same for n in range(block.size)}
 
 
 def _missing(name: str) -> str:
@@ -300,15 +311,22 @@ def _technique_names(exercise: Exercise | Mend) -> list[str]:
     return [check.partition(":")[2] for check in exercise.checks if check.startswith("technique:")]
 
 
-def _kinds(checks: Sequence[str]) -> list[str]:
+def _kinds(checks: Sequence[str], timed: bool) -> list[str]:
     """What of an assignment's [credit] these checks of an exercise are about."""
-    return ["builds", *dict.fromkeys(check.partition(":")[0] for check in checks)]
+    return ["builds", *dict.fromkeys(check.partition(":")[0] for check in checks), *["throughput"] * timed]
 
 
-def _shares(assignment: Assignment, checks: Sequence[str]) -> dict[str, float]:
+def _part(check: str, passed: bool, judgement: Judgement) -> float:
+    """How much of its points a check has: all or nothing, but for throughput, where THROUGHPUT is the table."""
+    if check != "throughput" or judgement.speed is None:
+        return float(passed)
+    return next((part for least, part in THROUGHPUT if judgement.speed >= least), 0.0)
+
+
+def _shares(assignment: Assignment, checks: Sequence[str], timed: bool) -> dict[str, float]:
     """By check, its share of an exercise's points; 1 together. Credit for what the exercise does not ask is divided
     among what it asks."""
-    kinds = {kind: assignment.credit.get(kind, 0.0) for kind in _kinds(checks)}
+    kinds = {kind: assignment.credit.get(kind, 0.0) for kind in _kinds(checks, timed)}
     whole = sum(kinds.values()) or 1.0
     found = {}
     for kind, share in kinds.items():
@@ -327,7 +345,8 @@ def facts_of(
 
     checks: of an exercise. line: words for a line of the source that was judged.
     """
-    built, kinds, facts = judgement.built, _kinds(checks), {}
+    timed = judgement.speed is not None and "throughput" in assignment.credit
+    built, kinds, facts = judgement.built, _kinds(checks, timed), {}
     facts["builds"] = (built.ok, "; ".join(compiler_words(built.words, "kernel.cu", line)) if not built.ok else "")
     if "correct" in kinds:
         for sizes in assignment.sizes:
@@ -347,6 +366,9 @@ def facts_of(
         words = "; ".join(f"right, but {one}" for one in judgement.technique)
         later = "" if complete else "counts once all sizes are right"
         facts["technique"] = (complete and not words, words or later)
+    if timed:
+        full = judgement.speed >= THROUGHPUT[0][0]
+        facts["throughput"] = (full, "" if full else f"{judgement.speed:.0%} of the solution's throughput")
     return facts
 
 

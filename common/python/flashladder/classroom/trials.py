@@ -17,7 +17,9 @@ from flashladder.ladder import technique
 from flashladder.ladder.kernels import Kernel
 from flashladder.ladder.launches import launches
 from flashladder.running.verify import Comparison, check
+from flashladder.simulator import accesses
 
+TECHNIQUE_SEED = 20  # no seed that technique.judge() draws, with which students see their counters
 ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of warps
 
 
@@ -86,6 +88,7 @@ class Judgement:
     tried: tuple[Tried, ...] = ()
     order: str = ""  # words where another order of blocks gives another result
     technique: tuple[str, ...] = ()  # words for each expectation that is not met
+    speed: float | None = None  # on a GPU: throughput over the solution's in the same run
     cause: str = ""  # what all wrong problems have in common, and no right one
 
     def right_in(self, sizes: str) -> bool:
@@ -100,6 +103,11 @@ class Judgement:
     def right_in_public(self) -> bool:
         public = [one for one in self.tried if one.trial.public]
         return bool(public) and all(one.right for one in public)
+
+    @property
+    def flawless(self) -> bool:
+        faults = (self.first_wrong, self.hazards, self.order, self.technique)
+        return self.built.ok and not any(faults)
 
     @property
     def hazards(self) -> list[dict]:
@@ -126,11 +134,19 @@ def judge(
 ) -> Judgement:
     """Builds a whole source and tries it. technique_names: expectations of stage.toml, None for all of them."""
     built = device_code.compile_kernel(stage, source, sandbox)
+    slowest = None if sandbox.device.kind == "sim" else 0.0
     if not built.ok:
-        return Judgement(built)
+        return Judgement(built, speed=slowest)
+
+    simulator = replace(sandbox, device=Device("sim", None))
 
     def attempt(trial: Trial) -> Tried:
-        return _attempt(stage, built, trial, sandbox)
+        """On the simulator; what is right there and has no hazard, on the GPU as well, if there is one."""
+        simulated = _attempt(stage, built, trial, simulator)
+        if sandbox.device.kind == "sim" or not simulated.right or simulated.outcome.hazards:
+            return simulated
+        real = _attempt(stage, built, trial, sandbox)
+        return simulated if real.right else real
 
     tried, spent = [], None
     for trial in trials(assignment):
@@ -140,13 +156,14 @@ def judge(
             continue
         tried.append(attempt(trial))
         spent = tried[-1] if tried[-1].outcome.failure == "budget" else None
-    found = Judgement(built, tuple(tried))
+    found = Judgement(built, tuple(tried), speed=slowest)
     if found.first_wrong:
         return replace(found, cause="" if spent or not diagnose else cause(stage, attempt))
     return replace(
         found,
-        order=_order_words(stage, built, tried, sandbox),
-        technique=tuple(_technique_words(stage, built, technique_names, sandbox)),
+        order=_order_words(stage, built, tried, simulator),
+        technique=tuple(_technique_words(stage, built, technique_names, simulator)),
+        speed=slowest if slowest is None else _speed(stage, built, sandbox),
     )
 
 
@@ -158,11 +175,11 @@ def _attempt(stage: Kernel, built: Built, trial: Trial, sandbox: Sandbox, order:
     return Tried(trial, outcome, check(trial.problem, inputs, outcome.output, outcome.log_sum_exp))
 
 
-def _order_words(stage: Kernel, built: Built, tried: list[Tried], sandbox: Sandbox) -> str:
+def _order_words(stage: Kernel, built: Built, tried: list[Tried], simulator: Sandbox) -> str:
     """Blocks have no order: a kernel that is right where the first block comes first, and not where it comes last, has
     blocks that write each other's rows."""
     most = max((one.trial for one in tried), key=lambda one: np.prod(launches(stage, one.problem)[-1].grid))
-    again = _attempt(stage, built, most, replace(sandbox, device=Device("sim", None)), ANOTHER_ORDER)
+    again = _attempt(stage, built, most, simulator, ANOTHER_ORDER)
     if again.right:
         return ""
     return (
@@ -170,17 +187,31 @@ def _order_words(stage: Kernel, built: Built, tried: list[Tried], sandbox: Sandb
     )
 
 
-def _technique_words(stage: Kernel, built: Built, names: list[str] | None, sandbox: Sandbox) -> Iterator[str]:
-    """By the simulator's counters, wherever else the kernel ran: one sentence for each expectation that is not met."""
-    if names is not None and not names:
-        return
-    simulator, said = replace(sandbox, device=Device("sim", None)), set()
-    for run in technique.runs(stage, names):
-        outcome = device_code.run(stage, built, run.problem, run.arrays(), simulator)
+def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simulator: Sandbox) -> Iterator[str]:
+    """By the simulator's counters, wherever else the kernel ran: one sentence for each expectation that is not met. The
+    run that is counted has to be right, too."""
+    said = set()
+    for run in technique.runs(stage, names) if names is None or names else ():
+        inputs = run.arrays(TECHNIQUE_SEED)
+        outcome = device_code.run(stage, built, run.problem, inputs, simulator)
+        if outcome.output is None or not check(run.problem, inputs, outcome.output, outcome.log_sum_exp):
+            yield f"not in the run whose counters show the technique: {run.problem}: {outcome.words or 'wrong'}"
+            return
         for words in technique.failures(stage, outcome.report or {"launches": []}, run.problem, names, run.inputs):
             if words not in said:
                 said.add(words)
                 yield words
+
+
+def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
+    """On a GPU, at a size that keeps all of it busy; 0.0 for a kernel that is not right there, or ends otherwise."""
+    problem = Problem(B=2, Hq=16, Nq=2048, d_head=128)
+    solution = device_code.compile_kernel(stage, stage.kernel.read_text(), sandbox)
+    inputs = problem.random(TECHNIQUE_SEED)
+    outcome = device_code.run(stage, built, problem, inputs, sandbox, rival=solution)
+    if outcome.output is None or not check(problem, inputs, outcome.output, outcome.log_sum_exp):
+        return 0.0
+    return outcome.speed
 
 
 def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
@@ -198,7 +229,7 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
         "with many K/V tiles": {"Nkv": 6 * Bc},
         "with large logits": {"inputs": "large"},
     }
-    if stage.data.get("judged_by"):
+    if stage.data.get("masks"):
         changes |= {
             "with a causal mask": {"causal": True, "Nq": Br + Bc, "Nkv": Br + Bc},
             "with grouped heads": {"Hkv": 1},
@@ -225,7 +256,26 @@ def _changed(trial: Trial, change: dict) -> Trial:
     return replace(trial, problem=Problem(**fields), inputs=inputs)
 
 
-def leave_pictures(folder: Path, tried: Tried) -> None:
+def leave_accesses(folder: Path, stage: Kernel, source: str, built: Built, sandbox: Sandbox) -> None:
+    """Writes the access to shared memory with the most bank conflicts to folder/accesses.json, for a picture of it.
+    Source lines are those of the source that was judged: a report names whatever file a kernel says that it is from."""
+    lines = source.splitlines()
+
+    def text(file: str, line: int) -> str:
+        return lines[line - 1].strip() if Path(file).name == "kernel.cu" and 0 < line <= len(lines) else ""
+
+    problem = Problem(Hq=1, Nq=accesses.PROBLEM.Nq, d_head=128)
+    outcome = device_code.run(
+        stage, built, problem, problem.random(1), replace(sandbox, device=Device("sim", None)), accesses=1
+    )
+    found = accesses.in_report(outcome.report or {"launches": []}, stage.name, text)
+    excess = [one for one in found if one.space == "shared" and one.ideal is not None and one.cost > one.ideal]
+    if excess:
+        worst = max(excess, key=lambda one: one.cost - one.ideal)
+        (folder / "accesses.json").write_text(json.dumps([asdict(worst)]))
+
+
+def leave_errors(folder: Path, tried: Tried) -> None:
     """Writes what a map of errors needs to folder/wrong.npz."""
     if tried.outcome.output is None:
         return
