@@ -260,3 +260,15 @@ def test_classroom_50s_autograder_holds_no_solution(small, tmp_path):
 def test_check_outside_of_a_students_folder_says_so(capsys):
     assert check.main([]) == 1
     assert "works in the folder of an assignment alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("one", READY, ids=NAMES)
+def test_a_starter_says_the_assignments_points_and_takes_answers(one):
+    for number in one.stages:
+        text = handout.starter(one, number)
+        for written in handout.chosen(one, number):
+            assert text.count(written.opening) == 1 and f"({written.points:g} point" in written.opening
+        assert exercise.answers(number, text).keys() == set(one.names(number))
+        filled = exercise.answers(number, solved(one, number))
+        for name in one.names(number):
+            assert filled[name] == exercise.get(number, name).solution

@@ -77,7 +77,7 @@ def starter(assignment: Assignment, number: int) -> str:
     stage and stands here, too, is a stub as well, between marks of its own: students put their answer there."""
     text = described.starter(number, list(assignment.names(number)))
     for one in chosen(assignment, number):
-        text = re.sub(rf"(// >>> write: {one.name} )\(\d+ points\)", rf"\g<1>({one.points:g} points)", text)
+        text = text.replace(described.get(number, one.name).opening, one.opening)
     secret = _secrets(assignment)
     for other in assignment.stages:
         for one in _solutions(assignment, other) if other != number else ():
