@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from assignment_files import assignment_text
 from graded import SIMULATOR
 
 from flashladder.classroom import assignment, exercise, isolation
@@ -32,28 +33,6 @@ def small():
     """An assignment of one exercise of stage 05."""
     first = exercise.exercises(5)[0].name
     return assignment.parse("small", assignment_text(f'stage = 5\nname = "{first}"\npoints = 100'))
-
-
-def assignment_text(*items: str, sizes: str = "") -> str:
-    """The text of an assignment with these [[exercise]]s."""
-    written = "\n".join(f"[[exercise]]\n{item}" for item in items)
-    return f"""
-title = "Small"
-deadline = "Friday"
-{written}
-[[sizes]]
-class = "whole tiles"
-public = true
-problems = [{{ Hq = 1, Nq = 128, Nkv = 128, d_head = 128 }}]
-{sizes}
-[hidden]
-seeds = [2]
-[credit]
-builds = 0.1
-correct = 0.5
-hazards = 0.2
-technique = 0.2
-"""
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import assignment_text
+from assignment_files import assignment_text
 
 from flashladder.classroom import assignment, check, exercise, handout, services
 from flashladder.classroom.closure import closure
@@ -90,28 +90,33 @@ def normalised(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
-@pytest.mark.parametrize("one", READY, ids=NAMES)
-def test_no_line_of_a_solution_is_anywhere_in_the_students_folder(one, tmp_path):
-    folder = handout.write(one, tmp_path / "given")
+@pytest.fixture(scope="module", params=READY, ids=NAMES)
+def given_folder(request, tmp_path_factory):
+    """A ready assignment and its students' folder."""
+    return request.param, handout.write(request.param, tmp_path_factory.mktemp(request.param.name) / "given")
+
+
+def test_no_line_of_a_solution_is_anywhere_in_the_students_folder(given_folder):
+    one, folder = given_folder
     texts = {file: normalised(file.read_text()) for file in folder.rglob("*") if file.is_file()}
     looked_for = 0
+    stubs = [exercise.get(number, name).stub for number in one.stages for name in one.names(number)]
     for number in one.stages:
-        starter = normalised(handout.starter(one, number))
+        given = normalised("\n".join([handout.starter(one, number), *stubs]))
         for name in one.names(number):
             for line in exercise.get(number, name).solution.splitlines():
                 line = normalised(re.sub("//.*", "", line)).strip()
-                # A brace tells nothing, nor does what stands in the starter of the same kernel anyway; a line as short
-                # as `x = 0;` is found in any program.
-                if re.search(r"\w", line) and line not in starter and len(line) > 12:
+                # A brace tells nothing, nor does what a stub shows, or the same kernel outside of the marks; a line as
+                # short as `x = 0;` is found in any program.
+                if re.search(r"\w", line) and line not in given and len(line) > 12:
                     looked_for += 1
                     shown = [str(file.relative_to(folder)) for file, text in texts.items() if line in text]
                     assert not shown, f"{shown[0]} shows a line of {name}: {line}"
     assert looked_for, "nothing was looked for"
 
 
-@pytest.mark.parametrize("one", READY, ids=NAMES)
-def test_the_students_folder_has_what_it_needs_and_no_more(one, tmp_path):
-    folder = handout.write(one, tmp_path / "given")
+def test_the_students_folder_has_what_it_needs_and_no_more(given_folder):
+    one, folder = given_folder
     files = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
     for number in one.stages:
         assert assignment.file_name(number) in files
@@ -128,6 +133,22 @@ def test_the_students_folder_has_what_it_needs_and_no_more(one, tmp_path):
     sheet = (folder / "README.md").read_text()
     for item in one.items:
         assert f"({item.points:g} points)" in sheet and exercise.get(item.stage, item.name).title in sheet
+
+
+def test_what_is_to_be_written_in_one_stage_is_a_stub_in_the_others():
+    one = assignment.get("async")
+    later = handout.starter(one, 7)
+    solution = exercise.get(6, "load_tile").solution.splitlines()[-1].strip()
+    assert solution in exercise.starter(7) and solution not in later
+    assert "// === load_tile: your answer in 06_cp_async.cu belongs here, too ===" in later
+    assert "=== load_tile" not in handout.starter(one, 6), "there it has its points"
+
+
+def test_a_stage_that_shows_what_another_one_asks_for_is_refused(tmp_path):
+    """06's wait stands in two pieces of 07's kernel, of which nothing is blanked."""
+    text = assignment_text('stage = 6\nname = "load"\npoints = 50', 'stage = 9\nname = "flip"\npoints = 50')
+    with pytest.raises(FlashLadderError, match="09_double_buffering.cu:[0-9]+ shows a line of 06 load"):
+        handout.write(assignment.parse("both", text), tmp_path / "given")
 
 
 def test_nothing_is_written_over(small, tmp_path):
@@ -239,3 +260,15 @@ def test_classroom_50s_autograder_holds_no_solution(small, tmp_path):
 def test_check_outside_of_a_students_folder_says_so(capsys):
     assert check.main([]) == 1
     assert "works in the folder of an assignment alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("one", READY, ids=NAMES)
+def test_a_starter_says_the_assignments_points_and_takes_answers(one):
+    for number in one.stages:
+        text = handout.starter(one, number)
+        for written in handout.chosen(one, number):
+            assert text.count(written.opening) == 1 and f"({written.points:g} point" in written.opening
+        assert exercise.answers(number, text).keys() == set(one.names(number))
+        filled = exercise.answers(number, solved(one, number))
+        for name in one.names(number):
+            assert filled[name] == exercise.get(number, name).solution

@@ -59,21 +59,21 @@ def test_a_class_gets_its_points_and_reports(small, fake_grader, handed_in, tmp_
 
 
 def test_the_same_class_gives_the_same_files(small, fake_grader, handed_in, tmp_path):
-    folder = handed_in(TEXTS)
+    folder = handed_in({name: TEXTS[name] for name in ("ben", "cho")})
     for out, jobs in (("one", 1), ("two", 3)):
         batch.grade_class(small, folder, tmp_path / out, pool.local(jobs), fake_grader)
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
 def test_what_was_graded_is_not_graded_again(small, fake_grader, handed_in, tmp_path):
-    folder, out = handed_in(TEXTS), tmp_path / "out"
+    folder, out = handed_in({name: TEXTS[name] for name in ("ada", "cho")}), tmp_path / "out"
     batch.grade_class(small, folder, out, pool.local(2), fake_grader)
     before = files(out)
     again = batch.grade_class(small, folder, out, pool.local(2), fake_grader)
-    assert (again.graded, again.known) == (0, 4) and files(out) == before
+    assert (again.graded, again.known) == (0, 2) and files(out) == before
     handed_in({"ada": "correct 0.25", "fay": "correct 1"})
     changed = batch.grade_class(small, folder, out, pool.local(2), fake_grader)
-    assert (changed.graded, changed.known) == (1, 4), "fay's is ada's former one"
+    assert (changed.graded, changed.known) == (1, 2), "fay's is ada's former one"
     assert points(out)["ada"] == "25"
     result = next((out / "results").glob("*.json"))
     result.write_text(result.read_text()[:-20])
@@ -183,6 +183,7 @@ def test_a_worker_with_another_grader_refuses(small, fake_grader, handed_in, tmp
     assert "another version of the grader" in pool.attempt(other).failed
 
 
+@pytest.mark.long
 def test_dask_gives_the_same_files_though_a_worker_is_killed(small, fake_grader, handed_in, tmp_path):
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
     texts = {f"s{number}": f"correct {number / 10}\nsleep 0.3" for number in range(5)}

@@ -73,10 +73,31 @@ def chosen(assignment: Assignment, number: int) -> list[Exercise]:
 
 
 def starter(assignment: Assignment, number: int) -> str:
-    """The stage's kernel.cu with stubs, and the assignment's points in the marks."""
+    """The stage's kernel.cu with stubs, and the assignment's points in the marks. What is to be written in another
+    stage and stands here, too, is a stub as well, between marks of its own: students put their answer there."""
     text = described.starter(number, list(assignment.names(number)))
     for one in chosen(assignment, number):
-        text = re.sub(rf"(// >>> write: {one.name} )\(\d+ points\)", rf"\g<1>({one.points:g} points)", text)
+        text = text.replace(described.get(number, one.name).opening, one.opening)
+    secret = _secrets(assignment)
+    for other in assignment.stages:
+        for one in _solutions(assignment, other) if other != number else ():
+            if any(line in secret for line in _bare_lines(one.solution)):
+                text = _carried(text, one)
+    return text
+
+
+def _carried(text: str, one: Exercise) -> str:
+    """The text with the lines of another stage's exercise replaced by its stub."""
+    lines, wanted = text.splitlines(), _bare_lines(one.solution)
+    numbers = [number for number, line in enumerate(lines) if re.search(r"\w", _bare(line))]
+    for at in range(len(numbers) - len(wanted) + 1):
+        here = numbers[at : at + len(wanted)]
+        if [_bare(lines[number]) for number in here] == wanted:
+            indent = re.match(r"\s*", lines[here[0]])[0]
+            opening = f"// === {one.name}: your answer in {file_name(one.stage.number)} belongs here, too ==="
+            stub = [opening, *one.stub.splitlines(), f"// === end of {one.name} ==="]
+            lines[here[0] : here[-1] + 1] = [f"{indent}{line}" if line else line for line in stub]
+            return "\n".join(lines) + "\n"
     return text
 
 
@@ -158,23 +179,29 @@ def _public(assignment: Assignment) -> dict:
 
 
 def leaks(assignment: Assignment, folder: Path) -> list[str]:
-    """Where in a folder lines of the solutions stand, a sentence each; none is as it should be.
-
-    Comments and blanks do not count, nor lines without a letter. A line that stands outside of the exercises in the
-    same kernel, too, is no secret.
-    """
-    secret: dict[str, str] = {}
-    for number in assignment.stages:
-        given = set(_bare_lines(starter(assignment, number)))
-        for one in _solutions(assignment, number):
-            lines = [line for line in _bare_lines(one.solution) if line not in given]
-            secret |= dict.fromkeys(lines, f"{one.stage.id} {one.name}")
+    """Where in a folder lines of the solutions stand, a sentence each; none is as it should be."""
+    secret = _secrets(assignment)
     found = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
             line = _bare(line)
-            for words in _holds(line, secret.keys()):
+            for words in _holds(line, secret):
                 found.append(f"{file.relative_to(folder)}:{number} shows a line of {secret[words]}: {words}")
+    return found
+
+
+def _secrets(assignment: Assignment) -> dict[str, str]:
+    """The lines of the solutions, and which exercise each is of. Comments and blanks do not count, nor lines without a
+    letter; and what a stub shows, or the same kernel outside of the exercises, is no secret."""
+    stubs = [line for number in assignment.stages for one in _solutions(assignment, number) for line in
+             _bare_lines(one.stub)]  # fmt: skip
+    found: dict[str, str] = {}
+    for number in assignment.stages:
+        kernel = described.starter(number, list(assignment.names(number)))
+        given = "\n".join([*_bare_lines(kernel), *stubs])
+        for one in _solutions(assignment, number):
+            lines = [line for line in _bare_lines(one.solution) if line not in given]
+            found |= dict.fromkeys(lines, f"{one.stage.id} {one.name}")
     return found
 
 

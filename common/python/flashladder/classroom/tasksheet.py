@@ -22,7 +22,7 @@ def task_sheet(assignment: Assignment, exercises: dict[int, list[Exercise]]) -> 
     lines += ["| file | exercise | | points |", "| --- | --- | --- | ---: |"]
     for number, every in exercises.items():
         lines += [f"| `{file_name(number)}` | {one.name} | {one.title} | {points_text(one.points)} |" for one in every]
-    lines += ["", _HOW_TO_WORK, ""]
+    lines += ["", _HOW_TO_WORK, *([_SEVERAL_FILES] if len(exercises) > 1 else []), ""]
     for number, every in exercises.items():
         for one in every:
             lines += [f"## {one.title} ({points_text(one.points)} points)", "", f"In `{file_name(number)}`, between"]
@@ -40,6 +40,12 @@ Linux, Python 3.10 or newer, make and a C++20 compiler (GCC 11 or newer) are nee
 simulator in `harness/`. The first `make check` installs what is missing into `harness/.venv` and builds the simulator,
 which takes some minutes. `make PYTHON=python3 check` uses that interpreter with what it has and installs nothing.
 """.strip("\n")
+
+
+_SEVERAL_FILES = """
+What is to be written in one file and stands in another one, too, has marks of its own there (`// === NAME: your answer
+in ...`): put your answer there, so that `make check` can run that file. It is graded where it has its points.
+""".rstrip()
 
 
 def _sizes(assignment: Assignment) -> list[str]:
