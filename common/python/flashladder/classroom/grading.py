@@ -287,8 +287,8 @@ class _Grading:
         if all(passes.values()):
             raise FlashLadderError(
                 f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
-                f"({', '.join(checks)}) at all sizes of the assignment. Add a [[sizes]] where the stub is wrong, a check "
-                f"to stages/{self.stage.name}/exercises.toml, e.g. technique, or choose another exercise."
+                f"({', '.join(checks)}) at all sizes of the assignment. Add [[sizes]] where the stub is wrong, or a "
+                f"check to stages/{self.stage.name}/exercises.toml, e.g. technique, or choose another exercise."
             )
         return frozenset(name for name, passed in passes.items() if passed)
 
