@@ -4,14 +4,15 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
-from graded import SIMULATOR, assignment_for, ragged, tile
+from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
 
-from flashladder.classroom import exercise, trials
+from flashladder.classroom import device_code, exercise, isolation, trials
 from flashladder.classroom.assignment import Sizes
 from flashladder.classroom.grading import as_json, facts_of, grade
 from flashladder.commands import mutants
+from flashladder.core.device import Device, Gpu, choose, find_gpu
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT
+from flashladder.core.paths import ROOT, simulator_library
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import breakit, stages
@@ -227,3 +228,57 @@ def test_right_without_the_technique_says_so_and_shows_the_worst_access(level, t
     assert "right, but ldmatrix takes" in one.checks[-1].words and got.technique
     (worst,) = json.loads((tmp_path / "scratch" / "accesses.json").read_text())
     assert worst["cost"] > worst["ideal"] and "ptx::" in worst["source"] or "tile" in worst["source"]
+
+
+@pytest.mark.long
+def test_every_level_of_isolation_gives_the_same_points(level, tmp_path):
+    text = submission(5, barriers="        if (params.B == 1) __syncthreads();")
+    levels = [one for one in isolation.LEVELS if not one.missing()]
+    grades = [graded(tmp_path, text, 5, "barriers", isolated=one.name) for one in levels]
+    assert [one.isolation for one in grades] == [one.says for one in levels]
+    assert len({one.points for one in grades}) == 1 and 0 < grades[0].points < 100
+
+
+@pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU here")
+def test_on_a_gpu_a_solution_is_run_there_and_timed(level, tmp_path):
+    (tmp_path / "kernel.cu").write_text(submission(5, piece_address=None))
+    credit = {"builds": 0.1, "correct": 0.4, "hazards": 0.2, "technique": 0.2, "throughput": 0.1}
+    assignment = replace(assignment_for(5, "piece_address"), credit=credit)
+    got = grade(assignment, tmp_path / "kernel.cu", tmp_path, where=choose(80, "gpu"))
+    (one,) = got.exercises
+    assert all(check.passed for check in one.checks[:-1]), as_json(got)
+    assert one.checks[-1].name == "throughput" and one.checks[-1].points > 0, as_json(got)
+
+
+@pytest.fixture
+def gpu_of_paste(monkeypatch) -> Device:
+    """The simulator in a GPU's place: what is done on a GPU, at a size that it can simulate."""
+    monkeypatch.setattr(device_code, "cudart", lambda device: simulator_library())
+    monkeypatch.setattr(device_code, "TURNS", 1)
+    monkeypatch.setattr(trials, "TIMED", Problem(Hq=1, Nq=128, Nkv=64, d_head=64))
+    return Device("gpu", Gpu("no GPU", 90, "0", 0))
+
+
+@pytest.mark.long
+def test_what_is_done_on_a_gpu(level, tmp_path, gpu_of_paste):
+    """Run there, too, with guards around the buffers, and timed in turns; the time itself means nothing here."""
+    (tmp_path / "kernel.cu").write_text(submission(5, piece_address=None))
+    credit = {"builds": 0.1, "correct": 0.4, "hazards": 0.2, "technique": 0.2, "throughput": 0.1}
+    assignment = replace(assignment_for(5, "piece_address"), credit=credit)
+    got = grade(assignment, tmp_path / "kernel.cu", tmp_path, where=gpu_of_paste)
+    *others, throughput = got.exercises[0].checks
+    assert all(check.passed for check in others), as_json(got)
+    assert throughput.name == "throughput" and (throughput.passed or "of the solution's" in throughput.words)
+    assert got.budgets["device"] == "no GPU"
+
+    (tmp_path / "kernel.cu").write_text(submission(5, piece_address="return 1;"))
+    *_, throughput = grade(assignment, tmp_path / "kernel.cu", tmp_path, where=gpu_of_paste).exercises[0].checks
+    assert throughput.name == "throughput" and not throughput.passed and throughput.points == 0
+
+
+@pytest.mark.long
+def test_what_is_written_beside_a_buffer_shows_on_a_gpu(level, sandbox, gpu_of_paste):
+    stage, problem = stages.get(5), Problem(Hq=1, Nq=128, Nkv=64, d_head=64)
+    built = device_code.compile_kernel(stage, tiny(ZEROS + "if (row == 0) O[-1] = T(1.0f);"), sandbox)
+    outcome = device_code.run(stage, built, problem, problem.random(1), replace(sandbox, device=gpu_of_paste))
+    assert outcome.failure == "hazard" and outcome.words == "the kernel wrote outside of O"

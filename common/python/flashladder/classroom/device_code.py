@@ -31,6 +31,8 @@ MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
 MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
 COMPILING = Limits(seconds=60, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
 RUNNING = Limits(seconds=20, memory_bytes=3 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
+# The driver compiles the PTX first, and reserves more addresses than there is memory.
+ON_A_GPU = Limits(seconds=120, memory_bytes=None, file_bytes=MOST_RESULT, output_bytes=1 << 20)
 TURNS = 20  # of a submission and its rival on a GPU
 DEVICE_MEMORY = 1 << 29  # bytes: WARPSIM_MAX_MEMORY
 
@@ -192,7 +194,7 @@ def run(
         devices = () if simulated else tuple(one for one in Path("/dev").glob("nvidia*") if not one.is_dir())
         readable += () if simulated else (Path("/sys"),)  # where the driver looks for its GPU
         box = Box(folder, readable, devices, processes=not simulated)
-        limits = RUNNING if simulated else Limits(RUNNING.seconds, None, MOST_RESULT, RUNNING.output_bytes)
+        limits = RUNNING if simulated else ON_A_GPU
         environment = {"PYTHONPATH": str(PACKAGE), "PYTHONDONTWRITEBYTECODE": "1"}
         if simulated:
             environment |= {

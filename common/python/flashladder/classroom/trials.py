@@ -20,6 +20,7 @@ from flashladder.running.verify import Comparison, check
 from flashladder.simulator import accesses
 
 TECHNIQUE_SEED = 20  # no seed that technique.judge() draws, with which students see their counters
+TIMED = Problem(B=2, Hq=16, Nq=2048, d_head=128)  # keeps all of a GPU busy, and has a reference within seconds
 ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of warps
 
 
@@ -204,12 +205,11 @@ def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simul
 
 
 def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
-    """On a GPU, at a size that keeps all of it busy; 0.0 for a kernel that is not right there, or ends otherwise."""
-    problem = Problem(B=2, Hq=16, Nq=2048, d_head=128)
+    """On a GPU, at the size TIMED; 0.0 for a kernel that is not right there, or ends otherwise."""
     solution = device_code.compile_kernel(stage, stage.kernel.read_text(), sandbox)
-    inputs = problem.random(TECHNIQUE_SEED)
-    outcome = device_code.run(stage, built, problem, inputs, sandbox, rival=solution)
-    if outcome.output is None or not check(problem, inputs, outcome.output, outcome.log_sum_exp):
+    inputs = TIMED.random(TECHNIQUE_SEED)
+    outcome = device_code.run(stage, built, TIMED, inputs, sandbox, rival=solution)
+    if outcome.output is None or not check(TIMED, inputs, outcome.output, outcome.log_sum_exp):
         return 0.0
     return outcome.speed
 
