@@ -35,7 +35,7 @@ ifneq ($(stages),)
 .PHONY: $(stages)
 $(stages):
 	$(call setup,$(if $(filter test,$(verbs)),test))
-	@$(flashladder) stage $(@:stage-%=%) $(verbs) -- $(ARGS)
+	@$(flashladder) stage $(@:stage-%=%) $(verbs) -- $(ARGS)$(if $(CONFIG), "$(CONFIG)")
 
 ifneq ($(verbs),)
 .PHONY: $(verbs)
@@ -58,7 +58,7 @@ endif
 
 else
 
-.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations bench-sim plot results gpu-report format lint clean machine-code mutants \
+.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results gpu-report format lint clean machine-code mutants \
         assignment autograder grade
 
 demo:
@@ -105,6 +105,10 @@ bench:
 ablations:
 	$(call setup)
 	@$(flashladder) ablations
+
+tune:
+	$(call setup)
+	@$(flashladder) tune $(ARGS)
 
 machine-code:
 	$(call setup)
@@ -179,6 +183,8 @@ help:
 	  '  make bench                 all stages and the peers in one run; writes build/results' \
 	  '  make ablations             kernels with one idea changed at a time (GPU)' \
 	  '  make machine-code          record the machine code of the loops over K and V (no GPU needed)' \
+	  '  make stage-12 explain CONFIG="(BF16, 128, ...): ..."    what a configuration does and takes' \
+	  '  make tune                  time the configurations of stage 12 and choose by shape (GPU); resumes' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
 	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \

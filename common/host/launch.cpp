@@ -8,7 +8,7 @@
 namespace flash {
 namespace {
 
-thread_local char last_error[512] = "no error";
+thread_local char last_error[4096] = "no error";
 
 FlashStatus cuda_failure(const char *what, cudaError_t error) {
     return fail(FLASH_CUDA_ERROR, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
@@ -112,6 +112,10 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     if (params->causal && !limits.causal) {
         return fail(FLASH_UNSUPPORTED, "stage %02d has no causal masking; causal is 1", limits.stage);
     }
+    if (params->configuration && !limits.configuration) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d has one kernel and no configurations; configuration must be null",
+                    limits.stage);
+    }
     if (params->Hq != params->Hkv && !limits.grouped_heads) {
         return fail(FLASH_UNSUPPORTED, "stage %02d needs as many K/V heads as Q heads; Hq is %d and Hkv is %d",
                     limits.stage, params->Hq, params->Hkv);
@@ -200,6 +204,7 @@ FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspac
         .spill_bytes = static_cast<int32_t>(attributes.localSizeBytes),
         .resident_blocks = blocks,
         .workspace_bytes = workspace_bytes,
+        .configuration = limits.configuration,
     };
     return FLASH_OK;
 }

@@ -11,6 +11,9 @@ Options parse_options(int argc, char **argv) {
     Options result;
     Problem &problem = result.problem;
     problem.Hkv = problem.Nkv = 0;  // as many as of Q, unless given
+    auto configuration = command_line::text("configuration", "C", result.configuration,
+                                            "of stage 12: the short form of an instance that is built in");
+    configuration.otherwise = "the stage's own choice";
     auto heads_kv = number("heads-kv", "H", problem.Hkv, "heads of K and V", 1);
     auto seq_kv = number("seq-kv", "N", problem.Nkv, "rows of K and V", 1);
     heads_kv.otherwise = seq_kv.otherwise = "as many as of Q";
@@ -38,6 +41,7 @@ Options parse_options(int argc, char **argv) {
                 {{"bhnd", Layout::bhnd}, {"bnhd", Layout::bnhd}}),
          flag("causal", problem.causal, "query i sees keys up to i + seq_kv - seq only"),
          {"scale", "X", "factor of QKᵀ", "1 / sqrt(dim)", scale},
+         configuration,
          number<uint64_t>("seed", "S", result.seed, "of the inputs", 0),
          flag("bench", result.bench, "time it, too (on a GPU, in a release build)"),
          number("iterations", "I", result.iterations, "timed launches", 1),

@@ -9,6 +9,7 @@ struct Options {
     Problem problem;
     uint64_t seed = 1;
     int iterations = 20;
+    std::string configuration;  // empty: the stage's own choice
     bool bench = false, once = false, describe = false, json = false;
 };
 

@@ -76,11 +76,13 @@ void print_description(const FlashDescription &d, bool json) {
         w.key("positive_scale").boolean(d.positive_scale);
         w.key("registers").integer(d.registers).key("spill_bytes").integer(d.spill_bytes);
         w.key("resident_blocks").integer(d.resident_blocks).key("workspace_bytes").number(d.workspace_bytes);
+        if (d.configuration) w.key("configuration").string(d.configuration);
         std::printf("%s\n", w.close('}').take().c_str());
         return;
     }
     std::printf("stage %02d: %s\n", d.stage, d.title);
     std::printf("  needs             compute capability %d.%d\n", d.min_compute / 10, d.min_compute % 10);
+    if (d.configuration) std::printf("  configuration     %s\n", d.configuration);
     if (d.Br) std::printf("  tile              Br = %d, Bc = %d\n", d.Br, d.Bc);
     std::printf("  launch            %d x %d x %d blocks of %d threads\n", d.grid[0], d.grid[1], d.grid[2], d.threads);
     std::printf("  shared memory     %d bytes a block\n", d.shared_bytes);
@@ -95,7 +97,9 @@ void print_description(const FlashDescription &d, bool json) {
 
 int run(const Options &options) {
     const Problem &problem = options.problem;
+    const char *configuration = options.configuration.empty() ? nullptr : options.configuration.c_str();
     FlashParams params = problem.params(nullptr, nullptr, nullptr, nullptr);
+    params.configuration = configuration;
     FlashDescription description;
     must(flash_describe(&params, &description));
     if (options.describe) {
@@ -124,6 +128,7 @@ int run(const Options &options) {
     params.log_sum_exp = static_cast<float *>(log_sum_exp.data());
     params.workspace = workspace.data();
     params.workspace_bytes = description.workspace_bytes;
+    params.configuration = configuration;
     must(flash_forward(&params, nullptr));
     if (const cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess) {
         throw CudaError(std::string("the kernel failed") + (simulated ? ", as the simulator says above" : "") + ": " +

@@ -48,6 +48,10 @@ typedef struct FlashParams {
     // Scratch in device memory, flash_describe() tells how much; null where it asks for none.
     void *workspace;
     size_t workspace_bytes;
+    // Null: the stage chooses. Else the short form of an instance that is built in, e.g. "(BF16, 128, 128, 64, 4):
+    // async+eager+swizzled+load_2_2_2_tiles". A stage for which flash_describe() gives no configuration refuses
+    // anything but null.
+    const char *configuration;
 } FlashParams;
 
 // What a stage would do with a problem, and what it can do at all.
@@ -62,11 +66,12 @@ typedef struct FlashDescription {
     int32_t supports_log_sum_exp;
     int32_t multiple_Nq, multiple_Nkv;  // lengths must be multiples of these
     int32_t supports_causal, supports_gqa;
-    int32_t positive_scale;   // 1: scale must be above 0
-    int32_t registers;        // per thread, as the driver reports; 0 if unknown (no GPU)
-    int32_t spill_bytes;      // local memory per thread
-    int32_t resident_blocks;  // per multiprocessor
-    size_t workspace_bytes;   // scratch that flash_forward needs for this problem
+    int32_t positive_scale;     // 1: scale must be above 0
+    int32_t registers;          // per thread, as the driver reports; 0 if unknown (no GPU)
+    int32_t spill_bytes;        // local memory per thread
+    int32_t resident_blocks;    // per multiprocessor
+    size_t workspace_bytes;     // scratch that flash_forward needs for this problem
+    const char *configuration;  // the short form of the instance that runs the problem; null: the stage has one kernel
 } FlashDescription;
 
 // Checks the parameters and queues the stage's kernels on `stream`; does not wait for them.

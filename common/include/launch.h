@@ -6,6 +6,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <type_traits>
 #include <utility>
 
 #include "attention.h"
@@ -23,7 +24,9 @@ struct Limits {
     bool grouped_heads = false;   // Hq != Hkv
     bool positive_scale = false;  // needed where the maximum is taken before scaling
     bool log_sum_exp = false;     // written where the caller asks for it
-    int most_Nq = 1 << 30;        // beyond it the grid has no room for the query tiles
+    // The short form of the instance chosen, of a stage with a table of them (configured.h).
+    const char *configuration = nullptr;
+    int most_Nq = 1 << 30;  // beyond it the grid has no room for the query tiles
 };
 
 using Kernel = void (*)(FlashParams);
@@ -52,21 +55,35 @@ FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t
 // Fills in `description` from the limits, the launch and what the CUDA runtime knows of the kernel.
 FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspace_bytes, FlashDescription *description);
 
+// Whether this build has kernels for the type and head dim. FLASH_ONLY_BF16_128 builds that instance alone, for patched
+// kernels: they compile in a quarter of the time. FLASH_ONLY_BF16 builds both head dims in bf16, which is what is timed
+// of the ablations.
+#if defined(FLASH_ONLY_BF16_128)
+template <typename T, int d_head>
+constexpr bool built = std::is_same_v<T, __nv_bfloat16> && d_head == 128;
+#elif defined(FLASH_ONLY_BF16)
+template <typename T, int d_head>
+constexpr bool built = std::is_same_v<T, __nv_bfloat16>;
+#else
+template <typename T, int d_head>
+constexpr bool built = true;
+#endif
+
 // Calls instance.operator()<T, d_head>() for the problem's element type and head dim, which check_sizes() has admitted.
-// FLASH_ONLY_BF16_128 builds that instance alone, for patched kernels: they compile in a quarter of the time.
-// FLASH_ONLY_BF16 builds both head dims in bf16, which is what is timed of the ablations.
 template <typename Instance>
 Launch choose(const FlashParams &params, Instance instance) {
-#if !defined(FLASH_ONLY_BF16) && !defined(FLASH_ONLY_BF16_128)
+    const auto of_type = [&]<typename T, int d_head>() {
+        if constexpr (built<T, d_head>)
+            return instance.template operator()<T, d_head>();
+        else
+            return Launch{};
+    };
     if (params.dtype == FLASH_FP16) {
-        return params.d_head == 64 ? instance.template operator()<__half, 64>()
-                                   : instance.template operator()<__half, 128>();
+        return params.d_head == 64 ? of_type.template operator()<__half, 64>()
+                                   : of_type.template operator()<__half, 128>();
     }
-#endif
-#ifndef FLASH_ONLY_BF16_128
-    if (params.d_head == 64) return instance.template operator()<__nv_bfloat16, 64>();
-#endif
-    return instance.template operator()<__nv_bfloat16, 128>();
+    return params.d_head == 64 ? of_type.template operator()<__nv_bfloat16, 64>()
+                               : of_type.template operator()<__nv_bfloat16, 128>();
 }
 
 }  // namespace flash

@@ -100,6 +100,16 @@ def test_the_notebook_has_the_stage_s_exercises(stage):
     assert all(n < shown for n in written), "exercises stand before the kernel is shown"
 
 
+@pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
+def test_no_task_shows_the_lines_of_another_one(stage):
+    every = exercise.exercises(stage)
+    for cell, one in zip((cell for cell in exercise_cells.section(stage) if cell["source"].startswith("###")), every):
+        for other in every:
+            apart = other.last < one.first or other.first > one.last
+            assert not (apart and other.solution in cell["source"]), f"{one.name}'s task shows {other.name}'s solution"
+        assert cell["source"].count(f"// your lines: {one.name}\n") == 1
+
+
 def small(*sources: str) -> list[dict]:
     return [{"cell_type": "markdown", "source": text} for text in ("# Title", *sources)]
 

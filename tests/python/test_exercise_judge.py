@@ -1,5 +1,7 @@
 """What the judge says of answers: in words, with the lines of the reader's own text."""
 
+import re
+
 import pytest
 
 from flashladder.classroom import exercise, judge
@@ -7,6 +9,8 @@ from flashladder.core import device
 from flashladder.core.device import Device, Gpu
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.host_streams import HostStreams
+from flashladder.ladder.stage import Verdict
 from flashladder.running.job import Result, StageError
 
 RESCALE = "rescale[r] = __expf(row_max[r] - new_max);"
@@ -126,3 +130,26 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
     found = judge.judge(2, stages.get(2).source.read_text(), sizes=[Problem(Hq=1, Nq=64, d_head=64)])
     assert [kind for kind, _ in ran] == ["sim", "gpu"]
     assert found.words[0].startswith("wrong at bf16 B=1 H=1 N=128 d=64, on Fake")
+
+
+def test_right_without_the_technique():
+    """Half of the swizzle: right numbers, and lanes that meet in the same banks."""
+    one = exercise.get(5, "tile_offset")
+    filled = exercise.fill(5, {one.name: one.solution.replace("row % 8", "row % 4")})
+    found = judge.judge(5, filled.source, ("correct", "hazards", "technique:no_ldmatrix_conflicts"), "line {}".format)
+    assert found.correct and not found.passed and found.summary == "right, but without the technique"
+    assert re.match(r"right, but ldmatrix takes [\d,]+ wavefronts where [\d,]+ would do", found.technique[0])
+    own = filled.source.splitlines()
+    waste = re.match(r"most wavefronts of shared memory are wasted at line (\d+): [\d,]+ too many", found.technique[1])
+    assert "ldmatrix" in own[int(waste[1]) - 1]
+
+
+def test_a_program_s_streams_have_to_overlap(monkeypatch):
+    """Stage 00: right results, all of them from one stream."""
+    monkeypatch.setattr(judge.build, "build", lambda targets: None)
+    monkeypatch.setattr(HostStreams, "judge", lambda stage, source: Verdict(False, "", ""))
+    monkeypatch.setattr(judge.host_streams, "compile_program", lambda source, name: source)
+    monkeypatch.setattr(judge.host_streams, "streams_in_flight", lambda program: {"streams": 1, "engines": 3})
+    found = judge.judge(0, "int main() {}", ("correct", "technique"))
+    assert found.correct and not found.passed
+    assert found.technique == ["right, but the variant streams never has work of two streams in flight"]

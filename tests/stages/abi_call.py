@@ -22,7 +22,8 @@ def apply(params, patch: dict) -> None:
         for name in path:
             target = getattr(target, name)
         old = getattr(target, field)
-        setattr(target, field, (old or 0) + value["add"] if isinstance(value, dict) else value)
+        value = (old or 0) + value["add"] if isinstance(value, dict) else value
+        setattr(target, field, value.encode() if isinstance(value, str) else value)
 
 
 def answer(cudart: Cudart, stage: StageLibrary, problem: Problem, patch: dict) -> dict:

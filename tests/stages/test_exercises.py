@@ -4,6 +4,24 @@ import pytest
 
 from flashladder.classroom import judge
 from flashladder.classroom.exercise import exercises, fill, mends
+from flashladder.ladder import technique
+
+
+def test_what_is_asked(stage):
+    """Without compiling anything: enough to do, hints, names of expectations, and a solution in its place."""
+    if not (stage.folder / "exercises.toml").exists():
+        pytest.skip(f"stage {stage.id} has no exercises")
+    asked = exercises(stage)
+    assert len(asked) >= 3 and mends(stage), (
+        f"stage {stage.id} asks for {len(asked)} parts and {len(mends(stage))} mends"
+    )
+    known = {f"technique:{one.name}" for one in technique.expectations(stage)} | {"correct", "hazards", "technique"}
+    for one in asked:
+        told = f"stage {stage.id}, {one.name}"
+        assert len(one.hints) == 3 and len(one.task) > 60, f"{told}: three hints, and a task in words"
+        assert set(one.checks) <= known, f"{told}: the stage does not expect {sorted(set(one.checks) - known)}"
+        assert not one.is_stub(one.solution), f"{told}: the stub is the solution"
+        assert fill(stage, {one.name: one.solution}).source == stage.source.read_text(), f"{told}: not in its place"
 
 
 @pytest.mark.long

@@ -151,6 +151,16 @@ def test_log_sum_exp(stage, small):
     check_refusal(stage, f"a wrong argument ({patch})", answer["code"], answer["message"], wanted, words)
 
 
+def test_configuration(stage, small):
+    """One that is not built in is refused, with a list of those that are; a stage with one kernel takes none."""
+    own = describe(stage, small)["configuration"]
+    words = (
+        f"has no instance 'fast' for bf16 with d_head 64. Those built:\n    {own}" if own else "has one kernel and no"
+    )
+    (answer,) = calls(stage, small, [{"configuration": "fast"}])
+    check_refusal(stage, "a configuration 'fast'", answer["code"], answer["message"], UNSUPPORTED, words)
+
+
 def test_lengths_beyond_int(stage, small):
     """Far more rows than any memory has: sums of two lengths stay within int, and a grid within its limits."""
     (answer,) = calls(stage, small, [{"Nkv": 2**30 + 64}])

@@ -49,6 +49,7 @@ def test_help_names_every_option(stage):
         "causal",
         "scale",
         "seed",
+        "configuration",
         "bench",
         "once",
         "json",

@@ -8,6 +8,7 @@ from flashladder.core.paths import place, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import kernels, stages, technique
 from flashladder.ladder.run import run_problem
+from flashladder.measuring import profile
 
 
 @pytest.mark.parametrize("d_head, dtype", ((128, "bf16"), (64, "fp16")), ids=("128-bf16", "64-fp16"))
@@ -29,10 +30,9 @@ def test_larger_problems(stage, tile):
         assert not found, f"stage {stage.id}, {problem}: {'; '.join(found)}"
 
 
-def test_every_stage_expects_something_of_its_own(stage):
-    own = stage.data.get("expected", [])
-    assert own, f"{stage.folder / 'stage.toml'} has no [[expected]]: what do the counters show of its technique?"
+def test_every_stage_expects_something_that_its_runs_show(stage):
     known = technique.expectations(stage)
+    assert known, f"{stage.folder / 'stage.toml'} has no [[expected]]: what do the counters show of its technique?"
     names = [one.name for one in known]
     assert len(set(names)) == len(names), f"stage {stage.id} expects something twice: {names}"
     asked = {one.name for run in technique.runs(stage) for one in known if _judged(stage, one, run)}
@@ -42,9 +42,9 @@ def test_every_stage_expects_something_of_its_own(stage):
 def test_the_stage_before_lacks_it(stage):
     """Else a stage's expectations would say nothing of what it adds."""
     before = stages.previous_of(stage)
-    if not before or stage.number == 13:
-        pytest.skip("no stage before that takes its problems")
-    own = [entry["name"] for entry in stage.data["expected"]]
+    own = [entry["name"] for entry in stage.data.get("expected", [])]
+    if not before or not own or stage.number == 13:
+        pytest.skip("no stage before that takes its problems, or nothing that it adds")
     found = technique.judge(stage, stage_library(before.number), own)
     assert found, f"stage {before.id} meets all that stage {stage.id} expects of its own: {', '.join(own)}"
 
@@ -114,6 +114,15 @@ def test_a_wrong_entry_says_what_is_wrong(described, text, top, words):
     with pytest.raises(FlashLadderError) as caught:
         technique.expectations(described(text, top))
     assert words in str(caught.value)
+
+
+def test_a_profile_shows_what_is_expected(described):
+    stage = described(ENTRY.format(left="launches", relation="=="))
+    problem = Problem(Hq=1, Nq=128, Nkv=64, d_head=64)
+    report = run_problem(5, problem, device="sim").report
+    assert profile.technique_of(stage, report, problem) == [["s", "1", "== 1", "yes"]]
+    report["launches"] *= 2
+    assert profile.technique_of(stage, report, problem) == [["s", "2", "== 1", "NO"]]
 
 
 def test_names_of_expectations():

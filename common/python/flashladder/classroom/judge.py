@@ -8,6 +8,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -18,11 +19,11 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
-from flashladder.ladder import kernels, stages
+from flashladder.ladder import host_streams, kernels, stages, technique
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, StageError, run_library
 from flashladder.running.verify import check
-from flashladder.simulator.counters import hazards
+from flashladder.simulator import counters
 
 # A run of these small problems takes a fifth of a second: what takes this long does not end by itself.
 SECONDS = 30
@@ -141,7 +142,7 @@ def judge(
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     file = place("exercises", f"{stage.id}-{digest}", stage.source.name, source)
     if not isinstance(stage, kernels.Kernel):
-        return _judged_as_a_program(stage, file, line)
+        return _judged_as_a_program(stage, file, checks, line)
     try:
         library = kernels.compile_kernel(file, stage, only="")
     except kernels.CompileError as error:
@@ -154,7 +155,23 @@ def judge(
     where = device.choose(stage.min_compute)
     if where.kind == "gpu" and runs.clean:
         runs.on_a_gpu(library, where)
-    return Judgement((Finding("builds", True), *runs.findings(checks)), wrong=runs.wrong)
+    found = runs.findings(checks)
+    if all(one.passed for one in found):  # what the counters of a wrong kernel say is beside the point
+        found += _technique(stage, library, checks, line)
+    return Judgement((Finding("builds", True), *found), wrong=runs.wrong)
+
+
+def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line: Lines) -> list[Finding]:
+    """What the counters say of the techniques that are asked for, and at which lines most is wasted."""
+    wanted = [check for check in checks if check.startswith("technique")]
+    if not wanted:
+        return []
+    names = None if "technique" in wanted else [check.partition(":")[2] for check in wanted]
+    failed = technique.judge(stage, library, names)
+    if failed:
+        words = [f"right, but {text}" for text in failed]
+        return [Finding("technique", False, (*words, *_waste(stage, library, line)))]
+    return [Finding("technique", True, tuple(one.says for one in technique.chosen(stage, names)))]
 
 
 def sizes_for(stage: kernels.Kernel) -> list[Problem]:
@@ -170,7 +187,7 @@ def sizes_for(stage: kernels.Kernel) -> list[Problem]:
 
 
 class _Runs:
-    """The runs of one library: what was wrong, what raced, what the first report counted."""
+    """The runs of one library: what was wrong, and what raced."""
 
     def __init__(self, stage: kernels.Kernel, line: Lines):
         self.stage, self.line = stage, line
@@ -179,13 +196,12 @@ class _Runs:
         self.faults: list[str] = []  # the first wrong result, or what ended a run
         self.also: list[str] = []  # problems with further wrong results
         self.hazards: dict[tuple, str] = {}
-        self.first: Result | None = None
 
     @property
     def clean(self) -> bool:
         return not (self.faults or self.hazards)
 
-    def go_on(self, library, problem: Problem) -> bool:
+    def go_on(self, library: Path, problem: Problem) -> bool:
         """One more run on the simulator, in which a hazard is noted and the kernel goes on. False: this is the last,
         since a result says little of a kernel that races."""
         inputs = problem.random(1)
@@ -199,7 +215,6 @@ class _Runs:
             text = told(str(error).splitlines()[0].removeprefix(f"stage {self.stage.id}, {problem}: "), self.line)
             self.faults.append(f"stopped at {problem}: {text}")
             return False
-        self.first = self.first or result
         self._note_hazards(result.report)
         self._compare(problem, inputs, result)
         return not self.hazards
@@ -209,7 +224,7 @@ class _Runs:
         rows = 8 * self.stage.data["launch"][-1].get("Br", 64)
         return Problem(B=2, Hq=4, Nq=rows, d_head=128)
 
-    def on_a_gpu(self, library, where: Device) -> None:
+    def on_a_gpu(self, library: Path, where: Device) -> None:
         problem = self.larger()
         inputs = problem.random(1)
         try:
@@ -233,7 +248,7 @@ class _Runs:
 
     def _note_hazards(self, report: dict | None) -> None:
         """Each kind of hazard once for each set of lines that it names."""
-        for hazard in hazards(report) if report else ():
+        for hazard in counters.hazards(report) if report else ():
             message = re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", hazard["message"])
             key = (hazard["kind"], frozenset(_PLACE.findall(message)))
             text = f"{hazard['kind'].replace('_', ' ')}: {told(message, self.line)}"
@@ -254,15 +269,40 @@ class _Runs:
         return found
 
 
-def _judged_as_a_program(stage: Stage, file, line: Lines) -> Judgement:
-    """Stage 00: a program of the host, judged as its planted mistakes are."""
+def _waste(stage: kernels.Kernel, library: Path, line: Lines) -> list[str]:
+    """The lines of the source with the most wavefronts and sectors beyond what the same bytes need, one of each."""
+    problem = kernels.problem_for(stage)
+    report = run_library(f"stage {stage.id}", library, problem, problem.random(1), Device("sim", None)).report
+    own = [one for one in counters.lines(report) if Path(one.file).name == stage.source.name]
+    words = []
+    for what, excess in (
+        ("wavefronts of shared memory", "shared_excess"),
+        ("sectors of global memory", "global_excess"),
+    ):
+        worst = max(own, key=lambda one: getattr(one, excess), default=None)
+        if worst and getattr(worst, excess):
+            words.append(f"most {what} are wasted at {line(worst.line)}: {getattr(worst, excess):,} too many")
+    return words
+
+
+def _judged_as_a_program(stage: Stage, file: Path, checks: Sequence[str], line: Lines) -> Judgement:
+    """Stage 00: a program of the host, judged as its planted mistakes are; its technique is that streams overlap."""
     try:
         verdict = stage.judge(file)
     except FlashLadderError as error:
         words = compiler_words(str(error), file.name, line)
         return Judgement((Finding("builds", False, tuple(words)),))
     said = tuple(told(text, line) for text in verdict.words())
-    return Judgement((Finding("builds", True), Finding("correct", not verdict.caught, said)))
+    found = [Finding("builds", True), Finding("correct", not verdict.caught, said)]
+    if "technique" in checks and not verdict.caught:
+        together = host_streams.streams_in_flight(host_streams.compile_program(file, file.parent.name))
+        alone = [
+            f"right, but the variant {name} never has work of two streams in flight"
+            for name in together
+            if together[name] < 2
+        ]
+        found.append(Finding("technique", not alone, tuple(alone)))
+    return Judgement(tuple(found))
 
 
 def compiler_words(said: str, name: str, line: Lines) -> list[str]:

@@ -239,6 +239,36 @@ def command_ablations(options) -> int:
     return 0
 
 
+def command_tune(options) -> int:
+    from flashladder.commands import tune
+    from flashladder.tuning import registers
+
+    if options.registers:
+        build.build(["stage_12"])
+        say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
+        return 0
+    names = ("full", "configurations", "limit", "lengths", "best", "store", "out", "again")
+    chosen = {name: getattr(options, name) for name in names}
+    return tune.run(tune.Options(dtypes=options.dtypes, head_dims=options.head_dims, **chosen))
+
+
+def add_tune_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--full", action="store_true", help="a larger space, thousands of configurations")
+    parser.add_argument("--d-head", dest="head_dims", type=numbers, default=(64, 128), metavar="D,D")
+    parser.add_argument("--dtype", dest="dtypes", type=words, default=("bf16",), metavar="T,T", help="bf16, fp16")
+    parser.add_argument("--configs", dest="configurations", type=Path, metavar="FILE",
+                        help="in place of a space: a configuration on each line")  # fmt: skip
+    parser.add_argument("--limit", type=int, default=0, metavar="N", help="of each type and head dim at most N")
+    parser.add_argument("--lengths", type=numbers, default=bench.LENGTHS, metavar="N,N,...", help="of the finals")
+    parser.add_argument("--best", type=int, default=6, metavar="N",
+                        help="of each length of the short list that go on to the finals")  # fmt: skip
+    parser.add_argument("--store", type=Path, metavar="FILE", help="what is remembered; default: build/tuning.sqlite")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the record; default: docs/results/GPU-tuning.json")
+    parser.add_argument("--again", action="store_true", help="try again what failed before")
+    text = "record what ptxas gives a sample of configurations; needs no GPU, times nothing"
+    parser.add_argument("--registers", action="store_true", help=text)
+
+
 def command_machine_code(options) -> int:
     from flashladder.measuring import machine_code
 
@@ -313,6 +343,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
+    add_tune_options(add("tune", command_tune, "time the configurations of stage 12 and choose by shape; resumes"))
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
     add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")

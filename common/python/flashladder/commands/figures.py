@@ -18,6 +18,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, run, stages
 from flashladder.measuring import block_order, machine_code, profile, recorded
 from flashladder.simulator import counters
+from flashladder.tuning import record as tuning
 
 MARK = re.compile(r"<!-- figure: (?P<what>.*?) -->(?P<text>.*?)<!-- end -->", re.S)
 STALE = " (stale)"  # the kernel has changed since this was measured
@@ -88,6 +89,16 @@ class _Figures:
             raise FlashLadderError(f'There is no order "{order}". There are: {", ".join(block_order.ORDERS)}.')
         return block_order.busy(order, N, heads)
 
+    def tuned(self, name: str = "chosen", N: int = 4096, d: int = 128) -> float:
+        """TFLOP/s in the tuner's finals at a length: tuned(), of what is chosen there, tuned("FlashAttention-2")."""
+        made = recorded.first("tuning")
+        row = tuning.chosen(made, "bf16", d).get(N) if made else None
+        if not row or name not in ("chosen", *row["peers"]):
+            there = ", ".join(("chosen", *row["peers"])) if row else "nothing"
+            raise FlashLadderError(f'"{name}" was not timed by the tuner at N = {N}, d = {d}; there is: {there}.')
+        self.stale |= tuning.is_stale(made)
+        return (row if name == "chosen" else row["peers"][name])["tflops"]
+
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
         "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
@@ -123,7 +134,7 @@ class _Figures:
         raise FlashLadderError(f"only + - * /, numbers and {', '.join(FUNCTIONS)} are known, not: {ast.unparse(node)}")
 
 
-FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "busy", "record")
+FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "busy", "tuned", "record")
 
 
 @cache

@@ -2,8 +2,8 @@
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu ablations order
-roofline streams" picks parts. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their
-parts).
+roofline streams" picks parts; "tune" is one more, which has to be named. Needs no network, and of Python numpy and rich
+(torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 from flashladder.building import build
-from flashladder.commands import results
+from flashladder.commands import results, tune
 from flashladder.core.console import say, table
 from flashladder.core.device import Device, choose, cudart
 from flashladder.core.environment import for_python
@@ -33,8 +33,10 @@ from flashladder.ladder.run import run_problem
 from flashladder.measuring import ablation_times, bench, machine_code, ncu, provenance, recorded, roofline, stream_times
 from flashladder.running.job import Job, StageError, answer
 from flashladder.simulator import counters
+from flashladder.tuning import record as tuning
 
 PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order", "roofline", "streams")
+ASKED_FOR = ("tune",)  # as long as all the others together: only where PARTS names it
 TEST_SECONDS = 240  # for each of the two runs
 BENCH_SECONDS = 190
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -200,17 +202,27 @@ def part_streams(device: Device, folder: Path) -> list[str]:
     return ["streams: bandwidths and three batches"]
 
 
+def part_tune(device: Device, folder: Path) -> list[str]:
+    """Stage 12's configurations; what is measured lies in FLASHLADDER_TUNING_STORE, so that a second call goes on."""
+    made = folder / tuning.file_name(device)
+    status = tune.run(tune.Options(out=made), device)
+    record = recorded.load(made)
+    failed = [row["configuration"] for row in record["configurations"] if "failed" in row]
+    summary = [f"tune: {len(record['configurations'])} configurations, {len(failed)} failed, status {status}"]
+    return summary + [f"tune: failed: {one}" for one in failed]
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
-    unknown = [part for part in parts if part not in PARTS]
+    unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
     if unknown:
-        raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS)}.")
+        raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS + ASKED_FOR)}.")
     device = choose(choice="gpu")
     folder = output_directory()
     summary = [f"{device}, {provenance.collect(device)['date']}"]
     functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
     functions |= {"ablations": part_ablations, "order": part_order}
-    functions |= {"roofline": part_roofline, "streams": part_streams}
+    functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

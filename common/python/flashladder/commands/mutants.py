@@ -35,7 +35,7 @@ CLASSES = {"results": "wrong results", "hazard": "hazards", "technique": "techni
 REASONS = {"equivalent": "no input and no order of execution tells it from the stage"}
 TIMEOUT = 1200  # seconds for the tests of one mutant, of which few need one minute
 # These look at other things than the stage's own and never meet a mutant of it.
-OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_breakit.py")
+OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_breakit.py", "test_configurations_drawn.py")
 
 
 @dataclass(frozen=True)

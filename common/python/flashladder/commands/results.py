@@ -3,8 +3,9 @@
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
-`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `provenance`. What stands between the
-markers is replaced; running it twice changes nothing. Single figures in sentences: flashladder.commands.figures.
+`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `provenance`.
+What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
+flashladder.commands.figures.
 """
 
 import re
@@ -18,6 +19,9 @@ from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
 from flashladder.measuring import machine_code, recorded, stream_times
 from flashladder.simulator import counters
+from flashladder.tuning import instances
+from flashladder.tuning import record as tuning
+from flashladder.tuning import tables as tuning_tables
 
 _BLOCK = re.compile(r"(<!-- results: (?P<what>[^>]*?) -->\n)(?P<body>.*?)(<!-- end results -->)", re.S)
 STALE_NOTE = "\\* stale: the kernel has changed since this was measured."
@@ -262,6 +266,36 @@ def streams() -> str:
     return "\n\n".join(parts) or NOTHING
 
 
+def tuned(what: str, d: str = "128", length: str = "4096") -> str:
+    """A table of tuning/tables.py for each GPU that was tuned, bf16: chosen, worth, advice, fastest or refused."""
+    parts = []
+    for made in recorded.shipped(kind="tuning"):
+        if what == "refused":
+            text, (head, body) = "Configurations that each rule refuses", tuning_tables.refused(made)
+        elif ("bf16", int(d)) not in tuning.groups(made):
+            continue
+        elif what == "fastest":
+            text = f"First heats, bf16, d = {d}, N = {length}"
+            head, body = tuning_tables.fastest(made, "bf16", int(d), int(length))
+        elif what in _OF_TUNING:
+            text, table = _OF_TUNING[what]
+            (head, body), text = table(made, "bf16", int(d)), f"{text}, bf16, d = {d}"
+        else:
+            raise FlashLadderError(f"a marker's table is {', '.join(_OF_TUNING)}, fastest or refused, not '{what}'")
+        stale = f"\n\n{STALE_NOTE}" if tuning.is_stale(made) else ""
+        if stale:
+            head = [f"{column}\\*" if column else column for column in head]
+        parts.append(f"{_caption(made, text)}\n\n{_table(head, body)}{stale}")
+    return "\n\n".join(parts) or NOTHING
+
+
+_OF_TUNING = {
+    "chosen": ("Chosen by length", tuning_tables.chosen),
+    "worth": ("Times as long as the winner", tuning_tables.worth),
+    "advice": ("Flags that do not pay", tuning_tables.advice),
+}
+
+
 def provenance() -> str:
     parts = []
     for results in recorded.shipped():
@@ -286,6 +320,7 @@ _KINDS = {
     "provenance": provenance,
     "roofline": roofline,
     "streams": streams,
+    "tuned": tuned,
 }
 
 
@@ -322,8 +357,9 @@ def documents() -> list[Path]:
 
 
 def regenerate() -> list[Path]:
-    """Fills in every document and draws the plots of docs/results; returns the files that changed."""
-    changed = []
+    """Fills in every document, draws the plots of docs/results and writes stage 12's table of instances; returns the
+    files that changed."""
+    changed = _write_instances()
     for file in documents():
         if not file.exists():
             continue
@@ -334,6 +370,15 @@ def regenerate() -> list[Path]:
             changed.append(file)
     changed += _draw(ROOT / "docs" / "results")
     return changed
+
+
+def _write_instances() -> list[Path]:
+    """The table that stage 12 chooses from, as the tuned GPUs have it; empty where it is that already."""
+    wanted = instances.shipped()
+    if instances.TABLE.read_text() == wanted:
+        return []
+    instances.TABLE.write_text(wanted)
+    return [instances.TABLE]
 
 
 def _draw(folder: Path) -> list[Path]:
@@ -356,6 +401,12 @@ def _draw(folder: Path) -> list[Path]:
         record = recorded.first("host-streams")
         wanted["host-streams.png"] = lambda: plot.transfers(record)
         wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
+    made = recorded.shipped(kind="tuning")
+    for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
+        wanted[f"tuning-flags-d{d}.png"] = lambda d=d: plot.tuning_flags(made, d=d)
+        wanted[f"tuning-lengths-d{d}.png"] = lambda d=d: plot.tuning_lengths(made, d=d)
+        wanted[f"tuning-predicted-d{d}.png"] = lambda d=d: plot.tuning_predicted(made, d=d)
+        wanted["tuning-tiles.png"] = lambda: plot.tuning_tiles(made)
     for name, draw in wanted.items():
         file = folder / name
         before = file.read_bytes() if file.exists() else b""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.building import build
-from flashladder.commands import testing, throughput
+from flashladder.commands import explain, testing, throughput
 from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
@@ -80,10 +80,19 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
 }
 
 
+# Of the stages whose kernel has a configuration, as stage.toml says, besides.
+_OF_CONFIGURED = {"explain": Verb(lambda stage, rest: explain.show(rest))}
+
+
+def verbs_of(stage: Stage) -> dict[str, Verb]:
+    configured = any("configuration" in launch for launch in stage.data.get("launch", []))
+    return VERBS[type(stage)] | (_OF_CONFIGURED if configured else {})
+
+
 def command(which: str, words: list[str], rest: list[str]) -> int:
     """Does what the words ask for, in their order; the last status that is not 0, else 0."""
     stage = stages.entry(which)
-    verbs = VERBS[type(stage)]
+    verbs = verbs_of(stage)
     unknown = [word for word in words if word not in verbs]
     if unknown:
         raise FlashLadderError(f"'{unknown[0]}': stage {stage.id} can {', '.join(verbs)}.")

@@ -35,6 +35,7 @@ class FlashParams(Structure):
         ("log_sum_exp", c_void_p),
         ("workspace", c_void_p),
         ("workspace_bytes", c_size_t),
+        ("configuration", c_char_p),
     ]
 
 
@@ -58,11 +59,13 @@ class FlashDescription(Structure):
         ("spill_bytes", c_int32),
         ("resident_blocks", c_int32),
         ("workspace_bytes", c_size_t),
+        ("configuration", c_char_p),
     ]
 
     def as_dict(self) -> dict:
         values = {name: getattr(self, name) for name, _ in self._fields_}
-        return values | {"title": (self.title or b"").decode(), "grid": list(self.grid)}
+        words = {name: (getattr(self, name) or b"").decode() for name in ("title", "configuration")}
+        return values | words | {"grid": list(self.grid)}
 
 
 class StageRefused(Exception):

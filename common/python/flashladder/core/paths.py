@@ -1,6 +1,7 @@
 """Where things lie in the repository. FLASHLADDER_BUILD names another build folder, FLASHLADDER_WORK another work/."""
 
 import os
+import threading
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -38,10 +39,10 @@ def simulator_library() -> Path:
 
 
 def place(purpose: str, folder_name: str, file_name: str, text: str) -> Path:
-    """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all: several processes may do the same."""
+    """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all, whoever else does the same."""
     file = build_directory() / purpose / folder_name / file_name
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{os.getpid()}.{file_name}")
+    partial = file.with_name(f".{os.getpid()}.{threading.get_ident()}.{file_name}")
     partial.write_text(text)
     os.replace(partial, file)
     return file

@@ -56,12 +56,15 @@ class Problem:
         row, head = (d, second * d) if self.layout == "bhnd" else (second * d, d)
         return abi.FlashTensor(pointer, first * second * d, head, row)
 
-    def params(self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0) -> abi.FlashParams:
+    def params(
+        self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
+    ) -> abi.FlashParams:
         """The C struct; pointers are device addresses of Q, K, V, O and "log_sum_exp" (missing ones are null)."""
+        chosen = configuration.encode() if configuration else None
         tensors = [self.tensor(name, pointers.get(name, 0)) for name in "QKVO"]
         sizes = [self.B, self.Hq, self.Hkv, self.Nq, self.Nkv, self.d_head, abi.DTYPES[self.dtype], int(self.causal)]
         log_sum_exp = pointers.get("log_sum_exp", 0)
-        return abi.FlashParams(*tensors, *sizes, self.scale, log_sum_exp, workspace, workspace_bytes)
+        return abi.FlashParams(*tensors, *sizes, self.scale, log_sum_exp, workspace, workspace_bytes, chosen)
 
     def to_bhnd(self, array: np.ndarray) -> np.ndarray:
         """A view with axes (B, heads, rows, d) of an array in this problem's layout."""

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 from flashladder.building import build
@@ -26,8 +27,9 @@ class Kernel(Stage):
         return self.kernel
 
     def kernel_hash(self) -> str:
-        """sha256 of kernel.cu: a recorded figure is stale when it no longer matches."""
-        return hashlib.sha256(self.kernel.read_bytes()).hexdigest()
+        """sha256 of kernel.cu and of headers beside it: a recorded figure is stale when it no longer matches."""
+        files = [self.kernel, *sorted(self.folder.glob("*.h"))]
+        return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
     @property
     def targets(self) -> list[str]:
@@ -45,6 +47,14 @@ class Kernel(Stage):
     @property
     def tests(self) -> list[str]:
         return ["tests/stages", "--ignore=tests/stages/test_host_streams.py"]
+
+    def configuration(self, problem: Problem) -> str | None:
+        """The short form of the instance that stage.toml's launch is about; None of a stage with one kernel."""
+        launch = self.data["launch"][-1]
+        if "configuration" not in launch:
+            return None
+        tile = f"{launch['Br']}, {launch['Bc']}, {launch['threads'] // 32}"
+        return f"({problem.dtype.upper()}, {problem.d_head}, {tile}): {launch['configuration']}"
 
     def judge(self, source: Path) -> Verdict:
         return judge(self, compile_kernel(source, self))
@@ -74,25 +84,27 @@ def stage_flags(stage: Kernel) -> list[str]:
 def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16_128") -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content. CompileError
-    has what the compiler said.
+    options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content. What the
+    compiler said lies beside the library as .log, or is in CompileError.
     """
     launcher = ROOT / "common/host/launch.cpp"
     exports = ROOT / "common/cmake/stage.map"
-    headers = sorted((ROOT / "common/include").iterdir())
+    headers = sorted([*(ROOT / "common/include").iterdir(), *stage.folder.glob("*.h"), *kernel.parent.glob("*.h")])
     command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
-    command += [*([f"-DFLASH_ONLY_{only}"] if only else []), *options]
+    command += [f"-I{stage.folder}", *([f"-DFLASH_ONLY_{only}"] if only else []), *options]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, exports, *headers)))
     digest.update(repr((command, build.info()["nvcc_version"])).encode())
     library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
     if library.exists():
         return library
-    partial = library.with_name(f".{os.getpid()}.{library.name}")
+    partial = library.with_name(f".{os.getpid()}.{threading.get_ident()}.{library.name}")
     command += ["-o", str(partial), str(kernel), str(launcher)]
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
         raise CompileError(kernel, done.stdout + done.stderr)
+    partial.with_suffix(".log").write_text(done.stdout + done.stderr)
+    os.replace(partial.with_suffix(".log"), library.with_suffix(".log"))
     os.replace(partial, library)
     return library
 
@@ -103,26 +115,40 @@ def problem_for(stage: Kernel) -> Problem:
     return Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128)
 
 
+def judged_by(stage: Kernel) -> list[tuple[Problem, str | None]]:
+    """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
+    `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128, as
+    the changed kernel is built."""
+    plain = problem_for(stage)
+    found = [(plain, stage.configuration(plain))]
+    for entry in stage.data.get("judged_by", []):
+        fields = {name: value for name, value in entry.items() if name != "configuration"}
+        problem = Problem(d_head=128, **fields)
+        found.append((problem, entry.get("configuration", stage.configuration(problem))))
+    return found
+
+
 def problems_for(stage: Kernel) -> list[Problem]:
-    """What a changed kernel is judged by: problem_for(), and stage.toml's `[[judged_by]]`, fields of a Problem, for
-    what whole tiles do not show. bf16 with d_head 128, as the changed kernel is built."""
-    return [problem_for(stage), *(Problem(d_head=128, **fields) for fields in stage.data.get("judged_by", []))]
+    """The problems of judged_by()."""
+    return [problem for problem, _ in judged_by(stage)]
 
 
 def judge(stage: Kernel, library: Path) -> Verdict:
     """Runs another build of a stage on the simulator: does the simulator or the verification object? The verdict is
     that of the first problem at which one does, else of the last."""
-    for problem in problems_for(stage):
-        verdict = _judge(stage, library, problem)
+    for problem, configuration in judged_by(stage):
+        verdict = _judge(stage, library, problem, configuration)
         if verdict.caught:
             break
     return verdict
 
 
-def _judge(stage: Kernel, library: Path, problem: Problem) -> Verdict:
-    inputs = problem.random(1)
+def _judge(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> Verdict:
+    inputs, where = problem.random(1), Device("sim", None)
     try:
-        result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), timeout=300)
+        result = run_library(
+            f"stage {stage.id}", library, problem, inputs, where, timeout=300, configuration=configuration
+        )
     except StageError as error:
         hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
         kind = hazards[0]["kind"] if hazards else "error"

@@ -22,30 +22,38 @@ def run_problem(
     environment: dict[str, str] | None = None,
     timeout: float | None = None,
     repeat: int = 1,
+    configuration: str | None = None,
 ) -> Result:
     """Runs a stage on bit patterns (random ones where none are given).
 
     device: auto, gpu or sim, FLASHLADDER_DEVICE by default. library: another build of the stage, e.g. a patched
     one. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. repeat: runs in the same process.
+    configuration: the short form of an instance of stage 12; None: the stage's own choice for the problem.
     Q, K and V have the shapes problem.shape(). Raises StageError with the stage's or the simulator's own message.
     """
     stage = stages.get(stage)
     inputs = problem.random() if inputs is None else inputs
-    return _work(stage, problem, inputs, device, library, environment, timeout, repeat)
+    return _work(stage, problem, inputs, device, library, environment, timeout, repeat, configuration)
 
 
-def describe(stage, problem: Problem | None = None, device: str | None = None) -> dict:
+def describe(
+    stage, problem: Problem | None = None, device: str | None = None, configuration: str | None = None
+) -> dict:
     """What the stage would do with the problem: tiles, threads, shared memory, registers where a GPU tells."""
     stage = stages.get(stage)
-    return _work(stage, problem or Problem(), None, device).description
+    return _work(stage, problem or Problem(), None, device, configuration=configuration).description
 
 
-def _work(stage, problem, inputs, device, library=None, environment=None, timeout=None, repeat=1) -> Result:
+def _work(
+    stage, problem, inputs, device, library=None, environment=None, timeout=None, repeat=1, configuration=None
+) -> Result:
     where = choose(stage.min_compute, device)
     library = library or stage_library(stage.number)
     if not library.exists():
         raise FlashLadderError(f"{library} does not exist: run `make stage-{stage.id}`.")
-    return run_library(f"stage {stage.id}", library, problem, inputs, where, environment, timeout, repeat)
+    return run_library(
+        f"stage {stage.id}", library, problem, inputs, where, environment, timeout, repeat, configuration
+    )
 
 
 def run(

@@ -151,6 +151,39 @@ def chosen(stage: stages.Stage | int | str, names: Collection[str] | None = None
     return [one for one in known if names is None or one.name in names]
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """What an expectation came to in a run."""
+
+    expectation: Expectation
+    left: int
+    right: int
+
+    @property
+    def met(self) -> bool:
+        return RELATIONS[self.expectation.relation](self.left, self.right)
+
+    @property
+    def words(self) -> str:
+        """For who has not met it."""
+        return self.expectation.failure.format(left=f"{self.left:,}", right=f"{self.right:,}")
+
+
+def outcomes(
+    stage: stages.Stage | int | str,
+    report: dict,
+    problem: Problem,
+    names: Collection[str] | None = None,
+    inputs: str = "random",
+) -> list[Outcome]:
+    """Of the expectations that hold for a run, by its report (warpsim's JSON). names: all by default; inputs: what the
+    run was made on, one of INPUTS."""
+    stage = stages.get(stage)
+    counted = namespace(stage, problem, report)
+    asked = [one for one in chosen(stage, names) if one.holds_for(counted, inputs)]
+    return [Outcome(one, evaluate(one.left, counted), evaluate(one.right, counted)) for one in asked]
+
+
 def failures(
     stage: stages.Stage | int | str,
     report: dict,
@@ -158,18 +191,8 @@ def failures(
     names: Collection[str] | None = None,
     inputs: str = "random",
 ) -> list[str]:
-    """One sentence for each expectation that the report of a run (warpsim's JSON) does not meet; none: the technique is
-    used. names: of expectations, all by default; inputs: what the run was made on, one of INPUTS."""
-    stage = stages.get(stage)
-    counted = namespace(stage, problem, report)
-    found = []
-    for one in chosen(stage, names):
-        if not one.holds_for(counted, inputs):
-            continue
-        left, right = evaluate(one.left, counted), evaluate(one.right, counted)
-        if not RELATIONS[one.relation](left, right):
-            found.append(one.failure.format(left=f"{left:,}", right=f"{right:,}"))
-    return found
+    """One sentence for each expectation of outcomes() that is not met; none: the technique is used."""
+    return [one.words for one in outcomes(stage, report, problem, names, inputs) if not one.met]
 
 
 def runs(
@@ -199,7 +222,9 @@ def judge(
     stage = stages.get(stage)
     found: dict[str, str] = {}
     for run in runs(stage, names, d_head, dtype):
-        report = run_problem(stage, run.problem, run.arrays(), device="sim", library=library).report
+        report = run_problem(
+            stage, run.problem, run.arrays(), "sim", library, configuration=stage.configuration(run.problem)
+        ).report
         for one in chosen(stage, names):
             words = [] if one.name in found else failures(stage, report, run.problem, [one.name], run.inputs)
             found |= {one.name: words[0]} if words else {}

@@ -40,7 +40,7 @@ def section(stage: Stage) -> list[dict]:
     text = (INTRODUCTION if kernel else HOST).format(name=every[0].name, id=stage.id)
     cells = [_prose(f"{HEADING}\n\n{text}")]
     for one in every:
-        cells.append(_prose(_task(one)))
+        cells.append(_prose(_task(one, every)))
         if kernel:
             cells.append(_code(one))
     return cells
@@ -61,15 +61,20 @@ def _code(one: Exercise) -> dict:
     return {"cell_type": "code", "metadata": {}, "execution_count": 1, "outputs": [output], "source": text}
 
 
-def _task(one: Exercise) -> str:
-    """The task, and the lines around those that are left out."""
+def _task(one: Exercise, every: list[Exercise]) -> str:
+    """The task, and the lines around those that are left out; those of another exercise are left out there, too."""
     lines = one.stage.source.read_text().splitlines()
     part = source.find(one.stage.source, one.part)
     function = lines[part.last - 1].startswith("}")
     first = max(one.first - CONTEXT[0], part.first if function else 1)
     last = min(one.last + CONTEXT[1], part.last if function else len(lines))
-    yours = f"{one.indent}// your lines: {one.name}"
-    shown = [*lines[first - 1 : one.first - 1], yours, *lines[one.last : last]]
+    gaps = [one, *(other for other in every if other.last < one.first or other.first > one.last)]
+    shown: list[str] = []
+    for number in range(first, last + 1):
+        gap = next((gap for gap in gaps if gap.first <= number <= gap.last), None)
+        text = f"{gap.indent}// your lines: {gap.name}" if gap else lines[number - 1]
+        if not gap or text not in shown:
+            shown.append(text)
     text = "\n".join(shown).strip("\n")
     return f"### {one.title} ({plural(one.points, 'point')})\n\n{one.task}\n\n```cpp\n{text}\n```"
 

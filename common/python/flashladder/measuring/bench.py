@@ -18,7 +18,7 @@ from flashladder.core.paths import results_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import gpu_memory, peers, provenance
-from flashladder.running.cudart import L2_BYTES, CudaError, Cudart
+from flashladder.running.cudart import L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
 from flashladder.running.verify import POISON, Comparison, compare, reference
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
@@ -206,10 +206,11 @@ class Bench:
             found.append(Candidate(name, "peer", launch, output, problem.flops()))
         return found
 
-    def bench_problem(self, problem: Problem) -> None:
-        timed = self.stages_for(problem)
-        if not timed:
-            return
+    def multiprocessors(self) -> int:
+        return self.cudart.attribute(MULTIPROCESSORS)
+
+    def prepared(self, problem: Problem):
+        """Inputs in device memory, and what admit() compares with: rows, heads, the reference there and its bound."""
         memory = (
             gpu_memory.TorchMemory(problem, seed=problem.Nq)
             if self.torch
@@ -218,7 +219,13 @@ class Bench:
         inputs = {name: memory.bits(name) for name in "QKV"}
         rows = np.unique(np.linspace(0, problem.Nq - 1, 97).astype(int))
         heads = [(0, 0), (problem.B - 1, problem.Hq - 1)]
-        expected = (rows, heads, *reference(problem, inputs, rows, heads))
+        return memory, (rows, heads, *reference(problem, inputs, rows, heads))
+
+    def bench_problem(self, problem: Problem) -> None:
+        timed = self.stages_for(problem)
+        if not timed:
+            return
+        memory, expected = self.prepared(problem)
         admitted = []
         for candidate in [
             *(self.stage_candidate(stage, problem, memory) for stage in timed),

@@ -174,15 +174,17 @@ def copies_in_a_turn(stage: stages.Stage, d: int) -> int:
 # ---- from a kernel.cu to its loops ----
 
 
-def compile_for(kernel: Path, arch: str = ARCH) -> Path:
+def compile_for(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> Path:
     """Machine code of a kernel.cu for an architecture such as sm_90, in build/machine-code; cached by content.
 
-    Beside NAME.cubin lies NAME.txt, what ptxas says of registers and spills.
+    folder: of the stage whose headers a patched copy includes. Beside NAME.cubin lies NAME.txt, what ptxas says of
+    registers and spills.
     """
+    folder = folder or kernel.parent
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise FlashLadderError(f"'{arch}' is no architecture: name one as sm_90 or sm_80.")
     nvcc = toolchain.require_nvcc()
-    headers = sorted((ROOT / "common/include").iterdir())
+    headers = sorted([*(ROOT / "common/include").iterdir(), *kernel.parent.glob("*.h"), *folder.glob("*.h")])
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, *headers)))
     digest.update(repr((arch, str(nvcc), toolchain.nvcc_version(nvcc))).encode())
     cubin = build_directory() / "machine-code" / arch / f"{digest.hexdigest()[:16]}.cubin"
@@ -191,7 +193,7 @@ def compile_for(kernel: Path, arch: str = ARCH) -> Path:
     cubin.parent.mkdir(parents=True, exist_ok=True)
     partial = cubin.with_name(f".{os.getpid()}.{cubin.name}")
     command = [nvcc, "-std=c++20", "-O3", "-lineinfo", "-cubin", f"-arch={arch}", "-Xptxas", "-v"]
-    command += [f"-I{ROOT / 'common/include'}", "-o", partial, kernel]
+    command += [f"-I{ROOT / 'common/include'}", f"-I{folder}", "-o", partial, kernel]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     if done.returncode:
         raise FlashLadderError(f"{kernel} does not compile for {arch}:\n{(done.stdout + done.stderr)[-3000:]}")
@@ -217,17 +219,30 @@ def _resources(text: str, name: str) -> tuple[int, int]:
     return int(used[1]), int(frame[1])
 
 
-def measure(kernel: Path, arch: str = ARCH) -> dict[int, dict]:
+def _first_instances(kernel: Path, folder: Path) -> dict[int, str]:
+    """By head dim, for bf16: how the mangled name tells the first instance of the table instances.h from the others;
+    empty where there is no table."""
+    tables = [place / "instances.h" for place in (kernel.parent, folder) if (place / "instances.h").exists()]
+    lines = (
+        re.findall(r'^INSTANCE\(__nv_bfloat16, (\d+), "[^"]*", (.*)\)$', tables[0].read_text(), re.M) if tables else []
+    )
+    mangled = {"true": "Lb1E", "false": "Lb0E"}
+    return {int(d): "".join(mangled.get(one, f"Li{one}E") for one in values.split(", ")) for d, values in lines[::-1]}
+
+
+def measure(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> dict[int, dict]:
     """By head dim, for bf16: {"registers", "spill_bytes", "loop": Loop or None where no loop has an mma, "copies"}.
 
-    copies: the opcodes, with all that they say, of the kernel's cp.async.
+    copies: the opcodes, with all that they say, of the kernel's cp.async. folder: of the stage whose headers a patched
+    copy includes. Of a kernel with a table of instances it is the first of the type and head dim.
     """
-    cubin = compile_for(kernel, arch)
+    cubin = compile_for(kernel, arch, folder)
+    instances = _first_instances(kernel, folder or kernel.parent)
     report = cubin.with_suffix(".txt").read_text()
     found = {}
     for name, text in functions(disassemble(cubin)).items():
         d = re.search(r"bfloat16Li(\d+)E", name)
-        if d:
+        if d and instances.get(int(d[1]), "") in name:
             registers, spills = _resources(report, name)
             copies = sorted(set(re.findall(r"LDGSTS[\w.]*", text)))
             found[int(d[1])] = {"registers": registers, "spill_bytes": spills, "copies": copies, "loop": loop_of(text)}
@@ -278,7 +293,7 @@ def record(arch: str = ARCH) -> dict:
     rows = []
     for stage, name, kind, source in progress([*one_each, *variants], "machine code"):
         kernel = source if isinstance(source, Path) else patched_source(source)
-        for d, found in sorted(measure(kernel, arch).items()):
+        for d, found in sorted(measure(kernel, arch, stage.folder).items()):
             loop = found.pop("loop")
             if loop:
                 counts = loop.executed(copies_in_a_turn(stage, d))

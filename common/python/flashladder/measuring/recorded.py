@@ -18,15 +18,15 @@ def load(file: Path) -> dict:
     return results
 
 
-KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code")
+KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers")
 
 
 def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     """What is recorded for each GPU, in the order of their names: docs/results/GPU.json, the throughput.
 
     kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
-    a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V.
-    They lie in GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
+    a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
+    "tuning", the fastest configurations. They lie in GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
     """
     found = []
     for file in sorted(folder.glob("*.json")):

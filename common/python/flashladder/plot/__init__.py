@@ -7,6 +7,7 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 """
 
 from flashladder.plot.banks import bank_grid, sectors
+from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
@@ -21,12 +22,14 @@ from flashladder.plot.swizzle import swizzle, swizzle_bits
 from flashladder.plot.throughput import ablations, climb, throughput
 from flashladder.plot.timeline import timeline
 from flashladder.plot.transfers import transfers
+from flashladder.plot.tuning import tuning_flags, tuning_lengths, tuning_predicted, tuning_tiles
 
 __all__ = [
     "ablations",
     "bank_grid",
     "block_orders",
     "climb",
+    "configurations",
     "error_map",
     "instruction_mix",
     "iteration",
@@ -44,4 +47,8 @@ __all__ = [
     "tile_kinds",
     "timeline",
     "transfers",
+    "tuning_flags",
+    "tuning_lengths",
+    "tuning_predicted",
+    "tuning_tiles",
 ]

@@ -27,6 +27,7 @@ class Job:
     problem: Problem
     describe_only: bool = False
     repeat: int = 1  # runs in the same process
+    configuration: str | None = None  # the short form of an instance; None: the stage chooses
 
     def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
         """Writes the job, and Q, K and V as bit patterns of the shapes problem.shape(). Returns the worker's command,
@@ -87,16 +88,18 @@ def run_library(
     environment: dict[str, str] | None = None,
     timeout: float | None = None,
     repeat: int = 1,
+    configuration: str | None = None,
 ) -> Result:
     """Runs a stage's library on bit patterns; without inputs it only describes what it would do.
 
     name: what messages call it. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. timeout: seconds.
+    configuration: the short form of one of the library's instances; None: the library chooses.
     Raises StageError with the stage's or the simulator's own message.
     """
     shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory) as scratch:
         folder = Path(scratch)
-        job = Job(str(cudart(where)), str(library), problem, inputs is None, repeat)
+        job = Job(str(cudart(where)), str(library), problem, inputs is None, repeat, configuration)
         command = job.write(folder, inputs)
         env = for_python(dict(os.environ) | (environment or {}))
         if where.kind == "sim":

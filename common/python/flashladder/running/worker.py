@@ -25,7 +25,7 @@ def execute(folder: Path, job: Job) -> dict:
     stage = StageLibrary(job.library)
     problem = job.problem
     # Stages that ask the driver about their kernels need no memory for it.
-    description = stage.describe(problem.params({})).as_dict()
+    description = stage.describe(problem.params({}, configuration=job.configuration)).as_dict()
     if job.describe_only:
         return {"status": "ok", "description": description}
 
@@ -44,7 +44,7 @@ def execute(folder: Path, job: Job) -> dict:
     seconds = []
     for _ in range(job.repeat):
         started = time.perf_counter()
-        stage.forward(problem.params(pointers, scratch, scratch_bytes))
+        stage.forward(problem.params(pointers, scratch, scratch_bytes, job.configuration))
         cudart.synchronize()
         seconds.append(time.perf_counter() - started)
     output = np.empty(problem.shape("O"), np.uint16)

@@ -1,0 +1,127 @@
+// For a stage whose kernel has several instances, told apart by a configuration: which of them runs a problem.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "launch.h"
+
+namespace flash {
+
+// One instance of the kernel, for one element type and head dim.
+struct Instance {
+    const char *configuration;  // its short form, as flashladder/tuning/configuration.py writes it
+    FlashDtype dtype;
+    int d_head;
+    Kernel kernel;  // null: not in this build (FLASH_ONLY_...)
+    int Br, Bc, threads;
+    size_t shared_bytes;  // dynamic
+};
+
+// Lengths of Q from `from` to `to` on a GPU that was tuned: which configuration was the fastest there.
+struct Choice {
+    const char *gpu;
+    int compute, multiprocessors;  // 90 for compute capability 9.0
+    FlashDtype dtype;
+    int d_head, from, to;
+    const char *configuration;
+};
+
+// What is asked of the device that the launch goes to; all 0 where there is none.
+struct Device {
+    std::string name;
+    int compute = 0, multiprocessors = 0;
+    size_t shared_bytes = 0;  // that a block may have
+};
+
+inline const Device &current_device() {
+    static std::mutex mutex;
+    static std::map<int, Device> known;  // asking takes longer than a small launch
+    int number = -1;
+    if (cudaGetDevice(&number) != cudaSuccess) number = -1;
+    const std::lock_guard lock(mutex);
+    Device &device = known[number];
+    cudaDeviceProp properties{};
+    if (device.compute == 0 && number >= 0 && cudaGetDeviceProperties(&properties, number) == cudaSuccess) {
+        device = {properties.name, 10 * properties.major + properties.minor, properties.multiProcessorCount,
+                  properties.sharedMemPerBlockOptin};
+    }
+    return device;
+}
+
+// The GPU that was tuned and is the nearest to this one: itself by its name; else, of those with the same major compute
+// capability, the one with the most similar number of multiprocessors. Null where none is near.
+inline const char *nearest_gpu(const Device &device, std::span<const Choice> choices) {
+    const Choice *nearest = nullptr;
+    const auto distance = [&](const Choice &one) { return std::abs(one.multiprocessors - device.multiprocessors); };
+    for (const Choice &one : choices) {
+        if (one.gpu == device.name) return one.gpu;
+        if (one.compute / 10 == device.compute / 10 && (!nearest || distance(one) < distance(*nearest))) nearest = &one;
+    }
+    return nearest ? nearest->gpu : nullptr;
+}
+
+// The instance for a problem whose sizes are in order. By name where params.configuration gives one. Else what was
+// chosen on the nearest GPU, or the first of the table, whichever first has tiles that divide the lengths and no more
+// shared memory than the device has; if none has, the first of the type and head dim, for the limits to refuse.
+// Null: no instance of that name.
+inline const Instance *choose_instance(const FlashParams &params, std::span<const Instance> instances,
+                                       std::span<const Choice> choices, const Device &device) {
+    const auto of_type = [&](const auto &one) { return one.dtype == params.dtype && one.d_head == params.d_head; };
+    const auto named = [&](const char *name) -> const Instance * {
+        for (const Instance &one : instances)
+            if (one.kernel && of_type(one) && std::strcmp(one.configuration, name) == 0) return &one;
+        return nullptr;
+    };
+    const auto fits = [&](const Instance &one) {
+        const bool divides = params.Nq % one.Br == 0 && params.Nkv % one.Bc == 0;
+        return divides && (device.compute == 0 || one.shared_bytes <= device.shared_bytes);
+    };
+    if (params.configuration) return named(params.configuration);
+    if (const char *gpu = nearest_gpu(device, choices)) {
+        for (const Choice &one : choices) {
+            if (std::strcmp(one.gpu, gpu) != 0 || !of_type(one) || params.Nq < one.from || params.Nq > one.to) continue;
+            const Instance *chosen = named(one.configuration);
+            if (chosen && fits(*chosen)) return chosen;
+        }
+    }
+    const Instance *first = nullptr;
+    for (const Instance &one : instances) {
+        if (!one.kernel || !of_type(one)) continue;
+        if (fits(one)) return &one;
+        if (!first) first = &one;
+    }
+    return first;
+}
+
+// Finds the instance and writes its tile into the limits, which every problem has passed first; or says why there is
+// none.
+inline FlashStatus choose_instance(const FlashParams *params, std::span<const Instance> instances,
+                                   std::span<const Choice> choices, Limits &limits, const Instance *&chosen) {
+    limits.configuration = "";  // such a stage takes them
+    if (const FlashStatus status = check_sizes(params, limits); status != FLASH_OK) return status;
+    chosen = choose_instance(*params, instances, choices, current_device());
+    if (!chosen) {
+        std::string built;
+        for (const Instance &one : instances)
+            if (one.kernel && one.dtype == params->dtype && one.d_head == params->d_head)
+                built.append("\n    ").append(one.configuration);
+        return fail(FLASH_UNSUPPORTED,
+                    "stage %02d has no instance '%s' for %s with d_head %d. Those built:%s\n"
+                    "(flashladder.tuning.instances.build() builds any other)",
+                    limits.stage, params->configuration ? params->configuration : "",
+                    params->dtype == FLASH_FP16 ? "fp16" : "bf16", params->d_head,
+                    built.empty() ? " none" : built.c_str());
+    }
+    limits.configuration = chosen->configuration;
+    limits.Br = limits.multiple_Nq = chosen->Br;
+    limits.Bc = limits.multiple_Nkv = chosen->Bc;
+    return FLASH_OK;
+}
+
+}  // namespace flash

@@ -1,0 +1,152 @@
+"""make tune: the configurations of stage 12 filtered, built, verified, timed and remembered; the best by shape."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder.building import build
+from flashladder.commands import explain
+from flashladder.core.console import coloured, say, table
+from flashladder.core.device import Device, choose
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import RECORDED, ROOT, results_directory
+from flashladder.ladder import stages
+from flashladder.measuring import bench
+from flashladder.tuning import gpu_times, instances, model, record, rules, space, tables
+from flashladder.tuning.configuration import Configuration
+from flashladder.tuning.store import Place, Store, default_file
+from flashladder.tuning.tune import Known, Plan, Tuner
+
+SIMULATED = 1  # configuration of each type and head dim that run where there is no GPU
+LISTED = 12  # configurations of a table, the best of many
+
+
+@dataclass(frozen=True)
+class Options:
+    dtypes: tuple[str, ...] = ("bf16",)
+    head_dims: tuple[int, ...] = (64, 128)
+    full: bool = False
+    configurations: Path | None = None  # a file of short forms, in place of a space
+    limit: int = 0  # configurations of each type and head dim, evenly over the space; 0: all
+    lengths: tuple[int, ...] = Plan.lengths
+    best: int = Plan.best
+    store: Path | None = None
+    out: Path | None = None  # of the record
+    again: bool = False  # what failed is tried again
+
+    @property
+    def of_all(self) -> bool:
+        """Whether what is tuned is what a record that ships should be of."""
+        return not (self.configurations or self.limit) and self.lengths == Plan.lengths
+
+
+def run(options: Options, device: Device | None = None) -> int:
+    """Tunes, on the simulator without times; 1 where a configuration that no rule refuses failed."""
+    stage = stages.get(instances.STAGE)
+    device = device or choose(stage.min_compute)
+    build.build(stage.targets)
+    if device.kind != "gpu":
+        return _without_times(options, device)
+    bench.check_build(device)
+    say(f"Tuning on {device}")
+    timer = gpu_times.GpuTimer(device)
+    refused = _filtered(options, timer.limits())
+    candidates = tuple(one for several in refused.values() for one in several.admitted)
+    plan = Plan(candidates, lengths=options.lengths, best=options.best)
+    place = Place(device.gpu.name, device.gpu.driver, str(build.info()["nvcc_version"]), instances.kernel_hash())
+    store = Store(options.store or default_file(), place)
+    say(
+        f"What is measured is remembered in {os.path.relpath(store.file)}: a tuner that was stopped goes on from there."
+    )
+    if options.again:
+        store.forget_failures()
+    outcome = Tuner(plan, store, gpu_times.DeviceWorkshop(device), timer).run()
+    made = record.make(outcome, plan, refused, device, timer.multiprocessors)
+    folder = RECORDED if options.of_all else results_directory()
+    file = record.write(made, options.out or folder / record.file_name(device))
+    for dtype, d in record.groups(made):
+        _show(made, dtype, d)
+    say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` draws the pictures and the tables of what lies in "
+        "docs/results, and has stage 12 choose by it.")  # fmt: skip
+    return _report_failures(outcome.failures)
+
+
+def _show(made: dict, dtype: str, d: int) -> None:
+    for title, (head, rows) in (
+        ("TFLOP/s by length, and of the peers in the same heat", tables.chosen(made, dtype, d)),
+        ("How many times as long the winner takes", tables.worth(made, dtype, d)),
+    ):
+        if rows:
+            table(f"{title}: {dtype}, d = {d}", head, rows, right=range(1, len(head)))
+    say(f"winner over all lengths: {record.winner(made, dtype, d)}")
+
+
+def _report_failures(failures: dict[Configuration, Known]) -> int:
+    if not failures:
+        return 0
+    rows = [(str(one), known.failed, (known.message.splitlines() or [""])[0][:200]) for one, known in failures.items()]
+    table(coloured(f"{len(rows)} configurations that no rule refuses failed; none of them is chosen", "red"),
+          ["configuration", "when", "what was said"], rows)  # fmt: skip
+    return 1
+
+
+def _filtered(options: Options, limits: rules.Device) -> dict[tuple[str, int], space.Refusals]:
+    """By type and head dim what the rules leave; prints how many each refused."""
+    if options.configurations:
+        listed = space.from_file(options.configurations)
+        groups = dict.fromkeys((one.dtype, one.d_head) for one in listed)
+        spaces = {group: [one for one in listed if (one.dtype, one.d_head) == group] for group in groups}
+    else:
+        enumerate_space = space.full if options.full else space.bounded
+        spaces = {(dtype, d): list(enumerate_space(dtype, d)) for dtype in options.dtypes for d in options.head_dims}
+    refused = {group: space.admitted(several, limits) for group, several in spaces.items()}
+    _show_refusals(refused)
+    if options.limit:
+        refused = {group: one.thinned(options.limit) for group, one in refused.items()}
+        say(f"Of these, {sum(len(one.admitted) for one in refused.values())}, evenly over the space (--limit).")
+    if not any(one.admitted for one in refused.values()):
+        raise FlashLadderError("The rules refuse every configuration; `make stage-12 explain CONFIG=...` says why.")
+    return refused
+
+
+def _show_refusals(refused: dict[tuple[str, int], space.Refusals]) -> None:
+    names = [f"{dtype}, d = {d}" for dtype, d in refused]
+    rows = [
+        (rule.name, *(one.by_rule[rule.name] for one in refused.values()), rule.reason)
+        for rule in rules.RULES
+        if any(one.by_rule[rule.name] for one in refused.values())
+    ]
+    counts = [("enumerated", *(one.enumerated for one in refused.values()), "")]
+    left = [("left", *(len(one.admitted) for one in refused.values()), "")]
+    table("Configurations that each rule refuses (one can break several)", ["rule", *names, "reason"],
+          [*counts, *rows, *left], right=range(1, len(names) + 1))  # fmt: skip
+
+
+def _without_times(options: Options, device: Device) -> int:
+    """Rules and model for all; a few are built and verified on the simulator, and stand beside the model."""
+    say(f"Device: {device}. It has no time to measure, and none is measured: this is what rules, model and simulator "
+        "say.")  # fmt: skip
+    failures: dict[Configuration, Known] = {}
+    for (dtype, d), one in _filtered(options, space.DEVICE).items():
+        ranked = sorted(one.admitted, key=lambda c: model.bound(c)[1] / (c.Br * c.Bc))
+        rows = [(str(c), *_predicted(c)) for c in ranked[:LISTED]]
+        head = ["configuration", "registers", "blocks", "busiest unit", "FLOP a clock at most"]
+        title = (
+            f"{dtype}, d = {d}: the {len(rows)} that the model bounds least, on a multiprocessor of sm_{explain.ARCH}"
+        )
+        table(title, head, rows, right=(1, 2, 4))
+        for c, known in gpu_times.DeviceWorkshop(device).prepare(ranked[:SIMULATED]):
+            if known.failed:
+                failures[c] = known
+                continue
+            say(f"\nverified on the simulator: {c}")
+            explain.show_resources(c)
+    say("\nNo time was measured. On a machine with a GPU `make tune` times them; recorded: docs/results.")
+    return _report_failures(failures)
+
+
+def _predicted(c: Configuration) -> tuple[str, ...]:
+    unit, clocks = model.bound(c, explain.ARCH)
+    registers = model.registers(c)
+    flops = 4 * c.Br * c.Bc * c.d_head / clocks
+    return (str(registers), str(model.resident_blocks(c, registers)), unit, f"{flops:,.0f}")

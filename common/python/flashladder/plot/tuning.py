@@ -1,0 +1,186 @@
+"""What the tuner measured: the worth of each flag, the tiles that are fast, the model's bound beside the time."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.measuring import recorded
+from flashladder.plot.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    MARKERS,
+    ORANGE,
+    PALE,
+    PINK,
+    SKY,
+    caption,
+    cell,
+    in_order,
+    new_figure,
+)
+from flashladder.tuning import record
+
+UNITS = {"shared memory": BLUE, "matrix units": ORANGE, "issue slots": GREEN, "special functions": PINK}
+
+
+def _panels(records: list[dict], dtype: str, d: int) -> list[dict]:
+    found = [one for one in records if (dtype, d) in record.groups(one)]
+    if not found:
+        raise FlashLadderError(
+            f"No tuning is recorded for {dtype}, d = {d} (docs/results/*-tuning.json): `make tune` on a GPU writes it."
+        )
+    return found
+
+
+def _label(one: dict) -> str:
+    return f"recorded: {recorded.label(one)}{' (stale)' if record.is_stale(one) else ''}"
+
+
+def _length(one: dict, wanted: int, there: list[int]) -> int:
+    """The wanted length, or the longest that was measured."""
+    if not there:
+        raise FlashLadderError(f"{recorded.label(one)}: nothing was timed.")
+    return wanted if wanted in there else max(there)
+
+
+def tuning_flags(records: list[dict], dtype: str = "bf16", d: int = 128, N: int = 4096) -> Figure:
+    """Bars: how much longer the winner takes with one flag off, in percent. A panel for each recorded GPU."""
+    panels = _panels(records, dtype, d)
+    bars = [len(record.worth(one, dtype, d)) for one in panels]
+    figure = new_figure(9, sum(1.3 + 0.32 * count for count in bars), "What each flag is worth to the winner, as bars")
+    grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=[count + 2 for count in bars])[:, 0]
+    for axes, one in zip(grid, panels, strict=True):
+        flags = record.worth(one, dtype, d)
+        length = _length(one, N, sorted({n for flag in flags for n in flag.times_as_long}))
+        flags = sorted((flag for flag in flags if length in flag.times_as_long), key=lambda f: -f.times_as_long[length])
+        percent = [100 * (flag.times_as_long[length] - 1) for flag in flags]
+        drawn = axes.barh(range(len(flags)), percent, color=[BLUE if value > 0 else SKY for value in percent])
+        axes.bar_label(drawn, [f"{value:+.1f}%" for value in percent], fontsize=8, padding=3)
+        axes.set_yticks(range(len(flags)), [_wrapped(flag.name) for flag in flags], fontsize=8)
+        axes.invert_yaxis()
+        axes.axvline(0, color=INK, linewidth=0.8)
+        axes.margins(x=0.15)
+        axes.set_xlabel("more time than the winner takes, percent")
+        winner = record.winner(one, dtype, d)
+        axes.set_title(f"{_label(one)}\nN = {length}; the winner: {_wrapped(winner, 60)}", fontsize=9)
+        axes.grid(alpha=0.25, axis="x")
+        axes.set_axisbelow(True)
+    return figure
+
+
+def _wrapped(text: str, width: int = 44) -> str:
+    lines = [""]
+    for word in text.replace("+", "+ ").split(" "):
+        if lines[-1] and len(lines[-1]) + len(word) + 1 > width:
+            lines.append("")
+        lines[-1] += ("" if not lines[-1] or lines[-1].endswith("+") else " ") + word
+    return "\n".join(lines)
+
+
+def tuning_lengths(records: list[dict], dtype: str = "bf16", d: int = 128) -> Figure:
+    """A grid of flags and lengths: how many times as long the winner takes without the flag; those that do not pay are
+    crossed out. A panel for each recorded GPU."""
+    panels = _panels(records, dtype, d)
+    rows = [len(record.worth(one, dtype, d)) for one in panels]
+    figure = new_figure(
+        9, sum(1.4 + 0.42 * count for count in rows), "What each flag is worth at each length, as a grid"
+    )
+    for axes, one in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
+        flags = record.worth(one, dtype, d)
+        lengths = sorted({n for flag in flags for n in flag.times_as_long})
+        most = max((value for flag in flags for value in flag.times_as_long.values()), default=1.0)
+        for row, flag in enumerate(flags):
+            for column, n in enumerate(lengths):
+                value = flag.times_as_long.get(n)
+                if value is None:
+                    continue
+                pays = value > record.PAYS
+                colour = in_order(round(100 * np.log(value) / np.log(most)), 101) if pays else PALE
+                cell(axes, column, row, colour, f"{value:.3f}" if pays else f"{value:.3f}, no", size=8)
+        axes.set_xlim(0, len(lengths))
+        axes.set_ylim(len(flags), 0)
+        axes.set_xticks(np.arange(len(lengths)) + 0.5, [f"N = {n}" for n in lengths], fontsize=8)
+        axes.set_yticks(np.arange(len(flags)) + 0.5, [_wrapped(flag.name) for flag in flags], fontsize=8)
+        axes.tick_params(length=0)
+        axes.set_title(f"{_label(one)}\n{dtype}, d = {d}: times as long as the winner", fontsize=9)
+    caption(
+        figure, f'"no": the flag does not pay there; without it the winner takes at most {record.PAYS:g} times as long'
+    )
+    return figure
+
+
+def tuning_tiles(records: list[dict], dtype: str = "bf16", N: int = 4096) -> Figure:
+    """TFLOP/s of the fastest configuration with each tile, Br down and Bc across; a panel for each GPU and head dim."""
+    panels = [(one, d) for one in records for kind, d in record.groups(one) if kind == dtype]
+    if not panels:
+        raise FlashLadderError(f"No tuning is recorded for {dtype}: `make tune` on a GPU writes docs/results.")
+    figure = new_figure(
+        9, 3.3 * ((len(panels) + 1) // 2), "TFLOP/s of the fastest configuration with each tile, as a grid"
+    )
+    grid = figure.subplots((len(panels) + 1) // 2, 2, squeeze=False).flat
+    for axes in grid:
+        axes.set_visible(False)
+    for axes, (one, d) in zip(figure.axes, panels, strict=False):
+        axes.set_visible(True)
+        length = _length(one, N, list(one["settings"]["short_list"]))
+        _tiles(axes, record.best_by_tile(one, dtype, d, length))
+        label = _label(one).replace(", ", "\n", 1)
+        axes.set_title(f"{label}\n{dtype}, d = {d}, N = {length}", fontsize=8)
+    caption(
+        figure,
+        "TFLOP/s in the first heats, and the warps of that configuration; its other fields were free.",
+    )
+    return figure
+
+
+def _tiles(axes, best: dict) -> None:
+    rows, columns = sorted({Br for Br, _ in best}), sorted({Bc for _, Bc in best})
+    ranked = sorted(best, key=lambda tile: best[tile][1]["tflops"])
+    for (Br, Bc), (one, figures) in best.items():
+        colour = in_order(ranked.index((Br, Bc)), len(ranked))
+        text = f"{figures['tflops']:.0f}\n{one.warps} warps"
+        cell(axes, columns.index(Bc), rows.index(Br), colour, text, mark=INK if (Br, Bc) == ranked[-1] else None)
+    axes.set_xlim(0, len(columns))
+    axes.set_ylim(len(rows), 0)
+    axes.set_xticks(np.arange(len(columns)) + 0.5, [f"Bc = {Bc}" for Bc in columns], fontsize=8)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, [f"Br = {Br}" for Br in rows], fontsize=8)
+    axes.tick_params(length=0)
+
+
+def tuning_predicted(records: list[dict], dtype: str = "bf16", d: int = 128, N: int = 4096) -> Figure:
+    """Measured time of each configuration over the least that the model allows, both in milliseconds."""
+    panels = _panels(records, dtype, d)
+    figure = new_figure(
+        8, 4.6 * len(panels), "Measured time of each configuration over the least time that the model allows"
+    )
+    for axes, one in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
+        length = _length(one, N, list(one["settings"]["short_list"]))
+        points = record.predicted(one, dtype, d, length)
+        if not points:
+            raise FlashLadderError(f"{recorded.label(one)}: no clock was seen, so nothing is predicted.")
+        for marker, (unit, colour) in zip(MARKERS, UNITS.items(), strict=False):
+            own = [point for point in points if point.unit == unit]
+            if own:
+                look = {"color": colour, "markersize": 5, "markeredgecolor": INK, "markeredgewidth": 0.4}
+                x, y = [point.least_ms for point in own], [point.ms for point in own]
+                axes.plot(x, y, marker, linestyle="none", label=f"busiest: {unit}", **look)
+        most = max(point.ms for point in points) * 1.05
+        axes.plot([0, most], [0, most], color=GREY, linestyle="--", linewidth=1)
+        right = max(point.least_ms for point in points) * 1.15
+        axes.text(right * 0.98, right * 0.8, "the model's least", fontsize=8, color=GREY, ha="right", va="top")
+        axes.set_xlim(0, right)
+        axes.set_ylim(0, most)
+        axes.set_xlabel("least time by the model, ms")
+        axes.set_ylabel("measured, ms")
+        times = [point.ms / point.least_ms for point in points]
+        axes.set_title(
+            f"{_label(one)}\n{dtype}, d = {d}, N = {length}: {len(points)} configurations take\n{min(times):.2f} to "
+            f"{max(times):.2f} times the least, half of them below {np.median(times):.2f} times",
+            fontsize=9,
+        )
+        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        axes.grid(alpha=0.25)
+        axes.set_axisbelow(True)
+    return figure

@@ -1,0 +1,153 @@
+"""Configurations built, verified and timed: the Workshop and the Timer of flashladder.tuning.tune on real machines."""
+
+import concurrent.futures
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from flashladder.building import build
+from flashladder.core.abi import StageLibrary
+from flashladder.core.console import progress
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
+from flashladder.measuring import bench, peers, provenance
+from flashladder.running.cudart import CudaError
+from flashladder.running.job import StageError, run_library
+from flashladder.running.verify import check
+from flashladder.tuning import instances, rules
+from flashladder.tuning.configuration import Configuration
+from flashladder.tuning.store import Known, Times
+from flashladder.tuning.tune import TimingFailed
+
+# cudaDeviceAttr
+THREADS_A_MULTIPROCESSOR, SHARED_A_MULTIPROCESSOR = 39, 81
+REGISTERS_A_MULTIPROCESSOR, SHARED_A_BLOCK = 82, 97
+VERIFY_SECONDS = 300  # for one configuration
+
+
+def verification(one: Configuration) -> Problem:
+    """Several batches, heads, query blocks and tiles, an odd number of them."""
+    return Problem(B=2, Hq=2, Nq=3 * one.Br, Nkv=5 * one.Bc, d_head=one.d_head, dtype=one.dtype)
+
+
+class DeviceWorkshop:
+    """Builds for a device, and runs each once against the float64 reference, in a process of its own."""
+
+    def __init__(self, device: Device):
+        self.device = device
+
+    def prepare(self, configurations: Sequence[Configuration]) -> Iterator[tuple[Configuration, Known]]:
+        with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
+            running = {pool.submit(self._one, one): one for one in configurations}
+            try:
+                for done in concurrent.futures.as_completed(running):
+                    yield running[done], done.result()
+            finally:  # an interrupt does not wait for all the others
+                pool.shutdown(wait=False, cancel_futures=True)
+
+    def at_hand(self, configurations: Sequence[Configuration]) -> None:
+        with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
+            built = pool.map(self._build, configurations)
+            list(progress(built, "build again", total=len(configurations)))
+
+    def _build(self, one: Configuration) -> instances.Built:
+        return instances.build(one, self.device.gpu.compute if self.device.kind == "gpu" else None)
+
+    def _one(self, one: Configuration) -> Known:
+        try:
+            built = self._build(one)
+        except FlashLadderError as error:
+            return Known("build", str(error))
+        facts = {"registers": built.registers, "spill_bytes": built.spill_bytes}
+        problem = verification(one)
+        inputs = problem.random(1)
+        try:
+            result = run_library(str(one), built.library, problem, inputs, self.device, timeout=VERIFY_SECONDS)
+        except StageError as error:
+            return Known("verify", str(error), **facts)
+        comparison = check(problem, inputs, result.bits, result.log_sum_exp)
+        if not comparison:
+            return Known("verify", f"{problem}: {comparison.message}", **facts)
+        return Known(resident_blocks=result.description["resident_blocks"], **facts)
+
+
+class GpuTimer:
+    """Heats by the rules of measuring/bench.py: each candidate verified for the very problem, then run in turn with a
+    cold L2 cache."""
+
+    def __init__(self, device: Device):
+        self.device = device
+        self.bench = bench.Bench(bench.Settings(stages=(instances.STAGE,)), device)
+        self.peers = tuple(peers.BACKENDS) if self.bench.torch else ()
+        self._problem: Problem | None = None
+
+    @property
+    def multiprocessors(self) -> int:
+        return self.bench.multiprocessors()
+
+    def limits(self) -> rules.Device:
+        """What the rules ask of a GPU, as the CUDA runtime tells it of this one."""
+        ask = self.bench.cudart.attribute
+        return rules.Device(
+            self.device.gpu.name,
+            shared_a_block=ask(SHARED_A_BLOCK),
+            shared_a_multiprocessor=ask(SHARED_A_MULTIPROCESSOR),
+            threads_a_multiprocessor=ask(THREADS_A_MULTIPROCESSOR),
+            registers_a_multiprocessor=ask(REGISTERS_A_MULTIPROCESSOR),
+        )
+
+    def heat(self, problem: Problem, configurations: Sequence[Configuration], seconds: float) -> dict[str, Times]:
+        self.bench.settings = replace(self.bench.settings, seconds=seconds)
+        try:
+            self._take(problem)
+            candidates = [self._candidate(one, problem) for one in configurations]
+            for one, candidate in zip(configurations, candidates, strict=True):
+                self._admit(one, candidate, problem)
+            running = [*candidates, *self._peers]
+            for candidate in running:
+                candidate.times_ms = []
+            self.bench.measure(running)
+        except CudaError as error:  # of which of them cannot be told
+            raise FlashLadderError(f"{problem}: the timing stopped: {error}. Start again: it goes on here.") from error
+        clocks = provenance.clocks()
+        mhz = clocks["sm_mhz"] if clocks else None
+        kinds = {candidate.name: "configuration" for candidate in candidates}
+        return {
+            candidate.name: Times(kinds.get(candidate.name, "peer"), _short(candidate.times_ms), mhz)
+            for candidate in running
+        }
+
+    def _take(self, problem: Problem) -> None:
+        """Inputs, reference and peers of the problem; kept while heats of the same problem follow."""
+        if problem == self._problem:
+            return
+        if self._problem:
+            self._memory.release()
+        self._problem, (self._memory, self._expected) = problem, self.bench.prepared(problem)
+        self._peers = [
+            peer
+            for peer in self.bench.peer_candidates(problem, self._memory)
+            if self.bench.admit(peer, problem, self._memory, self._expected)
+        ]
+
+    def _candidate(self, one: Configuration, problem: Problem) -> bench.Candidate:
+        library = StageLibrary(instances.build(one, self.device.gpu.compute).library)
+        memory = self._memory
+
+        def launch():
+            library.forward(problem.params(memory.pointers()))
+
+        return bench.Candidate(str(one), "stage", launch, lambda: memory.bits("O"), problem.flops())
+
+    def _admit(self, one: Configuration, candidate: bench.Candidate, problem: Problem) -> None:
+        try:
+            if not self.bench.admit(candidate, problem, self._memory, self._expected):
+                raise TimingFailed(one, self.bench.skipped.pop()["reason"])
+        except FlashLadderError as error:
+            raise TimingFailed(one, str(error)) from error
+        except CudaError as error:
+            raise TimingFailed(one, str(error), ends=True) from error
+
+
+def _short(times: list[float]) -> tuple[float, ...]:
+    return tuple(round(one, 5) for one in times)

@@ -1,0 +1,166 @@
+"""Instances of stage 12's kernel: the table of those built by default, and any configuration in a library of its own.
+
+stages/12_autotune/instances.h is that table: a line for each instance, and one for each length of each GPU that was
+tuned (docs/results/GPU-tuning.json), with what was the fastest there. `make results` writes it.
+"""
+
+import hashlib
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from flashladder.core.abi import DTYPES
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import place
+from flashladder.ladder import stages
+from flashladder.ladder.kernels import compile_kernel
+from flashladder.measuring import machine_code, recorded
+from flashladder.tuning.configuration import Configuration, of_stage, parse
+
+STAGE = 12
+TABLE = stages.get(STAGE).folder / "instances.h"
+_TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
+LONGEST = 2**30  # rows that a problem may have
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The fastest configuration for lengths first to last (rows of Q) on a GPU that was tuned."""
+
+    gpu: str  # as CUDA calls it, e.g. "NVIDIA H200"
+    compute: int  # 90 for compute capability 9.0
+    multiprocessors: int
+    configuration: Configuration
+    first: int = 1
+    last: int = LONGEST
+
+
+@dataclass(frozen=True)
+class Built:
+    """A library with the C ABI of stage 12 and one instance, for one element type and head dim."""
+
+    configuration: Configuration
+    library: Path
+
+    @cached_property
+    def _ptxas(self) -> str:
+        return self.library.with_suffix(".log").read_text()
+
+    def _number(self, pattern: str) -> int | None:
+        found = re.search(pattern, self._ptxas)
+        return int(found[1]) if found else None
+
+    @property
+    def registers(self) -> int | None:
+        """A thread, as ptxas says; None where the library has no native code."""
+        return self._number(r"Used (\d+) registers")
+
+    @property
+    def spill_bytes(self) -> int | None:
+        """Bytes of local memory a thread: registers that ptxas spilled; None where there is no native code."""
+        return self._number(r"(\d+) bytes stack frame")
+
+
+def line(configuration: Configuration) -> str:
+    """The table's line that builds the instance."""
+    c = configuration
+    return f'INSTANCE({_TYPES[c.dtype]}, {c.d_head}, "{c}", {c.cpp()[1:-1]})'
+
+
+def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = ()) -> str:
+    """The text of instances.h: each configuration once, in the order given, and the choices."""
+    lines = [
+        "// Written by `make results` (flashladder/tuning/instances.py): what is built, and the fastest where tuned.",
+        "// clang-format off",
+    ]
+    lines += [line(one) for one in dict.fromkeys(configurations)]
+    lines += [
+        f'CHOICE("{one.gpu}", {one.compute}, {one.multiprocessors}, FLASH_{one.configuration.dtype.upper()}, '
+        f'{one.configuration.d_head}, {one.first}, {one.last}, "{one.configuration}")'
+        for one in choices
+    ]
+    return "\n".join([*lines, "// clang-format on", ""])
+
+
+def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
+    """Compiles stage 12's kernel with this configuration alone, in the flags of the stage's own build.
+
+    compute: 90 adds native code for compute capability 9.0, of which Built tells registers and spills (needs no GPU);
+    None: PTX alone, which runs on the simulator. kernel: another kernel.cu, e.g. a patched one. Cached by the
+    content of all that goes into it; threads may call it at once. FlashLadderError has the compiler's words.
+    """
+    copy = _place(configuration, kernel or stages.get(STAGE).kernel)
+    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}", "-Xptxas", "-v"] if compute else []
+    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
+
+
+def _place(configuration: Configuration, kernel: Path) -> Path:
+    """A copy of the kernel.cu with a table of this configuration alone beside it."""
+    source = kernel.read_text()
+    name = hashlib.sha256(f"{configuration}\n{source}".encode()).hexdigest()[:16]
+    place("tuning", name, TABLE.name, table([configuration]))
+    return place("tuning", name, "kernel.cu", source)
+
+
+def in_a_turn(configuration: Configuration, arch: str = machine_code.ARCH) -> dict[str, int]:
+    """Machine instructions that a warp executes in a turn over a K/V tile, by class, and "registers" and "spill bytes";
+    of bf16 alone. Needs nvcc and nvdisasm, and no GPU."""
+    c = configuration
+    found = machine_code.measure(_place(c, stages.get(STAGE).kernel), arch)[c.d_head]
+    copies = 2 * c.Bc * c.d_head // 8 // (32 * c.warps)  # of 16 bytes that a thread makes in a turn
+    counts = found["loop"].executed(copies)
+    return counts | {"registers": found["registers"], "spill bytes": found["spill_bytes"]}
+
+
+def kernel_hash() -> str:
+    """sha256 of stage 12's kernel.cu without its table, which follows from what was recorded of the kernel."""
+    return hashlib.sha256(stages.get(STAGE).kernel.read_bytes()).hexdigest()
+
+
+def defaults() -> list[Configuration]:
+    """What is built where no GPU was tuned: the flags of stage 11, and for bf16 three that a reader can ask for and the
+    tests run, since they take other ways through the kernel: those of stage 08, with one buffer for tiles; those of
+    stage 05, which copies through registers; Q in registers, and K and V by one ldmatrix at a time, two ahead."""
+    of_11 = [of_stage(11, dtype, d_head) for dtype in DTYPES for d_head in (64, 128)]
+    one_by_one = (
+        "(BF16, 64, 64, 128, 4): async+swizzled+load_0_1_1_tiles+Q_registers+fragment_buffers_2+opt_softmax+lean"
+    )
+    return [*of_11, of_stage(8, "bf16", 128), of_stage(5, "bf16", 64), parse(one_by_one)]
+
+
+def choices(results: dict) -> list[Choice]:
+    """What a record of `make tune` chose: a line for each type, head dim and stretch of lengths.
+
+    results["chosen"] has rows with dtype, d_head, Nq and configuration, one for each length that was timed; between two
+    of them the change comes at their geometric mean.
+    """
+    record = results["provenance"]
+    gpu = record["device"], round(10 * record["compute_capability"]), results["multiprocessors"]
+    rows = sorted(results["chosen"], key=lambda row: (row["dtype"], row["d_head"], row["Nq"]))
+    found: list[Choice] = []
+    for _, group in groupby(rows, key=lambda row: (row["dtype"], row["d_head"])):
+        best = [(row["Nq"], parse(row["configuration"])) for row in group]
+        edges = [math.isqrt(shorter * longer) for (shorter, _), (longer, _) in pairwise(best)]
+        ranges = zip([0, *edges], [*edges, LONGEST], best, strict=True)
+        for configuration, same in groupby(ranges, key=lambda one: one[2][1]):
+            stretch = list(same)
+            found.append(Choice(*gpu, configuration, stretch[0][0] + 1, stretch[-1][1]))
+    return found
+
+
+def shipped() -> str:
+    """The text that instances.h should have: the defaults, then what the recorded GPUs chose."""
+    chosen = [one for results in recorded.shipped(kind="tuning") for one in choices(results)]
+    return table([*defaults(), *(one.configuration for one in chosen)], chosen)
+
+
+def configurations_built() -> list[Configuration]:
+    """Those of the committed table, in its order."""
+    found = re.findall(r'^INSTANCE\([^"]*"([^"]+)"', TABLE.read_text(), re.M)
+    if not found:
+        raise FlashLadderError(f"{TABLE} has no instances: `make results` writes it.")
+    return [parse(text) for text in found]

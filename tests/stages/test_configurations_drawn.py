@@ -1,0 +1,63 @@
+"""What no rule of flashladder/tuning/rules.py refuses builds, launches and is right: configurations drawn at random."""
+
+import pytest
+from conftest import chosen_stages
+from test_configurations import right
+
+from flashladder.tuning import instances, rules
+from flashladder.tuning.configuration import Configuration
+
+pytest.importorskip("hypothesis", reason="hypothesis is not installed: pip install hypothesis")
+
+from hypothesis import HealthCheck, given, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+
+pytestmark = pytest.mark.skipif(12 not in [one.number for one in chosen_stages()], reason="tests of stage 12")
+
+
+def drawn() -> st.SearchStrategy[Configuration]:
+    """Configurations that break no rule. Small tiles, so that they compile and run quickly."""
+    loads = st.sampled_from((0, 1, 2, 4, 8))
+    return st.builds(
+        Configuration,
+        dtype=st.sampled_from(("bf16", "fp16")),
+        d_head=st.sampled_from((64, 128)),
+        Br=st.sampled_from((16, 32, 48, 64, 96, 128, 192, 256)),
+        Bc=st.sampled_from((16, 32, 48, 64, 80, 96, 128)),
+        warps=st.sampled_from((1, 2, 3, 4, 6, 8)),
+        async_copy=st.booleans(),
+        eager=st.booleans(),
+        swizzled=st.booleans(),
+        load_Q=st.sampled_from((0, 2, 4, 8)),
+        load_K=loads,
+        load_V=loads,
+        Q_in_registers=st.booleans(),
+        kv_stages=st.sampled_from((1, 2)),
+        fragment_stages=st.sampled_from((1, 2)),
+        fast_softmax=st.booleans(),
+        skip_rescale=st.booleans(),
+        lean=st.booleans(),
+        lean_ldmatrix=st.booleans(),
+        resident_blocks=st.sampled_from((0, 0, 1, 2, 3)),
+    ).filter(lambda configuration: not rules.refusals(configuration))
+
+
+QUIET = {"deadline": None, "suppress_health_check": [HealthCheck.filter_too_much, HealthCheck.too_slow]}
+
+
+def check_drawn(configuration: Configuration) -> None:
+    print(configuration)
+    right(configuration, instances.build(configuration).library)
+
+
+@settings(max_examples=2, derandomize=True, database=None, **QUIET)
+@given(drawn())
+def test_what_no_rule_refuses_is_right(configuration):
+    check_drawn(configuration)
+
+
+@pytest.mark.long
+@settings(max_examples=16, database=None, print_blob=True, **QUIET)
+@given(drawn())
+def test_more_of_what_no_rule_refuses_is_right(configuration):
+    check_drawn(configuration)
