@@ -8,13 +8,28 @@ from flashladder.ladder import stages
 SIMULATOR = Device("sim", None)
 
 
-def assignment_for(number: int, *names: str, sizes: tuple[Sizes, ...] = ()) -> Assignment:
-    """An assignment of these exercises of a stage; without sizes by a public class and a hidden one."""
+def tile(number: int) -> tuple[int, int]:
+    """(Br, Bc) of a stage; lengths that are ragged where a stage has no tile."""
     launch = stages.get(number).data["launch"][-1]
-    Br, Bc = launch.get("Br", 32), launch.get("Bc", 32)
+    return launch.get("Br", 25), launch.get("Bc", 35)
+
+
+def ragged(number: int) -> tuple[Sizes, ...]:
+    """A class of masks, lengths and grouped heads for the stages that take them."""
+    stage = stages.get(number)
+    if not stage.data.get("masks"):
+        return ()
+    problems = [Problem(d_head=64, **fields) for fields in stage.data["judged_by"]]
+    return (Sizes("masks and lengths", False, "normal", tuple(problems)),)
+
+
+def assignment_for(number: int, *names: str, sizes: tuple[Sizes, ...] = ()) -> Assignment:
+    """An assignment of these exercises of a stage; without sizes by a public class and hidden ones."""
+    Br, Bc = tile(number)
     sizes = sizes or (
         Sizes("public", True, "normal", (Problem(Hq=2, Nq=Br, Nkv=2 * Bc, d_head=64),)),
         Sizes("hidden", False, "normal", (Problem(B=2, Hq=1, Nq=2 * Br, Nkv=3 * Bc, d_head=128, dtype="fp16"),)),
+        *ragged(number),
     )
     return Assignment(
         name="test",

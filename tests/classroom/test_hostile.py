@@ -162,7 +162,8 @@ PRINTING = 'for (int i = 0; i < 1 << 20; ++i) printf("%1000d%1000d", i, i);'
 RUNNERS = {
     "two gigabytes of printf": PRINTING,
     "an endless loop": "for (volatile int i = 1; i;) i = 1;",
-    "a spin lock": "volatile int *lock = reinterpret_cast<volatile int *>(params.O.data); while (*lock != 1) __nanosleep(100);",
+    "a spin lock": "volatile int *lock = reinterpret_cast<volatile int *>(params.O.data);"
+    " while (*lock != 1) __nanosleep(100);",
     "a barrier that half of the block waits at": "if (threadIdx.x < 64) while (true) __syncthreads();"
     " else for (volatile int i = 1; i;) i = 1;",
     "a lot of memory": "for (;;) if (!malloc(1 << 20)) __trap();",
@@ -222,7 +223,9 @@ def test_a_timed_kernel_may_not_save_itself_later_runs(sandbox, monkeypatch):
     """What a GPU does, here on the simulator, whose times mean nothing."""
     monkeypatch.setattr(device_code, "TURNS", 1)
     built = device_code.compile_kernel(STAGE, tiny(ZEROS), sandbox)
-    once = device_code.compile_kernel(STAGE, tiny("if (atomicAdd(&runs, 1) < 128) " + ZEROS, "__device__ int runs;"), sandbox)
+    once = device_code.compile_kernel(
+        STAGE, tiny("if (atomicAdd(&runs, 1) < 128) " + ZEROS, "__device__ int runs;"), sandbox
+    )
     inputs = SMALL.random(1)
     fair = device_code.run(STAGE, built, SMALL, inputs, sandbox, rival=built)
     assert fair.speed and (fair.output == 0).all(), fair.words
@@ -272,7 +275,7 @@ def test_a_precomputed_answer_is_worth_nothing(sandbox):
 
 @pytest.mark.long
 def test_a_kernel_that_knows_the_simulator_gains_nothing(sandbox):
-    """It may know it by its clock. What it does there is what has points there; on a GPU it is run and compared, too."""
+    """It may know it by its clock. What it does there is what has points there; on a GPU it is compared, too."""
     body = """const long long start = clock64();
     const bool simulated = clock64() - start < 1000;
     for (int x = 0; x < d_head; ++x) O[x] = T(simulated ? 0.0f : 1.0f);"""
@@ -309,3 +312,37 @@ def test_bytes_that_are_no_text_are_refused_in_words(level, tmp_path):
     one = exercise.exercises(STAGE)[0]
     got = grade(assignment_for(5, one.name), tmp_path / "kernel.cu", tmp_path, where=SIMULATOR)
     assert got.points == 0 and "UTF-8" in got.refused
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {},
+        {"result.json": "{}"},
+        {"result.json": "[1]"},
+        {"result.json": '{"status": "ok", "changed_inputs": [], "touched_guards": []}', "O": "short"},
+        {
+            "result.json": '{"status": "ok", "changed_inputs": [], "touched_guards": []}',
+            "report.json": '{"launches": [1]}',
+        },
+        {"result.json": '{"status": "ok"', "report.json": "no json"},
+    ],
+)
+def test_whatever_a_process_leaves_is_no_crash(files, tmp_path):
+    """Were a kernel to break out of the simulator, it would still have to get past this."""
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    done = isolation.Done(0, "", "", 0.1)
+    outcome = device_code._outcome(tmp_path, SMALL, done, device_code.RUNNING)
+    assert outcome.failure and outcome.words and outcome.output is None
+
+
+def test_a_link_that_a_process_leaves_is_not_followed(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(SMALL.bytes("O")))
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "result.json").write_text('{"status": "ok", "changed_inputs": [], "touched_guards": []}')
+    (folder / "O").symlink_to(secret)
+    outcome = device_code._outcome(folder, SMALL, isolation.Done(0, "", "", 0.1), device_code.RUNNING)
+    assert outcome.output is None

@@ -120,6 +120,15 @@ def test_root_gives_its_rights_up(each, box):
     assert int(user) >= 20000 and int(group) >= 20000
 
 
+@pytest.mark.parametrize("call", ["os.chroot('.')", "os.setuid(0)", "os.mknod('disk', 0o60600, os.makedev(8, 0))"])
+def test_no_rights_are_left(each, box, call):
+    if call == "os.setuid(0)" and each.name == "namespaces" and os.geteuid():
+        pytest.skip("that is its number inside, of a user without rights")
+    box = Box(box.folder, isolation.python_paths(each.python[0]))
+    done = run(each, [*each.python, "-c", f"import os; {call}"], box, SHORT)
+    assert done.status and "Operation not permitted" in done.output, done.output
+
+
 def test_many_at_once_do_not_meet(each, box):
     found = {}
 

@@ -157,7 +157,7 @@ def _compiler_words(said: str, status: int) -> str:
 
 
 def budget(problem: Problem) -> int:
-    """Warp instructions that one launch may execute: some fifty times what a plain kernel needs."""
+    """Warp instructions that one launch may execute: about ten times what stage 01 needs."""
     products = 2 * problem.B * problem.Hq * problem.Nq * problem.Nkv * problem.d_head
     return 2_000_000 + 2 * products
 
@@ -172,7 +172,7 @@ def run(
     accesses: int = 0,
     rival: Built | None = None,
 ) -> Outcome:
-    """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns of problem.shape().
+    """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns.
 
     order: WARPSIM_SCHEDULE, another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks.
     rival: on a GPU, what it is timed against, in turns.
@@ -236,6 +236,13 @@ def _job(stage: Kernel, problem: Problem, where: Path) -> dict:
 
 def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) -> Outcome:
     """What the process left, none of which is believed before it is looked at."""
+    try:
+        return _left(folder, problem, done, limits)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        return Outcome("error", f"what the kernel's process left cannot be read: {error!r}")
+
+
+def _left(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) -> Outcome:
     if done.ended:
         what = {
             "time": f"ran longer than {limits.seconds:g} s",
@@ -243,7 +250,7 @@ def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limit
         }
         return Outcome("budget", f"the kernel {what[done.ended]}, and was ended")
     report = _json(folder / "report.json")
-    hazards = [hazard for launch in (report or {}).get("launches", []) for hazard in launch["hazards"]]
+    hazards = _hazards(report) if report else []
     result = _json(folder / "result.json")
     if result is None:
         said = done.output.strip()[-500:]
@@ -273,6 +280,19 @@ def _speed(result: dict) -> float | None:
         return None
     submission, solution = (statistics.median(result["seconds"][name]) for name in ("submission", "solution"))
     return solution / submission
+
+
+def _hazards(report: dict) -> list[dict]:
+    """All hazards of a report, in which what is read of it later is there and of its type. Raises otherwise."""
+    found = []
+    for launch in report["launches"]:
+        launch["instructions"]["total"] += 0
+        for hazard in launch["hazards"]:
+            hazard["line"] += 0
+            for name in ("kind", "file", "message"):
+                hazard[name] = str(hazard[name] or "")
+            found.append(hazard)
+    return found
 
 
 def _hazard_words(messages: str) -> str:

@@ -92,8 +92,8 @@ def grade(
 ) -> Grade:
     """Grades a kernel.cu of the assignment's only stage. Files are written to scratch alone; wrong.npz may stay there.
 
-    isolated: a name of isolation.NAMES; FlashLadderError where this machine has no such. where: default: the GPU that can
-    run the stage, else the simulator. threads: of the simulator. What is wrong with a submission is never an exception.
+    isolated: a name of isolation.NAMES; FlashLadderError where this machine has no such. where: default: the GPU that
+    can run the stage, else the simulator. threads: of the simulator. What is wrong with a submission is no exception.
     """
     (number,) = assignment.stages
     stage = stages.get(number)
@@ -173,7 +173,7 @@ class _Grading:
         return self._grade(tuple(grades[item.name] for item in self.assignment.items), "")
 
     def _answers(self, text: str) -> tuple[dict[str, str], dict[str, int]]:
-        """The answers by exercise and the lines where they begin. What stands elsewhere is ignored, and that is said."""
+        """The answers by exercise and the lines where they begin. What stands elsewhere is ignored, as is said."""
         names = self.assignment.names(self.stage.number)
         mends = [name for name in names if isinstance(get(self.stage, name), Mend)]
         found, lines = dict.fromkeys(mends, text), dict.fromkeys(mends, 1)
@@ -203,8 +203,8 @@ class _Grading:
         return ExerciseGrade(one.item.name, 0, most, True, (Check("builds", False, 0, most, words),), words)
 
     def _together(self, sound: list[_Answer]) -> dict[str, ExerciseGrade]:
-        """All answers at once, which may agree on something that the solution does otherwise; where that is not right in
-        everything, each by itself in the solution."""
+        """All answers at once, which may agree on something that the solution does otherwise; where that is not right
+        in everything, each by itself in the solution."""
         written = [one for one in sound if isinstance(one.exercise, Exercise)]
         if len(written) > 1:
             filled = fill(self.stage, {one.item.name: one.text for one in written})
@@ -240,7 +240,7 @@ class _Grading:
         return grades
 
     def _collect(self, one: _Answer, judgement: Judgement, places: dict, own: set[int], line: Lines) -> None:
-        """What the whole report shows: the first wrong element, hazards with lines, what is missing of the technique."""
+        """For the whole report: the first wrong element, hazards with lines, what is missing of the technique."""
         for hazard in judgement.hazards:
             number = hazard["line"] if Path(hazard["file"] or "").name == "kernel.cu" else 0
             at = places.get(number, 0) if number in own else 0
@@ -254,8 +254,8 @@ class _Grading:
             trials.leave_errors(self.scratch, wrong)
 
     def _points(self, one: _Answer, judgement: Judgement, line: Lines) -> ExerciseGrade:
-        """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does not
-        do, too, has none."""
+        """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does
+        not do, too, has none."""
         facts = facts_of(self.assignment, one.exercise.checks, judgement, line)
         shares = _shares(self.assignment, one.exercise.checks, "throughput" in facts)
         trivial = self._stub_passes(one)
@@ -287,8 +287,8 @@ class _Grading:
         if all(passes.values()):
             raise FlashLadderError(
                 f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
-                f"({', '.join(checks)}). Add a check to stages/{self.stage.name}/exercises.toml, e.g. technique, or "
-                "choose another exercise."
+                f"({', '.join(checks)}) at all sizes of the assignment. Add a [[sizes]] where the stub is wrong, a check "
+                f"to stages/{self.stage.name}/exercises.toml, e.g. technique, or choose another exercise."
             )
         return frozenset(name for name, passed in passes.items() if passed)
 

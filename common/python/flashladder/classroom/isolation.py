@@ -84,7 +84,6 @@ class Level:
         """The work folder as the command sees it."""
         return INSIDE if self.moves else box.folder
 
-    @functools.cache  # noqa: B019: levels live as long as the process
     def missing(self) -> str:
         """Why this level cannot be had here, "" where it can."""
         absent = [program for program in self.needs if not _program(program)]
@@ -92,24 +91,28 @@ class Level:
             return f"{', '.join(absent)} not found"
         if self.root_only and os.geteuid():
             return "only root can start a program as another user"
-        return "" if self._interpreter() else f"it does not work here: {self._said}"
+        interpreter, said = _tried(self)
+        return "" if interpreter else f"it does not work here: {said}"
 
     @property
     def python(self) -> list[str]:
         """A Python to be run inside, without packages."""
-        return [self._interpreter() or PYTHONS[0], "-S"]
+        return [_tried(self)[0] or PYTHONS[0], "-S"]
 
-    @functools.cache  # noqa: B019
-    def _interpreter(self) -> str:
-        """The first of PYTHONS that starts inside and can write to the work folder, "" where none does."""
-        for python in PYTHONS:
-            with tempfile.TemporaryDirectory(prefix="flashladder-isolation-") as folder:
-                box = Box(Path(folder), python_paths(python))
-                done = run(self, [python, "-S", "-c", "import json; open('tried', 'w')"], box, Limits(seconds=60))
-                if done.status == 0 and (Path(folder) / "tried").exists():
-                    return python
-                object.__setattr__(self, "_said", done.output.strip()[-200:] or f"status {done.status}")
-        return ""
+
+@functools.cache
+def _tried(level: Level) -> tuple[str, str]:
+    """The first of PYTHONS that starts at this level and can write to its work folder, "" where none does; and what the
+    last one said that does not."""
+    said = ""
+    for python in PYTHONS:
+        with tempfile.TemporaryDirectory(prefix="flashladder-isolation-") as folder:
+            box = Box(Path(folder), python_paths(python))
+            done = run(level, [python, "-S", "-c", "import json; open('tried', 'w')"], box, Limits(seconds=60))
+            if done.status == 0 and (Path(folder) / "tried").exists():
+                return python, said
+            said = done.output.strip()[-200:] or f"status {done.status}"
+    return "", said
 
 
 def _program(name: str) -> str | None:
@@ -239,14 +242,10 @@ def _limited(level: Level, box: Box, limits: Limits, command: list[str]) -> list
         caps.append(f"--nproc={limits.processes}")
     words = [_program("prlimit"), *caps, "--"]
     if level.another_user:
-        rights = [
-            f"--reuid={_user()}",
-            f"--regid={_user()}",
-            "--clear-groups",
-            "--inh-caps=-all",
-            "--bounding-set=-all",
-        ]
-        words += [_program("setpriv"), *(rights if other else []), *DIES_WITH_US, "--no-new-privs", "--"]
+        rights = [f"--reuid={_user()}", f"--regid={_user()}", "--clear-groups"] if other else []
+        # Who is root of a user namespace alone could leave the new root folder as easily as root could.
+        rights += ["--inh-caps=-all", "--bounding-set=-all"] if other or level.name == "namespaces" else []
+        words += [_program("setpriv"), *rights, *DIES_WITH_US, "--no-new-privs", "--"]
     return [*words, "/usr/bin/env", "-C", str(level.folder(box)), *command]
 
 

@@ -22,7 +22,7 @@ class Objection:
 
 
 def objections(text: str, known: str = "") -> list[Objection]:
-    """What of a text is refused, in order. known: a source whose own directives are allowed in it, e.g. the solution."""
+    """What of a text is refused, in order. known: a source whose own directives are allowed, too."""
     spliced, line_of = _spliced(text)
     own = {_bare(line) for line in known.splitlines()}
     found = []

@@ -1,4 +1,4 @@
-"""What a kernel is tried with, and what came of it: problems by class of sizes, another order of blocks, the technique."""
+"""What a kernel is tried with, and what comes of it: classes of sizes, another order of blocks, the technique."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -26,8 +26,8 @@ ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of
 def draw(problem: Problem, kind: str, seed: int) -> dict[str, np.ndarray]:
     """Q, K and V as bit patterns in the problem's layout. kind: one of assignment.INPUTS.
 
-    large: logits of several thousands, whose exp() overflows. negative: all scores far below 0. one_hot: each row of P is
-    all but one zero, and the hot key is among the last.
+    large: logits of several thousands, whose exp() overflows. negative: all scores far below 0. one_hot: each row
+    of P is all but one zero, and the hot key is among the last.
     """
     generator = np.random.default_rng(seed)
     values = {name: generator.standard_normal(problem.shape(name), np.float32) for name in "QKV"}

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import evaluate
 from flashladder.core.problem import Problem
 from flashladder.ladder.kernels import Kernel
@@ -20,12 +21,19 @@ class Launch:
     shared_bytes: int  # dynamic
 
     def instance(self, dtype: str, d_head: int) -> str:
-        """As C++ names it: flash_kernel<__half, 64>."""
+        """As C++ names it: flash_kernel<__half, 64>. FlashLadderError where the template has other arguments, too."""
         words = {"T": _TYPES[dtype][0], "d_head": str(d_head)}
+        others = [name for name in self.template if name not in words]
+        if others:
+            raise FlashLadderError(
+                f"{self.kernel} has the template argument {others[0]}, for which stage.toml gives no C++: a stage with "
+                "such a kernel cannot be graded."
+            )
         return self.kernel + (f"<{', '.join(words[name] for name in self.template)}>" if self.template else "")
 
     def symbol(self, dtype: str, d_head: int) -> str:
-        """As the compiler names it in the PTX (Itanium C++ ABI; a template's name has its return type)."""
+        """As the compiler names it in the PTX (Itanium C++ ABI; a template's name has its return type). Of the same
+        templates as instance()."""
         words = {"T": _TYPES[dtype][1], "d_head": f"Li{d_head}E"}
         arguments = f"I{''.join(words[name] for name in self.template)}Ev" if self.template else ""
         return f"_Z{len(self.kernel)}{self.kernel}{arguments}11FlashParams"
