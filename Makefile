@@ -82,11 +82,11 @@ test:
 	@$(flashladder) test
 
 test-long:
-	$(call setup,test notebooks)
+	$(call setup,test notebooks classroom)
 	@$(flashladder) test --long
 
 test-all:
-	$(call setup,test notebooks)
+	$(call setup,test notebooks classroom)
 	@$(flashladder) test --all
 
 fuzz:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from flashladder.classroom.text import one_line
 from flashladder.core.problem import Problem
 from flashladder.plot import banks, errors
 from flashladder.simulator.accesses import Access
@@ -24,12 +25,17 @@ def draw(scratch: Path) -> dict[str, bytes]:
     if (scratch / "wrong.npz").exists():
         found["errors"] = _png(_errors(scratch / "wrong.npz"))
     if (scratch / "accesses.json").exists():
-        accesses = [Access(**one | {"addresses": tuple(one["addresses"])}) for one in
-                    json.loads((scratch / "accesses.json").read_text())]  # fmt: skip
+        accesses = [_access(one) for one in json.loads((scratch / "accesses.json").read_text())]
         shared = [one for one in accesses if one.space == "shared" and one.cost > one.ideal]
         if shared:
             found["banks"] = _png(banks.bank_grid(max(shared, key=lambda one: one.cost - one.ideal)))
     return found
+
+
+def _access(fields: dict) -> Access:
+    """The words in it came from a student: Matplotlib would take what stands between two $ for a formula."""
+    words = {name: one_line(fields[name], 90).replace("$", r"\$") for name in ("file", "source")}
+    return Access(**fields | words | {"addresses": tuple(fields["addresses"])})
 
 
 def _errors(file: Path) -> Figure:

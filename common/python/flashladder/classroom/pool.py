@@ -37,7 +37,7 @@ def attempt(task: Task) -> Outcome:
             return Outcome(task, tasks.run(task), tuple(said))
         except TaskFailed as error:
             said.append(str(error))
-            if len(said) == ATTEMPTS:
+            if len(said) == ATTEMPTS or not error.again:
                 return Outcome(task, None, tuple(said[:-1]), said[-1])
 
 

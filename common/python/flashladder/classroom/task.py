@@ -32,11 +32,19 @@ from flashladder.ladder import stages
 
 GRADER = "flashladder.classroom.grading"  # grade(assignment, kernel, scratch)
 SECONDS = 1800.0  # for one submission: the grader's own budgets end sooner
+REFUSED = 3  # the process's status where the grader cannot grade this at all, and says why
+# Modules that the grader starts as programs: no import tells of them.
+_PROGRAMS = ("flashladder.classroom.device_worker", "flashladder.running.worker")
 _SOURCES = ("*.py", "*.cpp", "*.h", "*.cu", "*.cuh", "*.map", "*.cmake", "CMakeLists.txt")
 
 
 class TaskFailed(Exception):
-    """The process that graded ended without a result. That says nothing about the submission."""
+    """The process that graded ended without a result. That says nothing about the submission. again: a second attempt
+    may end otherwise."""
+
+    def __init__(self, words: str, again: bool = True):
+        super().__init__(words)
+        self.again = again
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,7 @@ def _grader_hash(numbers: tuple[int, ...], module: str) -> str:
 
 def deciding_files(numbers: tuple[int, ...], module: str) -> list[Path]:
     """The files that decide points of these stages."""
-    files = {*closure(module, "flashladder.classroom.assignment").values(), Path(__file__)}
+    files = {*closure(module, "flashladder.classroom.assignment", *_PROGRAMS).values(), Path(__file__)}
     files.add(Path(importlib.util.find_spec(module).origin))  # where the grader is not of this package
     for folder in ("common/include", "common/host", "common/simulator", "common/cmake"):
         files |= {file for pattern in _SOURCES for file in (ROOT / folder).rglob(pattern)}
@@ -105,6 +113,8 @@ def run(task: Task, seconds: float = SECONDS) -> dict:
         if done.returncode < 0:
             raise TaskFailed(f"its process was killed ({signal.Signals(-done.returncode).name})")
         said = done.stderr.strip().splitlines() or ["nothing was said"]
+        if done.returncode == REFUSED:
+            raise TaskFailed(" ".join(said)[:1000], again=False)
         raise TaskFailed(f"its process ended with status {done.returncode}: {said[-1][:300]}")
 
 
@@ -160,7 +170,7 @@ def main() -> int:
         result = grade(folder)
     except FlashLadderError as error:
         print(error, file=sys.stderr)
-        return 1
+        return REFUSED
     partial = folder / "result.part"
     partial.write_text(json.dumps(result))
     os.replace(partial, folder / "result.json")
