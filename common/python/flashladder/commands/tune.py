@@ -44,12 +44,12 @@ def run(options: Options, device: Device | None = None) -> int:
     """Tunes, on the simulator without times; 1 where a configuration that no rule refuses failed."""
     stage = stages.get(instances.STAGE)
     device = device or choose(stage.min_compute)
-    build.build(stage.targets)
+    build.build([*stage.targets, *(f"stage_{number:02d}" for number in Plan.stages)])
     if device.kind != "gpu":
         return _without_times(options, device)
     bench.check_build(device)
     say(f"Tuning on {device}")
-    timer = gpu_times.GpuTimer(device)
+    timer = gpu_times.GpuTimer(device, (*Plan.stages, stage.number))
     refused = _filtered(options, timer.limits())
     candidates = tuple(one for several in refused.values() for one in several.admitted)
     plan = Plan(candidates, lengths=options.lengths, best=options.best)
@@ -75,6 +75,7 @@ def _show(made: dict, dtype: str, d: int) -> None:
     for title, (head, rows) in (
         ("TFLOP/s by length, and of the peers in the same heat", tables.chosen(made, dtype, d)),
         ("How many times as long the winner takes", tables.worth(made, dtype, d)),
+        ("Stage 12 with a stage's flags, times that stage's throughput", tables.stages(made, dtype, d)),
     ):
         if rows:
             table(f"{title}: {dtype}, d = {d}", head, rows, right=range(1, len(head)))
