@@ -23,6 +23,7 @@ from flashladder.tuning.tune import TimingFailed
 # cudaDeviceAttr
 THREADS_A_MULTIPROCESSOR, SHARED_A_MULTIPROCESSOR = 39, 81
 REGISTERS_A_MULTIPROCESSOR, SHARED_A_BLOCK = 82, 97
+STANDS_FOR = 1000
 VERIFY_SECONDS = 300  # for one configuration
 
 
@@ -137,13 +138,13 @@ class GpuTimer:
         ]
 
     def _candidate(self, one: Configuration, problem: Problem) -> bench.Candidate:
-        library = StageLibrary(instances.build(one, self.device.gpu.compute).library)
-        memory = self._memory
-
-        def launch():
-            library.forward(problem.params(memory.pointers()))
-
-        return bench.Candidate(str(one), "stage", launch, lambda: memory.bits("O"), problem.flops())
+        # To the benchmark it is a stage of another number, with a library of its own.
+        stage = replace(stages.get(instances.STAGE), number=STANDS_FOR, name=str(one))
+        self.bench.libraries[STANDS_FOR] = StageLibrary(instances.build(one, self.device.gpu.compute).library)
+        candidate = self.bench.stage_candidate(stage, problem, self._memory)
+        if not candidate:
+            raise TimingFailed(one, self.bench.skipped.pop()["reason"])
+        return candidate
 
     def _stage(self, number: int, problem: Problem) -> bench.Candidate:
         candidate = self.bench.stage_candidate(stages.get(number), problem, self._memory)
