@@ -22,9 +22,11 @@ endef
 endif
 flashladder := $(python) -m flashladder
 
-# `make stage-09 test bench`: the words after the stage are verbs of that stage, not targets of their own.
+# `make stage-09 test bench`: the words after the stage are verbs of that stage, not targets of their own; so are those
+# after exercise-09.
 stages := $(filter stage-%,$(MAKECMDGOALS))
-verbs := $(filter-out stage-%,$(MAKECMDGOALS))
+exercises := $(filter exercise-%,$(MAKECMDGOALS))
+verbs := $(filter-out stage-% exercise-%,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
 
@@ -41,9 +43,22 @@ $(verbs): $(stages)
 	@:
 endif
 
+else ifneq ($(exercises),)
+
+.PHONY: $(exercises)
+$(exercises):
+	$(call setup)
+	@$(flashladder) exercise $(@:exercise-%=%) $(verbs) $(if $(NAME),--name '$(NAME)')
+
+ifneq ($(verbs),)
+.PHONY: $(verbs)
+$(verbs): $(exercises)
+	@:
+endif
+
 else
 
-.PHONY: help demo notebooks build test test-long test-all fuzz bench ablations tune bench-sim plot results gpu-report format lint clean machine-code mutants
+.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results gpu-report format lint clean machine-code mutants
 
 demo:
 	$(call setup)
@@ -52,6 +67,10 @@ demo:
 notebooks:
 	$(call setup,notebooks)
 	@$(flashladder) notebooks $(ARGS)
+
+exercises:
+	$(call setup)
+	@$(flashladder) exercises
 
 build:
 	$(call setup)
@@ -131,6 +150,10 @@ help:
 	  '' \
 	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
 	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
+	  '  make exercise-05           what you can write yourself of a stage; words after it do more:' \
+	  '  make exercise-05 start NAME=tile_offset    write work/05_tile_offset.cu, and open it' \
+	  '  make exercise-05 check     judge it (hint: a hint; watch: judge it whenever you save)' \
+	  '  make exercises             how far you are, over the whole ladder' \
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \

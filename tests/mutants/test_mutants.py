@@ -126,7 +126,7 @@ def test_unknown_names_are_refused():
 
 def test_a_verdict_that_surprises_is_told():
     doomed = mutants.Mutant(stages.get(5), "example", "results", "An example.", ())
-    allowed = mutants.Mutant(stages.get(5), "example", "technique", "An example.", (), "technique")
+    allowed = mutants.Mutant(stages.get(5), "example", "results", "An example.", (), "equivalent: it runs once")
     dead, alive = mutants.Verdict(True, "test_x", "wrong", 1.0), mutants.Verdict(False, "9 tests passed", "", 1.0)
     assert not mutants.complaint(doomed, dead) and not mutants.complaint(allowed, alive)
     assert "05-example lives: An example. 9 tests passed all the same. Add a test" in mutants.complaint(doomed, alive)

@@ -74,3 +74,19 @@ def test_short_numbers_and_sizes_prove_nothing():
     for value in (8, 64, 4096):
         score = code("guess.score(one.cost)", f"loads of stage 02: {Prediction('', None, '', value).verdict()}")
         assert notebook_predictions.faults([prose(f"{value} or {value:,}"), PREDICT, score]) == []
+
+
+@pytest.mark.parametrize(
+    "text, number, fault",
+    [
+        ("Stage 03 computes at 22 TFLOP/s.", 0, True),
+        ("Stage 03 computes at 22 TFLOP/s.", 3, False),
+        ("What stage 04 makes is 86.3 TFLOP/s.", 3, True),
+        ("Stage 09 follows. The GPU can do 767 TFLOP/s.", 1, False),
+        ("TFLOP/s of stage 09 are for later.", 1, False),
+    ],
+)
+def test_a_later_stage_s_throughput_is_not_told(text, number, fault):
+    """Its own notebook asks the reader to predict it."""
+    found = notebook_predictions.later_faults([prose(text)], number)
+    assert bool(found) is fault and all("cell 1 gives a later stage's throughput away" in one for one in found)

@@ -16,6 +16,7 @@ from flashladder.ladder import (
     breakit,
     stages,
 )
+from flashladder.ladder.run import run_problem  # noqa: E402
 from flashladder.measuring import (
     block_order,
     profile,
@@ -289,12 +290,11 @@ def test_register_budget_is_the_lessons():
 @pytest.mark.parametrize("number", DRAWN)
 def test_iteration_has_the_kernels_barriers(number):
     """As many barriers in a turn as the simulator counts for each warp and K/V tile."""
-    counted = [
-        profile.measure([stages.get(number)], Problem(B=1, Hq=1, Nq=128, Nkv=64 * tiles, d_head=128))[
-            stages.get(number).name
-        ].report["launches"][0]["barriers"]
-        for tiles in (3, 4)
-    ]
+    stage, counted = stages.get(number), []
+    for tiles in (3, 4):
+        problem = Problem(B=1, Hq=1, Nq=128, Nkv=64 * tiles, d_head=128)
+        report = run_problem(stage, problem, device="sim", configuration=stage.configuration(problem)).report
+        counted.append(report["launches"][0]["barriers"])
     warps = 4
     assert sum(kind == "barrier" for _, _, kind in STEPS[number]) == (counted[1] - counted[0]) / warps
     assert plot.iteration(number).axes[0].get_title(loc="left") == stages.get(number).name

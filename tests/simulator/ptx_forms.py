@@ -82,7 +82,6 @@ SPACES = "{.global,.shared,.shared::cta,.local,.const,.param}"
 L2 = "{.L2::evict_first,.L2::evict_last,.L2::evict_normal}"
 SIZES = "{.L2::64B,.L2::128B,.L2::256B}"
 SCOPES = "{.cta,.cluster,.gpu,.sys}"
-VIDEO_SELECTORS = ["r1, r2, r3", "r1.b0, r2.h1, r3", "r1.h0, r2.b3, r3"]
 LINES = [
     # integers
     (f"{{add,sub}}{{.sat}}.{INTEGER}", "$0, $02, $03"),
@@ -281,23 +280,6 @@ LINES = [
     ("stmatrix.sync.aligned.m8n8.x4{.trans}{.shared,.shared::cta}.b16", "[r5], <r4>"),
     ("movmatrix.sync.aligned.m8n8{.trans}.b16", "r1, r2"),
     # video
-    *[
-        line
-        for selectors in VIDEO_SELECTORS
-        for line in [
-            ("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.add,.min,.max}", f"r0, {selectors}"),
-            ("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{.sat}", "r0.b1, " + selectors),
-            ("{vshl,vshr}.{u32,s32}.{u32,s32}.u32{.sat}{.clamp,.wrap}{.add,.min,.max}", f"r0, {selectors}"),
-            ("vmad.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.shr7,.shr15}", f"r0, {selectors}"),
-            ("vset.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge}{.add,.min,.max}", f"r0, {selectors}"),
-        ]
-    ],
-    ("{vadd,vsub,vabsdiff,vmin,vmax}.{u32,s32}.{u32,s32}.{u32,s32}{.sat}", "r0, r1, r2"),
-    ("vmad.{u32,s32}.{u32,s32}.{u32,s32}.po{.sat}{.shr7,.shr15}", "r0, r1, r2, r3"),
-    ("vmad.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.shr7,.shr15}", "r0, -r1, r2, r3"),
-    ("vmad.{u32,s32}.{u32,s32}.{u32,s32}{.sat}{.shr7,.shr15}", "r0, r1, r2, -r3"),
-    ("{vshl,vshr}.{u32,s32}.{u32,s32}.u32{.sat}{.clamp,.wrap}", "r0, r1, r2"),
-    ("vset.{u32,s32}.{u32,s32}.{eq,ne,lt,le,gt,ge,lo}", "r0, r1, r2"),
     (
         "{vadd2,vsub2,vavrg2,vabsdiff2,vmin2,vmax2,vadd4,vsub4,vavrg4,vabsdiff4,vmin4,vmax4}.{u32,s32}.{u32,s32}.{u32,"
         "s32}{.sat,.add}",

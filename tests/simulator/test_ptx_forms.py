@@ -16,7 +16,6 @@ LEFT_OUT = [
     (r"mma\.sp", "sparse matrices: the manual shows the places of their metadata in figures alone"),
     (r"fma.*\.oob", "which NaN stands for what is out of bounds is not said"),
     (r"fma\.r[zmp].*bf16|rcp\.r[nzmp]\.ftz\.f64|(addc|subc|madc).*\.u16", "the manual has no such form"),
-    (r"v(add|sub|absdiff|min|max|set|shl|shr|mad)\.", "on a GPU they give other results than the manual says"),
     (r"istypep|alloca|stacksave|stackrestore", "refused by name"),
     (r"barrier\.cluster", "clusters come as kernels, which are refused as a whole"),
     (r"st(\.weak)?\.param.*\[d1\]", "a register that points to a parameter, which only calls could make"),

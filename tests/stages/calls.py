@@ -9,13 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from flashladder.core.device import choose, cudart
 from flashladder.core.dtypes import to_bits
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder.run import describe
 from flashladder.running.job import hazard_first
 from flashladder.running.verify import POISON, compare, compare_log_sum_exp, log_sum_exp, reference
 
@@ -95,17 +93,6 @@ class Call:
         stream = ", on a stream of its own" if self.own_stream else ""
         note = f" ({self.note})" if self.note else ""
         return f"{self.problem}{arrangement}, O filled with {self.poison:#06x}{stream}{note}"
-
-
-def masked(request) -> None:
-    """Skips a test of masks for a stage that does not take them all: causal, any length, groups of heads."""
-    if "stage" in request.fixturenames:
-        limits = describe(request.getfixturevalue("stage"))
-        if (
-            not (limits["supports_causal"] and limits["supports_gqa"])
-            or limits["multiple_Nq"] * limits["multiple_Nkv"] > 1
-        ):
-            pytest.skip("this stage takes whole tiles without masks alone")
 
 
 def as_bhnd(buffer: np.ndarray, view: dict, shape: tuple) -> np.ndarray:

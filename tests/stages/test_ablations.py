@@ -5,12 +5,11 @@ import pytest
 from flashladder.core import device
 from flashladder.core.paths import STAGES
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, kernels, stages
+from flashladder.ladder import ablations, kernels, stages, technique
 from flashladder.ladder.run import run_problem
-from flashladder.measuring import ablation_times, profile
+from flashladder.measuring import ablation_times
 from flashladder.running.job import StageError
 from flashladder.running.verify import check
-from flashladder.simulator import counters
 
 
 @pytest.mark.long
@@ -26,12 +25,8 @@ def test_variant_is_right(ablation):
 )
 def test_padding_and_rotation_leave_no_bank_conflict(ablation):
     """As the README of stage 05 says: they are alternatives to its XOR, for ldmatrix and for the stores."""
-    library = ablations.library(ablation)
-    counted = counters.by_name(run_problem(ablation.stage, profile.PROBLEM, device="sim", library=library).report)
-    for access in ("ldmatrix", "load", "store"):
-        assert counted[f"shared {access} wavefronts"] > 0, f"{ablation.title}: no shared {access} at all"
-        excess = counted[f"shared {access} excess"]
-        assert excess == 0, f"{ablation.title}: {excess} wavefronts of shared {access} are bank conflicts"
+    found = technique.judge(ablation.stage, ablations.library(ablation))
+    assert not found, f"{ablation.title}: {'; '.join(found)}"
 
 
 def test_every_patch_has_a_title():

@@ -11,6 +11,7 @@ from conftest import chosen_stages
 
 from flashladder.core.problem import Problem
 from flashladder.ladder.run import describe, run_problem
+from flashladder.measuring import machine_code
 from flashladder.running.verify import check
 from flashladder.tuning import instances, rules
 from flashladder.tuning.configuration import Configuration, of_stage
@@ -103,6 +104,17 @@ def test_with_a_stages_flags_it_computes_what_that_stage_does(number, d_head):
     """To the bit: the same products and sums in the same order."""
     configured, plain = of_both(number, d_head)
     assert (configured.bits == plain.bits).all(), f"stage 12 as stage {number:02d} differs"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", (5, 8, 11))
+@pytest.mark.parametrize("d_head", (64, 128))
+def test_with_a_stages_flags_its_machine_code_is_as_long(number, d_head):
+    """Within 5 percent, which is what the README calls nearly the same."""
+    (row,) = machine_code.recorded_rows(number, d=d_head)
+    found = instances.in_a_turn(of_stage(number, "bf16", d_head))
+    got, wanted = sum(found[name] for name in machine_code.NAMES), sum(row["in_a_turn"].values())
+    assert abs(got / wanted - 1) < 0.05, f"{got} instructions in a turn, stage {number:02d} has {wanted}"
 
 
 def test_what_is_compared_tells_the_stages_apart():

@@ -126,6 +126,10 @@ def test_engines_have_a_stream_each():
     )
 
 
+def test_work_of_several_streams_is_in_flight_at_once():
+    assert host_streams.streams_in_flight(host_streams.program()) == {"streams": 2, "engines": 3}
+
+
 def test_engines_never_stop_the_host():
     found = operations("engines")
     last_queued = max(one["queued"] for one in found)

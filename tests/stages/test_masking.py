@@ -8,21 +8,15 @@ import itertools
 import numpy as np
 import pytest
 from adversarial import KINDS, adversarial
-from calls import NUMBERS, Call, gaps, masked, mixed, packed, plain, shared, verified
+from calls import NUMBERS, Call, gaps, mixed, packed, plain, shared, verified
 
 from flashladder.core.dtypes import to_bits
 from flashladder.core.problem import Problem
 from flashladder.ladder.run import run_problem
 from flashladder.running.verify import log_sum_exp
-from flashladder.simulator import counters
 
 LENGTHS = (1, 63, 64, 65, 127, 1000)
 MASKS = pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
-
-
-@pytest.fixture(autouse=True)
-def takes_masks(request):
-    masked(request)
 
 
 @MASKS
@@ -139,33 +133,3 @@ def test_log_sum_exp_is_that_of_the_row(stage):
     np.testing.assert_allclose(got[seen > 0], np.log(seen[seen > 0]), atol=1e-5)
     expected, _ = log_sum_exp(problem, inputs)
     np.testing.assert_allclose(expected[0, 0][seen > 0], np.log(seen[seen > 0]), atol=1e-12)
-
-
-def test_skipped_tiles_cost_nothing(stage, tile):
-    """A causal problem has the products of the tiles that the rows of its blocks see, and no others."""
-    Br, Bc = tile
-    tensor = {}
-    for causal in (False, True):
-        problem = Problem(Hq=1, Nq=4 * Br, d_head=64, causal=causal)
-        tensor[causal] = counters.classes(run_problem(stage, problem, device="sim").report)["tensor"]
-    tiles = [-(-min(4 * Br, (block + 1) * Br) // Bc) for block in range(4)]
-    wanted = tensor[False] * sum(tiles) / (4 * 4 * Br / Bc)
-    assert tensor[True] == wanted, (
-        f"stage {stage.id}, {problem}: {tensor[True]} tensor instructions; the tiles that rows see need {wanted:.0f}"
-    )
-
-
-def test_whole_tiles_are_not_masked(stage):
-    """Where no element is beyond an edge the mask's comparisons are not executed: full attention over whole tiles."""
-    lines = {}
-    source = stage.kernel.read_text().splitlines()
-    mask = next(number for number, line in enumerate(source, 1) if "= -INFINITY;" in line and "S[" in line)
-    for columns in (192, 191):
-        problem = Problem(Hq=1, Nq=128, Nkv=columns, d_head=64)
-        report = run_problem(stage, problem, device="sim").report
-        lines[columns] = sum(line.instructions for line in counters.lines(report)
-                             if line.file.endswith("kernel.cu") and line.line in (mask - 1, mask))  # fmt: skip
-    assert lines[192] == 0, f"stage {stage.id}: {lines[192]} instructions of the mask where nothing is to be masked"
-    assert lines[191] > 0, (
-        f"stage {stage.id}: no instructions on the mask's lines {mask - 1}, {mask}: a test of nothing"
-    )

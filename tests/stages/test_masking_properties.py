@@ -1,7 +1,7 @@
 """Small problems of all kinds, drawn by Hypothesis, for the stages that take masks, all lengths and groups of heads."""
 
 import pytest
-from calls import Call, gaps, masked, mixed, plain, verified
+from calls import Call, gaps, mixed, plain, verified
 
 from flashladder.core.problem import Problem
 
@@ -9,11 +9,6 @@ pytest.importorskip("hypothesis", reason="hypothesis is not installed: pip insta
 
 from hypothesis import HealthCheck, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def takes_masks(request):
-    masked(request)
 
 
 def small_problems():

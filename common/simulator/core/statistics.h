@@ -1,6 +1,7 @@
 // What one launch did: counters of ops, and the report that is made of them. report/ turns it into a table and JSON.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -62,6 +63,16 @@ struct AccessRecord {
     unsigned cost = 0, ideal = 0;              // wavefronts or sectors
 };
 
+// What came before what, where a sum over the launch does not tell.
+struct OrderCount {
+    uint64_t tensor_during_copies = 0;  // tensor instructions while a cp.async of their own warp is in flight
+    uint64_t ldmatrix_in_a_row = 0;     // the most that a warp executed without a tensor instruction between them
+    void add(const OrderCount &other) {
+        tensor_during_copies += other.tensor_during_copies;
+        ldmatrix_in_a_row = std::max(ldmatrix_in_a_row, other.ldmatrix_in_a_row);
+    }
+};
+
 struct LaunchReport {
     std::string kernel;  // demangled
     uint32_t grid[3] = {}, block[3] = {};
@@ -71,6 +82,8 @@ struct LaunchReport {
     std::map<std::string, SharedCount> shared;  // "load" "store" "ldmatrix" "cp_async" (and "atomic", "stmatrix")
     std::map<std::string, GlobalCount> global;  // "load" "store" (and "atomic")
     uint64_t barriers = 0, divergent_branches = 0;
+    OrderCount order;
+    uint64_t first_block = 0, last_block = 0;  // warp instructions of the grid's first and last block, joins included
     std::vector<HazardRecord> hazards;
     std::vector<LineCount> lines;
     std::vector<AccessRecord> accesses;  // of one warp of one block: accessed_warp, accessed_block

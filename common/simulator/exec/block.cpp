@@ -44,6 +44,7 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     w.async.reset();
     w.carry = 0;
     w.wants_turn = false;
+    w.ldmatrix_in_a_row = 0;
     w.params = const_cast<std::byte *>(launch.config->parameters);
     w.kernel_frame.function = &program.functions[0];
     w.kernel_frame.lanes = w.exist;
@@ -246,6 +247,9 @@ void abandon_block(BlockContext &b) {
 }
 
 void finish_block(BlockContext &b) {
+    LaunchShared &launch = *b.worker->launch;
+    if (b.linear_id == 0) launch.first_block = b.now;
+    if (b.linear_id == launch.blocks - 1) launch.last_block = b.now;
     if (b.definedness) b.definedness->finish(b);
 }
 

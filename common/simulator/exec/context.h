@@ -112,6 +112,7 @@ struct WarpContext : Warp {
     uint32_t linear_thread = 0;  // of lane 0 in the block
     bool wants_turn = false;     // its next op is ordered, and it is not the block's turn
     LastPoll last_poll;          // in this turn
+    uint64_t ldmatrix_in_a_row = 0;
 };
 
 inline WarpContext &context_of(Warp &w) {
@@ -182,9 +183,10 @@ struct LaunchShared : LaunchState {
     std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, KnownHazard> hazards;
     std::chrono::steady_clock::time_point start;
     uint64_t blocks = 0;
-    uint64_t local_bytes = 0;             // per thread
-    std::unique_ptr<AccessLog> accesses;  // of the warp that WARPSIM_ACCESSES asks for
-    uint64_t workspace = 0;               // of a cooperative launch: device address of its grid barrier
+    uint64_t local_bytes = 0;                  // per thread
+    std::unique_ptr<AccessLog> accesses;       // of the warp that WARPSIM_ACCESSES asks for
+    uint64_t first_block = 0, last_block = 0;  // BlockContext::now at their ends
+    uint64_t workspace = 0;                    // of a cooperative launch: device address of its grid barrier
 };
 
 // One host thread's share of a launch.
@@ -194,6 +196,7 @@ struct alignas(64) Worker {
     std::vector<uint64_t> runs;  // by op: how often straight-line execution began there
     uint64_t now = 0;            // warp instructions executed, the clock
     uint64_t counted = 0;        // of them added to launch->instructions
+    OrderCount order;
     std::vector<std::unique_ptr<Frame>> free_frames;
     std::unique_ptr<PendingUpdates> pending;  // where the program's updates commute
 };

@@ -177,6 +177,11 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     if (report.error.empty() && !launch.errors.empty()) report.error = launch.errors.begin()->second;
     // How far other blocks had come when one ended the launch is chance: nothing is counted then.
     summarize(program, report.error.empty() ? total_stats(program, workers) : std::vector<OpStats>{}, report);
+    if (report.error.empty()) {
+        for (const Worker &worker : workers) report.order.add(worker.order);
+        report.first_block = launch.first_block;
+        report.last_block = launch.last_block;
+    }
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - launch.start).count();
     return report;
 }

@@ -2,6 +2,7 @@
 // instruction of the same form and mask, wherever the compiler laid their code.
 #include <algorithm>
 
+#include "exec/async_copy.h"
 #include "exec/context.h"
 #include "exec/sync_ops.h"
 #include "exec/tracking.h"
@@ -31,10 +32,21 @@ bool same_form(const Op &a, const Op &b) {
     return a.member != kNoSlot && b.member != kNoSlot && a.fn == b.fn && a.extra == b.extra;
 }
 
+void count_order(WarpContext &w, const Op &op) {
+    OrderCount &order = w.worker->order;
+    if (op.cls == OpClass::tensor) {
+        order.tensor_during_copies += w.async && !w.async->copies.empty();
+        w.ldmatrix_in_a_row = 0;
+    } else if (op.cls == OpClass::ldmatrix) {
+        order.ldmatrix_in_a_row = std::max(order.ldmatrix_in_a_row, ++w.ldmatrix_in_a_row);
+    }
+}
+
 void run(WarpContext &w, const Op &op, uint32_t lanes, uint32_t members, const std::byte *values) {
     w.sync.members = members;
     w.sync.values = values;
     w.exec = lanes;
+    count_order(w, op);
     if (w.undefined || w.sync.undefined) [[unlikely]]
         pass_undefined_sync(w, op);
     op.fn(w, op);

@@ -86,9 +86,8 @@ InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, 
         list.remove_prefix(std::min(list.find_first_not_of("{, "), list.size()));
         const size_t length = std::min(list.find_first_of(",{} "), list.size());
         std::string_view name = list.substr(0, length);
-        OperandForm form{OperandForm::Kind::source, name == "d|p", name.starts_with('-'),
+        OperandForm form{OperandForm::Kind::source, name == "d|p",
                          name.ends_with(".part") || name.ends_with(".unified")};
-        if (form.minus) name.remove_prefix(1);
         if (name.starts_with('d')) form.kind = OperandForm::Kind::destination;
         if (name.starts_with('[')) form.kind = OperandForm::Kind::address;
         if (name == "i") form.kind = OperandForm::Kind::integer;
@@ -191,7 +190,7 @@ bool InstructionSyntax::operands_fit(const Operands &forms, const Instruction &i
                 break;
         }
         if (wanted.empty() && operand.has_pair && !forms[i].pair) wanted = "one register, not two";
-        if (wanted.empty() && operand.minus && !forms[i].minus) wanted = "a register without a sign";
+        if (wanted.empty() && operand.minus) wanted = "a register without a sign";
         if (wanted.empty() && !operand.selector.empty() && !forms[i].selector) wanted = "without ." + operand.selector;
         if (!wanted.empty()) {
             why = place + " must be " + wanted;

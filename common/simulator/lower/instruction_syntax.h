@@ -27,8 +27,8 @@ class InstructionSyntax {
     };
     struct OperandForm {
         enum class Kind { destination, source, address, integer, label, call } kind;
-        bool pair = false;                     // d|p
-        bool minus = false, selector = false;  // -a, a.part
+        bool pair = false;      // d|p
+        bool selector = false;  // a.part, [a].unified
     };
     using Operands = std::vector<OperandForm>;
     struct Row {

@@ -2,14 +2,13 @@
 // and who turns it into ops. Checking, register allocation and lowering read it.
 //
 // A row's syntax is the manual's line: ".name" must be there, ".{a,b}" is one of these, "{.a,.b}" one of these or none,
-// "!" ends what is part of the name and stands first,
-// and a "*" at the end leaves the rest to the lowering, which looks it up in a table of its own forms. Other
-// modifiers may stand in any order, but types and state spaces among themselves.
+// "!" ends what is part of the name and stands first, and a "*" at the end leaves the rest to the lowering, which looks
+// it up in a table of its own forms. Other modifiers may stand in any order, but types and state spaces among
+// themselves.
 // Its operands: "d" a destination (a register, a vector of them, or `_`), "d|p" one with or without a second
-// destination, "-a" a source that may have a minus sign, "a.part" one that may have a selector (.b0, .h10), "[a]" an
-// address, "[a].unified" one that may say so, "i" an integer constant, "label", "call" (what the parser makes of a
-// call), any other letter a source; "{, b}" may be left out. Such are the forms of arithmetic, generated beside their
-// handlers (exec/alu.h).
+// destination, "a.part" one that may have a selector (.b0, .h10), "[a]" an address, "[a].unified" one that may say so,
+// "i" an integer constant, "label", "call" (what the parser makes of a call), any other letter a source; "{, b}" may be
+// left out. Such are the forms of arithmetic, generated beside their handlers (exec/alu.h).
 #pragma once
 
 #include <string>

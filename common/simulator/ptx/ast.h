@@ -29,7 +29,7 @@ struct Operand {
     Kind kind = Kind::sink;
     Type type = Type::none;  // for reg: the declared type; for real: f32 or f64
     bool negated = false;    // !%p
-    bool minus = false;      // -%r, of vmad
+    bool minus = false;      // -%r, which no instruction takes
     uint32_t index = 0;
     int64_t integer = 0;
     uint64_t real_bits = 0;

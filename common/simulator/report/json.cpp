@@ -52,6 +52,9 @@ std::string launch_json(const LaunchReport &report) {
     w.close('}');
     w.key("barriers").number(report.barriers);
     w.key("divergent_branches").number(report.divergent_branches);
+    w.key("order").open('{').key("tensor_during_copies").number(report.order.tensor_during_copies);
+    w.key("ldmatrix_in_a_row").number(report.order.ldmatrix_in_a_row);
+    w.key("first_block").number(report.first_block).key("last_block").number(report.last_block).close('}');
     w.key("error").string(report.error);
     w.key("hazards").open('[');
     for (const HazardRecord &hazard : report.hazards) {

@@ -197,7 +197,7 @@ def command_gpu_report(options) -> int:
 def command_notebooks(options) -> int:
     from flashladder.lessons import notebooks
 
-    chosen = (options.run, options.save, options.check, options.format)
+    chosen = (options.run, options.save, options.check, options.format, options.exercises)
     return notebooks.command(options.names, *chosen, options.rest)
 
 
@@ -277,6 +277,18 @@ def command_stage(options) -> int:
     return stage.command(options.stage, options.verbs, options.rest)
 
 
+def command_exercise(options) -> int:
+    from flashladder.commands import exercise
+
+    return exercise.command(options.stage, options.verbs, options.name)
+
+
+def command_exercises(options) -> int:
+    from flashladder.commands import exercise
+
+    return exercise.ladder()
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flashladder", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -298,6 +310,11 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("stage", command_stage, "one stage: build, run, test, bench, profile, diff, break, order")
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
+    sub = add("exercise", command_exercise, "a stage's exercises: list, start, check, hint, watch")
+    sub.add_argument("stage")
+    sub.add_argument("verbs", nargs="*")
+    sub.add_argument("--name", default="", help="of one exercise; default: all that are begun")
+    add("exercises", command_exercises, "how far you are with the exercises of all stages")
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
     sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
     sub.add_argument("--stage", default="2")
@@ -334,6 +351,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
+    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
     sub = add("format", command_format, "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
     add("sim", command_sim, "run a CUDA program on the simulator: sim -- ./program arguments")

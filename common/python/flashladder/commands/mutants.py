@@ -31,11 +31,8 @@ from flashladder.ladder import stages
 
 DATA = ROOT / "tests/mutants"
 CLASSES = {"results": "wrong results", "hazard": "hazards", "technique": "technique gone"}
-# The only reasons for which a mutant may live; words of its own come after a colon.
-REASONS = {
-    "technique": "right and free of hazards, but no longer what the stage is about: no test asks for the technique",
-    "equivalent": "no input and no order of execution tells it from the stage",
-}
+# The only reason for which a mutant may live; words of its own come after a colon.
+REASONS = {"equivalent": "no input and no order of execution tells it from the stage"}
 TIMEOUT = 1200  # seconds for the tests of one mutant, of which few need one minute
 # These look at other things than the stage's own and never meet a mutant of it.
 OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_breakit.py", "test_configurations_drawn.py")

@@ -56,6 +56,11 @@ def coloured(text: str, colour: str) -> str:
     return f"\033[{ {'red': 31, 'green': 32, 'cyan': 36, 'bold': 1}[colour] }m{text}\033[0m"
 
 
+def plural(number: int, thing: str) -> str:
+    """1 point, 3 points"""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def count(number: float | None) -> str:
     """1234567 -> 1.23 M; None -> a dash."""
     if number is None:

@@ -1,4 +1,4 @@
-"""Where things lie in the repository. FLASHLADDER_BUILD names another build folder."""
+"""Where things lie in the repository. FLASHLADDER_BUILD names another build folder, FLASHLADDER_WORK another work/."""
 
 import os
 import threading
@@ -15,6 +15,11 @@ def build_directory() -> Path:
 
 def results_directory() -> Path:
     return build_directory() / "results"
+
+
+def work_directory() -> Path:
+    """What a reader writes: answers to exercises. Never part of a commit."""
+    return Path(os.environ.get("FLASHLADDER_WORK") or ROOT / "work").resolve()
 
 
 def stage_library(number: int) -> Path:

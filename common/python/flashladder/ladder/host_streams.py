@@ -163,6 +163,17 @@ def explore(
         yield schedule, run(variants, chunks, streams, "sim", environ={"WARPSIM_SCHEDULE": schedule}, **more)
 
 
+def streams_in_flight(executable: Path) -> dict[str, int]:
+    """By variant that is to overlap, in how many streams there is work at one time, at most: on the simulator, from the
+    call that queued it to the call in which it took effect."""
+    found = {}
+    for variant, streams in (("streams", 2), ("engines", 3)):
+        result = run(variant, 4, streams, "sim", executable=executable, batch=4, heads=1)
+        spans = [span for span in result.timeline().spans if span.lane != "host"]
+        found[variant] = max(len({one.lane for one in spans if one.start <= span.start < one.end}) for span in spans)
+    return found
+
+
 def show_order() -> int:
     """What took effect when, variant by variant, on the simulator; 1 if a result is wrong."""
     wrong = 0

@@ -60,6 +60,14 @@ class Kernel(Stage):
         return judge(self, compile_kernel(source, self))
 
 
+class CompileError(FlashLadderError):
+    """A changed kernel.cu does not compile; `said`: all that the compiler said."""
+
+    def __init__(self, kernel: Path, said: str):
+        super().__init__(f"{kernel} does not compile:\n{said[-3000:]}")
+        self.said = said
+
+
 def stage_flags(stage: Kernel) -> list[str]:
     """nvcc and the options that the stage's own build compiles kernel.cu with, but for native code: PTX alone."""
     words = build.compile_command(stage.kernel)
@@ -73,11 +81,11 @@ def stage_flags(stage: Kernel) -> list[str]:
     return flags
 
 
-def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None = "BF16_128") -> Path:
+def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16_128") -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. only: "BF16" for both head dims, None for all that the source has. Cached by content; beside
-    the library lies what the compiler said, as .log.
+    options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content. What the
+    compiler said lies beside the library as .log, or is in CompileError.
     """
     launcher = ROOT / "common/host/launch.cpp"
     exports = ROOT / "common/cmake/stage.map"
@@ -94,7 +102,7 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None 
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:
-        raise FlashLadderError(f"{kernel} does not compile:\n{(done.stdout + done.stderr)[-3000:]}")
+        raise CompileError(kernel, done.stdout + done.stderr)
     partial.with_suffix(".log").write_text(done.stdout + done.stderr)
     os.replace(partial.with_suffix(".log"), library.with_suffix(".log"))
     os.replace(partial, library)

@@ -18,6 +18,7 @@ class Part:
     file: Path
     first: int  # line numbers of the file, from 1; both inclusive
     last: int
+    body: tuple[int, int]  # the same between a function's braces, or behind a phase's mark; of "top" all
 
     @property
     def text(self) -> str:
@@ -32,7 +33,7 @@ def parts(file: Path) -> list[Part]:
     found = sorted([*functions, *phases], key=lambda part: part.first)
     first = found[0].first if found else len(lines) + 1
     last = _without_blank_end(lines, 0, first - 1)
-    return [Part("top", file, 1, last), *found] if last else found
+    return [Part("top", file, 1, last, (1, last)), *found] if last else found
 
 
 def find(file: Path, name: str) -> Part:
@@ -67,12 +68,13 @@ def _functions(file: Path, lines: list[str]) -> list[Part]:
         if number >= len(lines) or not re.search(r"\{\s*(//.*)?$", lines[number]) or not name:
             number += 1
             continue
+        opened = number + 1
         while number < len(lines) and not lines[number].startswith("}"):
             number += 1
         first = start
         while first and re.match(r"template|//(?! ----)", lines[first - 1]):
             first -= 1
-        found.append(Part(name[1], file, first + 1, number + 1))
+        found.append(Part(name[1], file, first + 1, number + 1, (opened + 1, number)))
         number += 1
     return found
 
@@ -91,5 +93,5 @@ def _phases(file: Path, lines: list[str]) -> list[Part]:
                 break
             last += 1
         last = _without_blank_end(lines, number + 1, last)
-        found += [Part(name, file, number + 1, last) for name in _MARK_NAMES.findall(line)]
+        found += [Part(name, file, number + 1, last, (number + 2, last)) for name in _MARK_NAMES.findall(line)]
     return found

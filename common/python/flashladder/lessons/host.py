@@ -7,14 +7,16 @@ from flashladder.ladder import breakit, host_streams, source
 from flashladder.ladder.host_streams import VARIANTS
 from flashladder.lessons.display import code, note, show, step, table, whole
 from flashladder.lessons.trial import plant
+from flashladder.lessons.writing import Writing
 from flashladder.measuring import recorded, stream_times
 
 
-class HostLesson:
+class HostLesson(Writing):
     """Stage 00. Prints where it runs."""
 
     def __init__(self):
         self.stage = host_streams.stage()
+        self.begin_writing()
         where = device.choose(self.stage.min_compute).in_a_sentence
         show(note(f"runs on {where}.", f"Stage {self.stage.id}, {self.stage.title},"))
 

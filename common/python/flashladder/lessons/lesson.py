@@ -26,6 +26,7 @@ from flashladder.lessons.host import HostLesson
 from flashladder.lessons.prediction import Prediction, predict, scorecard
 from flashladder.lessons.trial import Trial, changed_kernel, plant, show_verdict
 from flashladder.lessons.widgets import slider
+from flashladder.lessons.writing import Writing
 from flashladder.measuring import profile, recorded
 from flashladder.running.job import Result
 from flashladder.simulator.counters import by_name
@@ -33,7 +34,7 @@ from flashladder.simulator.counters import by_name
 __all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard", "slider"]
 
 
-class Lesson:
+class Lesson(Writing):
     """One stage with the one before it. Prints where it runs."""
 
     def __init__(self, number: int | str):
@@ -41,6 +42,7 @@ class Lesson:
         self.before = stages.previous_of(self.stage)
         self.trial: Trial | None = None  # of the last try_it()
         self._results: dict[tuple[str, Problem], Result] = {}
+        self.begin_writing()
         where = device.choose(self.stage.min_compute).in_a_sentence
         show(note(f"runs on {where}.", f"Stage {self.stage.id}, {self.stage.title},"))
 

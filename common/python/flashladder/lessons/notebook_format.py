@@ -13,7 +13,8 @@ from pathlib import Path
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.toml import tomllib
-from flashladder.lessons import notebook_predictions
+from flashladder.ladder import stages
+from flashladder.lessons import exercise_cells, notebook_predictions
 
 FOLDER = ROOT / "notebooks"
 METADATA = {
@@ -210,6 +211,9 @@ def faults(file: Path) -> list[str]:
             found.append(f"{where}: execution count {cell.get('execution_count')}; run `flashladder notebooks --save`")
         found += [f"{where}: {fault}" for output in cell.get("outputs", []) for fault in _output_faults(output)]
     found += notebook_predictions.faults(cells)
+    if file.stem[:2].isdigit():
+        found += notebook_predictions.later_faults(cells, int(file.stem[:2]))
+        found += exercise_cells.faults(cells, stages.entry(file.stem))
     if len(text.encode()) > MOST_BYTES:
         found.append(f"it has {len(text.encode())} bytes, more than {MOST_BYTES}")
     if not found and text != to_text(canonical(notebook, file)):

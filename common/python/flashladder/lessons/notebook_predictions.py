@@ -18,6 +18,7 @@ GIVEN_AWAY_BY = {
     "registers": ("resources", "registers"),
 }
 _MEASURED = re.compile(r"^(?P<question>.*): measured (?P<value>-?[\d,]*\.?\d+(?:e[+-]?\d+)?)\b", re.M)
+_THROUGHPUT = re.compile(r"\bstage (?P<stage>\d\d)\b[^.\n]*?\d+(\.\d+)? TFLOP/s", re.I)
 DIGITS = 3  # a number with fewer stands in many places by chance, and so does a power of two: sizes are such
 
 
@@ -69,6 +70,16 @@ def faults(cells: list[dict]) -> list[str]:
                 for index, text in _texts(cells[: one.cell]):
                     if re.search(rf"(?<![\d.,]){re.escape(form)}(?![\d]|[.,]\d)", text):
                         found.append(f"{what}: its answer, {form}, stands above it, in cell {index + 1}")
+    return found
+
+
+def later_faults(cells: list[dict], number: int) -> list[str]:
+    """Sentences of stage `number`'s notebook that tell a later one's throughput, for which its own notebook asks."""
+    found = []
+    for index, text in _texts(cells):
+        for match in _THROUGHPUT.finditer(text):
+            if int(match["stage"]) > number:
+                found.append(f'cell {index + 1} gives a later stage\'s throughput away: "{match[0]}"')
     return found
 
 

@@ -4,6 +4,7 @@ python -m flashladder notebooks                     opens JupyterLab on the star
 python -m flashladder notebooks --run [05 ...]      executes; the first error ends it, with the cell and traceback
 python -m flashladder notebooks --run --save        ... and writes the outputs into the files
 python -m flashladder notebooks --format, --check   canonical form: write it, or only say what is not
+python -m flashladder notebooks --exercises         the sections "Write it yourself", from the stages' exercises.toml
 """
 
 import importlib.util
@@ -22,7 +23,8 @@ from flashladder.core.console import say, table
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.lessons import notebook_format
+from flashladder.ladder import stages
+from flashladder.lessons import exercise_cells, notebook_format
 
 CELL_SECONDS = 900  # no cell takes longer; a first build of everything is the longest
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -154,6 +156,23 @@ def format_all() -> int:
     return 0
 
 
+def write_exercises(names: list[str] = ()) -> int:
+    """Writes the sections "Write it yourself" anew, as the stages' exercises.toml have them. Nothing is executed."""
+    for file in notebook_format.files(names):
+        if not file.stem[:2].isdigit():
+            continue
+        before, notebook = file.read_text(), notebook_format.load(file)
+        stage = stages.entry(file.stem)
+        if not exercise_cells.faults(notebook["cells"], stage):
+            continue
+        notebook["cells"] = exercise_cells.placed(notebook["cells"], stage)
+        after = notebook_format.canonical(notebook, file)
+        if notebook_format.to_text(after) != before:
+            notebook_format.write(after, file)
+            say(f"exercises written: {file.name}")
+    return 0
+
+
 def check(names: list[str] = ()) -> int:
     """Says what is not canonical; 1 if something is not."""
     files = notebook_format.files(names)
@@ -164,8 +183,18 @@ def check(names: list[str] = ()) -> int:
     return 1 if found else 0
 
 
-def command(names: list[str], run_them: bool, save: bool, check_them: bool, format_them: bool, extra: list[str]) -> int:
+def command(
+    names: list[str],
+    run_them: bool,
+    save: bool,
+    check_them: bool,
+    format_them: bool,
+    exercises: bool,
+    extra: list[str],
+) -> int:
     """What `flashladder notebooks` was asked for."""
+    if exercises:
+        return write_exercises(names)
     if save or run_them:
         return run(names, save)
     if format_them:

@@ -47,9 +47,11 @@ def start(fetched: bool = False) -> None:
             + " ".join(f"'{one}'" for one in wanted)
         )
     print(summary())
+    from flashladder.lessons import writing
     from flashladder.lessons.display import figures_show_themselves
 
     figures_show_themselves()
+    writing.register()
 
 
 def summary() -> str:

@@ -7,7 +7,7 @@ from flashladder.core.device import choose, find_gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import stages, technique
 from flashladder.ladder.run import describe, run_problem
 from flashladder.measuring import ncu, recorded
 from flashladder.running.job import Result
@@ -85,14 +85,24 @@ def measure(pair: list[stages.Stage], problem: Problem = PROBLEM) -> dict[str, R
     return results
 
 
+def technique_of(stage: stages.Stage, report: dict, problem: Problem) -> list[list[str]]:
+    """Rows of what the stage's technique must show in this run: in words, what is, what must be, and "yes" or "NO"."""
+    return [
+        [one.expectation.says, f"{one.left:,}", f"{one.expectation.relation} {one.right:,}", "yes" if one.met else "NO"]
+        for one in technique.outcomes(stage, report, problem)
+    ]
+
+
 def show(stage: stages.Stage, problem: Problem = PROBLEM) -> None:
-    """Prints totals of the stage beside those of the one before, and its lines."""
+    """Prints totals of the stage beside those of the one before, what its technique must show, and its lines."""
     before = stages.previous_of(stage)
     pair = [one for one in (before, stage) if one]
     results = measure(pair, problem)
     say("Device for the counters by line: simulator (warpsim)")
     title = f"Simulator, {problem}; instructions are PTX's, by warp"
     table(title, ["", *results], totals(results), right=range(1, len(results) + 1))
+    expected = technique_of(stage, results[stage.name].report, problem)
+    table(f"{stage.name}: what its technique must show", ["", "is", "must be", "met"], expected, right=(1, 2))
     for one in pair:
         title = f"{one.name}: the lines with the most waste, then the most work"
         table(title, LINE_COLUMNS, by_line(results[one.name].report), right=range(1, 7))

@@ -7,6 +7,7 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 """
 
 from flashladder.plot.banks import bank_grid, sectors
+from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
@@ -27,6 +28,7 @@ __all__ = [
     "bank_grid",
     "block_orders",
     "climb",
+    "configurations",
     "error_map",
     "instruction_mix",
     "iteration",

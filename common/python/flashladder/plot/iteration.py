@@ -28,8 +28,8 @@ _COPIES = {
     8: [("V", 2, 6), ("next K", 4, 8)],
     9: [("next K, V into the other buffer", 2, 5)],
 }
-# 10 and 11 change what stands between requests, waits and barriers, and none of these.
-for _number in (10, 11):
+# 10 and 11 change what stands between requests, waits and barriers, and none of these; 12 is drawn with 11's flags.
+for _number in (10, 11, 12):
     STEPS[_number], _COPIES[_number] = STEPS[9], _COPIES[9]
 STEPS[13] = [("wait", 0.2, "wait"), BARRIER, S, ("mask,\nat an edge", 0.9, "compute"), SOFTMAX, PV]
 _COPIES[13] = [("next K, V into the other buffer", 2, 6)]

@@ -18,7 +18,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import compile_kernel
-from flashladder.measuring import recorded
+from flashladder.measuring import machine_code, recorded
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 
 STAGE = 12
@@ -93,12 +93,27 @@ def build(configuration: Configuration, compute: int | None = None, kernel: Path
     None: PTX alone, which runs on the simulator. kernel: another kernel.cu, e.g. a patched one. Cached by the
     content of all that goes into it; threads may call it at once. FlashLadderError has the compiler's words.
     """
-    source = (kernel or stages.get(STAGE).kernel).read_text()
+    copy = _place(configuration, kernel or stages.get(STAGE).kernel)
+    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}", "-Xptxas", "-v"] if compute else []
+    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
+
+
+def _place(configuration: Configuration, kernel: Path) -> Path:
+    """A copy of the kernel.cu with a table of this configuration alone beside it."""
+    source = kernel.read_text()
     name = hashlib.sha256(f"{configuration}\n{source}".encode()).hexdigest()[:16]
     place("tuning", name, TABLE.name, table([configuration]))
-    copy = place("tuning", name, "kernel.cu", source)
-    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}", "-Xptxas", "-v"] if compute else []
-    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=None))
+    return place("tuning", name, "kernel.cu", source)
+
+
+def in_a_turn(configuration: Configuration, arch: str = machine_code.ARCH) -> dict[str, int]:
+    """Machine instructions that a warp executes in a turn over a K/V tile, by class, and "registers" and "spill bytes";
+    of bf16 alone. Needs nvcc and nvdisasm, and no GPU."""
+    c = configuration
+    found = machine_code.measure(_place(c, stages.get(STAGE).kernel), arch)[c.d_head]
+    copies = 2 * c.Bc * c.d_head // 8 // (32 * c.warps)  # of 16 bytes that a thread makes in a turn
+    counts = found["loop"].executed(copies)
+    return counts | {"registers": found["registers"], "spill bytes": found["spill_bytes"]}
 
 
 def kernel_hash() -> str:

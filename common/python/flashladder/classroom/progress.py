@@ -1,0 +1,162 @@
+"""How far a reader has come: said by his own files, work/NN_name.cu and the %%write cells of the notebooks.
+
+What came of a text is remembered in build/exercises by its hash, so that nothing is built to list it.
+"""
+
+import hashlib
+import json
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder.classroom import judge
+from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, exercises, mends
+from flashladder.classroom.judge import Judgement, Lines
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, build_directory, place, work_directory
+from flashladder.ladder.stage import Stage
+
+WRITE = "%%write "  # how a notebook's cell with an answer begins
+
+
+@dataclass(frozen=True)
+class State:
+    exercise: Exercise | Mend
+    words: str  # "not begun", "not written yet", "not checked yet", a judgement's summary, or what is damaged
+    passed: bool = False
+    place: str = ""  # the file that says so, relative to the project's folder
+
+    @property
+    def points(self) -> int:
+        return self.exercise.points if self.passed else 0
+
+
+def file_of(exercise: Exercise | Mend) -> Path:
+    """work/05_tile_offset.cu"""
+    return work_directory() / f"{exercise.stage.id}_{exercise.name}{exercise.stage.source.suffix}"
+
+
+def shown(file: Path) -> str:
+    """The file as one types it in the project's folder."""
+    return str(file.relative_to(ROOT) if file.is_relative_to(ROOT) else file)
+
+
+def begin(exercise: Exercise | Mend) -> Path:
+    """Writes the exercise's file. FlashLadderError where it exists: nothing is ever written over."""
+    file, text = file_of(exercise), first_text(exercise)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(file, "x") as new:
+            new.write(text)
+    except FileExistsError:
+        raise FlashLadderError(f"{shown(file)} exists, and stays as it is. To start afresh, move it away.") from None
+    return file
+
+
+def first_text(exercise: Exercise | Mend) -> str:
+    """The starter, with the task as a comment above the lines that are to be written."""
+    command = f"make exercise-{exercise.stage.id}"
+    told = [*textwrap.wrap(f"{exercise.title}. {exercise.task}", 112 - len(getattr(exercise, "indent", "")))]
+    told += [f"`{command} check` judges this file, `{command} hint` helps."]
+    if isinstance(exercise, Mend):
+        return "".join(f"// {line}\n" for line in told) + "\n" + exercise.starter()
+    comment = "".join(f"{exercise.indent}// {line}\n" for line in told)
+    return exercise.starter().replace(exercise.opening, comment + exercise.opening, 1)
+
+
+def answer_in(exercise: Exercise | Mend, file: Path) -> tuple[str, Lines, list[str]]:
+    """The answer that a file holds, words for its lines, and remarks. FlashLadderError where marks are damaged."""
+    try:
+        text = file.read_text()
+    except FileNotFoundError:
+        start = f"make exercise-{exercise.stage.id} start NAME={exercise.name}"
+        raise FlashLadderError(f"{shown(file)} does not exist: `{start}` writes it.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FlashLadderError(f"{shown(file)} cannot be read: {error}") from error
+    if isinstance(exercise, Mend):
+        return text, f"{shown(file)}:{{}}".format, []
+    try:
+        found, first = answers(exercise.stage, text), answer_lines(exercise.stage, text)
+    except FlashLadderError as error:
+        raise FlashLadderError(f"{shown(file)}: {error}") from error
+    if exercise.name not in found:
+        raise FlashLadderError(
+            f"{shown(file)}: the lines `{exercise.opening.strip()}` and `{exercise.closing.strip()}` are missing: put "
+            "them back, around your answer."
+        )
+    start, remarks = first[exercise.name], []
+    outside = changed_outside(exercise.stage, text)
+    if outside:
+        lines = ", ".join(map(str, outside[:5])) + (", ..." if len(outside) > 5 else "")
+        remarks = [f"What stands outside of the marks is not judged, the shipped source is: you changed line {lines}."]
+    return found[exercise.name], lambda line: f"{shown(file)}:{start + line - 1}", remarks
+
+
+def check(exercise: Exercise | Mend, text: str, line: Lines = "line {}".format) -> Judgement:
+    """Judges an answer, and remembers what came of it."""
+    found = judge.attempt(exercise, text, line)
+    if found.written:
+        kept = {"passed": found.passed, "summary": found.summary}
+        place("exercises", "judged", _key(exercise, text), json.dumps(kept))
+    return found
+
+
+def states(stage: Stage) -> list[State]:
+    """Each exercise of a stage. The better of what its file and its notebook's cell say."""
+    cells = _cells(stage)
+    return [_state(one, cells.get(one.name)) for one in (*exercises(stage), *mends(stage))]
+
+
+def _state(exercise: Exercise | Mend, cell: tuple[str, str] | None) -> State:
+    found = []
+    if file_of(exercise).exists():
+        file = file_of(exercise)
+        try:
+            found.append(_remembered(exercise, answer_in(exercise, file)[0], shown(file)))
+        except FlashLadderError:
+            found.append(State(exercise, "damaged marks", place=shown(file)))
+    if cell and not exercise.is_stub(cell[0]):
+        found.append(_remembered(exercise, *cell))
+    return max(found, key=lambda state: state.passed) if found else State(exercise, "not begun")
+
+
+def _remembered(exercise: Exercise | Mend, text: str, where: str) -> State:
+    if exercise.is_stub(text):
+        return State(exercise, "not written yet", place=where)
+    file = build_directory() / "exercises/judged" / _key(exercise, text)
+    if not file.exists():
+        return State(exercise, "not checked yet", place=where)
+    kept = json.loads(file.read_text())
+    return State(exercise, kept["summary"], kept["passed"], where)
+
+
+def _key(exercise: Exercise | Mend, text: str) -> str:
+    """Of all that a judgement follows from: the text, the stage's source and description, and the checks."""
+    files = [file.read_bytes() for file in (exercise.stage.source, exercise.stage.folder / "stage.toml")]
+    words = json.dumps([exercise.stage.id, exercise.name, exercise.checks, text]).encode()
+    return hashlib.sha256(b"\0".join([words, *files])).hexdigest()
+
+
+def _cells(stage: Stage) -> dict[str, tuple[str, str]]:
+    """The answers in the cells of the stage's notebook: name -> (text, file)."""
+    found = {}
+    for file in (ROOT / "notebooks").glob(f"{stage.id}_*.ipynb"):
+        try:
+            cells = json.loads(file.read_text())["cells"]
+        except (OSError, ValueError, KeyError):  # half written, by an editor: the next listing finds it
+            continue
+        for cell in cells:
+            first, _, text = "".join(cell["source"]).partition("\n")
+            if cell["cell_type"] == "code" and first.startswith(WRITE):
+                found[first.removeprefix(WRITE).strip()] = (text, shown(file))
+    return found
+
+
+def hints_given(exercise: Exercise | Mend, more: int = 0) -> int:
+    """How many hints were given on the command line, `more` of them just now."""
+    file = build_directory() / "exercises/hints" / f"{exercise.stage.id}_{exercise.name}"
+    given = int(file.read_text()) if file.exists() else 0
+    if more:
+        given = min(given + more, len(exercise.hints))
+        place("exercises", "hints", file.name, str(given))
+    return given

@@ -1,0 +1,231 @@
+"""Is a stage's idea really used? stage.toml's `[[expected]]` says what the simulator's counters show if it is.
+
+The same expectations judge the stages (tests/stages/test_technique.py), mutants, exercises and submissions. Each
+compares two expressions (core/expression.py) over the names of namespace(): counters of a run, sizes of the problem.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.core.dtypes import to_bits
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.expression import RELATIONS, evaluate
+from flashladder.core.problem import Problem
+from flashladder.ladder import stages
+from flashladder.ladder.kernels import problem_for
+from flashladder.ladder.run import run_problem
+
+SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
+INPUTS = ("random", "largest_first", "largest_last")
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One entry of `[[expected]]`: left relation right, in each run of the stage for which `when` holds."""
+
+    name: str
+    says: str  # what is expected, e.g. "ldmatrix without bank conflicts"
+    left: str
+    relation: str
+    right: str
+    failure: str  # words for who has not used the technique; {left} and {right} are the two values
+    when: str = ""  # of the problem alone, e.g. "causal"; "": always
+    inputs: str = ""  # one of INPUTS, where the counters depend on the numbers; "": any
+    problem: dict = field(default_factory=dict, hash=False)  # fields of the Problem that shows it, besides the usual
+
+    def holds_for(self, names: dict[str, int], inputs: str) -> bool:
+        return self.inputs in ("", inputs) and (not self.when or bool(evaluate(self.when, names)))
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that a stage's technique is judged by."""
+
+    problem: Problem
+    inputs: str = "random"  # one of INPUTS
+
+    def arrays(self, seed: int = 0) -> dict[str, np.ndarray]:
+        """Q, K and V as bit patterns. largest_first: the first 64 keys have by far the largest score of every row, so a
+        kernel that begins there meets no larger one; largest_last: the last 64 keys."""
+        p = self.problem
+        if self.inputs == "random":
+            return p.random(seed)
+        generator = np.random.default_rng(seed)
+        values = {name: generator.standard_normal(p.shape(name), np.float32) for name in "QKV"}
+        keys = p.to_bhnd(values["K"])
+        p.to_bhnd(values["Q"])[..., 0] = 8
+        keys[..., 0] = 0
+        keys[:, :, slice(None, 64) if self.inputs == "largest_first" else slice(-64, None), 0] = 20
+        return {name: to_bits(array, p.dtype) for name, array in values.items()}
+
+
+def expectations(stage: stages.Stage | int | str) -> list[Expectation]:
+    """The stage's own and those that it keeps (`keeps = ["05.no_ldmatrix_conflicts"]`). FlashLadderError says what is
+    wrong with an entry."""
+    stage = stages.entry(stage)
+    kept = []
+    for name in stage.data.get("keeps", []):
+        number, _, wanted = name.partition(".")
+        earlier = stages.get(number)
+        found = [one for one in _own(earlier) if one.name == wanted]
+        if not found or earlier.number >= stage.number:
+            raise FlashLadderError(f"{stage.folder / 'stage.toml'} keeps '{name}', which no earlier stage expects.")
+        kept += found
+    return _own(stage) + kept
+
+
+def _own(stage: stages.Stage) -> list[Expectation]:
+    return [_read(stage, entry) for entry in stage.data.get("expected", [])]
+
+
+def _read(stage: stages.Stage, entry: dict) -> Expectation:
+    where = f"{stage.folder / 'stage.toml'}, expected '{entry.get('name', '?')}'"
+    known = {one.name for one in fields(Expectation)}
+    needed = {"name", "says", "left", "relation", "right", "failure"}
+    if set(entry) - known or needed - set(entry):
+        raise FlashLadderError(
+            f"{where}: an entry has {', '.join(sorted(needed))} and perhaps {', '.join(sorted(known - needed))}."
+        )
+    if entry["relation"] not in RELATIONS or entry.get("inputs", "random") not in INPUTS:
+        raise FlashLadderError(f"{where}: relation is one of {', '.join(RELATIONS)}; inputs of {', '.join(INPUTS)}.")
+    return Expectation(**entry)
+
+
+def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
+    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch; `blocks` and
+    `warps` of its grid; `whole`: all tiles are, and nothing is masked. With a report, of all its launches together:
+
+    launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
+    .bytes; barriers, divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch);
+    of the last launch order.first_block, order.last_block. A class or kind that the report does not have counts 0.
+    """
+    launch = stage.data["launch"][-1]
+    found = {name: int(getattr(problem, name)) for name in SIZES}
+    found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
+    found["blocks"] = 1
+    for expression in launch["grid"]:
+        found["blocks"] *= evaluate(expression, found)
+    found["warps"] = found["blocks"] * launch["threads"] // 32
+    ragged = problem.Nq % launch.get("Br", 1) or problem.Nkv % launch.get("Bc", 1)
+    found["whole"] = int(not (ragged or problem.causal))
+    return found if report is None else _Counters(found | _counted(report["launches"]))
+
+
+class _Counters(dict):
+    def __missing__(self, name: str) -> int:
+        if name.split(".")[0] not in ("instructions", "shared", "global"):
+            raise KeyError(name)
+        return 0
+
+
+def _counted(launches: list[dict]) -> dict[str, int]:
+    sums: dict[str, int] = defaultdict(int, {"launches": len(launches)})
+    for launch in launches:
+        sums["instructions.total"] += launch["instructions"]["total"]
+        for name, count in launch["instructions"]["by_class"].items():
+            sums[f"instructions.{name}"] += count
+        for space in ("shared", "global"):
+            for kind, counts in launch[space].items():
+                for name, count in counts.items():
+                    sums[f"{space}.{kind}.{name}"] += count or 0
+        for name in ("barriers", "divergent_branches"):
+            sums[name] += launch[name]
+        order = launch["order"]
+        sums["order.tensor_during_copies"] += order["tensor_during_copies"]
+        sums["order.ldmatrix_in_a_row"] = max(sums["order.ldmatrix_in_a_row"], order["ldmatrix_in_a_row"])
+        sums["order.first_block"], sums["order.last_block"] = order["first_block"], order["last_block"]
+    return dict(sums)
+
+
+def chosen(stage: stages.Stage | int | str, names: Collection[str] | None = None) -> list[Expectation]:
+    """The stage's expectations of those names, all where none are given. FlashLadderError where there is no such."""
+    known = expectations(stage)
+    unknown = set(names or ()) - {one.name for one in known}
+    if unknown:
+        there = ", ".join(one.name for one in known) or "none"
+        raise FlashLadderError(f"Stage {stages.entry(stage).id} has no technique '{sorted(unknown)[0]}': {there}.")
+    return [one for one in known if names is None or one.name in names]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an expectation came to in a run."""
+
+    expectation: Expectation
+    left: int
+    right: int
+
+    @property
+    def met(self) -> bool:
+        return RELATIONS[self.expectation.relation](self.left, self.right)
+
+    @property
+    def words(self) -> str:
+        """For who has not met it."""
+        return self.expectation.failure.format(left=f"{self.left:,}", right=f"{self.right:,}")
+
+
+def outcomes(
+    stage: stages.Stage | int | str,
+    report: dict,
+    problem: Problem,
+    names: Collection[str] | None = None,
+    inputs: str = "random",
+) -> list[Outcome]:
+    """Of the expectations that hold for a run, by its report (warpsim's JSON). names: all by default; inputs: what the
+    run was made on, one of INPUTS."""
+    stage = stages.get(stage)
+    counted = namespace(stage, problem, report)
+    asked = [one for one in chosen(stage, names) if one.holds_for(counted, inputs)]
+    return [Outcome(one, evaluate(one.left, counted), evaluate(one.right, counted)) for one in asked]
+
+
+def failures(
+    stage: stages.Stage | int | str,
+    report: dict,
+    problem: Problem,
+    names: Collection[str] | None = None,
+    inputs: str = "random",
+) -> list[str]:
+    """One sentence for each expectation of outcomes() that is not met; none: the technique is used."""
+    return [one.words for one in outcomes(stage, report, problem, names, inputs) if not one.met]
+
+
+def runs(
+    stage: stages.Stage | int | str, names: Collection[str] | None = None, d_head: int = 128, dtype: str = "bf16"
+) -> list[Run]:
+    """The runs that show all of the expectations: a small problem, and those that the expectations themselves name."""
+    stage = stages.get(stage)
+    usual = problem_for(stage)
+    usual = Problem(B=usual.B, Hq=usual.Hq, Nq=2 * usual.Nq, Nkv=usual.Nkv, d_head=d_head, dtype=dtype)
+    found: dict[tuple, Run] = {}
+    for one in chosen(stage, names):
+        sizes = {"B": usual.B, "Hq": usual.Hq, "Nq": usual.Nq, "Nkv": usual.Nkv, **one.problem}
+        run = Run(Problem(d_head=d_head, dtype=dtype, **sizes), one.inputs or "random")
+        found.setdefault((run.problem, run.inputs), run)
+    return list(found.values())
+
+
+def judge(
+    stage: stages.Stage | int | str,
+    library: Path | None = None,
+    names: Collection[str] | None = None,
+    d_head: int = 128,
+    dtype: str = "bf16",
+) -> list[str]:
+    """Runs the stage (or another build of it) on the simulator, by runs(), and collects the failures: each expectation
+    at most once. Raises StageError where a run fails."""
+    stage = stages.get(stage)
+    found: dict[str, str] = {}
+    for run in runs(stage, names, d_head, dtype):
+        report = run_problem(
+            stage, run.problem, run.arrays(), "sim", library, configuration=stage.configuration(run.problem)
+        ).report
+        for one in chosen(stage, names):
+            words = [] if one.name in found else failures(stage, report, run.problem, [one.name], run.inputs)
+            found |= {one.name: words[0]} if words else {}
+    return list(found.values())

@@ -1,0 +1,213 @@
+"""Exercises on the command line, with a judge that only looks for a word, and once with the real one."""
+
+import json
+
+import pytest
+
+from flashladder.classroom import exercise, judge, progress
+from flashladder.classroom.judge import Finding, Judgement
+from flashladder.commands import exercise as command
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+
+NAME, STUB, RIGHT = "tile_offset", "return row * d_head + c * chunk;", "return row * d_head + (c ^ row % 8) * chunk;"
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    """A work/ and a build/ of one's own."""
+    monkeypatch.setenv("FLASHLADDER_WORK", str(tmp_path / "work"))
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path / "build"))
+    monkeypatch.setattr(progress, "ROOT", tmp_path)
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """Texts that were judged; right is what has the XOR."""
+    texts = []
+
+    def attempt(one, text, line):
+        if one.is_stub(text):
+            return judge.NOT_WRITTEN
+        texts.append(text)
+        right = "^ row % 8" in text
+        return Judgement((Finding("builds", True), Finding("correct", right, (f"{line(1)}: no conflict-free idea",))))
+
+    monkeypatch.setattr(judge, "attempt", attempt)
+    return texts
+
+
+def file(name: str = NAME):
+    return progress.file_of(exercise.get(5, name))
+
+
+def write(text: str, name: str = NAME) -> None:
+    file(name).write_text(file(name).read_text().replace(f"    {STUB}\n", f"    {text}\n", 1))
+
+
+def state(name: str = NAME) -> str:
+    return next(one.words for one in progress.states(stages.get(5)) if one.exercise.name == name)
+
+
+def test_from_the_first_list_to_the_last_check(judged, capsys, places):
+    assert command.command("05", []) == 0
+    printed = capsys.readouterr().out
+    assert f"{NAME} " in printed and "not begun" in printed and f"start NAME={NAME}" in printed
+    command.command("05", ["start"], NAME)
+    printed = capsys.readouterr().out
+    assert "work/05_tile_offset.cu" in printed and exercise.get(5, NAME).task in printed
+    assert command.command("05", ["check"]) == 1 and "not written yet" in capsys.readouterr().out
+    write("return 7;")
+    assert state() == "not checked yet"
+    assert command.command("05", ["check"]) == 1
+    number = file().read_text().splitlines().index("    return 7;") + 1
+    assert f"  work/05_tile_offset.cu:{number}: no conflict-free idea" in capsys.readouterr().out
+    assert state() == "wrong"
+    file().write_text(file().read_text().replace("return 7;", RIGHT))
+    assert command.command("05", ["check"], NAME) == 0 and "right" in capsys.readouterr().out
+    assert state() == "right" and len(judged) == 2
+    command.ladder()
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("05"))
+    assert "■" in row and f"{exercise.get(5, NAME).points} of " in row
+    command.command("05", ["hint"])
+    assert "All that is begun of stage 05 is right" in capsys.readouterr().out
+
+
+def test_nothing_is_written_over(judged, capsys):
+    command.command("05", ["start"], NAME)
+    write("mine")
+    with pytest.raises(FlashLadderError, match="work/05_tile_offset.cu exists, and stays as it is"):
+        command.command("05", ["start"], NAME)
+    assert "mine" in file().read_text()
+    command.command("05", ["start"])  # the next one
+    assert len(list(file().parent.iterdir())) == 2
+
+
+def test_a_kernel_to_mend(judged, capsys):
+    command.command("05", ["start"], "mend_1")
+    one, text = exercise.get(5, "mend_1"), file("mend_1").read_text()
+    assert one.mistake.name not in text and one.mistake.mistake not in text and ">>>" not in text
+    assert command.command("05", ["check"], "mend_1") == 1 and "not written yet" in capsys.readouterr().out
+    file("mend_1").write_text(stages.get(5).source.read_text())
+    assert command.command("05", ["check"], "mend_1") == 0
+
+
+def test_hints_come_one_after_another(capsys, judged):
+    command.command("05", ["start"], NAME)
+    hints = exercise.get(5, NAME).hints
+    for number, hint in enumerate(hints, 1):
+        capsys.readouterr()
+        command.command("05", ["hint"])
+        assert f"hint {number} of {len(hints)}: {hint}" in capsys.readouterr().out
+    command.command("05", ["hint"], NAME)
+    assert "That is the last one. The solution is in" in capsys.readouterr().out
+    command.command("05", ["start"], "mend_1")
+    with pytest.raises(FlashLadderError, match=f"A hint for which.*: {NAME}, mend_1"):
+        command.command("05", ["hint"])
+
+
+def test_watch_judges_what_is_saved_until_it_is_right(judged, capsys, monkeypatch):
+    command.command("05", ["start"], NAME)
+    saves = iter(["return 1;", None, "return 2;", RIGHT])
+    before = [STUB]
+
+    def sleep(seconds):
+        text = next(saves)
+        if text:
+            file().write_text(file().read_text().replace(before[0], text))
+            before[0] = text
+
+    monkeypatch.setattr(command.time, "sleep", sleep)
+    assert command.command("05", ["watch"]) == 0
+    assert [text.strip() for text in judged] == ["return 1;", "return 2;", RIGHT]
+    assert "All of it is right." in capsys.readouterr().out
+
+
+def test_watch_survives_damaged_marks_and_ends_by_the_reader(judged, capsys, monkeypatch):
+    command.command("05", ["start"], NAME)
+    whole = file().read_text()
+    saves = iter([whole.replace("// <<< end of tile_offset", ""), whole.replace(STUB, "return 3;")])
+
+    def sleep(seconds):
+        try:
+            file().write_text(next(saves))
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(command.time, "sleep", sleep)
+    assert command.command("05", ["watch"], NAME) == 0
+    printed = capsys.readouterr().out
+    assert "put the line `// <<< end of tile_offset` back" in printed and "no conflict-free idea" in printed
+
+
+@pytest.mark.parametrize(
+    "damage, words",
+    [
+        (lambda text: text.replace("    // <<< end of tile_offset\n", ""), "work/05_tile_offset.cu: Line "),
+        (lambda text: "int x;\n", "the lines `// >>> write: tile_offset"),
+        (lambda text: text.encode("utf-16"), "cannot be read"),
+    ],
+)
+def test_damaged_files_are_told(judged, capsys, damage, words):
+    command.command("05", ["start"], NAME)
+    text = damage(file().read_text())
+    file().write_bytes(text.encode() if isinstance(text, str) else text)
+    assert command.command("05", ["check"]) == 1
+    assert words in capsys.readouterr().out
+    assert state() == "damaged marks" and not judged
+
+
+def test_changes_outside_of_the_marks_are_told(judged, capsys):
+    command.command("05", ["start"], NAME)
+    write(RIGHT)
+    file().write_text(file().read_text().replace("constexpr int Br = 128;", "constexpr int Br = 64;"))
+    assert command.command("05", ["check"]) == 0
+    assert "outside of the marks is not judged" in capsys.readouterr().out
+
+
+def test_what_is_missing_or_misspelt_is_told(judged):
+    with pytest.raises(FlashLadderError, match="Nothing is begun of stage 05: `make exercise-05 start NAME=...`"):
+        command.command("05", ["check"])
+    with pytest.raises(FlashLadderError, match="work/05_tile_offset.cu does not exist: `make exercise-05 start NAME="):
+        command.command("05", ["check"], NAME)
+    with pytest.raises(FlashLadderError, match="no exercise 'x'. It has: "):
+        command.command("05", ["start"], "x")
+    with pytest.raises(FlashLadderError, match="'fly': make exercise-05 can list, start, check, hint, watch"):
+        command.command("05", ["fly"])
+
+
+def test_an_answer_in_a_notebook_counts(judged, places):
+    folder = places / "notebooks"
+    folder.mkdir()
+    cell = {"cell_type": "code", "source": [f"%%write {NAME}\n", RIGHT]}
+    (folder / "05_swizzle.ipynb").write_text(json.dumps({"cells": [cell]}))
+    assert state() == "not checked yet"
+    progress.check(exercise.get(5, NAME), RIGHT)
+    assert state() == "right"
+
+
+def test_an_editor_is_opened_for_a_person_alone(judged, monkeypatch, capsys):
+    opened = []
+    monkeypatch.setenv("EDITOR", "my-editor --wait")
+    done = command.subprocess.CompletedProcess([], 0)
+    monkeypatch.setattr(command.subprocess, "run", lambda words: opened.append(words) or done)
+    command.command("05", ["start"], NAME)
+    assert not opened
+    file().unlink()
+    monkeypatch.setattr(command.sys, "stdin", type("Terminal", (), {"isatty": lambda self: True})())
+    monkeypatch.setattr(command.sys.stdout, "isatty", lambda: True, raising=False)
+    command.command("05", ["start"], NAME)
+    assert opened == [["my-editor", "--wait", str(file())]]
+
+
+def test_make_passes_words_and_names_on(make, tmp_path):
+    there = {"FLASHLADDER_WORK": str(tmp_path / "work")}
+    listed, begun = make("exercise-05", **there), make("exercise-05", "start", f"NAME={NAME}", **there)
+    assert listed.returncode == 0 and "not begun" in listed.stdout, listed.stderr
+    assert begun.returncode == 0 and (tmp_path / "work/05_tile_offset.cu").exists(), begun.stderr
+    again = make("exercise-05", "start", f"NAME={NAME}", **there)
+    assert again.returncode != 0 and "exists, and stays as it is" in again.stderr
+    assert "05   Swizzle" in make("exercises", **there).stdout

@@ -1,0 +1,153 @@
+"""Right is not enough: the simulator's counters show that a stage's technique is used (stage.toml's `[[expected]]`)."""
+
+import pytest
+
+from flashladder.commands import mutants
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import place, stage_library
+from flashladder.core.problem import Problem
+from flashladder.ladder import kernels, stages, technique
+from flashladder.ladder.run import run_problem
+from flashladder.measuring import profile
+
+
+@pytest.mark.parametrize("d_head, dtype", ((128, "bf16"), (64, "fp16")), ids=("128-bf16", "64-fp16"))
+def test_the_technique_is_used(stage, d_head, dtype):
+    found = technique.judge(stage, d_head=d_head, dtype=dtype)
+    assert not found, f"stage {stage.id} is right, but {'; '.join(found)}"
+
+
+@pytest.mark.long
+def test_larger_problems(stage, tile):
+    """More batches, heads and tiles, and the other layout: expressions hold for all of them."""
+    Br, Bc = tile
+    for problem in (
+        Problem(B=2, Hq=3, Nq=2 * Br, Nkv=Bc, d_head=64),
+        Problem(B=1, Hq=1, Nq=Br, Nkv=6 * Bc, d_head=128, dtype="fp16", layout="bnhd"),
+    ):
+        report = run_problem(stage, problem, device="sim").report
+        found = technique.failures(stage, report, problem)
+        assert not found, f"stage {stage.id}, {problem}: {'; '.join(found)}"
+
+
+def test_every_stage_expects_something_that_its_runs_show(stage):
+    known = technique.expectations(stage)
+    assert known, f"{stage.folder / 'stage.toml'} has no [[expected]]: what do the counters show of its technique?"
+    names = [one.name for one in known]
+    assert len(set(names)) == len(names), f"stage {stage.id} expects something twice: {names}"
+    asked = {one.name for run in technique.runs(stage) for one in known if _judged(stage, one, run)}
+    assert asked == set(names), f"stage {stage.id}: no run of its own shows {', '.join(sorted(set(names) - asked))}"
+
+
+def test_the_stage_before_lacks_it(stage):
+    """Else a stage's expectations would say nothing of what it adds."""
+    before = stages.previous_of(stage)
+    own = [entry["name"] for entry in stage.data.get("expected", [])]
+    if not before or not own or stage.number == 13:
+        pytest.skip("no stage before that takes its problems, or nothing that it adds")
+    found = technique.judge(stage, stage_library(before.number), own)
+    assert found, f"stage {before.id} meets all that stage {stage.id} expects of its own: {', '.join(own)}"
+
+
+def _judged(stage, one, run) -> bool:
+    return one.holds_for(technique.namespace(stage, run.problem), run.inputs)
+
+
+def planted(name: str):
+    """A mutant's stage and its library with bf16 and d_head 128."""
+    (mutant,) = mutants.chosen([name])
+    source = place("technique", mutant.id, "kernel.cu", mutants.mutated(mutant))
+    return mutant.stage, kernels.compile_kernel(source, mutant.stage)
+
+
+# One counter each: wavefronts, order. All others are judged by `make mutants`, which runs this file on them.
+@pytest.mark.parametrize(
+    "mutant, words",
+    (
+        ("05-plain_addresses", "ldmatrix takes 122,880 wavefronts where 15,360 would do"),
+        ("07-requests_made_late", "tensor instructions run while a copy of their warp is under way where 10,240 would"),
+    ),
+)
+def test_right_without_the_technique_says_so(mutant, words):
+    stage, library = planted(mutant)
+    assert not kernels.judge(stage, library).caught, f"{mutant} is to be right"
+    found = technique.judge(stage, library)
+    assert words in found[0], f"{mutant}: {found}"
+
+
+@pytest.fixture
+def described(tmp_path):
+    """described(text) -> stage 05 with this text behind its stage.toml."""
+
+    def write(text: str, top: str = "") -> stages.Kernel:
+        folder = tmp_path / "05_swizzle"
+        folder.mkdir(exist_ok=True)
+        plain = (stages.get(5).folder / "stage.toml").read_text().split("keeps = [")[0]
+        launch = (stages.get(4).folder / "stage.toml").read_text().split("\n[[launch]]")[1].split("\n# ")[0]
+        (folder / "stage.toml").write_text(f"{plain}{top}\n[[launch]]{launch}\n{text}")
+        return stages.read(folder, stages.Kernel)
+
+    return write
+
+
+ENTRY = """[[expected]]
+name = "n"
+says = "s"
+left = "{left}"
+relation = "{relation}"
+right = "1"
+failure = "{{left}}!"
+"""
+
+
+@pytest.mark.parametrize(
+    "text, top, words",
+    (
+        ('[[expected]]\nname = "n"\nsays = "s"', "", "05_swizzle/stage.toml, expected 'n': an entry has failure, left"),
+        (ENTRY.format(left="1", relation="!="), "", "relation is one of ==, <=, >=, <, >"),
+        (ENTRY.format(left="1", relation="==") + 'inputs = "zero"', "", "inputs of random, largest_first"),
+        ("", 'keeps = ["04.no_such"]', "keeps '04.no_such', which no earlier stage expects"),
+        ("", 'keeps = ["06.none_through_registers"]', "keeps '06.none_through_registers', which no earlier stage"),
+    ),
+)
+def test_a_wrong_entry_says_what_is_wrong(described, text, top, words):
+    with pytest.raises(FlashLadderError) as caught:
+        technique.expectations(described(text, top))
+    assert words in str(caught.value)
+
+
+def test_a_profile_shows_what_is_expected(described):
+    stage = described(ENTRY.format(left="launches", relation="=="))
+    problem = Problem(Hq=1, Nq=128, Nkv=64, d_head=64)
+    report = run_problem(5, problem, device="sim").report
+    assert profile.technique_of(stage, report, problem) == [["s", "1", "== 1", "yes"]]
+    report["launches"] *= 2
+    assert profile.technique_of(stage, report, problem) == [["s", "2", "== 1", "NO"]]
+
+
+def test_names_of_expectations():
+    assert [one.name for one in technique.chosen(5, ["no_store_conflicts"])] == ["no_store_conflicts"]
+    with pytest.raises(FlashLadderError, match="Stage 05 has no technique 'no_such': no_ldmatrix_conflicts, "):
+        technique.chosen(5, ["no_such"])
+
+
+def test_a_counter_that_was_not_counted_is_0_and_a_name_that_is_none_is_an_error(described):
+    launch = {
+        "instructions": {"total": 3, "by_class": {"fp32": 3}},
+        "shared": {"load": {"wavefronts": 2, "ideal": None}},
+        "global": {"load": {"sectors": 4, "ideal": 4, "bytes": 128}},
+        "barriers": 1,
+        "divergent_branches": 0,
+        "order": {"tensor_during_copies": 1, "ldmatrix_in_a_row": 5, "first_block": 7, "last_block": 8},
+    }
+    report = {"launches": [launch, launch]}
+    problem = Problem(Hq=1, Nq=128, Nkv=64)
+    counted = technique.namespace(stages.get(5), problem, report)
+    assert (counted["instructions.fp32"], counted["instructions.tensor"], counted["shared.load.ideal"]) == (6, 0, 0)
+    assert (counted["launches"], counted["order.ldmatrix_in_a_row"], counted["order.first_block"]) == (2, 5, 7)
+    assert (counted["blocks"], counted["warps"], counted["whole"]) == (1, 4, 1)
+    assert not technique.namespace(stages.get(5), Problem(Nq=128, Nkv=65))["whole"]
+    words = technique.failures(described(ENTRY.format(left="global.load.bytes", relation="==")), report, problem)
+    assert words == ["256!"]
+    with pytest.raises(FlashLadderError, match="there is no 'barrier'; there are B, Hq"):
+        technique.failures(described(ENTRY.format(left="barrier", relation="==")), report, problem)
