@@ -144,6 +144,15 @@ def test_right_without_the_technique():
     assert "ldmatrix" in own[int(waste[1]) - 1]
 
 
+def test_a_run_that_stops_while_it_is_counted(monkeypatch):
+    def stops(*arguments):
+        raise StageError("access out of bounds at kernel.cu:39: far out\nand more")
+
+    monkeypatch.setattr(judge.technique, "judge", stops)
+    (found,) = judge._technique(stages.get(5), None, ["technique"], "line {} of mine".format)
+    assert found.words == ("stopped when it was counted: access out of bounds at line 39 of mine: far out",)
+
+
 def test_a_program_s_streams_have_to_overlap(monkeypatch):
     """Stage 00: right results, all of them from one stream."""
     monkeypatch.setattr(judge.build, "build", lambda targets: None)

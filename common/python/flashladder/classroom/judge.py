@@ -167,7 +167,12 @@ def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line
     if not wanted:
         return []
     names = None if "technique" in wanted else [check.partition(":")[2] for check in wanted]
-    failed = technique.judge(stage, library, names)
+    try:
+        failed = technique.judge(stage, library, names)
+    except StageError as error:  # its runs have other sizes than those of the result
+        return [
+            Finding("technique", False, (f"stopped when it was counted: {told(str(error).splitlines()[0], line)}",))
+        ]
     if failed:
         words = [f"right, but {text}" for text in failed]
         return [Finding("technique", False, (*words, *_waste(stage, library, line)))]
