@@ -106,7 +106,7 @@ def test_compilers_words(said, words):
 
 
 def test_what_does_not_end_is_told(monkeypatch):
-    def never(*arguments):
+    def never(*arguments, **more):
         raise StageError("stage 02 did not finish within 120 s")
 
     monkeypatch.setattr(judge, "run_library", never)
@@ -121,7 +121,7 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
 
     def run(name, library, problem, inputs, where, *more, **others):
         ran.append((where.kind, problem))
-        result = simulated(name, library, problem, inputs, Device("sim", None), *more)
+        result = simulated(name, library, problem, inputs, Device("sim", None), *more, **others)
         return Result(result.bits * 0, problem, where, {}) if where.kind == "gpu" else result
 
     monkeypatch.setattr(judge, "run_library", run)
