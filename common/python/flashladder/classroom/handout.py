@@ -183,9 +183,11 @@ def leaks(assignment: Assignment, folder: Path) -> list[str]:
     secret = _secrets(assignment)
     found = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-            line = _bare(line)
-            for words in _holds(line, secret):
+        text = file.read_text(errors="replace")
+        whole = re.sub(r"\s+", " ", text)
+        suspects = [line for line in secret if line in whole]
+        for number, line in enumerate(text.splitlines() if suspects else (), 1):
+            for words in _holds(_bare(line), suspects):
                 found.append(f"{file.relative_to(folder)}:{number} shows a line of {secret[words]}: {words}")
     return found
 
