@@ -15,6 +15,7 @@ import pytest
 
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
 from flashladder.tuning import space
 from flashladder.tuning.configuration import of_stage
 from flashladder.tuning.store import Known, Place, Store, Times
@@ -49,7 +50,7 @@ class MadeUp:
     def at_hand(self, configurations):
         self.built_again += configurations
 
-    def heat(self, problem, configurations, seconds):
+    def heat(self, problem, configurations, seconds, numbers=()):
         self.heats.append((problem, configurations))
         if len(self.heats) == self.deadly:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -57,6 +58,7 @@ class MadeUp:
             if self.bad.get(str(one), "") in ("time", "ends"):
                 raise TimingFailed(one, "wrong at element 3", self.bad[str(one)] == "ends")
         names = {str(one): "configuration" for one in configurations} | {YARDSTICK: "peer"}
+        names |= {stages.get(number).name: "stage" for number in numbers}
         return {
             name: Times(kind, tuple(milliseconds(name, problem.Nq) * (1 + run / 100) for run in range(5)))
             for name, kind in names.items()
@@ -101,6 +103,14 @@ def test_the_winner_is_timed_beside_itself_with_each_flag_off(tmp_path):
     assert len(flags) == len(PLAN.lengths) and all(set(heat.times) == beside for heat in flags)
 
 
+def test_the_flags_of_each_stage_run_beside_the_stage(tmp_path):
+    outcome = run(tmp_path / "store", MadeUp())
+    names = {stages.get(number).name for number in PLAN.stages} | {str(of_stage(n, "bf16", 64)) for n in PLAN.stages}
+    beside = [heat for heat in outcome.heats if heat.round == "stages"]
+    assert [heat.problem.Nq for heat in beside] == list(PLAN.stage_lengths)
+    assert all(set(heat.times) == names | {YARDSTICK} for heat in beside)
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -110,7 +120,7 @@ test_tuner.run(Path({file!r}), test_tuner.MadeUp(deadly={deadly}))
 """
 
 
-@pytest.mark.parametrize("deadly", [1, 20, 49, 52])
+@pytest.mark.parametrize("deadly", [1, 20, 49, 52, 55])
 def test_killed_at_any_heat_and_started_again_it_chooses_the_same_and_loses_that_heat_alone(tmp_path, deadly):
     whole, machine = tmp_path / "whole", MadeUp()
     expected = choice(run(whole, machine))

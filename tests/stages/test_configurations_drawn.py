@@ -1,11 +1,17 @@
 """What no rule of flashladder/tuning/rules.py refuses builds, launches and is right: configurations drawn at random."""
 
+from dataclasses import replace
+
 import pytest
 from conftest import chosen_stages
 from test_configurations import right
 
+from flashladder.core.problem import Problem
+from flashladder.ladder.run import run_problem
+from flashladder.running.job import StageError
+from flashladder.running.verify import check
 from flashladder.tuning import instances, rules
-from flashladder.tuning.configuration import Configuration
+from flashladder.tuning.configuration import Configuration, of_stage
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed: pip install hypothesis")
 
@@ -61,3 +67,24 @@ def test_what_no_rule_refuses_is_right(configuration):
 @given(drawn())
 def test_more_of_what_no_rule_refuses_is_right(configuration):
     check_drawn(configuration)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "rule, against",
+    (
+        ("lean_needs_rounds_of_8", replace(of_stage(11), Br=32, warps=2)),
+        ("lean_needs_async", replace(of_stage(5), lean=True)),
+        ("copy_rounds", replace(of_stage(5), d_head=64, warps=8, Bc=16)),
+    ),
+)
+def test_what_guards_the_result_is_wrong_without_the_rule(rule, against):
+    """These rules do more than spare time: built against them the kernel is wrong, or has a hazard."""
+    assert [one.name for one in rules.refusals(against)] == [rule]
+    problem = Problem(Hq=1, Nq=2 * against.Br, Nkv=4 * against.Bc, d_head=against.d_head)
+    inputs, library = problem.random(1), instances.build(against).library
+    try:
+        got = run_problem(12, problem, inputs, device="sim", library=library)
+    except StageError:
+        return
+    assert not check(problem, inputs, got.bits), f"{against} is right: what is the rule {rule} for?"

@@ -247,7 +247,20 @@ def command_tune(options) -> int:
         build.build(["stage_12"])
         say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
         return 0
-    names = ("full", "configurations", "limit", "lengths", "best", "store", "out", "again")
+    names = (
+        "full",
+        "configurations",
+        "limit",
+        "tokens",
+        "heads",
+        "lengths",
+        "short_list",
+        "stages",
+        "best",
+        "store",
+        "out",
+        "again",
+    )
     chosen = {name: getattr(options, name) for name in names}
     return tune.run(tune.Options(dtypes=options.dtypes, head_dims=options.head_dims, **chosen))
 
@@ -259,7 +272,13 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--configs", dest="configurations", type=Path, metavar="FILE",
                         help="in place of a space: a configuration on each line")  # fmt: skip
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="of each type and head dim at most N")
+    parser.add_argument("--tokens", type=int, default=16384, help="B times N, the same for all lengths")
+    parser.add_argument("--heads", type=int, default=16)
     parser.add_argument("--lengths", type=numbers, default=bench.LENGTHS, metavar="N,N,...", help="of the finals")
+    parser.add_argument("--short-list", type=numbers, default=(1024, 4096), metavar="N,N",
+                        help="lengths at which all are timed first")  # fmt: skip
+    parser.add_argument("--stages", type=numbers, default=tuple(range(4, 12)), metavar="NN,NN",
+                        help="that run beside their flags")  # fmt: skip
     parser.add_argument("--best", type=int, default=6, metavar="N",
                         help="of each length of the short list that go on to the finals")  # fmt: skip
     parser.add_argument("--store", type=Path, metavar="FILE", help="what is remembered; default: build/tuning.sqlite")

@@ -267,7 +267,7 @@ def streams() -> str:
 
 
 def tuned(what: str, d: str = "128", length: str = "4096") -> str:
-    """A table of tuning/tables.py for each GPU that was tuned, bf16: chosen, worth, advice, fastest or refused."""
+    """A table of tuning/tables.py for each GPU, bf16: chosen, worth, stages, advice, fastest or refused."""
     parts = []
     for made in recorded.shipped(kind="tuning"):
         if what == "refused":
@@ -292,6 +292,7 @@ def tuned(what: str, d: str = "128", length: str = "4096") -> str:
 _OF_TUNING = {
     "chosen": ("Chosen by length", tuning_tables.chosen),
     "worth": ("Times as long as the winner", tuning_tables.worth),
+    "stages": ("Stage 12 with a stage's flags, times that stage's throughput", tuning_tables.stages),
     "advice": ("Flags that do not pay", tuning_tables.advice),
 }
 

@@ -28,7 +28,11 @@ class Options:
     full: bool = False
     configurations: Path | None = None  # a file of short forms, in place of a space
     limit: int = 0  # configurations of each type and head dim, evenly over the space; 0: all
+    tokens: int = Plan.tokens  # B * N
+    heads: int = Plan.heads
     lengths: tuple[int, ...] = Plan.lengths
+    short_list: tuple[int, ...] = Plan.short_list
+    stages: tuple[int, ...] = Plan.stages
     best: int = Plan.best
     store: Path | None = None
     out: Path | None = None  # of the record
@@ -37,22 +41,25 @@ class Options:
     @property
     def of_all(self) -> bool:
         """Whether what is tuned is what a record that ships should be of."""
-        return not (self.configurations or self.limit) and self.lengths == Plan.lengths
+        ours, shipped = ((o.tokens, o.heads, o.lengths, o.short_list, o.stages) for o in (self, Plan))
+        return not (self.configurations or self.limit) and ours == shipped
 
 
 def run(options: Options, device: Device | None = None) -> int:
     """Tunes, on the simulator without times; 1 where a configuration that no rule refuses failed."""
     stage = stages.get(instances.STAGE)
     device = device or choose(stage.min_compute)
-    build.build(stage.targets)
+    spaces = _spaces(options)
+    build.build([*stage.targets, *(f"stage_{number:02d}" for number in options.stages)])
     if device.kind != "gpu":
-        return _without_times(options, device)
+        return _without_times(options, spaces, device)
     bench.check_build(device)
     say(f"Tuning on {device}")
-    timer = gpu_times.GpuTimer(device)
-    refused = _filtered(options, timer.limits())
+    timer = gpu_times.GpuTimer(device, (*options.stages, stage.number))
+    refused = _filtered(options, spaces, timer.limits())
     candidates = tuple(one for several in refused.values() for one in several.admitted)
-    plan = Plan(candidates, lengths=options.lengths, best=options.best)
+    names = ("tokens", "heads", "lengths", "short_list", "stages", "best")
+    plan = Plan(candidates, **{name: getattr(options, name) for name in names})
     place = Place(device.gpu.name, device.gpu.driver, str(build.info()["nvcc_version"]), instances.kernel_hash())
     store = Store(options.store or default_file(), place)
     say(
@@ -75,6 +82,7 @@ def _show(made: dict, dtype: str, d: int) -> None:
     for title, (head, rows) in (
         ("TFLOP/s by length, and of the peers in the same heat", tables.chosen(made, dtype, d)),
         ("How many times as long the winner takes", tables.worth(made, dtype, d)),
+        ("Stage 12 with a stage's flags, times that stage's throughput", tables.stages(made, dtype, d)),
     ):
         if rows:
             table(f"{title}: {dtype}, d = {d}", head, rows, right=range(1, len(head)))
@@ -90,15 +98,21 @@ def _report_failures(failures: dict[Configuration, Known]) -> int:
     return 1
 
 
-def _filtered(options: Options, limits: rules.Device) -> dict[tuple[str, int], space.Refusals]:
-    """By type and head dim what the rules leave; prints how many each refused."""
+Spaces = dict[tuple[str, int], list[Configuration]]  # by type and head dim
+
+
+def _spaces(options: Options) -> Spaces:
+    """What is to be looked at, before the rules."""
     if options.configurations:
         listed = space.from_file(options.configurations)
         groups = dict.fromkeys((one.dtype, one.d_head) for one in listed)
-        spaces = {group: [one for one in listed if (one.dtype, one.d_head) == group] for group in groups}
-    else:
-        enumerate_space = space.full if options.full else space.bounded
-        spaces = {(dtype, d): list(enumerate_space(dtype, d)) for dtype in options.dtypes for d in options.head_dims}
+        return {group: [one for one in listed if (one.dtype, one.d_head) == group] for group in groups}
+    enumerate_space = space.full if options.full else space.bounded
+    return {(dtype, d): list(enumerate_space(dtype, d)) for dtype in options.dtypes for d in options.head_dims}
+
+
+def _filtered(options: Options, spaces: Spaces, limits: rules.Device) -> dict[tuple[str, int], space.Refusals]:
+    """What the rules leave; prints how many each refused."""
     refused = {group: space.admitted(several, limits) for group, several in spaces.items()}
     _show_refusals(refused)
     if options.limit:
@@ -122,12 +136,12 @@ def _show_refusals(refused: dict[tuple[str, int], space.Refusals]) -> None:
           [*counts, *rows, *left], right=range(1, len(names) + 1))  # fmt: skip
 
 
-def _without_times(options: Options, device: Device) -> int:
+def _without_times(options: Options, spaces: Spaces, device: Device) -> int:
     """Rules and model for all; a few are built and verified on the simulator, and stand beside the model."""
     say(f"Device: {device}. It has no time to measure, and none is measured: this is what rules, model and simulator "
         "say.")  # fmt: skip
     failures: dict[Configuration, Known] = {}
-    for (dtype, d), one in _filtered(options, space.DEVICE).items():
+    for (dtype, d), one in _filtered(options, spaces, space.DEVICE).items():
         ranked = sorted(one.admitted, key=lambda c: model.bound(c)[1] / (c.Br * c.Bc))
         rows = [(str(c), *_predicted(c)) for c in ranked[:LISTED]]
         head = ["configuration", "registers", "blocks", "busiest unit", "FLOP a clock at most"]

@@ -10,6 +10,7 @@ from flashladder.core.console import progress
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
+from flashladder.ladder import stages
 from flashladder.measuring import bench, peers, provenance
 from flashladder.running.cudart import CudaError
 from flashladder.running.job import StageError, run_library
@@ -22,6 +23,7 @@ from flashladder.tuning.tune import TimingFailed
 # cudaDeviceAttr
 THREADS_A_MULTIPROCESSOR, SHARED_A_MULTIPROCESSOR = 39, 81
 REGISTERS_A_MULTIPROCESSOR, SHARED_A_BLOCK = 82, 97
+STANDS_FOR = 1000
 VERIFY_SECONDS = 300  # for one configuration
 
 
@@ -75,9 +77,10 @@ class GpuTimer:
     """Heats by the rules of measuring/bench.py: each candidate verified for the very problem, then run in turn with a
     cold L2 cache."""
 
-    def __init__(self, device: Device):
+    def __init__(self, device: Device, numbers: tuple[int, ...]):
+        """numbers: of the stages that heats can have, too."""
         self.device = device
-        self.bench = bench.Bench(bench.Settings(stages=(instances.STAGE,)), device)
+        self.bench = bench.Bench(bench.Settings(stages=numbers), device)
         self.peers = tuple(peers.BACKENDS) if self.bench.torch else ()
         self._problem: Problem | None = None
 
@@ -96,14 +99,17 @@ class GpuTimer:
             registers_a_multiprocessor=ask(REGISTERS_A_MULTIPROCESSOR),
         )
 
-    def heat(self, problem: Problem, configurations: Sequence[Configuration], seconds: float) -> dict[str, Times]:
+    def heat(
+        self, problem: Problem, configurations: Sequence[Configuration], seconds: float, numbers: Sequence[int] = ()
+    ) -> dict[str, Times]:
         self.bench.settings = replace(self.bench.settings, seconds=seconds)
         try:
             self._take(problem)
             candidates = [self._candidate(one, problem) for one in configurations]
             for one, candidate in zip(configurations, candidates, strict=True):
                 self._admit(one, candidate, problem)
-            running = [*candidates, *self._peers]
+            beside = [self._stage(number, problem) for number in numbers]
+            running = [*candidates, *beside, *self._peers]
             for candidate in running:
                 candidate.times_ms = []
             self.bench.measure(running)
@@ -112,6 +118,7 @@ class GpuTimer:
         clocks = provenance.clocks()
         mhz = clocks["sm_mhz"] if clocks else None
         kinds = {candidate.name: "configuration" for candidate in candidates}
+        kinds |= {candidate.name: "stage" for candidate in beside}
         return {
             candidate.name: Times(kinds.get(candidate.name, "peer"), _short(candidate.times_ms), mhz)
             for candidate in running
@@ -131,13 +138,19 @@ class GpuTimer:
         ]
 
     def _candidate(self, one: Configuration, problem: Problem) -> bench.Candidate:
-        library = StageLibrary(instances.build(one, self.device.gpu.compute).library)
-        memory = self._memory
+        # To the benchmark it is a stage of another number, with a library of its own.
+        stage = replace(stages.get(instances.STAGE), number=STANDS_FOR, name=str(one))
+        self.bench.libraries[STANDS_FOR] = StageLibrary(instances.build(one, self.device.gpu.compute).library)
+        candidate = self.bench.stage_candidate(stage, problem, self._memory)
+        if not candidate:
+            raise TimingFailed(one, self.bench.skipped.pop()["reason"])
+        return candidate
 
-        def launch():
-            library.forward(problem.params(memory.pointers()))
-
-        return bench.Candidate(str(one), "stage", launch, lambda: memory.bits("O"), problem.flops())
+    def _stage(self, number: int, problem: Problem) -> bench.Candidate:
+        candidate = self.bench.stage_candidate(stages.get(number), problem, self._memory)
+        if not candidate or not self.bench.admit(candidate, problem, self._memory, self._expected):
+            raise FlashLadderError(f"{problem}: {self.bench.skipped[-1]['name']}: {self.bench.skipped[-1]['reason']}")
+        return candidate
 
     def _admit(self, one: Configuration, candidate: bench.Candidate, problem: Problem) -> None:
         try:

@@ -9,9 +9,10 @@ import numpy as np
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
+from flashladder.ladder import stages
 from flashladder.measuring import bench, provenance
 from flashladder.tuning import instances, model, rules
-from flashladder.tuning.configuration import Configuration, parse
+from flashladder.tuning.configuration import Configuration, of_stage, parse
 from flashladder.tuning.space import Refusals
 from flashladder.tuning.store import Times
 from flashladder.tuning.tune import YARDSTICK, Heat, Outcome, Plan
@@ -41,12 +42,13 @@ def make(
         ],
         "configurations": [_of_configuration(one, outcome) for one in outcome.known],
         "measurements": [
-            row for heat in outcome.heats if heat.round != "first" for row in _rows(heat)
+            row for heat in outcome.heats if heat.round in ("finals", "flags") for row in _rows(heat)
         ],
         "chosen": [
             {**_shape(problem), "configuration": str(one), "tflops": _final(outcome, problem, str(one))}
             for problem, one in outcome.chosen.items()
         ],
+        "stages": [row for heat in outcome.heats if heat.round == "stages" for row in _beside_stages(heat, plan)],
         "winners": [
             {"dtype": dtype, "d_head": d_head, "configuration": str(one)}
             for (dtype, d_head), one in outcome.winners.items()
@@ -75,6 +77,20 @@ def _rows(heat: Heat) -> list[dict]:
         {"round": heat.round, "name": name, "kind": times.kind, **_shape(heat.problem), **_figures(heat.problem, times)}
         for name, times in heat.times.items()
     ]
+
+
+def _beside_stages(heat: Heat, plan: Plan) -> list[dict]:
+    """Each stage beside stage 12's kernel with its flags."""
+    rows = []
+    for number in plan.stages:
+        stage, configured = stages.get(number), str(of_stage(number, heat.problem.dtype, heat.problem.d_head))
+        if stage.name in heat.times and configured in heat.times:
+            own, other = (_figures(heat.problem, heat.times[name]) for name in (stage.name, configured))
+            facts = {"stage": number, "name": stage.name, "kernel_sha256": stage.kernel_hash()}
+            figures = {"tflops": own["tflops"], "configured_tflops": other["tflops"], "ms": own["ms"]}
+            shape = _shape(heat.problem)
+            rows.append(facts | {"configuration": configured} | shape | figures | {"configured_ms": other["ms"]})
+    return rows
 
 
 def _final(outcome: Outcome, problem: Problem, name: str) -> float:
@@ -200,6 +216,14 @@ def best_by_tile(record: dict, dtype: str, d: int, length: int) -> dict[tuple[in
     found: dict = {}
     for one, figures in first_rows(record, dtype, d, length):
         found.setdefault((one.Br, one.Bc), (one, figures))
+    return found
+
+
+def beside_stages(record: dict, dtype: str, d: int) -> dict[str, dict[int, float]]:
+    """By stage and length: how many times the stage's throughput stage 12's kernel has with its flags."""
+    found: dict[str, dict[int, float]] = {}
+    for row in _of(record["stages"], dtype, d):
+        found.setdefault(row["name"], {})[row["Nq"]] = row["ms"]["median"] / row["configured_ms"]["median"]
     return found
 
 

@@ -21,7 +21,7 @@ from flashladder.tuning.configuration import Configuration, of_stage, parse
 
 ARCH = 90
 FLAGS = ("async_copy", "eager", "swizzled", "fast_softmax", "skip_rescale", "lean", "lean_ldmatrix")
-COUNT = 80  # drawn at random, beside the stages' flags
+COUNT = 40  # drawn at random, beside the stages' flags
 
 
 def sample() -> list[Configuration]:

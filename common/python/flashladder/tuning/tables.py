@@ -37,6 +37,14 @@ def worth(made: dict, dtype: str, d: int) -> Table:
     return ["", *(f"N = {n}" for n in lengths)], rows
 
 
+def stages(made: dict, dtype: str, d: int) -> Table:
+    """By stage and length: how many times its throughput stage 12's kernel has with its flags, in one heat."""
+    found = record.beside_stages(made, dtype, d)
+    lengths = sorted({n for ratios in found.values() for n in ratios})
+    rows = [[name, *(f"{ratios[n]:.3f}" if n in ratios else "-" for n in lengths)] for name, ratios in found.items()]
+    return ["", *(f"N = {n}" for n in lengths)], rows
+
+
 def advice(made: dict, dtype: str, d: int) -> Table:
     """By length: the flags that do not pay there."""
     percent = f"{100 * (record.PAYS - 1):.0f}%"

@@ -3,6 +3,7 @@
     first      each configuration at the short list of lengths, in a heat with the peers: A B C A B C ...
     finals     the best few of each of those lengths, all in one heat with the peers, at every length: what is chosen
     flags      the winner over all lengths, and it with one flag off at a time, in one heat with the peers, likewise
+    stages     the flags of stages 04 to 11 beside those stages themselves, in one heat at three lengths
 
 Times of different heats are compared as multiples of FlashAttention-2's in the same heat, where it is installed, so
 that a change of clocks between them matters less. Everything measured is in the Store before the next heat begins, and
@@ -37,7 +38,9 @@ class Plan:
     heads: int = 16
     best: int = 6  # of each length of the short list that go on to the finals
     first_seconds: float = 0.02  # of kernel time for each candidate in a first heat
-    seconds: float = 0.15  # in the finals, and for the flags
+    seconds: float = 0.15  # in all other heats
+    stages: tuple[int, ...] = (4, 5, 6, 7, 8, 9, 10, 11)  # that run beside their flags
+    stage_lengths: tuple[int, ...] = (1024, 4096, 16384)
 
     def problem(self, dtype: str, d_head: int, length: int) -> Problem:
         return Problem(B=max(1, self.tokens // length), Hq=self.heads, Nq=length, d_head=d_head, dtype=dtype)
@@ -67,13 +70,16 @@ class Workshop(Protocol):
 class Timer(Protocol):
     peers: tuple[str, ...]  # that run in each heat
 
-    def heat(self, problem: Problem, configurations: Sequence[Configuration], seconds: float) -> dict[str, Times]:
-        """Times the configurations and the peers in turn, each for so many seconds of kernel time. TimingFailed."""
+    def heat(
+        self, problem: Problem, configurations: Sequence[Configuration], seconds: float, numbers: Sequence[int] = ()
+    ) -> dict[str, Times]:
+        """Times the configurations, the stages of these numbers and the peers in turn, each for so many seconds of
+        kernel time. TimingFailed."""
 
 
 @dataclass(frozen=True)
 class Heat:
-    round: str  # "first", "finals" or "flags"
+    round: str  # "first", "finals", "flags" or "stages"
     problem: Problem
     times: dict[str, Times]
 
@@ -116,6 +122,7 @@ class Tuner:
         for group, baseline in zip(self.plan.groups(), baselines, strict=True):
             self._finals(group, baseline)
         self._flags()
+        self._stages()
         return self.outcome
 
     # ---- built and verified ----
@@ -134,29 +141,36 @@ class Tuner:
 
     # ---- timed ----
 
-    def _key(self, running: Sequence[Configuration], seconds: float) -> str:
-        return heat_key([*map(str, running), *self.timer.peers], seconds)
+    def _key(self, running: Sequence[Configuration], seconds: float, stages: Sequence[int] = ()) -> str:
+        return heat_key([*map(str, running), *map(str, stages), *self.timer.peers], seconds)
 
-    def _at_hand(self, heats: Iterable[tuple[Problem, list[Configuration]]], seconds: float) -> None:
+    def _at_hand(
+        self, heats: Iterable[tuple[Problem, list[Configuration]]], seconds: float, stages: Sequence[int] = ()
+    ) -> None:
         """The libraries of the heats that are still to be run."""
         wanted = [
             one
             for problem, running in heats
-            if not self.store.heat(str(problem), self._key(running, seconds))
+            if not self.store.heat(str(problem), self._key(running, seconds, stages))
             for one in running
         ]
         self.workshop.at_hand(list(dict.fromkeys(wanted)))
 
     def _heat(
-        self, kind: str, problem: Problem, configurations: Iterable[Configuration], seconds: float
+        self,
+        kind: str,
+        problem: Problem,
+        configurations: Iterable[Configuration],
+        seconds: float,
+        stages: Sequence[int] = (),
     ) -> Heat | None:
         """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do."""
         while running := self._usable(configurations):
-            key = self._key(running, seconds)
+            key = self._key(running, seconds, stages)
             times = self.store.heat(str(problem), key)
             if not times:
                 try:
-                    times = self.timer.heat(problem, running, seconds)
+                    times = self.timer.heat(problem, running, seconds, stages)
                 except TimingFailed as failure:
                     self._note(failure)
                     continue
@@ -200,18 +214,25 @@ class Tuner:
             found += [by_name[name] for _, name in scores[: self.plan.best]]
         return found
 
-    def _at_all_lengths(self, kind: str, group: tuple[str, int], running: list[Configuration]) -> Iterator[Heat]:
-        problems = [self.plan.problem(*group, length) for length in self.plan.lengths]
-        self._at_hand(((problem, self._usable(running)) for problem in problems), self.plan.seconds)
+    def _at_lengths(
+        self,
+        kind: str,
+        group: tuple[str, int],
+        running: list[Configuration],
+        lengths: Sequence[int],
+        stages: Sequence[int] = (),
+    ) -> Iterator[Heat]:
+        problems = [self.plan.problem(*group, length) for length in lengths]
+        self._at_hand(((problem, self._usable(running)) for problem in problems), self.plan.seconds, stages)
         for problem in progress(problems, f"{kind}, {group[0]}, d = {group[1]}"):
-            heat = self._heat(kind, problem, running, self.plan.seconds)
+            heat = self._heat(kind, problem, running, self.plan.seconds, stages)
             if heat:
                 yield heat
 
     def _finals(self, group: tuple[str, int], baseline: Configuration) -> None:
         running = [*self._finalists(group), baseline]
         by_name = {str(one): one for one in running}
-        heats = list(self._at_all_lengths("finals", group, running))
+        heats = list(self._at_lengths("finals", group, running, self.plan.lengths))
         if not heats:
             return
         for heat in heats:
@@ -231,8 +252,13 @@ class Tuner:
         self._prepare(changed, "build the winners' neighbours")
         for group, winner in self.outcome.winners.items():
             running = [winner, *(one.configuration for one in self.outcome.neighbours[group])]
-            for _ in self._at_all_lengths("flags", group, running):
-                pass
+            list(self._at_lengths("flags", group, running, self.plan.lengths))
+
+    def _stages(self) -> None:
+        of_stages = {group: [of_stage(number, *group) for number in self.plan.stages] for group in self.plan.groups()}
+        self._prepare([one for several in of_stages.values() for one in several], "build the stages' flags")
+        for group, running in of_stages.items():
+            list(self._at_lengths("stages", group, running, self.plan.stage_lengths, self.plan.stages))
 
 
 def heat_key(names: Sequence[str], seconds: float) -> str:
