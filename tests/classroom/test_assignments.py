@@ -225,6 +225,7 @@ def test_a_module_comes_with_what_it_imports():
     assert closure("flashladder.no_such_module") == {}
 
 
+@pytest.mark.long
 def test_gradescopes_autograder_holds_what_grades_and_nothing_of_this_machine(small, tmp_path):
     file = services.write("gradescope", small, tmp_path)
     with zipfile.ZipFile(file) as archive:

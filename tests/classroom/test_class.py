@@ -58,6 +58,7 @@ def test_a_class_gets_its_points_and_reports(small, fake_grader, handed_in, tmp_
     assert (tmp_path / "out/histogram.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_the_same_class_gives_the_same_files(small, fake_grader, handed_in, tmp_path):
     folder = handed_in({name: TEXTS[name] for name in ("ben", "cho")})
     for out, jobs in (("one", 1), ("two", 3)):
@@ -159,6 +160,7 @@ def start(small, folder: Path, out: Path, module: str, jobs: int = 1) -> subproc
     return subprocess.Popen([sys.executable, "-c", program, file, folder, out, str(jobs), module], env=for_python())
 
 
+@pytest.mark.long
 def test_killed_and_resumed_it_loses_nothing(small, fake_grader, handed_in, tmp_path):
     texts = {f"s{number}": f"correct {number / 10}\nsleep 0.3" for number in range(4)}
     folder, out = handed_in(texts), tmp_path / "out"

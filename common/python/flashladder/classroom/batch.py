@@ -14,7 +14,7 @@ from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.marks import Marks
 from flashladder.classroom.pool import Pool
 from flashladder.classroom.task import GRADER, Task, task_of
-from flashladder.core.console import progress
+from flashladder.core.console import plural, progress
 
 
 @dataclass
@@ -29,7 +29,8 @@ class Summary:
     ungraded: list[str] = field(default_factory=list)
 
     def words(self) -> list[str]:
-        said = [f"{self.submissions} submissions: {self.known} were graded before, {self.graded} results are new."]
+        known = f"{self.known} graded before"
+        said = [f"{plural(self.submissions, 'submission')}: {known}, {plural(self.graded, 'new result')}."]
         for title, lines in (
             ("Refused, with 0 points", self.refused),
             ("Tried again", self.retried),
