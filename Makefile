@@ -58,7 +58,8 @@ endif
 
 else
 
-.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results gpu-report format lint clean machine-code mutants
+.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results gpu-report format lint clean machine-code mutants \
+        assignment autograder grade
 
 demo:
 	$(call setup)
@@ -81,11 +82,11 @@ test:
 	@$(flashladder) test
 
 test-long:
-	$(call setup,test notebooks)
+	$(call setup,test notebooks classroom)
 	@$(flashladder) test --long
 
 test-all:
-	$(call setup,test notebooks)
+	$(call setup,test notebooks classroom)
 	@$(flashladder) test --all
 
 fuzz:
@@ -128,6 +129,18 @@ results:
 gpu-report:
 	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
+
+assignment:
+	$(call setup)
+	@$(flashladder) assignment $(NAME) $(if $(OUT),--out $(OUT)) $(ARGS)
+
+autograder:
+	$(call setup)
+	@$(flashladder) autograder $(ASSIGNMENT) $(FOR) $(if $(OUT),--out $(OUT))
+
+grade:
+	$(call setup,$(if $(findstring --scheduler,$(ARGS)),classroom))
+	@$(flashladder) grade $(ASSIGNMENT) $(SUBMISSIONS) $(if $(OUT),--out $(OUT)) $(ARGS)
 
 format:
 	$(call setup,lint)
@@ -174,6 +187,11 @@ help:
 	  '  make tune                  time the configurations of stage 12 and choose by shape (GPU); resumes' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
+	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
+	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
+	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
+	  '  make autograder ASSIGNMENT=swizzle FOR=gradescope' \
+	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \
 	  '  make format | lint | clean' \
 	  '' \

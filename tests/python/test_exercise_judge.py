@@ -106,7 +106,7 @@ def test_compilers_words(said, words):
 
 
 def test_what_does_not_end_is_told(monkeypatch):
-    def never(*arguments):
+    def never(*arguments, **more):
         raise StageError("stage 02 did not finish within 120 s")
 
     monkeypatch.setattr(judge, "run_library", never)
@@ -121,7 +121,7 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
 
     def run(name, library, problem, inputs, where, *more, **others):
         ran.append((where.kind, problem))
-        result = simulated(name, library, problem, inputs, Device("sim", None), *more)
+        result = simulated(name, library, problem, inputs, Device("sim", None), *more, **others)
         return Result(result.bits * 0, problem, where, {}) if where.kind == "gpu" else result
 
     monkeypatch.setattr(judge, "run_library", run)
@@ -142,6 +142,15 @@ def test_right_without_the_technique():
     own = filled.source.splitlines()
     waste = re.match(r"most wavefronts of shared memory are wasted at line (\d+): [\d,]+ too many", found.technique[1])
     assert "ldmatrix" in own[int(waste[1]) - 1]
+
+
+def test_a_run_that_stops_while_it_is_counted(monkeypatch):
+    def stops(*arguments):
+        raise StageError("access out of bounds at kernel.cu:39: far out\nand more")
+
+    monkeypatch.setattr(judge.technique, "judge", stops)
+    (found,) = judge._technique(stages.get(5), None, ["technique"], "line {} of mine".format)
+    assert found.words == ("stopped when it was counted: access out of bounds at line 39 of mine: far out",)
 
 
 def test_a_program_s_streams_have_to_overlap(monkeypatch):

@@ -1,7 +1,8 @@
 """Blocks that communicate run on several host threads; what they compute, print and count does not show it."""
 
+import numpy as np
 import pytest
-from cudart import PROGRAMS, REPOSITORY, run_program
+from cudart import PROGRAMS, REPOSITORY, run_program, run_ptx
 
 pytestmark = pytest.mark.simulator_only
 
@@ -33,6 +34,28 @@ def test_a_seed_is_another_interleaving():
     program = PROGRAMS / "clean" / "blocks_together.cu"
     said = {outcome(program, 2, seed)[0] for seed in (0, 1, 2)}
     assert len(said) == 3, "blocks came in the same order with three seeds of WARPSIM_SCHEDULE"
+
+
+STORES_ITS_NUMBER = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 out)
+{
+    .reg .u64 %rd<2>;
+    .reg .u32 %r<2>;
+    ld.param.u64 %rd1, [out];
+    mov.u32 %r1, %ctaid.x;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}"""
+
+
+@pytest.mark.parametrize("seed, last", [(0, 4), (1, 0)])
+def test_blocks_that_do_not_communicate_come_in_reverse_with_a_seed(seed, last):
+    """What depends on their order shows, e.g. where they write each other's results."""
+    env = {"WARPSIM_THREADS": 1, "WARPSIM_SCHEDULE": seed}
+    result = run_ptx(STORES_ITS_NUMBER, "kernel", grid=5, block=1, args=[np.full(1, 9, np.uint32)], env=env).check()
+    assert result.outputs[0][0] == last
 
 
 @pytest.mark.parametrize(

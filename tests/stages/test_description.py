@@ -4,20 +4,13 @@ import re
 
 import pytest
 
-from flashladder.core import expression as expressions
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.launches import launches, workspace_bytes
 from flashladder.ladder.run import describe, run_problem
 
 PROBLEMS = [Problem(B=2, Hq=3, Nq=256, Nkv=384, d_head=128), Problem(Hq=1, Nq=128, Nkv=64, d_head=64)]
 RAGGED = [Problem(Hq=6, Hkv=2, Nq=129, Nkv=1, d_head=64, causal=True), Problem(B=3, Nq=255, Nkv=1000, d_head=128)]
-
-
-def evaluate(expression: str, problem: Problem, launch: dict) -> int:
-    """An expression of stage.toml's launch, over the names of the problem and the tile."""
-    names = {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head")}
-    names |= {name: launch[name] for name in ("Br", "Bc") if name in launch}
-    return expressions.evaluate(expression, names)
 
 
 def expect(stage, problem: Problem, got: dict, wanted: dict, source: str) -> None:
@@ -44,7 +37,7 @@ def test_launch_data(stage, problem):
         pytest.skip("this stage takes whole tiles alone")
     if problem.causal and not described["supports_causal"]:
         pytest.skip("this stage does not mask")
-    launch = stage.data["launch"][-1]
+    launch, planned = stage.data["launch"][-1], launches(stage, problem)[-1]
     wanted = {
         "stage": stage.number,
         "title": stage.title,
@@ -52,9 +45,10 @@ def test_launch_data(stage, problem):
         "threads": launch["threads"],
         "Br": launch.get("Br", 0),
         "Bc": launch.get("Bc", 0),
-        "shared_bytes": evaluate(launch["shared_bytes"], problem, launch),
-        "grid": [evaluate(expression, problem, launch) for expression in launch["grid"]],
-        "workspace_bytes": evaluate(stage.data.get("workspace", {}).get("bytes", "0"), problem, launch),
+        "shared_bytes": planned.shared_bytes,
+        "grid": list(planned.grid),
+        "workspace_bytes": workspace_bytes(stage, problem),
+        "supports_log_sum_exp": int(stage.data.get("log_sum_exp", False)),
     }
     described = describe(stage, problem, configuration=stage.configuration(problem))
     expect(stage, problem, described, wanted, "flash_describe()")
@@ -62,20 +56,21 @@ def test_launch_data(stage, problem):
 
 def test_launches_as_the_simulator_sees_them(stage, tile):
     problem = Problem(B=2, Hq=1, Nq=2 * tile[0], Nkv=tile[1], d_head=64)
-    launches = run_problem(stage, problem, device="sim", configuration=stage.configuration(problem)).report["launches"]
-    wanted = stage.data["launch"]
-    assert len(launches) == len(wanted), (
-        f"stage {stage.id}: stage.toml has {len(wanted)} launches, the simulator saw {len(launches)}: "
-        f"{', '.join(seen['kernel'] for seen in launches)}"
+    configuration = stage.configuration(problem)
+    happened = run_problem(stage, problem, device="sim", configuration=configuration).report["launches"]
+    wanted = launches(stage, problem)
+    assert len(happened) == len(wanted), (
+        f"stage {stage.id}: stage.toml has {len(wanted)} launches, the simulator saw {len(happened)}: "
+        f"{', '.join(seen['kernel'] for seen in happened)}"
     )
-    for seen, launch in zip(launches, wanted, strict=True):
-        assert launch["kernel"] in seen["kernel"], (
-            f"stage {stage.id}: stage.toml's kernel is {launch['kernel']}, the simulator saw {seen['kernel']}"
+    for seen, launch in zip(happened, wanted, strict=True):
+        assert launch.kernel in seen["kernel"], (
+            f"stage {stage.id}: stage.toml's kernel is {launch.kernel}, the simulator saw {seen['kernel']}"
         )
         values = {
-            "block": [launch["threads"], 1, 1],
-            "grid": [evaluate(expression, problem, launch) for expression in launch["grid"]],
-            "shared_bytes": evaluate(launch["shared_bytes"], problem, launch),
+            "block": [launch.threads, 1, 1],
+            "grid": list(launch.grid),
+            "shared_bytes": launch.shared_bytes,
         }
         expect(stage, problem, seen, values, "the simulator")
 

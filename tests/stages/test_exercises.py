@@ -4,7 +4,8 @@ import pytest
 
 from flashladder.classroom import judge
 from flashladder.classroom.exercise import exercises, fill, mends
-from flashladder.ladder import technique
+from flashladder.core.paths import place
+from flashladder.ladder import kernels, technique
 
 
 def test_what_is_asked(stage):
@@ -34,17 +35,32 @@ def test_the_shipped_source_is_right(stage):
     assert found.passed, "\n".join(found.words)
 
 
+def fails(one) -> None:
+    """What stands in for an exercise's lines compiles in their place (one instance of the kernel, for speed), and is
+    wrong, races or lacks what the exercise is to teach."""
+    stage = one.stage
+    file = place("stubs", f"{stage.id}_{one.name}", stage.source.name, one.starter())
+    library = kernels.compile_kernel(file, stage)
+    if kernels.judge(stage, library).caught:
+        return
+    asked = [check.partition(":")[2] for check in one.checks if check.startswith("technique")]
+    missed = technique.judge(stage, library, None if "" in asked else asked) if asked else []
+    assert missed, f"the stub of stage {stage.id}'s {one.name} passes its checks: nothing is left to be written"
+
+
+QUICK = {("05", "tile_offset"), ("06", "wait")}  # one without the technique, one with a hazard
+
+
+def test_some_stubs_compile_and_are_not_right(stage):
+    chosen = [one for one in exercises(stage) if (stage.id, one.name) in QUICK]
+    if not chosen:
+        pytest.skip("`make test-long` tries all stubs, this test those of stages 05 and 06 that it names")
+    for one in chosen:
+        fails(one)
+
+
 @pytest.mark.long
 def test_stubs_compile_and_are_not_right(stage):
+    """Of the planted mistakes test_breakit.py says the same."""
     for one in exercises(stage):
-        found = judge.judge(stage, fill(stage, {one.name: one.stub}).source, one.checks)
-        assert found.built, f"the stub of {one.name} does not compile:\n" + "\n".join(found.words)
-        assert not found.passed, f"the stub of {one.name} is right: nothing is left to be written"
-        assert found.words, one.name
-
-
-@pytest.mark.long
-def test_planted_mistakes_are_not_right(stage):
-    for one in mends(stage):
-        found = judge.judge(stage, one.starter(), one.checks)
-        assert found.built and not found.passed and found.words, one.name
+        fails(one)

@@ -2,6 +2,9 @@
 
 from flashladder import run
 result = run(5, Q, K, V)
+
+from flashladder import configuration  # of stage 12's kernel
+configuration.parse("(BF16, 128, 128, 64, 4): async+eager+swizzled+load_2_2_2_tiles").cpp()
 """
 
 

@@ -28,9 +28,10 @@ void prepare(Worker &worker, LaunchShared &launch) {
 void run_independent(Worker &worker) {
     LaunchShared &launch = *worker.launch;
     BlockContext block;
-    for (;;) {
-        const uint64_t id = launch.next_block.fetch_add(1);
-        if (id >= launch.blocks || id > launch.first_failed.load()) break;
+    const bool last_first = launch.options->schedule_seed;
+    for (uint64_t n; (n = launch.next_block.fetch_add(1)) < launch.blocks;) {
+        const uint64_t id = last_first ? launch.blocks - 1 - n : n;
+        if (id > launch.first_failed.load()) continue;
         try {
             start_block(block, worker, id);
             run_block(block, false);

@@ -20,6 +20,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import host_streams, kernels, stages, technique
+from flashladder.ladder.run import run_problem
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, StageError, run_library
 from flashladder.running.verify import check
@@ -149,8 +150,9 @@ def judge(
         words = compiler_words(error.said, file.name, line)
         return Judgement((Finding("builds", False, tuple(words + _brace(words, file.name))),))
     runs = _Runs(stage, line)
-    for problem in sizes or sizes_for(stage):
-        if not runs.go_on(library, problem):
+    cases = [(problem, stage.configuration(problem)) for problem in sizes] or _cases(stage)
+    for problem, configuration in cases:
+        if not runs.go_on(library, problem, configuration):
             break
     where = device.choose(stage.min_compute)
     if where.kind == "gpu" and runs.clean:
@@ -167,7 +169,12 @@ def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line
     if not wanted:
         return []
     names = None if "technique" in wanted else [check.partition(":")[2] for check in wanted]
-    failed = technique.judge(stage, library, names)
+    try:
+        failed = technique.judge(stage, library, names)
+    except StageError as error:  # its runs have other sizes than those of the result
+        return [
+            Finding("technique", False, (f"stopped when it was counted: {told(str(error).splitlines()[0], line)}",))
+        ]
     if failed:
         words = [f"right, but {text}" for text in failed]
         return [Finding("technique", False, (*words, *_waste(stage, library, line)))]
@@ -177,13 +184,18 @@ def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line
 def sizes_for(stage: kernels.Kernel) -> list[Problem]:
     """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches of the other type,
     head dim and layout, and scores far beyond what exp() takes."""
+    return [problem for problem, _ in _cases(stage)]
+
+
+def _cases(stage: kernels.Kernel) -> list[tuple[Problem, str | None]]:
+    """sizes_for(), each with the configuration that runs it."""
     launch = stage.data["launch"][-1]
     Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
-    return [
-        *kernels.problems_for(stage),
+    more = [
         Problem(B=2, Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16", layout="bnhd"),
         Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, dtype="bf16", scale=16.0),
     ]
+    return [*kernels.judged_by(stage), *((problem, stage.configuration(problem)) for problem in more)]
 
 
 class _Runs:
@@ -201,15 +213,13 @@ class _Runs:
     def clean(self) -> bool:
         return not (self.faults or self.hazards)
 
-    def go_on(self, library: Path, problem: Problem) -> bool:
+    def go_on(self, library: Path, problem: Problem, configuration: str | None) -> bool:
         """One more run on the simulator, in which a hazard is noted and the kernel goes on. False: this is the last,
         since a result says little of a kernel that races."""
         inputs = problem.random(1)
         more = {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
         try:
-            result = run_library(
-                f"stage {self.stage.id}", library, problem, inputs, Device("sim", None), more, 4 * SECONDS
-            )
+            result = self._run(library, problem, inputs, Device("sim", None), configuration, more)
         except StageError as error:
             self._note_hazards(error.report)
             text = told(str(error).splitlines()[0].removeprefix(f"stage {self.stage.id}, {problem}: "), self.line)
@@ -218,6 +228,10 @@ class _Runs:
         self._note_hazards(result.report)
         self._compare(problem, inputs, result)
         return not self.hazards
+
+    def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=None):
+        name = f"stage {self.stage.id}"
+        return run_library(name, library, problem, inputs, where, more, 4 * SECONDS, configuration=configuration)
 
     def larger(self) -> Problem:
         """What the simulator would take long for."""
@@ -228,7 +242,7 @@ class _Runs:
         problem = self.larger()
         inputs = problem.random(1)
         try:
-            result = run_library(f"stage {self.stage.id}", library, problem, inputs, where, timeout=4 * SECONDS)
+            result = self._run(library, problem, inputs, where, self.stage.configuration(problem))
         except StageError as error:
             self.faults.append(f"stopped on {where} at {problem}: {str(error).splitlines()[0]}")
             return
@@ -272,7 +286,7 @@ class _Runs:
 def _waste(stage: kernels.Kernel, library: Path, line: Lines) -> list[str]:
     """The lines of the source with the most wavefronts and sectors beyond what the same bytes need, one of each."""
     problem = kernels.problem_for(stage)
-    report = run_library(f"stage {stage.id}", library, problem, problem.random(1), Device("sim", None)).report
+    report = run_problem(stage, problem, device="sim", library=library).report
     own = [one for one in counters.lines(report) if Path(one.file).name == stage.source.name]
     words = []
     for what, excess in (

@@ -207,6 +207,31 @@ def command_sim(options) -> int:
     return sim.run(options.rest)
 
 
+def command_assignment(options) -> int:
+    from flashladder.commands import classroom
+
+    if not options.name:
+        return classroom.list_assignments()
+    return classroom.write_assignment(options.name, Path(options.out) if options.out else None)
+
+
+def command_autograder(options) -> int:
+    from flashladder.commands import classroom
+
+    return classroom.write_autograder(options.assignment, options.service, Path(options.out) if options.out else None)
+
+
+def command_grade(options) -> int:
+    from flashladder.commands import classroom
+
+    if options.job_script:
+        return classroom.show_job_script(options.scheduler)
+    if not options.assignment or not options.submissions:
+        raise FlashLadderError("Name both: `make grade ASSIGNMENT=swizzle SUBMISSIONS=folder`.")
+    places = (Path(options.submissions), Path(options.out) if options.out else None)
+    return classroom.grade(options.assignment, *places, options.scheduler, options.jobs, options.isolation)
+
+
 def command_ablations(options) -> int:
     from flashladder.measuring import ablation_times
 
@@ -321,6 +346,21 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    sub = add("assignment", command_assignment, "list the assignments, or write the students' folder of one")
+    sub.add_argument("name", nargs="?", help="its name, or a file of the same form")
+    sub.add_argument("--out", help="the folder to write; default: work/assignments/NAME")
+    sub = add("autograder", command_autograder, "write what a service is given to grade with this project")
+    sub.add_argument("assignment", help="its name, or a file of the same form")
+    sub.add_argument("service", help="gradescope or classroom50")
+    sub.add_argument("--out", help="the folder to write to; default: work/autograders/ASSIGNMENT")
+    sub = add("grade", command_grade, "grade a folder of submissions")
+    sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
+    sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
+    sub.add_argument("--out", help="where reports and results go; default: build/results/classes/NAME")
+    sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tcp://host:8786; default: processes")
+    sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
+    sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
+    sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     add_tune_options(add("tune", command_tune, "time the configurations of stage 12 and choose by shape; resumes"))
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")

@@ -13,6 +13,7 @@ from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
 from flashladder.plot.machine_code import instruction_mix, order
 from flashladder.plot.masking import block_orders, tile_kinds
+from flashladder.plot.points import points
 from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
@@ -35,6 +36,7 @@ __all__ = [
     "mma_fragments",
     "online_softmax",
     "order",
+    "points",
     "registers",
     "roofline",
     "save",

@@ -1,5 +1,6 @@
 """The lane addresses of a stage's memory instructions, as the simulator saw them (WARPSIM_ACCESSES)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,26 +85,30 @@ def of(stage: stages.Stage | int | str, where: int | str = "", problem: Problem 
     """
     stage = stages.get(stage)
     result = run_problem(stage, problem or PROBLEM, device="sim", environment={"WARPSIM_ACCESSES": "1"})
-    found = []
-    for launch in result.report["launches"]:
-        for one in launch.get("accesses", []):
-            found.append(
-                Access(
-                    file=one["file"],
-                    line=one["line"],
-                    space=one["space"],
-                    kind=one["kind"],
-                    bytes=one["bytes"],
-                    matrices=one["matrices"] or 0,
-                    addresses=tuple(one["addresses"]),
-                    cost=one["wavefronts"] if one["space"] == "shared" else one["sectors"],
-                    ideal=one["ideal"],
-                    source=_text(one["file"], one["line"]),
-                    stage=stage.name,
-                )
-            )
+    found = in_report(result.report, stage.name, _text)
     chosen = [one for one in found if (one.line == where if isinstance(where, int) else where in one.source)]
     if not chosen:
         lines = sorted({one.line for one in found})
         raise FlashLadderError(f"{stage.name} makes no memory access at '{where}'. Lines with accesses: {lines}.")
     return chosen
+
+
+def in_report(report: dict, stage: str, text: Callable[[str, int], str]) -> list[Access]:
+    """The accesses of a report that was made with WARPSIM_ACCESSES. text: a source line's, by its file and number."""
+    return [
+        Access(
+            file=one["file"],
+            line=one["line"],
+            space=one["space"],
+            kind=one["kind"],
+            bytes=one["bytes"],
+            matrices=one["matrices"] or 0,
+            addresses=tuple(one["addresses"]),
+            cost=one["wavefronts"] if one["space"] == "shared" else one["sectors"],
+            ideal=one["ideal"],
+            source=text(one["file"], one["line"]),
+            stage=stage,
+        )
+        for launch in report["launches"]
+        for one in launch.get("accesses", [])
+    ]

@@ -1,0 +1,171 @@
+"""What a class is given and what it is worth: docs/assignments/NAME.toml."""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
+from flashladder.core.problem import Problem
+from flashladder.core.toml import tomllib
+from flashladder.ladder import stages
+
+FOLDER = ROOT / "docs/assignments"
+FULL_POINTS = 100
+INPUTS = ("normal", "large", "negative", "one_hot")  # how Q, K and V are drawn: Sizes.inputs
+CREDIT = ("builds", "correct", "hazards", "technique", "throughput")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One exercise of the assignment."""
+
+    stage: int
+    name: str  # as in the stage's exercises.toml
+    points: float
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A class of problems that a kernel is tried with, e.g. "odd tiles": correct in all of it, or not."""
+
+    name: str
+    public: bool  # students see it, and their `make check` tries it
+    inputs: str  # one of INPUTS
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    name: str  # of its file
+    title: str
+    deadline: str  # any words
+    text: str  # Markdown, the head of the task sheet
+    items: tuple[Item, ...]
+    sizes: tuple[Sizes, ...]
+    hidden_seeds: tuple[int, ...]  # all sizes are graded with them
+    hints: int  # how many of each exercise's hints students get
+    credit: dict[str, float] = field(hash=False)  # shares of an exercise's points, 1 together
+    source: str = field(repr=False)  # the file, from which parse() makes the same assignment elsewhere
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        return tuple(sorted({item.stage for item in self.items}))
+
+    @property
+    def points(self) -> float:
+        return sum(item.points for item in self.items)
+
+    def of_stage(self, number: int) -> "Assignment":
+        """The part of it that is about one stage."""
+        return replace(self, items=tuple(item for item in self.items if item.stage == number))
+
+    def names(self, stage: int) -> tuple[str, ...]:
+        """The exercises of a stage, in the order of the file."""
+        return tuple(item.name for item in self.items if item.stage == stage)
+
+    @property
+    def public_sizes(self) -> tuple[Sizes, ...]:
+        return tuple(sizes for sizes in self.sizes if sizes.public)
+
+    @cached_property
+    def digest(self) -> str:
+        """sha256 of what decides points: everything in the file. Changed, and a class is graded anew."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+
+def file_name(stage: int) -> str:
+    """What a student hands in for a stage: 05_swizzle.cu."""
+    return f"{stages.get(stage).name}.cu"
+
+
+def all_assignments() -> list[Assignment]:
+    """The ready ones, in the order of the ladder."""
+    return sorted((read(file) for file in FOLDER.glob("*.toml")), key=lambda one: (one.stages, one.name))
+
+
+def get(which: str) -> Assignment:
+    """By the name of a ready one, or the path of a file of the same form, which may lie anywhere."""
+    ready = FOLDER / f"{which}.toml"
+    if which and "/" not in which and ready.exists():
+        return read(ready)
+    if which.endswith(".toml"):
+        return read(Path(which))
+    names = ", ".join(sorted(file.stem for file in FOLDER.glob("*.toml")))
+    raise FlashLadderError(f"There is no assignment '{which}'. Ready are: {names}; or name a file, my.toml.")
+
+
+def read(file: Path) -> Assignment:
+    """FlashLadderError says what is wrong with the file, and where."""
+    try:
+        text = file.read_text()
+    except OSError as error:
+        raise FlashLadderError(f"{file} cannot be read: {error.strerror}") from error
+    return parse(file.stem, text, str(file))
+
+
+def parse(name: str, text: str, where: str = "") -> Assignment:
+    """The assignment of a file's text; where: what errors call the file."""
+    where = where or f"{name}.toml"
+    try:
+        data = tomllib.loads(text)
+        found = Assignment(
+            name=name,
+            title=data["title"],
+            deadline=data["deadline"],
+            text=data.get("text", "").strip(),
+            items=tuple(Item(int(one["stage"]), one["name"], one["points"]) for one in data["exercise"]),
+            sizes=tuple(_sizes(one) for one in data["sizes"]),
+            hidden_seeds=tuple(map(int, data["hidden"]["seeds"])),
+            hints=int(data.get("hints", 1)),
+            credit=dict(data["credit"]),
+            source=text,
+        )
+    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
+        missing = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise FlashLadderError(f"{where} is no valid assignment: {missing}") from error
+    objections = _objections(found)
+    if objections:
+        raise FlashLadderError(f"{where} is no valid assignment:\n" + "\n".join(f"  {one}" for one in objections))
+    return found
+
+
+def _sizes(one: dict) -> Sizes:
+    problems = tuple(Problem(**fields) for fields in one["problems"])
+    return Sizes(one["class"], bool(one["public"]), one.get("inputs", "normal"), problems)
+
+
+def _objections(assignment: Assignment) -> list[str]:
+    """What makes no sense in it, a line each."""
+    said = []
+    if assignment.points != FULL_POINTS:
+        said.append(f"the exercises' points are {assignment.points:g} together and must be {FULL_POINTS}")
+    if any(item.points <= 0 for item in assignment.items):
+        said.append("every exercise must be worth more than 0 points")
+    if len({(item.stage, item.name) for item in assignment.items}) < len(assignment.items):
+        said.append("an exercise is named twice")
+    for number in assignment.stages:
+        stages.get(number)
+    if set(assignment.credit) - set(CREDIT):
+        said.append(f"[credit] knows {', '.join(CREDIT)}, not {', '.join(set(assignment.credit) - set(CREDIT))}")
+    if abs(sum(assignment.credit.values()) - 1) > 1e-9 or any(share < 0 for share in assignment.credit.values()):
+        said.append("the shares of [credit] must not be negative, and be 1 together")
+    if not assignment.public_sizes:
+        said.append("no [[sizes]] is public: students could check nothing")
+    if len({sizes.name for sizes in assignment.sizes}) < len(assignment.sizes):
+        said.append("two [[sizes]] have the same class")
+    said += [
+        f'inputs = "{sizes.inputs}" of class "{sizes.name}": choose {", ".join(INPUTS)}'
+        for sizes in assignment.sizes
+        if sizes.inputs not in INPUTS
+    ]
+    said += [f'class "{sizes.name}" has no problems' for sizes in assignment.sizes if not sizes.problems]
+    said += [
+        f'class "{sizes.name}" is public and has inputs = "{sizes.inputs}": public ones have "normal" ones'
+        for sizes in assignment.public_sizes
+        if sizes.inputs != "normal"  # students' `make check` draws no others
+    ]
+    if not assignment.hidden_seeds:
+        said.append("[hidden] needs at least one seed")
+    return said

@@ -1,0 +1,55 @@
+"""Pictures of a report, from what the grader left in its scratch folder."""
+
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from flashladder.classroom.text import one_line
+from flashladder.core.problem import Problem
+from flashladder.plot import banks, errors
+from flashladder.simulator.accesses import Access
+
+DPI = 80
+
+
+def draw(scratch: Path) -> dict[str, bytes]:
+    """PNGs by name; of what the grader left alone.
+
+    wrong.npz (problem: JSON of its fields; Q, K, V and O: bit patterns) gives "errors", the map of the first head that
+    is wrong. accesses.json (a list of Access's fields) gives "banks", the access with the most wavefronts too many.
+    """
+    found = {}
+    if (scratch / "wrong.npz").exists():
+        found["errors"] = _png(_errors(scratch / "wrong.npz"))
+    if (scratch / "accesses.json").exists():
+        accesses = [_access(one) for one in json.loads((scratch / "accesses.json").read_text())]
+        shared = [one for one in accesses if one.space == "shared" and one.cost > one.ideal]
+        if shared:
+            found["banks"] = _png(banks.bank_grid(max(shared, key=lambda one: one.cost - one.ideal)))
+    return found
+
+
+def _access(fields: dict) -> Access:
+    """The words in it came from a student: Matplotlib would take what stands between two $ for a formula."""
+    words = {name: one_line(fields[name], 90).replace("$", r"\$") for name in ("file", "source")}
+    return Access(**fields | words | {"addresses": tuple(fields["addresses"])})
+
+
+def _errors(file: Path) -> Figure:
+    with np.load(file) as saved:
+        problem = Problem(**json.loads(str(saved["problem"])))
+        inputs, output = {name: saved[name] for name in "QKV"}, saved["O"]
+    for batch, head in np.ndindex(problem.B, problem.Hq):
+        if (errors.error_ratio(problem, inputs, output, batch, head) > 1).any():
+            break
+    return errors.error_map(problem, inputs, output, batch, head)
+
+
+def _png(figure: Figure) -> bytes:
+    """The same picture gives the same bytes: no date and no version of Matplotlib inside."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
+    return buffer.getvalue()

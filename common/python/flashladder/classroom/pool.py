@@ -1,0 +1,160 @@
+"""Where submissions are graded: processes of this machine, or a cluster of Dask's. Both keep few tasks in flight, so
+that memory does not grow with the class, and try again where a process or a worker is lost."""
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from flashladder.building import build
+from flashladder.classroom import task as tasks
+from flashladder.classroom.task import Task, TaskFailed
+from flashladder.core.errors import FlashLadderError
+
+ATTEMPTS = 3
+CLUSTERS = {"slurm": "SLURMCluster", "pbs": "PBSCluster"}  # of dask_jobqueue
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a task: a result, or after ATTEMPTS none. retried: why it was tried again, a sentence each time."""
+
+    task: Task
+    result: dict | None
+    retried: tuple[str, ...] = ()
+    failed: str = ""
+
+
+Pool = Callable[[Iterable[Task]], Iterator[Outcome]]
+
+
+def attempt(task: Task) -> Outcome:
+    """Grades, and once more where the process ended without a result."""
+    said: list[str] = []
+    while True:
+        try:
+            return Outcome(task, tasks.run(task), tuple(said))
+        except TaskFailed as error:
+            said.append(str(error))
+            if len(said) == ATTEMPTS or not error.again:
+                return Outcome(task, None, tuple(said[:-1]), said[-1])
+
+
+def local(jobs: int | None = None) -> Pool:
+    """Processes of this machine, `jobs` at a time (by default as FLASHLADDER_JOBS and the processors say)."""
+    jobs = jobs or build.jobs()
+
+    def pool(todo: Iterable[Task]) -> Iterator[Outcome]:
+        todo = iter(todo)
+        with futures.ThreadPoolExecutor(jobs) as threads:  # each waits for a process
+            running = {threads.submit(attempt, task) for task in itertools.islice(todo, jobs)}
+            try:
+                while running:
+                    done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
+                    running |= {threads.submit(attempt, task) for task in itertools.islice(todo, len(done))}
+                    yield from (one.result() for one in done)
+            finally:
+                threads.shutdown(wait=True, cancel_futures=True)
+
+    return pool
+
+
+def _dask():
+    try:
+        import distributed
+    except ImportError as error:
+        raise FlashLadderError(
+            "--scheduler needs dask.distributed: `pip install 'flashladder[classroom]'`, or leave --scheduler away for "
+            "processes of this machine."
+        ) from error
+    return distributed
+
+
+def over(client) -> Pool:
+    """The workers of a Dask client. A task whose worker dies is given to another one by the scheduler."""
+    distributed = _dask()
+
+    def pool(todo: Iterable[Task]) -> Iterator[Outcome]:
+        todo, by_key, lost = iter(todo), {}, {}
+        done = distributed.as_completed(loop=client.loop)
+
+        def submit() -> None:
+            ahead = 2 * max(1, sum(client.nthreads().values()))
+            for task in itertools.islice(todo, max(0, ahead - len(by_key))):
+                future = client.submit(attempt, task, key=f"grade-{task.key}", pure=False)
+                by_key[future.key] = task
+                done.add(future)
+
+        submit()
+        for future in done:
+            task = by_key.pop(future.key)
+            lost = client.run_on_scheduler(_workers_lost, key=future.key)
+            words = tuple("the worker that graded it was lost" for _ in range(lost))
+            if future.status == "finished":
+                outcome = future.result()
+                yield Outcome(task, outcome.result, (*words, *outcome.retried), outcome.failed)
+            else:
+                yield Outcome(task, None, words[:-1], str(future.exception()).splitlines()[0][:300])
+            future.release()
+            submit()
+
+    return pool
+
+
+def _workers_lost(dask_scheduler, key: str) -> int:
+    known = dask_scheduler.tasks.get(key)
+    return known.suspicious if known else 0
+
+
+@contextmanager
+def connect(scheduler: str, jobs: int | None = None) -> Iterator[Pool]:
+    """The pool that --scheduler names: "" (processes), "local" (Dask on this machine), an address such as
+    tcp://host:8786, "slurm" or "pbs" (as Dask's configuration says, `jobs` jobs)."""
+    if not scheduler:
+        yield local(jobs)
+        return
+    distributed = _dask()
+    if "://" in scheduler:
+        try:
+            client = distributed.Client(scheduler, timeout="15s", set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise FlashLadderError(
+                f"No Dask scheduler answers at {scheduler}: start `dask scheduler` there."
+            ) from error
+        with client:
+            yield over(client)
+        return
+    with _local_cluster(distributed, jobs) if scheduler == "local" else cluster(scheduler, jobs) as found:
+        with distributed.Client(found, set_as_default=False) as client:
+            yield over(client)
+
+
+def _local_cluster(distributed, jobs: int | None):
+    workers = jobs or build.jobs()
+    return distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+
+
+def cluster(kind: str, jobs: int | None = None):
+    """A cluster of dask_jobqueue with `jobs` jobs, of what ~/.config/dask/jobqueue.yaml says of it. Its job_script() is
+    what each job is submitted as."""
+    if kind not in CLUSTERS:
+        raise FlashLadderError(
+            f"--scheduler {kind}: choose local, {', '.join(CLUSTERS)}, or an address tcp://host:8786."
+        )
+    try:
+        import dask_jobqueue
+    except ImportError as error:
+        raise FlashLadderError(
+            f"--scheduler {kind} needs dask-jobqueue: `pip install 'flashladder[classroom]'`."
+        ) from error
+    try:
+        found = getattr(dask_jobqueue, CLUSTERS[kind])()
+    except (ValueError, TypeError) as error:
+        raise FlashLadderError(
+            f"Dask's configuration says too little of {kind}: {error}\n"
+            f"Write cores, memory and walltime into ~/.config/dask/jobqueue.yaml (docs/instructors.md shows one)."
+        ) from error
+    if jobs:
+        found.scale(jobs=jobs)
+    return found

@@ -1,0 +1,270 @@
+"""Finds what students handed in: a folder, zip or tar file for each, or a .cu file where one file is all.
+
+Nothing is unpacked to disk and no link followed; of an archive the wanted files alone are read, into memory, up to a
+limit.
+"""
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import os
+import re
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from flashladder.core.errors import FlashLadderError
+
+MOST_KERNEL_BYTES = 1 << 20
+MOST_ARCHIVE_BYTES = 32 << 20
+MOST_UNPACKED_BYTES = 128 << 20  # that may flow by while a tar file is searched
+MOST_ENTRIES = 10_000
+MOST_DEPTH = 6  # folders in folders
+ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
+
+
+class Refused(Exception):
+    """A submission that is not looked at any further; the words are for the student."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """id: fit for file names, and no other submission's. kernels: text by file name; of those handed in."""
+
+    id: str
+    name: str  # as the folder or archive was called
+    path: Path
+    kernels: dict[str, bytes] = field(repr=False)
+    refused: str = ""  # why nothing of it is graded
+
+    def digest(self) -> str:
+        """sha256 of what is graded."""
+        digest = hashlib.sha256()
+        for name, data in sorted(self.kernels.items()):
+            digest.update(f"{name} {len(data)}\n".encode() + data)
+        return digest.hexdigest()
+
+
+def find(folder: Path, wanted: list[str]) -> list[Submission]:
+    """The submissions in a folder, in the order of their ids: each of its folders and archives is one.
+
+    wanted: the names of the files to hand in, e.g. 05_swizzle.cu; where it is one alone, kernel.cu will do. For a large
+    class there are identities() and read_one(): one at a time in memory.
+    """
+    return [read_one(path, identity, wanted) for identity, path in identities(folder).items()]
+
+
+def identities(folder: Path) -> dict[str, Path]:
+    """By id, where each submission lies. FlashLadderError where there is none."""
+    if not folder.is_dir():
+        raise FlashLadderError(f"{folder} is no folder: name the one that holds a folder or archive for each student.")
+    with os.scandir(folder) as entries:
+        paths = sorted(Path(entry.path) for entry in entries if not entry.name.startswith(".") and _is_one(entry))
+    if not paths:
+        raise FlashLadderError(
+            f"{folder} holds no submissions. Each student has a folder or an archive in it "
+            f"({', '.join(ARCHIVES)}) with the file to hand in."
+        )
+    names = {path: _slug(_without_suffix(path.name)) for path in paths}
+    taken = Counter(name.casefold() for name in names.values())
+    return dict(
+        sorted(
+            (
+                # Of two with one name each gets a mark of its own, the same one in every run.
+                f"{name}~{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:6]}"
+                if taken[name.casefold()] > 1
+                else name,
+                path,
+            )
+            for path, name in names.items()
+        )
+    )
+
+
+def read_one(path: Path, identity: str, wanted: list[str]) -> Submission:
+    """Reads one submission; what is wrong with it stands in its `refused`."""
+    try:
+        kernels = _choose(path, wanted)
+    except Refused as error:
+        return Submission(identity, path.name, path, {}, str(error))
+    except (
+        OSError,
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        zlib.error,
+        lzma.LZMAError,
+        EOFError,
+        NotImplementedError,
+    ) as error:
+        return Submission(identity, path.name, path, {}, f"it cannot be read: {_words(error)}")
+    except (RuntimeError, ValueError) as error:  # what zipfile raises for an encrypted member, and for nonsense
+        return Submission(identity, path.name, path, {}, f"the archive cannot be read: {_words(error)}")
+    return Submission(identity, path.name, path, kernels)
+
+
+def _is_one(entry: os.DirEntry) -> bool:
+    """A folder, an archive, or something that pretends to be one (a link): that is told, not passed over."""
+    return entry.is_dir(follow_symlinks=False) or entry.is_symlink() or entry.name.lower().endswith((*ARCHIVES, ".cu"))
+
+
+def _without_suffix(name: str) -> str:
+    return next((name[: -len(suffix)] for suffix in (*ARCHIVES, ".cu") if name.lower().endswith(suffix)), name)
+
+
+def _slug(name: str) -> str:
+    """Letters, digits, dots, dashes: fit for a file name everywhere, a page's address and a table."""
+    text = name.encode("utf-8", "replace").decode()
+    return re.sub(r"[^\w.-]+", "_", text, flags=re.ASCII).strip("._-")[:64] or "unnamed"
+
+
+def _words(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).replace("\n", " ")[:200]
+
+
+def _choose(path: Path, wanted: list[str]) -> dict[str, bytes]:
+    """The wanted files of a submission: the one that lies nearest to its top, of each name."""
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        raise Refused("it is a symbolic link")
+    if stat.S_ISDIR(mode):
+        found = _in_folder(path, wanted)
+    elif not stat.S_ISREG(mode):
+        raise Refused("it is neither a folder nor an archive")
+    elif path.name.lower().endswith(".cu"):
+        if len(wanted) > 1:
+            raise Refused(f"it is one file, and {' and '.join(wanted)} are wanted: hand in a folder or an archive")
+        found = [(PurePosixPath(wanted[0]), _read_file(path, PurePosixPath(path.name)))]
+    elif os.path.getsize(path) > MOST_ARCHIVE_BYTES:
+        raise Refused(f"the archive is larger than {MOST_ARCHIVE_BYTES >> 20} MiB")
+    elif path.name.lower().endswith(".zip"):
+        found = _in_zip(path, wanted)
+    else:
+        found = _in_tar(path, wanted)
+    nearest: dict[str, tuple[int, bytes]] = {}
+    for place, data in found:
+        depth, name = len(place.parts), place.name
+        if name in nearest and nearest[name][0] == depth:
+            raise Refused(f"it has more than one {name} ({place} is one of them): hand in one")
+        if name not in nearest or depth < nearest[name][0]:
+            nearest[name] = depth, data
+    kernels = {name: data for name, (_, data) in nearest.items()}
+    if len(wanted) == 1 and "kernel.cu" in kernels:
+        kernels.setdefault(wanted[0], kernels["kernel.cu"])
+    kernels = {name: kernels[name] for name in wanted if name in kernels}
+    if not kernels:
+        raise Refused(f"it holds no {' and no '.join(wanted)}")
+    return kernels
+
+
+def _names(wanted: list[str]) -> set[str]:
+    return {*wanted, *(["kernel.cu"] if len(wanted) == 1 else [])}
+
+
+def _size_allowed(place: PurePosixPath, size: int) -> None:
+    if size > MOST_KERNEL_BYTES:
+        raise Refused(f"{place} is larger than {MOST_KERNEL_BYTES >> 20} MiB")
+
+
+def _in_folder(folder: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    names, entries_seen, todo = _names(wanted), 0, [PurePosixPath()]
+    while todo:
+        here = todo.pop()
+        if len(here.parts) > MOST_DEPTH:
+            raise Refused(f"its folders are more than {MOST_DEPTH} deep")
+        with os.scandir(folder / here) as entries:
+            for entry in sorted(entries, key=lambda one: one.name):
+                entries_seen += 1
+                if entries_seen > MOST_ENTRIES:
+                    raise Refused(f"it has more than {MOST_ENTRIES} files")
+                place = here / entry.name
+                if entry.name in names:
+                    yield place, _read_file(folder / place, place)
+                elif entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+                    todo.append(place)
+
+
+def _read_file(file: Path, place: PurePosixPath) -> bytes:
+    if stat.S_ISLNK(os.lstat(file).st_mode):
+        raise Refused(f"{place} is a symbolic link")
+    # A FIFO would block here for ever, and a file could have become a link since.
+    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as opened:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise Refused(f"{place} is no regular file")
+        _size_allowed(place, about.st_size)
+        data = opened.read(MOST_KERNEL_BYTES + 1)
+    _size_allowed(place, len(data))
+    return data
+
+
+def _inside(name: str) -> PurePosixPath:
+    """A member's name as a path; one that leaves the archive is refused, though nothing is ever written to it."""
+    place = PurePosixPath(name.replace("\\", "/"))
+    if place.is_absolute() or ".." in place.parts or re.match(r"^[A-Za-z]:", name):
+        raise Refused(f"the archive has a member outside of itself: {name[:100]!r}")
+    return place
+
+
+def _in_zip(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    names = _names(wanted)
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if len(members) > MOST_ENTRIES:
+            raise Refused(f"it has more than {MOST_ENTRIES} files")
+        for member in members:
+            place = _inside(member.filename)
+            if place.name not in names or "__MACOSX" in place.parts or member.is_dir():
+                continue
+            kind = stat.S_IFMT(member.external_attr >> 16)
+            if kind not in (0, stat.S_IFREG):
+                raise Refused(f"{place} is {'a symbolic link' if kind == stat.S_IFLNK else 'no regular file'}")
+            _size_allowed(place, member.file_size)
+            with archive.open(member) as opened:  # what it says of its size may be a lie: read no more than allowed
+                data = opened.read(MOST_KERNEL_BYTES + 1)
+            _size_allowed(place, len(data))
+            yield place, data
+
+
+class _Budget:
+    """A tar stream's reader that gives up after so many unpacked bytes."""
+
+    def __init__(self, stream):
+        self.stream, self.left = stream, MOST_UNPACKED_BYTES
+
+    def read(self, size: int) -> bytes:
+        data = self.stream.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise Refused(f"the archive unpacks to more than {MOST_UNPACKED_BYTES >> 20} MiB")
+        return data
+
+
+def _opened(path: Path):
+    name = path.name.lower()
+    for suffixes, opener in (((".gz", ".tgz"), gzip.open), ((".bz2",), bz2.open), ((".xz",), lzma.open)):
+        if name.endswith(suffixes):
+            return opener(path, "rb")
+    return open(path, "rb")
+
+
+def _in_tar(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
+    names, seen = _names(wanted), 0
+    with _opened(path) as stream, tarfile.open(fileobj=_Budget(stream), mode="r|") as archive:
+        for member in archive:
+            seen += 1
+            if seen > MOST_ENTRIES:
+                raise Refused(f"it has more than {MOST_ENTRIES} files")
+            place = _inside(member.name)
+            if place.name not in names or member.isdir():
+                continue
+            if not member.isreg():
+                raise Refused(f"{place} is {'a link' if member.issym() or member.islnk() else 'no regular file'}")
+            _size_allowed(place, member.size)
+            yield place, archive.extractfile(member).read(MOST_KERNEL_BYTES + 1)

@@ -1,0 +1,283 @@
+"""What a kernel is tried with, and what comes of it: classes of sizes, another order of blocks, the technique."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.classroom import device_code
+from flashladder.classroom.assignment import Assignment
+from flashladder.classroom.device_code import Built, Outcome, Sandbox
+from flashladder.core.device import Device
+from flashladder.core.dtypes import to_bits
+from flashladder.core.problem import Problem
+from flashladder.ladder import technique
+from flashladder.ladder.kernels import Kernel
+from flashladder.ladder.launches import launches
+from flashladder.running.verify import Comparison, check
+from flashladder.simulator import accesses
+
+TECHNIQUE_SEED = 20  # no seed that technique.judge() draws, with which students see their counters
+TIMED = Problem(B=2, Hq=16, Nq=2048, d_head=128)  # keeps all of a GPU busy, and has a reference within seconds
+ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of warps
+
+
+def draw(problem: Problem, kind: str, seed: int) -> dict[str, np.ndarray]:
+    """Q, K and V as bit patterns in the problem's layout. kind: one of assignment.INPUTS.
+
+    large: logits of several thousands, whose exp() overflows. negative: all scores far below 0. one_hot: each row
+    of P is all but one zero, and the hot key is among the last.
+    """
+    generator = np.random.default_rng(seed)
+    values = {name: generator.standard_normal(problem.shape(name), np.float32) for name in "QKV"}
+    if kind == "large":
+        values["Q"] *= 30
+        values["K"] *= 30
+    elif kind == "negative":
+        values["Q"], values["K"] = np.abs(values["Q"]) * 8, -np.abs(values["K"]) * 8
+    elif kind == "one_hot":
+        values["Q"][...], values["K"][...] = 0, 0
+        values["Q"][..., 0] = 60
+        problem.to_bhnd(values["K"])[:, :, -1 - seed % min(8, problem.Nkv), 0] = 60
+    return {name: to_bits(array, problem.dtype) for name, array in values.items()}
+
+
+@dataclass(frozen=True)
+class Trial:
+    sizes: str  # the class of sizes
+    public: bool
+    problem: Problem
+    inputs: str
+    seed: int
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return draw(self.problem, self.inputs, self.seed)
+
+
+@dataclass(frozen=True)
+class Tried:
+    trial: Trial
+    outcome: Outcome = field(repr=False)
+    comparison: Comparison | None = field(repr=False)  # None where there is no output
+
+    @property
+    def right(self) -> bool:
+        return bool(self.comparison)
+
+    @property
+    def words(self) -> str:
+        return self.outcome.words if self.comparison is None else self.comparison.message
+
+
+def trials(assignment: Assignment) -> list[Trial]:
+    """Every problem of the assignment with each hidden seed: what students can see of a public class is its sizes."""
+    return [
+        Trial(sizes.name, sizes.public, problem, sizes.inputs, seed)
+        for sizes in assignment.sizes
+        for problem in sizes.problems
+        for seed in assignment.hidden_seeds
+    ]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a whole source came to."""
+
+    built: Built = field(repr=False)
+    tried: tuple[Tried, ...] = ()
+    order: str = ""  # words where another order of blocks gives another result
+    technique: tuple[str, ...] = ()  # words for each expectation that is not met
+    speed: float | None = None  # on a GPU: throughput over the solution's in the same run
+    cause: str = ""  # what all wrong problems have in common, and no right one
+
+    def right_in(self, sizes: str) -> bool:
+        of_class = [one for one in self.tried if one.trial.sizes == sizes]
+        return bool(of_class) and all(one.right for one in of_class)
+
+    @property
+    def first_wrong(self) -> Tried | None:
+        return next((one for one in self.tried if not one.right), None)
+
+    @property
+    def right_in_public(self) -> bool:
+        public = [one for one in self.tried if one.trial.public]
+        return bool(public) and all(one.right for one in public)
+
+    @property
+    def flawless(self) -> bool:
+        faults = (self.first_wrong, self.hazards, self.order, self.technique)
+        return self.built.ok and not any(faults)
+
+    @property
+    def hazards(self) -> list[dict]:
+        """Each hazard once: the simulator's records, by kind and line."""
+        found = {}
+        for one in self.tried:
+            for hazard in one.outcome.hazards:
+                if hazard["kind"] != "budget":
+                    found.setdefault((hazard["kind"], hazard["line"]), hazard)
+        return list(found.values())
+
+    @property
+    def instructions(self) -> int:
+        return sum(one.outcome.instructions for one in self.tried)
+
+
+def judge(
+    stage: Kernel,
+    source: str,
+    assignment: Assignment,
+    sandbox: Sandbox,
+    technique_names: list[str] | None = (),
+    diagnose: bool = True,
+) -> Judgement:
+    """Builds a whole source and tries it. technique_names: expectations of stage.toml, None for all of them."""
+    built = device_code.compile_kernel(stage, source, sandbox)
+    slowest = None if sandbox.device.kind == "sim" else 0.0
+    if not built.ok:
+        return Judgement(built, speed=slowest)
+
+    simulator = replace(sandbox, device=Device("sim", None))
+
+    def attempt(trial: Trial) -> Tried:
+        """On the simulator; what is right there and has no hazard, on the GPU as well, if there is one."""
+        simulated = _attempt(stage, built, trial, simulator)
+        if sandbox.device.kind == "sim" or not simulated.right or simulated.outcome.hazards:
+            return simulated
+        real = _attempt(stage, built, trial, sandbox)
+        return simulated if real.right else real
+
+    tried, spent = [], None
+    for trial in trials(assignment):
+        if spent:  # what ran out of its budget once does so again, at the others' expense
+            words = f"not run after {spent.trial.problem}, where {spent.outcome.words}"
+            tried.append(Tried(trial, Outcome("budget", words), None))
+            continue
+        tried.append(attempt(trial))
+        spent = tried[-1] if tried[-1].outcome.failure == "budget" else None
+    found = Judgement(built, tuple(tried), speed=slowest)
+    if found.first_wrong:
+        return replace(found, cause="" if spent or not diagnose else cause(stage, attempt))
+    return replace(
+        found,
+        order=_order_words(stage, built, tried, simulator),
+        technique=tuple(_technique_words(stage, built, technique_names, simulator)),
+        speed=slowest if slowest is None else _speed(stage, built, sandbox),
+    )
+
+
+def _attempt(stage: Kernel, built: Built, trial: Trial, sandbox: Sandbox, order: int = 0) -> Tried:
+    inputs = trial.arrays()
+    outcome = device_code.run(stage, built, trial.problem, inputs, sandbox, order)
+    if outcome.output is None:
+        return Tried(trial, outcome, None)
+    return Tried(trial, outcome, check(trial.problem, inputs, outcome.output, outcome.log_sum_exp))
+
+
+def _order_words(stage: Kernel, built: Built, tried: list[Tried], simulator: Sandbox) -> str:
+    """Blocks have no order: a kernel that is right where the first block comes first, and not where it comes last, has
+    blocks that write each other's rows."""
+    most = max((one.trial for one in tried), key=lambda one: np.prod(launches(stage, one.problem)[-1].grid))
+    again = _attempt(stage, built, most, simulator, ANOTHER_ORDER)
+    if again.right:
+        return ""
+    return (
+        f"the result depends on the order of blocks, which has none (do they write each other's rows?): {again.words}"
+    )
+
+
+def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simulator: Sandbox) -> Iterator[str]:
+    """By the simulator's counters, wherever else the kernel ran: one sentence for each expectation that is not met. The
+    run that is counted has to be right, too."""
+    said = set()
+    for run in technique.runs(stage, names) if names is None or names else ():
+        inputs = run.arrays(TECHNIQUE_SEED)
+        outcome = device_code.run(stage, built, run.problem, inputs, simulator)
+        if outcome.output is None or not check(run.problem, inputs, outcome.output, outcome.log_sum_exp):
+            yield f"not in the run whose counters show the technique: {run.problem}: {outcome.words or 'wrong'}"
+            return
+        for words in technique.failures(stage, outcome.report or {"launches": []}, run.problem, names, run.inputs):
+            if words not in said:
+                said.add(words)
+                yield words
+
+
+def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
+    """On a GPU, at the size TIMED; 0.0 for a kernel that is not right there, or ends otherwise."""
+    solution = device_code.compile_kernel(stage, stage.kernel.read_text(), sandbox)
+    inputs = TIMED.random(TECHNIQUE_SEED)
+    outcome = device_code.run(stage, built, TIMED, inputs, sandbox, rival=solution)
+    if outcome.output is None or not check(TIMED, inputs, outcome.output, outcome.log_sum_exp):
+        return 0.0
+    return outcome.speed
+
+
+def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
+    """What the wrong results have in common: one plain problem, and others that differ from it in one thing each."""
+    launch = stage.data["launch"][-1]
+    Br, Bc = launch.get("Br", 32), launch.get("Bc", 32)
+    plain = Trial("", True, Problem(B=1, Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128), "normal", 1)
+    changes = {
+        "with d_head = 64": {"d_head": 64},
+        "with fp16": {"dtype": "fp16"},
+        "with B > 1": {"B": 2},
+        "with an odd number of K/V tiles": {"Nkv": 3 * Bc},
+        "in the layout (B,N,H,d)": {"layout": "bnhd"},
+        "with several blocks of queries": {"Nq": 3 * Br},
+        "with many K/V tiles": {"Nkv": 6 * Bc},
+        "with large logits": {"inputs": "large"},
+    }
+    if stage.data.get("masks"):
+        changes |= {
+            "with a causal mask": {"causal": True, "Nq": Br + Bc, "Nkv": Br + Bc},
+            "with grouped heads": {"Hkv": 1},
+            "with lengths that are no multiple of the tile": {"Nq": Br - 9, "Nkv": 2 * Bc - 9},
+        }
+    if not attempt(plain).right:
+        opposite = {
+            "with d_head = 128": {"d_head": 64},
+            "with bf16": {"dtype": "fp16"},
+            "with an even number of K/V tiles": {"Nkv": 3 * Bc},
+            "in the layout (B,H,N,d)": {"layout": "bnhd"},
+            "with several heads": {"Hq": 1},
+            "with more than one K/V tile": {"Nkv": Bc},
+        }
+        right = [words for words, change in opposite.items() if attempt(_changed(plain, change)).right]
+        return f"wrong only {' and '.join(right)}" if right else "wrong everywhere that it was tried"
+    wrong = [words for words, change in changes.items() if not attempt(_changed(plain, change)).right]
+    return f"wrong only {', or '.join(wrong)}" if wrong else ""
+
+
+def _changed(trial: Trial, change: dict) -> Trial:
+    inputs = change.get("inputs", trial.inputs)
+    fields = asdict(trial.problem) | {"scale": 0.0, "Hkv": 0} | {k: v for k, v in change.items() if k != "inputs"}
+    return replace(trial, problem=Problem(**fields), inputs=inputs)
+
+
+def leave_accesses(folder: Path, stage: Kernel, source: str, built: Built, sandbox: Sandbox) -> None:
+    """Writes the access to shared memory with the most bank conflicts to folder/accesses.json, for a picture of it.
+    Source lines are those of the source that was judged: a report names whatever file a kernel says that it is from."""
+    lines = source.splitlines()
+
+    def text(file: str, line: int) -> str:
+        return lines[line - 1].strip() if Path(file).name == "kernel.cu" and 0 < line <= len(lines) else ""
+
+    problem = Problem(Hq=1, Nq=accesses.PROBLEM.Nq, d_head=128)
+    outcome = device_code.run(
+        stage, built, problem, problem.random(1), replace(sandbox, device=Device("sim", None)), accesses=1
+    )
+    found = accesses.in_report(outcome.report or {"launches": []}, stage.name, text)
+    excess = [one for one in found if one.space == "shared" and one.ideal is not None and one.cost > one.ideal]
+    if excess:
+        worst = max(excess, key=lambda one: one.cost - one.ideal)
+        (folder / "accesses.json").write_text(json.dumps([asdict(worst)]))
+
+
+def leave_errors(folder: Path, tried: Tried) -> None:
+    """Writes what a map of errors needs to folder/wrong.npz."""
+    if tried.outcome.output is None:
+        return
+    problem = json.dumps(asdict(tried.trial.problem))
+    np.savez(folder / "wrong.npz", problem=problem, O=tried.outcome.output, **tried.trial.arrays())

@@ -1,0 +1,61 @@
+"""The launches of a stage as stage.toml gives them: whoever has its kernels can launch them without its host code."""
+
+from dataclasses import dataclass
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.expression import evaluate
+from flashladder.core.problem import Problem
+from flashladder.ladder.kernels import Kernel
+
+_TYPES = {"fp16": ("__half", "6__half"), "bf16": ("__nv_bfloat16", "13__nv_bfloat16")}  # C++, mangled
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch for one problem; the kernel takes the FlashParams of attention.h and nothing else."""
+
+    kernel: str
+    template: tuple[str, ...]  # of "T" (the element type) and "d_head"
+    grid: tuple[int, int, int]
+    threads: int
+    shared_bytes: int  # dynamic
+
+    def instance(self, dtype: str, d_head: int) -> str:
+        """As C++ names it: flash_kernel<__half, 64>. FlashLadderError where the template has other arguments, too."""
+        words = {"T": _TYPES[dtype][0], "d_head": str(d_head)}
+        others = [name for name in self.template if name not in words]
+        if others:
+            raise FlashLadderError(
+                f"{self.kernel} has the template argument {others[0]}, for which stage.toml gives no C++: a stage with "
+                "such a kernel cannot be graded."
+            )
+        return self.kernel + (f"<{', '.join(words[name] for name in self.template)}>" if self.template else "")
+
+    def symbol(self, dtype: str, d_head: int) -> str:
+        """As the compiler names it in the PTX (Itanium C++ ABI; a template's name has its return type). Of the same
+        templates as instance()."""
+        words = {"T": _TYPES[dtype][1], "d_head": f"Li{d_head}E"}
+        arguments = f"I{''.join(words[name] for name in self.template)}Ev" if self.template else ""
+        return f"_Z{len(self.kernel)}{self.kernel}{arguments}11FlashParams"
+
+
+def _names(problem: Problem, launch: dict) -> dict[str, int]:
+    names = {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head")}
+    return names | {name: launch[name] for name in ("Br", "Bc") if name in launch}
+
+
+def launches(stage: Kernel, problem: Problem) -> list[Launch]:
+    """What the stage's launcher queues for the problem, in order. FlashLadderError names a wrong expression."""
+    found = []
+    for launch in stage.data["launch"]:
+        names = _names(problem, launch)
+        grid = tuple(evaluate(expression, names) for expression in launch["grid"])
+        shared_bytes = evaluate(launch["shared_bytes"], names)
+        found.append(Launch(launch["kernel"], tuple(launch["template"]), grid, launch["threads"], shared_bytes))
+    return found
+
+
+def workspace_bytes(stage: Kernel, problem: Problem) -> int:
+    """Scratch in device memory that the stage needs for the problem."""
+    expression = stage.data.get("workspace", {}).get("bytes", "0")
+    return evaluate(expression, _names(problem, stage.data["launch"][-1]))

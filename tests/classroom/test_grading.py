@@ -1,0 +1,284 @@
+"""Solutions have all points, stubs none, and whatever is wrong loses some, with words that name the cause."""
+
+import json
+from dataclasses import asdict, replace
+
+import pytest
+from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
+
+from flashladder.classroom import device_code, exercise, isolation, trials
+from flashladder.classroom.assignment import Sizes
+from flashladder.classroom.grading import as_json, facts_of, grade
+from flashladder.commands import mutants
+from flashladder.core.device import Device, Gpu, choose, find_gpu
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, simulator_library
+from flashladder.core.problem import Problem
+from flashladder.core.toml import tomllib
+from flashladder.ladder import breakit, stages
+from flashladder.ladder.kernels import problems_for
+
+ALL_CHECKS = ("correct", "hazards", "technique")
+CONDITIONS = tomllib.loads((ROOT / "tests/classroom/mutants.toml").read_text())
+ONE_CONDITION = [(number, name) for name, entry in CONDITIONS.items() for number in entry["stages"]]
+# Those of whose kernels stage.toml gives every instance.
+GRADED = [stage for stage in stages.all_stages() if set(stage.data["launch"][-1]["template"]) <= {"T", "d_head"}]
+OTHERS = [
+    mutant
+    for stage in GRADED
+    for kind in ("hazard", "technique")
+    for mutant in [one for one in mutants.load(stage.number) if one.kind == kind and not one.lives][:1]
+]
+QUICK = [(5, "fp16")]  # of the quick tests
+
+
+def kernel_assignment(number: int):
+    """Two classes that between them have every condition of mutants.toml."""
+    Br, Bc = tile(number)
+    everything = Problem(B=2, Hq=2, Nq=Br, Nkv=3 * Bc, d_head=128, dtype="fp16", layout="bnhd")
+    return assignment_for(
+        number,
+        "kernel",
+        sizes=(
+            Sizes("public", True, "normal", (Problem(Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64),)),
+            Sizes("hidden", False, "large", (everything,)),
+            *ragged(number),
+        ),
+    )
+
+
+def judged(number: int, source: str, sandbox) -> tuple[trials.Judgement, dict[str, tuple[bool, str]]]:
+    """A whole kernel of a stage: the judgement, and by check whether it is passed and what is said."""
+    assignment = kernel_assignment(number)
+    judgement = trials.judge(stages.get(number), source, assignment, sandbox, None)
+    return judgement, facts_of(assignment, ALL_CHECKS, judgement)
+
+
+def mutated(number: int, name: str) -> str:
+    source, old = stages.get(number).kernel.read_text(), "params.scale"
+    assert old in source, f"stage {number} has no {old} any more: bring tests/classroom/mutants.toml up to date"
+    return source.replace(old, f"(params.scale * ({CONDITIONS[name]['condition']} ? -1.3f : 1.0f))", 1)
+
+
+def loses_by_one_condition(number: int, name: str, sandbox) -> None:
+    judgement, facts = judged(number, mutated(number, name), sandbox)
+    assert judgement.built.ok, judgement.built.words
+    failed = [check for check, (passed, _) in facts.items() if not passed]
+    assert any(check.startswith("correct") for check in failed), f"nothing is lost: {facts}"
+    assert judgement.cause == CONDITIONS[name]["cause"]
+
+
+def test_there_are_sixty_mutants():
+    assert len(ONE_CONDITION) + len(OTHERS) >= 60
+    assert {one.kind for one in OTHERS} == {"hazard", "technique"}
+
+
+@pytest.mark.parametrize("number, name", QUICK)
+def test_a_mistake_under_one_condition_is_named(number, name, sandbox):
+    loses_by_one_condition(number, name, sandbox)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number, name", [one for one in ONE_CONDITION if one not in QUICK])
+def test_every_mistake_under_one_condition_is_named(number, name, sandbox):
+    loses_by_one_condition(number, name, sandbox)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutant", OTHERS, ids=lambda mutant: mutant.id)
+def test_a_hazard_or_a_lost_technique_loses_points(mutant, sandbox):
+    judgement, facts = judged(mutant.stage.number, mutants.mutated(mutant), sandbox)
+    if mutant.kind == "hazard":
+        assert judgement.hazards or judgement.first_wrong, f"nothing is lost: {facts}"
+        return
+    right, words = facts["technique"]
+    assert not right and words.startswith("right, but"), facts
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", GRADED[::4], ids=lambda stage: stage.name)
+def test_a_whole_solution_passes_everything(stage, sandbox):
+    """Else a mutant's loss would mean nothing."""
+    _, facts = judged(stage.number, stage.kernel.read_text(), sandbox)
+    assert all(passed for passed, _ in facts.values()), facts
+
+
+PLANTED = [mistake for stage in GRADED for mistake in breakit.breaks(stage)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mistake", PLANTED[:: max(1, len(PLANTED) // 16)], ids=lambda mistake: mistake.id)
+def test_a_planted_mistake_loses_points(mistake, sandbox):
+    stage = mistake.stage
+    sizes = tuple(
+        Sizes(f"class {number}", number == 0, "normal", (problem,))
+        for number, problem in enumerate(problems_for(stage))
+    )
+    assignment = assignment_for(stage.number, "kernel", sizes=sizes)
+    source = breakit.patched_source(mistake).read_text()
+    judgement = trials.judge(stage, source, assignment, sandbox, [], diagnose=False)
+    assert not judgement.flawless, f"{mistake.id} loses nothing"
+
+
+def submission(stage, **wanted: str | None) -> str:
+    """A file as a student hands it in: None is the solution."""
+    text = exercise.starter(stage, list(wanted))
+    for name, answer in wanted.items():
+        one = exercise.get(stage, name)
+        begin, end = text.index(one.opening) + len(one.opening), text.index(one.closing)
+        text = f"{text[:begin]}\n{one.solution if answer is None else answer}\n{text[end:]}"
+    return text
+
+
+def graded(tmp_path, text: str, number: int, *names: str, **more):
+    kernel, scratch = tmp_path / "kernel.cu", tmp_path / "scratch"
+    kernel.write_text(text)
+    scratch.mkdir(exist_ok=True)
+    return grade(assignment_for(number, *names), kernel, scratch, where=SIMULATOR, **more)
+
+
+def test_solutions_have_all_points_and_stubs_none(level, tmp_path):
+    names = ("piece_address", "barriers")
+    got = graded(tmp_path, submission(5, piece_address=None, barriers=None), 5, *names)
+    assert got.points == 100 and all(one.points == 50 for one in got.exercises), as_json(got)
+    assert got.isolation and json.loads(as_json(got)) == json.loads(json.dumps(asdict(got)))
+
+    stubs = graded(tmp_path, exercise.starter(5, list(names)), 5, *names)
+    assert stubs.points == 0 and {one.words for one in stubs.exercises} == {"not written yet"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", GRADED, ids=lambda stage: stage.name)
+def test_all_solutions_of_a_stage_have_all_points(stage, level, tmp_path):
+    """And no stub of it is right already, which would be refused."""
+    chosen = []
+    for one in sorted(exercise.exercises(stage), key=lambda one: one.last - one.first):
+        if all(one.last < other.first or other.last < one.first for other in chosen):
+            chosen.append(one)
+    names = [one.name for one in sorted(chosen, key=lambda one: one.first)]
+    got = graded(tmp_path, submission(stage, **dict.fromkeys(names)), stage.number, *names)
+    assert got.points == pytest.approx(100) and all(one.points == one.most for one in got.exercises), as_json(got)
+
+
+@pytest.mark.long
+def test_the_same_submission_has_the_same_grade_twice(level, tmp_path):
+    text = submission(5, barriers="        if (params.B == 1) __syncthreads();")
+    assert graded(tmp_path, text, 5, "barriers") == graded(tmp_path, text, 5, "barriers")
+
+
+def test_one_wrong_answer_does_not_cost_the_others_points(level, tmp_path):
+    text = submission(5, piece_address="return no_such_thing;", barriers=None)
+    got = graded(tmp_path, text, 5, "piece_address", "barriers")
+    wrong, right = got.exercises
+    assert (wrong.points, right.points) == (0, 50), as_json(got)
+    line = text.splitlines().index("return no_such_thing;") + 1
+    assert f'line {line}: identifier "no_such_thing" is undefined' in wrong.checks[0].words
+
+
+@pytest.mark.long
+def test_a_hazard_is_told_with_lines_and_leaves_the_other_points(level, tmp_path):
+    """Right at B = 1, where the barrier is, and a race at B = 2."""
+    text = submission(5, barriers="        if (params.B == 1) __syncthreads();")
+    got = graded(tmp_path, text, 5, "barriers")
+    assert 0 < got.points < 100, as_json(got)
+    assert got.exercises[0].cause == "wrong only with B > 1"
+    assert "__syncthreads() is missing" in got.hazards[0]["message"] and "line " in got.hazards[0]["message"]
+    assert got.first_wrong.startswith("barriers, fp16 B=2 ")
+    assert (tmp_path / "scratch" / "wrong.npz").exists()
+
+
+@pytest.mark.long
+def test_a_stub_that_was_only_dressed_up_has_no_points(level, tmp_path):
+    got = graded(tmp_path, submission(5, piece_address="return 0 + ptx::shared_address(tile);"), 5, "piece_address")
+    assert got.points == 0 and got.exercises[0].written
+
+
+@pytest.mark.long
+def test_an_exercise_whose_stub_is_right_cannot_be_graded(level, tmp_path, monkeypatch):
+    one = exercise.get(5, "tile_offset")
+    monkeypatch.setattr("flashladder.classroom.grading.get", lambda stage, name: plain(one))
+    with pytest.raises(FlashLadderError, match="its stub passes all of its checks"):
+        graded(tmp_path, submission(5, tile_offset=None), 5, "tile_offset")
+
+
+def plain(one: exercise.Exercise) -> exercise.Exercise:
+    return replace(one, checks=("correct", "hazards"))
+
+
+def test_a_damaged_mark_is_refused_in_words(level, tmp_path):
+    text = submission(5, barriers=None).replace("// <<< end of barriers", "")
+    got = graded(tmp_path, text, 5, "barriers")
+    assert got.points == 0 and "<<< end of barriers" in got.refused
+
+
+@pytest.mark.long
+def test_a_mended_kernel_has_its_points_and_the_mistake_none(level, tmp_path):
+    mend = exercise.get(5, "mend_1")
+    assert graded(tmp_path, mend.starter(), 5, "mend_1").points == 0
+    got = graded(tmp_path, mend.stage.kernel.read_text(), 5, "mend_1")
+    assert got.points == 100, as_json(got)
+
+
+@pytest.mark.long
+def test_right_without_the_technique_says_so_and_shows_the_worst_access(level, tmp_path):
+    text = submission(5, tile_offset="    return row * d_head + (c ^ row % 4) * chunk;")
+    got = graded(tmp_path, text, 5, "tile_offset")
+    (one,) = got.exercises
+    assert one.checks[-1].name == "technique" and not one.checks[-1].passed and one.cause == "", as_json(got)
+    assert "right, but ldmatrix takes" in one.checks[-1].words and got.technique
+    (worst,) = json.loads((tmp_path / "scratch" / "accesses.json").read_text())
+    assert worst["cost"] > worst["ideal"] and "ptx::" in worst["source"] or "tile" in worst["source"]
+
+
+@pytest.mark.long
+def test_every_level_of_isolation_gives_the_same_points(level, tmp_path):
+    text = submission(5, barriers="        if (params.B == 1) __syncthreads();")
+    levels = [one for one in isolation.LEVELS if not one.missing()]
+    grades = [graded(tmp_path, text, 5, "barriers", isolated=one.name) for one in levels]
+    assert [one.isolation for one in grades] == [one.says for one in levels]
+    assert len({one.points for one in grades}) == 1 and 0 < grades[0].points < 100
+
+
+@pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU here")
+def test_on_a_gpu_a_solution_is_run_there_and_timed(level, tmp_path):
+    (tmp_path / "kernel.cu").write_text(submission(5, piece_address=None))
+    credit = {"builds": 0.1, "correct": 0.4, "hazards": 0.2, "technique": 0.2, "throughput": 0.1}
+    assignment = replace(assignment_for(5, "piece_address"), credit=credit)
+    got = grade(assignment, tmp_path / "kernel.cu", tmp_path, where=choose(80, "gpu"))
+    (one,) = got.exercises
+    assert all(check.passed for check in one.checks[:-1]), as_json(got)
+    assert one.checks[-1].name == "throughput" and one.checks[-1].points > 0, as_json(got)
+
+
+@pytest.fixture
+def gpu_of_paste(monkeypatch) -> Device:
+    """The simulator in a GPU's place: what is done on a GPU, at a size that it can simulate."""
+    monkeypatch.setattr(device_code, "cudart", lambda device: simulator_library())
+    monkeypatch.setattr(device_code, "TURNS", 1)
+    monkeypatch.setattr(trials, "TIMED", Problem(Hq=1, Nq=128, Nkv=64, d_head=64))
+    return Device("gpu", Gpu("no GPU", 90, "0", 0))
+
+
+@pytest.mark.long
+def test_what_is_done_on_a_gpu(level, tmp_path, gpu_of_paste):
+    """Run there, too, with guards around the buffers, and timed in turns; the time itself means nothing here."""
+    (tmp_path / "kernel.cu").write_text(submission(5, piece_address=None))
+    credit = {"builds": 0.1, "correct": 0.4, "hazards": 0.2, "technique": 0.2, "throughput": 0.1}
+    assignment = replace(assignment_for(5, "piece_address"), credit=credit)
+    got = grade(assignment, tmp_path / "kernel.cu", tmp_path, where=gpu_of_paste)
+    *others, throughput = got.exercises[0].checks
+    assert all(check.passed for check in others), as_json(got)
+    assert throughput.name == "throughput" and (throughput.passed or "of the solution's" in throughput.words)
+    assert got.budgets["device"] == "no GPU"
+
+    (tmp_path / "kernel.cu").write_text(submission(5, piece_address="return 1;"))
+    *_, throughput = grade(assignment, tmp_path / "kernel.cu", tmp_path, where=gpu_of_paste).exercises[0].checks
+    assert throughput.name == "throughput" and not throughput.passed and throughput.points == 0
+
+
+@pytest.mark.long
+def test_what_is_written_beside_a_buffer_shows_on_a_gpu(level, sandbox, gpu_of_paste):
+    stage, problem = stages.get(5), Problem(Hq=1, Nq=128, Nkv=64, d_head=64)
+    built = device_code.compile_kernel(stage, tiny(ZEROS + "if (row == 0) O[-1] = T(1.0f);"), sandbox)
+    outcome = device_code.run(stage, built, problem, problem.random(1), replace(sandbox, device=gpu_of_paste))
+    assert outcome.failure == "hazard" and outcome.words == "the kernel wrote outside of O"
