@@ -143,10 +143,12 @@ def test_tables_pictures_and_figures_are_made_of_the_record(made, monkeypatch, t
     text = "".join(f"<!-- results: tuned {what} 64 -->\n<!-- end results -->\n" for what in
                    ("chosen", "worth", "stages", "advice", "refused", "fastest"))  # fmt: skip
     text = text.replace("fastest 64", "fastest 64 32")
+    pictures = "<!-- results: tuned-pictures -->\n<!-- end results -->\n"
     filled = results.fill(text, tmp_path)
     own = tables.chosen(made, "bf16", 64)[1][0][-1]
     assert own in filled and "09_double_buffering" in filled and "Fake GPU" in filled and results.NOTHING not in filled
     assert results.fill(filled, tmp_path) == filled
+    assert "(results/tuning-flags-d64.png)" in results.fill(pictures, tmp_path)
     value = record.chosen(made, "bf16", 64)[32]["tflops"]
     mark = '<!-- figure: tuned("chosen", N=32, d=64) : .4f --><!-- end -->'
     assert f"-->{value:.4f}<!--" in figures.fill(mark, tmp_path)

@@ -11,8 +11,9 @@ from flashladder.tuning.configuration import of_stage, parse
 
 # Copies through registers, rows that are not swizzled, one buffer and two, other warps than 4, the other type, Q loaded
 # once: what the formulas tell apart.
-QUICK = ["(FP16, 64, 64, 32, 2): async+load_0_0_0_tiles", str(of_stage(4, "bf16", 64))]
+QUICK = ["(FP16, 64, 64, 32, 2): async+load_0_0_0_tiles"]
 MORE = [
+    str(of_stage(4, "bf16", 64)),
     str(of_stage(5)),
     str(of_stage(7)),
     str(of_stage(11)),

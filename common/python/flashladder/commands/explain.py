@@ -1,5 +1,6 @@
 """make stage-12 explain CONFIG="...": a configuration in words, the rules that refuse it, and what it takes."""
 
+from flashladder.building import build
 from flashladder.core.console import coloured, count, say, table
 from flashladder.tuning import explain, model, rules
 from flashladder.tuning.configuration import Configuration, parse
@@ -7,8 +8,11 @@ from flashladder.tuning.configuration import Configuration, parse
 ARCH = 90
 
 
-def show(words: list[str]) -> int:
-    """Explains the configuration in the words, the shipped choice if there is none; 1 where a rule refuses it."""
+def show(words: list[str], targets: list[str] = ()) -> int:
+    """Explains the configuration in the words, the shipped choice if there is none; 1 where a rule refuses it.
+
+    targets: built before it is, if no rule refuses it.
+    """
     text = " ".join(words).strip()
     one = parse(text) if text else explain.shipped_choice()
     if not text:
@@ -20,6 +24,8 @@ def show(words: list[str]) -> int:
               [(rule.name, rule.reason) for rule in refused])  # fmt: skip
         return 1
     say(f"\nNone of the {len(rules.RULES)} rules refuses it.")
+    if targets:
+        build.build(targets)
     show_resources(one)
     return 0
 

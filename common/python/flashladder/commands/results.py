@@ -3,7 +3,8 @@
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
-`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `provenance`.
+`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`,
+`provenance`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
@@ -297,6 +298,23 @@ _OF_TUNING = {
 }
 
 
+def tuned_pictures() -> str:
+    """The tuner's pictures, for a document beside the folder results; nothing is shown before there is a record."""
+    made = recorded.shipped(kind="tuning")
+    shown = {}
+    for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
+        shown |= {f"tuning-{name}-d{d}.png": f"{words}, d = {d}" for name, words in _PICTURES.items()}
+    shown |= {"tuning-tiles.png": "The fastest configuration with each tile"} if shown else {}
+    return "\n\n".join(f"![{words}](results/{file})" for file, words in shown.items()) or NOTHING
+
+
+_PICTURES = {
+    "flags": "More time than the winner takes without each flag",
+    "lengths": "What each flag is worth at each length",
+    "predicted": "Measured time over the least by the model",
+}
+
+
 def provenance() -> str:
     parts = []
     for results in recorded.shipped():
@@ -322,6 +340,7 @@ _KINDS = {
     "roofline": roofline,
     "streams": streams,
     "tuned": tuned,
+    "tuned-pictures": tuned_pictures,
 }
 
 

@@ -81,7 +81,7 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
 
 
 # Of the stages whose kernel has a configuration, as stage.toml says, besides.
-_OF_CONFIGURED = {"explain": Verb(lambda stage, rest: explain.show(rest))}
+_OF_CONFIGURED = {"explain": Verb(lambda stage, rest: explain.show(rest, stage.targets), _nothing)}
 
 
 def verbs_of(stage: Stage) -> dict[str, Verb]:

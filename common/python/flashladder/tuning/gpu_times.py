@@ -1,6 +1,7 @@
 """Configurations built, verified and timed: the Workshop and the Timer of flashladder.tuning.tune on real machines."""
 
 import concurrent.futures
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -24,6 +25,7 @@ from flashladder.tuning.tune import TimingFailed
 THREADS_A_MULTIPROCESSOR, SHARED_A_MULTIPROCESSOR = 39, 81
 REGISTERS_A_MULTIPROCESSOR, SHARED_A_BLOCK = 82, 97
 STANDS_FOR = 1000
+CLOCK_SECONDS = 5.0
 VERIFY_SECONDS = 300  # for one configuration
 
 
@@ -83,6 +85,8 @@ class GpuTimer:
         self.bench = bench.Bench(bench.Settings(stages=numbers), device)
         self.peers = tuple(peers.BACKENDS) if self.bench.torch else ()
         self._problem: Problem | None = None
+        self._libraries: dict[Configuration, StageLibrary] = {}
+        self._mhz, self._clock_at = None, -CLOCK_SECONDS
 
     @property
     def multiprocessors(self) -> int:
@@ -115,8 +119,7 @@ class GpuTimer:
             self.bench.measure(running)
         except CudaError as error:  # of which of them cannot be told
             raise FlashLadderError(f"{problem}: the timing stopped: {error}. Start again: it goes on here.") from error
-        clocks = provenance.clocks()
-        mhz = clocks["sm_mhz"] if clocks else None
+        mhz = self._clock()
         kinds = {candidate.name: "configuration" for candidate in candidates}
         kinds |= {candidate.name: "stage" for candidate in beside}
         return {
@@ -137,10 +140,19 @@ class GpuTimer:
             if self.bench.admit(peer, problem, self._memory, self._expected)
         ]
 
+    def _clock(self) -> int | None:
+        """MHz of the multiprocessors; asked for now and then, since nvidia-smi takes as long as a heat."""
+        if time.monotonic() - self._clock_at > CLOCK_SECONDS:
+            clocks = provenance.clocks()
+            self._mhz, self._clock_at = clocks["sm_mhz"] if clocks else None, time.monotonic()
+        return self._mhz
+
     def _candidate(self, one: Configuration, problem: Problem) -> bench.Candidate:
         # To the benchmark it is a stage of another number, with a library of its own.
         stage = replace(stages.get(instances.STAGE), number=STANDS_FOR, name=str(one))
-        self.bench.libraries[STANDS_FOR] = StageLibrary(instances.build(one, self.device.gpu.compute).library)
+        if one not in self._libraries:
+            self._libraries[one] = StageLibrary(instances.build(one, self.device.gpu.compute).library)
+        self.bench.libraries[STANDS_FOR] = self._libraries[one]
         candidate = self.bench.stage_candidate(stage, problem, self._memory)
         if not candidate:
             raise TimingFailed(one, self.bench.skipped.pop()["reason"])

@@ -41,7 +41,7 @@ ISSUED_A_CLOCK = 4  # one instruction from each of the four schedulers
 # predicted all of the 67 that came, and 30 that did not; the bytes are a rough guess.
 REGISTERS = {"always": 31.0, "O": 1.25, "S": 1.36, "Q": 0.66, "promised": 17.5}
 
-REGISTERS_RMS, REGISTERS_WORST = 16, 45  # of registers(), in registers, where ptxas is free to choose
+REGISTERS_RMS, REGISTERS_WORST = 14, 45  # of registers(), in registers, where ptxas is free to choose
 
 
 @dataclass(frozen=True)

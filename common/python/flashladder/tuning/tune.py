@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from flashladder.core.console import progress
+from flashladder.core.console import progress, say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.measuring.bench import LENGTHS
@@ -132,6 +132,8 @@ class Tuner:
         found = {one: self.store.known(str(one)) for one in wanted}
         self.outcome.known |= {one: known for one, known in found.items() if known}
         unknown = [one for one, known in found.items() if not known]
+        if unknown:
+            say(f"{what}: {len(unknown)} configurations, {len(wanted) - len(unknown)} are known")
         for one, known in progress(self.workshop.prepare(unknown), what, total=len(unknown)):
             self.store.remember(str(one), known)
             self.outcome.known[one] = known
@@ -199,6 +201,7 @@ class Tuner:
             for one in self._usable(self.plan.candidates)
             if (one.dtype, one.d_head) == (dtype, d_head)
         ]
+        say(f"first heats: {len(entries)}")
         self._at_hand(((problem, [one]) for problem, one in entries), self.plan.first_seconds)
         for problem, one in progress(entries, "all, at a few lengths"):
             self._heat("first", problem, [one], self.plan.first_seconds)
@@ -223,6 +226,7 @@ class Tuner:
         stages: Sequence[int] = (),
     ) -> Iterator[Heat]:
         problems = [self.plan.problem(*group, length) for length in lengths]
+        say(f"{kind}, {group[0]}, d = {group[1]}: {len(problems)} heats of {len(running) + len(stages)} and the peers")
         self._at_hand(((problem, self._usable(running)) for problem in problems), self.plan.seconds, stages)
         for problem in progress(problems, f"{kind}, {group[0]}, d = {group[1]}"):
             heat = self._heat(kind, problem, running, self.plan.seconds, stages)
