@@ -26,10 +26,9 @@ def each(request):
 
 @pytest.fixture
 def box(tmp_path) -> Box:
-    tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:  # another user has to get here
-        if parent.owner() == tmp_path.owner() and parent.name.startswith("pytest-"):
-            parent.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):  # another user has to get here
+        if folder == tmp_path or folder.name.startswith(("pytest-", "popen-")):
+            folder.chmod(0o755)
     folder = tmp_path / "box"
     folder.mkdir()
     return Box(folder)

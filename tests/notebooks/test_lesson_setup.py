@@ -185,7 +185,7 @@ def test_what_the_package_does_without_is_no_error(monkeypatch):
 def test_requirements_are_those_of_the_package():
     content = tomllib.loads((notebook_format.ROOT / "pyproject.toml").read_text())["project"]
     wanted = {one.split(";")[0] for one in content["dependencies"]}
-    named = {*setup.PACKAGES, *setup.COMFORTS, "tomli"}
+    named = {*setup.PACKAGES, *setup.COMFORTS, "tomli", "tomli-w"}  # the last: `make assignment` alone writes TOML
     assert {project.requirement(name) for name in named} == wanted
     extras = content["optional-dependencies"]
     assert [project.requirement(toolchain.NVCC)] == extras["cuda"]

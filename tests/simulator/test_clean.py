@@ -9,9 +9,11 @@ PROGRAMS = sorted((Path(__file__).parent / "programs" / "clean").glob("*.cu"))
 LONG_TO_COMPILE = (
     "cub_segments",
     "cub_sort_pairs",
+    "padded_structs",
     "thrust_numbers",
     "thrust_ordered_structs",
     "thrust_select",
+    "thrust_structs",
     "unwritten_padding",
 )
 CASES = [pytest.param(p, id=p.stem, marks=[pytest.mark.long] if p.stem in LONG_TO_COMPILE else []) for p in PROGRAMS]

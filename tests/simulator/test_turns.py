@@ -8,8 +8,8 @@ pytestmark = pytest.mark.simulator_only
 
 # Sums, flags, locks, the last block, look-back scans, queues, tables, grid.sync().
 TOGETHER = [
-    "atomics", "blocks_together", "cub_device", "flags", "grid_sync", "histogram", "locks", "own_updates", "reductions",
-    "scan",
+    "atomics", "blocks_together", "flags", "grid_sync", "histogram", "locks", "own_updates", "reductions", "scan",
+    pytest.param("cub_device", marks=pytest.mark.long),  # a quarter of a minute to compile
 ]  # fmt: skip
 
 
