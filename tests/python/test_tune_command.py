@@ -47,12 +47,13 @@ def tune_on_fake(fake, fake_device, monkeypatch, tmp_path):
     """tune_on_fake(wrong, refused) -> (status, record): wrong ones have a planted error, refused ones do not build."""
 
     def run(wrong: tuple[str, ...] = (), refused: tuple[str, ...] = (), texts=tuple(CONFIGURATIONS)):
+        for planted in {0, int(bool(wrong))}:  # before the builds, which are many at once
+            fake(planted).with_suffix(".log").write_text("0 bytes stack frame\nUsed 42 registers\n")
+
         def build_one(configuration, compute=None, kernel=None):
             if str(configuration) in refused:
                 raise FlashLadderError("nvcc: no such instruction")
-            library = fake(1 if str(configuration) in wrong else 0)
-            library.with_suffix(".log").write_text("0 bytes stack frame\nUsed 42 registers\n")
-            return instances.Built(configuration, library)
+            return instances.Built(configuration, fake(int(str(configuration) in wrong)))
 
         monkeypatch.setattr(instances, "build", build_one)
         monkeypatch.setattr(build, "build", lambda targets: None)
