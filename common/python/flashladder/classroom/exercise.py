@@ -10,6 +10,7 @@ A starter holds, in place of the lines of each exercise:
 
 import re
 import textwrap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from flashladder.core.console import plural
@@ -119,6 +120,12 @@ def _changed_line(patch: str) -> int:
         if line.startswith(("-", "+")):
             return int(hunk[1]) + offset
     return int(hunk[1])
+
+
+def techniques(checks: Iterable[str]) -> list[str] | None:
+    """The names of the stage's expectations that checks ask for; None: all of them."""
+    checks = list(checks)
+    return None if "technique" in checks else [one.partition(":")[2] for one in checks if one.startswith("technique:")]
 
 
 def exercises(stage: Stage | int | str) -> list[Exercise]:

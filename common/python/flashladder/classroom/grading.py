@@ -15,7 +15,7 @@ from pathlib import Path
 from flashladder.classroom import isolation, trials
 from flashladder.classroom.assignment import Assignment, Item
 from flashladder.classroom.device_code import Sandbox
-from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, fill, get
+from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, fill, get, techniques
 from flashladder.classroom.judge import Lines, compiler_words, told
 from flashladder.classroom.screening import objections
 from flashladder.classroom.trials import Judgement
@@ -208,8 +208,7 @@ class _Grading:
         written = [one for one in sound if isinstance(one.exercise, Exercise)]
         if len(written) > 1:
             filled = fill(self.stage, {one.item.name: one.text for one in written})
-            wanted = {name for one in written for name in _technique_names(one.exercise)}
-            names = None if any(_wants_all(one.exercise) for one in written) else sorted(wanted)
+            names = techniques(sorted({check for one in written for check in one.exercise.checks}))
             judgement = trials.judge(self.stage, filled.source, self.assignment, self.sandbox, names, diagnose=False)
             self.instructions += judgement.instructions
             if judgement.flawless:
@@ -225,7 +224,7 @@ class _Grading:
             else:
                 filled = fill(self.stage, {one.item.name: one.text})
                 source, own = filled.source, set(filled.lines)
-            names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
+            names = techniques(one.exercise.checks)
             judgement = trials.judge(self.stage, source, self.assignment, self.sandbox, names)
             self.instructions += judgement.instructions
             places = _places(source, self.text)
@@ -279,7 +278,7 @@ class _Grading:
         name = hashlib.sha256(f"{key} {stub}".encode()).hexdigest()[:24]
         kept = build_directory() / "grading" / "stubs" / f"{name}.json"
         if not kept.exists():
-            names = None if _wants_all(one.exercise) else _technique_names(one.exercise)
+            names = techniques(one.exercise.checks)
             judgement = trials.judge(self.stage, stub, self.assignment, self.sandbox, names, diagnose=False)
             facts = facts_of(self.assignment, checks, judgement)
             place("grading", "stubs", kept.name, json.dumps({name: passed for name, (passed, _) in facts.items()}))
@@ -301,14 +300,6 @@ def _places(source: str, text: str) -> dict[int, int]:
 
 def _missing(name: str) -> str:
     return f"there is no answer: the lines `// >>> write: {name}` and `// <<< end of {name}` are not in the file"
-
-
-def _wants_all(exercise: Exercise | Mend) -> bool:
-    return "technique" in exercise.checks
-
-
-def _technique_names(exercise: Exercise | Mend) -> list[str]:
-    return [check.partition(":")[2] for check in exercise.checks if check.startswith("technique:")]
 
 
 def _kinds(checks: Sequence[str], timed: bool) -> list[str]:

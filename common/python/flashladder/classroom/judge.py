@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from flashladder.building import build
-from flashladder.classroom.exercise import Exercise, Mend, fill
+from flashladder.classroom.exercise import Exercise, Mend, fill, techniques
 from flashladder.core import device
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
@@ -136,7 +136,7 @@ def judge(
 ) -> Judgement:
     """Builds a whole source of a stage and runs it on the simulator, and where there is a GPU for it, there, too.
 
-    checks: as in exercises.toml. line: words for a line of the source. sizes: default: sizes_for(stage).
+    checks: as in exercises.toml. line: words for a line of the source. sizes: default: those of _cases().
     """
     stage = stages.entry(stage)
     build.build(stage.targets)
@@ -165,10 +165,9 @@ def judge(
 
 def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line: Lines) -> list[Finding]:
     """What the counters say of the techniques that are asked for, and at which lines most is wasted."""
-    wanted = [check for check in checks if check.startswith("technique")]
-    if not wanted:
+    names = techniques(checks)
+    if names == []:
         return []
-    names = None if "technique" in wanted else [check.partition(":")[2] for check in wanted]
     try:
         failed = technique.judge(stage, library, names)
     except StageError as error:  # its runs have other sizes than those of the result
@@ -181,14 +180,9 @@ def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line
     return [Finding("technique", True, tuple(one.says for one in technique.chosen(stage, names)))]
 
 
-def sizes_for(stage: kernels.Kernel) -> list[Problem]:
-    """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches of the other type,
-    head dim and layout, and scores far beyond what exp() takes."""
-    return [problem for problem, _ in _cases(stage)]
-
-
 def _cases(stage: kernels.Kernel) -> list[tuple[Problem, str | None]]:
-    """sizes_for(), each with the configuration that runs it."""
+    """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches of the other type,
+    head dim and layout, and scores far beyond what exp() takes; each with the configuration that runs it."""
     launch = stage.data["launch"][-1]
     Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
     more = [

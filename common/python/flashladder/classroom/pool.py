@@ -30,7 +30,7 @@ Pool = Callable[[Iterable[Task]], Iterator[Outcome]]
 
 
 def attempt(task: Task) -> Outcome:
-    """Grades, and once more where the process ended without a result."""
+    """Grades, up to ATTEMPTS times where the process ends without a result."""
     said: list[str] = []
     while True:
         try:
@@ -76,7 +76,7 @@ def over(client) -> Pool:
     distributed = _dask()
 
     def pool(todo: Iterable[Task]) -> Iterator[Outcome]:
-        todo, by_key, lost = iter(todo), {}, {}
+        todo, by_key = iter(todo), {}
         done = distributed.as_completed(loop=client.loop)
 
         def submit() -> None:

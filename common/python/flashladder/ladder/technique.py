@@ -4,6 +4,7 @@ The same expectations judge the stages (tests/stages/test_technique.py), mutants
 compares two expressions (core/expression.py) over the names of namespace(): counters of a run, sizes of the problem.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields
@@ -17,6 +18,7 @@ from flashladder.core.expression import RELATIONS, evaluate
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import problem_for
+from flashladder.ladder.launches import launches
 from flashladder.ladder.run import run_problem
 
 SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
@@ -106,9 +108,7 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     launch = stage.data["launch"][-1]
     found = {name: int(getattr(problem, name)) for name in SIZES}
     found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
-    found["blocks"] = 1
-    for expression in launch["grid"]:
-        found["blocks"] *= evaluate(expression, found)
+    found["blocks"] = math.prod(launches(stage, problem)[-1].grid)
     found["warps"] = found["blocks"] * launch["threads"] // 32
     ragged = problem.Nq % launch.get("Br", 1) or problem.Nkv % launch.get("Bc", 1)
     found["whole"] = int(not (ragged or problem.causal))
@@ -122,9 +122,9 @@ class _Counters(dict):
         return 0
 
 
-def _counted(launches: list[dict]) -> dict[str, int]:
-    sums: dict[str, int] = defaultdict(int, {"launches": len(launches)})
-    for launch in launches:
+def _counted(counted: list[dict]) -> dict[str, int]:
+    sums: dict[str, int] = defaultdict(int, {"launches": len(counted)})
+    for launch in counted:
         sums["instructions.total"] += launch["instructions"]["total"]
         for name, count in launch["instructions"]["by_class"].items():
             sums[f"instructions.{name}"] += count

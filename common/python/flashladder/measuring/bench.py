@@ -42,12 +42,17 @@ class Settings:
 
     def problems(self) -> list[Problem]:
         return [
-            Problem(B=max(1, self.tokens // n), Hq=self.heads, Nq=n, d_head=d, dtype=dtype, causal=causal)
+            problem_at(n, self.tokens, self.heads, d, dtype, causal)
             for dtype in self.dtypes
             for causal in self.causal
             for d in self.head_dims
             for n in self.lengths
         ]
+
+
+def problem_at(length: int, tokens: int, heads: int, d_head: int, dtype: str, causal: bool = False) -> Problem:
+    """The problem of a length: as many batches as make B * N = tokens, at least one."""
+    return Problem(B=max(1, tokens // length), Hq=heads, Nq=length, d_head=d_head, dtype=dtype, causal=causal)
 
 
 @dataclass

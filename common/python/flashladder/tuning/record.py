@@ -238,8 +238,7 @@ class Predicted:
 def predicted(record: dict, dtype: str, d: int, length: int) -> list[Predicted]:
     """The model's bound beside the measured time of each configuration of the first heats, the fastest first."""
     compute = round(10 * record["provenance"]["compute_capability"])
-    heads, tokens = record["settings"]["heads"], record["settings"]["tokens"]
-    problem = Problem(B=max(1, tokens // length), Hq=heads, Nq=length, d_head=d, dtype=dtype)
+    problem = bench.problem_at(length, record["settings"]["tokens"], record["settings"]["heads"], d, dtype)
     found = []
     for one, figures in first_rows(record, dtype, d, length):
         if figures["sm_mhz"]:

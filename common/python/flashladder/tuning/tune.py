@@ -20,7 +20,7 @@ from typing import Protocol
 from flashladder.core.console import progress, say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.measuring.bench import LENGTHS
+from flashladder.measuring.bench import LENGTHS, problem_at
 from flashladder.tuning import space
 from flashladder.tuning.configuration import Configuration, of_stage
 from flashladder.tuning.store import Known, Store, Times
@@ -43,7 +43,7 @@ class Plan:
     stage_lengths: tuple[int, ...] = (1024, 4096, 16384)
 
     def problem(self, dtype: str, d_head: int, length: int) -> Problem:
-        return Problem(B=max(1, self.tokens // length), Hq=self.heads, Nq=length, d_head=d_head, dtype=dtype)
+        return problem_at(length, self.tokens, self.heads, d_head, dtype)
 
     def groups(self) -> list[tuple[str, int]]:
         """(dtype, d_head), for each of which there is a winner."""
