@@ -3,14 +3,16 @@
 Which ones changes with the stages and the tests; FLASHLADDER_MUTANTS_SEED=... in the environment draws a sample again.
 """
 
+import os
 import subprocess
+import sys
 
 import pytest
 
 from flashladder.commands import mutants
 from flashladder.core import device
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import build_directory
+from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import run_problem
@@ -43,6 +45,16 @@ def test_a_stage_as_it_is_lives(built):
     stage = SAMPLE[0].stage
     verdict = mutants.judge(stage, stage.source.read_text())
     assert not verdict.killed, f"{stage.name} as it is fails {verdict.by}: {verdict.message}"
+
+
+@pytest.mark.parametrize("stage", [ALL[0], ALL[2]], ids=lambda stage: stage.name)  # a program and a kernel
+def test_a_stage_finds_its_tests(stage):
+    """pytest's status 5 (no tests) or 4 (an import failed) would be no verdict on a mutant."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only", *stage.tests]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"FLASHLADDER_STAGE": stage.id}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
 
 
 @pytest.mark.parametrize("stage", ALL, ids=lambda stage: stage.name)
