@@ -17,8 +17,7 @@ constexpr std::byte kPoison{0xff};  // a NaN in every floating-point type
 constexpr size_t kMostCopies = 1024;
 
 AsyncGroups &groups_of(Warp &w) {
-    if (!w.async) w.async = std::make_shared<AsyncGroups>();
-    return *w.async;
+    return w.block->completions->groups(w.id);
 }
 
 void deliver(Warp &w, const Op &op, AsyncCopy &copy, uint32_t lanes) {
@@ -32,7 +31,7 @@ void deliver(Warp &w, const Op &op, AsyncCopy &copy, uint32_t lanes) {
 
 // What lanes of exec issued in a group before before[lane] arrives.
 void deliver_groups(Warp &w, const Op &op, const std::array<uint64_t, kLanes> &before, uint32_t exec) {
-    std::vector<AsyncCopy> &copies = w.async->copies;
+    std::vector<AsyncCopy> &copies = groups_of(w).copies;
     size_t kept = 0;
     for (size_t k = 0; k < copies.size(); ++k) {
         AsyncCopy &copy = copies[k];
@@ -130,8 +129,8 @@ void exec_async_commit(Warp &w, const Op &) {
 }
 
 void exec_async_wait(Warp &w, const Op &op) {
-    if (!w.async) return;
-    std::array<uint64_t, kLanes> &committed = w.async->committed;
+    if (!w.block->completions->has_groups(w.id)) return;
+    const std::array<uint64_t, kLanes> &committed = groups_of(w).committed;
     if (op.b) exec_async_commit(w, op);  // wait_all: what is not in a group yet counts, too
     const uint64_t stay = op.b ? 0 : uint64_t(op.imm);
     std::array<uint64_t, kLanes> before;

@@ -41,7 +41,6 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     for (unsigned lane = 0; w.undefined_local && lane < kLanes; ++lane)
         w.undefined_local->undefine(lane * w.local_bytes, program.functions[0].local_bytes);
     w.tracking_began = false;
-    w.async.reset();
     w.carry = 0;
     w.wants_turn = false;
     w.ldmatrix_in_a_row = 0;
@@ -118,6 +117,8 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     }
     b.defined.start_block(launch.options->distrust_memory);
     b.definedness = launch.options->hazards ? &b.defined : nullptr;
+    b.arriving.start_block(b.warps);
+    b.completions = &b.arriving;
     b.output.clear();
     b.next_warp = 0;
     b.now = b.settled = b.total = b.call_frame_bytes = 0;

@@ -18,6 +18,7 @@
 #include "definedness/definedness.h"
 #include "definedness/registers.h"
 #include "exec/access_log.h"
+#include "exec/completions.h"
 #include "exec/launch.h"
 #include "exec/pending_updates.h"
 #include "hazard/shared_shadow.h"
@@ -141,6 +142,7 @@ struct BlockContext : Block, HazardSink {
     AlignedBytes shared_memory;
     std::unique_ptr<SharedShadow> shadow_memory;
     Definedness defined;
+    Completions arriving;
     std::string output;  // of printf
     uint32_t next_warp = 0;
     uint64_t random = 0;  // state of the schedule's random numbers; 0: the default order

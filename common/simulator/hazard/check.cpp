@@ -30,7 +30,7 @@ void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t gran
     if (c <= unwritten_cell()) {
         note_early_read(i, lane, granule);
     } else if (c >= clocks.ordered_below(warp) << kStampShift) {
-        const unsigned by = c >> 5 & 31, by_lane = c & 31;
+        const unsigned by = agent_warp(c), by_lane = agent_lane(c);
         if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift)) {
             report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
@@ -43,7 +43,7 @@ void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t gra
     if (c == kPending) return report_pending(i, lane, granule);
     const unsigned warp = i.warp.id;
     if (c >= clocks.ordered_below(warp) << kStampShift) {
-        const unsigned by = c >> 5 & 31, by_lane = c & 31;
+        const unsigned by = agent_warp(c), by_lane = agent_lane(c);
         if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift) && !same_value(i, lane, by_lane, granule)) {
             report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
@@ -109,7 +109,7 @@ bool SharedShadow::Impl::same_value(const Instruction &i, unsigned lane, unsigne
     const std::byte *mine = stored(lane);
     const std::byte *there = (i.done >> other_lane & 1) ? stored(other_lane) : nullptr;
     // The other write was made by this very instruction only if that lane's store covers the granule.
-    const bool now = there && maker[granule] == i.op.index && (cell[granule] >> 5 & 31) == i.warp.id;
+    const bool now = there && maker[granule] == i.op.index && agent_warp(cell[granule]) == i.warp.id;
     if (!now) there = i.warp.block->shared + (size_t(granule) << shift);
     return mine && std::memcmp(mine, there, size) == 0;
 }
@@ -157,7 +157,7 @@ bool SharedShadow::Impl::comes_first(const Instruction &i, const Other &other) c
 bool SharedShadow::Impl::executed(unsigned warp, uint32_t op, uint32_t stamp) const {
     for (uint32_t g = 0; g < granules; ++g) {
         const uint32_t c = cell[g];
-        if (c != kPending && c >> kStampShift == stamp && (c >> 5 & 31) == warp && maker[g] == op) return true;
+        if (c != kPending && c >> kStampShift == stamp && agent_warp(c) == warp && maker[g] == op) return true;
         if (c == kPending && copier[g] / kLanes == warp && maker[g] == op) return true;
         if (reads.row(warp)[g] >> kStampShift == stamp && reads.op(warp, g) == op) return true;
     }

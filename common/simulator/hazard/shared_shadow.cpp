@@ -73,7 +73,7 @@ void SharedShadow::Impl::renumber_if_needed() {
     const uint32_t first = unwritten_cell();
     clocks.restart();
     for (uint32_t &c : cell) {
-        if (c == kPending) continue;
+        if (c >= kFirstMark) continue;
         c = c < first ? 0 : c == first ? unwritten_cell() : initialised_cell();
     }
     reads.clear();
