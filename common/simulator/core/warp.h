@@ -17,7 +17,7 @@ class GlobalMemory;
 class SharedShadow;
 struct AllocationView;
 class AccessLog;
-class Completions;
+struct Completions;
 struct Block;
 class Definedness;
 class RegisterShadow;

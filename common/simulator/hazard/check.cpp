@@ -17,6 +17,7 @@ std::string thread_text(unsigned warp, unsigned lane) {
 
 const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::async_copy) return "cp.async";
+    if (op.cls == OpClass::bulk_copy) return reads ? "bulk copy's read" : "bulk copy's write";
     if (op.cls == OpClass::ldmatrix) return "ldmatrix";
     return reads && writes ? "atomic update" : writes ? "write" : "read";
 }
@@ -25,7 +26,7 @@ const char *verb(const Op &op, bool reads, bool writes) {
 
 void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t granule) {
     const uint32_t c = cell[granule];
-    if (c == kPending) return report_pending(i, lane, granule);
+    if (c >= kFirstMark) return c == kPending ? report_pending(i, lane, granule) : report_mbarrier(i, lane, granule);
     const unsigned warp = i.warp.id;
     if (c <= unwritten_cell()) {
         note_early_read(i, lane, granule);
@@ -40,7 +41,7 @@ void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t gran
 
 void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t granule) {
     const uint32_t c = cell[granule];
-    if (c == kPending) return report_pending(i, lane, granule);
+    if (c >= kFirstMark) return c == kPending ? report_pending(i, lane, granule) : report_mbarrier(i, lane, granule);
     const unsigned warp = i.warp.id;
     if (c >= clocks.ordered_below(warp) << kStampShift) {
         const unsigned by = agent_warp(c), by_lane = agent_lane(c);
@@ -50,6 +51,7 @@ void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t gra
     } else if (c == unwritten_cell() && settle_early_read(i, lane, granule)) {
         return;
     }
+    if (!reads_in_flight.empty()) check_reads_in_flight(i, lane, granule);
     check_table(i, lane, granule, reads, "may still be reading");
     if (strong_used && !i.strong) {
         check_table(i, lane, granule, strong_writes, "updated");
@@ -119,10 +121,26 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
     const Program &program = *i.warp.block->program;
     const std::string here = where(program, i.op.index), there = where(program, other.op);
     const OpClass other_class = program.ops[other.op].cls;
+    if (other.warp == Clocks::kProxy) {
+        uint32_t mbarrier = 0;
+        for (const auto &[address, live] : mbarriers)
+            if (live.channel == other.lane) mbarrier = address;
+        return report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift,
+                      std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
+                          thread_text(i.warp.id, lane) + " of shared memory that the bulk copy at " + there +
+                          " filled: nothing orders the two. Others have waited for " +
+                          waited_text(i.warp.id, lane, mbarrier, program) +
+                          "; it must wait, too, or meet one that has at a barrier");
+    }
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
                        thread_text(i.warp.id, lane) + " of shared memory that " + thread_text(other.warp, other.lane) +
                        " ";
-    if (other_class == OpClass::async_copy) {
+    if (other_class == OpClass::bulk_copy && std::string_view(other.did) == "writes") {
+        text +=
+            "fills by the bulk copy at " + there +
+            ": nothing orders the two. It must wait for the phase of the mbarrier that the copy completes to, and a "
+            "wait with the wrong parity passes at once";
+    } else if (other_class == OpClass::async_copy) {
         text += "filled by the cp.async at " + there + ": its wait_group speaks for the copying thread only, so a " +
                 "__syncthreads() is missing between that wait and " + here;
     } else {
@@ -157,8 +175,8 @@ bool SharedShadow::Impl::comes_first(const Instruction &i, const Other &other) c
 bool SharedShadow::Impl::executed(unsigned warp, uint32_t op, uint32_t stamp) const {
     for (uint32_t g = 0; g < granules; ++g) {
         const uint32_t c = cell[g];
-        if (c != kPending && c >> kStampShift == stamp && agent_warp(c) == warp && maker[g] == op) return true;
-        if (c == kPending && copier[g] / kLanes == warp && maker[g] == op) return true;
+        if (c < kFirstMark && c >> kStampShift == stamp && agent_warp(c) == warp && maker[g] == op) return true;
+        if (c == kPending && copier[g] / kLanes == warp && !(copier[g] & kBulk) && maker[g] == op) return true;
         if (reads.row(warp)[g] >> kStampShift == stamp && reads.op(warp, g) == op) return true;
     }
     return false;
@@ -173,8 +191,16 @@ void SharedShadow::Impl::report(Warp &warp, const Op &op, HazardKind kind, unsig
 
 void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uint32_t granule) {
     if (i.warp.block->hazards->repeats(i.op, HazardKind::async_pending, maker[granule])) return;
-    const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
     const Program &program = *i.warp.block->program;
+    if (copier[granule] & kBulk) {
+        const Transfer &t = writes_in_flight.at(copier[granule]);
+        return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
+                      std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
+                          " of bytes that the bulk copy at " + where(program, t.op) +
+                          " may still be writing: nobody has waited for the phase that it completes of " +
+                          waited_text(i.warp.id, lane, t.mbarrier, program));
+    }
+    const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
     const bool own = by == i.warp.id && by_lane == lane;
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
                        " of bytes that cp.async at " + where(program, maker[granule]) +

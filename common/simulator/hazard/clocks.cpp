@@ -234,6 +234,17 @@ void Clocks::acquire(unsigned warp, uint32_t lanes, const Shared &place) {
     refresh(warp);
 }
 
+void Clocks::join(Shared &to, const Shared &from) {
+    if (!from) return;
+    if (!to) {
+        to = from;
+        return;
+    }
+    auto sum = std::make_shared<Vector>(*to);
+    for (size_t i = 0; i < sum->size(); ++i) (*sum)[i] = std::max((*sum)[i], (*from)[i]);
+    to = std::move(sum);
+}
+
 uint32_t Clocks::proxy_release(unsigned channel, Shared &to) {
     auto sum = std::make_shared<Vector>(to ? *to : everyones());
     (*sum)[place(kProxy, channel)] = ++now_;

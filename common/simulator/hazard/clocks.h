@@ -19,7 +19,7 @@ class Clocks {
     using Vector = std::vector<uint32_t>;  // a stamp for each thread of the block, then one for each channel
     using Shared = std::shared_ptr<const Vector>;
     static constexpr unsigned kMaxWarps = 32;
-    static constexpr unsigned kProxy = kMaxWarps;          // the asynchronous proxy: a warp whose lanes are its channels
+    static constexpr unsigned kProxy = kMaxWarps;  // the asynchronous proxy: a warp whose lanes are its channels
     static constexpr uint32_t kMaxStamp = (1u << 21) - 2;  // must fit the shadow's cells
     static constexpr uint32_t kMargin = 4096;              // more than one event uses up
 
@@ -51,11 +51,11 @@ class Clocks {
     void acquire(unsigned warp, uint32_t lanes, const Shared &place);
     // The proxy has ended something in a channel: releases it to `place` and returns its stamp.
     uint32_t proxy_release(unsigned channel, Shared &place);
+    static void join(Shared &, const Shared &);  // adds what is known there
     void synchronize_at(unsigned warp, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire,
                         bool release);
 
   private:
-
     // Whole warps know nothing of the proxy: known_[warp][kProxy] is 0.
     uint32_t known(unsigned warp, unsigned of) const { return std::max(known_[warp][of], everyone_); }
     unsigned place(unsigned by, unsigned lane) const { return (by == kProxy ? warps_ : by) * kLanes + lane; }

@@ -135,7 +135,7 @@ bool SharedShadow::Impl::writable(unsigned warp, uint32_t granule, unsigned lane
 }
 
 bool SharedShadow::Impl::writable_lane(unsigned warp, uint32_t granule, unsigned lane, unsigned log) const {
-    if (strong_used || !early.empty()) return false;
+    if (strong_used || !early.empty() || !reads_in_flight.empty()) return false;
     switch (log) {
         case 0:
             return writable<0, 1>(warp, granule, lane);
@@ -258,7 +258,7 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
 template <unsigned Log>
 void SharedShadow::Impl::write(Instruction &i, uint32_t exec) {
     const uint32_t *address = i.address;
-    const bool plain = !strong_used && early.empty();
+    const bool plain = !strong_used && early.empty() && reads_in_flight.empty();
     if (exec == kAllLanes && plain && address[31] == address[0] + 31 * i.bytes && consecutive<32>(address, i.bytes) &&
         write_range<Log, 32>(i, 0)) {
         return;
@@ -275,7 +275,7 @@ void SharedShadow::Impl::write(Instruction &i, uint32_t exec) {
             for (unsigned k = 0; k < 1u << Log; ++k) check_write(i, lane, granule + k);
         }
         for (unsigned k = 0; k < 1u << Log; ++k) {
-            if (cell[granule + k] == kPending) continue;  // reported; the copy still ends later
+            if (cell[granule + k] >= kFirstMark) continue;  // reported; the copy still ends later
             cell[granule + k] = now | warp << 5 | lane;
             maker[granule + k] = i.op.index;
         }
