@@ -56,6 +56,7 @@ void deliver_copies(Warp &w, const Op &op, const std::array<uint64_t, kLanes> &b
 }
 
 void check_unfinished_stores(Warp &w, const Op &op, uint64_t first, uint64_t last) {
+    if (!w.block->shadow) return;
     for (const BulkStore &store : w.block->completions->stores) {
         if (last < store.to || first >= store.to + store.bytes) continue;
         const Program &program = *w.block->program;
