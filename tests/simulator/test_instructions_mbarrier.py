@@ -151,3 +151,19 @@ def test_bulk_reductions(operation):
     """
     out = run(body, [b, a.copy()], block=1).check().outputs[1]
     assert (out.view(kind) == combine(a, b).astype(kind)).all()
+
+
+def test_copies_that_are_never_waited_for_do_not_pile_up():
+    data = bytes_of(64)
+    body = """
+    mov.u32 %r1, smem; mov.u32 %r20, 0;
+    mbarrier.init.shared.b64 [%r1], 1; fence.mbarrier_init.release.cluster;
+    LOOP: mbarrier.expect_tx.shared.b64 [%r1], 64;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1+128], [%rd0], 64, [%r1];
+    cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1+128], 64;
+    add.u32 %r20, %r20, 1; setp.lt.u32 %p1, %r20, 3000; @%p1 bra LOOP;
+    mbarrier.arrive.shared.b64 _, [%r1];
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0; @!%p1 bra WAIT;
+    """
+    out = run(body, [data, np.zeros_like(data)], block=1, env={"WARPSIM_HAZARDS": "off"}).check().outputs[1]
+    assert (out == data).all()

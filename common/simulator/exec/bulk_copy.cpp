@@ -19,6 +19,7 @@ using std::to_string;
 
 constexpr unsigned kAlignment = 16;
 constexpr std::byte kPoison{0xff};
+constexpr size_t kMostStores = 1024;  // in flight: a kernel that never waits must not eat the host's memory
 
 BulkForm form_of(const Op &op) {
     return unpack<BulkForm>(op.extra);
@@ -103,6 +104,14 @@ BulkStore &issue_store(Warp &w, const Op &op, unsigned lane, const Copy &copy) {
         uint32_t origin;
         if (undefined_generic(w, lane, kSharedWindow + copy.shared, copy.bytes, origin))
             w.block->definedness->matters(w, op, lane, origin, Use::global_store);
+    }
+    if (c.stores.size() >= kMostStores) {
+        BulkStore &oldest = c.stores.front();
+        read_source(oldest);
+        write_destination(oldest);
+        if (w.block->shadow && !oldest.waited)
+            w.block->shadow->bulk_read_complete(*oldest.warp, oldest.lane, oldest.transfer);
+        c.stores.erase(c.stores.begin());
     }
     BulkStore store;
     store.warp = &w;
@@ -190,6 +199,7 @@ void exec_bulk_load(Warp &w, const Op &op) {
         if (!mbarrier_addresses(w, at_mbarrier, address, 1u << lane)) return;
         Mbarrier *m = find_mbarrier(w, op, lane, address[lane], true);
         if (!m) return;
+        limit_arrivals(*w.block);
         MbarrierArrival arrival;
         arrival.warp = &w;
         arrival.op = &op;

@@ -14,6 +14,8 @@ using std::to_string;
 
 constexpr int64_t kMostBytes = (1 << 20) - 1;
 constexpr unsigned kBytes = 8;
+// A kernel that never waits must not eat the host's memory: beyond so many the oldest arrive, as they might on a GPU.
+constexpr size_t kMostInFlight = 256;
 
 std::string counted(uint64_t count, const char *what) {
     std::string digits = to_string(count);
@@ -173,6 +175,18 @@ void let_arrive(Block &block, uint32_t address, uint64_t phase) {
     }
 }
 
+void limit_arrivals(Block &block) {
+    Completions &c = *block.completions;
+    if (c.arrivals.size() < kMostInFlight) return;
+    const uint32_t address = c.arrivals.front().mbarrier;
+    const auto m = c.mbarriers.find(address);
+    if (m == c.mbarriers.end()) {
+        c.arrivals.erase(c.arrivals.begin());
+    } else {
+        let_arrive(block, address, m->second.phase);
+    }
+}
+
 void exec_mbarrier(Warp &w, const Op &op) {
     uint32_t address[kLanes];
     const uint32_t exec = mbarrier_addresses(w, op, address, w.exec);
@@ -247,6 +261,7 @@ void exec_mbarrier_copies_arrive(Warp &w, const Op &op) {
         Mbarrier *m = find_mbarrier(w, op, unsigned(std::countr_zero(same)), at, false);
         if (!m) continue;
         if (!(op.extra & kMbarrierNoIncrement)) m->pending += uint32_t(std::popcount(same));
+        limit_arrivals(*w.block);
         MbarrierArrival arrival;
         arrival.warp = &w;
         arrival.op = &op;

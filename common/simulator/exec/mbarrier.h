@@ -25,6 +25,8 @@ void changed_mbarrier(Block &, uint32_t address, Mbarrier &);
 void change_mbarrier_bytes(Warp &, const Op &, unsigned lane, uint32_t address, Mbarrier &, int64_t by);
 // What completes to it arrives, one after the other, until its open phase is another one than `phase`.
 void let_arrive(Block &, uint32_t address, uint64_t phase);
+// Before something is added to what completes to mbarriers: where it is a great deal, the oldest arrives.
+void limit_arrivals(Block &);
 std::string mbarrier_place(uint32_t address);                // "0x400"
 std::string mbarrier_text(const Block &, uint32_t address);  // "the mbarrier at shared 0x400 (initialised at k.cu:8)"
 std::string mbarrier_lacks(const Mbarrier &);                // "1 arrival and 512 bytes outstanding"
