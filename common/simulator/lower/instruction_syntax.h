@@ -1,8 +1,8 @@
 // Compiles the table's lines and finds the row that an instruction fits.
 #pragma once
 
-#include <map>
 #include <initializer_list>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
