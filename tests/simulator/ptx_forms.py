@@ -1,7 +1,7 @@
 """Forms of PTX instructions, generated from the manual's syntax lines: every choice of modifiers and types.
 
 The lines are broader than the manual where that is shorter, so ptxas says which of the forms are PTX; warpsim-inspect
-says which the simulator takes. Textures and what Hopper does asynchronously (bulk copies, mbarrier, wgmma) are not here.
+says which the simulator takes. Textures, tensor copies and wgmma are not here.
 
     python ptx_forms.py               # compares them all and lists where the two differ
     python ptx_forms.py cvt mma       # these opcodes only
@@ -81,6 +81,7 @@ MEMORY = "{b8,b16,b32,b64,b128,u8,u16,u32,u64,s8,s16,s32,s64,f16,f16x2,bf16,bf16
 SPACES = "{.global,.shared,.shared::cta,.local,.const,.param}"
 L2 = "{.L2::evict_first,.L2::evict_last,.L2::evict_normal}"
 SIZES = "{.L2::64B,.L2::128B,.L2::256B}"
+SHARED = "{.shared,.shared::cta,.shared::cluster}"
 SCOPES = "{.cta,.cluster,.gpu,.sys}"
 LINES = [
     # integers
@@ -241,6 +242,51 @@ LINES = [
     ("cp.async.ca.shared.global.L2::cache_hint", "[r1], [d1], 8, r2, d2"),
     ("cp.async.{commit_group,wait_all}", ""),
     ("cp.async.wait_group", "3"),
+    # mbarriers and bulk copies
+    (f"mbarrier.init{SHARED}.b64", "[d1], r2"),
+    (f"mbarrier.inval{SHARED}.b64", "[d1]"),
+    (f"mbarrier.{{arrive,arrive_drop}}{{.release,.relaxed,.acquire}}{{.cta,.cluster,.gpu}}{SHARED}.b64", "d2, [d1]"),
+    (f"mbarrier.{{arrive,arrive_drop}}{{.release,.relaxed}}{{.cta,.cluster}}{SHARED}.b64", "_, [d1], r2"),
+    (
+        f"mbarrier.{{arrive,arrive_drop}}{{.expect_tx,.noComplete}}{{.release,.relaxed}}{{.cta}}{SHARED}.b64",
+        "d2, [d1], r2",
+    ),
+    (f"mbarrier.{{arrive,arrive_drop}}{{.noComplete}}{SHARED}.b64", "d2, [d1]"),
+    (f"mbarrier.{{arrive,arrive_drop}}.expect_tx{{.release}}{{.cluster}}{SHARED}.b64", "_, [d1], r2"),
+    (f"mbarrier.{{expect_tx,complete_tx}}{{.relaxed,.release}}{{.cta,.cluster}}{SHARED}.b64", "[d1], r2"),
+    (f"mbarrier.{{test_wait,try_wait}}{{.acquire,.relaxed,.release}}{{.cta,.cluster,.gpu}}{SHARED}.b64", "p, [d1], d2"),
+    (f"mbarrier.{{test_wait,try_wait}}.parity{{.acquire,.relaxed}}{{.cta,.cluster}}{SHARED}.b64", "p, [d1], r2"),
+    (f"mbarrier.{{test_wait,try_wait}}{{.parity}}{SHARED}.b64", "p, [d1], $02, r2"),
+    ("mbarrier.pending_count{.shared}.b64", "r1, d1"),
+    (f"cp.async.mbarrier.arrive{{.noinc}}{SHARED}.b64", "[d1]"),
+    (
+        "cp.async.bulk{.shared,.shared::cta,.shared::cluster}.global{.mbarrier::complete_tx::bytes}{.L2::cache_hint}",
+        "[r1], [d1], 32, [r2]",
+    ),
+    ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint", "[r1], [d1], r3, [r2], d2"),
+    ("cp.async.bulk.shared::cluster.{shared::cta,shared}.mbarrier::complete_tx::bytes", "[r1], [r3], 32, [r2]"),
+    (
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster",
+        "[r1], [d1], 32, [r2], h1",
+    ),
+    ("cp.async.bulk.global{.shared,.shared::cta}{.bulk_group}", "[d1], [r1], r2"),
+    ("cp.async.bulk.global.shared::cta.bulk_group{.L2::cache_hint}", "[d1], [r1], 48, d2"),
+    ("cp.async.bulk.global.shared::cta.bulk_group", "[d1], [r1], 24"),
+    ("cp.async.bulk.prefetch{.L2}{.global}", "[d1], 16"),
+    ("cp.async.bulk.prefetch.L2.global.L2::cache_hint", "[d1], 16, d2"),
+    ("cp.async.bulk.commit_group", ""),
+    ("cp.async.bulk.wait_group{.read}", "2"),
+    (
+        "cp.reduce.async.bulk.global.shared::cta.bulk_group{.add,.min,.max,.inc,.dec,.and,.or,.xor}{.noftz}."
+        "{b32,b64,u32,u64,s32,s64,f32,f64,f16,bf16}",
+        "[d1], [r1], 16",
+    ),
+    (
+        "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
+        ".{add,min,max,inc,dec,and,or,xor}.{b32,b64,u32,u64,s32,s64}",
+        "[r1], [r3], 16, [r2]",
+    ),
+    ("fence.mbarrier_init{.release,.acquire}.{cluster,cta}", ""),
     # control, barriers, warps
     ("{ret,exit,trap,brkpt}{.uni}", ""),
     ("pmevent{.mask}", "3"),

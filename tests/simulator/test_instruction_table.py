@@ -81,6 +81,21 @@ cp.async.ca.shared.global [r], [d], 8, s
 cp.async.commit_group
 cp.async.wait_group 1
 cp.async.wait_all
+mbarrier.init.shared.b64 [tile], 32
+mbarrier.arrive.shared.b64 d, [tile]
+mbarrier.arrive.expect_tx.relaxed.cta.shared::cta.b64 _, [tile], r
+mbarrier.arrive_drop.noComplete.shared.b64 d, [tile], 2
+mbarrier.expect_tx.relaxed.cta.shared.b64 [tile], r
+mbarrier.test_wait.shared.b64 p, [tile], d
+mbarrier.try_wait.parity.acquire.cta.shared.b64 p, [tile], r, s
+mbarrier.pending_count.b64 r, d
+cp.async.mbarrier.arrive.noinc.shared.b64 [tile]
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [d], r, [tile+512]
+cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [d], [tile], 64, e
+cp.async.bulk.prefetch.L2.global [d], 64
+cp.async.bulk.wait_group.read 1
+cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [d], [tile], 64
+fence.mbarrier_init.release.cluster
 shfl.sync.up.b32 r|p, s, 1, 0, 0xffffffff
 shfl.sync.idx.b32 r, s, t, 31, 0xffffffff
 vote.sync.ballot.b32 r, p, 0xffffffff
@@ -156,6 +171,14 @@ INVALID = {
     "cp.async.cg.shared.global [r], [d], 4": "16 for .cg",
     "cp.async.wait_group r": "operand 1 must be an integer constant",
     "cp.async.wait_all 0": "it has 1 operand, not 0",
+    "mbarrier.init.shared::cluster.b64 [tile], 1": "::cluster",
+    "mbarrier.arrive.relaxed.shared.b64 d, [tile]": "it needs .cta or .cluster",
+    "mbarrier.arrive.shared::cluster.b64 d, [tile]": "its destination is _",
+    "mbarrier.arrive.noComplete.shared.b64 d, [tile]": "it has 2 operands, not 3",
+    "mbarrier.test_wait.parity.shared.b64 p, [tile], r, s": "it has 4 operands, not 3",
+    "cp.async.bulk.global.shared::cta.bulk_group [d], [tile], 24": "the size is a multiple of 16",
+    "cp.async.bulk.wait_group r": "operand 1 must be an integer constant",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [d], [tile], 64": "not one of that type",
     "shfl.sync.sideways.b32 r, s, 1, 0, 0xffffffff": "shfl has no modifier .sideways; it takes .sync, .up",
     "shfl.sync.up.b32 r, s, 1, 0": "it has 4 operands, not 5",
     "vote.sync.most.pred p, q, 0xffffffff": "vote has no modifier .most",

@@ -21,6 +21,8 @@ enum class HazardKind : uint8_t {
     budget,
     illegal_instruction,
     invalid_argument,
+    mbarrier,     // misused
+    proxy_fence,  // missing
     count_,
 };
 

@@ -15,6 +15,12 @@
 // - discard, applypriority: b a number of bytes, a base, imm offset, extra access bits
 // - cp.async: a base in shared memory, imm offset, b cp-size (a number), list CopySource, extra access bits
 // - cp.async.wait_*: imm groups that may be in flight, b 1 for wait_all
+// - mbarrier: a base in shared memory, imm offset, b count, bytes or the phase waited for, dst state or predicate,
+// extra
+//   MbarrierForm and access bits
+// - cp.async.mbarrier.arrive: as mbarrier
+// - bulk copies: a base of the shared side, imm offset, b size, list BulkSlot, extra BulkForm; wait_group: as
+//   cp.async.wait_*, b 1 for .read
 // - shfl: dst result, imm the pair's slot, a source, b lane, c clamp, member membermask, extra Brings and mode
 // - vote, match, redux, elect: as shfl, without b and c
 // - mma: list D, A, B, C, imm MmaFragments, extra kMmaSaturate
@@ -85,6 +91,40 @@ enum CopySource : uint32_t {
     kCopySize,    // slot of src-size; kNoSlot: all
     kCopyIgnore,  // predicate slot of ignore-src; kNoSlot: none
     kCopyListLength,
+};
+
+// What is done to an mbarrier, from kMbarrierShift on in extra, behind the access bits.
+enum class MbarrierForm : uint8_t { init, inval, arrive, drop, expect, complete, test, copies_arrive };
+inline constexpr unsigned kMbarrierShift = 8;
+inline constexpr uint32_t kMbarrierExpects = 1u << 12;      // arrive.expect_tx
+inline constexpr uint32_t kMbarrierNoComplete = 1u << 13;   // arrive.noComplete
+inline constexpr uint32_t kMbarrierParity = 1u << 14;       // waits: by parity, else by state
+inline constexpr uint32_t kMbarrierMaySuspend = 1u << 15;   // try_wait
+inline constexpr uint32_t kMbarrierNoIncrement = 1u << 16;  // cp.async.mbarrier.arrive.noinc
+inline constexpr uint32_t kMbarrierRelaxed = 1u << 17;      // neither releases nor acquires
+inline constexpr uint32_t kMbarrierGeneric = 1u << 18;      // a generic address
+inline MbarrierForm mbarrier_form(uint32_t extra) {
+    return MbarrierForm(extra >> kMbarrierShift & 0xf);
+}
+
+// Bulk copies.
+enum class BulkKind : uint8_t { load, store, reduce, prefetch };
+enum class BulkOperation : uint8_t { none, add, min, max, inc, dec, and_, or_, xor_ };
+struct BulkForm {
+    BulkKind kind = BulkKind::load;
+    BulkOperation operation = BulkOperation::none;
+    ptx::Type type = ptx::Type::none;
+    bool generic_shared : 1 = false, generic_mbarrier : 1 = false;
+    bool shared_base32 : 1 = false, global_base32 : 1 = false, mbarrier_base32 : 1 = false;
+};
+static_assert(sizeof(BulkForm) <= sizeof(Op::extra));
+enum BulkSlot : uint32_t {
+    kBulkGlobal,  // slot of the global address, and what is added to it
+    kBulkGlobalLow,
+    kBulkGlobalHigh,
+    kBulkMbarrier,  // slot of the mbarrier's address, and what is added to it
+    kBulkMbarrierOffset,
+    kBulkListLength,
 };
 
 // ---- conversions and comparisons ----

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/names.h"
+#include "core/op_formats.h"
 #include "core/program.h"
 
 namespace warpsim {
@@ -16,6 +17,11 @@ bool begins_with(const std::string &text, const char *prefix) {
 // Barriers of the block and the grid; not those of a warp.
 bool is_block_barrier(const std::string &text) {
     return begins_with(text, "barrier") || (begins_with(text, "bar.") && !begins_with(text, "bar.warp"));
+}
+
+const char *bulk_name(const Op &op) {
+    static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch"};
+    return kNames[size_t(unpack<BulkForm>(op.extra).kind)];
 }
 
 }  // namespace
@@ -46,6 +52,13 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
             count.ideal += stats.global_ideal;
             count.bytes += stats.global_bytes;
         }
+        if (op.cls == OpClass::bulk_copy && stats.bulk_copies) {
+            BulkCount &count = report.bulk[bulk_name(op)];
+            count.copies += stats.bulk_copies;
+            count.bytes += stats.bulk_bytes;
+        }
+        report.mbarrier_waits += stats.waits;
+        report.mbarrier_waited += stats.waited;
         if (debug.source.line == 0) continue;
         LineCount &line = lines[{debug.source.file, debug.source.line}];
         line.instructions += stats.issued;
@@ -53,6 +66,9 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
         line.shared_ideal += stats.shared_ideal;
         line.global_sectors += stats.global_sectors;
         line.global_ideal += stats.global_ideal;
+        line.bulk_bytes += stats.bulk_bytes;
+        line.mbarrier_waits += stats.waits;
+        line.mbarrier_waited += stats.waited;
     }
     for (auto &[key, line] : lines) {
         line.file = file_name(program, {key.first, key.second});

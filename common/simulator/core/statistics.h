@@ -21,7 +21,10 @@ struct OpStats {
     uint64_t issued = 0;  // warp instructions (one per execution by at least one lane)
     uint64_t shared_wavefronts = 0, shared_ideal = 0;
     uint64_t global_sectors = 0, global_ideal = 0, global_bytes = 0;
-    uint64_t divergent = 0;  // branches that split the warp
+    uint64_t divergent = 0;    // branches that split the warp
+    uint64_t bulk_copies = 0;  // one for each lane
+    uint64_t bulk_bytes = 0;
+    uint64_t waits = 0, waited = 0;  // for mbarriers' phases; those that found the phase open
 };
 
 struct HazardRecord {
@@ -44,10 +47,15 @@ struct GlobalCount {
     uint64_t sectors = 0, ideal = 0, bytes = 0;
 };
 
+struct BulkCount {
+    uint64_t copies = 0, bytes = 0;
+};
+
 struct LineCount {
     std::string file;
     uint32_t line = 0;
     uint64_t instructions = 0, shared_wavefronts = 0, shared_ideal = 0, global_sectors = 0, global_ideal = 0;
+    uint64_t bulk_bytes = 0, mbarrier_waits = 0, mbarrier_waited = 0;
 };
 
 // One execution of an instruction that touches shared or global memory, lane by lane (WARPSIM_ACCESSES).
@@ -81,6 +89,8 @@ struct LaunchReport {
     std::array<uint64_t, size_t(OpClass::count_)> by_class{};
     std::map<std::string, SharedCount> shared;  // "load" "store" "ldmatrix" "cp_async" (and "atomic", "stmatrix")
     std::map<std::string, GlobalCount> global;  // "load" "store" (and "atomic")
+    std::map<std::string, BulkCount> bulk;      // "load" "store" "reduce" "prefetch", those that there were
+    uint64_t mbarrier_waits = 0, mbarrier_waited = 0;
     uint64_t barriers = 0, divergent_branches = 0;
     OrderCount order;
     uint64_t first_block = 0, last_block = 0;  // warp instructions of the grid's first and last block, joins included

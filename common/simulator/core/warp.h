@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -18,7 +17,7 @@ class GlobalMemory;
 class SharedShadow;
 struct AllocationView;
 class AccessLog;
-struct AsyncGroups;
+struct Completions;
 struct Block;
 class Definedness;
 class RegisterShadow;
@@ -46,8 +45,7 @@ struct Warp {
     RegisterShadow *undefined = nullptr;        // of the registers in regs; null: all of them are defined
     bool tracking_began = false;                // by the op under way, which has to leave the loop that does not track
     UndefinedBytes *undefined_local = nullptr;  // of local memory; null: not looked at
-    AccessLog *accesses = nullptr;       // of the warp whose accesses are asked for (WARPSIM_ACCESSES), else null
-    std::shared_ptr<AsyncGroups> async;  // copies in flight, made by the first cp.async: exec/async_copy.h
+    AccessLog *accesses = nullptr;  // of the warp whose accesses are asked for (WARPSIM_ACCESSES), else null
 
     template <class T>
     T *lanes(uint32_t slot) const {
@@ -91,6 +89,7 @@ struct Block {
     GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch
     HazardSink *hazards = nullptr;
     Definedness *definedness = nullptr;  // null where hazards are off
+    Completions *completions = nullptr;  // what arrives later: exec/completions.h
     PendingUpdates *pending = nullptr;   // null where the program has no updates that commute
 };
 

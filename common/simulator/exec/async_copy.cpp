@@ -17,33 +17,7 @@ constexpr std::byte kPoison{0xff};  // a NaN in every floating-point type
 constexpr size_t kMostCopies = 1024;
 
 AsyncGroups &groups_of(Warp &w) {
-    if (!w.async) w.async = std::make_shared<AsyncGroups>();
-    return *w.async;
-}
-
-void deliver(Warp &w, const Op &op, AsyncCopy &copy, uint32_t lanes) {
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        const unsigned lane = unsigned(std::countr_zero(rest));
-        std::memcpy(w.block->shared + copy.to[lane], copy.data[lane].data(), copy.bytes);
-        if (w.block->shadow) w.block->shadow->async_complete(w, op, int(lane), copy.to[lane], copy.bytes);
-    }
-    copy.lanes &= ~lanes;
-}
-
-// What lanes of exec issued in a group before before[lane] arrives.
-void deliver_groups(Warp &w, const Op &op, const std::array<uint64_t, kLanes> &before, uint32_t exec) {
-    std::vector<AsyncCopy> &copies = w.async->copies;
-    size_t kept = 0;
-    for (size_t k = 0; k < copies.size(); ++k) {
-        AsyncCopy &copy = copies[k];
-        uint32_t ready = 0;
-        for (unsigned i = 0; i < kLanes; ++i) ready |= uint32_t(copy.group[i] < before[i]) << i;
-        deliver(w, op, copy, ready & copy.lanes & exec);
-        if (!copy.lanes) continue;
-        if (kept != k) copies[kept] = copy;
-        ++kept;
-    }
-    copies.resize(kept);
+    return w.block->completions->groups_of(w.id);
 }
 
 }  // namespace
@@ -109,12 +83,14 @@ void exec_async_copy(Warp &w, const Op &op) {
     }
     AsyncGroups &groups = groups_of(w);
     if (groups.copies.size() == kMostCopies) {
-        deliver(w, op, groups.copies.front(), groups.copies.front().lanes);
-        groups.copies.erase(groups.copies.begin());
+        std::array<uint64_t, kLanes> before;
+        before.fill(groups.copies.front().number + 1);
+        deliver_copies(w, op, before, true, kAllLanes, 0);
     }
     AsyncCopy &copy = groups.copies.emplace_back();
     copy.lanes = exec;
     copy.bytes = bytes;
+    copy.number = w.block->completions->issued++;
     copy.group = groups.committed;
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
@@ -130,13 +106,13 @@ void exec_async_commit(Warp &w, const Op &) {
 }
 
 void exec_async_wait(Warp &w, const Op &op) {
-    if (!w.async) return;
-    std::array<uint64_t, kLanes> &committed = w.async->committed;
+    if (!w.block->completions->has_groups(w.id)) return;
+    const std::array<uint64_t, kLanes> &committed = groups_of(w).committed;
     if (op.b) exec_async_commit(w, op);  // wait_all: what is not in a group yet counts, too
     const uint64_t stay = op.b ? 0 : uint64_t(op.imm);
     std::array<uint64_t, kLanes> before;
     for (unsigned i = 0; i < kLanes; ++i) before[i] = committed[i] > stay ? committed[i] - stay : 0;
-    deliver_groups(w, op, before, w.exec);
+    deliver_copies(w, op, before, false, w.exec, 0);
 }
 
 }  // namespace warpsim

@@ -180,8 +180,6 @@ void complete_barriers(BlockContext &block) {
     }
 }
 
-namespace {
-
 std::string lanes_text(uint32_t lanes) {
     if (lanes == kAllLanes) return "all lanes";
     std::string text = lanes & (lanes - 1) ? "lanes " : "lane ";
@@ -197,6 +195,8 @@ std::string lanes_text(uint32_t lanes) {
     return text;
 }
 
+namespace {
+
 std::string waits_text(const BlockContext &block, const WarpContext &w, const Fragment &f) {
     const Program &program = *block.program;
     std::string text = "warp " + to_string(w.id) + ", " + lanes_text(f.mask) + ": ";
@@ -207,6 +207,8 @@ std::string waits_text(const BlockContext &block, const WarpContext &w, const Fr
                                  : reinterpret_cast<const uint32_t *>(f.frame->regs + op.member)[__builtin_ctz(f.mask)];
         return text + op_text(program, f.pc) + " waits for " + lanes_text(members & ~f.mask);
     }
+    if (f.wait == Wait::mbarrier)
+        return text + op_text(program, f.pc) + " waits for " + mbarrier_wait_text(block, w, f);
     const Barrier &b = block.barriers[f.barrier];
     return text + op_text(program, f.pc) + " waits at barrier " + to_string(f.barrier) + ", where " +
            to_string(b.expected ? threads_arrived(block, b)
@@ -229,11 +231,13 @@ void report_deadlock(BlockContext &block) {
     unsigned listed = 0, waiting = 0;
     for (const auto &context : block.contexts) {
         WarpContext &w = *context;
-        bool at_barrier = false, at_sync = false, apart = false;
+        bool at_barrier = false, at_mbarrier = false, at_sync = false, apart = false;
         uint32_t pc = kNoSlot;
         for (uint32_t i = 0; i < w.count; ++i) {
             const Fragment &f = w.fragments[i];
-            (f.wait == Wait::barrier ? at_barrier : at_sync) = true;
+            at_mbarrier = at_mbarrier || f.wait == Wait::mbarrier;
+            at_barrier = at_barrier || f.wait == Wait::barrier;
+            at_sync = at_sync || f.wait == Wait::warp_sync;
             apart = apart || (pc != kNoSlot && pc != f.pc);
             pc = f.pc;
             ++waiting;
@@ -245,9 +249,9 @@ void report_deadlock(BlockContext &block) {
                 fragment = &f;
             }
         }
-        const HazardKind found = at_sync               ? HazardKind::missing_lanes
-                                 : at_barrier && apart ? HazardKind::divergent_barrier
-                                                       : HazardKind::deadlock;
+        const HazardKind found = at_sync                               ? HazardKind::missing_lanes
+                                 : at_barrier && !at_mbarrier && apart ? HazardKind::divergent_barrier
+                                                                       : HazardKind::deadlock;
         if (found != HazardKind::deadlock && kind == HazardKind::deadlock) {
             kind = found;
             at = &w;
@@ -263,7 +267,9 @@ void report_deadlock(BlockContext &block) {
     at->exec = fragment->mask;
     const std::string title = kind == HazardKind::divergent_barrier ? "divergent barrier, deadlock: "
                               : kind == HazardKind::missing_lanes   ? "missing lanes, deadlock: "
-                                                                    : "deadlock: ";
+                              : fragment->wait == Wait::mbarrier
+                                  ? "deadlock: nobody can complete " + mbarrier_wait_text(block, *at, *fragment) + "; "
+                                  : "deadlock: ";
     report_hazard(*at, block.program->ops[fragment->pc], kind, __builtin_ctz(fragment->mask), 0,
                   title + "no thread of the block can go on; " + list);
     throw LaunchAborted{};

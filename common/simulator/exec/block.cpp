@@ -41,7 +41,6 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     for (unsigned lane = 0; w.undefined_local && lane < kLanes; ++lane)
         w.undefined_local->undefine(lane * w.local_bytes, program.functions[0].local_bytes);
     w.tracking_began = false;
-    w.async.reset();
     w.carry = 0;
     w.wants_turn = false;
     w.ldmatrix_in_a_row = 0;
@@ -118,6 +117,9 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     }
     b.defined.start_block(launch.options->distrust_memory);
     b.definedness = launch.options->hazards ? &b.defined : nullptr;
+    b.arriving.start_block(b.warps);
+    b.vain_changes = ~0ull;
+    b.completions = &b.arriving;
     b.output.clear();
     b.next_warp = 0;
     b.now = b.settled = b.total = b.call_frame_bytes = 0;
@@ -193,7 +195,10 @@ bool run_block(BlockContext &b, bool share) {
             check_budgets(worker, b);
         }
         if (!b.alive) return true;
-        if (!moved && !spun && !wanting) report_deadlock(b);
+        if (!moved && !spun && !wanting) {
+            if (!end_waits_in_vain(b)) report_deadlock(b);
+            continue;
+        }
         spinning_rounds = moved ? 0 : spinning_rounds + 1;
         wanting_rounds += wanting;
         if (!share) continue;
@@ -250,6 +255,7 @@ void finish_block(BlockContext &b) {
     LaunchShared &launch = *b.worker->launch;
     if (b.linear_id == 0) launch.first_block = b.now;
     if (b.linear_id == launch.blocks - 1) launch.last_block = b.now;
+    finish_stores(b);
     if (b.definedness) b.definedness->finish(b);
 }
 

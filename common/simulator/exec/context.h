@@ -18,6 +18,7 @@
 #include "definedness/definedness.h"
 #include "definedness/registers.h"
 #include "exec/access_log.h"
+#include "exec/completions.h"
 #include "exec/launch.h"
 #include "exec/pending_updates.h"
 #include "hazard/shared_shadow.h"
@@ -66,7 +67,7 @@ struct Frame {
     bool prepared = false;     // holds the function's constants and special registers of an earlier block
 };
 
-enum class Wait : uint8_t { nothing, warp_sync, barrier };
+enum class Wait : uint8_t { nothing, warp_sync, barrier, mbarrier };
 
 // Lanes of a warp that are at the same place. A warp starts as one fragment, splits where lanes branch apart and merges
 // where they meet.
@@ -77,6 +78,8 @@ struct Fragment {
     Wait wait = Wait::nothing;
     uint8_t barrier = 0;   // Wait::barrier: its number
     bool yielded = false;  // it spins: the other fragments of the warp go first
+    bool in_vain = false;  // its wait for an mbarrier ended without success: the op says so
+    bool waited = false;   // it has waited at the op that it comes to
     uint32_t polls = 0;
     uint64_t executed = 0;  // since it was last made to yield
 };
@@ -141,9 +144,12 @@ struct BlockContext : Block, HazardSink {
     AlignedBytes shared_memory;
     std::unique_ptr<SharedShadow> shadow_memory;
     Definedness defined;
+    Completions arriving;
     std::string output;  // of printf
     uint32_t next_warp = 0;
-    uint64_t random = 0;  // state of the schedule's random numbers; 0: the default order
+    uint64_t vain_changes = ~0ull;  // of mbarriers, when waits for them last ended in vain
+    unsigned vain_rounds = 0;       // since then
+    uint64_t random = 0;            // state of the schedule's random numbers; 0: the default order
     Worker *worker = nullptr;
     uint64_t now = 0;               // warp instructions executed, the block's clock
     uint64_t call_frame_bytes = 0;  // of calls in progress
@@ -234,7 +240,15 @@ void complete_warp_syncs(WarpContext &);  // after lanes arrived or exited
 // exec/barrier.cpp
 void arrive_at_barrier(WarpContext &, Fragment &, const Op &, uint32_t lanes);
 void complete_barriers(BlockContext &);  // after threads exited
+std::string lanes_text(uint32_t lanes);  // "lanes 0-3,7"
 [[noreturn]] void report_deadlock(BlockContext &);
+
+// exec/mbarrier_wait.cpp
+// True: the op ran and its lanes go on with the next op. False: they were put aside to wait.
+bool wait_for_mbarrier(WarpContext &, Fragment &, const Op &, uint32_t lanes);
+// No thread of the block can go on: waits for mbarriers end in vain, unless nothing came of it before. True: some did.
+bool end_waits_in_vain(BlockContext &);
+std::string mbarrier_wait_text(const BlockContext &, const WarpContext &, const Fragment &);  // what it lacks
 
 // exec/block.cpp
 void start_block(BlockContext &, Worker &, uint64_t linear_id);

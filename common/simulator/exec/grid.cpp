@@ -73,6 +73,10 @@ std::vector<OpStats> total_stats(const Program &program, std::vector<Worker> &wo
             t.global_ideal += s.global_ideal;
             t.global_bytes += s.global_bytes;
             t.divergent += s.divergent;
+            t.bulk_copies += s.bulk_copies;
+            t.bulk_bytes += s.bulk_bytes;
+            t.waits += s.waits;
+            t.waited += s.waited;
         }
     }
     for (size_t i = 0; i < totals.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/program.h"
+#include "exec/completions.h"
 #include "exec/pending_updates.h"
 #include "memory/global_memory.h"
 
@@ -196,6 +197,8 @@ uint32_t resolve_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
         high = std::max(high, address[i]);
         bits |= address[i];
     }
+    if (intent == Intent::read && !w.block->completions->stores.empty()) [[unlikely]]
+        check_unfinished_stores(w, op, low, high + bytes - 1);
     if (w.block->pending) [[unlikely]] {
         w.block->pending->meet(low, std::max(high, high + bytes - 1), intent == Intent::atomic);
     }

@@ -110,10 +110,12 @@ void check_tracked(WarpContext &w, const Op &op, uint32_t mask) {
     if (op.guard != kNoSlot && (op.flow == Flow::branch || has_effect(op, flow)))
         operand_matters(w, op, {op.guard, 0}, mask, op.flow == Flow::branch ? Use::branch : Use::guard);
     if (op.guard != kNoSlot) mask &= w.predicate(op.guard) ^ op.guard_xor;
-    if (op.flow == Flow::indirect || op.flow == Flow::call || op.flow == Flow::block_sync) {
+    if (op.flow == Flow::indirect || op.flow == Flow::call || op.flow == Flow::block_sync ||
+        op.flow == Flow::mbarrier_wait) {
         const Operands operands(w, flow);
         for (unsigned i = 0; i < flow.reads; ++i)
-            operand_matters(w, op, operands.reads[i], mask, op.flow == Flow::block_sync ? Use::barrier : Use::branch);
+            operand_matters(w, op, operands.reads[i], mask,
+                            op.flow == Flow::indirect || op.flow == Flow::call ? Use::branch : Use::barrier);
         for (unsigned i = 0; i < flow.writes; ++i) w.undefined->define(operands.writes[i], mask);
     }
     if (w.frame->tracked_ops < kPatience) return;

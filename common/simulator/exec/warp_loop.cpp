@@ -272,6 +272,18 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                     ++op;
                     break;
                 }
+                case Flow::mbarrier_wait: {
+                    const uint32_t lanes = guarded_lanes(w, *op, mask);
+                    settle(*f);
+                    if (lanes) {
+                        if (op->guard != kNoSlot) ++stats[op - ops].issued;
+                        f->pc = uint32_t(op - ops);
+                        if (!wait_for_mbarrier(w, *f, *op, lanes)) goto next_fragment;
+                        w.exec = mask;
+                    }
+                    ++op;
+                    break;
+                }
                 case Flow::warp_sync: {
                     const uint32_t lanes = guarded_lanes(w, *op, mask);
                     if (lanes) {

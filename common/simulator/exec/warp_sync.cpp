@@ -2,7 +2,6 @@
 // instruction of the same form and mask, wherever the compiler laid their code.
 #include <algorithm>
 
-#include "exec/async_copy.h"
 #include "exec/context.h"
 #include "exec/sync_ops.h"
 #include "exec/tracking.h"
@@ -35,7 +34,8 @@ bool same_form(const Op &a, const Op &b) {
 void count_order(WarpContext &w, const Op &op) {
     OrderCount &order = w.worker->order;
     if (op.cls == OpClass::tensor) {
-        order.tensor_during_copies += w.async && !w.async->copies.empty();
+        const Completions &c = w.owner->arriving;
+        order.tensor_during_copies += !c.groups[w.id].copies.empty() || !c.arrivals.empty();
         w.ldmatrix_in_a_row = 0;
     } else if (op.cls == OpClass::ldmatrix) {
         order.ldmatrix_in_a_row = std::max(order.ldmatrix_in_a_row, ++w.ldmatrix_in_a_row);

@@ -17,6 +17,7 @@ std::string thread_text(unsigned warp, unsigned lane) {
 
 const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::async_copy) return "cp.async";
+    if (op.cls == OpClass::bulk_copy) return reads ? "bulk copy's read" : "bulk copy's write";
     if (op.cls == OpClass::ldmatrix) return "ldmatrix";
     return reads && writes ? "atomic update" : writes ? "write" : "read";
 }
@@ -25,12 +26,12 @@ const char *verb(const Op &op, bool reads, bool writes) {
 
 void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t granule) {
     const uint32_t c = cell[granule];
-    if (c == kPending) return report_pending(i, lane, granule);
+    if (c >= kFirstMark) return c == kPending ? report_pending(i, lane, granule) : report_mbarrier(i, lane, granule);
     const unsigned warp = i.warp.id;
     if (c <= unwritten_cell()) {
         note_early_read(i, lane, granule);
     } else if (c >= clocks.ordered_below(warp) << kStampShift) {
-        const unsigned by = c >> 5 & 31, by_lane = c & 31;
+        const unsigned by = agent_warp(c), by_lane = agent_lane(c);
         if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift)) {
             report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
@@ -40,16 +41,17 @@ void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t gran
 
 void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t granule) {
     const uint32_t c = cell[granule];
-    if (c == kPending) return report_pending(i, lane, granule);
+    if (c >= kFirstMark) return c == kPending ? report_pending(i, lane, granule) : report_mbarrier(i, lane, granule);
     const unsigned warp = i.warp.id;
     if (c >= clocks.ordered_below(warp) << kStampShift) {
-        const unsigned by = c >> 5 & 31, by_lane = c & 31;
+        const unsigned by = agent_warp(c), by_lane = agent_lane(c);
         if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift) && !same_value(i, lane, by_lane, granule)) {
             report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
     } else if (c == unwritten_cell() && settle_early_read(i, lane, granule)) {
         return;
     }
+    if (!reads_in_flight.empty()) check_reads_in_flight(i, lane, granule);
     check_table(i, lane, granule, reads, "may still be reading");
     if (strong_used && !i.strong) {
         check_table(i, lane, granule, strong_writes, "updated");
@@ -109,7 +111,7 @@ bool SharedShadow::Impl::same_value(const Instruction &i, unsigned lane, unsigne
     const std::byte *mine = stored(lane);
     const std::byte *there = (i.done >> other_lane & 1) ? stored(other_lane) : nullptr;
     // The other write was made by this very instruction only if that lane's store covers the granule.
-    const bool now = there && maker[granule] == i.op.index && (cell[granule] >> 5 & 31) == i.warp.id;
+    const bool now = there && maker[granule] == i.op.index && agent_warp(cell[granule]) == i.warp.id;
     if (!now) there = i.warp.block->shared + (size_t(granule) << shift);
     return mine && std::memcmp(mine, there, size) == 0;
 }
@@ -119,10 +121,26 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
     const Program &program = *i.warp.block->program;
     const std::string here = where(program, i.op.index), there = where(program, other.op);
     const OpClass other_class = program.ops[other.op].cls;
+    if (other.warp == Clocks::kProxy) {
+        uint32_t mbarrier = 0;
+        for (const auto &[address, live] : mbarriers)
+            if (live.channel == other.lane) mbarrier = address;
+        return report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift,
+                      std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
+                          thread_text(i.warp.id, lane) + " of shared memory that the bulk copy at " + there +
+                          " filled: nothing orders the two. Others have waited for " +
+                          waited_text(i.warp.id, lane, mbarrier, program) +
+                          "; it must wait, too, or meet one that has at a barrier");
+    }
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
                        thread_text(i.warp.id, lane) + " of shared memory that " + thread_text(other.warp, other.lane) +
                        " ";
-    if (other_class == OpClass::async_copy) {
+    if (other_class == OpClass::bulk_copy && std::string_view(other.did) == "writes") {
+        text +=
+            "fills by the bulk copy at " + there +
+            ": nothing orders the two. It must wait for the phase of the mbarrier that the copy completes to, and a "
+            "wait with the wrong parity passes at once";
+    } else if (other_class == OpClass::async_copy) {
         text += "filled by the cp.async at " + there + ": its wait_group speaks for the copying thread only, so a " +
                 "__syncthreads() is missing between that wait and " + here;
     } else {
@@ -157,8 +175,8 @@ bool SharedShadow::Impl::comes_first(const Instruction &i, const Other &other) c
 bool SharedShadow::Impl::executed(unsigned warp, uint32_t op, uint32_t stamp) const {
     for (uint32_t g = 0; g < granules; ++g) {
         const uint32_t c = cell[g];
-        if (c != kPending && c >> kStampShift == stamp && (c >> 5 & 31) == warp && maker[g] == op) return true;
-        if (c == kPending && copier[g] / kLanes == warp && maker[g] == op) return true;
+        if (c < kFirstMark && c >> kStampShift == stamp && agent_warp(c) == warp && maker[g] == op) return true;
+        if (c == kPending && copier[g] / kLanes == warp && !(copier[g] & kBulk) && maker[g] == op) return true;
         if (reads.row(warp)[g] >> kStampShift == stamp && reads.op(warp, g) == op) return true;
     }
     return false;
@@ -173,8 +191,16 @@ void SharedShadow::Impl::report(Warp &warp, const Op &op, HazardKind kind, unsig
 
 void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uint32_t granule) {
     if (i.warp.block->hazards->repeats(i.op, HazardKind::async_pending, maker[granule])) return;
-    const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
     const Program &program = *i.warp.block->program;
+    if (copier[granule] & kBulk) {
+        const Transfer &t = writes_in_flight.at(copier[granule]);
+        return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
+                      std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
+                          " of bytes that the bulk copy at " + where(program, t.op) +
+                          " may still be writing: nobody has waited for the phase that it completes of " +
+                          waited_text(i.warp.id, lane, t.mbarrier, program));
+    }
+    const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
     const bool own = by == i.warp.id && by_lane == lane;
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
                        " of bytes that cp.async at " + where(program, maker[granule]) +

@@ -58,7 +58,7 @@ bool Clocks::ordered(unsigned warp, unsigned lane, unsigned by, unsigned by_lane
     if (stamp <= known(warp, by)) return true;
     if (!by_thread_) return false;
     const Shared &more = more_[warp * kLanes + lane];
-    return more && stamp <= (*more)[by * kLanes + by_lane];
+    return more && stamp <= (*more)[place(by, by_lane)];
 }
 
 void Clocks::refresh(unsigned warp) {
@@ -144,7 +144,7 @@ void Clocks::add_knowledge(Vector &sum, unsigned warp, unsigned lane, uint32_t o
 }
 
 void Clocks::join_threads(const uint32_t *from, const uint32_t *to) {
-    auto sum = std::make_shared<Vector>(warps_ * kLanes, everyone_);
+    auto sum = std::make_shared<Vector>(everyones());
     for (unsigned w = 0; w < warps_; ++w) {
         const Vector *added = nullptr;  // most lanes share one vector
         for (uint32_t rest = from[w]; rest; rest &= rest - 1) {
@@ -178,6 +178,8 @@ void Clocks::learn(unsigned warp, uint32_t lanes, const Shared &sum) {
             known_[warp][v] = std::max(known_[warp][v], least);
             rest = rest || most > known(warp, v);
         }
+        for (unsigned channel = 0; channel < kLanes; ++channel)
+            rest = rest || (*sum)[place(kProxy, channel)] > everyone_;
     }
     details_ = details_ || rest;
     by_thread_ = by_thread_ || rest;
@@ -199,6 +201,55 @@ void Clocks::fence(unsigned warp, uint32_t lanes) {
     }
     details_ = true;
     stamp_[warp] = ++now_;
+}
+
+void Clocks::release(unsigned warp, uint32_t lanes, Shared &place) {
+    auto sum = std::make_shared<Vector>(place ? *place : everyones());
+    const Vector *added = nullptr;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = std::countr_zero(rest), thread = warp * kLanes + lane;
+        if (rest == lanes || more_[thread].get() != added) add_knowledge(*sum, warp, lane, stamp_[warp]);
+        added = more_[thread].get();
+        (*sum)[thread] = std::max((*sum)[thread], stamp_[warp]);
+    }
+    place = std::move(sum);
+    stamp_[warp] = ++now_;
+}
+
+void Clocks::acquire(unsigned warp, uint32_t lanes, const Shared &place) {
+    if (!place) return;
+    for (uint32_t left = lanes; left;) {  // those that know the same together
+        const unsigned first = std::countr_zero(left);
+        const Shared known = more_[warp * kLanes + first];
+        uint32_t group = 0;
+        for (uint32_t rest = left; rest; rest &= rest - 1) {
+            const unsigned lane = std::countr_zero(rest);
+            group |= uint32_t(more_[warp * kLanes + lane] == known) << lane;
+        }
+        left &= ~group;
+        auto sum = std::make_shared<Vector>(*place);
+        add_knowledge(*sum, warp, first, 0);
+        learn(warp, group, sum);
+    }
+    refresh(warp);
+}
+
+void Clocks::join(Shared &to, const Shared &from) {
+    if (!from) return;
+    if (!to) {
+        to = from;
+        return;
+    }
+    auto sum = std::make_shared<Vector>(*to);
+    for (size_t i = 0; i < sum->size(); ++i) (*sum)[i] = std::max((*sum)[i], (*from)[i]);
+    to = std::move(sum);
+}
+
+uint32_t Clocks::proxy_release(unsigned channel, Shared &to) {
+    auto sum = std::make_shared<Vector>(to ? *to : everyones());
+    (*sum)[place(kProxy, channel)] = ++now_;
+    to = std::move(sum);
+    return now_++;
 }
 
 void Clocks::synchronize_at(unsigned warp, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire,
@@ -224,7 +275,7 @@ void Clocks::synchronize_at(unsigned warp, unsigned lane, uint64_t address, bool
     if (up_to == 0) return;
     details_ = true;
     Shared &place = released_[address];
-    auto sum = place ? std::make_shared<Vector>(*place) : std::make_shared<Vector>(warps_ * kLanes, everyone_);
+    auto sum = place ? std::make_shared<Vector>(*place) : std::make_shared<Vector>(everyones());
     add_knowledge(*sum, warp, lane, up_to);
     place = std::move(sum);
     if (release) stamp_[warp] = ++now_;

@@ -16,8 +16,11 @@ namespace warpsim {
 // and only grow. An access made at stamp s happens before everything in a thread that knows its maker up to s.
 class Clocks {
   public:
+    using Vector = std::vector<uint32_t>;  // a stamp for each thread of the block, then one for each channel
+    using Shared = std::shared_ptr<const Vector>;
     static constexpr unsigned kMaxWarps = 32;
-    static constexpr uint32_t kMaxStamp = (1u << 22) - 2;  // must fit the shadow's cells
+    static constexpr unsigned kProxy = kMaxWarps;  // the asynchronous proxy: a warp whose lanes are its channels
+    static constexpr uint32_t kMaxStamp = (1u << 21) - 2;  // must fit the shadow's cells
     static constexpr uint32_t kMargin = 4096;              // more than one event uses up
 
     // A new block; its last warp is full until set_threads says otherwise. All stamps given out before are older than
@@ -35,7 +38,7 @@ class Clocks {
     uint32_t ordered_below(unsigned warp) const { return ordered_below_[warp]; }
     // The same for accesses of warp `by` alone.
     uint32_t ordered_below(unsigned warp, unsigned by) const { return known(warp, by) + 1; }
-    // Is what thread (by, by_lane) did at `stamp` ordered before what thread (warp, lane) does now?
+    // Is what agent (by, by_lane) did at `stamp` ordered before what thread (warp, lane) does now?
     bool ordered(unsigned warp, unsigned lane, unsigned by, unsigned by_lane, uint32_t stamp) const;
 
     void barrier(const uint32_t *lanes_by_warp);
@@ -43,14 +46,20 @@ class Clocks {
     void warp_barrier(unsigned warp, uint32_t lanes);
     void fence(unsigned warp, uint32_t lanes);
     void exited(unsigned warp, uint32_t lanes) { exited_[warp] |= lanes; }
+    // Lanes of a warp release what they know and did to `place`; acquire what was released there.
+    void release(unsigned warp, uint32_t lanes, Shared &place);
+    void acquire(unsigned warp, uint32_t lanes, const Shared &place);
+    // The proxy has ended something in a channel: releases it to `place` and returns its stamp.
+    uint32_t proxy_release(unsigned channel, Shared &place);
+    static void join(Shared &, const Shared &);  // adds what is known there
     void synchronize_at(unsigned warp, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire,
                         bool release);
 
   private:
-    using Vector = std::vector<uint32_t>;  // a stamp for each thread of the block
-    using Shared = std::shared_ptr<const Vector>;
-
+    // Whole warps know nothing of the proxy: known_[warp][kProxy] is 0.
     uint32_t known(unsigned warp, unsigned of) const { return std::max(known_[warp][of], everyone_); }
+    unsigned place(unsigned by, unsigned lane) const { return (by == kProxy ? warps_ : by) * kLanes + lane; }
+    Vector everyones() const { return Vector((warps_ + 1) * kLanes, everyone_); }
     bool whole(unsigned warp, uint32_t lanes) const {
         return ((lanes | exited_[warp]) & exists_[warp]) == exists_[warp];
     }
@@ -65,7 +74,7 @@ class Clocks {
     unsigned warps_ = 0;
     uint32_t now_ = 1, base_ = 1, everyone_ = 1;  // everyone_: all threads know all others up to it
     std::array<uint32_t, kMaxWarps> stamp_{}, ordered_below_{}, exists_{}, exited_{};
-    std::array<std::array<uint32_t, kMaxWarps>, kMaxWarps> known_{};  // known_[w][v]: all lanes of w about all of v
+    std::array<std::array<uint32_t, kMaxWarps + 1>, kMaxWarps> known_{};  // known_[w][v]: all lanes of w about all of v
     // Details by thread, only where a lock, a flag or a part of a warp made them necessary since the last full barrier.
     bool details_ = false;                           // something below is set
     bool by_thread_ = false;                         // some more_ is

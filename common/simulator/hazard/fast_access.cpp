@@ -93,7 +93,7 @@ bool SharedShadow::Impl::readable(unsigned warp, uint32_t granule, unsigned lane
     for (unsigned i = 0; i < count; ++i) {
         const uint32_t age = c[i] - first;
         const bool mine = ((c[i] & kWhoMask) == me + (i >> Log)) & (age < kPending - first);
-        const bool of_warp = ((c[i] >> 5 & 31) == warp) & (age < own);
+        const bool of_warp = (agent_warp(c[i]) == warp) & (age < own);
         bad |= !((age < window) | mine | of_warp);
     }
     return bad == 0;
@@ -112,7 +112,7 @@ bool SharedShadow::Impl::writable(unsigned warp, uint32_t granule, unsigned lane
         bad = 0;
         for (unsigned i = 0; i < count; ++i) {
             const bool mine = ((c[i] & kWhoMask) == me + (i >> Log)) & (c[i] != kPending);
-            const bool of_warp = ((c[i] >> 5 & 31) == warp) & (c[i] < own);
+            const bool of_warp = (agent_warp(c[i]) == warp) & (c[i] < own);
             bad |= !((c[i] < limit) | mine | of_warp);
         }
         if (bad) return false;
@@ -135,7 +135,7 @@ bool SharedShadow::Impl::writable(unsigned warp, uint32_t granule, unsigned lane
 }
 
 bool SharedShadow::Impl::writable_lane(unsigned warp, uint32_t granule, unsigned lane, unsigned log) const {
-    if (strong_used || !early.empty()) return false;
+    if (strong_used || !early.empty() || !reads_in_flight.empty()) return false;
     switch (log) {
         case 0:
             return writable<0, 1>(warp, granule, lane);
@@ -227,7 +227,7 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
         uint32_t bad = strong_used;
         for (unsigned k = 0; k < 1u << Log; ++k) {
             const uint32_t c = cell[granule + k], age = c - first;
-            bad |= !((age < window) | ((age < own) & ((c >> 5 & 31) == warp)));
+            bad |= !((age < window) | ((age < own) & (agent_warp(c) == warp)));
         }
         if (bad) [[unlikely]] {
             for (unsigned k = 0; k < 1u << Log; ++k) check_read(i, lane, granule + k);
@@ -258,7 +258,7 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
 template <unsigned Log>
 void SharedShadow::Impl::write(Instruction &i, uint32_t exec) {
     const uint32_t *address = i.address;
-    const bool plain = !strong_used && early.empty();
+    const bool plain = !strong_used && early.empty() && reads_in_flight.empty();
     if (exec == kAllLanes && plain && address[31] == address[0] + 31 * i.bytes && consecutive<32>(address, i.bytes) &&
         write_range<Log, 32>(i, 0)) {
         return;
@@ -275,7 +275,7 @@ void SharedShadow::Impl::write(Instruction &i, uint32_t exec) {
             for (unsigned k = 0; k < 1u << Log; ++k) check_write(i, lane, granule + k);
         }
         for (unsigned k = 0; k < 1u << Log; ++k) {
-            if (cell[granule + k] == kPending) continue;  // reported; the copy still ends later
+            if (cell[granule + k] >= kFirstMark) continue;  // reported; the copy still ends later
             cell[granule + k] = now | warp << 5 | lane;
             maker[granule + k] = i.op.index;
         }

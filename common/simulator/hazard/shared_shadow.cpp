@@ -50,8 +50,14 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
         cell.resize(granules);
         maker.resize(granules);
     }
-    if (pending) std::fill(cell.begin(), cell.end(), 0);
+    if (pending || marked) std::fill(cell.begin(), cell.end(), 0);
     pending = 0;
+    marked = false;
+    writes_in_flight.clear();
+    reads_in_flight.clear();
+    mbarriers.clear();
+    proxy_fenced.clear();
+    transfers = channels = 0;
     early.clear();
     raced.clear();
     cut_short = false;
@@ -72,8 +78,13 @@ void SharedShadow::Impl::renumber_if_needed() {
     if (!clocks.nearly_exhausted()) return;
     const uint32_t first = unwritten_cell();
     clocks.restart();
+    for (auto &[address, mbarrier] : mbarriers) {
+        mbarrier.stamp = 0;
+        mbarrier.arriving = mbarrier.completed = nullptr;
+    }
+    if (!proxy_fenced.empty()) std::fill(proxy_fenced.begin(), proxy_fenced.end(), clocks.first_stamp());
     for (uint32_t &c : cell) {
-        if (c == kPending) continue;
+        if (c >= kFirstMark) continue;
         c = c < first ? 0 : c == first ? unwritten_cell() : initialised_cell();
     }
     reads.clear();
@@ -120,6 +131,7 @@ void SharedShadow::async_issue(Warp &warp, const Op &op, const uint32_t *address
             for (unsigned k = 0; k < count; ++k) m.check_write(i, lane, granule + k);
         }
         for (unsigned k = 0; k < count; ++k) {
+            if (m.cell[granule + k] == kMbarrierCell) continue;  // reported
             if (m.cell[granule + k] != kPending) ++m.pending;
             m.cell[granule + k] = kPending;
             m.maker[granule + k] = op.index;
@@ -128,14 +140,15 @@ void SharedShadow::async_issue(Warp &warp, const Op &op, const uint32_t *address
     }
 }
 
-void SharedShadow::async_complete(Warp &warp, const Op &, int lane, uint32_t address, uint32_t bytes) {
+void SharedShadow::async_complete(Warp &warp, const Op &, int lane, uint32_t address, uint32_t bytes, uint32_t stamp) {
     Impl &m = *impl_;
     if (m.pending == 0) return;
     const uint32_t granule = address >> m.shift, end = granule + std::max(bytes >> m.shift, 1u);
     const uint32_t me = warp.id * kLanes + unsigned(lane);
+    const uint32_t now = m.clocks.stamp(warp.id), at = stamp ? std::min(stamp, now) : now;
     for (uint32_t g = granule; g < end; ++g) {
         if (m.cell[g] != kPending || m.copier[g] != me) continue;
-        m.cell[g] = m.clocks.stamp(warp.id) << kStampShift | me;
+        m.cell[g] = at << kStampShift | me;
         --m.pending;
     }
 }

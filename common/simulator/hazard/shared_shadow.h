@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/warp.h"
+#include "hazard/clocks.h"
 #include "hazard/undefined_bytes.h"
 
 namespace warpsim {
@@ -41,7 +42,28 @@ class SharedShadow {
 
     // cp.async: issued by the lane into [address, address+bytes); done when its group has been waited for by that lane.
     void async_issue(Warp &, const Op &, const uint32_t *address, const uint32_t *bytes, uint32_t exec);
-    void async_complete(Warp &, const Op &, int lane, uint32_t address, uint32_t bytes);
+    // stamp: of the write that it becomes then, 0: now.
+    void async_complete(Warp &, const Op &, int lane, uint32_t address, uint32_t bytes, uint32_t stamp = 0);
+
+    // mbarriers, by their offset: mbarriers.cpp. Init is a write; from then on the bytes are the mbarrier's.
+    void mbarrier_init(Warp &, const Op &, unsigned lane, uint32_t address);
+    void mbarrier_inval(Warp &, unsigned lane, uint32_t address);
+    // Reports a use that nothing orders after the init; by_proxy: also one without a proxy fence in between.
+    void mbarrier_use(Warp &, const Op &, uint32_t lanes, uint32_t address, bool by_proxy);
+    void mbarrier_arrive(Warp &, uint32_t lanes, uint32_t address);  // releases
+    void mbarrier_completed(uint32_t address);                       // the phase, with all that arrived in it
+    void mbarrier_acquire(Warp &, const Op &, uint32_t lanes, uint32_t address, uint64_t phase);
+    // Lanes release what they know now, for an arrival later on; stamp: of what they do up to now.
+    Clocks::Shared snapshot(Warp &, uint32_t lanes, uint32_t &stamp);
+    void mbarrier_arrive_later(uint32_t address, const Clocks::Shared &);
+
+    // Bulk copies: bulk_copies.cpp. The proxy carries them out for a lane. A number names the transfer.
+    uint32_t bulk_write_issue(Warp &, const Op &, unsigned lane, uint32_t address, uint32_t bytes, uint32_t mbarrier);
+    void bulk_write_complete(uint32_t transfer);  // as part of the mbarrier's phase
+    uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, uint32_t address, uint32_t bytes);
+    void bulk_read_complete(Warp &, unsigned lane, uint32_t transfer);  // a read by the lane that waited for it
+    // fence.proxy.async, or (data: false) fence.mbarrier_init, for the sake of mbarriers alone.
+    void proxy_fence(Warp &, uint32_t lanes, bool data);
 
     // Ordering events, called by the core.
     void barrier(const std::vector<uint32_t>

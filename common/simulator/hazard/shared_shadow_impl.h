@@ -1,6 +1,7 @@
 // The insides of SharedShadow, shared by its source files.
 #pragma once
 
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,6 +31,20 @@ struct SharedShadow::Impl {
         uint32_t stamp;
         bool strong;
     };
+    // A bulk copy in flight, on behalf of a thread.
+    struct Transfer {
+        uint32_t op, first, end;  // granules
+        unsigned warp, lane;
+        uint32_t mbarrier;
+    };
+    struct LiveMbarrier {
+        unsigned warp, lane;  // that initialised it
+        uint32_t op, stamp;
+        unsigned channel;
+        bool fenced;                         // by the thread that initialised it: the proxy sees it
+        Clocks::Shared arriving, completed;  // what is released in the open phase, and in all before
+        std::map<uint32_t, std::pair<uint32_t, uint64_t>> waits;  // by thread: op and phase of its last wait
+    };
     // The instruction under examination.
     struct Instruction {
         Warp &warp;
@@ -48,9 +63,16 @@ struct SharedShadow::Impl {
     std::vector<uint32_t> cell, maker;  // last write of each granule and its op
     AccessTable reads, strong_reads, strong_writes;
     bool strong_used = false;
-    std::vector<uint32_t> copier;  // thread whose cp.async is pending on a granule
+    std::vector<uint32_t> copier;  // thread whose cp.async is pending on a granule; kBulk: a transfer
     uint32_t pending = 0;          // granules with a pending copy
-    bool &unwritten_read;          // an access has met a granule that nobody has written
+    static constexpr uint32_t kBulk = 1u << 31;
+    std::map<uint32_t, Transfer> writes_in_flight, reads_in_flight;  // by number
+    uint32_t transfers = 0;
+    std::map<uint32_t, LiveMbarrier> mbarriers;  // by offset
+    unsigned channels = 0;
+    bool marked = false;                 // some cell has a mark of an mbarrier
+    std::vector<uint32_t> proxy_fenced;  // by thread: stamp at its last proxy fence, 0: none
+    bool &unwritten_read;                // an access has met a granule that nobody has written
     std::unordered_map<uint32_t, EarlyRead> early;
     std::unordered_set<uint32_t> raced;  // granules whose early read was a race
     bool cut_short = false;              // a race of this block has ended it
@@ -89,6 +111,10 @@ struct SharedShadow::Impl {
     bool settle_early_read(Instruction &, unsigned lane, uint32_t granule);
     bool same_value(const Instruction &, unsigned lane, unsigned other_lane, uint32_t granule) const;
 
+    void check_reads_in_flight(Instruction &, unsigned lane, uint32_t granule);
+    void check_proxy(Instruction &, unsigned lane, uint32_t granule);
+    void report_mbarrier(const Instruction &, unsigned lane, uint32_t granule);
+    std::string waited_text(unsigned warp, unsigned lane, uint32_t mbarrier, const Program &) const;
     void report_race(const Instruction &, unsigned lane, uint32_t granule, const Other &);
     void report_pending(const Instruction &, unsigned lane, uint32_t granule);
     bool comes_first(const Instruction &, const Other &) const;

@@ -9,12 +9,22 @@
 
 namespace warpsim {
 
-// A cell is stamp << 10 | who: for the last write `who` is warp << 5 | lane; for a warp's reads it is lo << 5 | hi, the
-// lowest and the highest lane that read at that stamp. Cells of earlier blocks have smaller stamps than this block's
-// first, so that nothing needs clearing between blocks.
-inline constexpr unsigned kStampShift = 10;
+// A cell is stamp << 11 | who: for the last write `who` is an agent, warp << 5 | lane or kProxy << 5 | channel; for a
+// warp's reads it is lo << 5 | hi, the lowest and the highest lane that read at that stamp. Cells of earlier blocks
+// have smaller stamps than this block's first, so that nothing needs clearing between blocks.
+inline constexpr unsigned kStampShift = 11;
 inline constexpr uint32_t kWhoMask = (1u << kStampShift) - 1;
-inline constexpr uint32_t kPending = 0xffffffffu;  // a write cell: cp.async has not been waited for
+// Marks: write cells that are newer than any stamp and no agent's.
+inline constexpr uint32_t kFirstMark = ~kWhoMask;
+inline constexpr uint32_t kMbarrierCell = 0xfffffffeu;  // an mbarrier
+inline constexpr uint32_t kPending = 0xffffffffu;       // something is on its way there that has not been waited for
+
+inline unsigned agent_warp(uint32_t cell) {  // or kProxy
+    return cell >> 5 & 63;
+}
+inline unsigned agent_lane(uint32_t cell) {
+    return cell & 31;
+}
 
 // Accesses of one kind (plain reads, atomic or volatile reads, atomic or volatile writes) by warp and granule.
 class AccessTable {

@@ -66,6 +66,7 @@ bool communicates(const Instruction &in) {
         return elsewhere &&
                (in.has("volatile") || in.has("acquire") || in.has("release") || in.has("relaxed") || in.has("mmio"));
     }
+    if (in.opcode == "cp") return in.has("reduce") && elsewhere;
     if (in.opcode == "membar") return in.has("gl") || in.has("sys");
     if (in.opcode == "fence") return in.has("gpu") || in.has("sys");
     return false;

@@ -36,6 +36,13 @@ WARPSIM_LOWERING(lower_isspacep);
 // integer.cpp
 WARPSIM_LOWERING(lower_lop3);
 WARPSIM_LOWERING(lower_lop3_predicate);
+// mbarrier.cpp
+WARPSIM_LOWERING(lower_mbarrier);
+WARPSIM_LOWERING(lower_mbarrier_copies);
+WARPSIM_LOWERING(lower_mbarrier_pending_count);
+WARPSIM_LOWERING(lower_bulk_copy);
+WARPSIM_LOWERING(lower_bulk_remote);
+WARPSIM_LOWERING(lower_bulk_wait);
 // memory.cpp
 WARPSIM_LOWERING(lower_load);
 WARPSIM_LOWERING(lower_store);

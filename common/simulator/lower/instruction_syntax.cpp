@@ -35,11 +35,13 @@ std::string count_of(size_t operands) {
 
 }  // namespace
 
-InstructionSyntax::InstructionSyntax(std::span<const InstructionRow> rows) {
-    for (const InstructionRow &row : rows) {
-        std::string opcode;
-        Row compiled = compile(row, opcode);
-        rows_[opcode].push_back(std::move(compiled));
+InstructionSyntax::InstructionSyntax(std::initializer_list<std::span<const InstructionRow>> tables) {
+    for (const std::span<const InstructionRow> rows : tables) {
+        for (const InstructionRow &row : rows) {
+            std::string opcode;
+            Row compiled = compile(row, opcode);
+            rows_[opcode].push_back(std::move(compiled));
+        }
     }
 }
 

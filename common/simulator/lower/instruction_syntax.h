@@ -1,6 +1,7 @@
 // Compiles the table's lines and finds the row that an instruction fits.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -13,7 +14,7 @@ namespace warpsim {
 
 class InstructionSyntax {
   public:
-    explicit InstructionSyntax(std::span<const InstructionRow> rows);
+    explicit InstructionSyntax(std::initializer_list<std::span<const InstructionRow>> tables);
     const InstructionRow *find(const ptx::Instruction &, std::vector<std::string> &ordered, std::string &why) const;
     Flow flow_of(const ptx::Instruction &) const;
     bool writes_first_operand(const ptx::Instruction &) const;

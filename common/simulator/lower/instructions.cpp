@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "exec/async_copy.h"
+#include "exec/bulk_copy.h"
 #include "exec/core_ops.h"
 #include "exec/lop3.h"
 #include "exec/memory.h"
@@ -87,17 +87,17 @@ constexpr InstructionRow kRows[] = {
     {"barrier.cluster.{arrive,wait}!{.release,.relaxed,.acquire}{.aligned}", "", OpClass::barrier, Flow::block_sync,
      nullptr, lower_cluster},
     {"membar.{cta,gl,sys}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"membar.proxy!.{alias,async,async.global,"
-     "async.shared::cta,async.shared::cluster}",
-     "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"membar.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"membar.proxy!.{async,async.global,async.shared::cta,async.shared::cluster}", "", OpClass::fence, Flow::straight,
+     exec_proxy_fence, lower_plain},
     {"fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.mbarrier_init!.release.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.mbarrier_init!.release.cluster", "", OpClass::fence, Flow::straight, exec_mbarrier_fence, lower_plain},
     {"fence.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.proxy!.async{.global," SHARED "}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy!.async{.global," SHARED "}", "", OpClass::fence, Flow::straight, exec_proxy_fence, lower_plain},
     {"fence.proxy!.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.proxy!.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
@@ -134,13 +134,6 @@ constexpr InstructionRow kRows[] = {
     {"red{.relaxed,.release}" SCOPE "{.global," SHARED
      "}.{add,min,max,and,or,xor,inc,dec}{.noftz}{.L2::cache_hint}" VECTOR ATOMIC_TYPE,
      "[a], b{, c}", OpClass::atomic, Flow::straight, nullptr, lower_red, passes_atomic},
-
-    // Copies in the background
-    {"cp.async!.{ca,cg}.{shared,shared::cta,shared::cluster}.global{.L2::cache_hint}" PREFETCH_SIZE,
-     "[a], [b], i{, c}{, e}", OpClass::async_copy, Flow::straight, exec_async_copy, lower_cp_async},
-    {"cp.async.commit_group!", "", OpClass::async_copy, Flow::straight, exec_async_commit, lower_plain},
-    {"cp.async.wait_group!", "i", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
-    {"cp.async.wait_all!", "", OpClass::async_copy, Flow::straight, exec_async_wait, lower_wait_group},
 
     // Warps
     {"shfl.sync.{up,down,bfly,idx}.b32", "d|p, a, b, c, e", OpClass::shuffle, Flow::warp_sync, nullptr, lower_shfl,
@@ -320,7 +313,6 @@ constexpr std::string_view kNotSimulated[] = {
     "getctarank",
     "istypep",
     "mapa",
-    "mbarrier",
     "multimem",
     "tcgen05",
     "tensormap",
@@ -341,7 +333,7 @@ constexpr std::string_view kNotSimulated[] = {
 };
 
 const InstructionSyntax &syntax() {
-    static const InstructionSyntax compiled(kRows);
+    static const InstructionSyntax compiled({kRows, asynchronous_rows()});
     return compiled;
 }
 

@@ -11,6 +11,7 @@
 // left out. Such are the forms of arithmetic, generated beside their handlers (exec/alu.h).
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct InstructionRow {
     LowerFunction lower;
     DefinednessRule definedness = passes_any;  // how undefined bits pass from what it reads to what it writes
 };
+
+// Rows in a file of their own: lower/instructions_asynchronous.cpp.
+std::span<const InstructionRow> asynchronous_rows();
 
 // The row that the instruction's modifiers and operands fit; where none does, null and in `why` a sentence that says
 // what is wrong: empty for an opcode that warpsim does not know.

@@ -50,6 +50,12 @@ std::string launch_json(const LaunchReport &report) {
         w.key("ideal").number(count.ideal).key("bytes").number(count.bytes).close('}');
     }
     w.close('}');
+    w.key("bulk").open('{');
+    for (const auto &[name, count] : report.bulk)
+        w.key(name.c_str()).open('{').key("copies").number(count.copies).key("bytes").number(count.bytes).close('}');
+    w.close('}');
+    w.key("mbarriers").open('{').key("waits").number(report.mbarrier_waits);
+    w.key("waited").number(report.mbarrier_waited).close('}');
     w.key("barriers").number(report.barriers);
     w.key("divergent_branches").number(report.divergent_branches);
     w.key("order").open('{').key("tensor_during_copies").number(report.order.tensor_during_copies);

@@ -64,6 +64,13 @@ void append_counts(std::string &text, const LaunchReport &report) {
     }
     append(text, "\n  barriers %llu, divergent branches %llu\n", static_cast<unsigned long long>(report.barriers),
            static_cast<unsigned long long>(report.divergent_branches));
+    for (const auto &[name, count] : report.bulk)
+        append(text, "  bulk %-8s %12llu copies, bytes %llu\n", name.c_str(),
+               static_cast<unsigned long long>(count.copies), static_cast<unsigned long long>(count.bytes));
+    if (report.mbarrier_waits)
+        append(text, "  waits for mbarriers %llu, %llu of them found the phase open\n",
+               static_cast<unsigned long long>(report.mbarrier_waits),
+               static_cast<unsigned long long>(report.mbarrier_waited));
     for (const auto &[name, count] : report.shared) {
         if (!count.wavefronts) continue;
         append(text, "  shared %-8s %12llu wavefronts", name.c_str(),
@@ -161,6 +168,12 @@ std::string to_text(const HazardRecord &hazard) {
             break;
         case HazardKind::invalid_argument:
             title = "invalid argument of an instruction";
+            break;
+        case HazardKind::mbarrier:
+            title = "misuse of an mbarrier";
+            break;
+        case HazardKind::proxy_fence:
+            title = "missing fence for the asynchronous proxy";
             break;
         case HazardKind::count_:
             break;

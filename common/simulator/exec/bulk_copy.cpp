@@ -1,0 +1,281 @@
+#include "exec/bulk_copy.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "core/names.h"
+#include "core/program.h"
+#include "definedness/definedness.h"
+#include "exec/completions.h"
+#include "exec/mbarrier.h"
+#include "exec/memory.h"
+#include "exec/tracking_memory.h"
+
+namespace warpsim {
+namespace {
+
+using std::to_string;
+
+constexpr unsigned kAlignment = 16;
+constexpr std::byte kPoison{0xff};
+constexpr size_t kMostStores = 1024;  // in flight: a kernel that never waits must not eat the host's memory
+
+BulkForm form_of(const Op &op) {
+    return unpack<BulkForm>(op.extra);
+}
+
+// One lane's copy.
+struct Copy {
+    uint32_t shared = 0, mbarrier = 0, bytes = 0;
+    uint64_t global = 0;
+    std::byte *host = nullptr;
+};
+
+Op with_address(const Op &op, uint32_t slot, int64_t offset, bool base32) {
+    Op other = op;
+    other.a = slot;
+    other.imm = offset;
+    other.extra = base32 ? kBase32 : 0;
+    return other;
+}
+
+bool multiple_of_16(Warp &w, const Op &op, unsigned lane, uint64_t value, const char *what) {
+    if (value % kAlignment == 0) return true;
+    report_hazard(w, op, HazardKind::misaligned, int(lane), value,
+                  "the bulk copy at " + where(*w.block->program, op.index) + " has " + what + " " + to_string(value) +
+                      ", which is no multiple of 16");
+    return false;
+}
+
+// Sizes and addresses of each lane's copy, checked and counted; calls `each` for the good ones.
+template <class F>
+void for_each_copy(Warp &w, const Op &op, Intent shared_intent, Intent global_intent, F each) {
+    const BulkForm form = form_of(op);
+    const uint32_t *list = w.block->program->operand_list.data() + op.list;
+    uint64_t shared[kLanes], global[kLanes];
+    if (form.kind != BulkKind::prefetch) {
+        lane_addresses(w, with_address(op, op.a, op.imm, form.shared_base32), shared);
+        for (unsigned i = 0; form.generic_shared && i < kLanes; ++i)
+            if ((shared[i] & kWindowMask) == kSharedWindow) shared[i] -= kSharedWindow;
+    }
+    const int64_t offset = int64_t(list[kBulkGlobalLow] | uint64_t(list[kBulkGlobalHigh]) << 32);
+    lane_addresses(w, with_address(op, list[kBulkGlobal], offset, form.global_base32), global);
+    const uint32_t *size = w.lanes<uint32_t>(op.b);
+    for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        Copy copy;
+        copy.bytes = size[lane];
+        copy.global = global[lane];
+        if (!multiple_of_16(w, op, lane, copy.bytes, "the size") ||
+            !multiple_of_16(w, op, lane, copy.global, "the global address")) {
+            continue;
+        }
+        OpStats &stats = w.stats[op.index];
+        ++stats.bulk_copies;
+        stats.bulk_bytes += copy.bytes;
+        if (copy.bytes == 0) continue;
+        uint64_t host[kLanes];
+        std::fill_n(host, kLanes, copy.global);
+        const Op at_global = with_address(op, kNoSlot, 0, false);
+        if (!resolve_global(w, at_global, MemorySpace::global, global_intent, host, copy.bytes, 1u << lane,
+                            kAlignment)) {
+            continue;
+        }
+        copy.host = reinterpret_cast<std::byte *>(host[lane]);
+        if (form.kind != BulkKind::prefetch) {
+            if (!multiple_of_16(w, op, lane, shared[lane], "the shared address")) continue;
+            uint64_t ends[kLanes];
+            uint32_t offsets[kLanes];
+            std::fill_n(ends, kLanes, shared[lane]);
+            if (!check_shared(w, op, shared_intent, ends, offsets, kAlignment, 1u << lane)) continue;
+            std::fill_n(ends, kLanes, shared[lane] + copy.bytes - kAlignment);
+            if (!check_shared(w, op, shared_intent, ends, offsets, kAlignment, 1u << lane)) continue;
+            copy.shared = uint32_t(shared[lane]);
+        }
+        each(lane, copy);
+    }
+}
+
+BulkStore &issue_store(Warp &w, const Op &op, unsigned lane, const Copy &copy) {
+    Completions &c = *w.block->completions;
+    if (c.bulk_groups.empty()) c.bulk_groups.resize(size_t(w.block->warps) * kLanes);
+    if (w.block->shadow && tracks_shared(w)) {
+        uint32_t origin;
+        if (undefined_generic(w, lane, kSharedWindow + copy.shared, copy.bytes, origin))
+            w.block->definedness->matters(w, op, lane, origin, Use::global_store);
+    }
+    if (c.stores.size() >= kMostStores) {
+        BulkStore &oldest = c.stores.front();
+        read_source(oldest);
+        write_destination(oldest);
+        if (w.block->shadow && !oldest.waited)
+            w.block->shadow->bulk_read_complete(*oldest.warp, oldest.lane, oldest.transfer);
+        c.stores.erase(c.stores.begin());
+    }
+    BulkStore store;
+    store.warp = &w;
+    store.op = &op;
+    store.lane = lane;
+    store.group = c.bulk_groups[w.id * kLanes + lane];
+    store.from = copy.shared;
+    store.bytes = copy.bytes;
+    store.to = copy.global;
+    store.host = copy.host;
+    if (w.block->shadow) store.transfer = w.block->shadow->bulk_read_issue(w, op, lane, copy.shared, copy.bytes);
+    return c.stores.emplace_back(std::move(store));
+}
+
+template <class T>
+T combined(BulkOperation operation, T a, T b) {
+    switch (operation) {
+        case BulkOperation::add:
+            return T(a + b);
+        case BulkOperation::min:
+            return std::min(a, b);
+        case BulkOperation::max:
+            return std::max(a, b);
+        default:
+            break;
+    }
+    if constexpr (std::is_unsigned_v<T>) {
+        switch (operation) {
+            case BulkOperation::inc:
+                return a >= b ? 0 : a + 1;
+            case BulkOperation::dec:
+                return a == 0 || a > b ? b : a - 1;
+            case BulkOperation::and_:
+                return a & b;
+            case BulkOperation::or_:
+                return a | b;
+            case BulkOperation::xor_:
+                return a ^ b;
+            default:
+                break;
+        }
+    }
+    return a;
+}
+
+template <class T>
+void combine(std::byte *to, const std::byte *from, uint32_t bytes, BulkOperation operation) {
+    for (uint32_t at = 0; at < bytes; at += sizeof(T)) {
+        T a, b;
+        std::memcpy(&a, to + at, sizeof a);
+        std::memcpy(&b, from + at, sizeof b);
+        a = combined(operation, a, b);
+        std::memcpy(to + at, &a, sizeof a);
+    }
+}
+
+void combine(const BulkForm &form, std::byte *to, const std::byte *from, uint32_t bytes) {
+    switch (form.type) {
+        case ptx::Type::s32:
+            return combine<int32_t>(to, from, bytes, form.operation);
+        case ptx::Type::s64:
+            return combine<int64_t>(to, from, bytes, form.operation);
+        case ptx::Type::u64:
+        case ptx::Type::b64:
+            return combine<uint64_t>(to, from, bytes, form.operation);
+        case ptx::Type::f32:
+            return combine<float>(to, from, bytes, form.operation);
+        case ptx::Type::f64:
+            return combine<double>(to, from, bytes, form.operation);
+        default:
+            return combine<uint32_t>(to, from, bytes, form.operation);
+    }
+}
+
+}  // namespace
+
+void exec_bulk_load(Warp &w, const Op &op) {
+    const BulkForm form = form_of(op);
+    const uint32_t *list = w.block->program->operand_list.data() + op.list;
+    Op at_mbarrier = with_address(op, list[kBulkMbarrier], list[kBulkMbarrierOffset], form.mbarrier_base32);
+    if (form.generic_mbarrier) at_mbarrier.extra |= kMbarrierGeneric;
+    Completions &c = *w.block->completions;
+    for_each_copy(w, op, Intent::write, Intent::read, [&](unsigned lane, const Copy &copy) {
+        uint32_t address[kLanes];
+        if (!mbarrier_addresses(w, at_mbarrier, address, 1u << lane)) return;
+        Mbarrier *m = find_mbarrier(w, op, lane, address[lane], true);
+        if (!m) return;
+        limit_arrivals(*w.block);
+        MbarrierArrival arrival;
+        arrival.warp = &w;
+        arrival.op = &op;
+        arrival.lanes = 1u << lane;
+        arrival.mbarrier = address[lane];
+        arrival.number = c.issued++;
+        arrival.to = copy.shared;
+        arrival.data.assign(copy.host, copy.host + copy.bytes);
+        if (w.block->shadow)
+            arrival.transfer = w.block->shadow->bulk_write_issue(w, op, lane, copy.shared, copy.bytes, address[lane]);
+        std::memset(w.block->shared + copy.shared, int(kPoison), copy.bytes);
+        c.arrivals.push_back(std::move(arrival));
+        changed_mbarrier(*w.block, address[lane], *m);
+    });
+}
+
+void exec_bulk_store(Warp &w, const Op &op) {
+    for_each_copy(w, op, Intent::read, Intent::write,
+                  [&](unsigned lane, const Copy &copy) { issue_store(w, op, lane, copy); });
+}
+
+// Combined at once, in the block's turn, so that sums repeat; the source is in use until it is waited for.
+void exec_bulk_reduce(Warp &w, const Op &op) {
+    for_each_copy(w, op, Intent::read, Intent::atomic, [&](unsigned lane, const Copy &copy) {
+        BulkStore &store = issue_store(w, op, lane, copy);
+        read_source(store);
+        combine(form_of(op), store.host, store.data.data(), store.bytes);
+        store.host = nullptr;
+    });
+}
+
+void exec_bulk_prefetch(Warp &w, const Op &op) {
+    for_each_copy(w, op, Intent::read, Intent::read, [](unsigned, const Copy &) {});
+}
+
+void exec_bulk_commit(Warp &w, const Op &) {
+    std::vector<uint64_t> &groups = w.block->completions->bulk_groups;
+    if (groups.empty()) groups.resize(size_t(w.block->warps) * kLanes);
+    for (unsigned i = 0; i < kLanes; ++i) groups[w.id * kLanes + i] += w.exec >> i & 1;
+}
+
+void exec_bulk_wait(Warp &w, const Op &op) {
+    Completions &c = *w.block->completions;
+    if (c.bulk_groups.empty()) return;
+    const auto done = [&](BulkStore &store) {
+        if (store.warp != &w || !(w.exec >> store.lane & 1)) return false;
+        const uint64_t committed = c.bulk_groups[w.id * kLanes + store.lane];
+        if (committed <= uint64_t(op.imm) || store.group >= committed - uint64_t(op.imm)) return false;
+        if (!store.waited) {
+            store.waited = true;
+            read_source(store);
+            if (w.block->shadow) w.block->shadow->bulk_read_complete(w, store.lane, store.transfer);
+        }
+        if (op.b) return false;  // .read
+        write_destination(store);
+        return true;
+    };
+    std::erase_if(c.stores, done);
+}
+
+void read_source(BulkStore &store) {
+    if (!store.data.empty()) return;
+    const std::byte *from = store.warp->block->shared + store.from;
+    store.data.assign(from, from + store.bytes);
+}
+
+void write_destination(BulkStore &store) {
+    if (store.host) std::memcpy(store.host, store.data.data(), store.bytes);
+}
+
+void exec_proxy_fence(Warp &w, const Op &) {
+    if (w.block->shadow) w.block->shadow->proxy_fence(w, w.exec, true);
+}
+
+void exec_mbarrier_fence(Warp &w, const Op &) {
+    if (w.block->shadow) w.block->shadow->proxy_fence(w, w.exec, false);
+}
+
+}  // namespace warpsim

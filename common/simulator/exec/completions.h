@@ -1,0 +1,92 @@
+// What arrives later: one queue for each block. Something in it completes to a group of the thread that issued it, to
+// an mbarrier or to a bulk group, and arrives when a thread waits for that.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "core/op_formats.h"
+#include "core/warp.h"
+#include "hazard/clocks.h"
+
+namespace warpsim {
+
+// One warp instruction's copies by cp.async. Each lane's completes to a group of that lane.
+struct AsyncCopy {
+    uint32_t lanes = 0;  // still in flight
+    uint32_t bytes = 0;
+    uint64_t number = 0;                   // in the order of the block's issues
+    std::array<uint64_t, kLanes> group{};  // by lane: how many groups it had committed before
+    std::array<uint32_t, kLanes> to{};     // offset in shared memory
+    std::array<std::array<std::byte, 16>, kLanes> data{};
+};
+
+// A warp's copies in flight, oldest first.
+struct AsyncGroups {
+    std::vector<AsyncCopy> copies;
+    std::array<uint64_t, kLanes> committed{};  // groups so far, by lane
+    bool used = false;
+};
+
+// An mbarrier between its init and its inval. Its own bytes in shared memory stay 0.
+struct Mbarrier {
+    uint32_t expected = 0, pending = 0;  // arrivals
+    int64_t bytes = 0;                   // announced and not arrived yet, or the other way round
+    uint64_t phase = 0;                  // the open one
+    uint32_t initialised = 0;            // op
+};
+
+// What completes to an mbarrier: a bulk copy into shared memory, or arrivals behind copies by cp.async.
+struct MbarrierArrival {
+    Warp *warp = nullptr;
+    const Op *op = nullptr;
+    uint32_t lanes = 0;  // that issued it; of a bulk copy one
+    uint32_t mbarrier = 0;
+    uint64_t number = 0;            // in the order of the block's issues
+    Clocks::Shared knowledge;       // arrivals: what the lanes release
+    uint32_t stamp = 0;             // of the lanes' copies when they have arrived
+    uint32_t to = 0, transfer = 0;  // bulk copy: offset in shared memory, and the shadow's number
+    std::vector<std::byte> data;    // none: arrivals
+};
+
+// A bulk copy or reduction from shared to global memory, which completes to a bulk group of its thread.
+struct BulkStore {
+    Warp *warp = nullptr;
+    const Op *op = nullptr;
+    unsigned lane = 0;
+    uint64_t group = 0;  // how many groups the thread had committed before
+    uint32_t from = 0, bytes = 0, transfer = 0;
+    uint64_t to = 0;              // device address
+    std::byte *host = nullptr;    // null: nothing is left to write
+    bool waited = false;          // for its source
+    std::vector<std::byte> data;  // its source, once that has been read
+};
+
+struct Completions {
+    std::vector<AsyncGroups> groups;         // by warp
+    std::map<uint32_t, Mbarrier> mbarriers;  // by offset in shared memory
+    std::vector<MbarrierArrival> arrivals;   // oldest first
+    std::vector<BulkStore> stores;           // oldest first
+    std::vector<uint64_t> bulk_groups;       // committed so far, by thread
+    uint64_t issued = 0;                     // copies and arrivals so far
+    uint64_t changes = 0;                    // of mbarriers so far
+
+    void start_block(unsigned warps);
+    bool has_groups(unsigned warp) const { return groups[warp].used; }
+    AsyncGroups &groups_of(unsigned warp) {
+        groups[warp].used = true;
+        return groups[warp];
+    }
+};
+
+// What lanes of exec issued before before[lane] arrives, in groups or (by_number) in the order of issues.
+void deliver_copies(Warp &, const Op &, const std::array<uint64_t, kLanes> &before, bool by_number, uint32_t exec,
+                    uint32_t stamp);
+// Global loads of bytes that bulk stores may still be writing: reported. Addresses first to last.
+void check_unfinished_stores(Warp &, const Op &, uint64_t first, uint64_t last);
+// The block has ended: what nobody waited for reaches global memory.
+void finish_stores(Block &);
+
+}  // namespace warpsim

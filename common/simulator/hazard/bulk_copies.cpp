@@ -1,0 +1,123 @@
+// Bulk copies in the shadow. The asynchronous proxy carries them out on behalf of a thread. What it writes is pending
+// until the mbarrier's phase is complete, and then a write by the proxy in that mbarrier's channel. What it reads
+// nobody may write until the thread has waited for the bulk group, and then it was a read by that thread. Before it
+// reads what a thread wrote, that thread must have fenced and the issuing thread must be ordered behind the fence.
+#include <bit>
+
+#include "core/names.h"
+#include "core/program.h"
+#include "hazard/shared_shadow_impl.h"
+
+namespace warpsim {
+
+uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane, uint32_t address, uint32_t bytes,
+                                        uint32_t mbarrier) {
+    Impl &m = *impl_;
+    if (!m.bound) m.bind(warp);
+    if (m.copier.size() < m.granules) m.copier.resize(m.granules);
+    uint32_t addresses[kLanes] = {};
+    addresses[lane] = address;
+    Impl::Instruction i{warp, op, addresses, bytes, nullptr, 0, false, false, true};
+    const uint32_t number = Impl::kBulk | m.transfers++;
+    const uint32_t first = address >> m.shift, end = (address + bytes) >> m.shift;
+    for (uint32_t g = first; g < end; ++g) {
+        m.check_write(i, lane, g);
+        if (m.cell[g] == kMbarrierCell) continue;  // reported
+        m.pending += m.cell[g] != kPending;
+        m.cell[g] = kPending;
+        m.maker[g] = op.index;
+        m.copier[g] = number;
+    }
+    stored_.define(address, bytes);
+    m.writes_in_flight[number] = {op.index, first, end, warp.id, lane, mbarrier};
+    return number;
+}
+
+void SharedShadow::bulk_write_complete(uint32_t transfer) {
+    Impl &m = *impl_;
+    const auto found = m.writes_in_flight.find(transfer);
+    const Impl::Transfer &t = found->second;
+    const auto mbarrier = m.mbarriers.find(t.mbarrier);
+    if (mbarrier != m.mbarriers.end()) {
+        Impl::LiveMbarrier &b = mbarrier->second;
+        const uint32_t stamp = m.clocks.proxy_release(b.channel, b.arriving);
+        for (uint32_t g = t.first; g < t.end; ++g) {
+            if (m.cell[g] != kPending || m.copier[g] != transfer) continue;
+            m.cell[g] = stamp << kStampShift | Clocks::kProxy << 5 | b.channel;
+            --m.pending;
+        }
+    }
+    m.writes_in_flight.erase(found);
+    m.renumber_if_needed();
+}
+
+uint32_t SharedShadow::bulk_read_issue(Warp &warp, const Op &op, unsigned lane, uint32_t address, uint32_t bytes) {
+    Impl &m = *impl_;
+    if (!m.bound) m.bind(warp);
+    uint32_t addresses[kLanes] = {};
+    addresses[lane] = address;
+    Impl::Instruction i{warp, op, addresses, bytes, nullptr, 0, false, true, false};
+    const uint32_t number = Impl::kBulk | m.transfers++;
+    const uint32_t first = address >> m.shift, end = (address + bytes) >> m.shift;
+    for (uint32_t g = first; g < end; ++g) {
+        m.check_read(i, lane, g);
+        m.check_proxy(i, lane, g);
+    }
+    m.reads_in_flight[number] = {op.index, first, end, warp.id, lane, 0};
+    return number;
+}
+
+void SharedShadow::bulk_read_complete(Warp &warp, unsigned lane, uint32_t transfer) {
+    Impl &m = *impl_;
+    const auto found = m.reads_in_flight.find(transfer);
+    AccessTable::Writer writer(m.reads, warp.id, m.clocks.stamp(warp.id), found->second.op);
+    for (uint32_t g = found->second.first; g < found->second.end; ++g) writer.same<0>(g, lane, lane);
+    m.reads_in_flight.erase(found);
+}
+
+void SharedShadow::proxy_fence(Warp &warp, uint32_t lanes, bool data) {
+    Impl &m = *impl_;
+    if (!m.bound) m.bind(warp);
+    if (m.proxy_fenced.empty()) m.proxy_fenced.assign(Clocks::kMaxWarps * kLanes, 0);
+    for (auto &[address, mbarrier] : m.mbarriers)
+        mbarrier.fenced = mbarrier.fenced || (mbarrier.warp == warp.id && (lanes >> mbarrier.lane & 1));
+    for (uint32_t rest = data ? lanes : 0; rest; rest &= rest - 1)
+        m.proxy_fenced[warp.id * kLanes + unsigned(std::countr_zero(rest))] = m.clocks.stamp(warp.id);
+    m.clocks.fence(warp.id, lanes);
+    m.renumber_if_needed();
+}
+
+// A read by the proxy: has the thread that wrote last fenced since?
+void SharedShadow::Impl::check_proxy(Instruction &i, unsigned lane, uint32_t granule) {
+    const uint32_t c = cell[granule];
+    if (c <= initialised_cell() || c >= kFirstMark || agent_warp(c) == Clocks::kProxy) return;
+    const unsigned thread = agent_warp(c) * kLanes + agent_lane(c);
+    if (thread < proxy_fenced.size() && proxy_fenced[thread] >= c >> kStampShift) return;
+    if (i.warp.block->hazards->repeats(i.op, HazardKind::proxy_fence, maker[granule])) return;
+    const Program &program = *i.warp.block->program;
+    const std::string there = where(program, maker[granule]);
+    report(
+        i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
+        "the bulk copy at " + where(program, i.op.index) + " reads shared memory that thread " +
+            std::to_string(thread) + " wrote at " + there +
+            " without a fence.proxy.async behind it: the asynchronous proxy, which carries out bulk copies, need not "
+            "see what threads wrote. Each thread that writes must execute fence.proxy.async after it, before the "
+            "barrier that the copying thread waits at");
+}
+
+void SharedShadow::Impl::check_reads_in_flight(Instruction &i, unsigned lane, uint32_t granule) {
+    for (const auto &[number, t] : reads_in_flight) {
+        if (granule < t.first || granule >= t.end) continue;
+        if (i.warp.block->hazards->repeats(i.op, HazardKind::async_pending, t.op)) return;
+        const Program &program = *i.warp.block->program;
+        const bool own = t.warp == i.warp.id && t.lane == lane;
+        report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
+               "write at " + where(program, i.op.index) + " of shared memory that the bulk copy at " +
+                   where(program, t.op) + " may still be reading: thread " + std::to_string(t.warp * kLanes + t.lane) +
+                   (own ? ", the same one," : "") +
+                   " has issued it and has not waited for its group by cp.async.bulk.wait_group.read");
+        return;
+    }
+}
+
+}  // namespace warpsim
