@@ -87,11 +87,13 @@ class Call:
     note: str = ""  # what is special about it
     rest: int | None = None  # what buffers of inputs hold beside their tensors' elements; None: random numbers
     log_sum_exp: bool = True  # of a stage that writes it: asked for, and verified
+    configuration: str | None = None  # the short form of one of stage 12's instances; None: the stage chooses
 
     def __str__(self) -> str:
         arrangement = "" if self.arrangement is plain else f", tensors {self.arrangement.__name__}"
         stream = ", on a stream of its own" if self.own_stream else ""
         note = f" ({self.note})" if self.note else ""
+        note += f", {self.configuration}" if self.configuration else ""
         return f"{self.problem}{arrangement}, O filled with {self.poison:#06x}{stream}{note}"
 
 
@@ -123,6 +125,7 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
                 "views": call.arrangement(call.problem),
                 "own_stream": call.own_stream,
                 "log_sum_exp": call.log_sum_exp,
+                "configuration": call.configuration,
             }
             for call in calls
         ]

@@ -1,10 +1,11 @@
 """Makes calls of a stage one after the other in a process of its own: python stage_calls.py FOLDER.
 
 FOLDER/job.json: cudart, stage (paths) and a list of calls, each with its problem, its views, whether it has a stream
-of its own, and whether it asks for the log-sum-exp where the stage writes one. A view says where one of Q, K, V and O
-lies: the buffer, the offset in it and the three strides, all in elements. FOLDER/CALL.BUFFER.npy are the buffers
-(uint16) as they are before the call; they are written back as they are after it, the output and all that lies around
-it, and with them CALL.log_sum_exp.npy (float32). Prints {"failed": CALL, "message": ...} where a call fails.
+of its own, whether it asks for the log-sum-exp where the stage writes one, and its configuration or null. A view says
+where one of Q, K, V and O lies: the buffer, the offset in it and the three strides, all in elements.
+FOLDER/CALL.BUFFER.npy are the buffers (uint16) as they are before the call; they are written back as they are after
+it, the output and all that lies around it, and with them CALL.log_sum_exp.npy (float32). Prints {"failed": CALL,
+"message": ...} where a call fails.
 """
 
 import ctypes
@@ -53,12 +54,13 @@ def execute(cudart: Cudart, stage: StageLibrary, call: dict, call_file) -> None:
     pointers = {name: cudart.malloc(buffer.nbytes) for name, buffer in buffers.items()}
     for name, buffer in buffers.items():
         cudart.upload(pointers[name], buffer)
-    description = stage.describe(problem.params({}))
+    configuration = call["configuration"]
+    description = stage.describe(problem.params({}, configuration=configuration))
     scratch_bytes = description.workspace_bytes
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
         cudart.fill(scratch, 0xFF, scratch_bytes)
-    params = problem.params({}, scratch, scratch_bytes)
+    params = problem.params({}, scratch, scratch_bytes, configuration)
     if call["log_sum_exp"] and description.supports_log_sum_exp:
         name, rows = "log_sum_exp", problem.B * problem.Hq * problem.Nq
         buffers[name] = np.full(rows, np.nan, np.float32)

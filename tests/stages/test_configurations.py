@@ -7,9 +7,11 @@ import functools
 from itertools import pairwise
 
 import pytest
+from calls import Call, gaps, verified
 from conftest import chosen_stages
 
 from flashladder.core.problem import Problem
+from flashladder.ladder import stages
 from flashladder.ladder.run import describe, run_problem
 from flashladder.measuring import machine_code
 from flashladder.running.verify import check
@@ -43,6 +45,15 @@ def right(configuration: Configuration, library=None) -> None:
 @pytest.mark.parametrize("configuration", BUILT, ids=str)
 def test_an_instance_of_the_table_is_right(configuration):
     right(configuration)
+
+
+def test_the_instances_of_the_table_take_any_strides():
+    """Each tensor with strides of its own, two batches, two heads, two query blocks."""
+    calls = []
+    for seed, c in enumerate(BUILT):
+        problem = Problem(B=2, Hq=2, Nq=2 * c.Br, Nkv=3 * c.Bc, d_head=c.d_head, dtype=c.dtype)
+        calls.append(Call(problem, gaps, seed=seed, configuration=str(c)))
+    verified(stages.get(12), *calls)
 
 
 def test_a_problem_that_no_tile_divides_is_refused_by_the_tile_of_stage_11():

@@ -60,6 +60,8 @@ void lower_mbarrier(Lowering &l, const Instruction &in) {
     if (in.has("parity")) bits |= kMbarrierParity;
     if (in.has("try_wait")) bits |= kMbarrierMaySuspend;
     uint32_t operand = kNoSlot, dst = kNoSlot;
+    if (waits && in.has("parity") && l.register_bytes(in.operands[first + 1]) == 8)
+        l.unsupported(in, "a parity is 32 bits wide");
     if (in.operands.size() > first + 1)
         operand = l.source(in.operands[first + 1], waits && !in.has("parity") ? Type::b64 : Type::b32);
     if (in.operands.size() > first + 2) l.source(in.operands[first + 2], Type::b32);  // how long it may suspend
