@@ -10,7 +10,7 @@ SHARED_A = (128,)  # columns of D = A B with A and B in shared memory, both K-ma
 REGISTER_A = (64, 128)  # with A in registers, and B in shared memory, MN-major
 
 HEADER = """\
-// Written by make_wgmma.py, one function for each shape of wgmma that a stage uses. clang-format off
+// Written by make_wgmma.py: one function for each shape of wgmma that a stage uses.
 //
 // wgmma.mma_async.m64nNk16: issues D += A B for the warpgroup's 128 threads on the tensor cores. A: [64, 16], B: [16, N],
 // both 16-bit; D: [64, N], fp32. D[i] of lane l in warp w of the group is row 16 w + l / 4 + 8 (i / 2 % 2), column
@@ -21,6 +21,8 @@ HEADER = """\
 #include <cuda_fp16.h>
 
 #include <cstdint>
+
+// clang-format off
 
 namespace ptx {
 

@@ -249,6 +249,11 @@ def measure(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> dict[
     return found
 
 
+def _arch(stage: stages.Stage, arch: str) -> str:
+    """sm_90a in place of sm_90 for a stage with instructions that no other GPU has."""
+    return arch + "a" if stage.min_compute.specific and arch == f"sm_{int(stage.min_compute)}" else arch
+
+
 # ---- make stage-NN order ----
 
 
@@ -263,7 +268,7 @@ def show(stage: stages.Stage, arguments: list[str] = ()) -> None:
     parser.add_argument("--arch", default=ARCH, help="architecture to compile for (default: %(default)s)")
     parser.add_argument("--d", type=int, default=128, choices=HEAD_DIMS, help="head dim (default: %(default)s)")
     options = parser.parse_args(list(arguments))
-    found = measure(stage.kernel, options.arch).get(options.d)
+    found = measure(stage.kernel, _arch(stage, options.arch)).get(options.d)
     if not found or not found["loop"]:
         raise FlashLadderError(f"{stage.name} has no loop with an mma; stages 04 and later do.")
     loop = found["loop"]
@@ -293,7 +298,7 @@ def record(arch: str = ARCH) -> dict:
     rows = []
     for stage, name, kind, source in progress([*one_each, *variants], "machine code"):
         kernel = source if isinstance(source, Path) else patched_source(source)
-        for d, found in sorted(measure(kernel, arch, stage.folder).items()):
+        for d, found in sorted(measure(kernel, _arch(stage, arch), stage.folder).items()):
             loop = found.pop("loop")
             if loop:
                 counts = loop.executed(copies_in_a_turn(stage, d))
