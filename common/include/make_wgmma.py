@@ -12,9 +12,9 @@ REGISTER_A = (64, 128)  # with A in registers, and B in shared memory, MN-major
 HEADER = """\
 // Written by make_wgmma.py: one function for each shape of wgmma that a stage uses.
 //
-// wgmma.mma_async.m64nNk16: issues D += A B for the warpgroup's 128 threads on the tensor cores. A: [64, 16], B: [16, N],
-// both 16-bit; D: [64, N], fp32. D[i] of lane l in warp w of the group is row 16 w + l / 4 + 8 (i / 2 % 2), column
-// 8 (i / 4) + 2 (l % 4) + i % 2. accumulate: false takes D as 0, whatever it holds.
+// wgmma.mma_async.m64nNk16: issues D += A B for the warpgroup's 128 threads on the tensor cores. A: [64, 16], B: [16,
+// N], both 16-bit; D: [64, N], fp32. D[i] of lane l in warp w of the group is row 16 w + l / 4 + 8 (i / 2 % 2), column 8
+// (i / 4) + 2 (l % 4) + i % 2. accumulate: false takes D as 0, whatever it holds.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -30,8 +30,8 @@ namespace ptx {
 template <typename T, int N>
 __device__ void wgmma_ss(float (&D)[N / 2], uint64_t A, uint64_t B, bool accumulate);
 
-// A in registers: A[i] of a lane holds two elements of row 16 w + l / 4 + 8 (i % 2), columns 2 (l % 4) + 8 (i / 2) and the
-// next. B in shared memory, by descriptor, MN-major: [16, N] there, rows of V as they are.
+// A in registers: A[i] of a lane holds two elements of row 16 w + l / 4 + 8 (i % 2), columns 2 (l % 4) + 8 (i / 2) and
+// the next. B in shared memory, by descriptor, MN-major: [16, N] there, rows of V as they are.
 template <typename T, int N>
 __device__ void wgmma_rs(float (&D)[N / 2], const uint32_t (&A)[4], uint64_t B, bool accumulate);
 """

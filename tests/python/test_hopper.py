@@ -1,4 +1,4 @@
-"""What the stages from 14 on need besides a kernel: wgmma.cuh as its script writes it, and code for one architecture."""
+"""What the stages from 14 on need besides a kernel: wgmma.cuh as its script writes it, code for one architecture."""
 
 import importlib.util
 import re
