@@ -12,9 +12,10 @@ REGISTER_A = (64, 128)  # with A in registers, and B in shared memory, MN-major
 HEADER = """\
 // Written by make_wgmma.py: one function for each shape of wgmma that a stage uses.
 //
-// wgmma.mma_async.m64nNk16: issues D += A B for the warpgroup's 128 threads on the tensor cores. A: [64, 16], B: [16,
-// N], both 16-bit; D: [64, N], fp32. D[i] of lane l in warp w of the group is row 16 w + l / 4 + 8 (i / 2 % 2), column 8
-// (i / 4) + 2 (l % 4) + i % 2. accumulate: false takes D as 0, whatever it holds.
+// wgmma.mma_async.m64nNk16: issues D += A B for the warpgroup's 128 threads on the tensor cores.
+// A: [64, 16], B: [16, N], both 16-bit; D: [64, N], fp32.
+// D[i] of lane l in warp w of the group is row 16 w + l / 4 + 8 (i / 2 % 2), column 8 (i / 4) + 2 (l % 4) + i % 2.
+// accumulate: false takes D as 0, whatever it holds.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -31,7 +31,7 @@ def test_wgmma_names_each_register_once():
     found = re.findall(
         r"wgmma_(ss|rs)<(\w+), (\d+)>.*?m64n(\d+)k16\.f32\.(b?f16)\.(b?f16) \"\n\s+\"\{(.*?)\}", text, re.S
     )
-    assert len(found) == len(set((kind, name, n) for kind, name, n, *_ in found)) == text.count("\ntemplate <>")
+    assert len(found) == len({(kind, name, n) for kind, name, n, *_ in found}) == text.count("\ntemplate <>")
     for kind, name, columns, shape, a, b, registers in found:
         told = f"wgmma_{kind}<{name}, {columns}>"
         assert columns == shape and a == b == {"__half": "f16", "__nv_bfloat16": "bf16"}[name], told
