@@ -259,6 +259,9 @@ elif mode == "permission":
 elif mode == "refuses" and "sm__throughput" in words[words.index("--metrics") + 1]:
     print("==ERROR== Failed to find metric sm__throughput")
     sys.exit(1)
+elif mode == "refuses all" and "--metrics" in words:
+    print("==ERROR== Some metric is unknown")
+    sys.exit(1)
 elif mode == "fails":
     sys.exit("==ERROR== The application returned an error code (11).")
 else:
@@ -327,6 +330,13 @@ def test_a_metric_that_is_refused_after_all(fake_ncu, tmp_path):
     gpu_report.part_profiler(GPU, tmp_path)
     runs = [words for words in log.read_text().splitlines() if "--export" in words]
     assert len(runs) == 4 and "sm__throughput" in runs[0] and "sm__throughput" not in runs[1]
+    assert "smsp__sass_inst_executed_op_ldsm.sum" in runs[1], "the others are still asked"
+
+
+def test_with_every_metric_refused_the_sections_are_left(fake_ncu, tmp_path):
+    fake_ncu("refuses all")
+    record, notes = profiler.collect(GPU, tmp_path)
+    assert len(record["kernels"]) == 2 and not notes
 
 
 def test_a_kernel_that_fails_is_told(fake_ncu, tmp_path):

@@ -227,15 +227,29 @@ def from_pages(raw: str, details_page: str, source: str) -> dict:
     }
 
 
-def _asked(everything: bool) -> list[str]:
-    """Metrics by name: with everything those that this GPU says it has, else those that all other records are of."""
-    proven = list(ncu.metrics().values())
-    if not everything:
-        return proven
+def _asked() -> list[str]:
+    """By name, the metrics that this GPU says it has; the sections bring others besides, such as those of a launch."""
     wanted = [metric for several in FIGURES.values() for metric in several]
     wanted += [_STALL.format(reason) for reason in STALLS]
-    there = ncu.known()
+    proven, there = ncu.metrics().values(), ncu.known()
     return [one for one in dict.fromkeys(wanted) if one in proven or one.partition(".")[0] in there]
+
+
+def _profile(stage: stages.Stage, device: Device, target: Path, library: Path | None) -> None:
+    """Runs ncu on the stage and leaves its report at target, with an ending of ncu's."""
+    options = [word for section in SECTIONS for word in ("--section", section)]
+    options += ["--force-overwrite", "--export", str(target)]
+    asked = _asked()
+    while True:
+        try:
+            ncu.run(stage, PROBLEM, device, [*options, *(["--metrics", ",".join(asked)] if asked else [])], library)
+            return
+        except FlashLadderError as error:
+            if "metric" not in str(error).lower() or not asked:
+                raise
+            # Listed and then refused, which versions of ncu do: without those that it names, or without any.
+            left = [one for one in asked if one.partition(".")[0] not in str(error)]
+            asked = left if len(left) < len(asked) else []
 
 
 def _page(report: Path, *options: str) -> str:
@@ -256,16 +270,8 @@ def measure(which: int | str, device: Device, folder: Path) -> dict:
         variant = next(one for one in ablations.ablations() if one.id == which)
         stage, name = variant.stage, f"{variant.stage.id} {variant.title}"
         library = ablations.library(variant, device.gpu.compute if device.gpu else None)
-    sections = [word for section in SECTIONS for word in ("--section", section)]
     target = folder / (which if isinstance(which, str) else name)
-    options = [*sections, "--force-overwrite", "--export", str(target), "--metrics"]
-    try:
-        ncu.run(stage, PROBLEM, device, [*options, ",".join(_asked(everything=True))], library)
-    except FlashLadderError as error:
-        if "metric" not in str(error).lower():
-            raise
-        # A version of ncu that lists metrics and then refuses them: the sections bring most of them.
-        ncu.run(stage, PROBLEM, device, [*options, ",".join(_asked(everything=False))], library)
+    _profile(stage, device, target, library)
     report = next(folder.glob(f"{target.name}.ncu-rep*"), None)
     if not report:
         raise FlashLadderError(f"ncu wrote no report of {name}.")
