@@ -205,9 +205,10 @@ def samples(printed: str) -> dict | None:
 
 
 def _reasons(cells: dict[str, str]) -> dict[str, int]:
-    """Of a row of the source page, the two reasons with the most samples: stall_barrier, stall_long_sb, ..."""
+    """Of a row of the source page, the two reasons with the most samples: stall_barrier, stall_long_sb, ... Each column
+    has a twin, "stall_barrier (Not Issued)" or "stall_barrier_not_issued": samples of it at which no warp issued."""
     columns = {name.removeprefix("stall_"): value for name, value in cells.items() if name.startswith("stall_")}
-    counted = {name: int(_number(value) or 0) for name, value in columns.items() if "not_issued" not in name}
+    counted = {name: int(_number(value) or 0) for name, value in columns.items() if "not" not in name.lower()}
     most = sorted(counted.items(), key=lambda pair: -pair[1])[:2]
     return {name: count for name, count in most if count}
 
