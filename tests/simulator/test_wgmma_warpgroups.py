@@ -12,7 +12,7 @@ def run(body, threads=128, before="", directives=""):
     text = kernel("\n".join([FENCE, body, COMMIT, WAIT]), 8, "f32", threads=threads)
     text = text.replace("bar.sync 0;", "bar.sync 0;" + before).replace(") {\n", ") " + directives + "{\n", 1)
     arguments = [
-        np.zeros((5, 128), np.uint32), np.zeros((5, 128), np.uint32), np.zeros(49152, np.uint8),
+        np.zeros((6, 128), np.uint32), np.zeros((6, 128), np.uint32), np.zeros(49152, np.uint8),
         np.uint64(Tile(1024, 128).descriptor(64, 2)), np.uint64(Tile(16384, 128).descriptor(8, 2)), np.uint32(1),
     ]  # fmt: skip
     return run_ptx(text, "test", 1, threads, arguments, report=True)
@@ -35,7 +35,7 @@ def test_two_warpgroups():
 
 def test_part_of_a_warpgroup():
     hazard(run(MMA, 96), "missing_lanes", "warps 0 to 3: the block has 96 threads")
-    hazard(run(MMA, 160), "missing_lanes", "warps 4 to 7: the block has 160 threads")
+    hazard(run(MMA, 192), "missing_lanes", "warps 4 to 7: the block has 192 threads")
 
 
 def test_threads_that_have_exited():

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "core/program.h"
 #include "core/warp.h"
@@ -13,6 +14,7 @@
 #include "exec/half.h"
 #include "exec/tensor_elements.h"
 #include "exec/tensor_sum.h"
+#include "exec/tensor_sum_mma.h"
 
 namespace warpsim {
 namespace {
@@ -124,10 +126,24 @@ inline Vector load_words(const Warp &w, const uint32_t *slots, unsigned row) {
     return c;
 }
 
+// By vectors of rows, where they can: false if not.
+template <class Pairs, unsigned K>
+inline bool multiply_pairs(const Warp &w, const uint32_t *slots) {
+    if (!tensor::kHasRowVectors || w.exec != kAllLanes) return false;
+    constexpr unsigned kA = K / 4, kB = K / 8;
+    std::byte *registers[8 + kA + kB];
+    for (unsigned i = 0; i < 8 + kA + kB; ++i) registers[i] = w.regs + slots[i];
+    return tensor::mma_of_pairs<Pairs, K / 2>(registers + 4, registers + 4 + kA, registers + 4 + kA + kB, registers);
+}
+
 template <class ElementA, class ElementB, unsigned K>
 void exec_mma_float(Warp &w, const Op &op) {
     constexpr unsigned kA = K / (2 * ElementA::kPerRegister);
     const uint32_t *slots = w.block->program->operand_list.data() + op.list;
+    if constexpr (ElementA::kPerRegister == 2) {
+        using Pairs = std::conditional_t<ElementA::kLeast == -14, tensor::HalfPairs, tensor::BfloatPairs>;
+        if (multiply_pairs<Pairs, K>(w, slots)) return;
+    }
     alignas(64) Floats8 sums[16];
     for (unsigned row = 0; row < 16; ++row) sums[row] = load_words<Floats8>(w, slots + 4 + kA + kA / 2, row);
     multiply_add_floats<ElementA, ElementB, K>(w, slots + 4, slots + 4 + kA, reinterpret_cast<float *>(sums), false);
