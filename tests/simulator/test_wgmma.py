@@ -7,6 +7,7 @@ from tensor_sums import matrix_product
 from test_instructions_tensor import to_bits
 from wgmma_kernels import BITS, HEAD, Tile, wgmma
 
+
 def random_bits(rng, shape, kind, spread=0):
     """Normal numbers, times powers of two up to 2^spread either way; 8-bit floats: any finite bits."""
     if kind in ("e4m3", "e5m2"):
@@ -151,5 +152,3 @@ def test_what_is_no_form_is_refused(form, why):
         wgmma.mma_async.sync.aligned.{form}; ret; }}"""
     result = run_ptx(text, "test", 1, 128, [])
     assert not result.ok and why in result.stderr, result.stderr
-
-

@@ -184,11 +184,11 @@ static_assert(uint32_t(Reduce::xor_) << kModeShift < kReduceSigned);
 struct MmaFragments {
     uint8_t d = 0, a = 0, b = 0, c = 0;
 };
-inline constexpr uint32_t kMmaSaturate = 1;                                                // .satfinite of integers
+inline constexpr uint32_t kMmaSaturate = 1;  // .satfinite of integers
 struct WgmmaForm {
     ptx::Type d = ptx::Type::none, a = ptx::Type::none, b = ptx::Type::none;
-    uint8_t n8 = 1;                                    // n / 8
-    bool a_in_registers : 1 = false;                   // else a descriptor
+    uint8_t n8 = 1;                                       // n / 8
+    bool a_in_registers : 1 = false;                      // else a descriptor
     bool a_mn_major : 1 = false, b_mn_major : 1 = false;  // else K-major
     bool negate_a : 1 = false, negate_b : 1 = false;
     bool saturate : 1 = false;

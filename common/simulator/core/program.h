@@ -67,7 +67,7 @@ struct Program {
     uint32_t dynamic_shared_offset = 0;
     uint32_t max_threads = 1024;  // .maxntid / .reqntid product, else the device's
     uint32_t required_threads[3] = {0, 0, 0};
-    uint32_t registers = 0;       // 32-bit registers live at once at most, an estimate from the PTX
+    uint32_t registers = 0;  // 32-bit registers live at once at most, an estimate from the PTX
     // 32-bit registers that each thread has at launch, where setmaxnreg moves them later: all that .maxntid and
     // .minnctapersm leave it.
     uint32_t registers_at_launch = 0;

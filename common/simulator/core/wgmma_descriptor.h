@@ -5,8 +5,8 @@
 
 namespace warpsim {
 
-// Bits 0-13 the start address, 16-29 and 32-45 the leading and the stride byte offset, all in units of 16 bytes; 49-51 a
-// base offset; 62-63 the layout.
+// Bits 0-13 the start address, 16-29 and 32-45 the leading and the stride byte offset, all in units of 16 bytes; 49-51
+// a base offset; 62-63 the layout.
 struct WgmmaDescriptor {
     uint32_t start = 0, leading = 0, stride = 0;  // bytes
     uint32_t base_offset = 0;
@@ -29,7 +29,8 @@ struct WgmmaDescriptor {
         const uint32_t panel = chunk * 16 / row_bytes, within = chunk * 16 % row_bytes;
         return swizzled(start + panel * leading + k / 8 * stride + k % 8 * row_bytes + within);
     }
-    // Bits of the address: 4 to 6 ^= 7 to 9 in rows of 128 bytes, 4 and 5 ^= 7 and 8 in rows of 64, 4 ^= 7 in rows of 32.
+    // Bits of the address: 4 to 6 ^= 7 to 9 in rows of 128 bytes, 4 and 5 ^= 7 and 8 in rows of 64, 4 ^= 7 in rows
+    // of 32.
     constexpr uint32_t swizzled(uint32_t address) const {
         return address ^ ((address >> 7 & (row_bytes / 16 - 1)) << 4);
     }

@@ -265,7 +265,8 @@ void report_deadlock(BlockContext &block) {
             at = &w;
             fragment = &w.fragments[0];
             for (uint32_t i = 0; i < w.count; ++i) {
-                if (w.fragments[i].wait == Wait::warp_sync || is_short_warpgroup(block, w.fragments[i])) fragment = &w.fragments[i];
+                if (w.fragments[i].wait == Wait::warp_sync || is_short_warpgroup(block, w.fragments[i]))
+                    fragment = &w.fragments[i];
             }
         }
     }

@@ -15,8 +15,8 @@ namespace warpsim {
 typedef float Floats8 __attribute__((vector_size(32), may_alias));
 typedef int32_t Ints8 __attribute__((vector_size(32), may_alias));
 
-// The kinds of elements: how `count` of them (a multiple of 16) become Values. A register's slot is a tile of 8 rows and
-// 4 * kPerRegister columns. kLeast: the least exponent of floats, which subnormal numbers have.
+// The kinds of elements: how `count` of them (a multiple of 16) become Values. A register's slot is a tile of 8 rows
+// and 4 * kPerRegister columns. kLeast: the least exponent of floats, which subnormal numbers have.
 struct HalfElement {
     using Value = float;
     static constexpr unsigned kPerRegister = 2;

@@ -1,6 +1,6 @@
-// mma.m16n8k16 and .m16n8k8 of 16-bit floats with 32-bit sums, straight from the registers of a warp: what most programs
-// spend their time on. Only where vectors have 16 elements, one for each row of A; elsewhere, and for elements that are
-// not for vectors, exact_sums_of_8_columns() does it.
+// mma.m16n8k16 and .m16n8k8 of 16-bit floats with 32-bit sums, straight from the registers of a warp: what most
+// programs spend their time on. Only where vectors have 16 elements, one for each row of A; elsewhere, and for elements
+// that are not for vectors, exact_sums_of_8_columns() does it.
 #pragma once
 
 #include "exec/tensor_sum_vector.h"
@@ -137,8 +137,7 @@ inline bool mma_of_pairs(const std::byte *const *a, const std::byte *const *b, c
     for (unsigned odd = 0; odd < 2; ++odd) {
 #pragma GCC unroll 4
         for (unsigned i = 0; i < 4; ++i) {
-            result[odd][i] =
-                finish<kRule>(sum[odd][i], addend[odd][i], scale[odd][i], exponent[odd][i], bad[odd][i]);
+            result[odd][i] = finish<kRule>(sum[odd][i], addend[odd][i], scale[odd][i], exponent[odd][i], bad[odd][i]);
             bad_any |= bad[odd][i];
         }
     }

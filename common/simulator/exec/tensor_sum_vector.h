@@ -1,6 +1,6 @@
 // The usual case of exec/tensor_sum.h, for a vector of elements: terms become integers, multiples of 2^(E - 25), in 32
-// bits. Sixteen products fit: each is below 4 * 2^25, less the last bits of 11-bit factors. What does not fit (exponents
-// near the ends of fp32's range, infinities, NaN, a sum that leaves 31 bits) is marked bad, for exact_sum().
+// bits. Sixteen products fit: each is below 4 * 2^25, less the last bits of 11-bit factors. What does not fit
+// (exponents near the ends of fp32's range, infinities, NaN, a sum that leaves 31 bits) is marked bad, for exact_sum().
 #pragma once
 
 #include <bit>

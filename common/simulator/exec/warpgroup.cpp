@@ -84,7 +84,8 @@ bool change_registers(WarpContext &w, const Op &op) {
         have += registers * kLanes;
         if (increases ? registers <= wanted : registers >= wanted) continue;
         report_hazard(w, op, HazardKind::illegal_instruction, 0, 0,
-                      text_of(*block.program, op) + (increases ? " asks for more registers, and " : " gives registers back, and ") +
+                      text_of(*block.program, op) +
+                          (increases ? " asks for more registers, and " : " gives registers back, and ") +
                           "a thread has " + to_string(registers) + ": " + to_string(wanted) + " is " +
                           (increases ? "fewer" : "more"));
         throw LaunchAborted{};
@@ -201,8 +202,7 @@ void exec_wgmma_commit(Warp &w, const Op &) {
 
 void exec_wgmma_wait(Warp &w, const Op &op) {
     WgmmaWarp &own = w.block->completions->wgmma.of(*w.block).warps[w.id];
-    std::erase_if(own.in_flight,
-                  [&](const WgmmaInFlight &m) { return m.group + uint64_t(op.imm) < own.committed; });
+    std::erase_if(own.in_flight, [&](const WgmmaInFlight &m) { return m.group + uint64_t(op.imm) < own.committed; });
 }
 
 void exec_set_max_registers(Warp &, const Op &) {}

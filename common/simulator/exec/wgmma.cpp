@@ -1,6 +1,6 @@
-// wgmma.mma_async: D of 64 x n, a quarter of the rows in each of four warps. Operands are read and results computed when
-// it is issued; until a wait covers it, registers and shared operands count as in use. Sums of floats are formed as
-// exec/tensor_sum.h says.
+// wgmma.mma_async: D of 64 x n, a quarter of the rows in each of four warps. Operands are read and results computed
+// when it is issued; until a wait covers it, registers and shared operands count as in use. Sums of floats are formed
+// as exec/tensor_sum.h says.
 //
 // Fragments are those of mma.sync (exec/mma.h), more of them side by side: D's registers 4j to 4j + 3 (f16: 2j, 2j + 1)
 // are columns 8j to 8j + 7.
@@ -55,7 +55,8 @@ bool common_value(const Issue &issue, uint32_t slot, const char *what, uint64_t 
         uint64_t differ = 0;
         for (unsigned lane = 0; lane < kLanes; ++lane) differ |= lanes[lane] ^ value;
         if (!differ) continue;
-        const unsigned lane = unsigned(std::find_if(lanes, lanes + kLanes, [&](uint64_t v) { return v != value; }) - lanes);
+        const unsigned lane =
+            unsigned(std::find_if(lanes, lanes + kLanes, [&](uint64_t v) { return v != value; }) - lanes);
         report_hazard(*issue.warps[0], issue.op, HazardKind::wgmma, 0, 0,
                       issue.text() + " has another " + what + " in thread " + to_string(w->id * kLanes + lane) +
                           " than in thread " + to_string(issue.warps[0]->id * kLanes) +
@@ -82,10 +83,9 @@ std::shared_ptr<const WgmmaTile> find_tile(const Issue &issue, bool is_a) {
     uint64_t descriptor;
     const std::string name = is_a ? "descriptor of A" : "descriptor of B";
     if (!common_value(issue, is_a ? issue.op.a : issue.op.b, name.c_str(), descriptor)) return nullptr;
-    std::shared_ptr<const WgmmaTile> tile =
-        w.block->completions->wgmma.tiles.find(descriptor, is_a ? kRows : issue.columns,
-                                               is_a ? issue.form.a_mn_major : issue.form.b_mn_major,
-                                               ptx::type_bytes(is_a ? issue.form.a : issue.form.b));
+    std::shared_ptr<const WgmmaTile> tile = w.block->completions->wgmma.tiles.find(
+        descriptor, is_a ? kRows : issue.columns, is_a ? issue.form.a_mn_major : issue.form.b_mn_major,
+        ptx::type_bytes(is_a ? issue.form.a : issue.form.b));
     if (tile->fault) {
         report_hazard(w, issue.op, HazardKind::misaligned, 0, tile->places.first,
                       "the " + name + " of " + issue.text() + " " + tile->fault);
@@ -241,8 +241,8 @@ void multiply_floats(const Issue &issue) {
     for (unsigned i = 0; i < kWarpgroupWarps; ++i) {
         const Warp &w = *issue.warps[i];
         half ? load_half_d(issue, w, d) : load_d(issue, w, reinterpret_cast<std::byte *>(d));
-        exact_sums({factors.a + i * kWarpRows * K, factors.b, a_exponents + i * kWarpRows * K, b_exponents, d, kWarpRows,
-                    issue.wide_columns, K, issue.adds},
+        exact_sums({factors.a + i * kWarpRows * K, factors.b, a_exponents + i * kWarpRows * K, b_exponents, d,
+                    kWarpRows, issue.wide_columns, K, issue.adds},
                    {ElementA::kPerRegister == 4, half});
         half ? store_half_d(issue, w, d) : store_d(issue, w, reinterpret_cast<const std::byte *>(d));
     }
@@ -269,7 +269,8 @@ void multiply_integers(const Issue &issue) {
             int32_t *to = d + row * columns;
             for (unsigned c = 0; c < columns; ++c) {
                 const int64_t exact = int64_t{issue.adds ? to[c] : 0} + sum[c];
-                to[c] = issue.form.saturate ? int32_t(std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX)) : int32_t(exact);
+                to[c] =
+                    issue.form.saturate ? int32_t(std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX)) : int32_t(exact);
             }
         }
         store_d(issue, w, reinterpret_cast<const std::byte *>(d));

@@ -10,9 +10,9 @@ namespace warpsim {
 inline constexpr uint32_t kChunkBytes = 16;
 
 struct SharedTile {
-    std::vector<uint32_t> chunks;   // offsets, in the order in which the instruction wants them
-    std::vector<bool> present;      // by chunk from `first` on
-    uint32_t first = 0, end = 0;    // bytes: all chunks lie between
+    std::vector<uint32_t> chunks;  // offsets, in the order in which the instruction wants them
+    std::vector<bool> present;     // by chunk from `first` on
+    uint32_t first = 0, end = 0;   // bytes: all chunks lie between
 
     void close() {
         first = *std::min_element(chunks.begin(), chunks.end());

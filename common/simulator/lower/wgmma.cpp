@@ -51,11 +51,13 @@ WgmmaForm read_form(Lowering &l, const Instruction &in) {
     form.saturate = in.has("satfinite");
     const bool floats = is_16_bit(form.a) || form.a == Type::tf32 || is_float8(form.a);
     if (!floats && !is_integer(form.a)) l.unsupported(in, "no such type of A is known to warpsim");
-    const bool match = is_float8(form.a) ? is_float8(form.b) : is_integer(form.a) ? is_integer(form.b) : form.a == form.b;
+    const bool match = is_float8(form.a)    ? is_float8(form.b)
+                       : is_integer(form.a) ? is_integer(form.b)
+                                            : form.a == form.b;
     if (!match) l.unsupported(in, "the types of A and B do not go together");
     const bool d_fits = is_integer(form.a) ? form.d == Type::s32
-                                           : form.d == Type::f32 || (form.d == Type::f16 && form.a != Type::bf16 &&
-                                                                     form.a != Type::tf32);
+                                           : form.d == Type::f32 ||
+                                                 (form.d == Type::f16 && form.a != Type::bf16 && form.a != Type::tf32);
     if (!d_fits) l.unsupported(in, "no such type of D for these of A and B");
     if (form.saturate && !is_integer(form.a)) l.unsupported(in, "only sums of integers have .satfinite");
     const unsigned wanted_k = 32 / ptx::type_bytes(form.a);
