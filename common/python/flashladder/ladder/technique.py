@@ -102,8 +102,9 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     `warps` of its grid; `whole`: all tiles are, and nothing is masked. With a report, of all its launches together:
 
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
-    .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers, divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch);
-    of the last launch order.first_block, order.last_block. A class or kind that the report does not have counts 0.
+    .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers,
+    divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch); of the last launch
+    order.first_block, order.last_block. A class or kind that the report does not have counts 0.
     """
     launch = stage.data["launch"][-1]
     found = {name: int(getattr(problem, name)) for name in SIZES}
