@@ -19,12 +19,12 @@ bool is_block_barrier(const std::string &text) {
     return begins_with(text, "barrier") || (begins_with(text, "bar.") && !begins_with(text, "bar.warp"));
 }
 
+}  // namespace
+
 const char *bulk_name(BulkKind kind) {
     static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch"};
     return kNames[size_t(kind)];
 }
-
-}  // namespace
 
 void summarize(const Program &program, const std::vector<OpStats> &totals, LaunchReport &report) {
     report.shared = {{"load", {}}, {"store", {}}, {"ldmatrix", {}}, {"cp_async", {}}};

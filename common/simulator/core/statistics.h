@@ -11,6 +11,7 @@
 
 #include "core/hazard_kind.h"
 #include "core/op.h"
+#include "core/op_formats.h"
 
 namespace warpsim {
 
@@ -78,6 +79,21 @@ struct AccessRecord {
     unsigned cost = 0, ideal = 0;              // wavefronts or sectors
 };
 
+// One copy of a box of a tensor (WARPSIM_ACCESSES).
+struct BoxRecord {
+    std::string file;
+    uint32_t line = 0, ptx_line = 0;
+    BulkKind kind = BulkKind::load;
+    unsigned lane = 0;
+    uint32_t shared = 0;                        // offset of the box; of a prefetch 0
+    unsigned swizzle = 0;                       // bytes of a swizzled row, 0: none
+    unsigned element = 0;                       // bytes
+    std::vector<int32_t> coordinates;           // the inner one first
+    std::vector<uint32_t> counts;               // elements that are copied, by dimension
+    std::vector<std::optional<uint64_t>> rows;  // global address of each row's first element; none: outside
+    uint64_t sectors = 0;
+};
+
 // What came before what, where a sum over the launch does not tell.
 struct OrderCount {
     uint64_t tensor_during_copies = 0;  // tensor instructions while a cp.async of their own warp is in flight
@@ -105,11 +121,13 @@ struct LaunchReport {
     std::vector<HazardRecord> hazards;
     std::vector<LineCount> lines;
     std::vector<AccessRecord> accesses;  // of one warp of one block: accessed_warp, accessed_block
+    std::vector<BoxRecord> boxes;        // the same
     uint32_t accessed_block[3] = {}, accessed_warp = 0;
     std::string error;   // empty: the launch ran to its end
     double seconds = 0;  // host time; not part of the JSON
 };
 
+const char *bulk_name(BulkKind);  // "load"
 // Sums per-op statistics of all workers by class and by line.
 void summarize(const Program &, const std::vector<OpStats> &totals, LaunchReport &);
 

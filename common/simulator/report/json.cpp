@@ -22,6 +22,26 @@ void write_access(json::Writer &w, const LaunchReport &report, const AccessRecor
     w.close('}');
 }
 
+template <class T>
+void write_list(json::Writer &w, const char *key, const std::vector<T> &values) {
+    w.key(key).open('[');
+    for (const T &value : values) w.raw(std::to_string(value));
+    w.close(']');
+}
+
+// Addresses of rows outside of the tensor are null.
+void write_box(json::Writer &w, const LaunchReport &report, const BoxRecord &box) {
+    w.open('{').key("file").string(box.file).key("line").number(box.line).key("ptx_line").number(box.ptx_line);
+    w.key("kind").string(bulk_name(box.kind));
+    w.key("block").triple(report.accessed_block).key("warp").number(report.accessed_warp).key("lane").number(box.lane);
+    w.key("shared").number(box.shared).key("swizzle").number(box.swizzle).key("element").number(box.element);
+    write_list(w, "coordinates", box.coordinates);
+    write_list(w, "counts", box.counts);
+    w.key("rows").open('[');
+    for (const auto &row : box.rows) w.raw(row ? std::to_string(*row) : "null");
+    w.close(']').key("sectors").number(box.sectors).close('}');
+}
+
 }  // namespace
 
 std::string launch_json(const LaunchReport &report) {
@@ -86,12 +106,19 @@ std::string launch_json(const LaunchReport &report) {
         w.key("global_sectors").number(line.global_sectors).key("global_ideal").number(line.global_ideal);
         if (line.bulk_bytes) w.key("bulk_bytes").number(line.bulk_bytes);
         if (line.tensor_sectors) w.key("tensor_sectors").number(line.tensor_sectors);
+        if (line.mbarrier_waits) w.key("mbarrier_waits").number(line.mbarrier_waits);
+        if (line.mbarrier_waited) w.key("mbarrier_waited").number(line.mbarrier_waited);
         w.close('}');
     }
     w.close(']');
     if (!report.accesses.empty()) {
         w.key("accesses").open('[');
         for (const AccessRecord &access : report.accesses) write_access(w, report, access);
+        w.close(']');
+    }
+    if (!report.boxes.empty()) {
+        w.key("boxes").open('[');
+        for (const BoxRecord &box : report.boxes) write_box(w, report, box);
         w.close(']');
     }
     w.close('}');
