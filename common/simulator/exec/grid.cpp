@@ -182,7 +182,8 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     }
     std::copy(options.accesses_block, options.accesses_block + 3, report.accessed_block);
     report.accessed_warp = options.accesses_warp;
-    report.hazards = collect_hazards(launch);
+    for (HazardRecord &record : collect_hazards(launch))
+        (record.note ? report.notes : report.hazards).push_back(std::move(record));
     if (report.error.empty() && !launch.errors.empty()) report.error = launch.errors.begin()->second;
     // How far other blocks had come when one ended the launch is chance: nothing is counted then.
     summarize(program, report.error.empty() ? total_stats(program, workers) : std::vector<OpStats>{}, report);

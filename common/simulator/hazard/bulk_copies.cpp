@@ -19,6 +19,7 @@ uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane,
     uint32_t addresses[kLanes] = {};
     addresses[lane] = address;
     Impl::Instruction i{warp, op, addresses, bytes, nullptr, 0, false, false, true};
+    if (!m.wgmma_reads.empty()) m.check_wgmma_reads(i, 1u << lane, bytes);
     const uint32_t number = Impl::kBulk | m.transfers++;
     const uint32_t first = address >> m.shift, end = (address + bytes) >> m.shift;
     uint32_t checked = first;
@@ -118,13 +119,15 @@ void SharedShadow::Impl::check_proxy(Instruction &i, unsigned lane, uint32_t gra
     if (i.warp.block->hazards->repeats(i.op, HazardKind::proxy_fence, maker[granule])) return;
     const Program &program = *i.warp.block->program;
     const std::string there = where(program, maker[granule]);
-    report(
-        i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
-        std::string("the ") + copy_noun(i.op.cls) + " at " + where(program, i.op.index) +
-            " reads shared memory that thread " + std::to_string(thread) + " wrote at " + there +
-            " without a fence.proxy.async behind it: the asynchronous proxy, which carries out bulk copies, need not "
-            "see what threads wrote. Each thread that writes must execute fence.proxy.async after it, before the "
-            "barrier that the copying thread waits at");
+    const bool copies = i.op.cls == OpClass::bulk_copy || i.op.cls == OpClass::tensor_copy;
+    report(i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
+           "the " + std::string(copies ? copy_noun(i.op.cls) : "wgmma") + " at " + where(program, i.op.index) +
+               " reads shared memory that thread " + std::to_string(thread) + " wrote at " + there +
+               " without a fence.proxy.async behind it: the asynchronous proxy, which carries out " +
+               (copies ? "bulk copies" : "wgmma") +
+               ", need not see what threads wrote. Each thread that writes must execute fence.proxy.async after it, "
+               "before the barrier that the " +
+               (copies ? "copying thread waits" : "warpgroup waits") + " at");
 }
 
 void SharedShadow::Impl::check_reads_in_flight(Instruction &i, unsigned lane, uint32_t granule) {

@@ -20,6 +20,7 @@ const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::bulk_copy) return reads ? "bulk copy's read" : "bulk copy's write";
     if (op.cls == OpClass::tensor_copy) return reads ? "TMA copy's read" : "TMA copy's write";
     if (op.cls == OpClass::ldmatrix) return "ldmatrix";
+    if (op.cls == OpClass::tensor) return "wgmma's read";
     return reads && writes ? "atomic update" : writes ? "write" : "read";
 }
 

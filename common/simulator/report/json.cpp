@@ -42,6 +42,19 @@ void write_box(json::Writer &w, const LaunchReport &report, const BoxRecord &box
     w.close(']').key("sectors").number(box.sectors).close('}');
 }
 
+void write_hazards(json::Writer &w, const char *key, const std::vector<HazardRecord> &hazards) {
+    w.key(key).open('[');
+    for (const HazardRecord &hazard : hazards) {
+        char address[24];
+        std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(hazard.address));
+        w.open('{').key("kind").string(hazard_name(hazard.kind)).key("file").string(hazard.file);
+        w.key("line").number(hazard.line).key("block").triple(hazard.block).key("warp").number(hazard.warp);
+        w.key("lane").raw(std::to_string(hazard.lane)).key("address").string(address);
+        w.key("message").string(hazard.message).key("count").number(hazard.count).close('}');
+    }
+    w.close(']');
+}
+
 }  // namespace
 
 std::string launch_json(const LaunchReport &report) {
@@ -80,6 +93,16 @@ std::string launch_json(const LaunchReport &report) {
         w.key("sectors").number(count.sectors).close('}');
     }
     w.close('}');
+    w.key("wgmma").open('{');
+    for (const auto &[name, count] : report.wgmma)
+        w.key(name.c_str())
+            .open('{')
+            .key("count")
+            .number(count.count)
+            .key("wavefronts")
+            .number(count.wavefronts)
+            .close('}');
+    w.close('}');
     w.key("mbarriers").open('{').key("waits").number(report.mbarrier_waits);
     w.key("waited").number(report.mbarrier_waited).close('}');
     w.key("barriers").number(report.barriers);
@@ -88,16 +111,8 @@ std::string launch_json(const LaunchReport &report) {
     w.key("ldmatrix_in_a_row").number(report.order.ldmatrix_in_a_row);
     w.key("first_block").number(report.first_block).key("last_block").number(report.last_block).close('}');
     w.key("error").string(report.error);
-    w.key("hazards").open('[');
-    for (const HazardRecord &hazard : report.hazards) {
-        char address[24];
-        std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(hazard.address));
-        w.open('{').key("kind").string(hazard_name(hazard.kind)).key("file").string(hazard.file);
-        w.key("line").number(hazard.line).key("block").triple(hazard.block).key("warp").number(hazard.warp);
-        w.key("lane").raw(std::to_string(hazard.lane)).key("address").string(address);
-        w.key("message").string(hazard.message).key("count").number(hazard.count).close('}');
-    }
-    w.close(']');
+    write_hazards(w, "hazards", report.hazards);
+    write_hazards(w, "notes", report.notes);
     w.key("lines").open('[');
     for (const LineCount &line : report.lines) {
         w.open('{').key("file").string(line.file).key("line").number(line.line);
@@ -108,6 +123,7 @@ std::string launch_json(const LaunchReport &report) {
         if (line.tensor_sectors) w.key("tensor_sectors").number(line.tensor_sectors);
         if (line.mbarrier_waits) w.key("mbarrier_waits").number(line.mbarrier_waits);
         if (line.mbarrier_waited) w.key("mbarrier_waited").number(line.mbarrier_waited);
+        if (line.wgmma_wavefronts) w.key("wgmma_wavefronts").number(line.wgmma_wavefronts);
         w.close('}');
     }
     w.close(']');
