@@ -58,7 +58,7 @@ endif
 
 else
 
-.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results gpu-report format lint clean machine-code mutants \
+.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results docs gpu-report format lint clean machine-code mutants \
         assignment autograder grade
 
 demo:
@@ -125,6 +125,10 @@ plot:
 results:
 	$(call setup)
 	@$(flashladder) results
+
+docs:
+	$(call setup,docs)
+	@$(flashladder) docs
 
 gpu-report:
 	$(call setup,test notebooks)
@@ -193,6 +197,7 @@ help:
 	  '  make autograder ASSIGNMENT=swizzle FOR=gradescope' \
 	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \
+	  '  make docs                  these pages and notebooks as a site: build/site/html' \
 	  '  make format | lint | clean' \
 	  '' \
 	  'FLASHLADDER_DEVICE=auto|gpu|sim picks where kernels run; make PYTHON=python3 ... installs nothing.'
