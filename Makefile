@@ -58,8 +58,12 @@ endif
 
 else
 
-.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results docs gpu-report format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results docs gpu-report format lint clean machine-code mutants \
         assignment autograder grade
+
+setup:
+	$(call setup,test notebooks)
+	@$(flashladder) device
 
 demo:
 	$(call setup)
@@ -165,6 +169,7 @@ help:
 	@printf '%s\n' \
 	  'FlashLadder' \
 	  '' \
+	  '  make setup                 install what is missing into .venv, and no more' \
 	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
 	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
 	  '  make exercise-05           what you can write yourself of a stage; words after it do more:' \
