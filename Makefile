@@ -58,7 +58,7 @@ endif
 
 else
 
-.PHONY: help setup demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results docs gpu-report format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results docs gpu-report check-report release format lint clean machine-code mutants \
         assignment autograder grade
 
 setup:
@@ -138,6 +138,14 @@ gpu-report:
 	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
 
+check-report:
+	$(call setup)
+	@$(flashladder) check-report $(FILE)
+
+release:
+	$(call setup,lint docs)
+	@$(flashladder) release $(VERSION)
+
 assignment:
 	$(call setup)
 	@$(flashladder) assignment $(NAME) $(if $(OUT),--out $(OUT)) $(ARGS)
@@ -196,6 +204,7 @@ help:
 	  '  make tune                  time the configurations of stage 12 and choose by shape (GPU); resumes' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
+	  '  make check-report FILE=H200-gpu-report.zip    what is wrong with such a report' \
 	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
 	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
 	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
@@ -203,6 +212,7 @@ help:
 	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \
 	  '  make docs                  these pages and notebooks as a site: build/site/html' \
+	  '  make release VERSION=0.2.0      what keeps a release back; else commits and tags it' \
 	  '  make format | lint | clean' \
 	  '' \
 	  'FLASHLADDER_DEVICE=auto|gpu|sim picks where kernels run; make PYTHON=python3 ... installs nothing.'

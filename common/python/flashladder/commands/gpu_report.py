@@ -1,9 +1,9 @@
 """make gpu-report: everything that needs a GPU, in one go: tests, sanitizer, benchmarks, Nsight Compute.
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
-GPU-KIND.json (which can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu ablations order
-roofline streams" picks parts; "tune" is one more, which has to be named. Needs no network, and of Python numpy and rich
-(torch, matplotlib, pytest for their parts).
+GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
+PARTS="test sanitize bench ncu ablations order roofline streams" picks parts; "tune" is one more, which has to be named.
+Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -30,7 +30,17 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import problems_for
 from flashladder.ladder.run import run_problem
-from flashladder.measuring import ablation_times, bench, machine_code, ncu, provenance, recorded, roofline, stream_times
+from flashladder.measuring import (
+    ablation_times,
+    bench,
+    machine_code,
+    ncu,
+    provenance,
+    recorded,
+    report_archive,
+    roofline,
+    stream_times,
+)
 from flashladder.running.job import Job, StageError, answer
 from flashladder.simulator import counters
 from flashladder.tuning import record as tuning
@@ -238,4 +248,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     text = "\n".join(summary)
     (folder / "summary.txt").write_text(text + "\n")
     say(f"\n==== summary\n{text}")
+    file = report_archive.pack(folder, bench.slug(device.short))
+    say(f"\nAll of it in one file, to be sent: {file}")
+    say(f"What is wrong with it, if anything: make check-report FILE={file}")
     return 1 if failed else 0
