@@ -95,6 +95,11 @@ cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [d], [tile], 64, e
 cp.async.bulk.prefetch.L2.global [d], 64
 cp.async.bulk.wait_group.read 1
 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [d], [tile], 64
+cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [d, {r}], [tile+512]
+cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [tile], [d, {r, s, 4}], [tile+512], e
+cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [d, {r, s}], [tile]
+cp.async.bulk.prefetch.tensor.2d.L2.global.tile [d, {r, s}]
+cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group [d, {r, s, t, u, 0}], [tile]
 fence.mbarrier_init.release.cluster
 shfl.sync.up.b32 r|p, s, 1, 0, 0xffffffff
 shfl.sync.idx.b32 r, s, t, 31, 0xffffffff
@@ -179,6 +184,11 @@ INVALID = {
     "cp.async.bulk.global.shared::cta.bulk_group [d], [tile], 24": "the size is a multiple of 16",
     "cp.async.bulk.wait_group r": "operand 1 must be an integer constant",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [d], [tile], 64": "not one of that type",
+    "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [d, {r}], [tile]": "as many coordinates as it has dimensions",
+    "cp.async.bulk.tensor.6d.global.shared::cta.bulk_group [d, {r}], [tile]": "cp has no modifier .6d",
+    "cp.async.bulk.tensor.1d.shared::cluster.global.bulk_group [tile], [d, {r}], [tile]": "does not go with",
+    "cp.reduce.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [d, {r}], [tile]": "it needs .add, .min",
+    "cp.async.bulk.prefetch.tensor.1d.L2.global [d]": "as many coordinates as it has dimensions",
     "shfl.sync.sideways.b32 r, s, 1, 0, 0xffffffff": "shfl has no modifier .sideways; it takes .sync, .up",
     "shfl.sync.up.b32 r, s, 1, 0": "it has 4 operands, not 5",
     "vote.sync.most.pred p, q, 0xffffffff": "vote has no modifier .most",

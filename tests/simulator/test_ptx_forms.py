@@ -17,6 +17,7 @@ LEFT_OUT = [
     (r"fma.*\.oob", "which NaN stands for what is out of bounds is not said"),
     (r"fma\.r[zmp].*bf16|rcp\.r[nzmp]\.ftz\.f64|(addc|subc|madc).*\.u16", "the manual has no such form"),
     (r"istypep|alloca|stacksave|stackrestore", "refused by name"),
+    (r"cp\..*tensor.*(im2col|multicast)", "only boxes of tensors are copied, and by their own block"),
     (
         r"cp\.(reduce\.)?async\.bulk\.shared::cluster\.shared::cta|cp\.async\.bulk.*multicast",
         "between blocks of a cluster",

@@ -21,6 +21,7 @@
 // - cp.async.mbarrier.arrive: as mbarrier
 // - bulk copies: a base of the shared side, imm offset, b size, list BulkSlot, extra BulkForm; wait_group: as
 //   cp.async.wait_*, b 1 for .read
+// - tensor copies: a base of the shared side, imm offset, list TensorSlot, extra TensorForm
 // - shfl: dst result, imm the pair's slot, a source, b lane, c clamp, member membermask, extra Brings and mode
 // - vote, match, redux, elect: as shfl, without b and c
 // - mma: list D, A, B, C, imm MmaFragments, extra kMmaSaturate
@@ -125,6 +126,24 @@ enum BulkSlot : uint32_t {
     kBulkMbarrier,  // slot of the mbarrier's address, and what is added to it
     kBulkMbarrierOffset,
     kBulkListLength,
+};
+
+// Copies of boxes of tensors.
+struct TensorForm {
+    BulkKind kind = BulkKind::load;
+    BulkOperation operation = BulkOperation::none;
+    uint8_t dimensions = 1;
+    bool shared_base32 : 1 = false, map_base32 : 1 = false, mbarrier_base32 : 1 = false;
+};
+static_assert(sizeof(TensorForm) <= sizeof(Op::extra));
+enum TensorSlot : uint32_t {
+    kTensorMap,  // slot of the map's generic address, and what is added to it
+    kTensorMapLow,
+    kTensorMapHigh,
+    kTensorMbarrier,  // slot of the mbarrier's address, and what is added to it
+    kTensorMbarrierOffset,
+    kTensorCoordinates,  // five slots, those that there are
+    kTensorListLength = kTensorCoordinates + 5,
 };
 
 // ---- conversions and comparisons ----

@@ -75,6 +75,7 @@ std::vector<OpStats> total_stats(const Program &program, std::vector<Worker> &wo
             t.divergent += s.divergent;
             t.bulk_copies += s.bulk_copies;
             t.bulk_bytes += s.bulk_bytes;
+            t.tensor_sectors += s.tensor_sectors;
             t.waits += s.waits;
             t.waited += s.waited;
         }

@@ -18,6 +18,7 @@ std::string thread_text(unsigned warp, unsigned lane) {
 const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::async_copy) return "cp.async";
     if (op.cls == OpClass::bulk_copy) return reads ? "bulk copy's read" : "bulk copy's write";
+    if (op.cls == OpClass::tensor_copy) return reads ? "TMA copy's read" : "TMA copy's write";
     if (op.cls == OpClass::ldmatrix) return "ldmatrix";
     return reads && writes ? "atomic update" : writes ? "write" : "read";
 }
@@ -127,17 +128,18 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
             if (live.channel == other.lane) mbarrier = address;
         return report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift,
                       std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
-                          thread_text(i.warp.id, lane) + " of shared memory that the bulk copy at " + there +
-                          " filled: nothing orders the two. Others have waited for " +
+                          thread_text(i.warp.id, lane) + " of shared memory that the " + copy_noun(other_class) +
+                          " at " + there + " filled: nothing orders the two. Others have waited for " +
                           waited_text(i.warp.id, lane, mbarrier, program) +
                           "; it must wait, too, or meet one that has at a barrier");
     }
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
                        thread_text(i.warp.id, lane) + " of shared memory that " + thread_text(other.warp, other.lane) +
                        " ";
-    if (other_class == OpClass::bulk_copy && std::string_view(other.did) == "writes") {
+    const bool copies = other_class == OpClass::bulk_copy || other_class == OpClass::tensor_copy;
+    if (copies && std::string_view(other.did) == "writes") {
         text +=
-            "fills by the bulk copy at " + there +
+            std::string("fills by the ") + copy_noun(other_class) + " at " + there +
             ": nothing orders the two. It must wait for the phase of the mbarrier that the copy completes to, and a "
             "wait with the wrong parity passes at once";
     } else if (other_class == OpClass::async_copy) {
@@ -196,7 +198,7 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
         const Transfer &t = writes_in_flight.at(copier[granule]);
         return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
                       std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
-                          " of bytes that the bulk copy at " + where(program, t.op) +
+                          " of bytes that the " + copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) +
                           " may still be writing: nobody has waited for the phase that it completes of " +
                           waited_text(i.warp.id, lane, t.mbarrier, program));
     }

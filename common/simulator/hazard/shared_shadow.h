@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct StoredValues {
     unsigned components = 0;  // 1, 2 or 4 (8 and more: leave the pointer to the whole struct null)
     unsigned bytes = 0;       // of one component in memory
     unsigned stride = 0;      // of one lane in its slot
+};
+
+// Bytes of shared memory.
+struct SharedStretch {
+    uint32_t address = 0, bytes = 0;
 };
 
 class SharedShadow {
@@ -62,6 +68,8 @@ class SharedShadow {
     void bulk_write_complete(uint32_t transfer);  // as part of the mbarrier's phase
     uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, uint32_t address, uint32_t bytes);
     void bulk_read_complete(Warp &, unsigned lane, uint32_t transfer);  // a read by the lane that waited for it
+    // The same of several stretches, which count as one transfer.
+    uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, std::span<const SharedStretch>);
     // fence.proxy.async, or (data: false) fence.mbarrier_init, for the sake of mbarriers alone.
     void proxy_fence(Warp &, uint32_t lanes, bool data);
 

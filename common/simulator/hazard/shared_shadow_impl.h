@@ -1,6 +1,7 @@
 // The insides of SharedShadow, shared by its source files.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -36,6 +37,12 @@ struct SharedShadow::Impl {
         uint32_t op, first, end;  // granules
         unsigned warp, lane;
         uint32_t mbarrier;
+        std::vector<std::pair<uint32_t, uint32_t>> parts;  // of them those that take part; none: all
+        bool has(uint32_t granule) const {
+            const auto holds = [&](const auto &part) { return granule >= part.first && granule < part.second; };
+            return granule >= first && granule < end &&
+                   (parts.empty() || std::any_of(parts.begin(), parts.end(), holds));
+        }
     };
     struct LiveMbarrier {
         unsigned warp, lane;  // that initialised it

@@ -1,6 +1,7 @@
 // The lowering functions that the table of instructions names, by the file that has them.
 #pragma once
 
+#include "core/op_formats.h"
 #include "lower/lowering.h"
 
 namespace warpsim {
@@ -43,6 +44,7 @@ WARPSIM_LOWERING(lower_mbarrier_pending_count);
 WARPSIM_LOWERING(lower_bulk_copy);
 WARPSIM_LOWERING(lower_bulk_remote);
 WARPSIM_LOWERING(lower_bulk_wait);
+BulkOperation bulk_operation(const ptx::Instruction &);  // .add, .min, ...
 // memory.cpp
 WARPSIM_LOWERING(lower_load);
 WARPSIM_LOWERING(lower_store);
@@ -53,6 +55,9 @@ WARPSIM_LOWERING(lower_mma);
 WARPSIM_LOWERING(lower_ldmatrix);
 WARPSIM_LOWERING(lower_stmatrix);
 WARPSIM_LOWERING(lower_movmatrix);
+// tensor_copy.cpp
+WARPSIM_LOWERING(lower_tensor_copy);
+WARPSIM_LOWERING(lower_tensor_refused);
 // texture.cpp
 WARPSIM_LOWERING(lower_texture);
 WARPSIM_LOWERING(lower_image_query);

@@ -333,7 +333,7 @@ constexpr std::string_view kNotSimulated[] = {
 };
 
 const InstructionSyntax &syntax() {
-    static const InstructionSyntax compiled({kRows, asynchronous_rows()});
+    static const InstructionSyntax compiled({kRows, asynchronous_rows(), tensor_copy_rows()});
     return compiled;
 }
 

@@ -92,9 +92,7 @@ void lower_mbarrier_pending_count(Lowering &l, const Instruction &in) {
     op.dst = dst;
 }
 
-namespace {
-
-BulkOperation operation_of(const Instruction &in) {
+BulkOperation bulk_operation(const Instruction &in) {
     static constexpr std::pair<const char *, BulkOperation> kOperations[] = {
         {"add", BulkOperation::add}, {"min", BulkOperation::min},  {"max", BulkOperation::max},
         {"inc", BulkOperation::inc}, {"dec", BulkOperation::dec},  {"and", BulkOperation::and_},
@@ -104,6 +102,8 @@ BulkOperation operation_of(const Instruction &in) {
         if (in.has(name)) return operation;
     return BulkOperation::none;
 }
+
+namespace {
 
 // Which operations there are on which types.
 void check_operation(Lowering &l, const Instruction &in, BulkOperation operation, Type type) {
@@ -145,7 +145,7 @@ void lower_bulk_copy(Lowering &l, const Instruction &in) {
     const Operand &bytes = in.operands[sizes_at];
     if (bytes.kind == Operand::Kind::integer && bytes.integer % 16) l.unsupported(in, "the size is a multiple of 16");
     if (reduces) {
-        form.operation = operation_of(in);
+        form.operation = bulk_operation(in);
         form.type = ptx::type_from_name(in.modifiers.back());
         check_operation(l, in, form.operation, form.type);
     }
