@@ -114,6 +114,10 @@ def summary(report, old: str, new: str) -> None:
         (lambda r: record(r).update(measurements=[]), "no measurements"),
         (lambda r: record(r)["measurements"].append("fast"), "no measurement of a stage"),
         (lambda r: record(r)["measurements"][0].pop("d_head"), "without d_head nobody knows what was measured"),
+        (lambda r: first(r, B=10**400), "is no size of a problem"),
+        (lambda r: first(r, Nq=0), "Nq = 0 is no size of a problem"),
+        (lambda r: first(r, tflops=10**400), "no positive number"),
+        (lambda r: first(r, relative_error=-1), "timed without having been verified"),
         (lambda r: first(r, dtype="fp8"), "dtype 'fp8'"),
         (lambda r: first(r, name="77_fast"), "this project has no such stage"),
         (lambda r: first(r, relative_error=None), "timed without having been verified"),
@@ -242,6 +246,10 @@ def test_the_command_says_what_it_found(tmp_path, report, capsys, monkeypatch):
             check_report.run(name)
     with pytest.raises(FlashLadderError, match="no archive that can be read"):
         check_report.run(str(tmp_path / "no.zip"))
+
+
+def test_a_files_words_are_no_commands_of_the_terminal():
+    assert check_report.printable("a\x1b[2Jb\nc") == "a?[2Jb?c"
 
 
 def test_one_gpu_is_what_sentences_are_about(tmp_path, monkeypatch):

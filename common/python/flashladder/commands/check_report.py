@@ -23,6 +23,11 @@ def at_commit(commit: str, path: str) -> bytes | None:
     return done.stdout if done.returncode == 0 else None
 
 
+def printable(text: str) -> str:
+    """Without what a terminal would take for a command: the words are of whoever made the file."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:600]
+
+
 def run(name: str) -> int:
     if not name:
         raise FlashLadderError("Name the report: `make check-report FILE=H200-gpu-report.zip`.")
@@ -32,17 +37,16 @@ def run(name: str) -> int:
     report = report_archive.read(file)
     today = datetime.datetime.now(datetime.timezone.utc).date()
     found = report_check.check(report, at_commit, today)
-    for error in found.errors:
-        say(f"error: {error}")
-    for remark in found.remarks:
-        say(f"remark: {remark}")
+    for word, sentences in (("error", found.errors), ("remark", found.remarks)):
+        for sentence in sentences:
+            say(f"{word}: {printable(sentence)}")
     if found.errors:
         say(f"\n{file}: {plural(len(found.errors), 'error')}: not to be recorded as it is.")
         return 1
     say(f"\n{file}: nothing is wrong with {plural(len(report.records), 'record')}. To record them:")
     there = [record for record in report.records if (RECORDED / record).exists()]
     where = os.path.relpath(RECORDED)
-    say(f"  copy {', '.join(sorted(report.records))} to {where}, then `make results` and `make test`")
+    say(f"  copy {printable(', '.join(sorted(report.records)))} to {where}, then `make results` and `make test`")
     if there:
         say(f"  ({', '.join(sorted(there))} {'is' if len(there) == 1 else 'are'} there already, and would be replaced)")
     return 0

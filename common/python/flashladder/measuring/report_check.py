@@ -33,6 +33,8 @@ _PROVENANCE = {
 }
 _ROW = {"B": int, "Hq": int, "Hkv": int, "Nq": int, "Nkv": int, "d_head": int, "dtype": str, "causal": bool}
 _MOST = 8  # sentences about rows of the same fault
+_STAGES = 100  # that are looked up in the project's history
+_LARGEST = 1 << 30  # size of a problem, as attention.h limits lengths
 
 
 @dataclass
@@ -120,7 +122,7 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
             f"{name}: this project has no commit {commit}; `git fetch` if it is new, else measure again"
         )
     else:
-        for stage, known in kernels.items():
+        for stage, known in list(kernels.items())[:_STAGES]:
             text = show(commit, f"stages/{stage}/kernel.cu")
             beside = b"".join(show(commit, f"stages/{stage}/{header}") or b"" for header in _headers(stage))
             if text is None:
@@ -180,6 +182,10 @@ def _problem(found: Findings, name: str, row: dict) -> Problem | None:
     if wrong:
         found.row(name, "fields", f"{row.get('name')}: without {', '.join(wrong)} nobody knows what was measured")
         return None
+    odd = [f"{key} = {row[key]}" for key, kind in _ROW.items() if kind is int and not 1 <= row[key] <= _LARGEST]
+    if odd:
+        found.row(name, "sizes", f"{row.get('name')}: {', '.join(odd)} is no size of a problem")
+        return None
     try:
         return Problem(**{key: row[key] for key in _ROW})
     except FlashLadderError as error:
@@ -191,7 +197,7 @@ def _time(found: Findings, name: str, row: dict, problem: Problem | None, label:
     ms = row.get("ms")
     times = [ms.get(key) for key in ("p20", "median", "p80")] if isinstance(ms, dict) else [None]
     numbers = [*times, row.get("tflops")]
-    if not all(isinstance(value, (int, float)) and math.isfinite(value) and value > 0 for value in numbers):
+    if not all(isinstance(value, (int, float)) and 0 < value < 1e12 for value in numbers):
         found.row(name, "times", f"{label}: a time (ms: p20, median, p80) or tflops is missing or no positive number")
         return
     if not times[0] <= times[1] <= times[2]:
@@ -213,7 +219,7 @@ def _time(found: Findings, name: str, row: dict, problem: Problem | None, label:
 
 def _verified(found: Findings, name: str, row: dict, label: str) -> None:
     error = row.get("relative_error")
-    if not isinstance(error, (int, float)) or not math.isfinite(error):
+    if not isinstance(error, (int, float)) or not 0 <= error < math.inf:
         found.row(name, "unverified", f"{label}: no relative_error: it was timed without having been verified")
         return
     bound = dtypes.FROBENIUS_LIMIT.get(row.get("dtype"))
