@@ -86,11 +86,11 @@ test:
 	@$(flashladder) test
 
 test-long:
-	$(call setup,test notebooks classroom)
+	$(call setup,test notebooks classroom docs)
 	@$(flashladder) test --long
 
 test-all:
-	$(call setup,test notebooks classroom)
+	$(call setup,test notebooks classroom docs)
 	@$(flashladder) test --all
 
 fuzz:
