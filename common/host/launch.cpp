@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "tensor_maps.h"
+
 namespace flash {
 namespace {
 
@@ -42,6 +44,13 @@ FlashStatus check_device(const Limits &limits) {
                     "stage %02d needs compute capability %d.%d or newer; this device has %d.%d (FLASHLADDER_DEVICE=sim "
                     "runs it on the simulator)",
                     limits.stage, limits.min_compute / 10, limits.min_compute % 10, major, minor);
+    }
+    if (limits.specific && 10 * major + minor != limits.min_compute) {
+        return fail(
+            FLASH_UNSUPPORTED,
+            "stage %02d needs compute capability %d.%d and no other: it has instructions that no other GPU has; "
+            "this device has %d.%d (FLASHLADDER_DEVICE=sim runs it on the simulator)",
+            limits.stage, limits.min_compute / 10, limits.min_compute % 10, major, minor);
     }
     return FLASH_OK;
 }
@@ -156,12 +165,17 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
 }
 
 FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t stream) {
-    const auto kernel = reinterpret_cast<const void *>(launch.kernel);
+    const void *kernel = launch.kernel.entry;
+    TensorMaps maps;
+    if (launch.kernel.takes_maps) {
+        const FlashStatus status = make_tensor_maps(params, launch.Q_box_rows, launch.KV_box_rows, maps);
+        if (status != FLASH_OK) return status;
+    }
     // Without this, a launch with more than 48 KB of dynamic shared memory is refused.
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                              static_cast<int>(launch.shared_bytes));
     if (error != cudaSuccess) return cuda_failure("shared memory for the kernel", error);
-    void *arguments[] = {const_cast<FlashParams *>(&params)};
+    void *arguments[] = {const_cast<FlashParams *>(&params), &maps};  // as many as the kernel takes are read
     error = cudaLaunchKernel(kernel, launch.grid, dim3(launch.threads), arguments, launch.shared_bytes, stream);
     if (error != cudaSuccess) {
         cudaGetLastError();  // reported here: not again at the caller's next check
@@ -174,7 +188,7 @@ FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspac
                      FlashDescription *description) {
     if (!description) return fail(FLASH_INVALID_ARGUMENT, "description is a null pointer");
     if (FlashStatus status = check_device(limits); status != FLASH_OK) return status;
-    const auto kernel = reinterpret_cast<const void *>(launch.kernel);
+    const void *kernel = launch.kernel.entry;
     cudaFuncAttributes attributes{};
     int blocks = 0;
     cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,

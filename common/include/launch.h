@@ -6,10 +6,13 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <type_traits>
 #include <utility>
 
 #include "attention.h"
+
+struct TensorMaps;  // tensor_maps.h
 
 namespace flash {
 
@@ -27,16 +30,28 @@ struct Limits {
     // The short form of the instance chosen, of a stage with a table of them (configured.h).
     const char *configuration = nullptr;
     int most_Nq = 1 << 30;  // beyond it the grid has no room for the query tiles
+    bool specific = false;  // min_compute and no other: sm_90a has instructions that no other GPU has
 };
 
-using Kernel = void (*)(FlashParams);
+// A kernel, which takes the parameters alone, or the tensor maps of Q, K and V as well.
+struct Kernel {
+    const void *entry = nullptr;
+    bool takes_maps = false;
+
+    Kernel() = default;
+    Kernel(std::nullptr_t) {}
+    Kernel(void (*kernel)(FlashParams)) : entry(reinterpret_cast<const void *>(kernel)) {}
+    Kernel(void (*kernel)(FlashParams, TensorMaps)) : entry(reinterpret_cast<const void *>(kernel)), takes_maps(true) {}
+    explicit operator bool() const { return entry; }
+};
 
 // One kernel launch for one problem.
 struct Launch {
     Kernel kernel;
     dim3 grid;
     int threads;
-    size_t shared_bytes = 0;  // dynamic
+    size_t shared_bytes = 0;              // dynamic
+    int Q_box_rows = 0, KV_box_rows = 0;  // of a kernel that takes tensor maps: rows that one copy brings
 };
 
 // Records the text that flash_last_error() returns in this thread (printf-style); returns `status`.

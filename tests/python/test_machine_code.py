@@ -1,6 +1,7 @@
 """Machine code: the loop over K and V is found and counted in what nvdisasm prints, and the record says what is so."""
 
 import json
+import re
 import sys
 
 import pytest
@@ -86,6 +87,28 @@ def test_inner_loops_are_passed_as_often_as_the_copies_say():
     assert sum(counts.values()) == len(loop.order) + 2 * 4
 
 
+# Behind the function's end stands a wait that failed: it jumps back to where it came from, out of the loop and into it.
+WAITING = SASS.replace(
+    """        /*0130*/                   MUFU.RCP R3, R4 ;
+""",
+    """        /*0130*/                   EXIT ;
+.L_x_9:
+        /*0138*/                   SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [R247], R44 ;
+        /*013c*/                   BRA `(.L_x_2) ;
+""",
+)
+
+
+def test_a_wait_that_the_compiler_put_behind_the_end_is_no_part_of_the_loop():
+    assert WAITING != SASS and "L_x_2:" in SASS
+    assert machine_code.loop_of(WAITING).order == machine_code.loop_of(SASS).order
+
+
+def test_loops_that_wait_are_passed_once():
+    counts = machine_code.Loop("MBbTyb", ((1, 2), (3, 5))).executed(copies=0)
+    assert (counts["mbarrier"], counts["TMA"], counts["branch"], counts["mma"]) == (1, 1, 2, 1)
+
+
 def test_copies_that_do_not_fit_are_told():
     with pytest.raises(FlashLadderError, match="who knows how often"):
         machine_code.loop_of(SASS).executed(copies=5)
@@ -166,7 +189,8 @@ def rows():
 def test_every_stage_with_mma_and_every_variant_is_recorded():
     names = {(row["name"], row["d_head"]) for row in rows()}
     wanted = [f"{one.stage.id} {one.title}" for one in ablations.ablations()]
-    wanted += [one.name for one in stages.all_stages() if "ptx::mma" in one.kernel.read_text()]
+    with_products = [one for one in stages.all_stages() if re.search(r"ptx::w?g?mma", one.kernel.read_text())]
+    wanted += [one.name for one in with_products]
     missing = [(name, d) for name in wanted for d in machine_code.HEAD_DIMS if (name, d) not in names]
     assert not missing, "run `make machine-code`"
 
@@ -184,7 +208,10 @@ def test_counts_follow_from_the_order(row):
     assert loop.executed(copies) == row["in_a_turn"]
     assert row["in_a_turn"]["cp.async"] + row["in_a_turn"]["global load, store"] == copies
     assert len(row["first_uses"]) == row["in_a_turn"]["ldmatrix"]
-    assert row["in_a_turn"]["mma"] == 2 * row["d_head"]  # S and PV: 2 x 8 pieces for each step of 16 columns
+    if row["in_a_turn"]["wgmma"]:  # S and PV: one for each step of 16 along what is summed over
+        assert row["in_a_turn"]["wgmma"] == row["d_head"] // 16 + stage.data["launch"][-1]["Bc"] // 16
+    else:
+        assert row["in_a_turn"]["mma"] == 2 * row["d_head"]  # S and PV: 2 x 8 pieces for each step of 16 columns
 
 
 def test_registers_and_spills_are_those_that_a_gpu_reported():

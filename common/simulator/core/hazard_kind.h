@@ -23,6 +23,7 @@ enum class HazardKind : uint8_t {
     invalid_argument,
     mbarrier,     // misused
     proxy_fence,  // missing
+    wgmma,        // misused
     count_,
 };
 

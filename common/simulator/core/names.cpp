@@ -16,8 +16,9 @@ const char *class_name(OpClass cls) {
         "fence",        "load_global",   "store_global",  "load_shared", "store_shared",
         "load_local",   "store_local",   "load_constant", "load_param",  "store_param",
         "load_generic", "store_generic", "atomic",        "shuffle",     "vote",
-        "ldmatrix",     "stmatrix",      "tensor",        "async_copy",  "mbarrier",
-        "bulk_copy",    "tensor_copy",   "texture",       "surface",     "other",
+        "ldmatrix",     "stmatrix",      "tensor",        "warpgroup",   "async_copy",
+        "mbarrier",     "bulk_copy",     "tensor_copy",   "texture",     "surface",
+        "other",
     };
     return kNames[size_t(cls)];
 }
@@ -41,6 +42,7 @@ const char *hazard_name(HazardKind kind) {
         "invalid_argument",
         "mbarrier",
         "proxy_fence",
+        "wgmma",
     };
     return kNames[size_t(kind)];
 }

@@ -49,6 +49,7 @@ enum class OpClass : uint8_t {
     ldmatrix,
     stmatrix,
     tensor,
+    warpgroup,  // wgmma.fence and its groups, setmaxnreg
     async_copy,
     mbarrier,
     bulk_copy,
@@ -69,6 +70,7 @@ enum class Flow : uint8_t {
     exit,
     warp_sync,      // fn runs once the lanes named by slot `member` (kNoSlot: all 32) have arrived
     block_sync,     // barrier.*: see exec/barrier
+    warpgroup,      // fn runs once all lanes of the four warps of a warpgroup have arrived: exec/warpgroup
     mbarrier_wait,  // fn tests a phase; while it is open the lanes may be put aside: exec/mbarrier_wait
     yield,          // straight, but a good place to let others run (nanosleep, polling loads)
     ordered,        // the same, and other blocks see it or it sees them: it waits for its block's turn (exec/turns.h)

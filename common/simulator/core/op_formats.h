@@ -25,6 +25,8 @@
 // - shfl: dst result, imm the pair's slot, a source, b lane, c clamp, member membermask, extra Brings and mode
 // - vote, match, redux, elect: as shfl, without b and c
 // - mma: list D, A, B, C, imm MmaFragments, extra kMmaSaturate
+// - wgmma.mma_async: list D, then A where it is in registers, a and b descriptors, c scale-d, imm WgmmaForm
+// - wgmma.wait_group, setmaxnreg: imm the number
 // - ldmatrix, stmatrix: a base, imm offset, list the fragment, extra matrix bits
 // - wmma.load, wmma.store: a base, b stride, imm offset, list the fragment, extra access bits and kWmmaMatrixShift
 // - tex, tld4: a handle, list TextureSlot, imm slot of the predicate that says whether the texels are there (-1: none),
@@ -201,7 +203,16 @@ static_assert(uint32_t(Reduce::xor_) << kModeShift < kReduceSigned);
 struct MmaFragments {
     uint8_t d = 0, a = 0, b = 0, c = 0;
 };
-inline constexpr uint32_t kMmaSaturate = 1;                                                // .satfinite of integers
+inline constexpr uint32_t kMmaSaturate = 1;  // .satfinite of integers
+struct WgmmaForm {
+    ptx::Type d = ptx::Type::none, a = ptx::Type::none, b = ptx::Type::none;
+    uint8_t n8 = 1;                                       // n / 8
+    bool a_in_registers : 1 = false;                      // else a descriptor
+    bool a_mn_major : 1 = false, b_mn_major : 1 = false;  // else K-major
+    bool negate_a : 1 = false, negate_b : 1 = false;
+    bool saturate : 1 = false;
+};
+static_assert(sizeof(WgmmaForm) <= sizeof(Op::imm));
 inline constexpr uint32_t kMatrixTranspose = 1, kMatrixGeneric = 2, kMatrixAddress64 = 4;  // ldmatrix, stmatrix
 
 // ---- textures and surfaces ----

@@ -67,7 +67,10 @@ struct Program {
     uint32_t dynamic_shared_offset = 0;
     uint32_t max_threads = 1024;  // .maxntid / .reqntid product, else the device's
     uint32_t required_threads[3] = {0, 0, 0};
-    uint32_t registers = 0;       // 32-bit registers live at once at most, an estimate from the PTX
+    uint32_t registers = 0;  // 32-bit registers live at once at most, an estimate from the PTX
+    // 32-bit registers that each thread has at launch, where setmaxnreg moves them later: all that .maxntid and
+    // .minnctapersm leave it.
+    uint32_t registers_at_launch = 0;
     uint32_t local_bytes = 0;     // of the kernel's own frame
     unsigned shadow_granule = 4;  // bytes: the narrowest shared (or generic) access in the kernel, at most 4
     // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers), and not only by

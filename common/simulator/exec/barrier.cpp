@@ -8,6 +8,7 @@
 #include "core/names.h"
 #include "core/op_formats.h"
 #include "exec/context.h"
+#include "exec/warpgroup.h"
 
 namespace warpsim {
 
@@ -207,6 +208,8 @@ std::string waits_text(const BlockContext &block, const WarpContext &w, const Fr
                                  : reinterpret_cast<const uint32_t *>(f.frame->regs + op.member)[__builtin_ctz(f.mask)];
         return text + op_text(program, f.pc) + " waits for " + lanes_text(members & ~f.mask);
     }
+    if (f.wait == Wait::warpgroup)
+        return text + op_text(program, f.pc) + " waits for " + warpgroup_wait_text(block, w, f);
     if (f.wait == Wait::mbarrier)
         return text + op_text(program, f.pc) + " waits for " + mbarrier_wait_text(block, w, f);
     const Barrier &b = block.barriers[f.barrier];
@@ -218,6 +221,11 @@ std::string waits_text(const BlockContext &block, const WarpContext &w, const Fr
                                       return n;
                                   }()) +
            " of " + to_string(b.expected ? b.expected : block.alive) + " threads have arrived";
+}
+
+// It waits for lanes, not for registers.
+bool is_short_warpgroup(const BlockContext &block, const Fragment &f) {
+    return f.wait == Wait::warpgroup && block.program->ops[f.pc].fn != exec_set_max_registers;
 }
 
 }  // namespace
@@ -237,7 +245,7 @@ void report_deadlock(BlockContext &block) {
             const Fragment &f = w.fragments[i];
             at_mbarrier = at_mbarrier || f.wait == Wait::mbarrier;
             at_barrier = at_barrier || f.wait == Wait::barrier;
-            at_sync = at_sync || f.wait == Wait::warp_sync;
+            at_sync = at_sync || f.wait == Wait::warp_sync || is_short_warpgroup(block, f);
             apart = apart || (pc != kNoSlot && pc != f.pc);
             pc = f.pc;
             ++waiting;
@@ -257,7 +265,8 @@ void report_deadlock(BlockContext &block) {
             at = &w;
             fragment = &w.fragments[0];
             for (uint32_t i = 0; i < w.count; ++i) {
-                if (w.fragments[i].wait == Wait::warp_sync) fragment = &w.fragments[i];
+                if (w.fragments[i].wait == Wait::warp_sync || is_short_warpgroup(block, w.fragments[i]))
+                    fragment = &w.fragments[i];
             }
         }
     }

@@ -9,6 +9,7 @@
 
 #include "core/op_formats.h"
 #include "core/warp.h"
+#include "exec/warpgroup.h"
 #include "hazard/clocks.h"
 
 namespace warpsim {
@@ -79,8 +80,9 @@ struct Completions {
     std::vector<MbarrierArrival> arrivals;   // oldest first
     std::vector<BulkStore> stores;           // oldest first
     std::vector<uint64_t> bulk_groups;       // committed so far, by thread
-    uint64_t issued = 0;                     // copies and arrivals so far
-    uint64_t changes = 0;                    // of mbarriers so far
+    WgmmaQueue wgmma;
+    uint64_t issued = 0;   // copies and arrivals so far
+    uint64_t changes = 0;  // of mbarriers so far
 
     void start_block(unsigned warps);
     bool has_groups(unsigned warp) const { return groups[warp].used; }

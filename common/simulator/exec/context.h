@@ -67,7 +67,7 @@ struct Frame {
     bool prepared = false;     // holds the function's constants and special registers of an earlier block
 };
 
-enum class Wait : uint8_t { nothing, warp_sync, barrier, mbarrier };
+enum class Wait : uint8_t { nothing, warp_sync, barrier, mbarrier, warpgroup };
 
 // Lanes of a warp that are at the same place. A warp starts as one fragment, splits where lanes branch apart and merges
 // where they meet.
@@ -236,6 +236,10 @@ void release_frames(WarpContext &);
 // exec/warp_sync.cpp. True: the op ran and its lanes go on with the next op. False: they were put aside to wait.
 bool arrive_at_warp_sync(WarpContext &, Fragment &, const Op &, uint32_t lanes);
 void complete_warp_syncs(WarpContext &);  // after lanes arrived or exited
+
+// exec/warpgroup.cpp: the lanes are put aside until all of their warpgroup have arrived, who then go on.
+void arrive_at_warpgroup(WarpContext &, Fragment &, const Op &, uint32_t lanes);
+std::string warpgroup_wait_text(const BlockContext &, const WarpContext &, const Fragment &);  // what it waits for
 
 // exec/barrier.cpp
 void arrive_at_barrier(WarpContext &, Fragment &, const Op &, uint32_t lanes);

@@ -295,6 +295,19 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                     ++op;
                     break;
                 }
+                case Flow::warpgroup: {
+                    const uint32_t lanes = guarded_lanes(w, *op, mask);
+                    if (lanes) {
+                        if (op->guard != kNoSlot) ++stats[op - ops].issued;
+                        settle(*f);
+                        f->pc = uint32_t(op - ops);
+                        f->polls = 0;
+                        arrive_at_warpgroup(w, *f, *op, lanes);
+                        goto next_fragment;
+                    }
+                    ++op;
+                    break;
+                }
                 case Flow::block_sync: {
                     const uint32_t lanes = guarded_lanes(w, *op, mask);
                     if (lanes) {

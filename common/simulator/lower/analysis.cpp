@@ -16,6 +16,7 @@ using ptx::Space;
 
 // What a device since compute capability 8.0 keeps of each block's shared memory, at its start.
 constexpr uint32_t kReservedSharedBytes = 1024;
+constexpr uint32_t kMostRegisters = 65536, kMostOfThread = 256;  // of a multiprocessor, of a thread
 constexpr uint64_t kMostSharedBytes = 64ull << 20;  // hostile declarations only; launches check the device's limit
 
 uint64_t round_up(uint64_t value, uint64_t to) {
@@ -151,6 +152,22 @@ void place_shared(ProgramContext &context, const std::set<std::string> &named, c
     for (const ptx::Variable *v : dynamic) context.shared[v->name] = {dynamic_start, 0};
 }
 
+// What ptxas gives each thread of a kernel that has setmaxnreg: as many as its launch bounds leave. 0: it has none.
+uint32_t registers_at_launch(const ptx::Function &kernel) {
+    const auto number = [&](const char *name) {
+        const auto found = kernel.directives.find(name);
+        uint64_t product = found == kernel.directives.end() ? 0 : 1;
+        for (size_t i = 0; product && i < found->second.size(); ++i)
+            product = std::min<uint64_t>(product * found->second[i], kMostRegisters);
+        return uint32_t(product);
+    };
+    if (const uint32_t most = number("maxnreg")) return uint32_t(round_up(std::min(most, kMostOfThread), 8));
+    const uint32_t threads = std::max(number("maxntid"), number("reqntid"));
+    if (!threads) return 0;
+    const uint64_t resident = round_up(threads, kLanes) * std::max(number("minnctapersm"), 1u);
+    return std::min(uint32_t(kMostRegisters / resident) / 8 * 8, kMostOfThread);
+}
+
 void read_directives(Program &p, const ptx::Function &kernel) {
     const auto product = [](const std::vector<uint32_t> &values) {
         uint64_t n = 1;
@@ -164,6 +181,7 @@ void read_directives(Program &p, const ptx::Function &kernel) {
         p.max_threads = std::min(p.max_threads, product(found->second));
         for (size_t i = 0; i < 3; ++i) p.required_threads[i] = i < found->second.size() ? found->second[i] : 1;
     }
+    p.registers_at_launch = registers_at_launch(kernel);
     for (const char *name : {"reqnctapercluster", "explicitcluster"}) {
         const auto found = kernel.directives.find(name);
         if (found != kernel.directives.end() && product(found->second) > 1) {

@@ -72,6 +72,10 @@ WARPSIM_LOWERING(lower_match);
 WARPSIM_LOWERING(lower_redux);
 WARPSIM_LOWERING(lower_activemask);
 WARPSIM_LOWERING(lower_elect);
+// wgmma.cpp
+WARPSIM_LOWERING(lower_wgmma);
+WARPSIM_LOWERING(lower_wgmma_wait);
+WARPSIM_LOWERING(lower_set_max_registers);
 // wmma.cpp
 WARPSIM_LOWERING(lower_wmma_load);
 WARPSIM_LOWERING(lower_wmma_store);

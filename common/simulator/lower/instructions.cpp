@@ -66,10 +66,9 @@ constexpr InstructionRow kRows[] = {
     {"trap", "", OpClass::control, Flow::yield, exec_trap, lower_plain},
     {"brkpt", "", OpClass::control, Flow::yield, exec_trap, lower_plain},
     {"nanosleep.u32", "a", OpClass::other, Flow::yield, exec_nothing, lower_nanosleep},
-    // Hints to the hardware that change no result: the profiler's events, register budgets, dependent launches (a
-    // launch begins here when the one before it has ended).
+    // Hints to the hardware that change no result: the profiler's events, dependent launches (a launch begins here when
+    // the one before it has ended).
     {"pmevent{.mask}", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
-    {"setmaxnreg.{inc,dec}!.sync.aligned.u32", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
     {"griddepcontrol.{launch_dependents,wait}", "", OpClass::control, Flow::straight, exec_nothing, lower_plain},
 
     // Barriers and fences. Memory is consistent here anyway; a fence matters to the hazard detector.
@@ -316,7 +315,6 @@ constexpr std::string_view kNotSimulated[] = {
     "multimem",
     "tcgen05",
     "tensormap",
-    "wgmma",
     "alloca",
     "stacksave",
     "stackrestore",
@@ -333,7 +331,7 @@ constexpr std::string_view kNotSimulated[] = {
 };
 
 const InstructionSyntax &syntax() {
-    static const InstructionSyntax compiled({kRows, asynchronous_rows(), tensor_copy_rows()});
+    static const InstructionSyntax compiled({kRows, asynchronous_rows(), tensor_copy_rows(), wgmma_rows()});
     return compiled;
 }
 

@@ -35,6 +35,7 @@ struct InstructionRow {
 // Rows in files of their own: lower/instructions_asynchronous.cpp, lower/instructions_tensor_copy.cpp.
 std::span<const InstructionRow> asynchronous_rows();
 std::span<const InstructionRow> tensor_copy_rows();
+std::span<const InstructionRow> wgmma_rows();  // and setmaxnreg: lower/instructions_wgmma.cpp
 
 // The row that the instruction's modifiers and operands fit; where none does, null and in `why` a sentence that says
 // what is wrong: empty for an opcode that warpsim does not know.

@@ -39,7 +39,8 @@ void register_uses(const ptx::Instruction &in, std::vector<RegisterUse> &out) {
     if (in.guard >= 0) out.push_back({uint32_t(in.guard), false, false});
     const bool writes = writes_first_operand(in);
     for (size_t i = 0; i < in.operands.size(); ++i) {
-        visit(in.operands[i], i == 0 && writes, whole, out);
+        // wgmma adds to its first operand.
+        visit(in.operands[i], i == 0 && writes, whole && in.opcode != "wgmma", out);
     }
     std::stable_partition(out.begin() + std::ptrdiff_t(start), out.end(),
                           [](const RegisterUse &use) { return !use.written; });

@@ -179,6 +179,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::proxy_fence:
             title = "missing fence for the asynchronous proxy";
             break;
+        case HazardKind::wgmma:
+            title = "misuse of wgmma";
+            break;
         case HazardKind::count_:
             break;
     }

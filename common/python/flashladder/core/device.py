@@ -17,6 +17,25 @@ OLDEST_GPU = 75  # that nvcc 13 has code for
 OLDEST_DRIVER = 580  # that runs what CUDA 13 has built
 
 
+class Compute(int):
+    """The compute capability that a stage needs, 90 for 9.0: that or a newer one, or that and no other where it is
+    `specific`. As a string it is what nvcc's architectures are called: 90, 90a."""
+
+    specific: bool
+
+    def __new__(cls, number: int, specific: bool = False):
+        self = super().__new__(cls, number)
+        self.specific = specific
+        return self
+
+    def __str__(self) -> str:
+        return f"{int(self)}{'a' if self.specific else ''}"
+
+    def native(self, compute: int) -> str:
+        """How nvcc calls the native code of such a stage for a GPU of this compute capability."""
+        return str(self) if self == compute else str(compute)
+
+
 @dataclass(frozen=True)
 class Gpu:
     name: str
@@ -81,11 +100,13 @@ def _unfit(gpu: Gpu, min_compute: int) -> str:
         )
     if gpu.compute < min_compute:
         return f"{gpu.name} has compute capability {gpu.compute / 10}, this needs {min_compute / 10}"
+    if getattr(min_compute, "specific", False) and gpu.compute != min_compute:
+        return f"{gpu.name} has compute capability {gpu.compute / 10}, this needs {min_compute / 10} and no other"
     return ""
 
 
 def choose(min_compute: int = 0, choice: str | None = None) -> Device:
-    """The device for a stage that needs compute capability min_compute (80 for 8.0)."""
+    """The device for a stage that needs compute capability min_compute (80 for 8.0, or a Compute)."""
     choice = choice or requested()
     if choice not in CHOICES:
         raise FlashLadderError(f"device '{choice}': choose one of {', '.join(CHOICES)}.")

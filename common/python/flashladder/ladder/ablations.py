@@ -43,5 +43,6 @@ def library(ablation: Ablation, compute: int | None = None) -> Path:
     it, and d_head 64, too."""
     if compute is None:
         return compile_kernel(patched_source(ablation), ablation.stage)
-    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}"]
+    native = ablation.stage.min_compute.native(compute)
+    native = ["-gencode", f"arch=compute_{native},code=sm_{native}"]
     return compile_kernel(patched_source(ablation), ablation.stage, *native, only="BF16")

@@ -87,18 +87,18 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16
     options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content. What the
     compiler said lies beside the library as .log, or is in CompileError.
     """
-    launcher = ROOT / "common/host/launch.cpp"
+    launcher = [ROOT / "common/host/launch.cpp", ROOT / "common/host/tensor_maps.cpp"]
     exports = ROOT / "common/cmake/stage.map"
     headers = sorted([*(ROOT / "common/include").iterdir(), *stage.folder.glob("*.h"), *kernel.parent.glob("*.h")])
     command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
     command += [f"-I{stage.folder}", *([f"-DFLASH_ONLY_{only}"] if only else []), *options]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, launcher, exports, *headers)))
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, *launcher, exports, *headers)))
     digest.update(repr((command, build.info()["nvcc_version"])).encode())
     library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
     if library.exists():
         return library
     partial = library.with_name(f".{os.getpid()}.{threading.get_ident()}.{library.name}")
-    command += ["-o", str(partial), str(kernel), str(launcher)]
+    command += ["-o", str(partial), str(kernel), *map(str, launcher)]
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
     done = subprocess.run(command, env=env, capture_output=True, text=True)
     if done.returncode:

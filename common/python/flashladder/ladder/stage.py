@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from flashladder.core.device import Compute
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
@@ -34,7 +35,7 @@ class Stage:
     name: str  # folder name, e.g. 02_online_softmax
     title: str
     technique: str
-    min_compute: int  # 80 for compute capability 8.0
+    min_compute: Compute  # 80 for compute capability 8.0
     previous: int | None
     folder: Path
     data: dict = field(repr=False, compare=False)  # all of stage.toml
@@ -86,7 +87,7 @@ def read(folder: Path, kind: type[Stage]) -> Stage:
             name=folder.name,
             title=data["title"],
             technique=data["technique"],
-            min_compute=int(data["min_compute"]),
+            min_compute=Compute(data["min_compute"], data.get("specific", False)),
             previous=previous,
             folder=folder,
             data=data,

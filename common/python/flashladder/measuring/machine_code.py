@@ -30,6 +30,10 @@ _CLASSES = (
     ("G", "cp.async", ("LDGSTS",)),
     ("c", "commit, wait", ("LDGDEPBAR",)),
     ("w", "commit, wait", ("DEPBAR",)),
+    ("W", "wgmma", ("HGMMA",)),
+    ("f", "wgmma's fence, commit, wait", ("WARPGROUP",)),
+    ("T", "TMA", ("UTMALDG",)),
+    ("B", "mbarrier", ("SYNCS",)),
     ("|", "barrier", ("BAR", "WARPSYNC")),
     ("g", "global load, store", ("LDG", "STG")),
     ("s", "shared load, store", ("STS",)),
@@ -43,7 +47,7 @@ _CLASSES = (
     ("^", "FP32 maximum", ("FMNMX",)),
     ("?", "FP32 compare", ("FSETP",)),
     ("~", "shuffle", ("SHFL",)),
-    ("y", "vote", ("VOTE", "VOTEU")),
+    ("y", "vote", ("VOTE", "VOTEU", "ELECT")),
     ("v", "conversion", ("F2FP", "F2F", "I2F", "F2I")),
     ("m", "move", ("MOV", "IMAD.MOV", "UMOV", "CS2R", "SEL", "FSEL", "PRMT", "R2UR", "HFMA2")),  # HFMA2: of a constant
     ("b", "branch", ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT")),
@@ -57,10 +61,10 @@ _INTEGER = re.compile(
     r"U(IMAD|IADD|LEA|LOP|SHF|ISETP|PLOP|SEL|PRMT|P2UR|FLO))"
 )
 AT_ONCE = 8  # instructions: whoever reads what an ldmatrix brings nearer than that behind it has to wait for it
-_SHOWN = "MLGw|gsl<>e~"  # in the picture of `order`; all others are dots
+_SHOWN = "MWLGTBfw|gsl<>e~"  # in the picture of `order`; all others are dots
 LEGEND = (
     "M mma   L ldmatrix   G cp.async   w its wait   g global load   s l shared store, load   | barrier\n"
-    "e ex2   ~ shuffle   < > spilled register loaded, stored   . everything else"
+    "W wgmma   f its fence and wait   T TMA   B mbarrier   e ex2   ~ shuffle   < > spilled register loaded, stored   . everything else"
 )
 _INSTRUCTION = re.compile(
     r"\s+/\*[0-9a-f]{4,}\*/\s+(?P<predicate>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);"
@@ -85,15 +89,17 @@ class Loop:
         """Instructions that a warp executes in a turn over a K/V tile, by class; all of NAMES.
 
         copies: of 16 bytes from global memory that a thread makes in a turn. They tell how often the inner loops are
-        passed, all of them equally often. FlashLadderError where they do not tell it.
+        passed, all of them equally often; those that wait for an mbarrier, or ask TMA lane by lane, are passed once.
+        FlashLadderError where they do not tell it.
         """
         is_copy = [letter in "Gg" for letter in self.order]
-        inside = [index for first, last in self.inner for index in range(first, last + 1)]
+        inner = [(first, last) for first, last in self.inner if not set("BT") & set(self.order[first : last + 1])]
+        inside = [index for first, last in inner for index in range(first, last + 1)]
         passes = 1
         if inside:
             looped = sum(is_copy[index] for index in inside)
             left = copies - sum(is_copy) + looped
-            if not all(any(is_copy[first : last + 1]) for first, last in self.inner) or left % looped:
+            if not all(any(is_copy[first : last + 1]) for first, last in inner) or left % looped:
                 raise FlashLadderError("The loop over K and V has a loop inside that is passed who knows how often.")
             passes = left // looped
         counts = dict.fromkeys(NAMES, 0)
@@ -122,7 +128,8 @@ def functions(sass: str) -> dict[str, str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The largest loop with an mma in a function's text; None where there is none."""
+    """The loop over K and V in a function's text: the shortest one with as many mma or wgmma as any has; None where
+    there is none. (Longer ones are jumps back from a wait that the compiler has put behind the function's end.)"""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
@@ -134,10 +141,10 @@ def loop_of(sass: str) -> Loop | None:
                 jumps.append((len(code), target[1]))
             code.append((found["opcode"], found["predicate"] or "", found["rest"]))
     loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at]
-    with_mma = [(a, b) for a, b in loops if any(one[0].startswith("HMMA") for one in code[a : b + 1])]
-    if not with_mma:
+    products = {(a, b): sum(one[0].startswith(("HMMA", "HGMMA")) for one in code[a : b + 1]) for a, b in loops}
+    if not any(products.values()):
         return None
-    begin, end = max(with_mma, key=lambda one: one[1] - one[0])
+    begin, end = min(products, key=lambda one: (-products[one], one[1] - one[0]))
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
     code = code[begin : end + 1]
     order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)
@@ -166,8 +173,10 @@ def _read(opcode: str, operands: str) -> set[int]:
 
 
 def copies_in_a_turn(stage: stages.Stage, d: int) -> int:
-    """16-byte copies that each thread makes for a tile of K and one of V."""
+    """16-byte copies that each thread makes for a tile of K and one of V; none where TMA brings them."""
     launch = stage.data["launch"][-1]
+    if "ptx::tma_load" in stage.kernel.read_text():
+        return 0
     return 2 * launch["Bc"] * d // 8 // launch["threads"]
 
 
@@ -244,9 +253,14 @@ def measure(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> dict[
         d = re.search(r"bfloat16Li(\d+)E", name)
         if d and instances.get(int(d[1]), "") in name:
             registers, spills = _resources(report, name)
-            copies = sorted(set(re.findall(r"LDGSTS[\w.]*", text)))
+            copies = sorted(set(re.findall(r"LDGSTS[\w.]*|UTMALDG[\w.]*", text)))
             found[int(d[1])] = {"registers": registers, "spill_bytes": spills, "copies": copies, "loop": loop_of(text)}
     return found
+
+
+def _arch(stage: stages.Stage, arch: str) -> str:
+    """sm_90a in place of sm_90 for a stage with instructions that no other GPU has."""
+    return arch + "a" if stage.min_compute.specific and arch == f"sm_{int(stage.min_compute)}" else arch
 
 
 # ---- make stage-NN order ----
@@ -263,7 +277,7 @@ def show(stage: stages.Stage, arguments: list[str] = ()) -> None:
     parser.add_argument("--arch", default=ARCH, help="architecture to compile for (default: %(default)s)")
     parser.add_argument("--d", type=int, default=128, choices=HEAD_DIMS, help="head dim (default: %(default)s)")
     options = parser.parse_args(list(arguments))
-    found = measure(stage.kernel, options.arch).get(options.d)
+    found = measure(stage.kernel, _arch(stage, options.arch)).get(options.d)
     if not found or not found["loop"]:
         raise FlashLadderError(f"{stage.name} has no loop with an mma; stages 04 and later do.")
     loop = found["loop"]
@@ -293,7 +307,7 @@ def record(arch: str = ARCH) -> dict:
     rows = []
     for stage, name, kind, source in progress([*one_each, *variants], "machine code"):
         kernel = source if isinstance(source, Path) else patched_source(source)
-        for d, found in sorted(measure(kernel, arch, stage.folder).items()):
+        for d, found in sorted(measure(kernel, _arch(stage, arch), stage.folder).items()):
             loop = found.pop("loop")
             if loop:
                 counts = loop.executed(copies_in_a_turn(stage, d))
@@ -366,7 +380,7 @@ def in_a_turn(*which: int | str, d: int = 128) -> tuple[list[str], list[list[str
     """(columns, rows) of a table: what a warp executes for a K/V tile, by class, as recorded."""
     rows = recorded_rows(*which, d=d)
     columns = ["instructions of a warp in a turn", *(row["name"] + ("*" if is_stale(row) else "") for row in rows)]
-    body = [[name, *(f"{row['in_a_turn'][name]:,}" for row in rows)] for name in NAMES]
+    body = [[name, *(f"{row['in_a_turn'].get(name, 0):,}" for row in rows)] for name in NAMES]
     body = [line for line in body if any(cell != "0" for cell in line[1:])]
     body.append(["all", *(f"{sum(row['in_a_turn'].values()):,}" for row in rows)])
     for key in ("registers", "spill_bytes"):

@@ -23,14 +23,14 @@ from flashladder.plot.style import (
 _LANES = (
     ("global copies", "Gg", BLUE),
     ("ldmatrix", "L", GREEN),
-    ("mma", "M", ORANGE),
+    ("mma", "MW", ORANGE),
     ("softmax", "e*+^?~yr", SKY),
     ("moves, integer", "mi", GREY),
     ("spilled registers", "<>", RED),
 )
 # Groups of the bars: name, classes of machine_code.NAMES, colour, hatch.
 _GROUPS = (
-    ("mma", ("mma",), ORANGE, None),
+    ("mma", ("mma", "wgmma"), ORANGE, None),
     ("ldmatrix", ("ldmatrix",), GREEN, None),
     (
         "multiply, add, maximum",
@@ -100,7 +100,7 @@ def instruction_mix(*which: int | str, d: int = 128) -> Figure:
     for place, row in enumerate(rows):
         left = 0
         for name, classes, colour, hatch in (*_GROUPS, rest):
-            count = sum(row["in_a_turn"][one] for one in classes)
+            count = sum(row["in_a_turn"].get(one, 0) for one in classes)
             axes.barh(place, count, left=left, color=colour, hatch=hatch, edgecolor="white", height=0.75,
                       label=name if place == 0 else None)  # fmt: skip
             if count > widest / 50:  # else there is no room for the number

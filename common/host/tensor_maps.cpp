@@ -1,0 +1,62 @@
+#include "tensor_maps.h"
+
+#include <cudaTypedefs.h>  // PFN_cuTensorMapEncodeTiled
+
+namespace flash {
+namespace {
+
+using Encode = PFN_cuTensorMapEncodeTiled_v12000;
+
+// The driver's function, by way of the runtime: a stage links with no driver library, so that it also starts where
+// there is none.
+Encode find_encode() {
+    void *function = nullptr;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    const cudaError_t error =
+        cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found);
+    if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) {
+        cudaGetLastError();  // reported here: not again at the caller's next check
+        return nullptr;
+    }
+    return reinterpret_cast<Encode>(function);
+}
+
+FlashStatus make_tensor_map(const char *name, const FlashTensor &tensor, int rows, int heads, const FlashParams &params,
+                            int box_rows, CUtensorMap &map) {
+    static const Encode encode = find_encode();
+    if (!encode) return fail(FLASH_CUDA_ERROR, "the CUDA driver has no cuTensorMapEncodeTiled: it is too old for TMA");
+    constexpr cuuint64_t element = 2, panel = 64;  // bytes of an element, elements of 128 bytes
+    // The stride of a dimension of size 1 says nothing: the caller's may be anything.
+    const auto bytes = [&](int size, int64_t stride) { return size == 1 ? panel * element : stride * element; };
+    const cuuint64_t sizes[] = {panel, static_cast<cuuint64_t>(rows), params.d_head / panel,
+                                static_cast<cuuint64_t>(heads), static_cast<cuuint64_t>(params.B)};
+    const cuuint64_t strides[] = {bytes(rows, tensor.stride_row), panel * element, bytes(heads, tensor.stride_head),
+                                  bytes(params.B, tensor.stride_batch)};  // of the dimensions from 1 on, in bytes
+    for (const cuuint64_t stride : strides) {
+        if (stride >> 40) {
+            return fail(FLASH_UNSUPPORTED, "TMA needs strides below 2^40 bytes; one of %s's is %llu bytes", name,
+                        static_cast<unsigned long long>(stride));
+        }
+    }
+    const cuuint32_t box[] = {panel, static_cast<cuuint32_t>(box_rows), static_cast<cuuint32_t>(params.d_head / panel),
+                              1, 1};
+    const cuuint32_t every[] = {1, 1, 1, 1, 1};
+    const CUresult result =
+        encode(&map, params.dtype == FLASH_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5,
+               tensor.data, sizes, strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // outside of the tensor: 0
+    if (result == CUDA_SUCCESS) return FLASH_OK;
+    return fail(FLASH_CUDA_ERROR, "cuTensorMapEncodeTiled refuses the tensor map of %s (CUresult %d)", name,
+                static_cast<int>(result));
+}
+
+}  // namespace
+
+FlashStatus make_tensor_maps(const FlashParams &params, int Q_rows, int KV_rows, TensorMaps &maps) {
+    FlashStatus status = make_tensor_map("Q", params.Q, params.Nq, params.Hq, params, Q_rows, maps.Q);
+    if (status == FLASH_OK) status = make_tensor_map("K", params.K, params.Nkv, params.Hkv, params, KV_rows, maps.K);
+    if (status == FLASH_OK) status = make_tensor_map("V", params.V, params.Nkv, params.Hkv, params, KV_rows, maps.V);
+    return status;
+}
+
+}  // namespace flash

@@ -1,0 +1,223 @@
+#include "exec/tensor_sum.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "exec/half.h"
+#include "exec/tensor_sum_vector.h"
+
+namespace warpsim {
+namespace {
+
+using namespace tensor;
+
+// One row, two or four vectors of columns at once.
+template <SumRule Rule, unsigned Depth, unsigned Vectors>
+inline void sums_of_columns(const SumOperands &o, unsigned row, unsigned column) {
+    static_assert(Vectors == 2 || Vectors == 4);
+    const float *a = o.a + size_t(row) * Depth;
+    const int16_t *a_exponents = o.a_exponents + size_t(row) * Depth;
+    float *d = o.d + size_t(row) * o.columns + column;
+    const size_t step = o.columns;
+    WideShorts largest[Vectors / 2];
+#pragma GCC unroll 4
+    for (unsigned v = 0; v < Vectors / 2; ++v) largest[v] = WideShorts{} + int16_t(2 * kNoExponent);
+    const int16_t *b_exponents = o.b_exponents + column;
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < Depth; ++k, b_exponents += step) {
+        const WideShorts mine = a_exponents[k] - WideShorts{};
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < Vectors / 2; ++v) {
+            const WideShorts sum = mine + load<WideShorts>(b_exponents + v * 2 * kVector);
+            largest[v] = sum > largest[v] ? sum : largest[v];
+        }
+    }
+    Floats scale[Vectors], addend[Vectors];
+    Ints exponent[Vectors], bad[Vectors];
+    Words sum[Vectors];
+#pragma GCC unroll 4
+    for (unsigned v = 0; v < Vectors; ++v) {
+        addend[v] = o.adds ? load<Floats>(d + v * kVector) : Floats{};
+        Shorts half;
+        std::memcpy(&half, reinterpret_cast<const char *>(&largest[v / 2]) + v % 2 * sizeof half, sizeof half);
+        exponent[v] = exponent_of<Rule>(__builtin_convertvector(half, Ints), addend[v], bad[v]);
+        scale[v] = power(kPlaces<Rule> - exponent[v]);
+        sum[v] = Words{};
+    }
+    const float *b = o.b + column;
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < Depth; ++k, b += step) {
+        const Floats mine = a[k] - Floats{};
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < Vectors; ++v) sum[v] += cut(mine * load<Floats>(b + v * kVector), scale[v]);
+    }
+    Ints any_bad = {};
+    Floats result[Vectors];
+#pragma GCC unroll 4
+    for (unsigned v = 0; v < Vectors; ++v) {
+        result[v] = finish<Rule>(sum[v], addend[v], scale[v], exponent[v], bad[v]);
+        any_bad |= bad[v];
+    }
+    if (!any(any_bad)) [[likely]] {
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < Vectors; ++v) save(d + v * kVector, result[v]);
+        return;
+    }
+    float results[Vectors * kVector];
+    int32_t bads[Vectors * kVector];
+    std::memcpy(results, result, sizeof results);
+    std::memcpy(bads, bad, sizeof bads);
+    for (unsigned i = 0; i < Vectors * kVector; ++i) {
+        const size_t at = column + i;
+        d[i] = bads[i] ? exact_sum(a, a_exponents, o.b + at, o.b_exponents + at, step, Depth, o.adds ? d + i : nullptr,
+                                   Rule)
+                       : results[i];
+    }
+}
+
+template <SumRule Rule, unsigned Depth>
+void sums(const SumOperands &o) {
+    constexpr unsigned kMany = 4 * kVector, kFew = 2 * kVector;
+    static_assert(kSumColumns % kFew == 0);
+    for (unsigned row = 0; row < o.rows; ++row) {
+        unsigned column = 0;
+        for (; column + kMany <= o.columns; column += kMany) sums_of_columns<Rule, Depth, 4>(o, row, column);
+        for (; column < o.columns; column += kFew) sums_of_columns<Rule, Depth, 2>(o, row, column);
+    }
+}
+
+// 8 columns of one row, or of two.
+constexpr unsigned kRows = kVector / 8;
+
+template <class Vector, class T>
+inline Vector spread(const T *row, size_t step, unsigned k) {
+    if constexpr (kRows == 1) {
+        return row[k] - Vector{};
+    } else {
+        Vector both;
+        for (unsigned i = 0; i < kVector; ++i) both[i] = row[i / 8 * step + k];
+        return both;
+    }
+}
+
+template <SumRule Rule, unsigned Depth>
+void sums_of_8(const SumOperands &o) {
+    alignas(64) float b[Depth][kVector];
+    alignas(64) int16_t b_exponents[Depth][kVector];
+    for (unsigned k = 0; k < Depth; ++k) {
+        for (unsigned copy = 0; copy < kRows; ++copy) {
+            std::memcpy(&b[k][8 * copy], o.b + 8 * k, 8 * sizeof(float));
+            std::memcpy(&b_exponents[k][8 * copy], o.b_exponents + 8 * k, 8 * sizeof(int16_t));
+        }
+    }
+    for (unsigned row = 0; row < o.rows; row += kRows) {
+        const float *a = o.a + size_t(row) * Depth;
+        const int16_t *a_exponents = o.a_exponents + size_t(row) * Depth;
+        Shorts largest = Shorts{} + int16_t(2 * kNoExponent);
+#pragma GCC unroll 32
+        for (unsigned k = 0; k < Depth; ++k) {
+            const Shorts exponent = spread<Shorts>(a_exponents, Depth, k) + load<Shorts>(b_exponents[k]);
+            largest = exponent > largest ? exponent : largest;
+        }
+        float *d = o.d + 8 * size_t(row);
+        const Floats addend = o.adds ? load<Floats>(d) : Floats{};
+        Ints bad;
+        const Ints exponent = exponent_of<Rule>(__builtin_convertvector(largest, Ints), addend, bad);
+        const Floats scale = power(kPlaces<Rule> - exponent);
+        Words sum = {};
+#pragma GCC unroll 32
+        for (unsigned k = 0; k < Depth; ++k) sum += cut(spread<Floats>(a, Depth, k) * load<Floats>(b[k]), scale);
+        const Floats result = finish<Rule>(sum, addend, scale, exponent, bad);
+        if (!any(bad)) [[likely]] {
+            save(d, result);
+            continue;
+        }
+        for (unsigned i = 0; i < kVector; ++i) {
+            const size_t mine = i / 8 * Depth, at = i % 8;
+            d[i] = bad[i] ? exact_sum(a + mine, a_exponents + mine, o.b + at, o.b_exponents + at, 8, Depth,
+                                      o.adds ? d + i : nullptr, Rule)
+                          : result[i];
+        }
+    }
+}
+
+template <SumRule Rule, class F>
+void with_depth(unsigned depth, F f) {
+    switch (depth) {
+        case 4:
+            return f.template operator()<Rule, 4>();
+        case 8:
+            return f.template operator()<Rule, 8>();
+        case 16:
+            return f.template operator()<Rule, 16>();
+        default:
+            return f.template operator()<Rule, 32>();
+    }
+}
+
+template <class F>
+void with_rule(unsigned depth, SumRule rule, F f) {
+    if (rule.narrow) return with_depth<SumRule{true, false}>(depth, f);  // nothing is left below the 13 bits
+    if (rule.odd) return with_depth<SumRule{false, true}>(depth, f);
+    return with_depth<SumRule{false, false}>(depth, f);
+}
+
+}  // namespace
+
+void factor_exponents(const float *values, int16_t *exponents, size_t count, int least) {
+    for (size_t i = 0; i < count; i += kVector)
+        save(exponents + i, __builtin_convertvector(exponents_of(load<Floats>(values + i), least), Shorts));
+}
+
+void exact_sums(const SumOperands &o, SumRule rule) {
+    with_rule(o.depth, rule, [&]<SumRule Rule, unsigned Depth>() { sums<Rule, Depth>(o); });
+}
+
+void exact_sums_of_8_columns(const SumOperands &o, SumRule rule) {
+    with_rule(o.depth, rule, [&]<SumRule Rule, unsigned Depth>() { sums_of_8<Rule, Depth>(o); });
+}
+
+float exact_sum(const float *a, const int16_t *a_exponents, const float *b, const int16_t *b_exponents, size_t b_step,
+                unsigned depth, const float *d, SumRule rule) {
+    constexpr unsigned kMostTerms = 33;
+    double terms[kMostTerms] = {};  // products of 11-bit factors are exact, also far beyond fp32's range
+    int largest = 2 * kNoExponent;
+    unsigned count = 0;
+    double special = 0;  // infinities and NaN, as doubles add them
+    const auto add = [&](double term, int exponent) {
+        if (!std::isfinite(term)) {
+            special += term;
+        } else if (term != 0) {
+            terms[count++] = term;
+            largest = std::max(largest, exponent);
+        }
+    };
+    for (unsigned k = 0; k < depth; ++k)
+        add(double(a[k]) * double(b[k * b_step]), int(a_exponents[k]) + int(b_exponents[k * b_step]));
+    if (d) {
+        int exponent = 0;
+        if (std::isfinite(*d) && *d != 0) exponent = std::max(std::ilogb(*d), kFloatLeast);
+        add(double(*d), exponent);
+    }
+    if (special != special) return std::bit_cast<float>(kNaN32);
+    if (special != 0) return float(special);
+    if (!count) return 0;
+    const int last = largest - (rule.narrow ? 13 : 25);
+    int64_t sum = 0;  // below 2^33
+    for (unsigned i = 0; i < count; ++i) sum += static_cast<int64_t>(std::ldexp(terms[i], -last));
+    if (sum == 0) return 0;
+    uint64_t magnitude = uint64_t(sum < 0 ? -sum : sum);
+    // Places below the result's last one: by its precision, or by fp32's least exponent.
+    const int top = std::bit_width(magnitude) - 1, precision = rule.narrow ? 13 : 23;
+    const int lost = std::max(std::max(top - precision, kFloatLeast - 23 - last), 0);
+    const bool inexact = lost > 63 || (magnitude & ((uint64_t{1} << lost) - 1));
+    magnitude = lost > 63 ? 0 : magnitude >> lost;
+    if (rule.odd && !rule.narrow && inexact) magnitude |= 1;
+    const double value = std::ldexp(double(magnitude), last + lost);  // exact
+    const float result = value >= 0x1p128 ? HUGE_VALF : float(value);
+    return sum < 0 ? -result : result;
+}
+
+}  // namespace warpsim

@@ -1,0 +1,74 @@
+"""What the stages from 14 on need besides a kernel: wgmma.cuh as its script writes it, code for one architecture."""
+
+import importlib.util
+import re
+
+import pytest
+
+from flashladder.building import build
+from flashladder.core import device
+from flashladder.core.device import Compute, Gpu
+from flashladder.core.paths import ROOT
+from flashladder.ladder import stages
+from flashladder.ladder.kernels import stage_flags
+
+INCLUDE = ROOT / "common/include"
+
+
+def wgmma_script():
+    spec = importlib.util.spec_from_file_location("make_wgmma", INCLUDE / "make_wgmma.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_wgmma_is_as_its_script_writes_it():
+    assert (INCLUDE / "wgmma.cuh").read_text() == wgmma_script().text(), "run python common/include/make_wgmma.py"
+
+
+def test_wgmma_names_each_register_once():
+    text = (INCLUDE / "wgmma.cuh").read_text()
+    found = re.findall(
+        r"wgmma_(ss|rs)<(\w+), (\d+)>.*?m64n(\d+)k16\.f32\.(b?f16)\.(b?f16) \"\n\s+\"\{(.*?)\}", text, re.S
+    )
+    assert len(found) == len({(kind, name, n) for kind, name, n, *_ in found}) == text.count("\ntemplate <>")
+    for kind, name, columns, shape, a, b, registers in found:
+        told = f"wgmma_{kind}<{name}, {columns}>"
+        assert columns == shape and a == b == {"__half": "f16", "__nv_bfloat16": "bf16"}[name], told
+        assert registers.split(", ") == [f"%{i}" for i in range(int(columns) // 2)], told
+
+
+def test_every_shape_of_wgmma_is_used():
+    """Only what a stage uses: each kind and width stands in some kernel, by a constant of it."""
+    kernels = "".join(stage.source.read_text() for stage in stages.all_stages())
+    for kind in ("ss", "rs"):
+        assert f"ptx::wgmma_{kind}<T" in kernels
+
+
+def gpu(compute: int) -> Gpu:
+    return Gpu("A GPU", compute, "580.1", 80000)
+
+
+@pytest.mark.parametrize("compute, kind", ((80, "sim"), (90, "gpu"), (100, "sim"), (120, "sim")))
+def test_a_stage_for_one_architecture_takes_no_other_gpu(monkeypatch, compute, kind):
+    monkeypatch.setattr(device, "find_gpu", lambda: gpu(compute))
+    where = device.choose(Compute(90, specific=True), "auto")
+    assert where.kind == kind
+    if compute > 90:
+        assert where.reason == f"A GPU has compute capability {compute / 10}, this needs 9.0 and no other"
+        assert device.choose(Compute(90), "auto").kind == "gpu", "without `specific` a newer one will do"
+
+
+def test_what_an_architecture_is_called():
+    plain, specific = Compute(90), Compute(90, specific=True)
+    assert (f"{plain}", f"{specific}", plain, specific) == ("90", "90a", 90, 90)
+    assert (plain.native(100), specific.native(90), specific.native(100)) == ("100", "90a", "100")
+
+
+@pytest.mark.parametrize("number", [14, 15, 16])
+def test_hopper_stages_are_compiled_for_their_architecture(number):
+    if not (build.build_directory() / "compile_commands.json").exists():
+        pytest.skip("nothing is built yet: run `make build`")
+    stage = stages.get(number)
+    arch = "90a" if number > 14 else "90"
+    assert f"--generate-code=arch=compute_{arch},code=[compute_{arch}]" in stage_flags(stage)

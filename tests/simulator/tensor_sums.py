@@ -1,0 +1,81 @@
+"""Sums of products as Hopper's tensor cores form them, in whole numbers of any size: what mma and wgmma are held to.
+
+E is the largest exponent among the products (each the sum of its factors') and the addend; zeros do not count. Each
+term is cut toward zero to a multiple of 2^(E - 25), the terms are added exactly, the sum is cut toward zero to fp32;
+of 8-bit floats at 2^(E - 13) and to 13 fraction bits. A result of f16 is the sum rounded to nearest even.
+"""
+
+from fractions import Fraction
+
+from exact_arithmetic import FORMATS, INF, NAN, decode, encode, floor_log2, signed
+
+
+class Factor:
+    """A number of a format: its value and its exponent, the format's least one where it is subnormal."""
+
+    def __init__(self, bits, kind):
+        fmt = FORMATS[kind]
+        self.sign, self.value = decode(int(bits), fmt)
+        self.special = self.value in (INF, NAN)
+        field = int(bits) >> fmt.shift >> (fmt.precision - 1) & ((1 << fmt.exponent_bits) - 1)
+        self.exponent = max(field, 1) - 1 + fmt.least_exponent
+
+
+def factors(matrix, kind):
+    """Of all elements of an array of bit patterns, each pattern decoded once."""
+    known = {}
+    return [[known.setdefault(int(bits), None) or known.update({int(bits): Factor(bits, kind)}) or known[int(bits)]
+             for bits in row] for row in matrix]  # fmt: skip
+
+
+def cut(value, last):
+    """A Fraction cut toward zero, in units of 2^last."""
+    scaled = abs(value) * Fraction(2) ** -last
+    whole = scaled.numerator // scaled.denominator
+    return -whole if value < 0 else whole
+
+
+def tensor_sum(row, column, addend, d_kind="f32", narrow=False):
+    """Bits of addend + sum of row[i] * column[i], of Factors; addend may be None."""
+    terms, special = [], []
+    for a, b in zip(row, column, strict=True):
+        if a.special or b.special:
+            nan = NAN in (a.value, b.value) or 0 in (a.value, b.value)
+            special.append(NAN if nan else (-1) ** (a.sign ^ b.sign))
+        elif a.value and b.value:
+            terms.append((signed(a.sign ^ b.sign, a.value * b.value), a.exponent + b.exponent))
+    if addend is not None and addend.special:
+        special.append(NAN if addend.value == NAN else (-1) ** addend.sign)
+    elif addend is not None and addend.value:
+        terms.append((signed(addend.sign, addend.value), addend.exponent))
+    fmt = FORMATS[d_kind]
+    if special:
+        return encode(0, NAN, fmt) if len(set(special)) > 1 or NAN in special else encode(special[0] < 0, INF, fmt)
+    if not terms:
+        return 0
+    last = max(exponent for _, exponent in terms) - (13 if narrow else 25)
+    total = sum(cut(value, last) for value, _ in terms)
+    value = abs(total) * Fraction(2) ** last
+    if narrow and value:
+        unit = Fraction(2) ** (floor_log2(value) - 13)
+        value = value // unit * unit
+    if d_kind == "f16":
+        return encode(total < 0, value, fmt) if total else 0
+    bits = encode(0, value, fmt, "rz")
+    if value >= Fraction(2) ** 128:
+        bits = fmt.infinity
+    return bits | (1 << 31 if total < 0 and bits else 0) if bits or total >= 0 else 1 << 31
+
+
+def matrix_product(a, b, c, a_kind, b_kind, d_kind="f32"):
+    """Bits of C + A B for arrays of bit patterns; c may be None."""
+    import numpy as np
+
+    rows, columns = factors(a, a_kind), factors(np.asarray(b).T, b_kind)
+    addends = None if c is None else factors(c, d_kind)
+    narrow = a_kind in ("e4m3", "e5m2")
+    return np.array(
+        [[tensor_sum(row, column, addends and addends[i][j], d_kind, narrow) for j, column in enumerate(columns)]
+         for i, row in enumerate(rows)],
+        np.uint16 if d_kind == "f16" else np.uint32,
+    )  # fmt: skip
