@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.measuring import recorded
+from flashladder.site import kernel_pages
 
 CLIMB, SECTIONS = "<!-- site: climb -->", "<!-- site: pages -->"
 LENGTH = 4096
@@ -37,6 +38,7 @@ def climb(results: dict | None) -> str:
     if not rows:
         return "No throughput is recorded yet: `make bench` on a GPU does it."
     titles = {stage.name: f"{stage.id} {stage.title}" for stage in stages.all_stages()}
+    lessons = {stage.name for stage in stages.all_stages() if kernel_pages.lesson(stage)}
     most = max(row["tflops"] for row in rows)
     lines, before = [], None
     for row in rows:
@@ -52,10 +54,11 @@ def climb(results: dict | None) -> str:
             f'</span><span class="climb-figure">{row["tflops"]:.1f}{stale}</span>'
             f'<span class="climb-factor">{factor}</span>'
         )
-        if row["kind"] == "stage":
+        peer = " climb-peer" * (row["kind"] != "stage")
+        if row["name"] in lessons:
             lines.append(f'<a class="climb-row" href="notebooks/{row["name"]}.html">{inner}</a>')
         else:
-            lines.append(f'<span class="climb-row climb-peer">{inner}</span>')
+            lines.append(f'<span class="climb-row{peer}">{inner}</span>')
     what = f"TFLOP/s, bf16, d = 128, N = {LENGTH}, and the factor over the stage before"
     caption = f"{what}. Recorded: {recorded.label(results)}."
     if any(recorded.is_stale(row) for row in rows):

@@ -2,6 +2,7 @@
 
 import re
 
+from flashladder.core.paths import ROOT
 from flashladder.ladder import diff, stages
 from flashladder.ladder.stage import Stage
 
@@ -15,14 +16,24 @@ def _fenced(text: str, language: str, *options: str) -> list[str]:
 
 
 def pages() -> dict[str, str]:
-    return {f"stages/{stage.name}/{NAME}": page(stage) for stage in stages.every_stage()}
+    """By place. A stage without its README yet has none: it would stand below it."""
+    written = [stage for stage in stages.every_stage() if (stage.folder / "README.md").exists()]
+    return {f"stages/{stage.name}/{NAME}": page(stage) for stage in written}
+
+
+def lesson(stage: Stage) -> str:
+    """A stage's notebook, from the project's folder; "" where it is not written yet."""
+    place = f"notebooks/{stage.name}.ipynb"
+    return place if (ROOT / place).exists() else ""
 
 
 def page(stage: Stage) -> str:
     source = stage.source
     lines = ["---", "hide-toc: true", "---", "", f"# {stage.id} {stage.title}: {source.name}", ""]
-    lesson = f"[the lesson](../../notebooks/{stage.name}.ipynb)"
-    lines += [f"{stage.technique[0].upper()}{stage.technique[1:]}. See {lesson}, or [its text](README.md).", ""]
+    told = (
+        f"[the lesson](../../{lesson(stage)}), or [its text](README.md)" if lesson(stage) else "[its text](README.md)"
+    )
+    lines += [f"{stage.technique[0].upper()}{stage.technique[1:]}. See {told}.", ""]
     before = stages.previous_of(stage)
     if before:
         added, removed = diff.changed_lines(before, stage)

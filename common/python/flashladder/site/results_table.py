@@ -7,6 +7,7 @@ from html import escape
 
 from flashladder.ladder import stages
 from flashladder.measuring import recorded
+from flashladder.site import kernel_pages
 
 # (title, key of a row's data, whether it is a number); what can be chosen of has a menu.
 COLUMNS = (
@@ -58,7 +59,7 @@ def _menu(key: str, title: str, values: list[str]) -> str:
 
 
 def table(shipped: list[dict]) -> str:
-    lessons = {stage.name for stage in stages.all_stages()}
+    lessons = {stage.name for stage in stages.all_stages() if kernel_pages.lesson(stage)}
     everything = rows(shipped)
     most = max((float(row["tflops"]) for row in everything), default=1.0)
     titles = {key: title for title, key, _ in COLUMNS}
