@@ -1,6 +1,7 @@
 """Sums over the simulator's report, and its comparison with Nsight Compute's figures."""
 
 from flashladder.commands import results
+from flashladder.measuring import profile
 from flashladder.simulator import counters
 
 
@@ -43,6 +44,25 @@ def test_lines_are_summed_and_in_order():
     assert [line.global_excess for line in counters.lines(report)] == [64, 0]
     assert counters.classes(report) == {"float": 105, "memory": 6}
     assert len(counters.hazards(report)) == 2
+
+
+def test_copies_by_the_asynchronous_proxy_and_waits_are_summed():
+    one = launch("a", 100, 4) | {
+        "bulk": {"store": {"copies": 2, "bytes": 32}},
+        "tensor_copies": {"load": {"copies": 3, "bytes": 3072, "sectors": 96}},
+        "mbarriers": {"waits": 5, "waited": 4},
+    }
+    one["lines"][1] |= {"bulk_bytes": 3072, "tensor_sectors": 96}
+    one["lines"][0] |= {"mbarrier_waits": 5, "mbarrier_waited": 4}
+    report = {"launches": [one, launch("b", 11, 4), one]}
+    sums = counters.totals(report)
+    assert (sums["TMA load copies"], sums["TMA load bytes"], sums["TMA load sectors"]) == (6, 6144, 192)
+    assert (sums["bulk store bytes"], sums["bulk load bytes"]) == (64, 0)
+    assert (sums["mbarrier waits"], sums["mbarrier waited"]) == (10, 8)
+    assert profile.asynchronous_by_line(report) == [
+        ("k.cu:3", "6144", "192", "", "", ""),
+        ("k.cu:7", "", "", "10", "8", ""),
+    ]
 
 
 def test_comparison_with_ncu():

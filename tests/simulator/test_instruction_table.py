@@ -185,6 +185,7 @@ INVALID = {
     "cp.async.bulk.wait_group r": "operand 1 must be an integer constant",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [d], [tile], 64": "not one of that type",
     "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [d, {r}], [tile]": "as many coordinates as it has dimensions",
+    "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [tile, {r}], [tile]": "a tensor map has a generic address",
     "cp.async.bulk.tensor.6d.global.shared::cta.bulk_group [d, {r}], [tile]": "cp has no modifier .6d",
     "cp.async.bulk.tensor.1d.shared::cluster.global.bulk_group [tile], [d, {r}], [tile]": "does not go with",
     "cp.reduce.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [d, {r}], [tile]": "it needs .add, .min",

@@ -126,6 +126,8 @@ def random_box(rng, operation, dimensions, swizzle):
         span = stride[-1] * size[d]
     low = -8 if operation == LOAD else 0
     at = [rng.choice([0, 0, rng.randint(low, s + 4)]) for s in size]
+    if rng.random() < 0.05:
+        at[rng.randrange(dimensions)] = rng.choice([2**31 - 1, -(2**31) if operation == LOAD else 2**31 - 1])
     address = 16 * rng.randint(0, 8)
     tensor_bytes = address + size[0] * element + sum(s * (n - 1) for s, n in zip(stride[1:], size[1:], strict=True))
     offset = 128 * rng.randint(0, 9)
@@ -267,3 +269,42 @@ def test_rows_narrower_than_the_swizzle_are_refused_in_words(tmp_path):
     result = run_program(PROGRAMS / "boxes.cu", [path, tmp_path / "results"], architecture=HOPPER, report=True)
     assert result.hazards[0]["kind"] == "invalid_argument"
     assert "rows of 64 bytes and a swizzle of 128" in result.hazards[0]["message"]
+
+
+@pytest.mark.simulator_only
+def test_boxes_are_logged(tmp_path):
+    rng = random.Random(8)
+    boxes = [random_box(rng, rng.choice([LOAD, STORE]), rng.randint(1, 4), rng.randint(0, 3)) for _ in range(12)]
+    result, found = run_boxes(boxes, tmp_path, report=True, env={"WARPSIM_ACCESSES": 1})
+    for case, (base, _, _), launch in zip(boxes, found, result.report["launches"], strict=True):
+        (one,) = launch["boxes"]
+        assert (one["kind"], one["lane"], one["warp"]) == ("load" if case.operation == LOAD else "store", 0, 0)
+        assert (one["shared"], one["element"]) == (base + case.offset, case.element)
+        assert one["swizzle"] == (16 << case.swizzle if case.swizzle else 0)
+        assert (one["coordinates"], one["counts"]) == (case.at, case.counts)
+        places = [at for at, _ in case.elements(base)]
+        rows = [places[i : i + case.counts[0]] for i in range(0, len(places), case.counts[0])]
+        first = [next((at for at in row if at is not None), None) for row in rows]
+        start = next((a - b for a, b in zip(one["rows"], first, strict=True) if b is not None), 0)
+        assert one["rows"] == [None if at is None else at + start for at in first]
+        assert one["sectors"] == sectors(case)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_a_pipeline_of_boxes_is_clean_and_counted(seed):
+    env = {"WARPSIM_SCHEDULE": seed} if seed else {}
+    result = run_program(PROGRAMS / "pipeline.cu", env=env, report=True, architecture=HOPPER)
+    assert result.check().stdout == "OK\n" and result.hazards == []
+    if not result.report:
+        return
+    (launch,) = result.report["launches"]
+    # 3 blocks of 7 boxes of 2 KB; 100 rows of 88 floats, cut into rows of 4, 4 and 3 sectors.
+    expected = {"copies": 21, "bytes": 21 * 2048, "sectors": 100 * 11}
+    assert launch["tensor_copies"] == {"load": expected, "store": expected}
+    by_line = {
+        kind: [line[kind] for line in launch["lines"] if kind in line] for kind in ("bulk_bytes", "tensor_sectors")
+    }
+    assert by_line == {"bulk_bytes": [21 * 2048] * 2, "tensor_sectors": [1100] * 2}
+    assert sum(line.get("mbarrier_waits", 0) for line in launch["lines"]) == launch["mbarriers"]["waits"] > 0
+    # The swizzle keeps the warps' accesses free of conflicts.
+    assert launch["shared"]["load"]["wavefronts"] == launch["shared"]["load"]["ideal"]

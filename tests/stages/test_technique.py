@@ -136,6 +136,8 @@ def test_a_counter_that_was_not_counted_is_0_and_a_name_that_is_none_is_an_error
         "instructions": {"total": 3, "by_class": {"fp32": 3}},
         "shared": {"load": {"wavefronts": 2, "ideal": None}},
         "global": {"load": {"sectors": 4, "ideal": 4, "bytes": 128}},
+        "tensor_copies": {"load": {"copies": 2, "bytes": 2048, "sectors": 64}},
+        "mbarriers": {"waits": 4, "waited": 1},
         "barriers": 1,
         "divergent_branches": 0,
         "order": {"tensor_during_copies": 1, "ldmatrix_in_a_row": 5, "first_block": 7, "last_block": 8},
@@ -144,6 +146,8 @@ def test_a_counter_that_was_not_counted_is_0_and_a_name_that_is_none_is_an_error
     problem = Problem(Hq=1, Nq=128, Nkv=64)
     counted = technique.namespace(stages.get(5), problem, report)
     assert (counted["instructions.fp32"], counted["instructions.tensor"], counted["shared.load.ideal"]) == (6, 0, 0)
+    assert (counted["tensor_copies.load.sectors"], counted["tensor_copies.store.bytes"]) == (128, 0)
+    assert (counted["bulk.load.copies"], counted["mbarriers.waits"]) == (0, 8)
     assert (counted["launches"], counted["order.ldmatrix_in_a_row"], counted["order.first_block"]) == (2, 5, 7)
     assert (counted["blocks"], counted["warps"], counted["whole"]) == (1, 4, 1)
     assert not technique.namespace(stages.get(5), Problem(Nq=128, Nkv=65))["whole"]

@@ -27,6 +27,8 @@
 // - mma: list D, A, B, C, imm MmaFragments, extra kMmaSaturate
 // - wgmma.mma_async: list D, then A where it is in registers, a and b descriptors, c scale-d, imm WgmmaForm
 // - wgmma.wait_group, setmaxnreg: imm the number
+// - before an instruction that may touch registers of a wgmma: target which one, imm index into Program::notes, extra
+//   WgmmaTouch
 // - ldmatrix, stmatrix: a base, imm offset, list the fragment, extra matrix bits
 // - wmma.load, wmma.store: a base, b stride, imm offset, list the fragment, extra access bits and kWmmaMatrixShift
 // - tex, tld4: a handle, list TextureSlot, imm slot of the predicate that says whether the texels are there (-1: none),
@@ -213,6 +215,7 @@ struct WgmmaForm {
     bool saturate : 1 = false;
 };
 static_assert(sizeof(WgmmaForm) <= sizeof(Op::imm));
+enum class WgmmaTouch : uint32_t { in_flight, unfenced };
 inline constexpr uint32_t kMatrixTranspose = 1, kMatrixGeneric = 2, kMatrixAddress64 = 4;  // ldmatrix, stmatrix
 
 // ---- textures and surfaces ----

@@ -106,8 +106,10 @@ Options Options::from_environment() {
             options.hazards = false;
         } else if (value == "warn") {
             options.hazards_warn = true;
+        } else if (value == "strict") {
+            options.hazards_strict = true;
         } else if (value != "on") {
-            refuse("WARPSIM_HAZARDS", value, "on, warn or off");
+            refuse("WARPSIM_HAZARDS", value, "on, strict, warn or off");
         }
     }
     if (get("WARPSIM_TIMEOUT_S", value)) {

@@ -11,6 +11,7 @@ struct Options {
     unsigned threads = 0;             // WARPSIM_THREADS; 0: as many as the host has
     bool hazards = true;              // WARPSIM_HAZARDS=off
     bool hazards_warn = false;        // WARPSIM_HAZARDS=warn
+    bool hazards_strict = false;      // WARPSIM_HAZARDS=strict: notes are hazards
     bool distrust_memory = false;     // WARPSIM_DISTRUST_MEMORY=1: what is loaded from global memory is undefined
     uint64_t schedule_seed = 0;       // WARPSIM_SCHEDULE; 0: the default order
     uint64_t max_instructions = 0;    // WARPSIM_MAX_INSTRUCTIONS (warp instructions per launch); 0: no limit

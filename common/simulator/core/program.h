@@ -28,6 +28,7 @@ struct Program {
     std::vector<uint32_t> operand_list;  // what Op::list points into
     std::vector<DataFlow> flows;         // same length as ops
     std::vector<OperandSlot> operands;   // what DataFlow::first points into
+    std::vector<std::string> notes;      // what lowering found and execution may say: exec_wgmma_touch
 
     struct Function {
         std::string name;

@@ -19,12 +19,12 @@ bool is_block_barrier(const std::string &text) {
     return begins_with(text, "barrier") || (begins_with(text, "bar.") && !begins_with(text, "bar.warp"));
 }
 
+}  // namespace
+
 const char *bulk_name(BulkKind kind) {
     static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch"};
     return kNames[size_t(kind)];
 }
-
-}  // namespace
 
 void summarize(const Program &program, const std::vector<OpStats> &totals, LaunchReport &report) {
     report.shared = {{"load", {}}, {"store", {}}, {"ldmatrix", {}}, {"cp_async", {}}};
@@ -63,6 +63,16 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
             count.bytes += stats.bulk_bytes;
             count.sectors += stats.tensor_sectors;
         }
+        uint64_t wgmma_wavefronts = 0;
+        if (op.flow == Flow::warpgroup && op.cls == OpClass::tensor) {
+            constexpr uint64_t kWarps = 4, kRows = 64, kTileK = 32, kPass = 128;  // bytes of k, and of a wavefront
+            const WgmmaForm form = unpack<WgmmaForm>(op.imm);
+            WgmmaCount &count = report.wgmma[debug.text.substr(debug.text.find(".m64") + 1)];
+            const uint64_t wgmma = stats.issued / kWarps, rows = form.n8 * 8u + (form.a_in_registers ? 0 : kRows);
+            wgmma_wavefronts = wgmma * (rows * kTileK / kPass);
+            count.count += wgmma;
+            count.wavefronts += wgmma_wavefronts;
+        }
         report.mbarrier_waits += stats.waits;
         report.mbarrier_waited += stats.waited;
         if (debug.source.line == 0) continue;
@@ -76,6 +86,7 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
         line.tensor_sectors += stats.tensor_sectors;
         line.mbarrier_waits += stats.waits;
         line.mbarrier_waited += stats.waited;
+        line.wgmma_wavefronts += wgmma_wavefronts;
     }
     for (auto &[key, line] : lines) {
         line.file = file_name(program, {key.first, key.second});

@@ -11,6 +11,7 @@
 
 #include "core/hazard_kind.h"
 #include "core/op.h"
+#include "core/op_formats.h"
 
 namespace warpsim {
 
@@ -37,6 +38,7 @@ struct HazardRecord {
     int lane = -1;
     uint64_t address = 0;
     std::string message;  // one full sentence, with both source lines where there are two
+    bool note = false;    // no hazard: what ptxas repairs
     uint64_t count = 1;   // further hazards of the same kind at the same line (and other side) are only counted
 };
 
@@ -58,11 +60,17 @@ struct TensorCount {
     uint64_t sectors = 0;            // of 32 bytes that the boxes' rows touch in global memory
 };
 
+// wgmma of one shape: once for each warpgroup, and what it reads of shared memory in passes of 128 bytes.
+struct WgmmaCount {
+    uint64_t count = 0, wavefronts = 0;
+};
+
 struct LineCount {
     std::string file;
     uint32_t line = 0;
     uint64_t instructions = 0, shared_wavefronts = 0, shared_ideal = 0, global_sectors = 0, global_ideal = 0;
     uint64_t bulk_bytes = 0, tensor_sectors = 0, mbarrier_waits = 0, mbarrier_waited = 0;
+    uint64_t wgmma_wavefronts = 0;
 };
 
 // One execution of an instruction that touches shared or global memory, lane by lane (WARPSIM_ACCESSES).
@@ -76,6 +84,21 @@ struct AccessRecord {
     uint32_t lanes = 0;
     std::array<uint64_t, kLanes> addresses{};  // offsets in shared memory, or global addresses
     unsigned cost = 0, ideal = 0;              // wavefronts or sectors
+};
+
+// One copy of a box of a tensor (WARPSIM_ACCESSES).
+struct BoxRecord {
+    std::string file;
+    uint32_t line = 0, ptx_line = 0;
+    BulkKind kind = BulkKind::load;
+    unsigned lane = 0;
+    uint32_t shared = 0;                        // offset of the box; of a prefetch 0
+    unsigned swizzle = 0;                       // bytes of a swizzled row, 0: none
+    unsigned element = 0;                       // bytes
+    std::vector<int32_t> coordinates;           // the inner one first
+    std::vector<uint32_t> counts;               // elements that are copied, by dimension
+    std::vector<std::optional<uint64_t>> rows;  // global address of each row's first element; none: outside
+    uint64_t sectors = 0;
 };
 
 // What came before what, where a sum over the launch does not tell.
@@ -98,18 +121,21 @@ struct LaunchReport {
     std::map<std::string, GlobalCount> global;  // "load" "store" (and "atomic")
     std::map<std::string, BulkCount> bulk;      // "load" "store" "reduce" "prefetch", those that there were
     std::map<std::string, TensorCount> tensor_copies;  // the same
+    std::map<std::string, WgmmaCount> wgmma;           // by shape and types: "m64n128k16.f32.bf16.bf16"
     uint64_t mbarrier_waits = 0, mbarrier_waited = 0;
     uint64_t barriers = 0, divergent_branches = 0;
     OrderCount order;
     uint64_t first_block = 0, last_block = 0;  // warp instructions of the grid's first and last block, joins included
-    std::vector<HazardRecord> hazards;
+    std::vector<HazardRecord> hazards, notes;
     std::vector<LineCount> lines;
     std::vector<AccessRecord> accesses;  // of one warp of one block: accessed_warp, accessed_block
+    std::vector<BoxRecord> boxes;        // the same
     uint32_t accessed_block[3] = {}, accessed_warp = 0;
     std::string error;   // empty: the launch ran to its end
     double seconds = 0;  // host time; not part of the JSON
 };
 
+const char *bulk_name(BulkKind);  // "load"
 // Sums per-op statistics of all workers by class and by line.
 void summarize(const Program &, const std::vector<OpStats> &totals, LaunchReport &);
 

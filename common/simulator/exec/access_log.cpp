@@ -38,4 +38,15 @@ void AccessLog::global(const Op &op, const uint64_t *address, unsigned bytes, ui
     record->ideal = cost.ideal;
 }
 
+BoxRecord *AccessLog::box(const Op &op, unsigned lane) {
+    if (shared_seen_[op.index]++ >= most_) return nullptr;
+    const OpDebug &debug = program_.debug[op.index];
+    BoxRecord &record = boxes_.emplace_back();
+    record.file = file_name(program_, debug.source);
+    record.line = debug.source.line;
+    record.ptx_line = debug.ptx_line;
+    record.lane = lane;
+    return &record;
+}
+
 }  // namespace warpsim

@@ -21,6 +21,10 @@ class AccessLog {
     void shared(const Op &, const uint32_t *offset, unsigned bytes, uint32_t exec, SharedCost, unsigned matrices = 0);
     void global(const Op &, const uint64_t *address, unsigned bytes, uint32_t exec, GlobalCost);
 
+    // A copy of a box that a lane issues; the caller fills in what it knows of it. Null: enough of them have been seen.
+    BoxRecord *box(const Op &, unsigned lane);
+
+    std::vector<BoxRecord> take_boxes() { return std::move(boxes_); }
     std::vector<AccessRecord> take() { return std::move(records_); }
 
   private:
@@ -30,6 +34,7 @@ class AccessLog {
     uint64_t most_;
     std::vector<uint64_t> shared_seen_, global_seen_;  // by op
     std::vector<AccessRecord> records_;
+    std::vector<BoxRecord> boxes_;
 };
 
 }  // namespace warpsim

@@ -137,6 +137,8 @@ struct Barrier {
 struct BlockContext : Block, HazardSink {
     void report(Warp &, const Op &, HazardKind, int lane, uint64_t address, std::string message) override;
     bool repeats(const Op &, HazardKind, uint32_t other_op) override;
+    // What ptxas repairs: a hazard with WARPSIM_HAZARDS=strict, else the report says it and the launch goes on.
+    void note(Warp &, const Op &, HazardKind, std::string message);
     std::vector<std::unique_ptr<WarpContext>> contexts;
     uint32_t threads = 0;
     uint32_t alive = 0;  // threads that have not exited

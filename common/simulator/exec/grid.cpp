@@ -176,10 +176,14 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     const uint64_t accessed =
         options.accesses_block[0] +
         config.grid[0] * (options.accesses_block[1] + uint64_t(config.grid[1]) * options.accesses_block[2]);
-    if (launch.accesses && accessed <= launch.first_failed.load()) report.accesses = launch.accesses->take();
+    if (launch.accesses && accessed <= launch.first_failed.load()) {
+        report.accesses = launch.accesses->take();
+        report.boxes = launch.accesses->take_boxes();
+    }
     std::copy(options.accesses_block, options.accesses_block + 3, report.accessed_block);
     report.accessed_warp = options.accesses_warp;
-    report.hazards = collect_hazards(launch);
+    for (HazardRecord &record : collect_hazards(launch))
+        (record.note ? report.notes : report.hazards).push_back(std::move(record));
     if (report.error.empty() && !launch.errors.empty()) report.error = launch.errors.begin()->second;
     // How far other blocks had come when one ended the launch is chance: nothing is counted then.
     summarize(program, report.error.empty() ? total_stats(program, workers) : std::vector<OpStats>{}, report);

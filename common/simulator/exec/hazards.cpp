@@ -61,7 +61,7 @@ uint32_t op_with_line(Warp &w, const Op &op, const Program &program) {
 }
 
 // Notes a hazard with the block; its message's text is made only once. Ends the block where the launch cannot go on.
-void record(BlockContext &block, HazardKind kind, uint32_t op, const std::string &text, auto make) {
+void record(BlockContext &block, HazardKind kind, uint32_t op, const std::string &text, auto make, bool note = false) {
     LaunchShared &launch = *block.worker->launch;
     const auto [found, is_new] = block.found.try_emplace(std::make_tuple(kind, op, places_in(text)));
     HazardRecord &hazard = found->second;
@@ -74,6 +74,7 @@ void record(BlockContext &block, HazardKind kind, uint32_t op, const std::string
         block.known[*block.asked] = &hazard;
     }
     block.asked.reset();
+    if (note) return;
     if (!launch.options->hazards_warn || is_fatal(kind)) {
         HazardRecord last;
         make(last);
@@ -139,22 +140,44 @@ std::vector<HazardRecord> collect_hazards(LaunchShared &launch) {
     return result;
 }
 
-void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {
-    const Program &whole = *worker->launch->program;
-    record(*this, kind, op.index, message, [&](HazardRecord &hazard) {
+namespace {
+
+// The record of what a lane met at an op.
+auto maker(BlockContext &block, Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address,
+           const std::string &message) {
+    const Program &whole = *block.worker->launch->program;
+    return [&, kind, lane, address](HazardRecord &hazard) {
         hazard.kind = kind;
         const uint32_t place = op_with_line(w, op, whole);
         const OpDebug &debug = whole.debug[place];
         if (debug.source.line) hazard.file = file_name(whole, debug.source);
         if (!hazard.file.empty()) hazard.line = debug.source.line;
-        std::copy(ctaid, ctaid + 3, hazard.block);
+        std::copy(block.ctaid, block.ctaid + 3, hazard.block);
         hazard.warp = w.id;
         hazard.lane = lane;
         hazard.address = address;
         hazard.message = message + " [" + where(whole, place) + ", kernel " + demangle(whole.name) + ", block " +
-                         triple(ctaid) + ", warp " + std::to_string(w.id) +
+                         triple(block.ctaid) + ", warp " + std::to_string(w.id) +
                          (lane >= 0 ? ", lane " + std::to_string(lane) : "") + "]";
-    });
+    };
+}
+
+}  // namespace
+
+void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {
+    record(*this, kind, op.index, message, maker(*this, w, op, kind, lane, address, message));
+}
+
+void BlockContext::note(Warp &w, const Op &op, HazardKind kind, std::string message) {
+    if (worker->launch->options->hazards_strict) return report(w, op, kind, -1, 0, std::move(message));
+    const auto make = maker(*this, w, op, kind, -1, 0, message);
+    record(
+        *this, kind, op.index, message,
+        [&](HazardRecord &hazard) {
+            make(hazard);
+            hazard.note = true;
+        },
+        true);
 }
 
 bool BlockContext::repeats(const Op &op, HazardKind kind, uint32_t other_op) {

@@ -5,6 +5,7 @@
 
 #include "core/names.h"
 #include "core/program.h"
+#include "exec/access_log.h"
 #include "exec/bulk_copy.h"
 #include "exec/completions.h"
 #include "exec/pending_updates.h"
@@ -128,6 +129,26 @@ struct Copy {
     uint32_t shared = 0;
 };
 
+void log_box(Warp &w, const Op &op, unsigned lane, const Copy &copy, const Coordinates &at) {
+    BoxRecord *record = w.accesses->box(op, lane);
+    if (!record) return;
+    const TensorMap &map = copy.map;
+    record->kind = form_of(op).kind;
+    record->shared = copy.shared;
+    record->swizzle = swizzle_bytes(map.swizzle);
+    record->element = map.element_bytes();
+    uint64_t rows = 1;
+    for (unsigned d = 0; d < map.dimensions; ++d) {
+        record->coordinates.push_back(at[d]);
+        record->counts.push_back(map.count(d));
+        rows *= d ? map.count(d) : 1;
+    }
+    record->rows.resize(rows);
+    const uint32_t bytes = uint32_t(copy.box.bytes / rows);
+    for (const BoxRow &row : copy.box.rows) record->rows[row.at / bytes] = row.global;
+    record->sectors = copy.box.sectors;
+}
+
 // Maps, coordinates and addresses of each lane's copy, checked and counted; calls `each` for the good ones.
 template <class F>
 void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_intent, F each) {
@@ -169,6 +190,8 @@ void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_int
         ++stats.bulk_copies;
         stats.bulk_bytes += copy.box.bytes;
         stats.tensor_sectors += copy.box.sectors;
+        if (w.accesses) [[unlikely]]
+            log_box(w, op, lane, copy, at);
         each(lane, copy);
     }
 }

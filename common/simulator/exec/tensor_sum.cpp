@@ -13,79 +13,90 @@ namespace {
 
 using namespace tensor;
 
-// One row, two or four vectors of columns at once.
-template <SumRule Rule, unsigned Depth, unsigned Vectors>
-inline void sums_of_columns(const SumOperands &o, unsigned row, unsigned column) {
-    static_assert(Vectors == 2 || Vectors == 4);
-    const float *a = o.a + size_t(row) * Depth;
-    const int16_t *a_exponents = o.a_exponents + size_t(row) * Depth;
-    float *d = o.d + size_t(row) * o.columns + column;
-    const size_t step = o.columns;
-    WideShorts largest[Vectors / 2];
-#pragma GCC unroll 4
-    for (unsigned v = 0; v < Vectors / 2; ++v) largest[v] = WideShorts{} + int16_t(2 * kNoExponent);
-    const int16_t *b_exponents = o.b_exponents + column;
-#pragma GCC unroll 2
-    for (unsigned k = 0; k < Depth; ++k, b_exponents += step) {
-        const WideShorts mine = a_exponents[k] - WideShorts{};
-#pragma GCC unroll 4
-        for (unsigned v = 0; v < Vectors / 2; ++v) {
-            const WideShorts sum = mine + load<WideShorts>(b_exponents + v * 2 * kVector);
-            largest[v] = sum > largest[v] ? sum : largest[v];
-        }
-    }
-    Floats scale[Vectors], addend[Vectors];
-    Ints exponent[Vectors], bad[Vectors];
+constexpr unsigned kMostVectors = 256 / kVector;
+
+// Two or four vectors of columns of one row: their products, cut and added.
+template <unsigned Depth, unsigned Vectors>
+inline void add_products(const float *a, const float *b, size_t step, const Floats *scales, Words *sums) {
+    Floats scale[Vectors];
     Words sum[Vectors];
 #pragma GCC unroll 4
     for (unsigned v = 0; v < Vectors; ++v) {
-        addend[v] = o.adds ? load<Floats>(d + v * kVector) : Floats{};
-        Shorts half;
-        std::memcpy(&half, reinterpret_cast<const char *>(&largest[v / 2]) + v % 2 * sizeof half, sizeof half);
-        exponent[v] = exponent_of<Rule>(__builtin_convertvector(half, Ints), addend[v], bad[v]);
-        scale[v] = power(kPlaces<Rule> - exponent[v]);
+        scale[v] = scales[v];
         sum[v] = Words{};
     }
-    const float *b = o.b + column;
 #pragma GCC unroll 2
     for (unsigned k = 0; k < Depth; ++k, b += step) {
         const Floats mine = a[k] - Floats{};
 #pragma GCC unroll 4
         for (unsigned v = 0; v < Vectors; ++v) sum[v] += cut(mine * load<Floats>(b + v * kVector), scale[v]);
     }
+#pragma GCC unroll 4
+    for (unsigned v = 0; v < Vectors; ++v) sums[v] = sum[v];
+}
+
+// The largest exponents of their products.
+template <unsigned Depth, unsigned Vectors>
+inline void find_exponents(const int16_t *a, const int16_t *b, size_t step, int16_t *exponents) {
+    WideShorts largest[Vectors / 2];
+#pragma GCC unroll 4
+    for (unsigned v = 0; v < Vectors / 2; ++v) largest[v] = WideShorts{} + int16_t(2 * kNoExponent);
+#pragma GCC unroll 2
+    for (unsigned k = 0; k < Depth; ++k, b += step) {
+        const WideShorts mine = a[k] - WideShorts{};
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < Vectors / 2; ++v) {
+            const WideShorts sum = mine + load<WideShorts>(b + v * 2 * kVector);
+            largest[v] = sum > largest[v] ? sum : largest[v];
+        }
+    }
+#pragma GCC unroll 4
+    for (unsigned v = 0; v < Vectors / 2; ++v) save(exponents + v * 2 * kVector, largest[v]);
+}
+
+// One row, step by step for all columns: within one vector, most steps wait for the one before.
+template <SumRule Rule, unsigned Depth>
+void sums_of_row(const SumOperands &o, unsigned row) {
+    const float *a = o.a + size_t(row) * Depth;
+    const int16_t *a_exponents = o.a_exponents + size_t(row) * Depth;
+    float *d = o.d + size_t(row) * o.columns;
+    const size_t step = o.columns;
+    const unsigned vectors = o.columns / kVector, many = vectors / 4 * 4;
+    alignas(64) int16_t exponents[kMostVectors * kVector];
+    Floats scale[kMostVectors], addend[kMostVectors];
+    Ints exponent[kMostVectors], bad[kMostVectors];
+    Words sum[kMostVectors];
+    for (unsigned v = 0; v < many; v += 4)
+        find_exponents<Depth, 4>(a_exponents, o.b_exponents + v * kVector, step, exponents + v * kVector);
+    for (unsigned v = many; v < vectors; v += 2)
+        find_exponents<Depth, 2>(a_exponents, o.b_exponents + v * kVector, step, exponents + v * kVector);
+    for (unsigned v = 0; v < vectors; ++v) {
+        addend[v] = o.adds ? load<Floats>(d + v * kVector) : Floats{};
+        const Ints products = __builtin_convertvector(load<Shorts>(exponents + v * kVector), Ints);
+        exponent[v] = exponent_of<Rule>(products, addend[v], bad[v]);
+        scale[v] = power(kPlaces<Rule> - exponent[v]);
+    }
+    for (unsigned v = 0; v < many; v += 4) add_products<Depth, 4>(a, o.b + v * kVector, step, scale + v, sum + v);
+    for (unsigned v = many; v < vectors; v += 2) add_products<Depth, 2>(a, o.b + v * kVector, step, scale + v, sum + v);
     Ints any_bad = {};
-    Floats result[Vectors];
-#pragma GCC unroll 4
-    for (unsigned v = 0; v < Vectors; ++v) {
-        result[v] = finish<Rule>(sum[v], addend[v], scale[v], exponent[v], bad[v]);
+    for (unsigned v = 0; v < vectors; ++v) {
+        const Floats result = finish<Rule>(sum[v], addend[v], scale[v], exponent[v], bad[v]);
         any_bad |= bad[v];
+        save(d + v * kVector, result);
     }
-    if (!any(any_bad)) [[likely]] {
-#pragma GCC unroll 4
-        for (unsigned v = 0; v < Vectors; ++v) save(d + v * kVector, result[v]);
+    if (!any(any_bad)) [[likely]]
         return;
-    }
-    float results[Vectors * kVector];
-    int32_t bads[Vectors * kVector];
-    std::memcpy(results, result, sizeof results);
-    std::memcpy(bads, bad, sizeof bads);
-    for (unsigned i = 0; i < Vectors * kVector; ++i) {
-        const size_t at = column + i;
-        d[i] = bads[i] ? exact_sum(a, a_exponents, o.b + at, o.b_exponents + at, step, Depth, o.adds ? d + i : nullptr,
-                                   Rule)
-                       : results[i];
+    for (unsigned i = 0; i < o.columns; ++i) {
+        const float before = addend[i / kVector][i % kVector];
+        if (bad[i / kVector][i % kVector])
+            d[i] = exact_sum(a, a_exponents, o.b + i, o.b_exponents + i, step, Depth, o.adds ? &before : nullptr, Rule);
     }
 }
 
 template <SumRule Rule, unsigned Depth>
 void sums(const SumOperands &o) {
-    constexpr unsigned kMany = 4 * kVector, kFew = 2 * kVector;
-    static_assert(kSumColumns % kFew == 0);
-    for (unsigned row = 0; row < o.rows; ++row) {
-        unsigned column = 0;
-        for (; column + kMany <= o.columns; column += kMany) sums_of_columns<Rule, Depth, 4>(o, row, column);
-        for (; column < o.columns; column += kFew) sums_of_columns<Rule, Depth, 2>(o, row, column);
-    }
+    static_assert(kSumColumns % (2 * kVector) == 0);
+    for (unsigned row = 0; row < o.rows; ++row) sums_of_row<Rule, Depth>(o, row);
 }
 
 // 8 columns of one row, or of two.

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/names.h"
+#include "core/op_formats.h"
 #include "exec/context.h"
 #include "exec/tracking.h"
 #include "exec/tracking_warp.h"
@@ -202,7 +203,29 @@ void exec_wgmma_commit(Warp &w, const Op &) {
 
 void exec_wgmma_wait(Warp &w, const Op &op) {
     WgmmaWarp &own = w.block->completions->wgmma.of(*w.block).warps[w.id];
-    std::erase_if(own.in_flight, [&](const WgmmaInFlight &m) { return m.group + uint64_t(op.imm) < own.committed; });
+    std::erase_if(own.in_flight, [&](WgmmaInFlight &m) {
+        m.missed = m.missed || m.group == own.committed;
+        if (m.group + uint64_t(op.imm) >= own.committed) return false;
+        if (w.block->shadow) w.block->shadow->wgmma_wait(w, m.reads);
+        return true;
+    });
+}
+
+void exec_wgmma_touch(Warp &w, const Op &op) {
+    const Program &program = *w.block->program;
+    BlockContext &block = *context_of(w).owner;
+    if (!w.block->definedness) return;  // hazards are off
+    const std::string &text = program.notes[size_t(op.imm)];
+    if (WgmmaTouch(op.extra) == WgmmaTouch::unfenced) return block.note(w, op, HazardKind::wgmma, text);
+    for (const WgmmaInFlight &m : block.arriving.wgmma.of(block).warps[w.id].in_flight) {
+        if (m.op->target != op.target) continue;
+        if (!m.missed) return block.note(w, op, HazardKind::async_pending, text);
+        report_hazard(w, op, HazardKind::async_pending, -1, 0,
+                      text +
+                          ". There was a wait, but no wgmma.commit_group stands between the wgmma and it: a wgmma "
+                          "that belongs to no group is covered by no wait");
+        return;
+    }
 }
 
 void exec_set_max_registers(Warp &, const Op &) {}

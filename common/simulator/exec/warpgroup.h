@@ -16,7 +16,9 @@ inline constexpr unsigned kWarpgroupWarps = 4;
 // One wgmma that no wait has covered, as a warp sees it.
 struct WgmmaInFlight {
     const Op *op = nullptr;
-    uint64_t group = 0;  // how many groups the warp had committed before
+    uint64_t group = 0;   // how many groups the warp had committed before
+    uint32_t reads = 0;   // the shadow's number
+    bool missed = false;  // a wait came and it had not been committed
 };
 
 struct WgmmaWarp {
@@ -39,6 +41,8 @@ void exec_wgmma(Warp &first, const Op &);  // exec/wgmma.cpp; for all four warps
 void exec_wgmma_fence(Warp &, const Op &);
 void exec_wgmma_commit(Warp &, const Op &);
 void exec_wgmma_wait(Warp &, const Op &);
+// Before an instruction that may touch a register in flight (kTouch... in extra), target: of the wgmma, imm: the note.
+void exec_wgmma_touch(Warp &, const Op &);
 void exec_set_max_registers(Warp &first, const Op &);  // never called: the registers may have to be waited for
 
 }  // namespace warpsim

@@ -15,12 +15,14 @@
 #include "exec/tensor_sum.h"
 #include "exec/warpgroup.h"
 #include "exec/wgmma_operands.h"
+#include "hazard/shared_shadow.h"
 
 namespace warpsim {
 namespace {
 
 using std::to_string;
 
+constexpr size_t kMostInFlight = 1024;  // a kernel that never waits must not eat the host's memory
 constexpr unsigned kRows = 64, kWarpRows = 16, kMostColumns = 256;
 
 // The warps of the group, and what the op says.
@@ -87,18 +89,18 @@ std::shared_ptr<const WgmmaTile> find_tile(const Issue &issue, bool is_a) {
         descriptor, is_a ? kRows : issue.columns, is_a ? issue.form.a_mn_major : issue.form.b_mn_major,
         ptx::type_bytes(is_a ? issue.form.a : issue.form.b));
     if (tile->fault) {
-        report_hazard(w, issue.op, HazardKind::misaligned, 0, tile->places.first,
+        report_hazard(w, issue.op, HazardKind::misaligned, 0, tile->places->first,
                       "the " + name + " of " + issue.text() + " " + tile->fault);
         return nullptr;
     }
-    if (tile->places.end > w.block->shared_bytes) {
+    if (tile->places->end > w.block->shared_bytes) {
         const WgmmaDescriptor d = WgmmaDescriptor::unpack(descriptor);
-        report_hazard(w, issue.op, HazardKind::out_of_bounds, 0, tile->places.end - kChunkBytes,
+        report_hazard(w, issue.op, HazardKind::out_of_bounds, 0, tile->places->end - kChunkBytes,
                       "the " + name + " of " + issue.text() + " leads out of the block's " +
                           to_string(w.block->shared_bytes) + " bytes of shared memory: it begins at " +
                           to_string(d.start) + ", the leading byte offset is " + to_string(d.leading) +
                           ", the stride byte offset " + to_string(d.stride) + ", and the last byte would be " +
-                          to_string(tile->places.end - 1));
+                          to_string(tile->places->end - 1));
         return nullptr;
     }
     return tile;
@@ -107,7 +109,7 @@ std::shared_ptr<const WgmmaTile> find_tile(const Issue &issue, bool is_a) {
 // A tile's bytes, line by line.
 void copy_tile(const Issue &issue, const WgmmaTile &tile, std::byte *to) {
     const std::byte *shared = issue.warps[0]->block->shared;
-    for (uint32_t chunk : tile.places.chunks) {
+    for (uint32_t chunk : tile.places->chunks) {
         std::memcpy(to, shared + chunk, kChunkBytes);
         to += kChunkBytes;
     }
@@ -306,8 +308,16 @@ void exec_wgmma(Warp &first, const Op &op) {
     if (!read_scale_d(issue)) return;
     if (!issue.form.a_in_registers && !(issue.a = find_tile(issue, true))) return;
     if (!(issue.b = find_tile(issue, false))) return;
+    uint32_t reads = 0;
+    if (first.block->shadow)
+        reads =
+            first.block->shadow->wgmma_issue(issue.warps, op, {issue.a ? issue.a->places : nullptr, issue.b->places});
     multiply(issue);
-    for (const Warp *w : issue.warps) queue.warps[w->id].in_flight.push_back({&op, queue.warps[w->id].committed});
+    for (const Warp *w : issue.warps) {
+        WgmmaWarp &warp = queue.warps[w->id];
+        if (warp.in_flight.size() >= kMostInFlight) warp.in_flight.erase(warp.in_flight.begin());
+        warp.in_flight.push_back({&op, warp.committed, reads, false});
+    }
 }
 
 }  // namespace warpsim

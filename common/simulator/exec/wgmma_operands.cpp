@@ -19,11 +19,13 @@ WgmmaTile make(const WgmmaDescriptor &d, uint32_t major, bool mn_major, uint32_t
     tile.lines = mn_major ? kTileK / element_bytes : major;
     tile.chunks = (mn_major ? major * element_bytes : kTileK) / kChunkBytes;
     tile.fault = fault_of(d, mn_major);
-    tile.places.chunks.reserve(size_t(tile.lines) * tile.chunks);
+    auto places = std::make_shared<SharedTile>();
+    places->chunks.reserve(size_t(tile.lines) * tile.chunks);
     for (uint32_t line = 0; line < tile.lines; ++line)
         for (uint32_t chunk = 0; chunk < tile.chunks; ++chunk)
-            tile.places.chunks.push_back(mn_major ? d.mn_major(line, chunk) : d.k_major(line, chunk));
-    tile.places.close();
+            places->chunks.push_back(mn_major ? d.mn_major(line, chunk) : d.k_major(line, chunk));
+    places->close();
+    tile.places = std::move(places);
     return tile;
 }
 

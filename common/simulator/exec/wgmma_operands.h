@@ -14,7 +14,7 @@ namespace warpsim {
 
 // A tile of `lines` lines of `chunks` chunks: K-major m or n lines of k, MN-major k lines of m or n.
 struct WgmmaTile {
-    SharedTile places;  // line by line
+    std::shared_ptr<const SharedTile> places;  // line by line
     uint32_t lines = 0, chunks = 0;
     bool mn_major = false;
     const char *fault = nullptr;  // what is wrong with the descriptor, if anything

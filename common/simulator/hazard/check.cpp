@@ -20,6 +20,7 @@ const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::bulk_copy) return reads ? "bulk copy's read" : "bulk copy's write";
     if (op.cls == OpClass::tensor_copy) return reads ? "TMA copy's read" : "TMA copy's write";
     if (op.cls == OpClass::ldmatrix) return "ldmatrix";
+    if (op.cls == OpClass::tensor) return "wgmma's read";
     return reads && writes ? "atomic update" : writes ? "write" : "read";
 }
 
@@ -196,6 +197,12 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
     const Program &program = *i.warp.block->program;
     if (copier[granule] & kBulk) {
         const Transfer &t = writes_in_flight.at(copier[granule]);
+        if (t.op == i.op.index && (t.warp != i.warp.id || t.lane != lane))
+            return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
+                          std::string("the ") + copy_noun(i.op.cls) + " at " + where(program, t.op) + " is issued by " +
+                              thread_text(t.warp, t.lane) + " and by " + thread_text(i.warp.id, lane) +
+                              ", to the same place: each thread that executes it issues a copy of its own. One thread "
+                              "must, behind `if (threadIdx.x == 0)` or elect.sync");
         return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
                       std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
                           " of bytes that the " + copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) +

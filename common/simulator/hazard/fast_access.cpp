@@ -61,6 +61,7 @@ void SharedShadow::access(Warp &warp, const Op &op, Access kind, const uint32_t 
                         kind > Access::write,
                         !write && kind != Access::volatile_write,
                         write || kind == Access::atomic || kind == Access::volatile_write};
+    if (i.writes && !m.wgmma_reads.empty()) m.check_wgmma_reads(i, exec, bytes);
     if (i.strong) return m.strong_access(i, exec, log);
     switch (log) {
         case 0:

@@ -58,6 +58,8 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     mbarriers.clear();
     proxy_fenced.clear();
     transfers = channels = 0;
+    wgmma_reads.clear();
+    wgmma_first = wgmma_end = wgmma_issued = 0;
     early.clear();
     raced.clear();
     cut_short = false;
@@ -87,6 +89,7 @@ void SharedShadow::Impl::renumber_if_needed() {
         if (c >= kFirstMark) continue;
         c = c < first ? 0 : c == first ? unwritten_cell() : initialised_cell();
     }
+    std::erase_if(wgmma_reads, [](const WgmmaRead &read) { return read.waited != 0; });
     reads.clear();
     strong_reads.clear();
     strong_writes.clear();
@@ -127,6 +130,7 @@ void SharedShadow::async_issue(Warp &warp, const Op &op, const uint32_t *address
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         const unsigned lane = std::countr_zero(rest);
         const uint32_t granule = address[lane] >> m.shift, count = std::max(bytes[lane] >> m.shift, 1u);
+        if (!m.wgmma_reads.empty()) m.check_wgmma_reads(i, 1u << lane, bytes[lane]);
         if (!m.writable_lane(warp.id, granule, lane, std::countr_zero(count))) {
             for (unsigned k = 0; k < count; ++k) m.check_write(i, lane, granule + k);
         }

@@ -2,6 +2,7 @@
 // order in which the simulator happened to run the warps (a happens-before detector; see the .cpp for the rules).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "core/warp.h"
 #include "hazard/clocks.h"
+#include "hazard/shared_tile.h"
 #include "hazard/undefined_bytes.h"
 
 namespace warpsim {
@@ -72,6 +74,11 @@ class SharedShadow {
     uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, std::span<const SharedStretch>);
     // fence.proxy.async, or (data: false) fence.mbarrier_init, for the sake of mbarriers alone.
     void proxy_fence(Warp &, uint32_t lanes, bool data);
+
+    // wgmma's operands: wgmma_reads.cpp. The proxy reads them for a warpgroup; its first warp's, and the other three.
+    using Tiles = std::array<std::shared_ptr<const SharedTile>, 2>;  // A (null: in registers) and B
+    uint32_t wgmma_issue(Warp *const (&warps)[4], const Op &, const Tiles &);
+    void wgmma_wait(Warp &, uint32_t number);  // a warp of the group has waited for it
 
     // Ordering events, called by the core.
     void barrier(const std::vector<uint32_t>

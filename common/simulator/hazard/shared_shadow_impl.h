@@ -44,6 +44,15 @@ struct SharedShadow::Impl {
                    (parts.empty() || std::any_of(parts.begin(), parts.end(), holds));
         }
     };
+    // What a wgmma reads, or has read. In flight until a warp of its warpgroup has waited for it; then done before what
+    // those warps do next. Kept until that orders it before everything.
+    struct WgmmaRead {
+        uint32_t number, op;
+        unsigned first_warp;
+        std::shared_ptr<const SharedTile> tile;
+        unsigned waited;     // a bit for each of the four warps
+        uint32_t stamps[4];  // of those waits
+    };
     struct LiveMbarrier {
         unsigned warp, lane;  // that initialised it
         uint32_t op, stamp;
@@ -75,7 +84,9 @@ struct SharedShadow::Impl {
     static constexpr uint32_t kBulk = 1u << 31;
     std::map<uint32_t, Transfer> writes_in_flight, reads_in_flight;  // by number
     uint32_t transfers = 0;
-    std::map<uint32_t, LiveMbarrier> mbarriers;  // by offset
+    std::vector<WgmmaRead> wgmma_reads;                         // oldest first
+    uint32_t wgmma_first = 0, wgmma_end = 0, wgmma_issued = 0;  // bytes: all of them lie between
+    std::map<uint32_t, LiveMbarrier> mbarriers;                 // by offset
     unsigned channels = 0;
     bool marked = false;                 // some cell has a mark of an mbarrier
     std::vector<uint32_t> proxy_fenced;  // by thread: stamp at its last proxy fence, 0: none
@@ -119,6 +130,9 @@ struct SharedShadow::Impl {
     bool same_value(const Instruction &, unsigned lane, unsigned other_lane, uint32_t granule) const;
 
     void check_reads_in_flight(Instruction &, unsigned lane, uint32_t granule);
+    void check_wgmma_reads(Instruction &, uint32_t exec, uint32_t bytes);  // of `bytes` at each lane's address
+    bool wgmma_read_ordered(const WgmmaRead &, unsigned warp, unsigned lane) const;
+    void forget_wgmma_reads();
     void check_proxy(Instruction &, unsigned lane, uint32_t granule);
     void report_mbarrier(const Instruction &, unsigned lane, uint32_t granule);
     std::string waited_text(unsigned warp, unsigned lane, uint32_t mbarrier, const Program &) const;

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "core/op_formats.h"
 #include "core/warp.h"
 #include "exec/core_ops.h"
+#include "exec/warpgroup.h"
 
 namespace warpsim {
 
@@ -41,6 +43,7 @@ void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
     row_ = find_row(in, ordered, why);
     if (!row_) unsupported(in, why);
     auto &ops = context_.program->ops;
+    note_wgmma_registers(in);
     const size_t first = ops.size();
     if (ordered == in.modifiers) {
         row_->lower(*this, in);
@@ -50,6 +53,7 @@ void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
         row_->lower(*this, in_order);
     }
     set_flows(first, in);
+    if (ops.size() > first && ops.back().fn == exec_wgmma) ops.back().target = uint32_t(&in - function_.body.data());
     // The last op of several stands for the instruction in the counts.
     auto &debug = context_.program->debug;
     bool counted = false;
@@ -60,11 +64,41 @@ void FunctionLowering::lower_instruction(const ptx::Instruction &in) {
     }
 }
 
+// Puts a look at the wgmma in flight before an instruction that may touch their registers.
+void FunctionLowering::note_wgmma_registers(const ptx::Instruction &in) {
+    const WgmmaFlow::Finding *found = wgmma_.find(uint32_t(&in - function_.body.data()));
+    if (!found) return;
+    const std::string name = (found->is_a ? "A's register " : "D's register ") + function_.registers[found->reg].name;
+    std::string text;
+    if (!found->unfenced) {
+        text = context_.describe(in) + (found->written ? " writes " : " reads ") + name + " while the " +
+               context_.describe(function_.body[found->wgmma]) +
+               " is in flight: no wgmma.wait_group has covered it yet. ptxas repairs this by making the wgmma wait "
+               "one by one, which costs the overlap";
+    } else {
+        text =
+            context_.describe(in) + " uses " + name + " with no wgmma.fence behind " +
+            (found->wgmma == WgmmaFlow::kStart ? "the kernel's start"
+                                               : "its access by " + context_.describe(function_.body[found->wgmma])) +
+            ": a warp's accesses of D and of A in registers must be fenced before a wgmma uses them. ptxas puts the "
+            "fence in";
+    }
+    Op &op = emit(in, exec_wgmma_touch, OpClass::control);
+    op.extra = uint32_t(found->unfenced ? WgmmaTouch::unfenced : WgmmaTouch::in_flight);
+    op.target = found->wgmma;
+    op.imm = int64_t(context_.program->notes.size());
+    if (op.guard != kNoSlot) op.flow = Flow::guarded;
+    context_.program->debug.back().counted = false;
+    context_.program->flows.back().rule = passes_nothing;
+    context_.program->notes.push_back(std::move(text));
+}
+
 void FunctionLowering::run() {
     if (function_.registers.size() * uint64_t{512} > (1ull << 30))
         throw Unsupported(function_.name + " has too many registers");
     layout_ = lay_out(function_);
     allocation_ = allocate_registers(function_, layout_);
+    wgmma_.run(function_, layout_);
     if (allocation_.bytes > kMostRegisterBytes) throw Unsupported(function_.name + " needs too many registers");
     auto &ops = context_.program->ops;
     first_op_ = uint32_t(ops.size());

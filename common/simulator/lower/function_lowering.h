@@ -13,6 +13,7 @@
 #include "lower/layout.h"
 #include "lower/lowering.h"
 #include "lower/regalloc.h"
+#include "lower/wgmma_flow.h"
 
 namespace warpsim {
 
@@ -82,6 +83,7 @@ class FunctionLowering : public Lowering {
     void set_flow(const Op &, DefinednessRule, std::initializer_list<OperandSlot> reads, OperandSlot write);
     void set_flows(size_t first_op, const ptx::Instruction &);  // of an instruction's ops, from what was noted
     void lower_instruction(const ptx::Instruction &);
+    void note_wgmma_registers(const ptx::Instruction &);
     void finish_ops();
     const ptx::Operand &checked_register(const ptx::Operand &) const;
     Program::Function &record() { return context_.program->functions[index_]; }
@@ -96,6 +98,7 @@ class FunctionLowering : public Lowering {
     const ptx::Instruction *current_ = nullptr;
     std::string current_text_;
     const InstructionRow *row_ = nullptr;  // of current_
+    WgmmaFlow wgmma_;
     uint32_t first_op_ = 0;
     std::vector<uint32_t> block_start_;  // by block: op index
     std::vector<std::byte> image_;       // constants and room for scratch, behind the registers

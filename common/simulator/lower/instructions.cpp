@@ -96,7 +96,9 @@ constexpr InstructionRow kRows[] = {
     {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"fence.mbarrier_init!.release.cluster", "", OpClass::fence, Flow::straight, exec_mbarrier_fence, lower_plain},
     {"fence.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.proxy!.async{.global," SHARED "}", "", OpClass::fence, Flow::straight, exec_proxy_fence, lower_plain},
+    {"fence.proxy!.async{" SHARED "}", "", OpClass::fence, Flow::straight, exec_proxy_fence, lower_plain},
+    // Of global memory alone: what was written to shared memory is not behind it.
+    {"fence.proxy!.async.global", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"fence.proxy!.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.proxy!.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,

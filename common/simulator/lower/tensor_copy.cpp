@@ -14,22 +14,6 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::Type;
 
-// What a symbol's address lacks to be a generic one.
-uint64_t window_of(Lowering &l, const Instruction &in, ptx::Space space) {
-    switch (space) {
-        case ptx::Space::shared:
-            return kSharedWindow;
-        case ptx::Space::local:
-            return kLocalWindow;
-        case ptx::Space::param:
-            return kParamWindow;
-        case ptx::Space::reg:
-            l.unsupported(in, "a tensor map is no register");
-        default:
-            return 0;
-    }
-}
-
 // [map, {c0, c1, ...}] into the list.
 void lower_map(Lowering &l, const Instruction &in, const Operand &operand, TensorForm &form,
                std::vector<uint32_t> &list) {
@@ -42,7 +26,9 @@ void lower_map(Lowering &l, const Instruction &in, const Operand &operand, Tenso
     const Lowering::Address map = l.address(operand);
     form.map_base32 = map.slot != kNoSlot && map.slot_bytes == 4;
     const bool symbol = operand.elements[0].kind == Operand::Kind::symbol;
-    const uint64_t offset = uint64_t(map.offset) + (symbol ? window_of(l, in, map.space_of_symbol) : 0);
+    if (symbol && map.space_of_symbol != ptx::Space::global)
+        l.unsupported(in, "a tensor map has a generic address: of a variable that is not .global, cvta makes it");
+    const uint64_t offset = uint64_t(map.offset);
     list[kTensorMap] = map.slot;
     list[kTensorMapLow] = uint32_t(offset);
     list[kTensorMapHigh] = uint32_t(offset >> 32);

@@ -22,6 +22,39 @@ void write_access(json::Writer &w, const LaunchReport &report, const AccessRecor
     w.close('}');
 }
 
+template <class T>
+void write_list(json::Writer &w, const char *key, const std::vector<T> &values) {
+    w.key(key).open('[');
+    for (const T &value : values) w.raw(std::to_string(value));
+    w.close(']');
+}
+
+// Addresses of rows outside of the tensor are null.
+void write_box(json::Writer &w, const LaunchReport &report, const BoxRecord &box) {
+    w.open('{').key("file").string(box.file).key("line").number(box.line).key("ptx_line").number(box.ptx_line);
+    w.key("kind").string(bulk_name(box.kind));
+    w.key("block").triple(report.accessed_block).key("warp").number(report.accessed_warp).key("lane").number(box.lane);
+    w.key("shared").number(box.shared).key("swizzle").number(box.swizzle).key("element").number(box.element);
+    write_list(w, "coordinates", box.coordinates);
+    write_list(w, "counts", box.counts);
+    w.key("rows").open('[');
+    for (const auto &row : box.rows) w.raw(row ? std::to_string(*row) : "null");
+    w.close(']').key("sectors").number(box.sectors).close('}');
+}
+
+void write_hazards(json::Writer &w, const char *key, const std::vector<HazardRecord> &hazards) {
+    w.key(key).open('[');
+    for (const HazardRecord &hazard : hazards) {
+        char address[24];
+        std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(hazard.address));
+        w.open('{').key("kind").string(hazard_name(hazard.kind)).key("file").string(hazard.file);
+        w.key("line").number(hazard.line).key("block").triple(hazard.block).key("warp").number(hazard.warp);
+        w.key("lane").raw(std::to_string(hazard.lane)).key("address").string(address);
+        w.key("message").string(hazard.message).key("count").number(hazard.count).close('}');
+    }
+    w.close(']');
+}
+
 }  // namespace
 
 std::string launch_json(const LaunchReport &report) {
@@ -60,6 +93,16 @@ std::string launch_json(const LaunchReport &report) {
         w.key("sectors").number(count.sectors).close('}');
     }
     w.close('}');
+    w.key("wgmma").open('{');
+    for (const auto &[name, count] : report.wgmma)
+        w.key(name.c_str())
+            .open('{')
+            .key("count")
+            .number(count.count)
+            .key("wavefronts")
+            .number(count.wavefronts)
+            .close('}');
+    w.close('}');
     w.key("mbarriers").open('{').key("waits").number(report.mbarrier_waits);
     w.key("waited").number(report.mbarrier_waited).close('}');
     w.key("barriers").number(report.barriers);
@@ -68,16 +111,8 @@ std::string launch_json(const LaunchReport &report) {
     w.key("ldmatrix_in_a_row").number(report.order.ldmatrix_in_a_row);
     w.key("first_block").number(report.first_block).key("last_block").number(report.last_block).close('}');
     w.key("error").string(report.error);
-    w.key("hazards").open('[');
-    for (const HazardRecord &hazard : report.hazards) {
-        char address[24];
-        std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(hazard.address));
-        w.open('{').key("kind").string(hazard_name(hazard.kind)).key("file").string(hazard.file);
-        w.key("line").number(hazard.line).key("block").triple(hazard.block).key("warp").number(hazard.warp);
-        w.key("lane").raw(std::to_string(hazard.lane)).key("address").string(address);
-        w.key("message").string(hazard.message).key("count").number(hazard.count).close('}');
-    }
-    w.close(']');
+    write_hazards(w, "hazards", report.hazards);
+    write_hazards(w, "notes", report.notes);
     w.key("lines").open('[');
     for (const LineCount &line : report.lines) {
         w.open('{').key("file").string(line.file).key("line").number(line.line);
@@ -86,12 +121,20 @@ std::string launch_json(const LaunchReport &report) {
         w.key("global_sectors").number(line.global_sectors).key("global_ideal").number(line.global_ideal);
         if (line.bulk_bytes) w.key("bulk_bytes").number(line.bulk_bytes);
         if (line.tensor_sectors) w.key("tensor_sectors").number(line.tensor_sectors);
+        if (line.mbarrier_waits) w.key("mbarrier_waits").number(line.mbarrier_waits);
+        if (line.mbarrier_waited) w.key("mbarrier_waited").number(line.mbarrier_waited);
+        if (line.wgmma_wavefronts) w.key("wgmma_wavefronts").number(line.wgmma_wavefronts);
         w.close('}');
     }
     w.close(']');
     if (!report.accesses.empty()) {
         w.key("accesses").open('[');
         for (const AccessRecord &access : report.accesses) write_access(w, report, access);
+        w.close(']');
+    }
+    if (!report.boxes.empty()) {
+        w.key("boxes").open('[');
+        for (const BoxRecord &box : report.boxes) write_box(w, report, box);
         w.close(']');
     }
     w.close('}');

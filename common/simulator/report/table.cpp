@@ -71,6 +71,9 @@ void append_counts(std::string &text, const LaunchReport &report) {
         append(text, "  tensor %-8s %10llu copies, bytes %llu, sectors %llu\n", name.c_str(),
                static_cast<unsigned long long>(count.copies), static_cast<unsigned long long>(count.bytes),
                static_cast<unsigned long long>(count.sectors));
+    for (const auto &[name, count] : report.wgmma)
+        append(text, "  wgmma %-30s %llu, reads of shared operands %llu wavefronts\n", name.c_str(),
+               static_cast<unsigned long long>(count.count), static_cast<unsigned long long>(count.wavefronts));
     if (report.mbarrier_waits)
         append(text, "  waits for mbarriers %llu, %llu of them found the phase open\n",
                static_cast<unsigned long long>(report.mbarrier_waits),
@@ -185,7 +188,7 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::count_:
             break;
     }
-    std::string text = "warpsim: " + title;
+    std::string text = (hazard.note ? "warpsim: note: " : "warpsim: ") + title;
     if (!hazard.file.empty()) text += " at " + base_name(hazard.file) + ":" + std::to_string(hazard.line);
     text += "\n    " + hazard.message;
     if (hazard.line) {

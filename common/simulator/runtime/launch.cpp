@@ -123,6 +123,9 @@ void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig 
         if (is_news(kernel, hazard)) text += to_text(hazard);
     }
     const bool said_hazards = !text.empty();
+    for (const HazardRecord &note : report.notes) {
+        if (is_news(kernel, note)) text += to_text(note);
+    }
     if (runtime.options.print_table) text += to_table(report, 20);
     if (!report.error.empty()) {
         const cudaError_t code = code_of(report);

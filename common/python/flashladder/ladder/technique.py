@@ -102,8 +102,9 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     `warps` of its grid; `whole`: all tiles are, and nothing is masked. With a report, of all its launches together:
 
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
-    .bytes; barriers, divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch);
-    of the last launch order.first_block, order.last_block. A class or kind that the report does not have counts 0.
+    .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers,
+    divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch); of the last launch
+    order.first_block, order.last_block. A class or kind that the report does not have counts 0.
     """
     launch = stage.data["launch"][-1]
     found = {name: int(getattr(problem, name)) for name in SIZES}
@@ -117,7 +118,7 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
 
 class _Counters(dict):
     def __missing__(self, name: str) -> int:
-        if name.split(".")[0] not in ("instructions", "shared", "global"):
+        if name.split(".")[0] not in ("instructions", "shared", "global", "bulk", "tensor_copies", "mbarriers"):
             raise KeyError(name)
         return 0
 
@@ -128,10 +129,12 @@ def _counted(counted: list[dict]) -> dict[str, int]:
         sums["instructions.total"] += launch["instructions"]["total"]
         for name, count in launch["instructions"]["by_class"].items():
             sums[f"instructions.{name}"] += count
-        for space in ("shared", "global"):
-            for kind, counts in launch[space].items():
+        for space in ("shared", "global", "bulk", "tensor_copies"):
+            for kind, counts in launch.get(space, {}).items():
                 for name, count in counts.items():
                     sums[f"{space}.{kind}.{name}"] += count or 0
+        for name, count in launch.get("mbarriers", {}).items():
+            sums[f"mbarriers.{name}"] += count
         for name in ("barriers", "divergent_branches"):
             sums[name] += launch[name]
         order = launch["order"]

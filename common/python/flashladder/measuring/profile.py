@@ -60,6 +60,25 @@ def by_line(report: dict, most: int = MOST_LINES) -> list[tuple[str, ...]]:
     ]
 
 
+ASYNCHRONOUS_COLUMNS = ("line", "bytes copied", "TMA sectors", "waits", "phase open", "source")
+
+
+def asynchronous_by_line(report: dict) -> list[tuple[str, ...]]:
+    """The lines that copy in bulk (boxes of tensors too) or wait for mbarriers, in the order of the file."""
+    return [
+        (
+            _where(line),
+            count(line.bulk_bytes) if line.bulk_bytes else "",
+            count(line.tensor_sectors) if line.tensor_sectors else "",
+            count(line.mbarrier_waits) if line.mbarrier_waits else "",
+            count(line.mbarrier_waited) if line.mbarrier_waits else "",
+            _source(line),
+        )
+        for line in counters.lines(report)
+        if line.bulk_bytes or line.mbarrier_waits
+    ]
+
+
 def totals(results: dict[str, Result], classes: bool = True) -> list[list[str]]:
     """Rows of a name and its figure for each of the results; what is 0 everywhere is left out.
 
@@ -106,6 +125,9 @@ def show(stage: stages.Stage, problem: Problem = PROBLEM) -> None:
     for one in pair:
         title = f"{one.name}: the lines with the most waste, then the most work"
         table(title, LINE_COLUMNS, by_line(results[one.name].report), right=range(1, 7))
+        if asynchronous := asynchronous_by_line(results[one.name].report):
+            title = f"{one.name}: bulk copies, and waits for mbarriers"
+            table(title, ASYNCHRONOUS_COLUMNS, asynchronous, right=range(1, 5))
     for hazard in counters.hazards(results[stage.name].report):
         say(f"hazard: {hazard['message']}")
     if not find_gpu():

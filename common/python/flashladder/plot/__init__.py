@@ -7,6 +7,7 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 """
 
 from flashladder.plot.banks import bank_grid, sectors
+from flashladder.plot.boxes import box_layout
 from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
@@ -29,6 +30,7 @@ __all__ = [
     "ablations",
     "bank_grid",
     "block_orders",
+    "box_layout",
     "climb",
     "configurations",
     "error_map",

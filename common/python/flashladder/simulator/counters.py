@@ -4,6 +4,12 @@ from dataclasses import dataclass
 
 SHARED_KINDS = ("load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic")
 GLOBAL_KINDS = ("load", "store", "cp_async", "atomic")
+# Of lines; the last four stand in a report where they are not 0.
+SUMMED = ("instructions", "shared_wavefronts", "global_sectors", "global_ideal", "bulk_bytes", "tensor_sectors",
+          "mbarrier_waits", "mbarrier_waited")  # fmt: skip
+# Copies by the asynchronous proxy: (member of the report, name, fields).
+BULK = (("bulk", "bulk", ("copies", "bytes")), ("tensor_copies", "TMA", ("copies", "bytes", "sectors")))
+BULK_KINDS = ("load", "store", "reduce", "prefetch")
 
 
 @dataclass
@@ -15,6 +21,10 @@ class Line:
     shared_ideal: int | None
     global_sectors: int
     global_ideal: int
+    bulk_bytes: int = 0  # of bulk copies and of boxes
+    tensor_sectors: int = 0  # of global memory, by boxes of tensors
+    mbarrier_waits: int = 0
+    mbarrier_waited: int = 0  # of them those that found the phase open
 
     @property
     def shared_excess(self) -> int:
@@ -43,6 +53,13 @@ def totals(report: dict) -> dict[str, float | None]:
         entries = [launch["global"][kind] for launch in launches if kind in launch["global"]]
         for field in ("sectors", "ideal", "bytes"):
             sums[f"global {kind} {field}"] = sum(entry[field] for entry in entries)
+    for member, name, fields in BULK:
+        for kind in BULK_KINDS:
+            for field in fields:
+                entries = [launch.get(member, {}).get(kind, {}) for launch in launches]
+                sums[f"{name} {kind} {field}"] = sum(entry.get(field, 0) for entry in entries)
+    for field in ("waits", "waited"):
+        sums[f"mbarrier {field}"] = sum(launch.get("mbarriers", {}).get(field, 0) for launch in launches)
     sums["barriers"] = sum(launch["barriers"] for launch in launches)
     sums["divergent branches"] = sum(launch["divergent_branches"] for launch in launches)
     return sums
@@ -85,8 +102,8 @@ def lines(report: dict) -> list[Line]:
                 found[key] = Line(**entry)
                 continue
             line = found[key]
-            for name in ("instructions", "shared_wavefronts", "global_sectors", "global_ideal"):
-                setattr(line, name, getattr(line, name) + entry[name])
+            for name in SUMMED:
+                setattr(line, name, getattr(line, name) + entry.get(name, 0))
             if line.shared_ideal is None or entry["shared_ideal"] is None:
                 line.shared_ideal = None
             else:

@@ -1,5 +1,6 @@
 // The runtime API beyond streams, one case per run: runtime_api CASE.
 #include <cooperative_groups.h>
+#include <cuda.h>
 
 #include <cstdio>
 #include <cstring>
@@ -420,6 +421,16 @@ static void what_is_missing() {
     CHECK(!function && status == cudaDriverEntryPointVersionNotSufficent);
     OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &status));
     CHECK(function && status == cudaDriverEntryPointSuccess);
+    void *look_up = nullptr, *again = nullptr;
+    OK(cudaGetDriverEntryPointByVersion("cuGetProcAddress", &look_up, 12000, cudaEnableDefault, &status));
+    CUdriverProcAddressQueryResult found;
+    const auto get = reinterpret_cast<decltype(&cuGetProcAddress)>(look_up);
+    CHECK(get("cuTensorMapEncodeTiled", &again, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found) == CUDA_SUCCESS);
+    CHECK(again == function && found == CU_GET_PROC_ADDRESS_SUCCESS);
+    CHECK(get("cuNoSuchFunction", &again, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &found) == CUDA_SUCCESS);
+    CHECK(!again && found == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    CHECK(get("cuTensorMapEncodeTiled", &again, 99000, CU_GET_PROC_ADDRESS_DEFAULT, nullptr) ==
+          CUDA_ERROR_INVALID_VALUE);
 }
 
 static void host_dereference() {

@@ -139,6 +139,26 @@ KERNEL(two_boxes_overlap) {
     out[t] = buffer[t];
 }
 
+KERNEL(every_thread_copies) {
+    BEGIN(1)
+    if (t == 0) ARRIVE_EXPECT(&bar, bytes);
+    if (mended ? t == 0 : t < 32) LOAD_BOX(buffer, &map, 0, 8, &bar);  //! every_thread_copies async_pending: is issued by thread 0 | and by thread 1 | One thread must
+    END()
+}
+
+KERNEL(fence_of_global_memory) {
+    BUFFER
+    (void)bar;
+    FILL(2.f * i)  //~ fence_of_global_memory
+    if constexpr (mended) FENCE_PROXY(); else asm volatile("fence.proxy.async.global;" ::: "memory");
+    __syncthreads();
+    if (t == 0) {
+        STORE_BOX(&to, 0, 8, buffer);  //! fence_of_global_memory proxy_fence: without a fence.proxy.async behind it
+        COMMIT();
+        WAIT_GROUP();
+    }
+}
+
 KERNEL(no_proxy_fence) {
     BUFFER
     (void)bar;
@@ -365,6 +385,8 @@ const struct {
     CASE(box_written_on_its_way),
     CASE(refilled_while_read),
     CASE(two_boxes_overlap),
+    CASE(every_thread_copies),
+    CASE(fence_of_global_memory),
     CASE(no_proxy_fence),
     CASE(only_one_thread_fences),
     CASE(store_without_a_barrier),

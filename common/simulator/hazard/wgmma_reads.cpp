@@ -1,0 +1,128 @@
+// wgmma's operands in the shadow. The asynchronous proxy reads them, at some time between the instruction and a wait of
+// its warpgroup: what it reads must be there for all four warps and fenced for the proxy, and until then nobody may
+// write there. A wait of any of the warps ends the reads, and what that warp releases afterwards orders them: programs
+// let one thread of the warpgroup say that a buffer is empty.
+#include <algorithm>
+#include <bit>
+
+#include "core/names.h"
+#include "core/program.h"
+#include "hazard/shared_shadow_impl.h"
+
+namespace warpsim {
+
+namespace {
+
+constexpr size_t kMostReads = 256;  // of those that have been waited for
+
+}  // namespace
+
+uint32_t SharedShadow::wgmma_issue(Warp *const (&warps)[4], const Op &op, const Tiles &tiles) {
+    Impl &m = *impl_;
+    if (!m.bound) m.bind(*warps[0]);
+    uint32_t good[8], good_count = 0;  // last writes that are known to be in order
+    uint32_t below = ~0u;              // all four warps know of everything before it
+    for (const Warp *warp : warps) below = std::min(below, m.clocks.ordered_below(warp->id));
+    const auto is_plainly_good = [&](uint32_t cell) {
+        if (cell <= m.initialised_cell() || cell >= below << kStampShift) return false;
+        const unsigned thread = agent_warp(cell) * kLanes + agent_lane(cell);
+        return thread >= m.proxy_fenced.size() ? agent_warp(cell) == Clocks::kProxy
+                                               : m.proxy_fenced[thread] >= cell >> kStampShift;
+    };
+    const unsigned step = kChunkBytes >> m.shift;
+    for (const auto &tile : tiles) {
+        if (!tile) continue;
+        for (uint32_t chunk : tile->chunks) {
+            const uint32_t first = chunk >> m.shift;
+            const uint32_t *cells = m.cell.data() + first;
+            uint32_t differ = 0;
+            for (unsigned i = 1; i < step; ++i) differ |= cells[i] ^ cells[0];
+            if (!differ && std::find(good, good + good_count, cells[0]) != good + good_count) continue;
+            for (unsigned i = 0; i < step; ++i) {
+                const uint32_t cell = cells[i];
+                if (is_plainly_good(cell) || std::find(good, good + good_count, cell) != good + good_count) continue;
+                uint32_t addresses[kLanes] = {chunk};
+                for (Warp *warp : warps) {
+                    Impl::Instruction reader{*warp, op, addresses, kChunkBytes, nullptr, 0, false, true, false};
+                    m.check_read(reader, 0, first + i);
+                    m.check_proxy(reader, 0, first + i);
+                }
+                if (cell > m.initialised_cell() && cell < kFirstMark) good[good_count++ % 8] = cell;
+                good_count = std::min(good_count, 8u);
+            }
+        }
+    }
+    m.forget_wgmma_reads();
+    const uint32_t number = ++m.wgmma_issued;
+    for (const auto &tile : tiles) {
+        if (!tile) continue;
+        m.wgmma_first = m.wgmma_reads.empty() ? tile->first : std::min(m.wgmma_first, tile->first);
+        m.wgmma_end = m.wgmma_reads.empty() ? tile->end : std::max(m.wgmma_end, tile->end);
+        m.wgmma_reads.push_back({number, op.index, warps[0]->id, tile, 0, {}});
+    }
+    return number;
+}
+
+void SharedShadow::wgmma_wait(Warp &warp, uint32_t number) {
+    Impl &m = *impl_;
+    for (auto read = m.wgmma_reads.rbegin(); read != m.wgmma_reads.rend() && read->number >= number; ++read) {
+        if (read->number != number || read->first_warp != warp.id / 4 * 4) continue;
+        read->waited |= 1u << warp.id % 4;
+        read->stamps[warp.id % 4] = m.clocks.stamp(warp.id);
+    }
+}
+
+// Those that are ordered before everything that may come, and the oldest where there are too many.
+void SharedShadow::Impl::forget_wgmma_reads() {
+    uint32_t below = ~0u;
+    for (unsigned w = 0; w < warps; ++w) below = std::min(below, clocks.ordered_below(w));
+    size_t left = wgmma_reads.size();
+    std::erase_if(wgmma_reads, [&](const WgmmaRead &read) {
+        if (!read.waited) return false;
+        bool over = left > kMostReads;
+        for (unsigned i = 0; i < 4; ++i) over = over || ((read.waited >> i & 1) && read.stamps[i] < below);
+        left -= over;
+        return over;
+    });
+}
+
+bool SharedShadow::Impl::wgmma_read_ordered(const WgmmaRead &read, unsigned warp, unsigned lane) const {
+    for (unsigned i = 0; i < 4; ++i) {
+        if (!(read.waited >> i & 1)) continue;
+        for (unsigned by = 0; by < kLanes; ++by)
+            if (clocks.ordered(warp, lane, read.first_warp + i, by, read.stamps[i])) return true;
+    }
+    return false;
+}
+
+void SharedShadow::Impl::check_wgmma_reads(Instruction &i, uint32_t exec, uint32_t bytes) {
+    for (uint32_t rest = exec; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        const uint32_t first = i.address[lane], end = first + bytes;
+        if (end <= wgmma_first || first >= wgmma_end) continue;
+        for (const WgmmaRead &read : wgmma_reads) {
+            if (end <= read.tile->first || first >= read.tile->end) continue;
+            uint32_t at = first;
+            while (at < end && !read.tile->holds(at)) at = at / kChunkBytes * kChunkBytes + kChunkBytes;
+            if (at >= end || wgmma_read_ordered(read, i.warp.id, lane)) continue;
+            const HazardKind kind = read.waited ? HazardKind::shared_race : HazardKind::async_pending;
+            if (i.warp.block->hazards->repeats(i.op, kind, read.op)) return;
+            const Program &program = *i.warp.block->program;
+            const std::string there = where(program, read.op), group = "warps " + std::to_string(read.first_warp) +
+                                                                       " to " + std::to_string(read.first_warp + 3);
+            std::string text = std::string(i.op.cls == OpClass::bulk_copy ? "bulk copy's write" : "write") + " at " +
+                               where(program, i.op.index) + " by thread " + std::to_string(i.warp.id * kLanes + lane) +
+                               " of shared memory that the wgmma at " + there;
+            text +=
+                read.waited
+                    ? " of " + group +
+                          " read: nothing orders the two. A warp has waited for it by wgmma.wait_group, and "
+                          "behind that wait a barrier or an arrival at an mbarrier is missing, which the "
+                          "writing thread waits for"
+                    : " may still be reading: none of its " + group + " has waited for its group by wgmma.wait_group";
+            return report(i.warp, i.op, kind, lane, at, std::move(text));
+        }
+    }
+}
+
+}  // namespace warpsim

@@ -1,0 +1,72 @@
+"""Faults with wgmma are named with kind, line and words, the mended kernels are clean; what ptxas repairs is a note."""
+
+import re
+from pathlib import Path
+
+import pytest
+from cudart import run_program
+
+PROGRAM = Path(__file__).parent / "programs" / "wgmma" / "faults.cu"
+HOPPER = ("-gencode", "arch=compute_90a,code=compute_90a")
+CASES = re.findall(r"    CASE\((\w+)\),", PROGRAM.read_text())
+
+pytestmark = pytest.mark.simulator_only
+
+
+def marks(name):
+    """(mark, kinds, words, the lines that are named) of a fault; words: lists of alternatives"""
+    mark, kinds, words, lines = None, None, None, set()
+    for number, line in enumerate(PROGRAM.read_text().splitlines(), 1):
+        if match := re.search(rf"//([!?]) {name} ([a-z_ ]+): (.+)", line):
+            mark, kinds = match[1], match[2].split(" or ")
+            words = [w.split(" or ") for w in match[3].split(" | ")]
+        if re.search(rf"//[!?~] {name}\b", line):
+            lines.add(number)
+    return mark, kinds, words, lines
+
+
+def run(name, mended, **env):
+    return run_program(PROGRAM, [name, int(mended)], env=env, report=True, architecture=HOPPER)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", CASES)
+def test_fault_and_mended_twin(name, seed):
+    env = {"WARPSIM_SCHEDULE": seed} if seed else {}
+    mark, kinds, words, lines = marks(name)
+    strict = env | {"WARPSIM_HAZARDS": "strict"}
+    result = run(name, False, **(strict if mark == "?" else env))
+    assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
+    hazard = result.hazards[0]
+    assert hazard["kind"] in kinds and hazard["line"] in lines, hazard
+    for alternatives in words:
+        assert any(word in hazard["message"] for word in alternatives), hazard["message"]
+    for line in lines if name != "threads_missing" else ():
+        assert f"{PROGRAM.name}:{line}" in hazard["message"], hazard["message"]
+    mended = run(name, True, **strict).check()
+    assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
+    assert mended.report["launches"][0]["notes"] == []
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if marks(name)[0] == "?"])
+def test_what_ptxas_repairs_is_a_note(name):
+    result = run(name, False).check()
+    _, kinds, words, lines = marks(name)
+    note = result.report["launches"][0]["notes"][0]
+    assert result.hazards == [] and note["kind"] in kinds and note["line"] in lines
+    assert any(word in note["message"] for word in words[0])
+    assert "warpsim: note:" in result.stderr
+
+
+@pytest.mark.parametrize("seed", [0, 3, 7])
+def test_correct_kernels_are_clean_and_counted(seed):
+    program = PROGRAM.with_name("pipelines.cu")
+    env = {"WARPSIM_HAZARDS": "strict"} | ({"WARPSIM_SCHEDULE": seed} if seed else {})
+    result = run_program(program, env=env, report=True, architecture=HOPPER)
+    assert result.check().stdout == "OK\n" and result.hazards == []
+    for launch in result.report["launches"]:
+        assert launch["notes"] == []
+        # 64 rows of A and 8 of B, of 32 bytes: 18 times 128 bytes.
+        assert launch["wgmma"] == {"m64n8k16.f32.bf16.bf16": {"count": 6, "wavefronts": 6 * 18}}
+        assert sum(line.get("wgmma_wavefronts", 0) for line in launch["lines"]) == 6 * 18
+        assert launch["instructions"]["by_class"]["tensor"] == 4 * 6, "one for each warp"
