@@ -23,6 +23,7 @@ enum class HazardKind : uint8_t {
     invalid_argument,
     mbarrier,     // misused
     proxy_fence,  // missing
+    cluster,      // a block's memory used before it runs or after, barriers of the cluster misused
     count_,
 };
 

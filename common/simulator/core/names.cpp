@@ -41,6 +41,7 @@ const char *hazard_name(HazardKind kind) {
         "invalid_argument",
         "mbarrier",
         "proxy_fence",
+        "cluster",
     };
     return kNames[size_t(kind)];
 }

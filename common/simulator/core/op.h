@@ -69,6 +69,7 @@ enum class Flow : uint8_t {
     warp_sync,      // fn runs once the lanes named by slot `member` (kNoSlot: all 32) have arrived
     block_sync,     // barrier.*: see exec/barrier
     mbarrier_wait,  // fn tests a phase; while it is open the lanes may be put aside: exec/mbarrier_wait
+    cluster_wait,   // barrier.cluster.wait, likewise: exec/cluster_barrier
     yield,          // straight, but a good place to let others run (nanosleep, polling loads)
     ordered,        // the same, and other blocks see it or it sees them: it waits for its block's turn (exec/turns.h)
     // The rest is for the core alone: it turns straight into guarded, and adds joins and jumps when it lays out blocks.

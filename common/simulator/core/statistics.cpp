@@ -20,7 +20,7 @@ bool is_block_barrier(const std::string &text) {
 }
 
 const char *bulk_name(const Op &op) {
-    static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch"};
+    static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch", "peer"};
     return kNames[size_t(unpack<BulkForm>(op.extra).kind)];
 }
 

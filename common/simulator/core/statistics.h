@@ -89,7 +89,7 @@ struct LaunchReport {
     std::array<uint64_t, size_t(OpClass::count_)> by_class{};
     std::map<std::string, SharedCount> shared;  // "load" "store" "ldmatrix" "cp_async" (and "atomic", "stmatrix")
     std::map<std::string, GlobalCount> global;  // "load" "store" (and "atomic")
-    std::map<std::string, BulkCount> bulk;      // "load" "store" "reduce" "prefetch", those that there were
+    std::map<std::string, BulkCount> bulk;      // "load" "store" "reduce" "prefetch" "peer", those that there were
     uint64_t mbarrier_waits = 0, mbarrier_waited = 0;
     uint64_t barriers = 0, divergent_branches = 0;
     OrderCount order;

@@ -32,14 +32,6 @@ struct Copy {
     std::byte *host = nullptr;
 };
 
-Op with_address(const Op &op, uint32_t slot, int64_t offset, bool base32) {
-    Op other = op;
-    other.a = slot;
-    other.imm = offset;
-    other.extra = base32 ? kBase32 : 0;
-    return other;
-}
-
 bool multiple_of_16(Warp &w, const Op &op, unsigned lane, uint64_t value, const char *what) {
     if (value % kAlignment == 0) return true;
     report_hazard(w, op, HazardKind::misaligned, int(lane), value,
@@ -85,12 +77,7 @@ void for_each_copy(Warp &w, const Op &op, Intent shared_intent, Intent global_in
         copy.host = reinterpret_cast<std::byte *>(host[lane]);
         if (form.kind != BulkKind::prefetch) {
             if (!multiple_of_16(w, op, lane, shared[lane], "the shared address")) continue;
-            uint64_t ends[kLanes];
-            uint32_t offsets[kLanes];
-            std::fill_n(ends, kLanes, shared[lane]);
-            if (!check_shared(w, op, shared_intent, ends, offsets, kAlignment, 1u << lane)) continue;
-            std::fill_n(ends, kLanes, shared[lane] + copy.bytes - kAlignment);
-            if (!check_shared(w, op, shared_intent, ends, offsets, kAlignment, 1u << lane)) continue;
+            if (!in_shared(w, op, shared_intent, lane, shared[lane], copy.bytes)) continue;
             copy.shared = uint32_t(shared[lane]);
         }
         each(lane, copy);
@@ -168,25 +155,42 @@ void combine(std::byte *to, const std::byte *from, uint32_t bytes, BulkOperation
     }
 }
 
-void combine(const BulkForm &form, std::byte *to, const std::byte *from, uint32_t bytes) {
-    switch (form.type) {
-        case ptx::Type::s32:
-            return combine<int32_t>(to, from, bytes, form.operation);
-        case ptx::Type::s64:
-            return combine<int64_t>(to, from, bytes, form.operation);
-        case ptx::Type::u64:
-        case ptx::Type::b64:
-            return combine<uint64_t>(to, from, bytes, form.operation);
-        case ptx::Type::f32:
-            return combine<float>(to, from, bytes, form.operation);
-        case ptx::Type::f64:
-            return combine<double>(to, from, bytes, form.operation);
-        default:
-            return combine<uint32_t>(to, from, bytes, form.operation);
-    }
+}  // namespace
+
+Op with_address(const Op &op, uint32_t slot, int64_t offset, bool base32) {
+    Op other = op;
+    other.a = slot;
+    other.imm = offset;
+    other.extra = base32 ? kBase32 : 0;
+    return other;
 }
 
-}  // namespace
+bool in_shared(Warp &w, const Op &op, Intent intent, unsigned lane, uint64_t address, uint32_t bytes) {
+    uint64_t ends[kLanes];
+    uint32_t offsets[kLanes];
+    std::fill_n(ends, kLanes, address);
+    if (!check_shared(w, op, intent, ends, offsets, kAlignment, 1u << lane)) return false;
+    std::fill_n(ends, kLanes, address + bytes - kAlignment);
+    return check_shared(w, op, intent, ends, offsets, kAlignment, 1u << lane);
+}
+
+void combine(BulkOperation operation, ptx::Type type, std::byte *to, const std::byte *from, uint32_t bytes) {
+    switch (type) {
+        case ptx::Type::s32:
+            return combine<int32_t>(to, from, bytes, operation);
+        case ptx::Type::s64:
+            return combine<int64_t>(to, from, bytes, operation);
+        case ptx::Type::u64:
+        case ptx::Type::b64:
+            return combine<uint64_t>(to, from, bytes, operation);
+        case ptx::Type::f32:
+            return combine<float>(to, from, bytes, operation);
+        case ptx::Type::f64:
+            return combine<double>(to, from, bytes, operation);
+        default:
+            return combine<uint32_t>(to, from, bytes, operation);
+    }
+}
 
 void exec_bulk_load(Warp &w, const Op &op) {
     const BulkForm form = form_of(op);
@@ -226,7 +230,8 @@ void exec_bulk_reduce(Warp &w, const Op &op) {
     for_each_copy(w, op, Intent::read, Intent::atomic, [&](unsigned lane, const Copy &copy) {
         BulkStore &store = issue_store(w, op, lane, copy);
         read_source(store);
-        combine(form_of(op), store.host, store.data.data(), store.bytes);
+        const BulkForm form = form_of(op);
+        combine(form.operation, form.type, store.host, store.data.data(), store.bytes);
         store.host = nullptr;
     });
 }

@@ -1,8 +1,11 @@
 // cp.async.bulk: copies of many bytes that one thread asks for and the asynchronous proxy carries out.
 #pragma once
 
+#include <vector>
+
 #include "core/op_formats.h"
 #include "core/warp.h"
+#include "exec/memory.h"
 
 namespace warpsim {
 
@@ -16,6 +19,16 @@ void exec_bulk_commit(Warp &, const Op &);
 void exec_bulk_wait(Warp &, const Op &);  // until at most Op::imm groups are in flight; Op::b: their sources only
 void exec_proxy_fence(Warp &, const Op &);
 void exec_mbarrier_fence(Warp &, const Op &);  // fence.mbarrier_init
+
+// ---- what bulk copies and copies of boxes share ----
+
+// A base in `slot` (kNoSlot: none), as lane_addresses() and mbarrier_addresses() take it.
+Op with_address(const Op &, uint32_t slot, int64_t offset, bool base32);
+// `bytes` (a multiple of 16) of the block's shared memory from `address` on; false: they are not there, which has been
+// reported.
+bool in_shared(Warp &, const Op &, Intent, unsigned lane, uint64_t address, uint32_t bytes);
+// to[i] = operation(to[i], from[i]) for elements of the type.
+void combine(BulkOperation, ptx::Type, std::byte *to, const std::byte *from, uint32_t bytes);
 
 // Parts of a store: its source is read, its destination is written.
 void read_source(BulkStore &);

@@ -48,7 +48,11 @@ struct MbarrierArrival {
     Clocks::Shared knowledge;       // arrivals: what the lanes release
     uint32_t stamp = 0;             // of the lanes' copies when they have arrived
     uint32_t to = 0, transfer = 0;  // bulk copy: offset in shared memory, and the shadow's number
-    std::vector<std::byte> data;    // none: arrivals
+    std::vector<std::byte> data;    // none: arrivals, or what has been written before
+    uint32_t bytes = 0;             // that it announces as arrived; 0: those of data
+    const Block *source = nullptr;  // whose shared memory it is read from when it arrives
+    uint32_t source_at = 0, source_transfer = 0;
+    bool reduced = false;  // it has been written, atomically
 };
 
 // A bulk copy or reduction from shared to global memory, which completes to a bulk group of its thread.

@@ -1,6 +1,7 @@
 // The lowering functions that the table of instructions names, by the file that has them.
 #pragma once
 
+#include "core/op_formats.h"
 #include "lower/lowering.h"
 
 namespace warpsim {
@@ -15,6 +16,12 @@ WARPSIM_LOWERING(lower_wait_group);
 // atomics.cpp
 WARPSIM_LOWERING(lower_atom);
 WARPSIM_LOWERING(lower_red);
+// cluster.cpp
+WARPSIM_LOWERING(lower_mapa);
+WARPSIM_LOWERING(lower_getctarank);
+WARPSIM_LOWERING(lower_cluster_barrier);
+WARPSIM_LOWERING(lower_async_store);
+WARPSIM_LOWERING(lower_bulk_to_peer);
 // control.cpp
 WARPSIM_LOWERING(lower_plain);  // the row's handler, class and flow; operands are not looked at
 WARPSIM_LOWERING(lower_bra);
@@ -22,7 +29,6 @@ WARPSIM_LOWERING(lower_brx);
 WARPSIM_LOWERING(lower_call);
 WARPSIM_LOWERING(lower_warp_barrier);
 WARPSIM_LOWERING(lower_barrier);
-WARPSIM_LOWERING(lower_cluster);
 WARPSIM_LOWERING(lower_nanosleep);
 // convert.cpp
 WARPSIM_LOWERING(lower_cvt);
@@ -41,7 +47,6 @@ WARPSIM_LOWERING(lower_mbarrier);
 WARPSIM_LOWERING(lower_mbarrier_copies);
 WARPSIM_LOWERING(lower_mbarrier_pending_count);
 WARPSIM_LOWERING(lower_bulk_copy);
-WARPSIM_LOWERING(lower_bulk_remote);
 WARPSIM_LOWERING(lower_bulk_wait);
 // memory.cpp
 WARPSIM_LOWERING(lower_load);
@@ -73,5 +78,12 @@ WARPSIM_LOWERING(lower_wmma_store);
 WARPSIM_LOWERING(lower_wmma_mma);
 
 #undef WARPSIM_LOWERING
+
+// cluster.cpp: an access that may lead to another block's shared memory, in programs that have mapa.
+bool may_be_remote(Lowering &, const ptx::Instruction &, bool generic);
+// Its op, just emitted: exec_remote runs it. scratch: a slot of 64-bit lanes, asked for before the op was emitted.
+void make_remote(Lowering &, Op &, uint32_t scratch, bool generic);
+BulkOperation bulk_operation_of(const ptx::Instruction &);  // .add, .min, ...; none
+bool reduces_shared(BulkOperation, ptx::Type);              // there is such a reduction to shared memory
 
 }  // namespace warpsim

@@ -84,12 +84,8 @@ constexpr InstructionRow kRows[] = {
      lower_barrier},
     {"barrier{.cta}.red!.{and,or}{.aligned}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
      lower_barrier},
-    {"barrier.cluster.{arrive,wait}!{.release,.relaxed,.acquire}{.aligned}", "", OpClass::barrier, Flow::block_sync,
-     nullptr, lower_cluster},
     {"membar.{cta,gl,sys}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"membar.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"membar.proxy!.{async,async.global,async.shared::cta,async.shared::cluster}", "", OpClass::fence, Flow::straight,
-     exec_proxy_fence, lower_plain},
     {"fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight, exec_fence,
@@ -97,7 +93,12 @@ constexpr InstructionRow kRows[] = {
     {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"fence.mbarrier_init!.release.cluster", "", OpClass::fence, Flow::straight, exec_mbarrier_fence, lower_plain},
     {"fence.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.proxy!.async{.global," SHARED "}", "", OpClass::fence, Flow::straight, exec_proxy_fence, lower_plain},
+    {"fence.proxy!.async{.global,.shared::cta,.shared::cluster}", "", OpClass::fence, Flow::straight, exec_proxy_fence,
+     lower_plain},
+    {"fence.proxy!.async::generic.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight,
+     exec_proxy_fence, lower_plain},
+    {"fence.proxy!.async::generic.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight,
+     exec_proxy_fence, lower_plain},
     {"fence.proxy!.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.proxy!.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
@@ -310,9 +311,7 @@ constexpr InstructionRow kRows[] = {
 // Instructions that are PTX and that warpsim leaves out as a whole.
 constexpr std::string_view kNotSimulated[] = {
     "clusterlaunchcontrol",
-    "getctarank",
     "istypep",
-    "mapa",
     "multimem",
     "tcgen05",
     "tensormap",
@@ -333,7 +332,7 @@ constexpr std::string_view kNotSimulated[] = {
 };
 
 const InstructionSyntax &syntax() {
-    static const InstructionSyntax compiled({kRows, asynchronous_rows()});
+    static const InstructionSyntax compiled({kRows, asynchronous_rows(), cluster_rows()});
     return compiled;
 }
 

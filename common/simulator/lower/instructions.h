@@ -32,8 +32,9 @@ struct InstructionRow {
     DefinednessRule definedness = passes_any;  // how undefined bits pass from what it reads to what it writes
 };
 
-// Rows in a file of their own: lower/instructions_asynchronous.cpp.
+// Rows in files of their own: lower/instructions_asynchronous.cpp, instructions_cluster.cpp.
 std::span<const InstructionRow> asynchronous_rows();
+std::span<const InstructionRow> cluster_rows();
 
 // The row that the instruction's modifiers and operands fit; where none does, null and in `why` a sentence that says
 // what is wrong: empty for an opcode that warpsim does not know.

@@ -1,5 +1,6 @@
 // Rows of the table of instructions: copies in the background and the mbarriers that they complete to.
 #include "exec/async_copy.h"
+#include "exec/bulk_cluster.h"
 #include "exec/bulk_copy.h"
 #include "exec/core_ops.h"
 #include "exec/mbarrier.h"
@@ -35,9 +36,9 @@ constexpr InstructionRow kRows[] = {
     {"cp.async.bulk!.{shared::cta,shared::cluster}.global.mbarrier::complete_tx::bytes{.L2::cache_hint}",
      "[a], [b], c, [e]{, f}", OpClass::bulk_copy, Flow::straight, exec_bulk_load, lower_bulk_copy},
     {"cp.async.bulk!.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint}",
-     "[a], [b], c, [e], f{, g}", OpClass::bulk_copy, Flow::straight, nullptr, lower_bulk_remote},
+     "[a], [b], c, [e], f{, g}", OpClass::bulk_copy, Flow::straight, exec_bulk_multicast, lower_bulk_copy},
     {"cp.async.bulk!.shared::cluster.shared::cta.mbarrier::complete_tx::bytes", "[a], [b], c, [e]", OpClass::bulk_copy,
-     Flow::straight, nullptr, lower_bulk_remote},
+     Flow::straight, exec_bulk_to_peer, lower_bulk_to_peer},
     {"cp.async.bulk!.global.shared::cta.bulk_group{.L2::cache_hint}", "[a], [b], c{, e}", OpClass::bulk_copy,
      Flow::straight, exec_bulk_store, lower_bulk_copy},
     {"cp.async.bulk.prefetch!.L2.global{.L2::cache_hint}", "[a], b{, c}", OpClass::bulk_copy, Flow::straight,
@@ -48,7 +49,7 @@ constexpr InstructionRow kRows[] = {
      "[a], [b], c{, e}", OpClass::bulk_copy, Flow::ordered, exec_bulk_reduce, lower_bulk_copy},
     {"cp.reduce.async.bulk!.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,max,inc,dec,and,or,"
      "xor}" BULK_TYPE,
-     "[a], [b], c, [e]", OpClass::bulk_copy, Flow::straight, nullptr, lower_bulk_remote},
+     "[a], [b], c, [e]", OpClass::bulk_copy, Flow::straight, exec_bulk_to_peer, lower_bulk_to_peer},
     MBARRIER("init!" SHARED_CTA, "[a], b"),
     MBARRIER("inval!" SHARED_CTA, "[a]"),
     MBARRIER("{arrive,arrive_drop}!{.release,.relaxed}{.cta,.cluster}{.shared,.shared::cta,.shared::cluster}",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/bulk_cluster.h"
 #include "exec/bulk_copy.h"
 #include "lower/families.h"
 #include "lower/lowering.h"
@@ -67,12 +68,16 @@ void lower_mbarrier(Lowering &l, const Instruction &in) {
     if (in.operands.size() > first + 2) l.source(in.operands[first + 2], Type::b32);  // how long it may suspend
     if (waits) dst = l.destination(in.operands[0], Type::pred);
     if (arrives && in.operands[0].kind != Operand::Kind::sink) dst = l.destination(in.operands[0], Type::b64);
+    const bool others = arrives || form == MbarrierForm::expect || form == MbarrierForm::complete;
+    const bool generic = !names_shared(in), remote = others && may_be_remote(l, in, generic);
+    const uint32_t scratch = remote ? l.scratch(Type::b64) : kNoSlot;
     Op &op = l.emit_row(in);
     op.a = address.slot;
     op.imm = address.offset;
     op.b = operand;
     op.dst = dst;
     op.extra = bits;
+    if (remote) make_remote(l, op, scratch, generic);
 }
 
 void lower_mbarrier_copies(Lowering &l, const Instruction &in) {
@@ -93,17 +98,6 @@ void lower_mbarrier_pending_count(Lowering &l, const Instruction &in) {
 }
 
 namespace {
-
-BulkOperation operation_of(const Instruction &in) {
-    static constexpr std::pair<const char *, BulkOperation> kOperations[] = {
-        {"add", BulkOperation::add}, {"min", BulkOperation::min},  {"max", BulkOperation::max},
-        {"inc", BulkOperation::inc}, {"dec", BulkOperation::dec},  {"and", BulkOperation::and_},
-        {"or", BulkOperation::or_},  {"xor", BulkOperation::xor_},
-    };
-    for (const auto &[name, operation] : kOperations)
-        if (in.has(name)) return operation;
-    return BulkOperation::none;
-}
 
 // Which operations there are on which types.
 void check_operation(Lowering &l, const Instruction &in, BulkOperation operation, Type type) {
@@ -139,13 +133,13 @@ void lower_bulk_copy(Lowering &l, const Instruction &in) {
     const bool loads = in.has("mbarrier::complete_tx::bytes"), prefetches = in.has("prefetch");
     form.kind = reduces ? BulkKind::reduce : loads ? BulkKind::load : prefetches ? BulkKind::prefetch : BulkKind::store;
     const size_t sizes_at = prefetches ? 1 : 2, least = loads ? 4 : sizes_at + 1;
-    const bool policy = in.has("L2::cache_hint");
-    if (in.operands.size() != least + policy) l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
+    const bool policy = in.has("L2::cache_hint"), multicast = in.has("multicast::cluster");
+    if (in.operands.size() != least + multicast + policy) l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
     if (policy) l.source(in.operands.back(), Type::b64);
     const Operand &bytes = in.operands[sizes_at];
     if (bytes.kind == Operand::Kind::integer && bytes.integer % 16) l.unsupported(in, "the size is a multiple of 16");
     if (reduces) {
-        form.operation = operation_of(in);
+        form.operation = bulk_operation_of(in);
         form.type = ptx::type_from_name(in.modifiers.back());
         check_operation(l, in, form.operation, form.type);
     }
@@ -159,19 +153,35 @@ void lower_bulk_copy(Lowering &l, const Instruction &in) {
     form.mbarrier_base32 = mbarrier.slot != kNoSlot && mbarrier.slot_bytes == 4;
     const uint32_t size = l.source(bytes, Type::b32);
     const uint64_t offset = uint64_t(global.offset);
-    const uint32_t list =
-        l.list({global.slot, uint32_t(offset), uint32_t(offset >> 32), mbarrier.slot, uint32_t(mbarrier.offset)});
-    Op &op = l.emit_row(in);
+    std::vector<uint32_t> slots{global.slot, uint32_t(offset), uint32_t(offset >> 32), mbarrier.slot,
+                                uint32_t(mbarrier.offset)};
+    if (multicast) slots.push_back(l.source(in.operands[4], Type::b16));
+    const uint32_t list = l.list(slots);
+    const bool remote = loads && !multicast && may_be_remote(l, in, false);
+    uint32_t there = 0, to = kNoSlot;
+    if (remote) {
+        to = l.scratch(Type::b32);
+        slots[kBulkMbarrier] = l.scratch(Type::b32);
+        slots[kBulkMbarrierOffset] = 0;
+        there = l.list(slots);
+    }
+    Op &op = l.emit_row(in, remote ? exec_bulk_load_remote : nullptr);
     op.a = shared.slot;
     op.imm = shared.offset;
     op.b = size;
     op.list = list;
     op.list_count = kBulkListLength;
     op.extra = pack<uint32_t>(form);
-}
-
-void lower_bulk_remote(Lowering &l, const Instruction &in) {
-    l.unsupported(in, "copies between the blocks of a cluster");
+    if (!remote) return;
+    form.shared_base32 = form.mbarrier_base32 = true;
+    Op in_peer = op;
+    in_peer.fn = exec_bulk_load;
+    in_peer.a = to;
+    in_peer.imm = 0;
+    in_peer.list = there;
+    in_peer.extra = pack<uint32_t>(form);
+    op.target = uint32_t(l.program().remote_ops.size());
+    l.program().remote_ops.push_back(in_peer);
 }
 
 void lower_bulk_wait(Lowering &l, const Instruction &in) {

@@ -175,6 +175,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::proxy_fence:
             title = "missing fence for the asynchronous proxy";
             break;
+        case HazardKind::cluster:
+            title = "misuse of a cluster";
+            break;
         case HazardKind::count_:
             break;
     }
