@@ -16,7 +16,7 @@ import pytest
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
-from flashladder.tuning import space
+from flashladder.tuning import space, tune
 from flashladder.tuning.configuration import of_stage
 from flashladder.tuning.store import Known, Place, Store, Times
 from flashladder.tuning.tune import YARDSTICK, Plan, TimingFailed, Tuner
@@ -78,7 +78,7 @@ def choice(outcome) -> dict[str, str]:
     return chosen | {str(group): str(one) for group, one in outcome.winners.items()}
 
 
-def test_the_fastest_of_those_that_reach_the_finals_is_chosen_for_each_length(tmp_path):
+def test_the_best_of_each_length_of_the_short_list_reach_the_finals(tmp_path):
     outcome = run(tmp_path / "store", MadeUp())
     finals = [heat for heat in outcome.heats if heat.round == "finals"]
     assert [heat.problem.Nq for heat in finals] == [512, 1024, 4096]
@@ -89,10 +89,22 @@ def test_the_fastest_of_those_that_reach_the_finals_is_chosen_for_each_length(tm
         expected |= {str(one) for one in ranked[: PLAN.best]}
     for heat in finals:
         assert set(heat.times) == expected | {YARDSTICK, str(of_stage(11, "bf16", 64))}
-        fastest = min(
-            (name for name in heat.times if name != YARDSTICK), key=lambda n: milliseconds(n, heat.problem.Nq)
-        )
-        assert str(outcome.chosen[heat.problem]) == fastest
+
+
+@pytest.mark.parametrize("pays", [1.0, 1.01, 1000.0])
+def test_the_winner_is_chosen_at_each_length_unless_another_is_noticeably_faster_there(tmp_path, monkeypatch, pays):
+    monkeypatch.setattr(tune, "PAYS", pays)
+    outcome = run(tmp_path / "store", MadeUp(), replace(PLAN, lengths=(512, 1024, 1536, 2048, 3000, 4096), best=8))
+    winner = str(outcome.winners["bf16", 64])
+    finals = [heat for heat in outcome.heats if heat.round == "finals"]
+    fastest = {
+        heat.problem: min((name for name in heat.times if name != YARDSTICK), key=lambda n: heat.median(n))
+        for heat in finals
+    }
+    assert set(fastest.values()) != {winner}, "made-up times in which there is nothing to choose"
+    for heat in finals:
+        faster = heat.median(winner) / heat.median(fastest[heat.problem])
+        assert str(outcome.chosen[heat.problem]) == (fastest[heat.problem] if faster > pays else winner)
 
 
 def test_the_winner_is_timed_beside_itself_with_each_flag_off(tmp_path):

@@ -1,7 +1,7 @@
 """Forms of PTX instructions, generated from the manual's syntax lines: every choice of modifiers and types.
 
 The lines are broader than the manual where that is shorter, so ptxas says which of the forms are PTX; warpsim-inspect
-says which the simulator takes. Textures, tensor copies and wgmma are not here.
+says which the simulator takes. Textures and wgmma are not here.
 
     python ptx_forms.py               # compares them all and lists where the two differ
     python ptx_forms.py cvt mma       # these opcodes only
@@ -83,6 +83,40 @@ L2 = "{.L2::evict_first,.L2::evict_last,.L2::evict_normal}"
 SIZES = "{.L2::64B,.L2::128B,.L2::256B}"
 SHARED = "{.shared,.shared::cta,.shared::cluster}"
 SCOPES = "{.cta,.cluster,.gpu,.sys}"
+
+
+def tensor_copy_lines():
+    """Coordinates are as many as there are dimensions, and in some lines one less."""
+    shared = "{.shared,.shared::cta,.shared::cluster}"
+    bytes_, hint = "{.mbarrier::complete_tx::bytes}", "{.L2::cache_hint}"
+    operations = "{.add,.min,.max,.inc,.dec,.and,.or,.xor}"
+    im2col = "{.im2col,.im2col::w,.im2col::w::128}"
+    for dimensions in range(1, 6):
+        name = f"tensor.{dimensions}d"
+        at = "{" + ", ".join(f"r{k + 10}" for k in range(dimensions)) + "}"
+        offsets = "{" + ", ".join(f"h{k}" for k in range(max(1, dimensions - 2))) + "}"
+        load, store = f"cp.async.bulk.{name}{shared}.global", f"cp.async.bulk.{name}.global{{.shared,.shared::cta}}"
+        yield f"{load}{{.tile}}{bytes_}", f"[r1], [d1, {at}], [r2]"
+        yield f"{load}.tile.mbarrier::complete_tx::bytes.L2::cache_hint", f"[r1], [d1, {at}], [r2], d2"
+        yield f"{load}.mbarrier::complete_tx::bytes{hint}", f"[r1], [d1, {at}], [r2]"
+        yield f"{load}.mbarrier::complete_tx::bytes.multicast::cluster", f"[r1], [d1, {at}], [r2], h1"
+        yield f"{load}{im2col}.mbarrier::complete_tx::bytes", f"[r1], [d1, {at}], [r2], {offsets}"
+        yield (
+            f"{load}{im2col}.mbarrier::complete_tx::bytes.multicast::cluster",
+            f"[r1], [d1, {at}], [r2], {offsets}, h1",
+        )
+        yield f"{store}{{.tile,.im2col_no_offs}}{{.bulk_group}}", f"[d1, {at}], [r1]"
+        yield f"{store}.tile.bulk_group.L2::cache_hint", f"[d1, {at}], [r1], d2"
+        yield f"{store}.bulk_group", "[d1, {r1, r2}], [r1]"
+        reduce = f"cp.reduce.async.bulk.{name}.global.shared::cta{operations}"
+        yield f"{reduce}{{.tile,.im2col_no_offs}}.bulk_group", f"[d1, {at}], [r1]"
+        yield f"{reduce}.tile{{.bulk_group}}.L2::cache_hint", f"[d1, {at}], [r1], d2"
+        prefetch = f"cp.async.bulk.prefetch.{name}{{.L2}}{{.global}}"
+        yield f"{prefetch}{{.tile}}", f"[d1, {at}]"
+        yield f"{prefetch}.tile.L2::cache_hint", f"[d1, {at}], d2"
+        yield f"{prefetch}{im2col}", f"[d1, {at}], {offsets}"
+
+
 LINES = [
     # integers
     (f"{{add,sub}}{{.sat}}.{INTEGER}", "$0, $02, $03"),
@@ -286,6 +320,8 @@ LINES = [
         ".{add,min,max,inc,dec,and,or,xor}.{b32,b64,u32,u64,s32,s64}",
         "[r1], [r3], 16, [r2]",
     ),
+    # copies of boxes of tensors
+    *tensor_copy_lines(),
     ("fence.mbarrier_init{.release,.acquire}.{cluster,cta}", ""),
     # control, barriers, warps
     ("{ret,exit,trap,brkpt}{.uni}", ""),
@@ -299,6 +335,27 @@ LINES = [
     ("barrier{.cta}.red{.popc,.and,.or}{.aligned}.{u32,pred}", "$0, 1, q"),
     ("bar.warp.sync", "-1"),
     ("barrier.cluster.{arrive,wait}{.release,.relaxed,.acquire}{.aligned}", ""),
+    ("mapa{.shared::cluster,.shared,.shared::cta}.{u32,u64}", "$0, $02, r3"),
+    ("mapa{.shared::cluster}.{u32,u64}", "$0, tile, 1"),
+    ("getctarank{.shared::cluster,.shared}.{u32,u64}", "r1, $02"),
+    (
+        "st.async{.weak,.relaxed}{.shared::cluster,.shared,.shared::cta}.mbarrier::complete_tx::bytes"
+        ".{b16,b32,b64,u32,u64,s32,s64,f32,f64}",
+        "[r1], $03, [r2]",
+    ),
+    ("st.async.shared::cluster.mbarrier::complete_tx::bytes.{v2,v4}.{b32,u32,s32,f32,b64}", "[r1], <r4>, [r2]"),
+    ("st.async.shared::cluster.mbarrier::complete_tx::bytes.{v2,v4}.{b64,u64,s64,f64,b32}", "[r1], <d2>, [r2]"),
+    (
+        "red.async{.relaxed}{.cluster,.gpu}{.shared::cluster,.shared::cta}{.mbarrier::complete_tx::bytes}"
+        ".{inc,dec,min,max,and,or,xor,add}.{b32,u32,s32,u64,s64,f32}",
+        "[r1], $03, [r2]",
+    ),
+    (
+        "fence.proxy.async::generic.{acquire,release}.{sync_restrict::shared::cta,sync_restrict::shared::cluster}"
+        ".{cluster,cta}",
+        "",
+    ),
+    ("mov.pred", "p, %is_explicit_cluster"),
     ("membar.{cta,gl,sys,gpu}", ""),
     ("fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", ""),
     ("fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}", ""),

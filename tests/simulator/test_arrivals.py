@@ -1,49 +1,20 @@
 """Faults with mbarriers and bulk copies are named with kind, line and words; the mended kernels are clean."""
 
-import re
 from pathlib import Path
 
 import pytest
 from cudart import run_program
+from fault_marks import HOPPER, cases, check_fault_and_twin
 
 PROGRAM = Path(__file__).parent / "programs" / "arrivals" / "faults.cu"
-HOPPER = ("-gencode", "arch=compute_90,code=compute_90")
-CASES = re.findall(r"CASE\((\w+)\),", PROGRAM.read_text())
 
 pytestmark = pytest.mark.simulator_only
 
 
-def marks(name):
-    """(kinds, words, the lines that are named) of a fault; words: lists of alternatives"""
-    kinds, words, lines = None, None, set()
-    for number, line in enumerate(PROGRAM.read_text().splitlines(), 1):
-        if match := re.search(rf"//! {name} ([a-z_ ]+): (.+)", line):
-            kinds, words = match[1].split(" or "), [w.split(" or ") for w in match[2].split(" | ")]
-        if re.search(rf"//[!~] {name}\b", line):
-            lines.add(number)
-    return kinds, words, lines
-
-
-def run(name, mended, **env):
-    return run_program(PROGRAM, [name, int(mended)], env=env, report=True, architecture=HOPPER)
-
-
 @pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cases(PROGRAM))
 def test_fault_and_mended_twin(name, seed):
-    env = {"WARPSIM_SCHEDULE": seed} if seed else {}
-    kinds, words, lines = marks(name)
-    result = run(name, False, **env)
-    assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
-    hazard = result.hazards[0]
-    assert hazard["kind"] in kinds and hazard["line"] in lines, hazard
-    for alternatives in words:
-        assert any(word in hazard["message"] for word in alternatives), hazard["message"]
-    if name not in ("never_initialised", "not_made_visible"):
-        for line in lines:
-            assert f"{PROGRAM.name}:{line}" in hazard["message"], hazard["message"]
-    mended = run(name, True, **env).check()
-    assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
+    check_fault_and_twin(PROGRAM, name, seed, names_lines=name not in ("never_initialised", "not_made_visible"))
 
 
 @pytest.mark.parametrize("seed", [0, 7])

@@ -41,7 +41,7 @@ def test_fault_and_mended_twin(name, seed):
     assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
 
 
-@pytest.mark.parametrize("program", ["kernels.cu", "cooperative_groups.cu", "launches.cu"])
+@pytest.mark.parametrize("program", ["kernels.cu", "boxes.cu", "cooperative_groups.cu", "launches.cu"])
 @pytest.mark.parametrize("seed", [0, 7])
 def test_correct_programs_are_clean(program, seed):
     env = {"WARPSIM_SCHEDULE": seed} if seed and not ON_GPU else {}

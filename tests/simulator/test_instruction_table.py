@@ -95,6 +95,11 @@ cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [d], [tile], 64, e
 cp.async.bulk.prefetch.L2.global [d], 64
 cp.async.bulk.wait_group.read 1
 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [d], [tile], 64
+cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [d, {r}], [tile+512]
+cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [tile], [d, {r, s, 4}], [tile+512], e
+cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [d, {r, s}], [tile]
+cp.async.bulk.prefetch.tensor.2d.L2.global.tile [d, {r, s}]
+cp.reduce.async.bulk.tensor.5d.global.shared::cta.add.tile.bulk_group [d, {r, s, t, u, 0}], [tile]
 fence.mbarrier_init.release.cluster
 shfl.sync.up.b32 r|p, s, 1, 0, 0xffffffff
 shfl.sync.idx.b32 r, s, t, 31, 0xffffffff
@@ -103,6 +108,21 @@ match.any.sync.b32 r, s, 0xffffffff
 redux.sync.add.s32 r, s, 0xffffffff
 activemask.b32 r
 elect.sync r|p, 0xffffffff
+elect.sync _|p, r
+mov.pred p, %is_explicit_cluster
+mapa.shared::cluster.u32 r, tile, 1
+mapa.u64 d, e, s
+getctarank.shared::cluster.u32 r, s
+barrier.cluster.arrive.relaxed.aligned
+barrier.cluster.wait.acquire
+st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [r], {f, g}, [s]
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [r], d, [s]
+cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [r], [tile], 32, [s]
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s32 [r], [tile], 32, [s]
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [tile], [d], 32, [tile+64], h
+stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [tile], {r, s, t, u}
+griddepcontrol.launch_dependents
+griddepcontrol.wait
 ldmatrix.sync.aligned.m8n8.x2.shared.b16 {r, s}, [tile]
 movmatrix.sync.aligned.m8n8.trans.b16 r, s
 nanosleep.u32 100
@@ -179,6 +199,11 @@ INVALID = {
     "cp.async.bulk.global.shared::cta.bulk_group [d], [tile], 24": "the size is a multiple of 16",
     "cp.async.bulk.wait_group r": "operand 1 must be an integer constant",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [d], [tile], 64": "not one of that type",
+    "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [d, {r}], [tile]": "as many coordinates as it has dimensions",
+    "cp.async.bulk.tensor.6d.global.shared::cta.bulk_group [d, {r}], [tile]": "cp has no modifier .6d",
+    "cp.async.bulk.tensor.1d.shared::cluster.global.bulk_group [tile], [d, {r}], [tile]": "does not go with",
+    "cp.reduce.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [d, {r}], [tile]": "it needs .add, .min",
+    "cp.async.bulk.prefetch.tensor.1d.L2.global [d]": "as many coordinates as it has dimensions",
     "shfl.sync.sideways.b32 r, s, 1, 0, 0xffffffff": "shfl has no modifier .sideways; it takes .sync, .up",
     "shfl.sync.up.b32 r, s, 1, 0": "it has 4 operands, not 5",
     "vote.sync.most.pred p, q, 0xffffffff": "vote has no modifier .most",
@@ -186,6 +211,19 @@ INVALID = {
     "activemask.b64 d": "activemask has no modifier .b64; it takes .b32",
     "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {r, s, t}, [tile]": "ldmatrix has no modifier .x3",
     "pmevent": "it has 0 operands, not 1",
+    "elect.sync r, 0xffffffff": "no predicate",
+    "fence.proxy.async.shared": "no modifier .shared",
+    "fence.mbarrier_init.acquire.cluster": "",
+    "membar.proxy.async": "membar has no modifier .async",
+    "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [tile], {r}": "stmatrix has no modifier .m16n8",
+    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [tile], r": "the fragment is a vector",
+    "griddepcontrol": "it needs .launch_dependents or .wait",
+    "mapa.shared::cta.u32 r, s, t": "mapa has no modifier .shared::cta",
+    "barrier.cluster.arrive.acquire": "",
+    "barrier.cluster.wait.relaxed": "",
+    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [r], {r, s, t, u}, [s]": "st has no modifier .async",
+    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u64 [r], d, [s]": "not one of that type",
+    "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.f32 [r], [tile], 32, [s]": "",
     "isspacep.nonsense p, d": "isspacep has no modifier .nonsense",
     "tex.2d.v4.f32.f64 {f, g, f, g}, [d, {f, g}]": "tex has no modifier .f64; it takes .base, .1d",
     "tex.2d.v4.f32.f32 {f, g}, [d, {f, g}]": "it writes four registers",

@@ -38,7 +38,7 @@ int main(int argc, char **argv) {
 """
 LAUNCH_KEYS = {
     "kernel", "grid", "block", "shared_bytes", "instructions", "shared", "global", "barriers", "divergent_branches",
-    "order", "error", "hazards", "lines", "bulk", "mbarriers",
+    "order", "error", "hazards", "lines", "bulk", "tensor_copies", "mbarriers",
 }  # fmt: skip
 
 

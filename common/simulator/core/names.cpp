@@ -17,7 +17,7 @@ const char *class_name(OpClass cls) {
         "load_local",   "store_local",   "load_constant", "load_param",  "store_param",
         "load_generic", "store_generic", "atomic",        "shuffle",     "vote",
         "ldmatrix",     "stmatrix",      "tensor",        "async_copy",  "mbarrier",
-        "bulk_copy",    "texture",       "surface",       "other",
+        "bulk_copy",    "tensor_copy",   "texture",       "surface",     "other",
     };
     return kNames[size_t(cls)];
 }
@@ -67,6 +67,10 @@ const char *access_kind(OpClass cls) {
         default:
             return nullptr;
     }
+}
+
+const char *copy_noun(OpClass cls) {
+    return cls == OpClass::tensor_copy ? "TMA copy" : "bulk copy";
 }
 
 std::string file_name(const Program &program, ptx::SourceLocation source) {

@@ -18,6 +18,8 @@ const char *hazard_name(HazardKind);  // "shared_race": the report's "kind"
 const char *access_kind(OpClass);
 
 // The path that the PTX gives for a file; empty where it names none.
+// Of OpClass::bulk_copy and tensor_copy: "bulk copy", "TMA copy".
+const char *copy_noun(OpClass);
 std::string file_name(const Program &, ptx::SourceLocation);
 
 // "kernel.cu:143" of an op, or "PTX line 77" without -lineinfo.

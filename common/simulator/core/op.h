@@ -52,6 +52,7 @@ enum class OpClass : uint8_t {
     async_copy,
     mbarrier,
     bulk_copy,
+    tensor_copy,
     texture,
     surface,
     other,

@@ -21,6 +21,7 @@
 // - cp.async.mbarrier.arrive: as mbarrier
 // - bulk copies: a base of the shared side, imm offset, b size, list BulkSlot, extra BulkForm; wait_group: as
 //   cp.async.wait_*, b 1 for .read
+// - tensor copies: a base of the shared side, imm offset, list TensorSlot, extra TensorForm
 // - shfl: dst result, imm the pair's slot, a source, b lane, c clamp, member membermask, extra Brings and mode
 // - vote, match, redux, elect: as shfl, without b and c
 // - mma: list D, A, B, C, imm MmaFragments, extra kMmaSaturate
@@ -77,11 +78,11 @@ inline constexpr uint32_t kBase32 = 1;   // the base has 32-bit lanes
 inline constexpr uint32_t kStrong = 2;   // volatile, relaxed, acquire, release
 inline constexpr uint32_t kAcquire = 4;  // says so itself
 inline constexpr uint32_t kRelease = 8;
-inline constexpr uint32_t kOwnOrder = 16;           // atomics: carries .relaxed, .acquire, .release or .acq_rel
-inline constexpr uint32_t kSourceBase32 = 1u << 5;  // cp.async: the source's base has 32-bit lanes
+inline constexpr uint32_t kOwnOrder = 16;             // atomics: carries .relaxed, .acquire, .release or .acq_rel
+inline constexpr uint32_t kSourceBase32 = 1u << 5;    // cp.async: the source's base has 32-bit lanes
 inline constexpr uint32_t kRemoteGeneric = 1u << 31;  // ops that exec_remote runs, mapa, getctarank: a generic address
-inline constexpr uint32_t kSpaceShift = 8;          // atomics: MemorySpace
-inline constexpr uint32_t kAlignmentShift = 16;     // atomics: log2 of what the address must be a multiple of
+inline constexpr uint32_t kSpaceShift = 8;            // atomics: MemorySpace
+inline constexpr uint32_t kAlignmentShift = 16;       // atomics: log2 of what the address must be a multiple of
 static_assert(uint32_t(MemorySpace::param) <= 0xf && (kSourceBase32 | kOwnOrder) < 1u << kSpaceShift);
 inline MemorySpace space_of(const Op &op) {
     return MemorySpace(op.extra >> kSpaceShift & 0xf);
@@ -127,12 +128,31 @@ struct BulkForm {
 };
 static_assert(sizeof(BulkForm) <= sizeof(Op::extra));
 enum BulkSlot : uint32_t {
-    kBulkGlobal,  // slot of the global address (of copies between blocks the source in shared memory), and what is added to it
+    kBulkGlobal,  // slot of the global address (of copies between blocks the source in shared memory), and what is
+                  // added to it
     kBulkGlobalLow,
     kBulkGlobalHigh,
     kBulkMbarrier,  // slot of the mbarrier's address, and what is added to it
     kBulkMbarrierOffset,
     kBulkListLength,  // behind it, of multicast copies: slot of the mask
+};
+
+// Copies of boxes of tensors.
+struct TensorForm {
+    BulkKind kind = BulkKind::load;
+    BulkOperation operation = BulkOperation::none;
+    uint8_t dimensions = 1;
+    bool shared_base32 : 1 = false, map_base32 : 1 = false, mbarrier_base32 : 1 = false;
+};
+static_assert(sizeof(TensorForm) <= sizeof(Op::extra));
+enum TensorSlot : uint32_t {
+    kTensorMap,  // slot of the map's generic address, and what is added to it
+    kTensorMapLow,
+    kTensorMapHigh,
+    kTensorMbarrier,  // slot of the mbarrier's address, and what is added to it
+    kTensorMbarrierOffset,
+    kTensorCoordinates,                          // five slots, those that there are
+    kTensorListLength = kTensorCoordinates + 5,  // behind it, of multicast copies: slot of the mask
 };
 
 // ---- conversions and comparisons ----

@@ -47,7 +47,7 @@ struct Program {
         std::vector<Special> specials;
         struct Place {
             uint32_t offset, bytes;
-        };  // in the frame's local memory
+        };                                       // in the frame's local memory
         std::vector<Place> parameters, returns;  // of device functions
     };
     std::vector<Function> functions;         // [0] is the kernel
@@ -73,8 +73,8 @@ struct Program {
     uint32_t max_cluster_rank = 0;             // .maxclusterrank: blocks of a cluster at most, 0: no limit of its own
     bool uses_clusters = false;                // has instructions of clusters
     bool maps_addresses = false;               // mapa among them: generic addresses may lead to another block
-    uint32_t registers = 0;       // 32-bit registers live at once at most, an estimate from the PTX
-    uint32_t local_bytes = 0;     // of the kernel's own frame
+    uint32_t registers = 0;                    // 32-bit registers live at once at most, an estimate from the PTX
+    uint32_t local_bytes = 0;                  // of the kernel's own frame
     unsigned shadow_granule = 4;  // bytes: the narrowest shared (or generic) access in the kernel, at most 4
     // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers), and not only by
     // sums whose order nobody sees: co-resident blocks then take turns in a deterministic order (exec/turns.h), so

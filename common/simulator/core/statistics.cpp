@@ -19,9 +19,9 @@ bool is_block_barrier(const std::string &text) {
     return begins_with(text, "barrier") || (begins_with(text, "bar.") && !begins_with(text, "bar.warp"));
 }
 
-const char *bulk_name(const Op &op) {
+const char *bulk_name(BulkKind kind) {
     static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch", "peer"};
-    return kNames[size_t(unpack<BulkForm>(op.extra).kind)];
+    return kNames[size_t(kind)];
 }
 
 }  // namespace
@@ -53,9 +53,15 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
             count.bytes += stats.global_bytes;
         }
         if (op.cls == OpClass::bulk_copy && stats.bulk_copies) {
-            BulkCount &count = report.bulk[bulk_name(op)];
+            BulkCount &count = report.bulk[bulk_name(unpack<BulkForm>(op.extra).kind)];
             count.copies += stats.bulk_copies;
             count.bytes += stats.bulk_bytes;
+        }
+        if (op.cls == OpClass::tensor_copy && stats.bulk_copies) {
+            TensorCount &count = report.tensor_copies[bulk_name(unpack<TensorForm>(op.extra).kind)];
+            count.copies += stats.bulk_copies;
+            count.bytes += stats.bulk_bytes;
+            count.sectors += stats.tensor_sectors;
         }
         report.mbarrier_waits += stats.waits;
         report.mbarrier_waited += stats.waited;
@@ -67,6 +73,7 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
         line.global_sectors += stats.global_sectors;
         line.global_ideal += stats.global_ideal;
         line.bulk_bytes += stats.bulk_bytes;
+        line.tensor_sectors += stats.tensor_sectors;
         line.mbarrier_waits += stats.waits;
         line.mbarrier_waited += stats.waited;
     }

@@ -22,8 +22,9 @@ struct OpStats {
     uint64_t shared_wavefronts = 0, shared_ideal = 0;
     uint64_t global_sectors = 0, global_ideal = 0, global_bytes = 0;
     uint64_t divergent = 0;    // branches that split the warp
-    uint64_t bulk_copies = 0;  // one for each lane
+    uint64_t bulk_copies = 0;  // one for each lane; boxes of tensors too
     uint64_t bulk_bytes = 0;
+    uint64_t tensor_sectors = 0;     // of global memory, by boxes of tensors
     uint64_t waits = 0, waited = 0;  // for mbarriers' phases; those that found the phase open
 };
 
@@ -51,11 +52,17 @@ struct BulkCount {
     uint64_t copies = 0, bytes = 0;
 };
 
+// Copies of boxes (TMA).
+struct TensorCount {
+    uint64_t copies = 0, bytes = 0;  // bytes of whole boxes, what lies outside of the tensor too
+    uint64_t sectors = 0;            // of 32 bytes that the boxes' rows touch in global memory
+};
+
 struct LineCount {
     std::string file;
     uint32_t line = 0;
     uint64_t instructions = 0, shared_wavefronts = 0, shared_ideal = 0, global_sectors = 0, global_ideal = 0;
-    uint64_t bulk_bytes = 0, mbarrier_waits = 0, mbarrier_waited = 0;
+    uint64_t bulk_bytes = 0, tensor_sectors = 0, mbarrier_waits = 0, mbarrier_waited = 0;
 };
 
 // One execution of an instruction that touches shared or global memory, lane by lane (WARPSIM_ACCESSES).
@@ -90,6 +97,7 @@ struct LaunchReport {
     std::map<std::string, SharedCount> shared;  // "load" "store" "ldmatrix" "cp_async" (and "atomic", "stmatrix")
     std::map<std::string, GlobalCount> global;  // "load" "store" (and "atomic")
     std::map<std::string, BulkCount> bulk;      // "load" "store" "reduce" "prefetch" "peer", those that there were
+    std::map<std::string, TensorCount> tensor_copies;  // the same
     uint64_t mbarrier_waits = 0, mbarrier_waited = 0;
     uint64_t barriers = 0, divergent_branches = 0;
     OrderCount order;

@@ -34,13 +34,13 @@ inline constexpr uint64_t kParamWindow =
 inline constexpr uint64_t kWindowMask = 0xff00000000000000ull;
 
 struct Warp {
-    std::byte *regs = nullptr;  // register slots of the current frame
-    uint32_t exec = 0;          // lanes that execute the current op
-    uint32_t alive = 0;         // lanes that have not exited
-    uint32_t carry = 0;         // condition code CC.CF of add.cc ...: a bit for each lane
-    uint32_t id = 0;            // in the block
-    uint32_t agent = 0;         // in the cluster: rank of the block * its warps + id
-    Block *block = nullptr;     // its own; for a moment a peer, while it uses that one's shared memory
+    std::byte *regs = nullptr;                  // register slots of the current frame
+    uint32_t exec = 0;                          // lanes that execute the current op
+    uint32_t alive = 0;                         // lanes that have not exited
+    uint32_t carry = 0;                         // condition code CC.CF of add.cc ...: a bit for each lane
+    uint32_t id = 0;                            // in the block
+    uint32_t agent = 0;                         // in the cluster: rank of the block * its warps + id
+    Block *block = nullptr;                     // its own; for a moment a peer, while it uses that one's shared memory
     OpStats *stats = nullptr;                   // [Program::ops.size()], this worker's
     std::byte *local = nullptr;                 // local memory: lane l's bytes start at local + l * local_bytes
     uint64_t local_bytes = 0;                   // per thread
@@ -87,8 +87,8 @@ struct Block {
     uint32_t shared_bytes = 0;
     SharedShadow *shadow = nullptr;  // null where hazards are off
     uint32_t ctaid[3] = {}, ntid[3] = {}, nctaid[3] = {};
-    uint32_t linear_id = 0;  // of the block in the order of the grid's clusters, and of blocks in a cluster
-    uint32_t rank = 0;       // in its cluster
+    uint32_t linear_id = 0;             // of the block in the order of the grid's clusters, and of blocks in a cluster
+    uint32_t rank = 0;                  // in its cluster
     ClusterContext *cluster = nullptr;  // null: it runs by itself
     uint32_t warps = 0;
     GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch

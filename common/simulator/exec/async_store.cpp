@@ -89,7 +89,8 @@ void for_each_store(Warp &w, const Op &op, F each) {
 void exec_async_store(Warp &w, const Op &op) {
     for_each_store(w, op, [&](unsigned lane, MbarrierArrival &arrival, std::vector<std::byte> values) {
         if (w.block->shadow)
-            arrival.transfer = w.block->shadow->bulk_write_issue(w, op, lane, arrival.to, arrival.bytes, arrival.mbarrier);
+            arrival.transfer =
+                w.block->shadow->bulk_write_issue(w, op, lane, arrival.to, arrival.bytes, arrival.mbarrier);
         std::memset(w.block->shared + arrival.to, int(kPoison), arrival.bytes);
         arrival.data = std::move(values);
     });

@@ -200,7 +200,8 @@ namespace {
 
 std::string waits_text(const BlockContext &block, const WarpContext &w, const Fragment &f) {
     const Program &program = *block.program;
-    std::string text = block.cluster && block.cluster->peers.size() ? "block " + to_string(block.rank) + " of the cluster, " : "";
+    std::string text =
+        block.cluster && block.cluster->peers.size() ? "block " + to_string(block.rank) + " of the cluster, " : "";
     text += "warp " + to_string(w.id) + ", " + lanes_text(f.mask) + ": ";
     const Op &op = program.ops[f.pc];
     if (f.wait == Wait::warp_sync) {
@@ -275,13 +276,15 @@ void report_deadlock(BlockContext &leader) {
     if (!fragment) abort_launch(leader, kind, "deadlock: no thread of the block can go on");
     at->regs = fragment->frame->regs;
     at->exec = fragment->mask;
-    const std::string title = kind == HazardKind::divergent_barrier ? "divergent barrier, deadlock: "
-                              : kind == HazardKind::missing_lanes   ? "missing lanes, deadlock: "
-                              : fragment->wait == Wait::mbarrier
-                                  ? "deadlock: nobody can complete " + mbarrier_wait_text(*at->owner, *at, *fragment) + "; "
-                                  : "deadlock: ";
-    report_hazard(*at, leader.program->ops[fragment->pc], kind, __builtin_ctz(fragment->mask), 0,
-                  title + "no thread of the " + (warps.size() > leader.warps ? "cluster" : "block") + " can go on; " + list);
+    const std::string title =
+        kind == HazardKind::divergent_barrier ? "divergent barrier, deadlock: "
+        : kind == HazardKind::missing_lanes   ? "missing lanes, deadlock: "
+        : fragment->wait == Wait::mbarrier
+            ? "deadlock: nobody can complete " + mbarrier_wait_text(*at->owner, *at, *fragment) + "; "
+            : "deadlock: ";
+    report_hazard(
+        *at, leader.program->ops[fragment->pc], kind, __builtin_ctz(fragment->mask), 0,
+        title + "no thread of the " + (warps.size() > leader.warps ? "cluster" : "block") + " can go on; " + list);
     throw LaunchAborted{};
 }
 

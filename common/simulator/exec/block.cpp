@@ -203,7 +203,8 @@ void check_budgets(Worker &worker, BlockContext &block) {
     const Options &options = *launch.options;
     const bool ordered = launch.program->communicates;
     // What other blocks have come to is not chance only up to the block's last turn.
-    if (ordered && options.max_instructions && block.total + (clock_of(block) - block.settled) > options.max_instructions) {
+    if (ordered && options.max_instructions &&
+        block.total + (clock_of(block) - block.settled) > options.max_instructions) {
         end_launch(block, instructions_used_up(options));
     }
     if (worker.now - worker.counted < kBudgetInterval && worker.counted) return;

@@ -9,6 +9,7 @@
 #include "exec/completions.h"
 #include "exec/mbarrier.h"
 #include "exec/memory.h"
+#include "exec/tensor_copy.h"
 
 namespace warpsim {
 namespace {
@@ -29,15 +30,15 @@ std::string text_of(const Warp &w, const Op &op) {
     return program.debug[op.index].text + " at " + where(program, op.index);
 }
 
-// The addresses of the copy's shared side and of its mbarrier, both in .shared::cluster.
+// The addresses of the copy's shared side and of its mbarrier, both in .shared::cluster. Form: BulkForm or TensorForm;
+// mbarrier_at: the place of its address in the op's list.
 struct Sides {
     uint64_t to[kLanes], mbarrier[kLanes];
-    Sides(const Warp &w, const Op &op) {
-        const BulkForm form = unpack<BulkForm>(op.extra);
-        const uint32_t *list = w.block->program->operand_list.data() + op.list;
+    template <class Form>
+    Sides(const Warp &w, const Op &op, const Form &form, uint32_t mbarrier_at) {
+        const uint32_t *list = w.block->program->operand_list.data() + op.list + mbarrier_at;
         lane_addresses(w, with_address(op, op.a, op.imm, form.shared_base32), to);
-        lane_addresses(w, with_address(op, list[kBulkMbarrier], list[kBulkMbarrierOffset], form.mbarrier_base32),
-                       mbarrier);
+        lane_addresses(w, with_address(op, list[0], list[1], form.mbarrier_base32), mbarrier);
     }
 };
 
@@ -55,10 +56,8 @@ Block *owner_of(Warp &w, const Op &op, unsigned lane, uint64_t &to, uint64_t &mb
     return nullptr;
 }
 
-}  // namespace
-
-void exec_bulk_load_remote(Warp &w, const Op &op) {
-    Sides sides(w, op);
+// A copy from global memory by `load`, whose lanes may name another block.
+void load_remote(Warp &w, const Op &op, Sides sides, uint32_t mbarrier_at, Handler load) {
     const WithExec restore{w};
     const uint32_t exec = w.exec;
     uint32_t own = 0;
@@ -73,19 +72,20 @@ void exec_bulk_load_remote(Warp &w, const Op &op) {
         Block *owner = owner_of(w, op, lane, sides.to[lane], sides.mbarrier[lane]);
         if (!owner) continue;
         w.lanes<uint32_t>(there.a)[lane] = uint32_t(sides.to[lane]);
-        w.lanes<uint32_t>(list[kBulkMbarrier])[lane] = uint32_t(sides.mbarrier[lane]);
+        w.lanes<uint32_t>(list[mbarrier_at])[lane] = uint32_t(sides.mbarrier[lane]);
         w.exec = 1u << lane;
         const InBlock in(w, *owner);
-        exec_bulk_load(w, there);
+        load(w, there);
     }
     if (!own) return;
     w.exec = own;
-    exec_bulk_load(w, op);
+    load(w, op);
 }
 
-void exec_bulk_multicast(Warp &w, const Op &op) {
+// The same place in all blocks of a mask, whose slot stands at mask_at in the list.
+void multicast(Warp &w, const Op &op, uint32_t mask_at, Handler load) {
     const uint32_t *list = w.block->program->operand_list.data() + op.list;
-    const uint16_t *mask = w.lanes<uint16_t>(list[kBulkListLength]);
+    const uint16_t *mask = w.lanes<uint16_t>(list[mask_at]);
     const WithExec restore{w};
     const uint32_t exec = w.exec;
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
@@ -96,9 +96,27 @@ void exec_bulk_multicast(Warp &w, const Op &op) {
             Block *owner = shared_owner(w, op, lane, address, true);
             if (!owner) continue;
             const InBlock in(w, *owner);
-            exec_bulk_load(w, op);
+            load(w, op);
         }
     }
+}
+
+}  // namespace
+
+void exec_bulk_load_remote(Warp &w, const Op &op) {
+    load_remote(w, op, {w, op, unpack<BulkForm>(op.extra), kBulkMbarrier}, kBulkMbarrier, exec_bulk_load);
+}
+
+void exec_tensor_load_remote(Warp &w, const Op &op) {
+    load_remote(w, op, {w, op, unpack<TensorForm>(op.extra), kTensorMbarrier}, kTensorMbarrier, exec_tensor_load);
+}
+
+void exec_bulk_multicast(Warp &w, const Op &op) {
+    multicast(w, op, kBulkListLength, exec_bulk_load);
+}
+
+void exec_tensor_multicast(Warp &w, const Op &op) {
+    multicast(w, op, kTensorListLength, exec_tensor_load);
 }
 
 void exec_bulk_to_peer(Warp &w, const Op &op) {
@@ -106,7 +124,7 @@ void exec_bulk_to_peer(Warp &w, const Op &op) {
     const uint32_t *list = w.block->program->operand_list.data() + op.list;
     const uint32_t *size = w.lanes<uint32_t>(op.b);
     const bool reduces = form.operation != BulkOperation::none;
-    Sides sides(w, op);
+    Sides sides(w, op, form, kBulkMbarrier);
     uint64_t from[kLanes];
     const int64_t offset = int64_t(list[kBulkGlobalLow] | uint64_t(list[kBulkGlobalHigh]) << 32);
     lane_addresses(w, with_address(op, list[kBulkGlobal], offset, form.global_base32), from);
@@ -157,8 +175,7 @@ void exec_bulk_to_peer(Warp &w, const Op &op) {
             combine(form.operation, form.type, w.block->shared + arrival.to, own.shared + arrival.source_at, bytes);
             arrival.reduced = true;
         } else {
-            if (shadow)
-                arrival.transfer = shadow->bulk_write_issue(w, op, lane, arrival.to, bytes, arrival.mbarrier);
+            if (shadow) arrival.transfer = shadow->bulk_write_issue(w, op, lane, arrival.to, bytes, arrival.mbarrier);
             std::memset(w.block->shared + arrival.to, int(kPoison), bytes);
         }
         w.block->completions->arrivals.push_back(std::move(arrival));

@@ -40,6 +40,25 @@ bool multiple_of_16(Warp &w, const Op &op, unsigned lane, uint64_t value, const 
     return false;
 }
 
+// What a store reads, as few stretches as it takes.
+std::vector<SharedStretch> stretches_of(uint32_t from, uint32_t bytes, const std::vector<StorePart> &parts) {
+    uint32_t sum = 0;
+    for (const StorePart &part : parts) sum += part.bytes;
+    if (parts.empty() || sum == bytes) return {{from, bytes}};
+    std::vector<SharedStretch> all;
+    for (const StorePart &part : parts) all.push_back({from + part.at, part.bytes});
+    std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.address < b.address; });
+    std::vector<SharedStretch> merged;
+    for (const SharedStretch &s : all) {
+        if (!merged.empty() && merged.back().address + merged.back().bytes == s.address) {
+            merged.back().bytes += s.bytes;
+        } else {
+            merged.push_back(s);
+        }
+    }
+    return merged;
+}
+
 // Sizes and addresses of each lane's copy, checked and counted; calls `each` for the good ones.
 template <class F>
 void for_each_copy(Warp &w, const Op &op, Intent shared_intent, Intent global_intent, F each) {
@@ -82,35 +101,6 @@ void for_each_copy(Warp &w, const Op &op, Intent shared_intent, Intent global_in
         }
         each(lane, copy);
     }
-}
-
-BulkStore &issue_store(Warp &w, const Op &op, unsigned lane, const Copy &copy) {
-    Completions &c = *w.block->completions;
-    if (c.bulk_groups.empty()) c.bulk_groups.resize(size_t(w.block->warps) * kLanes);
-    if (w.block->shadow && tracks_shared(w)) {
-        uint32_t origin;
-        if (undefined_generic(w, lane, kSharedWindow + copy.shared, copy.bytes, origin))
-            w.block->definedness->matters(w, op, lane, origin, Use::global_store);
-    }
-    if (c.stores.size() >= kMostStores) {
-        BulkStore &oldest = c.stores.front();
-        read_source(oldest);
-        write_destination(oldest);
-        if (w.block->shadow && !oldest.waited)
-            w.block->shadow->bulk_read_complete(*oldest.warp, oldest.lane, oldest.transfer);
-        c.stores.erase(c.stores.begin());
-    }
-    BulkStore store;
-    store.warp = &w;
-    store.op = &op;
-    store.lane = lane;
-    store.group = c.bulk_groups[w.id * kLanes + lane];
-    store.from = copy.shared;
-    store.bytes = copy.bytes;
-    store.to = copy.global;
-    store.host = copy.host;
-    if (w.block->shadow) store.transfer = w.block->shadow->bulk_read_issue(w, op, lane, copy.shared, copy.bytes);
-    return c.stores.emplace_back(std::move(store));
 }
 
 template <class T>
@@ -192,47 +182,88 @@ void combine(BulkOperation operation, ptx::Type type, std::byte *to, const std::
     }
 }
 
+void issue_bulk_load(Warp &w, const Op &op, const Op &at_mbarrier, unsigned lane, uint32_t to,
+                     std::vector<std::byte> data) {
+    uint32_t address[kLanes];
+    if (!mbarrier_addresses(w, at_mbarrier, address, 1u << lane)) return;
+    Mbarrier *m = find_mbarrier(w, op, lane, address[lane], true);
+    if (!m) return;
+    limit_arrivals(*w.block);
+    Completions &c = *w.block->completions;
+    const uint32_t bytes = uint32_t(data.size());
+    MbarrierArrival arrival;
+    arrival.warp = &w;
+    arrival.op = &op;
+    arrival.lanes = 1u << lane;
+    arrival.mbarrier = address[lane];
+    arrival.number = c.issued++;
+    arrival.to = to;
+    arrival.data = std::move(data);
+    if (w.block->shadow) arrival.transfer = w.block->shadow->bulk_write_issue(w, op, lane, to, bytes, address[lane]);
+    std::memset(w.block->shared + to, int(kPoison), bytes);
+    c.arrivals.push_back(std::move(arrival));
+    changed_mbarrier(*w.block, address[lane], *m);
+}
+
+BulkStore &issue_bulk_store(Warp &w, const Op &op, unsigned lane, uint32_t from, uint32_t bytes, uint64_t to,
+                            std::byte *host, std::vector<StorePart> parts) {
+    Completions &c = *w.block->completions;
+    if (c.bulk_groups.empty()) c.bulk_groups.resize(size_t(w.block->warps) * kLanes);
+    const std::vector<SharedStretch> stretches = stretches_of(from, bytes, parts);
+    if (w.block->shadow && tracks_shared(w)) {
+        uint32_t origin;
+        for (const SharedStretch &s : stretches) {
+            if (!undefined_generic(w, lane, kSharedWindow + s.address, s.bytes, origin)) continue;
+            w.block->definedness->matters(w, op, lane, origin, Use::global_store);
+            break;
+        }
+    }
+    if (c.stores.size() >= kMostStores) {
+        BulkStore &oldest = c.stores.front();
+        read_source(oldest);
+        write_destination(oldest);
+        if (w.block->shadow && !oldest.waited)
+            w.block->shadow->bulk_read_complete(*oldest.warp, oldest.lane, oldest.transfer);
+        c.stores.erase(c.stores.begin());
+    }
+    BulkStore store;
+    store.warp = &w;
+    store.op = &op;
+    store.lane = lane;
+    store.group = c.bulk_groups[w.id * kLanes + lane];
+    store.from = from;
+    store.bytes = bytes;
+    store.to = to;
+    store.host = host;
+    store.parts = std::move(parts);
+    if (w.block->shadow) store.transfer = w.block->shadow->bulk_read_issue(w, op, lane, stretches);
+    return c.stores.emplace_back(std::move(store));
+}
+
 void exec_bulk_load(Warp &w, const Op &op) {
     const BulkForm form = form_of(op);
     const uint32_t *list = w.block->program->operand_list.data() + op.list;
     Op at_mbarrier = with_address(op, list[kBulkMbarrier], list[kBulkMbarrierOffset], form.mbarrier_base32);
     if (form.generic_mbarrier) at_mbarrier.extra |= kMbarrierGeneric;
-    Completions &c = *w.block->completions;
     for_each_copy(w, op, Intent::write, Intent::read, [&](unsigned lane, const Copy &copy) {
-        uint32_t address[kLanes];
-        if (!mbarrier_addresses(w, at_mbarrier, address, 1u << lane)) return;
-        Mbarrier *m = find_mbarrier(w, op, lane, address[lane], true);
-        if (!m) return;
-        limit_arrivals(*w.block);
-        MbarrierArrival arrival;
-        arrival.warp = &w;
-        arrival.op = &op;
-        arrival.lanes = 1u << lane;
-        arrival.mbarrier = address[lane];
-        arrival.number = c.issued++;
-        arrival.to = copy.shared;
-        arrival.data.assign(copy.host, copy.host + copy.bytes);
-        if (w.block->shadow)
-            arrival.transfer = w.block->shadow->bulk_write_issue(w, op, lane, copy.shared, copy.bytes, address[lane]);
-        std::memset(w.block->shared + copy.shared, int(kPoison), copy.bytes);
-        c.arrivals.push_back(std::move(arrival));
-        changed_mbarrier(*w.block, address[lane], *m);
+        issue_bulk_load(w, op, at_mbarrier, lane, copy.shared, {copy.host, copy.host + copy.bytes});
     });
 }
 
 void exec_bulk_store(Warp &w, const Op &op) {
-    for_each_copy(w, op, Intent::read, Intent::write,
-                  [&](unsigned lane, const Copy &copy) { issue_store(w, op, lane, copy); });
+    for_each_copy(w, op, Intent::read, Intent::write, [&](unsigned lane, const Copy &copy) {
+        issue_bulk_store(w, op, lane, copy.shared, copy.bytes, copy.global, copy.host);
+    });
 }
 
 // Combined at once, in the block's turn, so that sums repeat; the source is in use until it is waited for.
 void exec_bulk_reduce(Warp &w, const Op &op) {
     for_each_copy(w, op, Intent::read, Intent::atomic, [&](unsigned lane, const Copy &copy) {
-        BulkStore &store = issue_store(w, op, lane, copy);
-        read_source(store);
         const BulkForm form = form_of(op);
+        BulkStore &store = issue_bulk_store(w, op, lane, copy.shared, copy.bytes, copy.global, copy.host);
+        read_source(store);
         combine(form.operation, form.type, store.host, store.data.data(), store.bytes);
-        store.host = nullptr;
+        store.written = true;
     });
 }
 
@@ -272,7 +303,9 @@ void read_source(BulkStore &store) {
 }
 
 void write_destination(BulkStore &store) {
+    if (store.written) return;
     if (store.host) std::memcpy(store.host, store.data.data(), store.bytes);
+    for (const StorePart &part : store.parts) std::memcpy(part.host, store.data.data() + part.at, part.bytes);
 }
 
 void exec_proxy_fence(Warp &w, const Op &) {

@@ -128,15 +128,17 @@ void exit_cluster(WarpContext &w, uint32_t lanes) {
         shadow->cluster_arrive(w, lanes, cluster.arriving);  // whoever meets at the next barrier finds it done
         SharedShadow::Visit left;
         if (!block.alive && shadow->visit_left(left)) {
-            BlockContext &by = *cluster.blocks[left.agent < cluster.arrived.size() ? left.agent / block.warps : w.owner->rank];
+            BlockContext &by =
+                *cluster.blocks[left.agent < cluster.arrived.size() ? left.agent / block.warps : w.owner->rank];
             WarpContext &visitor = left.agent < cluster.arrived.size() ? *by.contexts[left.agent % block.warps] : w;
             const Program &program = *block.program;
-            report_hazard(visitor, program.ops[left.op], HazardKind::cluster, int(left.lane), 0,
-                          op_text(program, left.op) + " by " + left.who + " uses the shared memory of block " +
-                              to_string(block.rank) +
-                              " of the cluster, which may have exited by then: nothing orders it before that exit. A "
-                              "cluster barrier (barrier.cluster.arrive and .wait, cluster.sync()) is missing between the "
-                              "last access to a block's memory and its exit");
+            report_hazard(
+                visitor, program.ops[left.op], HazardKind::cluster, int(left.lane), 0,
+                op_text(program, left.op) + " by " + left.who + " uses the shared memory of block " +
+                    to_string(block.rank) +
+                    " of the cluster, which may have exited by then: nothing orders it before that exit. A "
+                    "cluster barrier (barrier.cluster.arrive and .wait, cluster.sync()) is missing between the "
+                    "last access to a block's memory and its exit");
         }
     }
     if (!block.alive) check_in_flight(block);

@@ -55,16 +55,28 @@ void deliver_copies(Warp &w, const Op &op, const std::array<uint64_t, kLanes> &b
     copies.resize(kept);
 }
 
+namespace {
+
+// Any of addresses first to last.
+bool writes_to(const BulkStore &store, uint64_t first, uint64_t last) {
+    if (store.parts.empty()) return last >= store.to && first < store.to + store.bytes;
+    for (const StorePart &part : store.parts)
+        if (last >= part.to && first < part.to + part.bytes) return true;
+    return false;
+}
+
+}  // namespace
+
 void check_unfinished_stores(Warp &w, const Op &op, uint64_t first, uint64_t last) {
     if (!w.block->shadow) return;
     for (const BulkStore &store : w.block->completions->stores) {
-        if (last < store.to || first >= store.to + store.bytes) continue;
+        if (!writes_to(store, first, last)) continue;
         const Program &program = *w.block->program;
         const int lane = std::countr_zero(w.exec);
         const bool own = store.warp->id == w.id && store.lane == unsigned(lane);
         report_hazard(w, op, HazardKind::async_pending, lane, first,
-                      "read at " + where(program, op.index) + " of global memory that the bulk copy at " +
-                          where(program, store.op->index) + " may still be writing: thread " +
+                      "read at " + where(program, op.index) + " of global memory that the " + copy_noun(store.op->cls) +
+                          " at " + where(program, store.op->index) + " may still be writing: thread " +
                           std::to_string(store.warp->id * kLanes + store.lane) + (own ? ", the same one," : "") +
                           " has issued it and has not waited for its group by cp.async.bulk.wait_group (with .read it "
                           "waits for the source only)");

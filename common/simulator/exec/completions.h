@@ -55,6 +55,13 @@ struct MbarrierArrival {
     bool reduced = false;  // it has been written, atomically
 };
 
+// A part of what a store writes: bytes [at, at + bytes) of its source go to device address `to`.
+struct StorePart {
+    uint32_t at = 0, bytes = 0;
+    uint64_t to = 0;
+    std::byte *host = nullptr;
+};
+
 // A bulk copy or reduction from shared to global memory, which completes to a bulk group of its thread.
 struct BulkStore {
     Warp *warp = nullptr;
@@ -62,9 +69,11 @@ struct BulkStore {
     unsigned lane = 0;
     uint64_t group = 0;  // how many groups the thread had committed before
     uint32_t from = 0, bytes = 0, transfer = 0;
-    uint64_t to = 0;              // device address
-    std::byte *host = nullptr;    // null: nothing is left to write
+    uint64_t to = 0;            // device address
+    std::byte *host = nullptr;  // of `to`; null: it goes to parts
+    std::vector<StorePart> parts;
     bool waited = false;          // for its source
+    bool written = false;         // its destination, as it was issued
     std::vector<std::byte> data;  // its source, once that has been read
 };
 

@@ -153,7 +153,7 @@ struct BlockContext : Block, HazardSink {
     Worker *worker = nullptr;
     std::shared_ptr<ClusterContext> own_cluster;  // of the first block of a cluster
     uint64_t now = 0;                             // warp instructions executed, the block's clock
-    uint64_t call_frame_bytes = 0;  // of calls in progress
+    uint64_t call_frame_bytes = 0;                // of calls in progress
 
     // Of blocks that take turns.
     bool has_turn = false;
@@ -255,8 +255,8 @@ std::string mbarrier_wait_text(const BlockContext &, const WarpContext &, const 
 
 // exec/block.cpp. A block stands for its whole cluster here, whose first it is.
 void start_block(BlockContext &, Worker &, uint64_t team);
-bool is_over(BlockContext &);         // all threads have exited, or something has ended the launch
-uint64_t clock_of(BlockContext &);    // warp instructions executed
+bool is_over(BlockContext &);                           // all threads have exited, or something has ended the launch
+uint64_t clock_of(BlockContext &);                      // warp instructions executed
 uint64_t last_of(const LaunchShared &, uint64_t team);  // linear id of its last block
 // Runs warps in turn. True: the block is over. False (only if `share`): it can do no more until it has had its turn.
 bool run_block(BlockContext &, bool share);

@@ -75,6 +75,7 @@ std::vector<OpStats> total_stats(const Program &program, std::vector<Worker> &wo
             t.divergent += s.divergent;
             t.bulk_copies += s.bulk_copies;
             t.bulk_bytes += s.bulk_bytes;
+            t.tensor_sectors += s.tensor_sectors;
             t.waits += s.waits;
             t.waited += s.waited;
         }
@@ -179,7 +180,8 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     const uint32_t *at = options.accesses_block, *of = config.cluster;
     const uint64_t accessed =
         at[0] / of[0] + config.grid[0] / of[0] * (at[1] / of[1] + uint64_t(config.grid[1] / of[1]) * (at[2] / of[2]));
-    if (launch.accesses && last_of(launch, accessed) <= launch.first_failed.load()) report.accesses = launch.accesses->take();
+    if (launch.accesses && last_of(launch, accessed) <= launch.first_failed.load())
+        report.accesses = launch.accesses->take();
     std::copy(options.accesses_block, options.accesses_block + 3, report.accessed_block);
     report.accessed_warp = options.accesses_warp;
     report.hazards = collect_hazards(launch);

@@ -114,7 +114,8 @@ void hand_in_one(LaunchShared &launch, BlockContext &b, bool over) {
         b.found.clear();
         b.known.clear();
     }
-    if (!b.failure.empty()) note_failure(launch, last_of(launch, b.linear_id * launch.teams / launch.blocks), b.failure);
+    if (!b.failure.empty())
+        note_failure(launch, last_of(launch, b.linear_id * launch.teams / launch.blocks), b.failure);
     if (!b.output.empty() && over) {
         const std::lock_guard<std::mutex> lock(launch.mutex);
         launch.output_bytes += b.output.size();

@@ -2,6 +2,7 @@
 // until the mbarrier's phase is complete, and then a write by the proxy in that mbarrier's channel. What it reads
 // nobody may write until the thread has waited for the bulk group, and then it was a read by that thread. Before it
 // reads what a thread wrote, that thread must have fenced and the issuing thread must be ordered behind the fence.
+#include <algorithm>
 #include <bit>
 
 #include "core/names.h"
@@ -29,7 +30,7 @@ uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane,
         m.copier[g] = number;
     }
     stored_.define(address, bytes);
-    m.writes_in_flight[number] = {op.index, first, end, warp.agent, lane, mbarrier};
+    m.writes_in_flight[number] = {op.index, first, end, warp.agent, lane, mbarrier, {}};
     return number;
 }
 
@@ -54,18 +55,31 @@ uint32_t SharedShadow::bulk_write_complete(uint32_t transfer) {
 }
 
 uint32_t SharedShadow::bulk_read_issue(Warp &warp, const Op &op, unsigned lane, uint32_t address, uint32_t bytes) {
+    const SharedStretch stretch{address, bytes};
+    return bulk_read_issue(warp, op, lane, std::span(&stretch, 1));
+}
+
+uint32_t SharedShadow::bulk_read_issue(Warp &warp, const Op &op, unsigned lane,
+                                       std::span<const SharedStretch> stretches) {
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);
-    uint32_t addresses[kLanes] = {};
-    addresses[lane] = address;
-    Impl::Instruction i{warp, op, addresses, bytes, nullptr, 0, false, true, false};
     const uint32_t number = Impl::kBulk | m.transfers++;
-    const uint32_t first = address >> m.shift, end = (address + bytes) >> m.shift;
-    for (uint32_t g = first; g < end; ++g) {
-        m.check_read(i, lane, g);
-        m.check_proxy(i, lane, g);
+    Impl::Transfer transfer{op.index, ~0u, 0, warp.agent, lane, 0, {}};
+    for (const SharedStretch &stretch : stretches) {
+        uint32_t addresses[kLanes] = {};
+        addresses[lane] = stretch.address;
+        Impl::Instruction i{warp, op, addresses, stretch.bytes, nullptr, 0, false, true, false};
+        const uint32_t first = stretch.address >> m.shift;
+        const uint32_t end = (stretch.address + stretch.bytes + (1u << m.shift) - 1) >> m.shift;
+        for (uint32_t g = first; g < end; ++g) {
+            m.check_read(i, lane, g);
+            m.check_proxy(i, lane, g);
+        }
+        transfer.first = std::min(transfer.first, first);
+        transfer.end = std::max(transfer.end, end);
+        if (stretches.size() > 1) transfer.parts.push_back({first, end});
     }
-    m.reads_in_flight[number] = {op.index, first, end, warp.agent, lane, 0};
+    m.reads_in_flight[number] = std::move(transfer);
     return number;
 }
 
@@ -73,7 +87,9 @@ void SharedShadow::bulk_read_complete(Warp &warp, unsigned lane, uint32_t transf
     Impl &m = *impl_;
     const auto found = m.reads_in_flight.find(transfer);
     AccessTable::Writer writer(m.reads, warp.id, m.clocks.stamp(warp.id), found->second.op);
-    for (uint32_t g = found->second.first; g < found->second.end; ++g) writer.same<0>(g, lane, lane);
+    const Impl::Transfer &t = found->second;
+    for (uint32_t g = t.first; g < t.end; ++g)
+        if (t.has(g)) writer.same<0>(g, lane, lane);
     m.reads_in_flight.erase(found);
 }
 
@@ -106,8 +122,8 @@ void SharedShadow::Impl::report_proxy(Instruction &i, unsigned lane, uint32_t gr
     const std::string there = where(program, by);
     report(
         i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
-        "the bulk copy at " + where(program, i.op.index) + " reads shared memory that " + who +
-            " wrote at " + there +
+        std::string("the ") + copy_noun(i.op.cls) + " at " + where(program, i.op.index) + " reads shared memory that " +
+            who + " wrote at " + there +
             " without a fence.proxy.async behind it: the asynchronous proxy, which carries out bulk copies, need not "
             "see what threads wrote. Each thread that writes must execute fence.proxy.async after it, before the "
             "barrier that the copying thread waits at");
@@ -115,17 +131,17 @@ void SharedShadow::Impl::report_proxy(Instruction &i, unsigned lane, uint32_t gr
 
 void SharedShadow::Impl::check_reads_in_flight(Instruction &i, unsigned lane, uint32_t granule) {
     for (const auto &[number, t] : reads_in_flight) {
-        if (granule < t.first || granule >= t.end) continue;
+        if (!t.has(granule)) continue;
         if (i.warp.block->hazards->repeats(i.op, HazardKind::async_pending, t.op)) return;
         const Program &program = *i.warp.block->program;
         const bool own = t.agent == i.warp.agent && t.lane == lane;
         const bool to_peer = program.debug[t.op].text.find(".shared::cluster.shared::cta") != std::string::npos;
         report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
-               "write at " + where(program, i.op.index) + " of shared memory that the bulk copy at " +
-                   where(program, t.op) + " may still be reading: " + agent_text(t.agent, t.lane) +
-                   (own ? ", the same one," : "") +
-                   (to_peer ? " has issued it. The block that it goes to must say that it has waited for it: an arrival at an "
-                              "mbarrier of this block, or a cluster barrier, is missing"
+               "write at " + where(program, i.op.index) + " of shared memory that the " +
+                   copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) +
+                   " may still be reading: " + agent_text(t.agent, t.lane) + (own ? ", the same one," : "") +
+                   (to_peer ? " has issued it. The block that it goes to must say that it has waited for it: an "
+                              "arrival at an mbarrier of this block, or a cluster barrier, is missing"
                             : " has issued it and has not waited for its group by cp.async.bulk.wait_group.read"));
         return;
     }

@@ -13,6 +13,7 @@ namespace {
 const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::async_copy) return "cp.async";
     if (op.cls == OpClass::bulk_copy) return reads ? "bulk copy's read" : "bulk copy's write";
+    if (op.cls == OpClass::tensor_copy) return reads ? "TMA copy's read" : "TMA copy's write";
     if (op.cls == OpClass::ldmatrix) return "ldmatrix";
     return reads && writes ? "atomic update" : writes ? "write" : "read";
 }
@@ -23,7 +24,7 @@ std::string SharedShadow::Impl::agent_text(unsigned agent, unsigned lane) const 
     const unsigned each = clocks.all->warps_of_block(), warp = agent % each;
     const std::string block = " of the cluster's block " + std::to_string(agent / each);
     if (clocks.all->is_proxy(agent))
-        return "a bulk copy into block " + std::to_string(agent - clocks.all->proxy(0)) + " of the cluster";
+        return "a copy into block " + std::to_string(agent - clocks.all->proxy(0)) + " of the cluster";
     return "thread " + std::to_string(warp * kLanes + lane) + " (warp " + std::to_string(warp) + ", lane " +
            std::to_string(lane) + ")" + (clocks.all->blocks() > 1 ? block : "");
 }
@@ -100,7 +101,8 @@ bool SharedShadow::Impl::settle_early_read(Instruction &i, unsigned lane, uint32
     raced.insert(granule);
     // Told from the reader's side: what it should have waited for is the write.
     const Instruction reader{*read.warp, *read.op, nullptr, 0, nullptr, 0, read.strong, true, false};
-    report_race(reader, read.lane, granule, {i.warp.agent, lane, i.op.index, clocks.all->stamp(i.warp.agent), "writes"});
+    report_race(reader, read.lane, granule,
+                {i.warp.agent, lane, i.op.index, clocks.all->stamp(i.warp.agent), "writes"});
     return true;
 }
 
@@ -116,8 +118,8 @@ bool SharedShadow::Impl::same_value(const Instruction &i, unsigned lane, unsigne
     const std::byte *mine = stored(lane);
     const std::byte *there = (i.done >> other_lane & 1) ? stored(other_lane) : nullptr;
     // The other write was made by this very instruction only if that lane's store covers the granule.
-    const bool now = there && !is_foreign(i.warp) && maker[granule] == i.op.index &&
-                     agent_warp(cell[granule]) == i.warp.id;
+    const bool now =
+        there && !is_foreign(i.warp) && maker[granule] == i.op.index && agent_warp(cell[granule]) == i.warp.id;
     if (!now) there = i.warp.block->shared + (size_t(granule) << shift);
     return mine && std::memcmp(mine, there, size) == 0;
 }
@@ -133,17 +135,18 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
             if (live.channel == other.lane) mbarrier = address;
         return report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift,
                       std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
-                          agent_text(i.warp.agent, lane) + " of shared memory that the bulk copy at " + there +
-                          " filled: nothing orders the two. Others have waited for " +
+                          agent_text(i.warp.agent, lane) + " of shared memory that the " + copy_noun(other_class) +
+                          " at " + there + " filled: nothing orders the two. Others have waited for " +
                           waited_text(i.warp, lane, mbarrier, program) +
                           "; it must wait, too, or meet one that has at a barrier");
     }
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
                        agent_text(i.warp.agent, lane) + " of shared memory that " +
                        agent_text(other.agent, other.lane) + " ";
-    if (other_class == OpClass::bulk_copy && std::string_view(other.did) == "writes") {
+    const bool copies = other_class == OpClass::bulk_copy || other_class == OpClass::tensor_copy;
+    if (copies && std::string_view(other.did) == "writes") {
         text +=
-            "fills by the bulk copy at " + there +
+            std::string("fills by the ") + copy_noun(other_class) + " at " + there +
             ": nothing orders the two. It must wait for the phase of the mbarrier that the copy completes to, and a "
             "wait with the wrong parity passes at once";
     } else if (other_class == OpClass::async_copy) {
@@ -206,7 +209,7 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
         const Transfer &t = writes_in_flight.at(copier[granule]);
         return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
                       std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
-                          " of bytes that the bulk copy at " + where(program, t.op) +
+                          " of bytes that the " + copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) +
                           " may still be writing: nobody has waited for the phase that it completes of " +
                           waited_text(i.warp, lane, t.mbarrier, program));
     }
@@ -214,8 +217,8 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
     const bool own = clocks.agent(by) == i.warp.agent && by_lane == lane;
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
                        " of bytes that cp.async at " + where(program, maker[granule]) +
-                       " may still be writing: no wait_group by the writing thread yet (" + agent_text(clocks.agent(by), by_lane) +
-                       (own ? ", the same thread)" : ")");
+                       " may still be writing: no wait_group by the writing thread yet (" +
+                       agent_text(clocks.agent(by), by_lane) + (own ? ", the same thread)" : ")");
     report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift, std::move(text));
 }
 

@@ -62,7 +62,7 @@ class Clocks {
     void acquire(unsigned warp, uint32_t lanes, const Shared &place);
     // The block's proxy has ended something in a channel: releases it to `place` and returns its stamp.
     uint32_t proxy_release(unsigned block, unsigned channel, Shared &place);
-    Shared starts() const;  // that all blocks have started
+    Shared starts() const;                       // that all blocks have started
     static void join(Shared &, const Shared &);  // adds what is known there
     void synchronize_at(unsigned warp, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire,
                         bool release);

@@ -31,9 +31,8 @@ void SharedShadow::Impl::forget_foreign(uint32_t granule) {
 void SharedShadow::Impl::prune_foreign() {
     std::vector<uint32_t> over;
     for (const auto &[granule, all] : foreign) {
-        const bool known = std::all_of(all.begin(), all.end(), [&](const Foreign &f) {
-            return clocks.all->known_to_all(f.agent, f.stamp);
-        });
+        const bool known = std::all_of(all.begin(), all.end(),
+                                       [&](const Foreign &f) { return clocks.all->known_to_all(f.agent, f.stamp); });
         if (known) over.push_back(granule);
     }
     for (uint32_t granule : over) forget_foreign(granule);
@@ -152,8 +151,7 @@ uint32_t SharedShadow::bulk_update_complete(uint32_t mbarrier) {
     Impl &m = *impl_;
     const auto found = m.mbarriers.find(mbarrier);
     if (found == m.mbarriers.end()) return 0;
-    const uint32_t stamp =
-        m.clocks.all->proxy_release(m.clocks.rank, found->second.channel, found->second.arriving);
+    const uint32_t stamp = m.clocks.all->proxy_release(m.clocks.rank, found->second.channel, found->second.arriving);
     m.renumber_if_needed();
     return stamp;
 }
@@ -170,7 +168,7 @@ void SharedShadow::bulk_read_complete(uint32_t transfer, const SharedShadow &to,
     const unsigned proxy = m.clocks.all->proxy(other.clocks.rank), channel = live->second.channel;
     if (other.clocks.rank != m.clocks.rank) m.visits[{proxy, channel}] = {t.op, stamp};
     for (uint32_t g = t.first; g < t.end; ++g)
-        m.foreign[g].push_back({proxy, channel, t.op, stamp, false, false});
+        if (t.has(g)) m.foreign[g].push_back({proxy, channel, t.op, stamp, false, false});
 }
 
 }  // namespace warpsim

@@ -56,10 +56,11 @@ void SharedShadow::mbarrier_use(Warp &warp, const Op &op, uint32_t lanes, uint32
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
         if (m.ordered(warp, lane, m.clocks.agent(b.warp), b.lane, b.stamp)) continue;
-        m.report(warp, op, HazardKind::mbarrier, lane, address,
-                 text + ": nothing orders the two. " +
-                     (m.is_foreign(warp) ? "A cluster barrier (barrier.cluster.arrive and .wait) is missing between them"
-                                         : "A __syncthreads() is missing between them"));
+        m.report(
+            warp, op, HazardKind::mbarrier, lane, address,
+            text + ": nothing orders the two. " +
+                (m.is_foreign(warp) ? "A cluster barrier (barrier.cluster.arrive and .wait) is missing between them"
+                                    : "A __syncthreads() is missing between them"));
         return;
     }
     if (!by_proxy || b.fenced) return;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,11 @@ struct StoredValues {
     unsigned components = 0;  // 1, 2 or 4 (8 and more: leave the pointer to the whole struct null)
     unsigned bytes = 0;       // of one component in memory
     unsigned stride = 0;      // of one lane in its slot
+};
+
+// Bytes of shared memory.
+struct SharedStretch {
+    uint32_t address = 0, bytes = 0;
 };
 
 class SharedShadow {
@@ -61,12 +67,15 @@ class SharedShadow {
 
     // Bulk copies: bulk_copies.cpp. The proxy carries them out for a lane. A number names the transfer.
     uint32_t bulk_write_issue(Warp &, const Op &, unsigned lane, uint32_t address, uint32_t bytes, uint32_t mbarrier);
-    uint32_t bulk_write_complete(uint32_t transfer);  // as part of the mbarrier's phase; returns its stamp, 0: none
+    uint32_t bulk_write_complete(uint32_t transfer);   // as part of the mbarrier's phase; returns its stamp, 0: none
     uint32_t bulk_update_complete(uint32_t mbarrier);  // the same of a reduction that has been made: its stamp
     uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, uint32_t address, uint32_t bytes);
     void bulk_read_complete(Warp &, unsigned lane, uint32_t transfer);  // a read by the lane that waited for it
-    // The same of a copy that completes to an mbarrier in `to`, maybe another block of the cluster: a read by its proxy.
+    // The same of a copy that completes to an mbarrier in `to`, maybe another block of the cluster: a read by its
+    // proxy.
     void bulk_read_complete(uint32_t transfer, const SharedShadow &to, uint32_t mbarrier, uint32_t stamp);
+    // The same of several stretches, which count as one transfer.
+    uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, std::span<const SharedStretch>);
     // fence.proxy.async, or (data: false) fence.mbarrier_init, for the sake of mbarriers alone.
     void proxy_fence(Warp &, uint32_t lanes, bool data);
 
@@ -84,8 +93,8 @@ class SharedShadow {
     // Lanes of other blocks are about to touch this block's memory. Reports those that do not know that it has started,
     // and notes the visit, unless something in the background makes it (ends_later).
     void visit(Warp &, const Op &, uint32_t lanes, bool ends_later);
-    // The block's own lanes exit: visits that they know of are over before. visit_left, when the block has no thread left: the
-    // first of the others; false: there is none.
+    // The block's own lanes exit: visits that they know of are over before. visit_left, when the block has no thread
+    // left: the first of the others; false: there is none.
     void end_visits(Warp &, uint32_t lanes);
     struct Visit {
         unsigned agent, lane;

@@ -1,6 +1,7 @@
 // The insides of SharedShadow, shared by its source files.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -48,6 +49,12 @@ struct SharedShadow::Impl {
         uint32_t op, first, end;  // granules
         unsigned agent, lane;
         uint32_t mbarrier;
+        std::vector<std::pair<uint32_t, uint32_t>> parts;  // of them those that take part; none: all
+        bool has(uint32_t granule) const {
+            const auto holds = [&](const auto &part) { return granule >= part.first && granule < part.second; };
+            return granule >= first && granule < end &&
+                   (parts.empty() || std::any_of(parts.begin(), parts.end(), holds));
+        }
     };
     struct LiveMbarrier {
         unsigned warp, lane;  // that initialised it, of the block
@@ -80,7 +87,7 @@ struct SharedShadow::Impl {
 
     Clocks own_clocks;
     BlockClocks clocks;
-    std::vector<Impl *> mates;  // of the cluster, by rank, itself among them
+    std::vector<Impl *> mates;                                   // of the cluster, by rank, itself among them
     std::unordered_map<uint32_t, std::vector<Foreign>> foreign;  // by granule; the cell has a mark if one is a write
     std::map<std::pair<unsigned, unsigned>, Visit> visits;       // by agent and lane: not known to end before the exit
     uint32_t granules = 0, exempt_bytes = 0;

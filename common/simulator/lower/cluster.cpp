@@ -50,6 +50,17 @@ void make_remote(Lowering &l, Op &op, uint32_t scratch, bool generic) {
     if (generic) op.extra |= kRemoteGeneric;
 }
 
+void add_remote_op(Lowering &l, Op &op, Handler handler, uint32_t to, uint32_t list, uint32_t extra) {
+    Op there = op;
+    there.fn = handler;
+    there.a = to;
+    there.imm = 0;
+    there.list = list;
+    there.extra = extra;
+    op.target = uint32_t(l.program().remote_ops.size());
+    l.program().remote_ops.push_back(there);
+}
+
 // mapa{.shared::cluster}.type d, a, rank
 void lower_mapa(Lowering &l, const Instruction &in) {
     const Type type = ptx::type_from_name(in.modifiers.back());
@@ -101,7 +112,7 @@ void lower_async_store(Lowering &l, const Instruction &in) {
     form.count = uint8_t(count);
     if (form.bytes * count > 16) l.unsupported(in, "a lane moves at most 16 bytes");
     if (reduces) {
-        form.operation = bulk_operation_of(in);
+        form.operation = bulk_operation(in);
         form.type = type;
         if (!reduces_shared(form.operation, type) && type != Type::s64)
             l.unsupported(in, "the operation is not one of that type");
@@ -127,7 +138,7 @@ void lower_bulk_to_peer(Lowering &l, const Instruction &in) {
     BulkForm form;
     form.kind = BulkKind::peer;
     if (in.has("reduce")) {
-        form.operation = bulk_operation_of(in);
+        form.operation = bulk_operation(in);
         form.type = ptx::type_from_name(in.modifiers.back());
         if (!reduces_shared(form.operation, form.type)) l.unsupported(in, "the operation is not one of that type");
     }
@@ -149,17 +160,6 @@ void lower_bulk_to_peer(Lowering &l, const Instruction &in) {
     op.list = list;
     op.list_count = kBulkListLength;
     op.extra = pack<uint32_t>(form);
-}
-
-BulkOperation bulk_operation_of(const Instruction &in) {
-    static constexpr std::pair<const char *, BulkOperation> kOperations[] = {
-        {"add", BulkOperation::add}, {"min", BulkOperation::min},  {"max", BulkOperation::max},
-        {"inc", BulkOperation::inc}, {"dec", BulkOperation::dec},  {"and", BulkOperation::and_},
-        {"or", BulkOperation::or_},  {"xor", BulkOperation::xor_},
-    };
-    for (const auto &[name, operation] : kOperations)
-        if (in.has(name)) return operation;
-    return BulkOperation::none;
 }
 
 bool reduces_shared(BulkOperation operation, Type type) {

@@ -48,6 +48,7 @@ WARPSIM_LOWERING(lower_mbarrier_copies);
 WARPSIM_LOWERING(lower_mbarrier_pending_count);
 WARPSIM_LOWERING(lower_bulk_copy);
 WARPSIM_LOWERING(lower_bulk_wait);
+BulkOperation bulk_operation(const ptx::Instruction &);  // .add, .min, ...
 // memory.cpp
 WARPSIM_LOWERING(lower_load);
 WARPSIM_LOWERING(lower_store);
@@ -58,6 +59,9 @@ WARPSIM_LOWERING(lower_mma);
 WARPSIM_LOWERING(lower_ldmatrix);
 WARPSIM_LOWERING(lower_stmatrix);
 WARPSIM_LOWERING(lower_movmatrix);
+// tensor_copy.cpp
+WARPSIM_LOWERING(lower_tensor_copy);
+WARPSIM_LOWERING(lower_tensor_refused);
 // texture.cpp
 WARPSIM_LOWERING(lower_texture);
 WARPSIM_LOWERING(lower_image_query);
@@ -83,7 +87,8 @@ WARPSIM_LOWERING(lower_wmma_mma);
 bool may_be_remote(Lowering &, const ptx::Instruction &, bool generic);
 // Its op, just emitted: exec_remote runs it. scratch: a slot of 64-bit lanes, asked for before the op was emitted.
 void make_remote(Lowering &, Op &, uint32_t scratch, bool generic);
-BulkOperation bulk_operation_of(const ptx::Instruction &);  // .add, .min, ...; none
-bool reduces_shared(BulkOperation, ptx::Type);              // there is such a reduction to shared memory
+// Of a copy's op: what it does in the block that it names, with its address in slot `to` and another list and extra.
+void add_remote_op(Lowering &, Op &, Handler, uint32_t to, uint32_t list, uint32_t extra);
+bool reduces_shared(BulkOperation, ptx::Type);  // there is such a reduction to shared memory
 
 }  // namespace warpsim

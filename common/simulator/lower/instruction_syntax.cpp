@@ -81,6 +81,8 @@ InstructionSyntax::Row InstructionSyntax::compile(const InstructionRow &source, 
         const auto is_space = [](std::string_view name) { return name == "global" || name.starts_with("shared"); };
         if (all(is_type)) group.kind = Group::type;
         if (all(is_space)) group.kind = Group::space;
+        if (all([](std::string_view name) { return name == "xor" || name == "and" || name == "popc"; }))
+            group.kind = Group::bits;
     }
     row.operands.emplace_back();
     for (std::string_view list = source.operands; !list.empty();) {
@@ -144,7 +146,7 @@ InstructionSyntax::Fit InstructionSyntax::modifiers_fit(const Row &row, const In
         return Fit::disordered;
     }
     if (!in_order) {
-        why = "its types or state spaces stand in another order";
+        why = "its types, state spaces or operations stand in another order";
         return Fit::disordered;
     }
     ordered.clear();

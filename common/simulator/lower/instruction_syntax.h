@@ -23,8 +23,8 @@ class InstructionSyntax {
     struct Group {
         bool required;
         std::vector<std::string_view> names;  // one of them
-        // Types stand in the row's order, and so do state spaces; other modifiers anywhere.
-        enum Kind { any, space, type, count_ } kind = any;
+        // Types stand in the row's order, and so do state spaces and .and.popc; other modifiers anywhere.
+        enum Kind { any, space, type, bits, count_ } kind = any;
     };
     struct OperandForm {
         enum class Kind { destination, source, address, integer, label, call } kind;

@@ -32,9 +32,11 @@ struct InstructionRow {
     DefinednessRule definedness = passes_any;  // how undefined bits pass from what it reads to what it writes
 };
 
-// Rows in files of their own: lower/instructions_asynchronous.cpp, instructions_cluster.cpp.
+// Rows in files of their own: lower/instructions_asynchronous.cpp, instructions_cluster.cpp,
+// instructions_tensor_copy.cpp.
 std::span<const InstructionRow> asynchronous_rows();
 std::span<const InstructionRow> cluster_rows();
+std::span<const InstructionRow> tensor_copy_rows();
 
 // The row that the instruction's modifiers and operands fit; where none does, null and in `why` a sentence that says
 // what is wrong: empty for an opcode that warpsim does not know.

@@ -97,6 +97,17 @@ void lower_mbarrier_pending_count(Lowering &l, const Instruction &in) {
     op.dst = dst;
 }
 
+BulkOperation bulk_operation(const Instruction &in) {
+    static constexpr std::pair<const char *, BulkOperation> kOperations[] = {
+        {"add", BulkOperation::add}, {"min", BulkOperation::min},  {"max", BulkOperation::max},
+        {"inc", BulkOperation::inc}, {"dec", BulkOperation::dec},  {"and", BulkOperation::and_},
+        {"or", BulkOperation::or_},  {"xor", BulkOperation::xor_},
+    };
+    for (const auto &[name, operation] : kOperations)
+        if (in.has(name)) return operation;
+    return BulkOperation::none;
+}
+
 namespace {
 
 // Which operations there are on which types.
@@ -134,12 +145,13 @@ void lower_bulk_copy(Lowering &l, const Instruction &in) {
     form.kind = reduces ? BulkKind::reduce : loads ? BulkKind::load : prefetches ? BulkKind::prefetch : BulkKind::store;
     const size_t sizes_at = prefetches ? 1 : 2, least = loads ? 4 : sizes_at + 1;
     const bool policy = in.has("L2::cache_hint"), multicast = in.has("multicast::cluster");
-    if (in.operands.size() != least + multicast + policy) l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
+    if (in.operands.size() != least + multicast + policy)
+        l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
     if (policy) l.source(in.operands.back(), Type::b64);
     const Operand &bytes = in.operands[sizes_at];
     if (bytes.kind == Operand::Kind::integer && bytes.integer % 16) l.unsupported(in, "the size is a multiple of 16");
     if (reduces) {
-        form.operation = bulk_operation_of(in);
+        form.operation = bulk_operation(in);
         form.type = ptx::type_from_name(in.modifiers.back());
         check_operation(l, in, form.operation, form.type);
     }
@@ -174,14 +186,7 @@ void lower_bulk_copy(Lowering &l, const Instruction &in) {
     op.extra = pack<uint32_t>(form);
     if (!remote) return;
     form.shared_base32 = form.mbarrier_base32 = true;
-    Op in_peer = op;
-    in_peer.fn = exec_bulk_load;
-    in_peer.a = to;
-    in_peer.imm = 0;
-    in_peer.list = there;
-    in_peer.extra = pack<uint32_t>(form);
-    op.target = uint32_t(l.program().remote_ops.size());
-    l.program().remote_ops.push_back(in_peer);
+    add_remote_op(l, op, exec_bulk_load, to, there, pack<uint32_t>(form));
 }
 
 void lower_bulk_wait(Lowering &l, const Instruction &in) {

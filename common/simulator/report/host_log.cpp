@@ -22,6 +22,13 @@ void HostLog::call(const char *name, int64_t stream) {
     append(calls_json_, w);
 }
 
+void HostLog::refused(const char *name, const std::string &why) {
+    if (!wanted_ || refused_++ >= kMost) return;
+    json::Writer w;
+    w.open('{').key("name").string(name).key("why").string(why).close('}');
+    append(refused_json_, w);
+}
+
 void HostLog::completed(const OperationLabel &what, int64_t stream, uint64_t queued) {
     if (!wanted_ || !what.kind || operations_++ >= kMost) return;
     json::Writer w;
@@ -34,6 +41,7 @@ void HostLog::completed(const OperationLabel &what, int64_t stream, uint64_t que
 
 std::string HostLog::json_members() const {
     std::string text = "\"host_calls\":[" + calls_json_ + "],\n\"operations\":[" + operations_json_ + "]";
+    if (refused_) text += ",\n\"refused_calls\":[" + refused_json_ + "]";
     if (calls_ > kMost) text += ",\"host_calls_dropped\":" + std::to_string(calls_ - kMost);
     if (operations_ > kMost) text += ",\"operations_dropped\":" + std::to_string(operations_ - kMost);
     return text;

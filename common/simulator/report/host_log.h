@@ -24,18 +24,21 @@ class HostLog {
 
     // The host makes a call about this stream, or kNoStream: about the whole device.
     void call(const char *name, int64_t stream);
+    // A call, of whatever kind, was refused, and why.
+    void refused(const char *name, const std::string &why);
     // The number of the latest call, from 0.
     uint64_t current() const { return calls_ - 1; }
     // An operation that call `queued` put into `stream` has taken effect, during the latest call.
     void completed(const OperationLabel &, int64_t stream, uint64_t queued);
 
-    // Members of the report's object: "host_calls", "operations" and, where some are missing, "operations_dropped".
+    // Members of the report's object: "host_calls", "operations", where there are such "refused_calls" and, where some
+    // are missing, "operations_dropped".
     std::string json_members() const;
 
   private:
     bool wanted_;
-    uint64_t calls_ = 0, operations_ = 0;
-    std::string calls_json_, operations_json_;
+    uint64_t calls_ = 0, operations_ = 0, refused_ = 0;
+    std::string calls_json_, operations_json_, refused_json_;
 };
 
 }  // namespace warpsim

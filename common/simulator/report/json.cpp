@@ -54,6 +54,12 @@ std::string launch_json(const LaunchReport &report) {
     for (const auto &[name, count] : report.bulk)
         w.key(name.c_str()).open('{').key("copies").number(count.copies).key("bytes").number(count.bytes).close('}');
     w.close('}');
+    w.key("tensor_copies").open('{');
+    for (const auto &[name, count] : report.tensor_copies) {
+        w.key(name.c_str()).open('{').key("copies").number(count.copies).key("bytes").number(count.bytes);
+        w.key("sectors").number(count.sectors).close('}');
+    }
+    w.close('}');
     w.key("mbarriers").open('{').key("waits").number(report.mbarrier_waits);
     w.key("waited").number(report.mbarrier_waited).close('}');
     w.key("barriers").number(report.barriers);
@@ -77,7 +83,10 @@ std::string launch_json(const LaunchReport &report) {
         w.open('{').key("file").string(line.file).key("line").number(line.line);
         w.key("instructions").number(line.instructions);
         w.key("shared_wavefronts").number(line.shared_wavefronts).key("shared_ideal").number(line.shared_ideal);
-        w.key("global_sectors").number(line.global_sectors).key("global_ideal").number(line.global_ideal).close('}');
+        w.key("global_sectors").number(line.global_sectors).key("global_ideal").number(line.global_ideal);
+        if (line.bulk_bytes) w.key("bulk_bytes").number(line.bulk_bytes);
+        if (line.tensor_sectors) w.key("tensor_sectors").number(line.tensor_sectors);
+        w.close('}');
     }
     w.close(']');
     if (!report.accesses.empty()) {

@@ -67,6 +67,10 @@ void append_counts(std::string &text, const LaunchReport &report) {
     for (const auto &[name, count] : report.bulk)
         append(text, "  bulk %-8s %12llu copies, bytes %llu\n", name.c_str(),
                static_cast<unsigned long long>(count.copies), static_cast<unsigned long long>(count.bytes));
+    for (const auto &[name, count] : report.tensor_copies)
+        append(text, "  tensor %-8s %10llu copies, bytes %llu, sectors %llu\n", name.c_str(),
+               static_cast<unsigned long long>(count.copies), static_cast<unsigned long long>(count.bytes),
+               static_cast<unsigned long long>(count.sectors));
     if (report.mbarrier_waits)
         append(text, "  waits for mbarriers %llu, %llu of them found the phase open\n",
                static_cast<unsigned long long>(report.mbarrier_waits),

@@ -61,8 +61,9 @@ std::optional<dim3> cluster_of_launch(const Profile &profile, const Kernel &kern
         return {};
     }
     if (!asked.x && !required.x && program.explicit_cluster) {
-        why = "the kernel (.explicitcluster) needs the size of its clusters: cudaLaunchKernelEx with "
-              "cudaLaunchAttributeClusterDimension";
+        why =
+            "the kernel (.explicitcluster) needs the size of its clusters: cudaLaunchKernelEx with "
+            "cudaLaunchAttributeClusterDimension";
         return {};
     }
     const dim3 cluster = asked.x ? asked : required.x ? required : dim3{1, 1, 1};

@@ -150,7 +150,8 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     check_block(kernel, program, request);
     check_grid(kernel, request);
     std::string why;
-    const std::optional<dim3> cluster = cluster_of_launch(runtime.profile, kernel, program, request.grid, request.cluster, why);
+    const std::optional<dim3> cluster =
+        cluster_of_launch(runtime.profile, kernel, program, request.grid, request.cluster, why);
     if (!cluster) refuse(kernel, cudaErrorInvalidClusterSize, why);
     check_shared(runtime, kernel, program, request.shared);
     const unsigned threads = request.block.x * request.block.y * request.block.z;

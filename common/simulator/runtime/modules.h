@@ -23,7 +23,7 @@ struct Kernel {
     int carveout = -1;
     bool non_portable_cluster = false;
     int required_cluster[3] = {0, 0, 0};  // cudaFuncAttributeRequiredClusterWidth and so on; 0: not set
-    Program *program = nullptr;  // lowered on first use
+    Program *program = nullptr;           // lowered on first use
 };
 
 struct Variable {

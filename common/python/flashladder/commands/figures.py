@@ -16,12 +16,13 @@ from flashladder.core import console
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, run, stages
-from flashladder.measuring import block_order, machine_code, profile, recorded
+from flashladder.measuring import block_order, machine_code, profile, profiler, recorded
 from flashladder.simulator import counters
 from flashladder.tuning import record as tuning
 
 MARK = re.compile(r"<!-- figure: (?P<what>.*?) -->(?P<text>.*?)<!-- end -->", re.S)
 STALE = " (stale)"  # the kernel has changed since this was measured
+UNRECORDED = "(not recorded yet)"
 
 _OPERATIONS = {
     ast.Add: operator.add,
@@ -30,6 +31,10 @@ _OPERATIONS = {
     ast.Div: operator.truediv,
     ast.USub: operator.neg,
 }
+
+
+class _Unrecorded(Exception):
+    """What a mark asks for is a figure that a record may lack: there is none yet, or the GPU does not count it."""
 
 
 class _Figures:
@@ -99,6 +104,16 @@ class _Figures:
         self.stale |= tuning.is_stale(made)
         return (row if name == "chosen" else row["peers"][name])["tflops"]
 
+    def profiled(self, which: int | str, name: str) -> float:
+        """Of Nsight Compute, docs/profiler.md: profiled(5, "shared ldmatrix wavefronts"), profiled(9, "stall barrier")
+        in cycles for each instruction, profiled(9, "samples barrier") as a share. Not recorded yet is no error."""
+        made = recorded.first("profiler")
+        value, entry = profiler.figure(made, which, name), profiler.kernel(made, which)
+        if value is None:
+            raise _Unrecorded
+        self.stale |= recorded.is_stale(entry)
+        return value
+
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
         "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
@@ -134,7 +149,7 @@ class _Figures:
         raise FlashLadderError(f"only + - * /, numbers and {', '.join(FUNCTIONS)} are known, not: {ast.unparse(node)}")
 
 
-FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "busy", "tuned", "record")
+FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "busy", "tuned", "profiled", "record")
 
 
 @cache
@@ -159,6 +174,8 @@ def text_of(what: str) -> str:
     try:
         value = figures.evaluate(ast.parse(expression.strip(), mode="eval").body)
         text = console.count(value) if form.strip() == "count" else format(value, form.strip())
+    except _Unrecorded:
+        return UNRECORDED
     except (SyntaxError, TypeError, ValueError, ZeroDivisionError) as error:
         raise FlashLadderError(str(error)) from error
     return text + (STALE if figures.stale else "")

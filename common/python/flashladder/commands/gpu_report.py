@@ -2,8 +2,8 @@
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu ablations order
-roofline streams" picks parts; "tune" is one more, which has to be named. Needs no network, and of Python numpy and rich
-(torch, matplotlib, pytest for their parts).
+roofline streams" picks parts; "tune" and "profiler" are two more, which have to be named. Needs no network, and of
+Python numpy and rich (torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -30,13 +30,24 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import problems_for
 from flashladder.ladder.run import run_problem
-from flashladder.measuring import ablation_times, bench, machine_code, ncu, provenance, recorded, roofline, stream_times
+from flashladder.measuring import (
+    ablation_times,
+    bench,
+    machine_code,
+    ncu,
+    profiler,
+    provenance,
+    recorded,
+    roofline,
+    stream_times,
+)
 from flashladder.running.job import Job, StageError, answer
 from flashladder.simulator import counters
 from flashladder.tuning import record as tuning
 
 PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order", "roofline", "streams")
-ASKED_FOR = ("tune",)  # as long as all the others together: only where PARTS names it
+# Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md.
+ASKED_FOR = ("tune", "profiler")
 TEST_SECONDS = 240  # for each of the two runs
 BENCH_SECONDS = 190
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -212,6 +223,14 @@ def part_tune(device: Device, folder: Path) -> list[str]:
     return summary + [f"tune: failed: {one}" for one in failed]
 
 
+def part_profiler(device: Device, folder: Path) -> list[str]:
+    """What docs/profiler.md reads: sections, counters, stall reasons and samples of a few kernels."""
+    record, notes = profiler.collect(device, folder / "profiler")
+    (folder / f"{bench.slug(device.short)}-profiler.json").write_text(bench.to_text(record))
+    missing = [f"profiler: ncu has no figure here: {name}" for name, metric in record["metrics"].items() if not metric]
+    return [f"profiler: {len(record['kernels'])} kernels of {len(profiler.KERNELS)}", *notes, *missing]
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
@@ -222,7 +241,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     summary = [f"{device}, {provenance.collect(device)['date']}"]
     functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
     functions |= {"ablations": part_ablations, "order": part_order}
-    functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune}
+    functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

@@ -4,7 +4,7 @@
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
 `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`,
-`provenance`.
+`profiler TABLE [...]`, `profiler-picture NAME`, `provenance`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
@@ -12,7 +12,10 @@ flashladder.commands.figures.
 import re
 from pathlib import Path
 
-from flashladder.commands import figures
+from flashladder.commands import figures, profiler_pages
+from flashladder.commands.markdown import NOTHING, STALE_NOTE
+from flashladder.commands.markdown import caption as _caption
+from flashladder.commands.markdown import table as _table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
@@ -25,13 +28,6 @@ from flashladder.tuning import record as tuning
 from flashladder.tuning import tables as tuning_tables
 
 _BLOCK = re.compile(r"(<!-- results: (?P<what>[^>]*?) -->\n)(?P<body>.*?)(<!-- end results -->)", re.S)
-STALE_NOTE = "\\* stale: the kernel has changed since this was measured."
-NOTHING = "No results are recorded yet."
-
-
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def _figure(row: dict | None) -> str:
@@ -39,10 +35,6 @@ def _figure(row: dict | None) -> str:
         return "-"
     mark = "\\*" if recorded.is_stale(row) else ""
     return f"{row['tflops']:.1f}{mark}"
-
-
-def _caption(results: dict, text: str) -> str:
-    return f"{text}. Recorded: {recorded.label(results)}."
 
 
 def _setting(results: dict, text: str) -> str:
@@ -336,6 +328,8 @@ _KINDS = {
     "ablations": ablations,
     "counters": counters_table,
     "machine-code": machine_code_table,
+    "profiler": profiler_pages.page,
+    "profiler-picture": profiler_pages.picture,
     "provenance": provenance,
     "roofline": roofline,
     "streams": streams,
@@ -421,6 +415,8 @@ def _draw(folder: Path) -> list[Path]:
         record = recorded.first("host-streams")
         wanted["host-streams.png"] = lambda: plot.transfers(record)
         wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
+    for name in profiler_pages.pictures():
+        wanted[f"{name}.png"] = lambda draw=profiler_pages.PICTURES[name][0]: draw(plot)(recorded.first("profiler"))
     made = recorded.shipped(kind="tuning")
     for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
         wanted[f"tuning-flags-d{d}.png"] = lambda d=d: plot.tuning_flags(made, d=d)

@@ -6,6 +6,7 @@ import io
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from flashladder.core.device import Device, cudart
@@ -43,34 +44,64 @@ METRICS = {
 
 
 @functools.cache
+def known() -> frozenset[str]:
+    """Metrics of this GPU without their endings (.sum, .ratio); those of a launch are none of them. Empty: not told."""
+    done = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True)
+    return frozenset(line.split()[0] for line in done.stdout.splitlines() if line.split())
+
+
+@functools.cache
 def metrics() -> dict[str, str]:
     """METRICS without those of asynchronous copies (LDGSTS) that this GPU does not know: ncu refuses unknown ones."""
-    done = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True)
-    known = {line.split()[0] for line in done.stdout.splitlines() if line.split()}
-    return {name: metric for name, metric in METRICS.items() if "ldgsts" not in metric or metric[:-4] in known}
+    return {name: metric for name, metric in METRICS.items() if "ldgsts" not in metric or metric[:-4] in known()}
 
 
 def available() -> bool:
     return shutil.which("ncu") is not None
 
 
-def measure(stage: stages.Stage, problem: Problem, device: Device, wanted: dict[str, str] | None = None) -> list[dict]:
-    """One dict for each kernel that the stage launches: "kernel" and the figures of `wanted`, metrics() by default."""
+# What ncu says where it may not or cannot read counters, and what that means.
+REFUSALS = {
+    "ERR_NVGPUCTRPERM": "this user may not read the GPU's counters: run as root, or have the driver loaded with "
+    "NVreg_RestrictProfilingToAdminUsers=0 (https://developer.nvidia.com/ERR_NVGPUCTRPERM)",
+    "LibraryNotLoaded": "the profiler cannot reach the driver: seen in sandboxes, which have no counters to give",
+    "resource was unavailable": "another profiler is using the GPU's counters: end it, or the monitor that does",
+}
+
+
+def run(
+    stage: stages.Stage, problem: Problem, device: Device, options: Iterable[str], library: Path | None = None
+) -> str:
+    """What ncu with these options prints (it may be to a file) about one run of the stage.
+
+    library: another build of the stage. FlashLadderError where there is no ncu, or where it gave nothing.
+    """
     if not available():
         raise FlashLadderError("ncu not found: install Nsight Compute and put it on PATH.")
-    wanted = wanted or metrics()
     with tempfile.TemporaryDirectory(prefix="flashladder-ncu-") as name:
         folder = Path(name)
-        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem)
+        job = Job(str(cudart(device)), str(library or stage_library(stage.number)), problem)
         worker = job.write(folder, problem.random())
-        command = ["ncu", "--csv", "--page", "raw", "--clock-control", "none", "--print-units", "base"]
-        command += ["--metrics", ",".join(wanted.values()), *worker]
-        done = subprocess.run(command, env=for_python(), capture_output=True, text=True)
-    start = done.stdout.find('"ID"')
+        # The GPU's own clocks: what is set on it is not for a measurement to change.
+        command = ["ncu", "--clock-control", "none", *options, *worker]
+        done = subprocess.run(command, env=for_python(), capture_output=True, text=True, errors="replace")
+    said = done.stdout + done.stderr
+    reason = next((words for sign, words in REFUSALS.items() if sign in said), "")
+    if reason or done.returncode:
+        text = said.strip()[-600:]
+        raise FlashLadderError(f"ncu gave no figures for stage {stage.id}{': ' + reason if reason else ''}\n{text}")
+    return done.stdout
+
+
+def measure(stage: stages.Stage, problem: Problem, device: Device, wanted: dict[str, str] | None = None) -> list[dict]:
+    """One dict for each kernel that the stage launches: "kernel" and the figures of `wanted`, metrics() by default."""
+    wanted = wanted or metrics()
+    options = ["--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(wanted.values())]
+    printed = run(stage, problem, device, options)
+    start = printed.find('"ID"')
     if start < 0:
-        text = (done.stdout + done.stderr).strip()[-600:]
-        raise FlashLadderError(f"ncu gave no figures for stage {stage.id}:\n{text}")
-    return parse(done.stdout[start:], wanted)
+        raise FlashLadderError(f"ncu gave no figures for stage {stage.id}:\n{printed.strip()[-600:]}")
+    return parse(printed[start:], wanted)
 
 
 def parse(text: str, wanted: dict[str, str]) -> list[dict]:

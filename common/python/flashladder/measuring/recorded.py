@@ -18,7 +18,7 @@ def load(file: Path) -> dict:
     return results
 
 
-KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers")
+KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler")
 
 
 def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
@@ -26,7 +26,8 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
 
     kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
     a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
-    "tuning", the fastest configurations. They lie in GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
+    "tuning", the fastest configurations; "profiler", what Nsight Compute says of some kernels. They lie in
+    GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
     """
     found = []
     for file in sorted(folder.glob("*.json")):

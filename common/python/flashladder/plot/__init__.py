@@ -14,6 +14,7 @@ from flashladder.plot.iteration import iteration
 from flashladder.plot.machine_code import instruction_mix, order
 from flashladder.plot.masking import block_orders, tile_kinds
 from flashladder.plot.points import points
+from flashladder.plot.profiler import profiler_samples, profiler_stalls, profiler_wavefronts
 from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
@@ -37,6 +38,9 @@ __all__ = [
     "online_softmax",
     "order",
     "points",
+    "profiler_samples",
+    "profiler_stalls",
+    "profiler_wavefronts",
     "registers",
     "roofline",
     "save",

@@ -15,9 +15,7 @@ from flashladder.tuning import instances, model, rules
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 from flashladder.tuning.space import Refusals
 from flashladder.tuning.store import Times
-from flashladder.tuning.tune import YARDSTICK, Heat, Outcome, Plan
-
-PAYS = 1.01  # a flag pays where the winner without it takes more than this times as long
+from flashladder.tuning.tune import PAYS, YARDSTICK, Heat, Outcome, Plan
 
 
 def file_name(device: Device) -> str:

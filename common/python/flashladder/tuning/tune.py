@@ -1,7 +1,8 @@
 """Which configuration is the fastest: all of them at a few lengths, the best few again at all lengths.
 
     first      each configuration at the short list of lengths, in a heat with the peers: A B C A B C ...
-    finals     the best few of each of those lengths, all in one heat with the peers, at every length: what is chosen
+    finals     the best few of each of those lengths, all in one heat with the peers, at every length: the winner over
+               all lengths; chosen at a length is the winner, unless another is faster there by more than 1 percent
     flags      the winner over all lengths, and it with one flag off at a time, in one heat with the peers, likewise
     stages     the flags of stages 04 to 11 beside those stages themselves, in one heat at three lengths
 
@@ -26,6 +27,8 @@ from flashladder.tuning.configuration import Configuration, of_stage
 from flashladder.tuning.store import Known, Store, Times
 
 YARDSTICK = "FlashAttention-2"
+# A difference below this is none: it changes from run to run, and each further choice is built with the stage.
+PAYS = 1.01
 BASELINE = 11  # the stage whose flags run in the finals whatever the first heats say
 
 
@@ -239,15 +242,18 @@ class Tuner:
         heats = list(self._at_lengths("finals", group, running, self.plan.lengths))
         if not heats:
             return
-        for heat in heats:
-            self.outcome.chosen[heat.problem] = by_name[heat.ranked()[0]]
 
         def far_behind(name: str) -> float:
             """The logarithm of the geometric mean of what it takes over what the fastest takes."""
             return sum(math.log(heat.median(name) / heat.median(heat.ranked()[0])) for heat in heats)
 
         everywhere = [name for name in by_name if all(name in heat.times for heat in heats)]
-        self.outcome.winners[group] = by_name[min(everywhere, key=lambda name: (far_behind(name), name))]
+        winner = min(everywhere, key=lambda name: (far_behind(name), name))
+        self.outcome.winners[group] = by_name[winner]
+        for heat in heats:
+            fastest = heat.ranked()[0]
+            faster = heat.median(winner) > PAYS * heat.median(fastest)
+            self.outcome.chosen[heat.problem] = by_name[fastest if faster else winner]
 
     def _flags(self) -> None:
         for group, winner in self.outcome.winners.items():

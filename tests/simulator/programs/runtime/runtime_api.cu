@@ -413,9 +413,13 @@ static void what_is_missing() {
     CHECK(cudaGetLastError() == cudaErrorNotSupported);
     void *function = &memory;
     cudaDriverEntryPointQueryResult status;
-    FAILS(cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &function, 12000, cudaEnableDefault, &status),
-          cudaErrorSymbolNotFound);
+    OK(cudaGetDriverEntryPointByVersion("cuNoSuchFunction", &function, 12000, cudaEnableDefault, &status));
     CHECK(!function && status == cudaDriverEntryPointSymbolNotFound);
+    function = &memory;
+    OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 11080, cudaEnableDefault, &status));
+    CHECK(!function && status == cudaDriverEntryPointVersionNotSufficent);
+    OK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &status));
+    CHECK(function && status == cudaDriverEntryPointSuccess);
 }
 
 static void host_dereference() {

@@ -1,0 +1,15 @@
+"""What the generated parts of the documents share: tables, captions, and the words for what is stale or missing."""
+
+from flashladder.measuring import recorded
+
+STALE_NOTE = "\\* stale: the kernel has changed since this was measured."
+NOTHING = "No results are recorded yet."
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def caption(results: dict, text: str) -> str:
+    return f"{text}. Recorded: {recorded.label(results)}."

@@ -1,0 +1,149 @@
+"""Tables of docs/profiler.md, from the record GPU-profiler.json (measuring/profiler.py).
+
+Each function returns (head, rows) of text; "-" is what ncu gave no figure for, * a kernel that has changed since.
+"""
+
+from collections.abc import Callable
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.measuring import profiler, recorded
+
+Table = tuple[list[str], list[list[str]]]
+
+
+class NotThereError(FlashLadderError):
+    """The record lacks what the table is of: a kernel that ncu failed for, a page that this version does not print."""
+
+
+_whole, _two, _percent = "{:,.0f}".format, "{:.2f}".format, "{:.1f}%".format
+
+
+def _micro(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1000:,.0f} µs"
+
+
+# Table -> its lines: in words, the figure of the profiler, how it is printed.
+_LINES: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
+    "first": (
+        ("time under the profiler", "nanoseconds", _micro),
+        ("Compute (SM) Throughput", "SM throughput", _percent),
+        ("Memory Throughput", "memory throughput", _percent),
+        ("DRAM Throughput", "DRAM throughput", _percent),
+        ("of the time that the shared memory pipe could pass wavefronts", "shared memory pipe", _percent),
+        ("of the cycles the tensor cores' pipe is active", "tensor pipe", _percent),
+        ("of the issue slots used", "issue slots", _percent),
+    ),
+    "swizzle": (
+        ("ldmatrix: instructions", "ldmatrix instructions", _whole),
+        ("ldmatrix: wavefronts", "shared ldmatrix wavefronts", _whole),
+        ("ldmatrix: conflicts", "shared ldmatrix conflicts", _whole),
+        ("stores: wavefronts", "shared store wavefronts", _whole),
+        ("loads: wavefronts", "shared load wavefronts", _whole),
+        ("cp.async: wavefronts", "shared cp_async wavefronts", _whole),
+        ("conflicts of loads, the plain counter", "plain conflicts of loads", _whole),
+        ("conflicts of stores, the plain counter", "plain conflicts of stores", _whole),
+    ),
+    "copies": (
+        ("cp.async instructions (LDGSTS)", "cp.async instructions", _whole),
+        ("of these past L1", "cp.async past L1", _whole),
+        ("global load instructions", "global load instructions", _whole),
+        ("shared store instructions", "shared store instructions", _whole),
+        ("global load sectors", "global load sectors", _whole),
+        ("of these by cp.async", "global cp_async sectors", _whole),
+    ),
+    "warps": (
+        ("registers of a thread", "registers", _whole),
+        ("blocks that registers allow", "blocks by registers", _whole),
+        ("blocks that shared memory allows", "blocks by shared memory", _whole),
+        ("occupancy, at most", "most occupancy", _percent),
+        ("occupancy, achieved", "occupancy", _percent),
+        ("warps that a scheduler has", "warps of a scheduler", _two),
+        ("of these, that could issue", "warps that could issue", _two),
+        ("cycles of a warp for an instruction", "cycles for an instruction", _two),
+        ("sectors of spilled registers loaded", "local load sectors", _whole),
+    ),
+}
+_TOO_SMALL = 0.01  # of a kernel's cycles: reasons below it in all kernels are no line of a table
+
+
+def _title(entry: dict) -> str:
+    return entry["name"] + ("\\*" if recorded.is_stale(entry) else "")
+
+
+def lines(record: dict, which: str) -> Table:
+    """One of "first", "swizzle", "copies" and "warps", a column for each kernel."""
+    if which not in _LINES:
+        raise FlashLadderError(f"the profiler's table is {', '.join(_LINES)}, not '{which}'")
+    body = []
+    for words, name, text in _LINES[which]:
+        values = [entry["figures"].get(name) for entry in record["kernels"]]
+        body.append([words, *("-" if value is None else text(value) for value in values)])
+    return ["", *map(_title, record["kernels"])], body
+
+
+def stalls(record: dict) -> Table:
+    """Cycles that a warp spends for each instruction, by what it waited for."""
+    entries = record["kernels"]
+    sums = [sum(entry["stalls"].values()) or 1 for entry in entries]
+    body = []
+    for reason in profiler.STALLS:
+        values = [entry["stalls"].get(reason) for entry in entries]
+        if any(value and value / total >= _TOO_SMALL for value, total in zip(values, sums, strict=True)):
+            body.append([reason.replace("_", " "), *("-" if value is None else _two(value) for value in values)])
+    body.append(["all", *(_two(sum(entry["stalls"].values())) if entry["stalls"] else "-" for entry in entries)])
+    return ["cycles", *map(_title, entries)], body
+
+
+def samples(record: dict) -> Table:
+    """In percent of the samples of a kernel, at which instructions its warps were found."""
+    entries = record["kernels"]
+    body = []
+    for group in profiler.SAMPLED:
+        shares = [100 * one["samples"]["by_class"][group] / one["samples"]["total"] if one["samples"] else None
+                  for one in entries]  # fmt: skip
+        body.append([group, *("-" if share is None else _percent(share) for share in shares)])
+    body.append(["samples", *(_whole(one["samples"]["total"]) if one["samples"] else "-" for one in entries)])
+    return ["found at", *map(_title, entries)], body
+
+
+def hottest(record: dict, number: str) -> Table:
+    """The machine instructions of a stage with the most samples, and ncu's words for what the warps waited for."""
+    entry = profiler.kernel(record, int(number))
+    if not entry or not entry["samples"]:
+        raise NotThereError(f"no samples of stage {number} are recorded")
+    total = entry["samples"]["total"]
+    body = [
+        [
+            f"{row['at']:,}",
+            f"`{row['instruction']}`",
+            _percent(100 * row["samples"] / total),
+            ", ".join(f"{name} {_percent(100 * count / total)}" for name, count in row["reasons"].items()),
+        ]
+        for row in entry["samples"]["hottest"]
+    ]
+    return ["place", f"{_title(entry)}, of {entry['samples']['instructions']:,} instructions", "samples", "why"], body
+
+
+def section(record: dict, words: str, *numbers: str) -> Table:
+    """A section as `ncu` prints it, for stages by number; words: of its name, with dashes (speed-of-light)."""
+    entries = [one for one in (profiler.kernel(record, int(number)) for number in numbers) if one]
+    wanted = words.replace("-", " ").lower()
+    found = [{line["name"]: line for line in one["details"] if wanted in line["section"].lower()} for one in entries]
+    names = dict.fromkeys(name for lines in found for name in lines)
+    if not names:
+        raise NotThereError(f"no section '{wanted}' of these stages is recorded")
+    body = [
+        [name, *(f"{lines[name]['value']} {lines[name]['unit']}".strip() if name in lines else "-" for lines in found)]
+        for name in names
+    ]
+    return ["Metric Name", *map(_title, entries)], body
+
+
+def advice(record: dict, number: str) -> Table:
+    """What ncu advises for a stage, in its own words."""
+    entry = profiler.kernel(record, int(number))
+    if not entry or not entry["advice"]:
+        raise NotThereError(f"no advice for stage {number} is recorded")
+    return ["section", f"{_title(entry)}: ncu's advice"], [
+        [one["section"], one["text"].replace("|", "\\|")] for one in entry["advice"]
+    ]

@@ -1,0 +1,52 @@
+// Tensor maps: what TMA knows of a tensor in global memory and of the boxes that it copies. NVIDIA's 128 bytes are
+// opaque, so the simulator has an encoding of its own; its runtime makes them and its kernels read them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace warpsim {
+
+inline constexpr unsigned kTensorMapBytes = 128, kTensorMapAlignment = 64;
+inline constexpr unsigned kMostDimensions = 5;
+inline constexpr unsigned kBoxAlignment = 128;  // of a box in shared memory
+
+// In the order of CUDA's enumerations, and of the numbers that tensormap.replace takes.
+enum class TensorType : uint8_t { u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, count_ };
+enum class TensorSwizzle : uint8_t { none, bytes_32, bytes_64, bytes_128, count_ };
+enum class TensorFill : uint8_t { zero, nan, count_ };
+
+// Dimension 0 is the inner one: its elements lie side by side.
+struct TensorMap {
+    uint64_t address = 0;                            // device address of element 0
+    std::array<uint64_t, kMostDimensions> size{};    // elements
+    std::array<uint64_t, kMostDimensions> stride{};  // bytes; [0] is not used
+    std::array<uint32_t, kMostDimensions> box{};     // elements that the box spans
+    std::array<uint32_t, kMostDimensions> step{};    // of which every step-th is copied; [0] does not count
+    uint32_t dimensions = 0;
+    TensorType type = TensorType::u8;
+    TensorSwizzle swizzle = TensorSwizzle::none;
+    TensorFill fill = TensorFill::zero;
+
+    uint32_t element_bytes() const;
+    uint32_t count(unsigned dimension) const;  // elements of the box that are copied
+    uint64_t box_bytes() const;                // in shared memory
+};
+
+const char *tensor_type_name(TensorType);  // "f16"
+bool is_float(TensorType);
+uint32_t swizzle_bytes(TensorSwizzle);  // of a swizzled row; 0: none
+// Where a swizzle puts what would lie at this address of shared memory: bits 4 to 6 (5, 4) change, by bits 7 to 9.
+uint32_t swizzled(TensorSwizzle, uint32_t address);
+
+// What is wrong with it, as NVIDIA's encoder has it: "the box has 300 elements in dimension 1, and 256 are possible".
+// Empty: nothing.
+std::string tensor_map_fault(const TensorMap &);
+
+void encode_tensor_map(const TensorMap &, std::byte *to);
+// False: these 128 bytes are none of encode_tensor_map's.
+bool decode_tensor_map(const std::byte *from, TensorMap &);
+
+}  // namespace warpsim

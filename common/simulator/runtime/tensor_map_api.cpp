@@ -1,0 +1,135 @@
+#include "runtime/tensor_map_api.h"
+
+#pragma GCC visibility push(default)
+#include <cuda.h>
+#pragma GCC visibility pop
+
+#include <cstring>
+
+#include "core/tensor_map.h"
+#include "runtime/runtime.h"
+
+using namespace warpsim;
+using namespace warpsim::rt;
+
+namespace {
+
+CUresult refuse(Runtime &runtime, const char *function, CUresult code, const std::string &why) {
+    say(std::string(function) + " refuses: " + why);
+    runtime.reports.host.refused(function, why);
+    return code;
+}
+
+// The 10 element types that both have; "" or what the others are.
+const char *missing_type(CUtensorMapDataType type) {
+    switch (type) {
+        case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
+        case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
+        case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
+            return "FLOAT32_FTZ, TFLOAT32 and TFLOAT32_FTZ change the numbers that they copy, and warpsim does not "
+                   "know how; FLOAT32 copies them as they are";
+        case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B:
+        case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
+        case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
+            return "packed elements of 4 and 6 bits are newer than the simulated device";
+        default:
+            return "";
+    }
+}
+
+CUresult encode(Runtime &runtime, CUtensorMap *to, CUtensorMapDataType type, cuuint32_t rank, void *address,
+                const cuuint64_t *size, const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step,
+                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                CUtensorMapFloatOOBfill fill) {
+    const char *const name = "cuTensorMapEncodeTiled";
+    const auto invalid = [&](const std::string &why) { return refuse(runtime, name, CUDA_ERROR_INVALID_VALUE, why); };
+    const auto missing = [&](const std::string &why) { return refuse(runtime, name, CUDA_ERROR_NOT_SUPPORTED, why); };
+    if (runtime.profile.compute < 90)
+        return missing(std::string("tensor maps need compute capability 9.0, and ") + runtime.profile.name +
+                       " has less");
+    if (!to || reinterpret_cast<uintptr_t>(to) % kTensorMapAlignment)
+        return invalid("the map's own address is no multiple of 64");
+    if (rank == 0 || rank > kMostDimensions)
+        return invalid("it has " + std::to_string(rank) + " dimensions, and 1 to 5 are possible");
+    if (!size || !box || !step || (rank > 1 && !stride)) return invalid("an array of sizes or strides is null");
+    if (unsigned(type) > CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) return invalid("there is no such element type");
+    if (const char *why = missing_type(type); *why) return missing(why);
+    if (unsigned(interleave) > CU_TENSOR_MAP_INTERLEAVE_32B) return invalid("there is no such interleaved layout");
+    if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return missing("interleaved layouts are not simulated");
+    if (unsigned(swizzle) > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B) return invalid("there is no such swizzle");
+    if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
+        return missing("swizzles of pieces of 32 and 64 bytes are newer than the simulated device");
+    if (unsigned(promotion) > CU_TENSOR_MAP_L2_PROMOTION_L2_256B) return invalid("there is no such L2 promotion");
+    if (unsigned(fill) > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA) return invalid("there is no such fill");
+    TensorMap map;
+    map.address = reinterpret_cast<uint64_t>(address);
+    map.dimensions = rank;
+    for (unsigned d = 0; d < rank; ++d) {
+        map.size[d] = size[d];
+        map.stride[d] = d ? stride[d - 1] : 0;
+        map.box[d] = box[d];
+        map.step[d] = step[d];
+    }
+    map.type = TensorType(type);
+    map.swizzle = TensorSwizzle(swizzle);
+    map.fill = TensorFill(fill);
+    if (const std::string fault = tensor_map_fault(map); !fault.empty()) return invalid(fault);
+    encode_tensor_map(map, reinterpret_cast<std::byte *>(to));
+    return CUDA_SUCCESS;
+}
+
+template <class F>
+CUresult driver_api(F body) {
+    Runtime *runtime = Runtime::get();
+    if (!runtime) return CUDA_ERROR_NOT_INITIALIZED;
+    const std::lock_guard guard(runtime->mutex);
+    return body(*runtime);
+}
+
+}  // namespace
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *to, CUtensorMapDataType type, cuuint32_t rank, void *address,
+                                const cuuint64_t *size, const cuuint64_t *stride, const cuuint32_t *box,
+                                const cuuint32_t *step, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    return driver_api([&](Runtime &runtime) {
+        return encode(runtime, to, type, rank, address, size, stride, box, step, interleave, swizzle, promotion, fill);
+    });
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
+                                 const cuuint64_t *, const int *, const int *, cuuint32_t, cuuint32_t,
+                                 const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                                 CUtensorMapFloatOOBfill) {
+    const char *const name = "cuTensorMapEncodeIm2col";
+    return driver_api([&](Runtime &runtime) {
+        return refuse(runtime, name, CUDA_ERROR_NOT_SUPPORTED, "im2col maps are not simulated: only tiled ones are");
+    });
+}
+
+CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address) {
+    const char *const name = "cuTensorMapReplaceAddress";
+    return driver_api([&](Runtime &runtime) {
+        TensorMap decoded;
+        if (!map || reinterpret_cast<uintptr_t>(map) % kTensorMapAlignment ||
+            !decode_tensor_map(reinterpret_cast<std::byte *>(map), decoded))
+            return refuse(runtime, name, CUDA_ERROR_INVALID_VALUE, "there is no tensor map");
+        decoded.address = reinterpret_cast<uint64_t>(address);
+        if (const std::string fault = tensor_map_fault(decoded); !fault.empty())
+            return refuse(runtime, name, CUDA_ERROR_INVALID_VALUE, fault);
+        encode_tensor_map(decoded, reinterpret_cast<std::byte *>(map));
+        return CUDA_SUCCESS;
+    });
+}
+
+namespace warpsim::rt {
+
+void *driver_function(const char *name, unsigned &since) {
+    since = 12000;
+    if (!std::strcmp(name, "cuTensorMapEncodeTiled")) return reinterpret_cast<void *>(&cuTensorMapEncodeTiled);
+    if (!std::strcmp(name, "cuTensorMapEncodeIm2col")) return reinterpret_cast<void *>(&cuTensorMapEncodeIm2col);
+    if (!std::strcmp(name, "cuTensorMapReplaceAddress")) return reinterpret_cast<void *>(&cuTensorMapReplaceAddress);
+    return nullptr;
+}
+
+}  // namespace warpsim::rt

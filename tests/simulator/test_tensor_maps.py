@@ -1,0 +1,269 @@
+"""Copies of boxes of tensors (TMA): random boxes of every kind against a model that moves one element at a time."""
+
+import itertools
+import random
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cudart import run_program
+from fault_marks import HOPPER, cases, check_fault_and_twin
+
+PROGRAMS = Path(__file__).parent / "programs" / "tensor_maps"
+# In the order of CUtensorMapDataType: bytes, and what a reduction computes with.
+TYPES = [np.uint8, np.uint16, np.uint32, np.int32, np.uint64, np.int64, np.float16, np.float32, np.float64, np.uint16]
+FLOATS = (6, 7, 8, 9)
+NONE, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128 = range(4)
+LOAD, STORE, ADD, MIN, MAX, AND, OR, XOR, INC, DEC = range(10)
+
+
+@dataclass
+class Box:
+    operation: int
+    type: int
+    swizzle: int
+    fill: int
+    size: list
+    stride: list  # bytes; [0] is not used
+    box: list
+    step: list
+    at: list
+    address: int
+    offset: int
+    tensor: np.ndarray
+    shared: np.ndarray
+
+    @property
+    def element(self):
+        return np.dtype(TYPES[self.type]).itemsize
+
+    @property
+    def counts(self):
+        """Elements that are copied, by dimension."""
+        return [self.box[0]] + [-(-b // s) for b, s in zip(self.box[1:], self.step[1:], strict=True)]
+
+    @property
+    def bytes(self):
+        return int(np.prod(self.counts)) * self.element
+
+    def record(self):
+        def five(values, fill):
+            return [*values, *[fill] * (5 - len(values))]
+
+        numbers = [self.operation, self.type, len(self.size), self.swizzle, self.fill]
+        for values, fill in ((self.size, 1), (self.stride, 0), (self.box, 1), (self.step, 1), (self.at, 0)):
+            numbers += five(values, fill)
+        numbers += [self.address, self.offset, len(self.tensor), len(self.shared), self.bytes]
+        return np.array(numbers, np.int64).tobytes() + self.tensor.tobytes() + self.shared.tobytes()
+
+    def elements(self, base):
+        """(place in the tensor's memory or None, place in the piece of shared memory), element by element."""
+        steps = [1, *self.step[1:]]
+        place = base + self.offset
+        for index in itertools.product(*(range(n) for n in reversed(self.counts))):
+            where = [c + i * s for c, i, s in zip(self.at, reversed(index), steps, strict=True)]
+            inside = all(0 <= w < s for w, s in zip(where, self.size, strict=True))
+            strides = [self.element, *self.stride[1:]]
+            at = self.address + sum(w * s for w, s in zip(where, strides, strict=True))
+            there = place
+            if self.swizzle != NONE:
+                there ^= (place >> 7 & (1 << self.swizzle) - 1) << 4
+            yield at if inside else None, there - base
+            place += self.element
+
+    def expected(self, base):
+        """The tensor's memory and shared memory afterwards; where shared memory holds NaN, whichever."""
+        tensor, shared, nan = self.tensor.copy(), self.shared.copy(), []
+        kind, n = TYPES[self.type], self.element
+        for at, there in self.elements(base):
+            if self.operation == LOAD:
+                shared[there : there + n] = tensor[at : at + n] if at is not None else 0
+                if at is None and self.fill:
+                    nan.append(there)
+            elif at is not None:
+                a, b = (memory[i : i + n].copy().view(kind) for memory, i in ((tensor, at), (shared, there)))
+                tensor[at : at + n] = combine(self.operation, a, b).astype(kind).view(np.uint8)
+        return tensor, shared, nan
+
+
+def combine(operation, a, b):
+    if operation == INC:
+        return np.where(a >= b, 0, a + 1)
+    if operation == DEC:
+        return np.where((a == 0) | (a > b), b, a - 1)
+    return {
+        STORE: lambda: b,
+        ADD: lambda: a + b,
+        MIN: lambda: np.minimum(a, b),
+        MAX: lambda: np.maximum(a, b),
+        AND: lambda: a & b,
+        OR: lambda: a | b,
+        XOR: lambda: a ^ b,
+    }[operation]()
+
+
+def random_box(rng, operation, dimensions, swizzle):
+    """A box that NVIDIA's encoder takes, of at most 8 KB, somewhere about the tensor's edges."""
+    kinds = {ADD: [2, 3, 4, 7], MIN: [2, 3, 4, 5], MAX: [2, 3, 4, 5], INC: [2], DEC: [2]}
+    kind = rng.choice(kinds.get(operation, [2, 3, 4, 5] if operation > STORE else range(10)))
+    element = np.dtype(TYPES[kind]).itemsize
+    row = 16 << swizzle if swizzle else 16 * rng.randint(1, 12)
+    row = min(row, 256 * element)
+    if swizzle and row < 16 << swizzle:
+        return random_box(rng, operation, dimensions, swizzle)
+    box, step = [row // element], [rng.randint(1, 8)]
+    left = 8192 // row
+    for _ in range(1, dimensions):
+        step.append(rng.choice([1, 1, 1, 2, 3, 8]))
+        box.append(rng.randint(1, max(1, min(left, 12))) if rng.random() < 0.7 else rng.randint(1, min(left, 256)))
+        left = max(1, left // -(-box[-1] // step[-1]))
+    size = [rng.choice([b, max(1, b - 1), b + rng.randint(1, 9), rng.randint(1, 2 * b)]) for b in box]
+    size = [min(s, 40 if dimensions > 2 else 300) for s in size]
+    stride, span = [0], size[0] * element
+    for d in range(1, dimensions):
+        stride.append(-(-span // 16) * 16 + 16 * rng.choice([0, 0, 1, 5]))
+        span = stride[-1] * size[d]
+    low = -8 if operation == LOAD else 0
+    at = [rng.choice([0, 0, rng.randint(low, s + 4)]) for s in size]
+    address = 16 * rng.randint(0, 8)
+    tensor_bytes = address + size[0] * element + sum(s * (n - 1) for s, n in zip(stride[1:], size[1:], strict=True))
+    offset = 128 * rng.randint(0, 9)
+    fill = int(operation == LOAD and kind in FLOATS and rng.random() < 0.5)
+    case = Box(operation, kind, swizzle, fill, size, stride, box, step, at, address, offset, None, None)
+    numbers = np.random.default_rng(rng.randrange(1 << 32))
+    case.tensor = numbers.integers(0, 256, tensor_bytes, np.uint8)
+    case.shared = numbers.integers(0, 256, -(-(offset + case.bytes) // 16) * 16 + 64, np.uint8)
+    if kind in FLOATS and operation > STORE:  # sums of whole numbers are exact
+        for memory in (case.tensor[address : address + (tensor_bytes - address) // 4 * 4], case.shared):
+            memory[:] = numbers.integers(-1000, 1000, len(memory) // 4).astype(np.float32).view(np.uint8)
+    return case
+
+
+def run_boxes(boxes, folder, **keywords):
+    """What `boxes` made of each case: (place of the piece of shared memory, tensor's memory, shared memory)."""
+    path, results = folder / "cases", folder / "results"
+    path.write_bytes(b"".join(case.record() for case in boxes))
+    result = run_program(PROGRAMS / "boxes.cu", [path, results], architecture=HOPPER, **keywords)
+    assert result.check().stdout == f"{len(boxes)} cases\n"
+    found, data = [], np.fromfile(results, np.uint8)
+    for case in boxes:
+        parts = np.split(data, np.cumsum([8, len(case.tensor), len(case.shared)]))
+        found.append((int(parts[0].view(np.int64)[0]), parts[1], parts[2]))
+        data = parts[3]
+    return result, found
+
+
+def check(boxes, folder):
+    result, found = run_boxes(boxes, folder, report=True)
+    for number, (case, (base, tensor, shared)) in enumerate(zip(boxes, found, strict=True)):
+        what = f"case {number}: {case}"
+        expected_tensor, expected_shared, nan = case.expected(base)
+        for place in nan:
+            bits = shared[place : place + case.element].view(TYPES[case.type])[0]
+            value = (np.array([int(bits) << 16], np.uint32).view(np.float32)[0]) if case.type == 9 else bits
+            assert np.isnan(value), what
+            expected_shared[place : place + case.element] = shared[place : place + case.element]
+        assert np.array_equal(tensor, expected_tensor), what
+        assert np.array_equal(shared, expected_shared), what
+    return result
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("operation", [LOAD, STORE], ids=["load", "store"])
+def test_boxes(operation, dimensions, tmp_path):
+    rng = random.Random(10 * dimensions + operation)
+    swizzles = [NONE, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128]
+    boxes = [random_box(rng, operation, dimensions, rng.choice(swizzles)) for _ in range(40)]
+    result = check(boxes, tmp_path)
+    if result.report:
+        for case, launch in zip(boxes, result.report["launches"], strict=True):
+            count = launch["tensor_copies"]["load" if operation == LOAD else "store"]
+            assert (count["copies"], count["bytes"], count["sectors"]) == (1, case.bytes, sectors(case)), case
+
+
+def sectors(case):
+    """Sectors of 32 bytes that the rows of the box touch, each row by itself."""
+    row = case.counts[0]
+    places = [at for at, _ in case.elements(0)]
+    total = 0
+    # The tensor's memory begins at a multiple of 32 bytes.
+    for begin in range(0, len(places), row):
+        touched = {
+            byte // 32 for at in places[begin : begin + row] if at is not None for byte in (at, at + case.element - 1)
+        }
+        total += len(touched)
+    return total
+
+
+def test_reductions(tmp_path):
+    rng = random.Random(3)
+    operations = [ADD, MIN, MAX, AND, OR, XOR, INC, DEC]
+    check([random_box(rng, op, rng.randint(1, 5), rng.randint(0, 3)) for op in operations for _ in range(6)], tmp_path)
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", cases(PROGRAMS / "faults.cu"))
+def test_fault_and_mended_twin(name, seed):
+    check_fault_and_twin(PROGRAMS / "faults.cu", name, seed)
+
+
+# 801, CUDA_ERROR_NOT_SUPPORTED: what NVIDIA's encoder takes and the simulator does not.
+REFUSALS = {
+    "no_dimension": (1, "0 dimensions"),
+    "six_dimensions": (1, "6 dimensions, and 1 to 5"),
+    "map_misaligned": (1, "the map's own address is no multiple of 64"),
+    "address_misaligned": (1, "the tensor's address is no multiple of 16"),
+    "stride_misaligned": (1, "the stride in dimension 2 (globalStrides[1]) is 4104 bytes"),
+    "stride_2_to_the_40": (1, "a multiple of 16 below 2^40"),
+    "size_zero": (1, "the tensor has 0 elements in dimension 1"),
+    "size_over_2_to_the_32": (1, "the tensor has 4294967297 elements in dimension 1"),
+    "box_zero": (1, "the box has 0 elements in dimension 1"),
+    "box_257": (1, "the box has 257 elements in dimension 1, and 1 to 256"),
+    "row_not_16_bytes": (1, "a row of the box has 24 bytes (12 of f16), which is no multiple of 16"),
+    "row_wider_than_swizzle": (1, "128 bytes (64 of f16), and the swizzle takes rows of 64"),
+    "step_zero": (1, "the element stride in dimension 1 is 0"),
+    "step_9": (1, "the element stride in dimension 1 is 9, and 1 to 8"),
+    "nan_for_integers": (1, "elements of u16 cannot be filled with NaN"),
+    "box_of_256_KB": (1, "the box has 262144 bytes"),
+    "no_such_type": (1, "no such element type"),
+    "no_such_swizzle": (1, "no such swizzle"),
+    "interleaved": (801, "interleaved layouts are not simulated"),
+    "tf32": (801, "TFLOAT32"),
+    "atom_32": (801, "newer than the simulated device"),
+}
+
+
+def test_what_the_encoder_takes_and_refuses():
+    result = run_program(PROGRAMS / "encoder.cu", architecture=HOPPER, report=True).check()
+    errors = dict(line.split() for line in result.stdout.splitlines())
+    assert len(errors) == 30
+    for name, error in errors.items():
+        expected = REFUSALS.get(name, (0, ""))[0]
+        assert int(error) == expected or (expected == 801 and not result.report), name
+    if not result.report:
+        return
+    said = result.report["refused_calls"]
+    assert [call["name"] for call in said] == ["cuTensorMapEncodeTiled"] * len(REFUSALS)
+    for call, (_, words) in zip(said, REFUSALS.values(), strict=True):
+        assert words in call["why"]
+        assert f"cuTensorMapEncodeTiled refuses: {call['why']}" in result.stderr
+
+
+@pytest.mark.simulator_only
+def test_an_older_device_has_no_tensor_maps():
+    result = run_program(PROGRAMS / "encoder.cu", architecture=HOPPER, env={"WARPSIM_DEVICE": "sm_80"})
+    assert "as_it_is 801" in result.stdout and "compute capability 9.0" in result.stderr
+
+
+@pytest.mark.simulator_only
+def test_rows_narrower_than_the_swizzle_are_refused_in_words(tmp_path):
+    rng = random.Random(5)
+    box = random_box(rng, LOAD, 2, SWIZZLE_128)
+    box.box[0] //= 2
+    path = tmp_path / "cases"
+    path.write_bytes(box.record())
+    result = run_program(PROGRAMS / "boxes.cu", [path, tmp_path / "results"], architecture=HOPPER, report=True)
+    assert result.hazards[0]["kind"] == "invalid_argument"
+    assert "rows of 64 bytes and a swizzle of 128" in result.hazards[0]["message"]
