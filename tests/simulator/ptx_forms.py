@@ -335,6 +335,27 @@ LINES = [
     ("barrier{.cta}.red{.popc,.and,.or}{.aligned}.{u32,pred}", "$0, 1, q"),
     ("bar.warp.sync", "-1"),
     ("barrier.cluster.{arrive,wait}{.release,.relaxed,.acquire}{.aligned}", ""),
+    ("mapa{.shared::cluster,.shared,.shared::cta}.{u32,u64}", "$0, $02, r3"),
+    ("mapa{.shared::cluster}.{u32,u64}", "$0, tile, 1"),
+    ("getctarank{.shared::cluster,.shared}.{u32,u64}", "r1, $02"),
+    (
+        "st.async{.weak,.relaxed}{.shared::cluster,.shared,.shared::cta}.mbarrier::complete_tx::bytes"
+        ".{b16,b32,b64,u32,u64,s32,s64,f32,f64}",
+        "[r1], $03, [r2]",
+    ),
+    ("st.async.shared::cluster.mbarrier::complete_tx::bytes.{v2,v4}.{b32,u32,s32,f32,b64}", "[r1], <r4>, [r2]"),
+    ("st.async.shared::cluster.mbarrier::complete_tx::bytes.{v2,v4}.{b64,u64,s64,f64,b32}", "[r1], <d2>, [r2]"),
+    (
+        "red.async{.relaxed}{.cluster,.gpu}{.shared::cluster,.shared::cta}{.mbarrier::complete_tx::bytes}"
+        ".{inc,dec,min,max,and,or,xor,add}.{b32,u32,s32,u64,s64,f32}",
+        "[r1], $03, [r2]",
+    ),
+    (
+        "fence.proxy.async::generic.{acquire,release}.{sync_restrict::shared::cta,sync_restrict::shared::cluster}"
+        ".{cluster,cta}",
+        "",
+    ),
+    ("mov.pred", "p, %is_explicit_cluster"),
     ("membar.{cta,gl,sys,gpu}", ""),
     ("fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", ""),
     ("fence.proxy.{alias,async,async.global,async.shared::cta,async.shared::cluster}", ""),

@@ -108,6 +108,21 @@ match.any.sync.b32 r, s, 0xffffffff
 redux.sync.add.s32 r, s, 0xffffffff
 activemask.b32 r
 elect.sync r|p, 0xffffffff
+elect.sync _|p, r
+mov.pred p, %is_explicit_cluster
+mapa.shared::cluster.u32 r, tile, 1
+mapa.u64 d, e, s
+getctarank.shared::cluster.u32 r, s
+barrier.cluster.arrive.relaxed.aligned
+barrier.cluster.wait.acquire
+st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [r], {f, g}, [s]
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [r], d, [s]
+cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [r], [tile], 32, [s]
+cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.min.s32 [r], [tile], 32, [s]
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [tile], [d], 32, [tile+64], h
+stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [tile], {r, s, t, u}
+griddepcontrol.launch_dependents
+griddepcontrol.wait
 ldmatrix.sync.aligned.m8n8.x2.shared.b16 {r, s}, [tile]
 movmatrix.sync.aligned.m8n8.trans.b16 r, s
 nanosleep.u32 100
@@ -197,6 +212,19 @@ INVALID = {
     "activemask.b64 d": "activemask has no modifier .b64; it takes .b32",
     "ldmatrix.sync.aligned.m8n8.x3.shared.b16 {r, s, t}, [tile]": "ldmatrix has no modifier .x3",
     "pmevent": "it has 0 operands, not 1",
+    "elect.sync r, 0xffffffff": "no predicate",
+    "fence.proxy.async.shared": "no modifier .shared",
+    "fence.mbarrier_init.acquire.cluster": "",
+    "membar.proxy.async": "membar has no modifier .async",
+    "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [tile], {r}": "stmatrix has no modifier .m16n8",
+    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [tile], r": "the fragment is a vector",
+    "griddepcontrol": "it needs .launch_dependents or .wait",
+    "mapa.shared::cta.u32 r, s, t": "mapa has no modifier .shared::cta",
+    "barrier.cluster.arrive.acquire": "",
+    "barrier.cluster.wait.relaxed": "",
+    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [r], {r, s, t, u}, [s]": "st has no modifier .async",
+    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u64 [r], d, [s]": "not one of that type",
+    "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.f32 [r], [tile], 32, [s]": "",
     "isspacep.nonsense p, d": "isspacep has no modifier .nonsense",
     "tex.2d.v4.f32.f64 {f, g, f, g}, [d, {f, g}]": "tex has no modifier .f64; it takes .base, .1d",
     "tex.2d.v4.f32.f32 {f, g}, [d, {f, g}]": "it writes four registers",

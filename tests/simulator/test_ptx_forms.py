@@ -17,13 +17,9 @@ LEFT_OUT = [
     (r"fma.*\.oob", "which NaN stands for what is out of bounds is not said"),
     (r"fma\.r[zmp].*bf16|rcp\.r[nzmp]\.ftz\.f64|(addc|subc|madc).*\.u16", "the manual has no such form"),
     (r"istypep|alloca|stacksave|stackrestore", "refused by name"),
-    (r"cp\..*tensor.*(im2col|multicast)", "only boxes of tensors are copied, and by their own block"),
-    (
-        r"cp\.(reduce\.)?async\.bulk\.shared::cluster\.shared::cta|cp\.async\.bulk.*multicast",
-        "between blocks of a cluster",
-    ),
+    (r"cp\..*tensor.*im2col", "only boxes of tensors are copied"),
+    (r"(mapa|getctarank)\.u32", "a generic address of 32 bits"),
     (r"cp\.reduce\.async\.bulk.*f16", "sums of 16-bit floats: how they round has not been measured"),
-    (r"barrier\.cluster", "clusters come as kernels, which are refused as a whole"),
     (r"st(\.weak)?\.param.*\[d1\]", "a register that points to a parameter, which only calls could make"),
 ]
 
@@ -92,11 +88,6 @@ def test_wrong_orders_missing_and_unknown_modifiers(each, ptxas):
 
 def test_what_is_left_out_is_refused_with_words(ptxas):
     forms = [
-        (
-            "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [r1], [r3], 16, [r2]",
-            "between the blocks of a cluster",
-        ),
-        ("mapa.shared::cluster.u32 r1, r2, r3", "does not simulate mapa"),
         ("istypep.texref p, d1", "does not simulate istypep"),
         ("alloca.u64 d1, 64", "does not simulate alloca"),
         (

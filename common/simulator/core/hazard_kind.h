@@ -24,6 +24,7 @@ enum class HazardKind : uint8_t {
     mbarrier,     // misused
     proxy_fence,  // missing
     wgmma,        // misused
+    cluster,      // a block's memory used before it runs or after, barriers of the cluster misused
     count_,
 };
 

@@ -43,6 +43,7 @@ const char *hazard_name(HazardKind kind) {
         "mbarrier",
         "proxy_fence",
         "wgmma",
+        "cluster",
     };
     return kNames[size_t(kind)];
 }

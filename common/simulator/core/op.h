@@ -72,6 +72,7 @@ enum class Flow : uint8_t {
     block_sync,     // barrier.*: see exec/barrier
     warpgroup,      // fn runs once all lanes of the four warps of a warpgroup have arrived: exec/warpgroup
     mbarrier_wait,  // fn tests a phase; while it is open the lanes may be put aside: exec/mbarrier_wait
+    cluster_wait,   // barrier.cluster.wait, likewise: exec/cluster_barrier
     yield,          // straight, but a good place to let others run (nanosleep, polling loads)
     ordered,        // the same, and other blocks see it or it sees them: it waits for its block's turn (exec/turns.h)
     // The rest is for the core alone: it turns straight into guarded, and adds joins and jumps when it lays out blocks.

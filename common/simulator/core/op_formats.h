@@ -36,6 +36,9 @@
 // - txq, suq: dst result, a handle, b level, imm ImageQuery
 // - suld, sust: a handle, list SurfaceSlot and the data, extra SurfaceForm
 // - barriers: a number, b threads, extra BarrierForm; of bar.red c source, dst result
+// - barrier.cluster: extra kCluster bits
+// - mapa: dst result, a base, imm offset, b rank, c bytes of the result (a number), extra access bits; getctarank: dst
+//   result, a base, imm offset, extra access bits
 // - call: a pointer, b frame base, target function, list places of arguments and results, extra number of results
 // - arguments in registers: dst or a value, b frame base, imm offset, extra bytes
 // - low bytes of a register: dst result, a source, imm bytes of a lane of a, extra bytes of a lane of dst
@@ -79,10 +82,11 @@ inline constexpr uint32_t kBase32 = 1;   // the base has 32-bit lanes
 inline constexpr uint32_t kStrong = 2;   // volatile, relaxed, acquire, release
 inline constexpr uint32_t kAcquire = 4;  // says so itself
 inline constexpr uint32_t kRelease = 8;
-inline constexpr uint32_t kOwnOrder = 16;           // atomics: carries .relaxed, .acquire, .release or .acq_rel
-inline constexpr uint32_t kSourceBase32 = 1u << 5;  // cp.async: the source's base has 32-bit lanes
-inline constexpr uint32_t kSpaceShift = 8;          // atomics: MemorySpace
-inline constexpr uint32_t kAlignmentShift = 16;     // atomics: log2 of what the address must be a multiple of
+inline constexpr uint32_t kOwnOrder = 16;             // atomics: carries .relaxed, .acquire, .release or .acq_rel
+inline constexpr uint32_t kSourceBase32 = 1u << 5;    // cp.async: the source's base has 32-bit lanes
+inline constexpr uint32_t kRemoteGeneric = 1u << 31;  // ops that exec_remote runs, mapa, getctarank: a generic address
+inline constexpr uint32_t kSpaceShift = 8;            // atomics: MemorySpace
+inline constexpr uint32_t kAlignmentShift = 16;       // atomics: log2 of what the address must be a multiple of
 static_assert(uint32_t(MemorySpace::param) <= 0xf && (kSourceBase32 | kOwnOrder) < 1u << kSpaceShift);
 inline MemorySpace space_of(const Op &op) {
     return MemorySpace(op.extra >> kSpaceShift & 0xf);
@@ -97,6 +101,10 @@ enum CopySource : uint32_t {
     kCopyIgnore,  // predicate slot of ignore-src; kNoSlot: none
     kCopyListLength,
 };
+
+// barrier.cluster
+inline constexpr uint32_t kClusterAligned = 1;
+inline constexpr uint32_t kClusterRelaxed = 2;
 
 // What is done to an mbarrier, from kMbarrierShift on in extra, behind the access bits.
 enum class MbarrierForm : uint8_t { init, inval, arrive, drop, expect, complete, test, copies_arrive };
@@ -113,7 +121,7 @@ inline MbarrierForm mbarrier_form(uint32_t extra) {
 }
 
 // Bulk copies.
-enum class BulkKind : uint8_t { load, store, reduce, prefetch };
+enum class BulkKind : uint8_t { load, store, reduce, prefetch, peer };
 enum class BulkOperation : uint8_t { none, add, min, max, inc, dec, and_, or_, xor_ };
 struct BulkForm {
     BulkKind kind = BulkKind::load;
@@ -124,12 +132,13 @@ struct BulkForm {
 };
 static_assert(sizeof(BulkForm) <= sizeof(Op::extra));
 enum BulkSlot : uint32_t {
-    kBulkGlobal,  // slot of the global address, and what is added to it
+    kBulkGlobal,  // slot of the global address (of copies between blocks the source in shared memory), and what is
+                  // added to it
     kBulkGlobalLow,
     kBulkGlobalHigh,
     kBulkMbarrier,  // slot of the mbarrier's address, and what is added to it
     kBulkMbarrierOffset,
-    kBulkListLength,
+    kBulkListLength,  // behind it, of multicast copies: slot of the mask
 };
 
 // Copies of boxes of tensors.
@@ -146,8 +155,8 @@ enum TensorSlot : uint32_t {
     kTensorMapHigh,
     kTensorMbarrier,  // slot of the mbarrier's address, and what is added to it
     kTensorMbarrierOffset,
-    kTensorCoordinates,  // five slots, those that there are
-    kTensorListLength = kTensorCoordinates + 5,
+    kTensorCoordinates,                          // five slots, those that there are
+    kTensorListLength = kTensorCoordinates + 5,  // behind it, of multicast copies: slot of the mask
 };
 
 // ---- conversions and comparisons ----

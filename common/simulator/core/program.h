@@ -27,6 +27,7 @@ struct Program {
     std::vector<OpDebug> debug;          // same length as ops
     std::vector<uint32_t> operand_list;  // what Op::list points into
     std::vector<DataFlow> flows;         // same length as ops
+    std::vector<Op> remote_ops;          // of ops that may lead to another block's shared memory: exec/cluster.h
     std::vector<OperandSlot> operands;   // what DataFlow::first points into
     std::vector<std::string> notes;      // what lowering found and execution may say: exec_wgmma_touch
 
@@ -47,7 +48,7 @@ struct Program {
         std::vector<Special> specials;
         struct Place {
             uint32_t offset, bytes;
-        };  // in the frame's local memory
+        };                                       // in the frame's local memory
         std::vector<Place> parameters, returns;  // of device functions
     };
     std::vector<Function> functions;         // [0] is the kernel
@@ -68,7 +69,12 @@ struct Program {
     uint32_t dynamic_shared_offset = 0;
     uint32_t max_threads = 1024;  // .maxntid / .reqntid product, else the device's
     uint32_t required_threads[3] = {0, 0, 0};
-    uint32_t registers = 0;  // 32-bit registers live at once at most, an estimate from the PTX
+    uint32_t required_cluster[3] = {0, 0, 0};  // .reqnctapercluster
+    bool explicit_cluster = false;             // .explicitcluster
+    uint32_t max_cluster_rank = 0;             // .maxclusterrank: blocks of a cluster at most, 0: no limit of its own
+    bool uses_clusters = false;                // has instructions of clusters
+    bool maps_addresses = false;               // mapa among them: generic addresses may lead to another block
+    uint32_t registers = 0;                    // 32-bit registers live at once at most, an estimate from the PTX
     // 32-bit registers that each thread has at launch, where setmaxnreg moves them later: all that .maxntid and
     // .minnctapersm leave it.
     uint32_t registers_at_launch = 0;

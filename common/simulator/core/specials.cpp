@@ -39,20 +39,21 @@ Special special_from_name(std::string_view name) {
         {"%reserved_smem_offset_0", Special::zero},
         {"%reserved_smem_offset_1", Special::reserved_smem_middle},
         // A launch without clusters is one of 1x1x1 clusters.
-        {"%cluster_ctaid.x", Special::zero},
-        {"%cluster_ctaid.y", Special::zero},
-        {"%cluster_ctaid.z", Special::zero},
-        {"%cluster_ctarank", Special::zero},
-        {"%cluster_nctaid.x", Special::one},
-        {"%cluster_nctaid.y", Special::one},
-        {"%cluster_nctaid.z", Special::one},
-        {"%cluster_nctarank", Special::one},
-        {"%clusterid.x", Special::ctaid_x},
-        {"%clusterid.y", Special::ctaid_y},
-        {"%clusterid.z", Special::ctaid_z},
-        {"%nclusterid.x", Special::nctaid_x},
-        {"%nclusterid.y", Special::nctaid_y},
-        {"%nclusterid.z", Special::nctaid_z},
+        {"%cluster_ctaid.x", Special::cluster_ctaid_x},
+        {"%cluster_ctaid.y", Special::cluster_ctaid_y},
+        {"%cluster_ctaid.z", Special::cluster_ctaid_z},
+        {"%cluster_nctaid.x", Special::cluster_nctaid_x},
+        {"%cluster_nctaid.y", Special::cluster_nctaid_y},
+        {"%cluster_nctaid.z", Special::cluster_nctaid_z},
+        {"%clusterid.x", Special::clusterid_x},
+        {"%clusterid.y", Special::clusterid_y},
+        {"%clusterid.z", Special::clusterid_z},
+        {"%nclusterid.x", Special::nclusterid_x},
+        {"%nclusterid.y", Special::nclusterid_y},
+        {"%nclusterid.z", Special::nclusterid_z},
+        {"%cluster_ctarank", Special::cluster_ctarank},
+        {"%cluster_nctarank", Special::cluster_nctarank},
+        {"%is_explicit_cluster", Special::is_explicit_cluster},
         {"%clock", Special::clock},
         {"%clock_hi", Special::clock_hi},
         {"%clock64", Special::clock64},
@@ -69,6 +70,7 @@ Special special_from_name(std::string_view name) {
 }
 
 unsigned special_bytes(Special s) {
+    if (s == Special::is_explicit_cluster) return 0;
     return s == Special::gridid || s == Special::clock64 || s == Special::globaltimer ? 8 : 4;
 }
 

@@ -37,7 +37,21 @@ enum class Special : uint8_t {
     reserved_smem_bytes,
     reserved_smem_middle,
     zero,
-    one,
+    cluster_ctaid_x,
+    cluster_ctaid_y,
+    cluster_ctaid_z,
+    cluster_nctaid_x,
+    cluster_nctaid_y,
+    cluster_nctaid_z,
+    cluster_ctarank,
+    cluster_nctarank,
+    clusterid_x,
+    clusterid_y,
+    clusterid_z,
+    nclusterid_x,
+    nclusterid_y,
+    nclusterid_z,
+    is_explicit_cluster,
     envreg1,
     envreg2,     // upper and lower half of the address of the grid's workspace
     frame_base,  // the frame's offset in local memory: not PTX's
@@ -55,7 +69,7 @@ Special special_from_name(std::string_view name);
 inline bool is_clock(Special s) {
     return s >= Special::clock && s <= Special::globaltimer_hi;
 }
-// Bytes of its natural width: 4 or 8.
+// Bytes of its natural width: 4, 8, or 0 for a predicate.
 unsigned special_bytes(Special);
 
 }  // namespace warpsim

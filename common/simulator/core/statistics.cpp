@@ -22,7 +22,7 @@ bool is_block_barrier(const std::string &text) {
 }  // namespace
 
 const char *bulk_name(BulkKind kind) {
-    static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch"};
+    static constexpr const char *kNames[] = {"load", "store", "reduce", "prefetch", "peer"};
     return kNames[size_t(kind)];
 }
 

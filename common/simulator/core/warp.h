@@ -14,6 +14,7 @@
 namespace warpsim {
 
 class GlobalMemory;
+struct ClusterContext;  // exec/cluster.h
 class SharedShadow;
 struct AllocationView;
 class AccessLog;
@@ -26,18 +27,20 @@ struct Program;
 
 // Device addresses as programs see them. Generic addresses carry their window in the top byte.
 inline constexpr uint64_t kSharedWindow = 0x0100000000000000ull;  // + offset in the block's shared memory
+inline constexpr unsigned kRankShift = 24;                        // rank of the block there, in .shared::cluster
 inline constexpr uint64_t kLocalWindow = 0x0200000000000000ull;   // + offset in the thread's local memory
 inline constexpr uint64_t kParamWindow =
     0x0300000000000000ull;  // + offset in the kernel's parameter block (cvta.param)
 inline constexpr uint64_t kWindowMask = 0xff00000000000000ull;
 
 struct Warp {
-    std::byte *regs = nullptr;  // register slots of the current frame
-    uint32_t exec = 0;          // lanes that execute the current op
-    uint32_t alive = 0;         // lanes that have not exited
-    uint32_t carry = 0;         // condition code CC.CF of add.cc ...: a bit for each lane
-    uint32_t id = 0;            // in the block
-    Block *block = nullptr;
+    std::byte *regs = nullptr;                  // register slots of the current frame
+    uint32_t exec = 0;                          // lanes that execute the current op
+    uint32_t alive = 0;                         // lanes that have not exited
+    uint32_t carry = 0;                         // condition code CC.CF of add.cc ...: a bit for each lane
+    uint32_t id = 0;                            // in the block
+    uint32_t agent = 0;                         // in the cluster: rank of the block * its warps + id
+    Block *block = nullptr;                     // its own; for a moment a peer, while it uses that one's shared memory
     OpStats *stats = nullptr;                   // [Program::ops.size()], this worker's
     std::byte *local = nullptr;                 // local memory: lane l's bytes start at local + l * local_bytes
     uint64_t local_bytes = 0;                   // per thread
@@ -84,7 +87,9 @@ struct Block {
     uint32_t shared_bytes = 0;
     SharedShadow *shadow = nullptr;  // null where hazards are off
     uint32_t ctaid[3] = {}, ntid[3] = {}, nctaid[3] = {};
-    uint32_t linear_id = 0;  // of the block in the grid
+    uint32_t linear_id = 0;             // of the block in the order of the grid's clusters, and of blocks in a cluster
+    uint32_t rank = 0;                  // in its cluster
+    ClusterContext *cluster = nullptr;  // null: it runs by itself
     uint32_t warps = 0;
     GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch
     HazardSink *hazards = nullptr;

@@ -51,43 +51,42 @@ void Definedness::start_block(bool distrust_memory) {
 }
 
 uint32_t Definedness::origin(Source source, Warp &w, const Op &op, unsigned lane, uint64_t address) {
-    const uint64_t key = ((uint64_t(op.index) << 5 | w.id) << 5 | lane) << 2 | uint64_t(source);
+    const uint64_t key = ((uint64_t(op.index) << 9 | w.agent) << 5 | lane) << 2 | uint64_t(source);
     std::vector<uint32_t> &same = known_[key];
     for (uint32_t id : same)
-        if (origins_[id - 1].address == address) return id;
+        if (origins_[id - 1].address == address && origins_[id - 1].shadow == w.block->shadow) return id;
     constexpr size_t kMostAddresses = 64;  // of one lane at one op: the rest go by the name of the first
     if (same.size() == kMostAddresses) return same[0];
-    origins_.push_back({source, &w, &op, lane, address});
+    origins_.push_back({source, &w, &op, lane, address, w.block->shadow});
     same.push_back(uint32_t(origins_.size()));
     return same.back();
 }
 
 void Definedness::matters(Warp &w, const Op &op, unsigned lane, uint32_t id, Use use) {
-    const Origin origin = id == kNoOrigin ? Origin{Source::variable, &w, &op, lane, 0} : origins_[id - 1];
+    const Origin origin = id == kNoOrigin ? Origin{Source::variable, &w, &op, lane, 0, nullptr} : origins_[id - 1];
     // Thrust's set operations compare elements behind the end that no register brought, to no effect.
     if (origin.source == Source::variable && use == Use::branch) return;
     if (!said_.insert({origin.op->index, op.index, use}).second) return;
     const Effect effect{&w, &op, lane, origin, use};
-    const SharedShadow *shadow = w.block->shadow;
     // What goes on with such a value would be caught for another reason: it does not wait.
     const bool at_once = use == Use::address || use == Use::lanes || use == Use::barrier;
     if (origin.source == Source::shared && !at_once &&
-        shadow->early_read(uint32_t(origin.address)) != SharedShadow::EarlyReadState::settled) {
+        origin.shadow->early_read(uint32_t(origin.address)) != SharedShadow::EarlyReadState::settled) {
         waiting_.push_back(effect);
     } else {
         report(effect);
     }
 }
 
-void Definedness::finish(Block &block) {
-    if (waiting_.empty() || block.shadow->cut_short()) return;
+void Definedness::finish() {
     std::vector<Effect> left;
     left.swap(waiting_);
     std::stable_sort(left.begin(), left.end(), [](const Effect &a, const Effect &b) {
         return std::tie(a.origin.op->index, a.op->index) < std::tie(b.origin.op->index, b.op->index);
     });
     for (const Effect &effect : left) {
-        const auto state = block.shadow->early_read(uint32_t(effect.origin.address));
+        if (effect.origin.shadow->cut_short()) continue;
+        const auto state = effect.origin.shadow->early_read(uint32_t(effect.origin.address));
         if (state != SharedShadow::EarlyReadState::raced) report(effect);
     }
 }

@@ -45,7 +45,7 @@ class Definedness {
     void matters(Warp &, const Op &, unsigned lane, uint32_t origin, Use);
     // The block is over, or another error is about to end it: reports what has waited. Call it while the block's Warps
     // still exist.
-    void finish(Block &);
+    void finish();
 
   private:
     struct Origin {
@@ -54,6 +54,7 @@ class Definedness {
         const Op *op;
         uint32_t lane;
         uint64_t address;
+        const SharedShadow *shadow;  // shared: of that memory
     };
     struct Effect {
         Warp *warp;

@@ -261,7 +261,8 @@ struct Atomic {
         count_global(w.stats[op.index], cost, sizeof(T), exec);
         if (w.accesses) [[unlikely]]
             w.accesses->global(op, address, sizeof(T), exec, cost);
-        exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec, 1u << (op.extra >> kAlignmentShift));
+        exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec,
+                              1u << (op.extra >> kAlignmentShift & 0xf));
         if (!exec) return;
         const Outcome outcome =
             w.block->pending ? hold_back(w, op, exec, host)

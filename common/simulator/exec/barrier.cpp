@@ -7,6 +7,7 @@
 
 #include "core/names.h"
 #include "core/op_formats.h"
+#include "exec/cluster.h"
 #include "exec/context.h"
 #include "exec/warpgroup.h"
 
@@ -200,7 +201,9 @@ namespace {
 
 std::string waits_text(const BlockContext &block, const WarpContext &w, const Fragment &f) {
     const Program &program = *block.program;
-    std::string text = "warp " + to_string(w.id) + ", " + lanes_text(f.mask) + ": ";
+    std::string text =
+        block.cluster && block.cluster->peers.size() ? "block " + to_string(block.rank) + " of the cluster, " : "";
+    text += "warp " + to_string(w.id) + ", " + lanes_text(f.mask) + ": ";
     const Op &op = program.ops[f.pc];
     if (f.wait == Wait::warp_sync) {
         const uint32_t members =
@@ -212,6 +215,7 @@ std::string waits_text(const BlockContext &block, const WarpContext &w, const Fr
         return text + op_text(program, f.pc) + " waits for " + warpgroup_wait_text(block, w, f);
     if (f.wait == Wait::mbarrier)
         return text + op_text(program, f.pc) + " waits for " + mbarrier_wait_text(block, w, f);
+    if (f.wait == Wait::cluster) return text + op_text(program, f.pc) + " waits at " + cluster_wait_text(block);
     const Barrier &b = block.barriers[f.barrier];
     return text + op_text(program, f.pc) + " waits at barrier " + to_string(f.barrier) + ", where " +
            to_string(b.expected ? threads_arrived(block, b)
@@ -220,7 +224,8 @@ std::string waits_text(const BlockContext &block, const WarpContext &w, const Fr
                                       for (uint32_t lanes : b.arrived) n += uint32_t(__builtin_popcount(lanes));
                                       return n;
                                   }()) +
-           " of " + to_string(b.expected ? b.expected : block.alive) + " threads have arrived";
+           " of " + to_string(b.expected ? b.expected : block.alive) + " threads have arrived" +
+           (b.expected > block.warps * kLanes ? " (the block has only " + to_string(block.threads) + ")" : "");
 }
 
 // It waits for lanes, not for registers.
@@ -230,15 +235,20 @@ bool is_short_warpgroup(const BlockContext &block, const Fragment &f) {
 
 }  // namespace
 
-void report_deadlock(BlockContext &block) {
+void report_deadlock(BlockContext &leader) {
     constexpr unsigned kMostListed = 6;
     HazardKind kind = HazardKind::deadlock;
     WarpContext *at = nullptr;
     const Fragment *fragment = nullptr;
     std::string list;
     unsigned listed = 0, waiting = 0;
-    for (const auto &context : block.contexts) {
+    std::vector<WarpContext *> warps;
+    BlockContext *const first = &leader;
+    for (BlockContext *block : team_of(first))
+        for (const auto &context : block->contexts) warps.push_back(context.get());
+    for (WarpContext *const context : warps) {
         WarpContext &w = *context;
+        const BlockContext &block = *w.owner;
         bool at_barrier = false, at_mbarrier = false, at_sync = false, apart = false;
         uint32_t pc = kNoSlot;
         for (uint32_t i = 0; i < w.count; ++i) {
@@ -252,7 +262,8 @@ void report_deadlock(BlockContext &block) {
             if (listed < kMostListed) {
                 list += (listed++ ? "; " : "") + waits_text(block, w, f);
             }
-            if (!fragment) {
+            // What one block waits for at the cluster's barrier says less than what keeps another from there.
+            if (!fragment || (fragment->wait == Wait::cluster && f.wait != Wait::cluster)) {
                 at = &w;
                 fragment = &f;
             }
@@ -271,16 +282,18 @@ void report_deadlock(BlockContext &block) {
         }
     }
     if (waiting > listed) list += "; and " + to_string(waiting - listed) + " more";
-    if (!fragment) abort_launch(block, kind, "deadlock: no thread of the block can go on");
+    if (!fragment) abort_launch(leader, kind, "deadlock: no thread of the block can go on");
     at->regs = fragment->frame->regs;
     at->exec = fragment->mask;
-    const std::string title = kind == HazardKind::divergent_barrier ? "divergent barrier, deadlock: "
-                              : kind == HazardKind::missing_lanes   ? "missing lanes, deadlock: "
-                              : fragment->wait == Wait::mbarrier
-                                  ? "deadlock: nobody can complete " + mbarrier_wait_text(block, *at, *fragment) + "; "
-                                  : "deadlock: ";
-    report_hazard(*at, block.program->ops[fragment->pc], kind, __builtin_ctz(fragment->mask), 0,
-                  title + "no thread of the block can go on; " + list);
+    const std::string title =
+        kind == HazardKind::divergent_barrier ? "divergent barrier, deadlock: "
+        : kind == HazardKind::missing_lanes   ? "missing lanes, deadlock: "
+        : fragment->wait == Wait::mbarrier
+            ? "deadlock: nobody can complete " + mbarrier_wait_text(*at->owner, *at, *fragment) + "; "
+            : "deadlock: ";
+    report_hazard(
+        *at, leader.program->ops[fragment->pc], kind, __builtin_ctz(fragment->mask), 0,
+        title + "no thread of the " + (warps.size() > leader.warps ? "cluster" : "block") + " can go on; " + list);
     throw LaunchAborted{};
 }
 

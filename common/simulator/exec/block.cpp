@@ -1,6 +1,7 @@
 // One thread block: its warps take turns until all threads have exited.
 #include <algorithm>
 
+#include "exec/cluster.h"
 #include "exec/context.h"
 #include "exec/tracking.h"
 
@@ -20,6 +21,7 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     const Program &program = *b.program;
     const LaunchShared &launch = *b.worker->launch;
     w.id = id;
+    w.agent = b.rank * b.warps + id;
     w.block = &b;
     w.owner = &b;
     w.worker = b.worker;
@@ -55,12 +57,15 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
 
 // Ends the launch because a budget is used up; the message names the line that a warp of this block has come to.
 [[noreturn]] void end_launch(BlockContext &block, const std::string &message) {
-    for (const auto &w : block.contexts) {
-        if (!w->count) continue;
-        const Fragment &f = w->fragments[0];
-        w->regs = f.frame->regs;
-        w->exec = f.mask;
-        report_hazard(*w, block.program->ops[f.pc], HazardKind::budget, -1, 0, message);
+    BlockContext *const first = &block;
+    for (BlockContext *b : team_of(first)) {
+        for (const auto &w : b->contexts) {
+            if (!w->count) continue;
+            const Fragment &f = w->fragments[0];
+            w->regs = f.frame->regs;
+            w->exec = f.mask;
+            report_hazard(*w, block.program->ops[f.pc], HazardKind::budget, -1, 0, message);
+        }
     }
     abort_launch(block, HazardKind::budget, message);
 }
@@ -70,7 +75,42 @@ std::string instructions_used_up(const Options &options) {
            " warp instructions (WARPSIM_MAX_INSTRUCTIONS)";
 }
 
+void start_one(BlockContext &b, Worker &worker, uint64_t linear_id);
+
+// By the number of a block in the order of clusters: its place in the grid.
+void find_place(BlockContext &b, const LaunchConfig &config) {
+    const uint32_t *c = config.cluster;
+    const uint64_t cluster = b.linear_id / config.cluster_blocks();
+    const uint32_t x = config.grid[0] / c[0], y = config.grid[1] / c[1];
+    b.rank = b.linear_id % config.cluster_blocks();
+    b.ctaid[0] = uint32_t(cluster % x) * c[0] + b.rank % c[0];
+    b.ctaid[1] = uint32_t(cluster / x % y) * c[1] + b.rank / c[0] % c[1];
+    b.ctaid[2] = uint32_t(cluster / x / y) * c[2] + b.rank / c[0] / c[1];
+}
+
 }  // namespace
+
+bool is_over(BlockContext &first) {
+    BlockContext *const block = &first;
+    bool over = true;
+    for (BlockContext *b : team_of(block)) {
+        if (!b->failure.empty()) return true;
+        over = over && !b->alive;
+    }
+    return over;
+}
+
+uint64_t clock_of(BlockContext &first) {
+    BlockContext *const block = &first;
+    uint64_t sum = 0;
+    for (BlockContext *b : team_of(block)) sum += b->now;
+    return sum;
+}
+
+uint64_t last_of(const LaunchShared &launch, uint64_t team) {
+    const uint64_t each = launch.blocks / launch.teams;
+    return team * each + each - 1;
+}
 
 uint64_t next_random(uint64_t &state) {
     state += 0x9e3779b97f4a7c15ull;
@@ -80,7 +120,29 @@ uint64_t next_random(uint64_t &state) {
     return z ^ (z >> 31);
 }
 
-void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
+void start_block(BlockContext &b, Worker &worker, uint64_t team) {
+    LaunchShared &launch = *worker.launch;
+    const uint64_t each = launch.blocks / launch.teams;
+    b.cluster = nullptr;
+    start_one(b, worker, team * each);
+    if (!launch.clusters) return;
+    if (!b.own_cluster) b.own_cluster = std::make_shared<ClusterContext>();
+    ClusterContext &cluster = *b.own_cluster;
+    cluster.blocks.assign(1, &b);
+    while (cluster.peers.size() + 1 < each) cluster.peers.push_back(std::make_unique<BlockContext>());
+    for (uint64_t rank = 1; rank < each; ++rank) {
+        BlockContext &peer = *cluster.peers[rank - 1];
+        start_one(peer, worker, team * each + rank);
+        if (peer.definedness) peer.definedness = &b.defined;
+        cluster.blocks.push_back(&peer);
+    }
+    for (BlockContext *block : cluster.blocks) block->cluster = &cluster;
+    cluster.start(b.warps);
+}
+
+namespace {
+
+void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     LaunchShared &launch = *worker.launch;
     const LaunchConfig &config = *launch.config;
     const Program &program = *launch.program;
@@ -90,9 +152,7 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.hazards = &b;
     b.pending = worker.pending.get();
     b.linear_id = uint32_t(linear_id);
-    b.ctaid[0] = uint32_t(linear_id % config.grid[0]);
-    b.ctaid[1] = uint32_t(linear_id / config.grid[0] % config.grid[1]);
-    b.ctaid[2] = uint32_t(linear_id / config.grid[0] / config.grid[1]);
+    find_place(b, config);
     for (unsigned i = 0; i < 3; ++i) {
         b.ntid[i] = config.block[i];
         b.nctaid[i] = config.grid[i];
@@ -136,12 +196,15 @@ void start_block(BlockContext &b, Worker &worker, uint64_t linear_id) {
     for (uint32_t i = 0; i < b.warps; ++i) start_warp(b, *b.contexts[i], i);
 }
 
+}  // namespace
+
 void check_budgets(Worker &worker, BlockContext &block) {
     LaunchShared &launch = *worker.launch;
     const Options &options = *launch.options;
     const bool ordered = launch.program->communicates;
     // What other blocks have come to is not chance only up to the block's last turn.
-    if (ordered && options.max_instructions && block.total + (block.now - block.settled) > options.max_instructions) {
+    if (ordered && options.max_instructions &&
+        block.total + (clock_of(block) - block.settled) > options.max_instructions) {
         end_launch(block, instructions_used_up(options));
     }
     if (worker.now - worker.counted < kBudgetInterval && worker.counted) return;
@@ -169,32 +232,37 @@ void check_budgets(Worker &worker, BlockContext &block) {
 
 bool run_block(BlockContext &b, bool share) {
     Worker &worker = *b.worker;
-    const uint64_t begin = b.now;
+    const uint64_t begin = clock_of(b);
     const uint64_t most = worker.launch->options->max_instructions;
-    std::vector<uint32_t> order(b.warps);
-    for (uint32_t i = 0; i < b.warps; ++i) order[i] = i;
+    BlockContext *const first = &b;
+    const Team team = team_of(first);
+    std::vector<WarpContext *> order;
+    order.reserve(team.count * b.warps);
+    for (BlockContext *block : team)
+        for (const auto &w : block->contexts) order.push_back(w.get());
     for (unsigned spinning_rounds = 0, wanting_rounds = 0;;) {
         if (b.random) {
-            for (uint32_t i = b.warps; i > 1; --i) std::swap(order[i - 1], order[next_random(b.random) % i]);
+            for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random(b.random) % i]);
         }
         bool moved = false, spun = false, wanting = false;
-        for (uint32_t i : order) {
-            WarpContext &w = *b.contexts[i];
+        for (WarpContext *const context : order) {
+            WarpContext &w = *context;
+            uint64_t &now = w.owner->now;
             wanting = wanting || w.wants_turn;
             if (!w.count || w.wants_turn) continue;
             uint64_t slice = b.random ? 16 + next_random(b.random) % 1024 : kSlice;
             if (most) slice = std::min<uint64_t>(slice, 1024);
-            const uint64_t before = b.now;
+            const uint64_t before = now;
             const Progress progress = run_warp(w, slice);
-            worker.now += b.now - before;
+            worker.now += now - before;
             w.wants_turn = progress == Progress::turn;
             wanting = wanting || w.wants_turn;
             moved = moved || progress == Progress::done || progress == Progress::sliced ||
-                    (progress == Progress::blocked && b.now != before);
+                    (progress == Progress::blocked && now != before);
             spun = spun || progress == Progress::spinning;
             check_budgets(worker, b);
         }
-        if (!b.alive) return true;
+        if (is_over(b)) return true;
         if (!moved && !spun && !wanting) {
             if (!end_waits_in_vain(b)) report_deadlock(b);
             continue;
@@ -203,60 +271,72 @@ bool run_block(BlockContext &b, bool share) {
         wanting_rounds += wanting;
         if (!share) continue;
         if (wanting && (!moved || wanting_rounds > kWantingRounds)) return false;
-        if (spinning_rounds >= kSpinningRounds || b.now - begin > kSharedTurn) return false;
+        if (spinning_rounds >= kSpinningRounds || clock_of(b) - begin > kSharedTurn) return false;
     }
 }
 
 bool take_turn(BlockContext &b) {
-    std::vector<uint32_t> order;
-    for (uint32_t i = 0; i < b.warps; ++i) {
-        if (b.contexts[i]->wants_turn) order.push_back(i);
+    BlockContext *const first = &b;
+    const Team team = team_of(first);
+    std::vector<WarpContext *> order;
+    for (BlockContext *block : team) {
+        block->has_turn = true;
+        for (const auto &w : block->contexts)
+            if (w->wants_turn) order.push_back(w.get());
     }
     if (b.random) {
         for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random(b.random) % i]);
     }
-    b.has_turn = true;
     ++b.turns;
     b.spinning = true;  // also where none of its warps wants the turn: they spin, or run for very long
-    for (uint32_t i : order) {
-        WarpContext &w = *b.contexts[i];
+    for (WarpContext *const context : order) {
+        WarpContext &w = *context;
         w.wants_turn = false;
-        b.turn_ops = b.random ? 1 + uint32_t(next_random(b.random) % 8) : kMostOrdered;
+        w.owner->turn_ops = b.random ? 1 + uint32_t(next_random(b.random) % 8) : kMostOrdered;
         w.last_poll = {};
-        const uint64_t before = b.now;
+        const uint64_t before = w.owner->now;
         const Progress progress = run_warp(w, kTurn);
-        b.worker->now += b.now - before;
+        b.worker->now += w.owner->now - before;
         b.spinning = b.spinning && progress == Progress::spinning;
         check_budgets(*b.worker, b);
     }
-    b.has_turn = false;
-    return !b.alive;
+    for (BlockContext *block : team) block->has_turn = false;
+    return is_over(b);
 }
 
 void move_block(BlockContext &b, Worker &worker) {
     if (b.worker == &worker) return;
-    b.worker = &worker;
-    for (auto &w : b.contexts) {
-        w->worker = &worker;
-        w->stats = worker.stats.data();
+    BlockContext *const first = &b;
+    for (BlockContext *block : team_of(first)) {
+        block->worker = &worker;
+        for (auto &w : block->contexts) {
+            w->worker = &worker;
+            w->stats = worker.stats.data();
+        }
     }
 }
 
 void abandon_block(BlockContext &b) {
-    b.has_turn = false;
     try {
         finish_block(b);
     } catch (const LaunchAborted &) {
     }
-    for (auto &w : b.contexts) release_frames(*w);
+    BlockContext *const first = &b;
+    for (BlockContext *block : team_of(first)) {
+        block->has_turn = false;
+        for (auto &w : block->contexts) release_frames(*w);
+    }
 }
 
 void finish_block(BlockContext &b) {
     LaunchShared &launch = *b.worker->launch;
-    if (b.linear_id == 0) launch.first_block = b.now;
-    if (b.linear_id == launch.blocks - 1) launch.last_block = b.now;
-    finish_stores(b);
-    if (b.definedness) b.definedness->finish(b);
+    BlockContext *const first = &b;
+    for (BlockContext *block : team_of(first)) {
+        if (block->linear_id == 0) launch.first_block = block->now;
+        if (block->linear_id == launch.blocks - 1) launch.last_block = block->now;
+        finish_stores(*block);
+    }
+    if (b.definedness) b.definedness->finish();
 }
 
 }  // namespace warpsim

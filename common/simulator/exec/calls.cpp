@@ -1,6 +1,7 @@
 // Calls of device functions: frames, arguments, return values, and threads that exit.
 #include <algorithm>
 
+#include "exec/cluster.h"
 #include "exec/context.h"
 #include "exec/tracking.h"
 #include "memory/global_memory.h"
@@ -131,6 +132,7 @@ void exit_lanes(WarpContext &w, Frame *frame, uint32_t lanes) {
     w.alive &= ~lanes;
     block.alive -= unsigned(__builtin_popcount(lanes));
     if (block.shadow) block.shadow->exited(w.id, lanes);
+    if (block.cluster) exit_cluster(w, lanes);
     complete_warp_syncs(w);
     complete_barriers(block);
 }

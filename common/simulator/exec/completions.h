@@ -49,7 +49,11 @@ struct MbarrierArrival {
     Clocks::Shared knowledge;       // arrivals: what the lanes release
     uint32_t stamp = 0;             // of the lanes' copies when they have arrived
     uint32_t to = 0, transfer = 0;  // bulk copy: offset in shared memory, and the shadow's number
-    std::vector<std::byte> data;    // none: arrivals
+    std::vector<std::byte> data;    // none: arrivals, or what has been written before
+    uint32_t bytes = 0;             // that it announces as arrived; 0: those of data
+    const Block *source = nullptr;  // whose shared memory it is read from when it arrives
+    uint32_t source_at = 0, source_transfer = 0;
+    bool reduced = false;  // it has been written, atomically
 };
 
 // A part of what a store writes: bytes [at, at + bytes) of its source go to device address `to`.

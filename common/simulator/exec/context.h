@@ -67,7 +67,7 @@ struct Frame {
     bool prepared = false;     // holds the function's constants and special registers of an earlier block
 };
 
-enum class Wait : uint8_t { nothing, warp_sync, barrier, mbarrier, warpgroup };
+enum class Wait : uint8_t { nothing, warp_sync, barrier, mbarrier, warpgroup, cluster };
 
 // Lanes of a warp that are at the same place. A warp starts as one fragment, splits where lanes branch apart and merges
 // where they meet.
@@ -153,8 +153,9 @@ struct BlockContext : Block, HazardSink {
     unsigned vain_rounds = 0;       // since then
     uint64_t random = 0;            // state of the schedule's random numbers; 0: the default order
     Worker *worker = nullptr;
-    uint64_t now = 0;               // warp instructions executed, the block's clock
-    uint64_t call_frame_bytes = 0;  // of calls in progress
+    std::shared_ptr<ClusterContext> own_cluster;  // of the first block of a cluster
+    uint64_t now = 0;                             // warp instructions executed, the block's clock
+    uint64_t call_frame_bytes = 0;                // of calls in progress
 
     // Of blocks that take turns.
     bool has_turn = false;
@@ -191,6 +192,8 @@ struct LaunchShared : LaunchState {
     std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, KnownHazard> hazards;
     std::chrono::steady_clock::time_point start;
     uint64_t blocks = 0;
+    bool clusters = false;                     // they run as clusters, be it of one block
+    uint64_t teams = 0;                        // clusters, or blocks where there are none
     uint64_t local_bytes = 0;                  // per thread
     std::unique_ptr<AccessLog> accesses;       // of the warp that WARPSIM_ACCESSES asks for
     uint64_t first_block = 0, last_block = 0;  // BlockContext::now at their ends
@@ -256,8 +259,11 @@ bool wait_for_mbarrier(WarpContext &, Fragment &, const Op &, uint32_t lanes);
 bool end_waits_in_vain(BlockContext &);
 std::string mbarrier_wait_text(const BlockContext &, const WarpContext &, const Fragment &);  // what it lacks
 
-// exec/block.cpp
-void start_block(BlockContext &, Worker &, uint64_t linear_id);
+// exec/block.cpp. A block stands for its whole cluster here, whose first it is.
+void start_block(BlockContext &, Worker &, uint64_t team);
+bool is_over(BlockContext &);                           // all threads have exited, or something has ended the launch
+uint64_t clock_of(BlockContext &);                      // warp instructions executed
+uint64_t last_of(const LaunchShared &, uint64_t team);  // linear id of its last block
 // Runs warps in turn. True: the block is over. False (only if `share`): it can do no more until it has had its turn.
 bool run_block(BlockContext &, bool share);
 // Executes the ordered ops that its warps wait for, and those that follow soon. True: the block is over.

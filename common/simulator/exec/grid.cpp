@@ -29,9 +29,9 @@ void run_independent(Worker &worker) {
     LaunchShared &launch = *worker.launch;
     BlockContext block;
     const bool last_first = launch.options->schedule_seed;
-    for (uint64_t n; (n = launch.next_block.fetch_add(1)) < launch.blocks;) {
-        const uint64_t id = last_first ? launch.blocks - 1 - n : n;
-        if (id > launch.first_failed.load()) continue;
+    for (uint64_t n; (n = launch.next_block.fetch_add(1)) < launch.teams;) {
+        const uint64_t id = last_first ? launch.teams - 1 - n : n;
+        if (last_of(launch, id) > launch.first_failed.load()) continue;
         try {
             start_block(block, worker, id);
             run_block(block, false);
@@ -39,7 +39,7 @@ void run_independent(Worker &worker) {
         } catch (const LaunchAborted &) {
             abandon_block(block);
         } catch (const std::exception &e) {
-            note_failure(launch, id, std::string("the simulator failed: ") + e.what());
+            note_failure(launch, last_of(launch, id), std::string("the simulator failed: ") + e.what());
         }
         hand_in(launch, block);
     }
@@ -125,11 +125,13 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     }
     launch.start = std::chrono::steady_clock::now();
     launch.blocks = uint64_t(config.grid[0]) * config.grid[1] * config.grid[2];
+    launch.clusters = config.cluster_blocks() > 1 || program.uses_clusters;
+    launch.teams = launch.blocks / config.cluster_blocks();
     const uint64_t stack =
         program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
     launch.local_bytes = (std::max<uint64_t>(stack, program.local_bytes) + 15) / 16 * 16;
     const uint64_t fit = blocks_that_fit(memory, config, launch.local_bytes);
-    if (!fit) {
+    if (fit < config.cluster_blocks()) {
         report.error = "out of device memory: each thread of a block needs " + std::to_string(launch.local_bytes) +
                        " bytes of local memory, and " + std::to_string(memory.limit() - memory.used()) + " of " +
                        std::to_string(memory.limit()) + " are free for all (WARPSIM_MAX_MEMORY sets the limit)";
@@ -154,11 +156,13 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
         return report;
     }
 
-    std::vector<Worker> workers(std::min<uint64_t>(worker_count(options, launch.blocks), fit));
+    const uint64_t each = config.cluster_blocks();
+    std::vector<Worker> workers(std::min<uint64_t>(worker_count(options, launch.teams), fit / each));
     for (Worker &worker : workers) prepare(worker, launch);
     try {
-        const uint64_t resident = std::min(uint64_t(config.multiprocessors) * config.resident_blocks, fit);
-        Turns turns(launch, std::clamp<uint64_t>(resident, 1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes)));
+        const uint64_t resident = std::min(uint64_t(config.multiprocessors) * config.resident_blocks, fit) / each;
+        const uint64_t most = std::max<uint64_t>(1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes * each));
+        Turns turns(launch, std::clamp<uint64_t>(resident, 1, most));
         run_on_threads(unsigned(workers.size()), [&](unsigned i) {
             if (program.communicates) {
                 turns.work(workers[i]);
@@ -173,10 +177,10 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     for (auto &[block, text] : launch.outputs) {
         if (block <= launch.first_failed.load() && config.print) config.print(text);
     }
+    const uint32_t *at = options.accesses_block, *of = config.cluster;
     const uint64_t accessed =
-        options.accesses_block[0] +
-        config.grid[0] * (options.accesses_block[1] + uint64_t(config.grid[1]) * options.accesses_block[2]);
-    if (launch.accesses && accessed <= launch.first_failed.load()) {
+        at[0] / of[0] + config.grid[0] / of[0] * (at[1] / of[1] + uint64_t(config.grid[1] / of[1]) * (at[2] / of[2]));
+    if (launch.accesses && last_of(launch, accessed) <= launch.first_failed.load()) {
         report.accesses = launch.accesses->take();
         report.boxes = launch.accesses->take_boxes();
     }

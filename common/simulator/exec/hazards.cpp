@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "core/names.h"
+#include "exec/cluster.h"
 #include "exec/context.h"
 
 namespace warpsim {
@@ -95,7 +96,10 @@ void note_failure(LaunchShared &launch, uint64_t block, const std::string &messa
     }
 }
 
-void hand_in(LaunchShared &launch, BlockContext &b) {
+namespace {
+
+// over: nothing more will come of the block, or of its cluster.
+void hand_in_one(LaunchShared &launch, BlockContext &b, bool over) {
     if (!b.found.empty()) {
         const std::lock_guard<std::mutex> lock(launch.mutex);
         for (auto &[key, hazard] : b.found) {
@@ -111,13 +115,22 @@ void hand_in(LaunchShared &launch, BlockContext &b) {
         b.found.clear();
         b.known.clear();
     }
-    if (!b.failure.empty()) note_failure(launch, b.linear_id, b.failure);
-    if (!b.output.empty() && (!b.alive || !b.failure.empty())) {
+    if (!b.failure.empty())
+        note_failure(launch, last_of(launch, b.linear_id * launch.teams / launch.blocks), b.failure);
+    if (!b.output.empty() && over) {
         const std::lock_guard<std::mutex> lock(launch.mutex);
         launch.output_bytes += b.output.size();
         if (launch.output_bytes <= kMostOutput) launch.outputs[b.linear_id] = std::move(b.output);
         b.output.clear();
     }
+}
+
+}  // namespace
+
+void hand_in(LaunchShared &launch, BlockContext &first) {
+    BlockContext *const block = &first;
+    const bool over = is_over(first);
+    for (BlockContext *b : team_of(block)) hand_in_one(launch, *b, over);
 }
 
 std::vector<HazardRecord> collect_hazards(LaunchShared &launch) {
@@ -165,6 +178,8 @@ auto maker(BlockContext &block, Warp &w, const Op &op, HazardKind kind, int lane
 }  // namespace
 
 void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint64_t address, std::string message) {
+    BlockContext &own = *context_of(w).owner;
+    if (this != &own) return own.report(w, op, kind, lane, address, std::move(message));  // a visit of a peer's memory
     record(*this, kind, op.index, message, maker(*this, w, op, kind, lane, address, message));
 }
 

@@ -17,6 +17,9 @@ class GlobalMemory;
 
 struct LaunchConfig {
     uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+    uint32_t cluster[3] = {1, 1, 1};  // blocks of a cluster; the grid is a multiple of it
+    bool explicit_cluster = false;    // asked for by the program, be it of one block
+    uint32_t cluster_blocks() const { return cluster[0] * cluster[1] * cluster[2]; }
     uint32_t dynamic_shared = 0;
     const std::byte *parameters = nullptr;  // Program::parameter_bytes
     bool cooperative = false;

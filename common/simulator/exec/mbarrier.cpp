@@ -159,10 +159,19 @@ void let_arrive(Block &block, uint32_t address, uint64_t phase) {
         const MbarrierArrival arrival = std::move(c.arrivals[k]);
         c.arrivals.erase(c.arrivals.begin() + std::ptrdiff_t(k));
         const unsigned lane = unsigned(std::countr_zero(arrival.lanes));
-        if (!arrival.data.empty()) {
-            std::memcpy(block.shared + arrival.to, arrival.data.data(), arrival.data.size());
-            if (block.shadow) block.shadow->bulk_write_complete(arrival.transfer);
-            change_mbarrier_bytes(*arrival.warp, *arrival.op, lane, address, m->second, -int64_t(arrival.data.size()));
+        if (!arrival.data.empty() || arrival.bytes) {
+            const size_t bytes = arrival.bytes ? arrival.bytes : arrival.data.size();
+            const std::byte *data = arrival.data.data();
+            if (arrival.source) data = arrival.source->shared + arrival.source_at;
+            const bool writes = data && !arrival.reduced;
+            uint32_t stamp = 0;
+            if (writes) std::memmove(block.shared + arrival.to, data, bytes);
+            if (block.shadow && writes) stamp = block.shadow->bulk_write_complete(arrival.transfer);
+            if (block.shadow && arrival.reduced) stamp = block.shadow->bulk_update_complete(address);
+            if (block.shadow && arrival.source)
+                arrival.source->shadow->bulk_read_complete(arrival.source_transfer, *block.shadow, address, stamp);
+            if (block.shadow && arrival.knowledge) block.shadow->mbarrier_arrive_later(address, arrival.knowledge);
+            change_mbarrier_bytes(*arrival.warp, *arrival.op, lane, address, m->second, -int64_t(bytes));
         } else {
             std::array<uint64_t, kLanes> before;
             before.fill(arrival.number);

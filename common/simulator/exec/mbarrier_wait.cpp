@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/names.h"
+#include "exec/cluster.h"
 #include "exec/context.h"
 #include "exec/mbarrier.h"
 
@@ -73,14 +74,21 @@ bool wait_for_mbarrier(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes
     return true;
 }
 
-bool end_waits_in_vain(BlockContext &block) {
-    if (block.vain_changes != block.arriving.changes) {
-        block.vain_changes = block.arriving.changes;
-        block.vain_rounds = 0;
+bool end_waits_in_vain(BlockContext &first) {
+    BlockContext *const leader = &first;
+    uint64_t changes = 0;
+    std::vector<WarpContext *> warps;
+    for (BlockContext *block : team_of(leader)) {
+        changes += block->arriving.changes;
+        for (const auto &context : block->contexts) warps.push_back(context.get());
     }
-    if (++block.vain_rounds > kVainRounds) return false;
+    if (first.vain_changes != changes) {
+        first.vain_changes = changes;
+        first.vain_rounds = 0;
+    }
+    if (++first.vain_rounds > kVainRounds) return false;
     bool any = false;
-    for (const auto &context : block.contexts) {
+    for (WarpContext *const context : warps) {
         for (uint32_t i = 0; i < context->count; ++i) {
             Fragment &f = context->fragments[i];
             if (f.wait != Wait::mbarrier) continue;

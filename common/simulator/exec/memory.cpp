@@ -75,6 +75,11 @@ Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {
         if (address % bytes) return {HazardKind::misaligned, misaligned_text(address, bytes)};
         return {};
     }
+    if (w.block->cluster && address >> kRankShift && !(address >> 32) && address >> kRankShift <= 16) {
+        return {HazardKind::invalid_address, ": an address in the shared memory of the cluster's block " +
+                                                 std::to_string((address >> kRankShift) - 1) +
+                                                 ", which this instruction cannot use: it is one of the block's own"};
+    }
     if (const char *name = window_name(address)) {
         return {HazardKind::invalid_address, std::string(": a generic address in ") + name +
                                                  ", not an offset in shared memory (see cvta.to.shared)"};

@@ -50,8 +50,36 @@ uint64_t uniform_value(const WarpContext &w, const Frame &frame, Special which) 
             return b.program->reserved_shared;
         case Special::reserved_smem_middle:
             return b.program->reserved_shared / 2;
-        case Special::one:
-            return 1;
+        case Special::cluster_ctaid_x:
+            return b.ctaid[0] % config.cluster[0];
+        case Special::cluster_ctaid_y:
+            return b.ctaid[1] % config.cluster[1];
+        case Special::cluster_ctaid_z:
+            return b.ctaid[2] % config.cluster[2];
+        case Special::cluster_nctaid_x:
+            return config.cluster[0];
+        case Special::cluster_nctaid_y:
+            return config.cluster[1];
+        case Special::cluster_nctaid_z:
+            return config.cluster[2];
+        case Special::cluster_ctarank:
+            return b.rank;
+        case Special::cluster_nctarank:
+            return config.cluster_blocks();
+        case Special::clusterid_x:
+            return b.ctaid[0] / config.cluster[0];
+        case Special::clusterid_y:
+            return b.ctaid[1] / config.cluster[1];
+        case Special::clusterid_z:
+            return b.ctaid[2] / config.cluster[2];
+        case Special::nclusterid_x:
+            return b.nctaid[0] / config.cluster[0];
+        case Special::nclusterid_y:
+            return b.nctaid[1] / config.cluster[1];
+        case Special::nclusterid_z:
+            return b.nctaid[2] / config.cluster[2];
+        case Special::is_explicit_cluster:
+            return config.explicit_cluster ? kAllLanes : 0;
         case Special::envreg1:
             return b.worker->launch->workspace >> 32;
         case Special::envreg2:
@@ -85,6 +113,13 @@ bool differs_between_blocks(uint8_t which) {
         case Special::ctaid_y:
         case Special::ctaid_z:
         case Special::smid:
+        case Special::cluster_ctaid_x:
+        case Special::cluster_ctaid_y:
+        case Special::cluster_ctaid_z:
+        case Special::cluster_ctarank:
+        case Special::clusterid_x:
+        case Special::clusterid_y:
+        case Special::clusterid_z:
             return true;
         default:
             return false;
@@ -117,7 +152,9 @@ void fill_special(const WarpContext &w, const Frame &frame, uint8_t which, unsig
             break;
     }
     const uint64_t value = uniform_value(w, frame, Special(which));
-    if (bytes == 4) {
+    if (bytes == 0) {
+        std::memcpy(slot, &value, sizeof(uint32_t));  // a predicate
+    } else if (bytes == 4) {
         write_all_lanes(slot, uint32_t(value));
     } else {
         fill(slot, bytes, [=](uint32_t) { return value; });

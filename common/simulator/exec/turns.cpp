@@ -34,7 +34,7 @@ Turns::Turns(LaunchShared &launch, uint64_t resident)
 
 void Turns::admit() {
     const uint64_t most = std::min(resident_, kTaking + 2 * spinning_);
-    while (queue_.size() < most && admitted_ < launch_.blocks) {
+    while (queue_.size() < most && admitted_ < launch_.teams) {
         auto place = std::make_unique<Place>();
         place->id = admitted_++;
         place->total = launch_.instructions.load(std::memory_order_relaxed);
@@ -85,7 +85,7 @@ void Turns::run_apart(Place &place, Worker &worker) {
 // True: the block is over.
 bool Turns::run_turn(Place &place, Worker &worker) {
     BlockContext &block = *place.block;
-    if (block.alive && block.failure.empty()) {
+    if (!is_over(block)) {
         try {
             move_block(block, worker);
             if (take_turn(block)) finish_block(block);
@@ -95,10 +95,10 @@ bool Turns::run_turn(Place &place, Worker &worker) {
             block.failure = std::string("the simulator failed: ") + e.what();
         }
     }
-    block.total = launch_.instructions.fetch_add(block.now - block.settled, std::memory_order_relaxed) +
-                  (block.now - block.settled);
-    block.settled = block.now;
-    return !block.alive || !block.failure.empty();
+    const uint64_t now = clock_of(block), since = now - block.settled;
+    block.total = launch_.instructions.fetch_add(since, std::memory_order_relaxed) + since;
+    block.settled = now;
+    return is_over(block);
 }
 
 // The next one's turn. A block that goes on comes last.

@@ -30,7 +30,7 @@ class Turns {
   private:
     enum class State : uint8_t { fresh, running, waiting };
     struct Place {
-        uint64_t id = 0;     // of the block
+        uint64_t id = 0;     // of the block, or of the cluster that it is the first of
         uint64_t total = 0;  // instructions of the launch when it was admitted
         State state = State::fresh;
         bool started = false;

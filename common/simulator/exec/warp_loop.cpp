@@ -1,6 +1,7 @@
 // The interpreter's inner loop.
 #include <algorithm>
 
+#include "exec/cluster.h"
 #include "exec/context.h"
 #include "exec/tracking.h"
 #include "exec/turns.h"
@@ -279,6 +280,18 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                         if (op->guard != kNoSlot) ++stats[op - ops].issued;
                         f->pc = uint32_t(op - ops);
                         if (!wait_for_mbarrier(w, *f, *op, lanes)) goto next_fragment;
+                        w.exec = mask;
+                    }
+                    ++op;
+                    break;
+                }
+                case Flow::cluster_wait: {
+                    const uint32_t lanes = guarded_lanes(w, *op, mask);
+                    settle(*f);
+                    if (lanes) {
+                        if (op->guard != kNoSlot) ++stats[op - ops].issued;
+                        f->pc = uint32_t(op - ops);
+                        if (!wait_for_cluster(w, *f, *op, lanes)) goto next_fragment;
                         w.exec = mask;
                     }
                     ++op;

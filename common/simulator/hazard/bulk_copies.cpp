@@ -37,26 +37,28 @@ uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane,
         m.copier[g] = number;
     }
     stored_.define(address, bytes);
-    m.writes_in_flight[number] = {op.index, first, end, warp.id, lane, mbarrier, {}};
+    m.writes_in_flight[number] = {op.index, first, end, warp.agent, lane, mbarrier, {}};
     return number;
 }
 
-void SharedShadow::bulk_write_complete(uint32_t transfer) {
+uint32_t SharedShadow::bulk_write_complete(uint32_t transfer) {
     Impl &m = *impl_;
+    uint32_t stamp = 0;
     const auto found = m.writes_in_flight.find(transfer);
     const Impl::Transfer &t = found->second;
     const auto mbarrier = m.mbarriers.find(t.mbarrier);
     if (mbarrier != m.mbarriers.end()) {
         Impl::LiveMbarrier &b = mbarrier->second;
-        const uint32_t stamp = m.clocks.proxy_release(b.channel, b.arriving);
+        stamp = m.clocks.all->proxy_release(m.clocks.rank, b.channel, b.arriving);
         for (uint32_t g = t.first; g < t.end; ++g) {
             if (m.cell[g] != kPending || m.copier[g] != transfer) continue;
-            m.cell[g] = stamp << kStampShift | Clocks::kProxy << 5 | b.channel;
+            m.cell[g] = stamp << kStampShift | kProxy << 5 | b.channel;
             --m.pending;
         }
     }
     m.writes_in_flight.erase(found);
     m.renumber_if_needed();
+    return stamp;
 }
 
 uint32_t SharedShadow::bulk_read_issue(Warp &warp, const Op &op, unsigned lane, uint32_t address, uint32_t bytes) {
@@ -69,7 +71,7 @@ uint32_t SharedShadow::bulk_read_issue(Warp &warp, const Op &op, unsigned lane,
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);
     const uint32_t number = Impl::kBulk | m.transfers++;
-    Impl::Transfer transfer{op.index, ~0u, 0, warp.id, lane, 0, {}};
+    Impl::Transfer transfer{op.index, ~0u, 0, warp.agent, lane, 0, {}};
     for (const SharedStretch &stretch : stretches) {
         uint32_t addresses[kLanes] = {};
         addresses[lane] = stretch.address;
@@ -101,28 +103,34 @@ void SharedShadow::bulk_read_complete(Warp &warp, unsigned lane, uint32_t transf
 void SharedShadow::proxy_fence(Warp &warp, uint32_t lanes, bool data) {
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);
-    if (m.proxy_fenced.empty()) m.proxy_fenced.assign(Clocks::kMaxWarps * kLanes, 0);
+    if (m.proxy_fenced.empty()) m.proxy_fenced.assign(m.warps * kLanes, 0);
     for (auto &[address, mbarrier] : m.mbarriers)
         mbarrier.fenced = mbarrier.fenced || (mbarrier.warp == warp.id && (lanes >> mbarrier.lane & 1));
     for (uint32_t rest = data ? lanes : 0; rest; rest &= rest - 1)
         m.proxy_fenced[warp.id * kLanes + unsigned(std::countr_zero(rest))] = m.clocks.stamp(warp.id);
-    m.clocks.fence(warp.id, lanes);
+    m.clocks.all->fence(warp.agent, lanes);
     m.renumber_if_needed();
 }
 
 // A read by the proxy: has the thread that wrote last fenced since?
 void SharedShadow::Impl::check_proxy(Instruction &i, unsigned lane, uint32_t granule) {
     const uint32_t c = cell[granule];
-    if (c <= initialised_cell() || c >= kFirstMark || agent_warp(c) == Clocks::kProxy) return;
+    if (c == kForeignCell) return check_foreign_proxy(i, lane, granule);
+    if (c <= initialised_cell() || c >= kFirstMark || agent_warp(c) == kProxy) return;
     const unsigned thread = agent_warp(c) * kLanes + agent_lane(c);
     if (thread < proxy_fenced.size() && proxy_fenced[thread] >= c >> kStampShift) return;
-    if (i.warp.block->hazards->repeats(i.op, HazardKind::proxy_fence, maker[granule])) return;
+    report_proxy(i, lane, granule, "thread " + std::to_string(thread), maker[granule]);
+}
+
+void SharedShadow::Impl::report_proxy(Instruction &i, unsigned lane, uint32_t granule, const std::string &who,
+                                      uint32_t by) {
+    if (i.warp.block->hazards->repeats(i.op, HazardKind::proxy_fence, by)) return;
     const Program &program = *i.warp.block->program;
-    const std::string there = where(program, maker[granule]);
+    const std::string there = where(program, by);
     const bool copies = i.op.cls != OpClass::tensor;
     report(i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
            std::string("the ") + (copies ? copy_noun(i.op.cls) : "wgmma") + " at " + where(program, i.op.index) +
-               " reads shared memory that thread " + std::to_string(thread) + " wrote at " + there +
+               " reads shared memory that " + who + " wrote at " + there +
                " without a fence.proxy.async behind it: the asynchronous proxy, which carries out " +
                (copies ? "bulk copies" : "wgmma") +
                ", need not see what threads wrote. Each thread that writes must execute fence.proxy.async after it, "
@@ -135,12 +143,15 @@ void SharedShadow::Impl::check_reads_in_flight(Instruction &i, unsigned lane, ui
         if (!t.has(granule)) continue;
         if (i.warp.block->hazards->repeats(i.op, HazardKind::async_pending, t.op)) return;
         const Program &program = *i.warp.block->program;
-        const bool own = t.warp == i.warp.id && t.lane == lane;
+        const bool own = t.agent == i.warp.agent && t.lane == lane;
+        const bool to_peer = program.debug[t.op].text.find(".shared::cluster.shared::cta") != std::string::npos;
         report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
                "write at " + where(program, i.op.index) + " of shared memory that the " +
-                   copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) + " may still be reading: thread " +
-                   std::to_string(t.warp * kLanes + t.lane) + (own ? ", the same one," : "") +
-                   " has issued it and has not waited for its group by cp.async.bulk.wait_group.read");
+                   copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) +
+                   " may still be reading: " + agent_text(t.agent, t.lane) + (own ? ", the same one," : "") +
+                   (to_peer ? " has issued it. The block that it goes to must say that it has waited for it: an "
+                              "arrival at an mbarrier of this block, or a cluster barrier, is missing"
+                            : " has issued it and has not waited for its group by cp.async.bulk.wait_group.read"));
         return;
     }
 }

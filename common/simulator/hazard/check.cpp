@@ -10,11 +10,6 @@ namespace warpsim {
 
 namespace {
 
-std::string thread_text(unsigned warp, unsigned lane) {
-    return "thread " + std::to_string(warp * kLanes + lane) + " (warp " + std::to_string(warp) + ", lane " +
-           std::to_string(lane) + ")";
-}
-
 const char *verb(const Op &op, bool reads, bool writes) {
     if (op.cls == OpClass::async_copy) return "cp.async";
     if (op.cls == OpClass::bulk_copy) return reads ? "bulk copy's read" : "bulk copy's write";
@@ -26,34 +21,45 @@ const char *verb(const Op &op, bool reads, bool writes) {
 
 }  // namespace
 
+std::string SharedShadow::Impl::agent_text(unsigned agent, unsigned lane) const {
+    const unsigned each = clocks.all->warps_of_block(), warp = agent % each;
+    const std::string block = " of the cluster's block " + std::to_string(agent / each);
+    if (clocks.all->is_proxy(agent))
+        return "a copy into block " + std::to_string(agent - clocks.all->proxy(0)) + " of the cluster";
+    return "thread " + std::to_string(warp * kLanes + lane) + " (warp " + std::to_string(warp) + ", lane " +
+           std::to_string(lane) + ")" + (clocks.all->blocks() > 1 ? block : "");
+}
+
 void SharedShadow::Impl::check_read(Instruction &i, unsigned lane, uint32_t granule) {
     const uint32_t c = cell[granule];
-    if (c >= kFirstMark) return c == kPending ? report_pending(i, lane, granule) : report_mbarrier(i, lane, granule);
-    const unsigned warp = i.warp.id;
+    if (c == kPending) return report_pending(i, lane, granule);
+    if (c == kMbarrierCell) return report_mbarrier(i, lane, granule);
     if (c <= unwritten_cell()) {
         note_early_read(i, lane, granule);
-    } else if (c >= clocks.ordered_below(warp) << kStampShift) {
-        const unsigned by = agent_warp(c), by_lane = agent_lane(c);
-        if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift)) {
+    } else if (c < kFirstMark && !long_ordered(i.warp, c)) {
+        const unsigned by = clocks.agent(agent_warp(c)), by_lane = agent_lane(c);
+        if (!ordered(i.warp, lane, by, by_lane, c >> kStampShift)) {
             report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
     }
+    if (!foreign.empty()) check_foreign(i, lane, granule);
     if (strong_used && !i.strong) check_table(i, lane, granule, strong_writes, "updated");
 }
 
 void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t granule) {
     const uint32_t c = cell[granule];
-    if (c >= kFirstMark) return c == kPending ? report_pending(i, lane, granule) : report_mbarrier(i, lane, granule);
-    const unsigned warp = i.warp.id;
-    if (c >= clocks.ordered_below(warp) << kStampShift) {
-        const unsigned by = agent_warp(c), by_lane = agent_lane(c);
-        if (!clocks.ordered(warp, lane, by, by_lane, c >> kStampShift) && !same_value(i, lane, by_lane, granule)) {
+    if (c == kPending) return report_pending(i, lane, granule);
+    if (c == kMbarrierCell) return report_mbarrier(i, lane, granule);
+    if (c < kFirstMark && !long_ordered(i.warp, c)) {
+        const unsigned by = clocks.agent(agent_warp(c)), by_lane = agent_lane(c);
+        if (!ordered(i.warp, lane, by, by_lane, c >> kStampShift) && !same_value(i, lane, by_lane, granule)) {
             report_race(i, lane, granule, {by, by_lane, maker[granule], c >> kStampShift, "wrote"});
         }
     } else if (c == unwritten_cell() && settle_early_read(i, lane, granule)) {
         return;
     }
     if (!reads_in_flight.empty()) check_reads_in_flight(i, lane, granule);
+    if (!foreign.empty()) check_foreign(i, lane, granule);
     check_table(i, lane, granule, reads, "may still be reading");
     if (strong_used && !i.strong) {
         check_table(i, lane, granule, strong_writes, "updated");
@@ -63,16 +69,16 @@ void SharedShadow::Impl::check_write(Instruction &i, unsigned lane, uint32_t gra
 
 void SharedShadow::Impl::check_table(Instruction &i, unsigned lane, uint32_t granule, const AccessTable &table,
                                      const char *did) {
-    const unsigned warp = i.warp.id;
     for (unsigned v = 0; v < warps; ++v) {
-        const uint32_t below = clocks.ordered_below(warp, v);
+        const unsigned by = clocks.agent(v);
+        const uint32_t below = clocks.all->ordered_below(i.warp.agent, by);
         if (table.last(v) < below) continue;
         const uint32_t c = table.row(v)[granule], stamp = c >> kStampShift;
         if (stamp < below) continue;
         const unsigned low = c >> 5 & 31, high = c & 31;
         for (unsigned l : {low, high}) {
-            if (clocks.ordered(warp, lane, v, l, stamp)) continue;
-            report_race(i, lane, granule, {v, l, table.op(v, granule), stamp, did});
+            if (ordered(i.warp, lane, by, l, stamp)) continue;
+            report_race(i, lane, granule, {by, l, table.op(v, granule), stamp, did});
             break;
         }
     }
@@ -81,7 +87,7 @@ void SharedShadow::Impl::check_table(Instruction &i, unsigned lane, uint32_t gra
 void SharedShadow::Impl::note_early_read(Instruction &i, unsigned lane, uint32_t granule) {
     unwritten_read = true;
     cell[granule] = unwritten_cell();
-    early.emplace(granule, EarlyRead{&i.warp, &i.op, lane, i.address[lane], clocks.stamp(i.warp.id), i.strong});
+    early.emplace(granule, EarlyRead{&i.warp, &i.op, lane, i.address[lane], clocks.all->stamp(i.warp.agent), i.strong});
 }
 
 // The first write of a granule that has been read before it. True: it was reported as a race.
@@ -92,12 +98,12 @@ bool SharedShadow::Impl::settle_early_read(Instruction &i, unsigned lane, uint32
     if (read.strong && i.strong && i.reads) return false;  // one more atomic update: still nothing has set a value
     early.erase(found);
     if (!(i.strong && i.reads)) cell[granule] = initialised_cell();
-    const unsigned warp = i.warp.id;
-    if ((read.strong && i.strong) || clocks.ordered(warp, lane, read.warp->id, read.lane, read.stamp)) return false;
+    if ((read.strong && i.strong) || ordered(i.warp, lane, read.warp->agent, read.lane, read.stamp)) return false;
     raced.insert(granule);
     // Told from the reader's side: what it should have waited for is the write.
     const Instruction reader{*read.warp, *read.op, nullptr, 0, nullptr, 0, read.strong, true, false};
-    report_race(reader, read.lane, granule, {warp, lane, i.op.index, clocks.stamp(warp), "writes"});
+    report_race(reader, read.lane, granule,
+                {i.warp.agent, lane, i.op.index, clocks.all->stamp(i.warp.agent), "writes"});
     return true;
 }
 
@@ -113,7 +119,8 @@ bool SharedShadow::Impl::same_value(const Instruction &i, unsigned lane, unsigne
     const std::byte *mine = stored(lane);
     const std::byte *there = (i.done >> other_lane & 1) ? stored(other_lane) : nullptr;
     // The other write was made by this very instruction only if that lane's store covers the granule.
-    const bool now = there && maker[granule] == i.op.index && agent_warp(cell[granule]) == i.warp.id;
+    const bool now =
+        there && !is_foreign(i.warp) && maker[granule] == i.op.index && agent_warp(cell[granule]) == i.warp.id;
     if (!now) there = i.warp.block->shared + (size_t(granule) << shift);
     return mine && std::memcmp(mine, there, size) == 0;
 }
@@ -123,20 +130,20 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
     const Program &program = *i.warp.block->program;
     const std::string here = where(program, i.op.index), there = where(program, other.op);
     const OpClass other_class = program.ops[other.op].cls;
-    if (other.warp == Clocks::kProxy) {
+    if (clocks.all->is_proxy(other.agent) && std::string_view(other.did) == "wrote") {
         uint32_t mbarrier = 0;
         for (const auto &[address, live] : mbarriers)
             if (live.channel == other.lane) mbarrier = address;
         return report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift,
                       std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
-                          thread_text(i.warp.id, lane) + " of shared memory that the " + copy_noun(other_class) +
+                          agent_text(i.warp.agent, lane) + " of shared memory that the " + copy_noun(other_class) +
                           " at " + there + " filled: nothing orders the two. Others have waited for " +
-                          waited_text(i.warp.id, lane, mbarrier, program) +
+                          waited_text(i.warp, lane, mbarrier, program) +
                           "; it must wait, too, or meet one that has at a barrier");
     }
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + here + " by " +
-                       thread_text(i.warp.id, lane) + " of shared memory that " + thread_text(other.warp, other.lane) +
-                       " ";
+                       agent_text(i.warp.agent, lane) + " of shared memory that " +
+                       agent_text(other.agent, other.lane) + " ";
     const bool copies = other_class == OpClass::bulk_copy || other_class == OpClass::tensor_copy;
     if (copies && std::string_view(other.did) == "writes") {
         text +=
@@ -148,9 +155,11 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
                 "__syncthreads() is missing between that wait and " + here;
     } else {
         text += std::string(other.did) + " at " + there + ": nothing orders the two. ";
-        const bool same_warp = other.warp == i.warp.id;
+        const bool same_warp = other.agent == i.warp.agent;
+        const bool blocks = clocks.all->blocks() > 1 && (is_foreign(i.warp) || other.agent - clocks.base >= warps);
         if (same_warp) text += "Lanes of a warp do not wait for each other by themselves: a __syncwarp() or ";
-        text += std::string(same_warp ? "" : "A ") + "__syncthreads() is missing ";
+        text += blocks ? "A cluster barrier (barrier.cluster.arrive and .wait) or an arrival at an mbarrier is missing "
+                       : std::string(same_warp ? "" : "A ") + "__syncthreads() is missing ";
         if (here == there) {
             text += "between one pass and the next, or the threads should not meet at this address";
             if (!i.reads && std::string_view(other.did) == "wrote")
@@ -170,12 +179,14 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
 // barriers: a thread that came from the other's op to this one on such a stretch says this one is second. True: it is
 // first.
 bool SharedShadow::Impl::comes_first(const Instruction &i, const Other &other) const {
-    if (executed(i.warp.id, other.op, clocks.stamp(i.warp.id))) return false;
-    return executed(other.warp, i.op.index, other.stamp);
+    if (executed(i.warp.agent, other.op, clocks.all->stamp(i.warp.agent))) return false;
+    return executed(other.agent, i.op.index, other.stamp);
 }
 
 // Has the warp executed that op at that stamp, as far as the shadow still remembers?
-bool SharedShadow::Impl::executed(unsigned warp, uint32_t op, uint32_t stamp) const {
+bool SharedShadow::Impl::executed(unsigned agent, uint32_t op, uint32_t stamp) const {
+    const unsigned warp = agent - clocks.base;
+    if (warp >= warps) return false;
     for (uint32_t g = 0; g < granules; ++g) {
         const uint32_t c = cell[g];
         if (c < kFirstMark && c >> kStampShift == stamp && agent_warp(c) == warp && maker[g] == op) return true;
@@ -197,24 +208,24 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
     const Program &program = *i.warp.block->program;
     if (copier[granule] & kBulk) {
         const Transfer &t = writes_in_flight.at(copier[granule]);
-        if (t.op == i.op.index && (t.warp != i.warp.id || t.lane != lane))
+        if (t.op == i.op.index && (t.agent != i.warp.agent || t.lane != lane))
             return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
                           std::string("the ") + copy_noun(i.op.cls) + " at " + where(program, t.op) + " is issued by " +
-                              thread_text(t.warp, t.lane) + " and by " + thread_text(i.warp.id, lane) +
+                              agent_text(t.agent, t.lane) + " and by " + agent_text(i.warp.agent, lane) +
                               ", to the same place: each thread that executes it issues a copy of its own. One thread "
                               "must, behind `if (threadIdx.x == 0)` or elect.sync");
         return report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
                       std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
                           " of bytes that the " + copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) +
                           " may still be writing: nobody has waited for the phase that it completes of " +
-                          waited_text(i.warp.id, lane, t.mbarrier, program));
+                          waited_text(i.warp, lane, t.mbarrier, program));
     }
     const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
-    const bool own = by == i.warp.id && by_lane == lane;
+    const bool own = clocks.agent(by) == i.warp.agent && by_lane == lane;
     std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
                        " of bytes that cp.async at " + where(program, maker[granule]) +
-                       " may still be writing: no wait_group by the writing thread yet (" + thread_text(by, by_lane) +
-                       (own ? ", the same thread)" : ")");
+                       " may still be writing: no wait_group by the writing thread yet (" +
+                       agent_text(clocks.agent(by), by_lane) + (own ? ", the same thread)" : ")");
     report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift, std::move(text));
 }
 

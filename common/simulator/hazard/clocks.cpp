@@ -4,43 +4,49 @@
 #include <bit>
 
 // A barrier that all threads of the block reach is by far the most frequent event and costs a few stores: everyone_
-// moves up. Barriers of whole warps work on known_. All else goes by thread: a vector of stamps, one for each thread,
+// moves up (of a cluster's threads it does not: a block's barriers are those of whole warps there). Barriers of whole
+// warps work on known_. All else goes by thread: a vector of stamps, one for each thread,
 // shared by all who know the same. The memory model is that of PTX, bent towards correct programs: what is released at
 // an address is never forgotten there (a later relaxed write by another thread would end it in the model), and what a
 // thread learnt after a fence is released by that fence as well. Neither makes an alarm of a program that has no race.
 
 namespace warpsim {
 
-void Clocks::start_block(unsigned warps) {
-    warps_ = warps;
+void Clocks::start_stamps() {
+    for (unsigned w = 0; w < warps_; ++w) stamp_[w] = ordered_below_[w] = now_;
+    known_.assign(size_t(warps_) * (warps_ + blocks_), 0);
+}
+
+void Clocks::start(unsigned blocks, unsigned warps_of_each) {
+    blocks_ = blocks;
+    per_block_ = warps_of_each;
+    warps_ = blocks * warps_of_each;
     base_ = everyone_ = ++now_;
-    ++now_;
-    set_threads(warps * kLanes);
-    for (unsigned w = 0; w < warps; ++w) {
-        exited_[w] = 0;
-        stamp_[w] = ordered_below_[w] = now_;
-        known_[w].fill(0);
-    }
+    start_ = ++now_;
+    if (blocks > 1) ++now_;  // what they do comes after their start
+    all_started_ = blocks == 1;
+    set_threads(per_block_ * kLanes);
+    std::fill_n(exited_.begin(), warps_, 0);
+    start_stamps();
     forget_details();
-    more_.resize(warps * kLanes);
-    seen_.resize(warps * kLanes);
-    fenced_.assign(warps * kLanes, 0);
+    more_.resize(warps_ * kLanes);
+    seen_.resize(warps_ * kLanes);
+    fenced_.assign(warps_ * kLanes, 0);
 }
 
 void Clocks::set_threads(unsigned threads) {
-    for (unsigned w = 0; w < warps_; ++w) {
+    for (unsigned w = 0; w < per_block_; ++w) {
         const unsigned lanes = threads > w * kLanes ? std::min(threads - w * kLanes, kLanes) : 0;
-        exists_[w] = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
+        for (unsigned block = 0; block < blocks_; ++block)
+            exists_[block * per_block_ + w] = lanes == kLanes ? kAllLanes : (1u << lanes) - 1;
     }
 }
 
 void Clocks::restart() {
     base_ = everyone_ = 1;
     now_ = 2;
-    for (unsigned w = 0; w < warps_; ++w) {
-        stamp_[w] = ordered_below_[w] = now_;
-        known_[w].fill(0);
-    }
+    all_started_ = true;
+    start_stamps();
     forget_details();
 }
 
@@ -61,9 +67,33 @@ bool Clocks::ordered(unsigned warp, unsigned lane, unsigned by, unsigned by_lane
     return more && stamp <= (*more)[place(by, by_lane)];
 }
 
+bool Clocks::knows_start(unsigned warp, unsigned lane, unsigned block) const {
+    if (all_started_ || warp / per_block_ == block) return true;
+    const Vector *more = by_thread_ ? more_[warp * kLanes + lane].get() : nullptr;
+    for (unsigned v = block * per_block_; v < (block + 1) * per_block_; ++v) {
+        if (known(warp, v) >= start_) return true;
+        for (unsigned l = 0; more && l < kLanes; ++l)
+            if ((*more)[place(v, l)] >= start_) return true;
+    }
+    return false;
+}
+
+bool Clocks::known_to_all(unsigned by, uint32_t stamp) const {
+    for (unsigned w = 0; w < warps_; ++w)
+        if (known(w, by) < stamp) return false;
+    return true;
+}
+
+Clocks::Shared Clocks::starts() const {
+    auto sum = std::make_shared<Vector>(everyones());
+    std::fill_n(sum->begin(), warps_ * kLanes, std::max(start_, everyone_));
+    return sum;
+}
+
 void Clocks::refresh(unsigned warp) {
-    uint32_t least = known(warp, 0);
-    for (unsigned v = 1; v < warps_; ++v) least = std::min(least, known(warp, v));
+    const unsigned first = warp / per_block_ * per_block_;
+    uint32_t least = known(warp, first);
+    for (unsigned v = first + 1; v < first + per_block_; ++v) least = std::min(least, known(warp, v));
     ordered_below_[warp] = least + 1;
 }
 
@@ -73,35 +103,50 @@ uint32_t Clocks::with_exited(unsigned warp, uint32_t lanes) const {
     return whole(warp, lanes) ? exists_[warp] : lanes & exists_[warp];
 }
 
-void Clocks::barrier(const uint32_t *lanes_by_warp) {
+void Clocks::barrier(unsigned block, const uint32_t *lanes_by_warp) {
+    const unsigned first = block * per_block_;
     bool full = true;
-    for (unsigned w = 0; w < warps_; ++w) full = full && whole(w, lanes_by_warp[w]);
-    if (!full) return join(lanes_by_warp, lanes_by_warp);
+    for (unsigned w = 0; w < per_block_; ++w) full = full && whole(first + w, lanes_by_warp[w]);
+    if (!full || blocks_ > 1) {
+        std::array<uint32_t, kMaxWarps> lanes;
+        std::fill_n(lanes.begin(), warps_, 0);
+        for (unsigned w = 0; w < per_block_; ++w) lanes[first + w] = full ? exists_[first + w] : lanes_by_warp[w];
+        return join(lanes.data(), lanes.data());
+    }
     everyone_ = now_++;
     for (unsigned w = 0; w < warps_; ++w) stamp_[w] = ordered_below_[w] = now_;
     forget_details();
 }
 
-void Clocks::arrive_sync(const uint32_t *arrivers, const uint32_t *waiters) {
-    std::array<uint32_t, kMaxWarps> all;
-    for (unsigned w = 0; w < warps_; ++w) all[w] = arrivers[w] | waiters[w];
-    join(all.data(), waiters);
+void Clocks::arrive_sync(unsigned block, const uint32_t *arrivers, const uint32_t *waiters) {
+    const unsigned first = block * per_block_;
+    std::array<uint32_t, kMaxWarps> from, to;
+    std::fill_n(from.begin(), warps_, 0);
+    std::fill_n(to.begin(), warps_, 0);
+    for (unsigned w = 0; w < per_block_; ++w) {
+        from[first + w] = arrivers[w] | waiters[w];
+        to[first + w] = waiters[w];
+    }
+    join(from.data(), to.data());
 }
 
 void Clocks::warp_barrier(unsigned warp, uint32_t lanes) {
     if (whole(warp, lanes) && !by_thread_) {
-        known_[warp][warp] = stamp_[warp];
+        known_of(warp, warp) = stamp_[warp];
         stamp_[warp] = ++now_;
         refresh(warp);
         return;
     }
-    std::array<uint32_t, kMaxWarps> only{};
+    std::array<uint32_t, kMaxWarps> only;
+    std::fill_n(only.begin(), warps_, 0);
     only[warp] = lanes;
     join(only.data(), only.data());
 }
 
 void Clocks::join(const uint32_t *releasers, const uint32_t *acquirers) {
-    std::array<uint32_t, kMaxWarps> from{}, to{};
+    std::array<uint32_t, kMaxWarps> from, to;
+    std::fill_n(from.begin(), warps_, 0);
+    std::fill_n(to.begin(), warps_, 0);
     bool by_warp = !by_thread_;
     for (unsigned w = 0; w < warps_; ++w) {
         if (releasers[w]) from[w] = with_exited(w, releasers[w]);
@@ -109,15 +154,16 @@ void Clocks::join(const uint32_t *releasers, const uint32_t *acquirers) {
         by_warp = by_warp && (from[w] == 0 || from[w] == exists_[w]) && (to[w] == 0 || to[w] == exists_[w]);
     }
     if (by_warp) {
-        std::array<uint32_t, kMaxWarps> sum{};
+        std::array<uint32_t, kMaxWarps> sum;
+        std::fill_n(sum.begin(), warps_, 0);
         for (unsigned w = 0; w < warps_; ++w) {
             if (!from[w]) continue;
-            for (unsigned v = 0; v < warps_; ++v) sum[v] = std::max(sum[v], known_[w][v]);
+            for (unsigned v = 0; v < warps_; ++v) sum[v] = std::max(sum[v], known_of(w, v));
             sum[w] = std::max(sum[w], stamp_[w]);
         }
         for (unsigned w = 0; w < warps_; ++w) {
             if (!to[w]) continue;
-            for (unsigned v = 0; v < warps_; ++v) known_[w][v] = std::max(known_[w][v], sum[v]);
+            for (unsigned v = 0; v < warps_; ++v) known_of(w, v) = std::max(known_of(w, v), sum[v]);
         }
     } else {
         join_threads(from.data(), to.data());
@@ -175,11 +221,11 @@ void Clocks::learn(unsigned warp, uint32_t lanes, const Shared &sum) {
                 most = std::max(most, stamp);
             }
             if (exists_[v] == 0) continue;
-            known_[warp][v] = std::max(known_[warp][v], least);
+            known_of(warp, v) = std::max(known_of(warp, v), least);
             rest = rest || most > known(warp, v);
         }
-        for (unsigned channel = 0; channel < kLanes; ++channel)
-            rest = rest || (*sum)[place(kProxy, channel)] > everyone_;
+        for (size_t channel = warps_ * kLanes; channel < sum->size(); ++channel)
+            rest = rest || (*sum)[channel] > everyone_;
     }
     details_ = details_ || rest;
     by_thread_ = by_thread_ || rest;
@@ -245,9 +291,9 @@ void Clocks::join(Shared &to, const Shared &from) {
     to = std::move(sum);
 }
 
-uint32_t Clocks::proxy_release(unsigned channel, Shared &to) {
+uint32_t Clocks::proxy_release(unsigned block, unsigned channel, Shared &to) {
     auto sum = std::make_shared<Vector>(to ? *to : everyones());
-    (*sum)[place(kProxy, channel)] = ++now_;
+    (*sum)[place(proxy(block), channel)] = ++now_;
     to = std::move(sum);
     return now_++;
 }

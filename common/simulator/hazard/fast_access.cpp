@@ -61,6 +61,8 @@ void SharedShadow::access(Warp &warp, const Op &op, Access kind, const uint32_t 
                         kind > Access::write,
                         !write && kind != Access::volatile_write,
                         write || kind == Access::atomic || kind == Access::volatile_write};
+    if (m.is_foreign(warp)) [[unlikely]]
+        return m.foreign_access(i, exec);
     if (i.writes && !m.wgmma_reads.empty()) m.check_wgmma_reads(i, exec, bytes);
     if (i.strong) return m.strong_access(i, exec, log);
     switch (log) {
@@ -136,7 +138,7 @@ bool SharedShadow::Impl::writable(unsigned warp, uint32_t granule, unsigned lane
 }
 
 bool SharedShadow::Impl::writable_lane(unsigned warp, uint32_t granule, unsigned lane, unsigned log) const {
-    if (strong_used || !early.empty() || !reads_in_flight.empty()) return false;
+    if (strong_used || !early.empty() || !reads_in_flight.empty() || !foreign.empty()) return false;
     switch (log) {
         case 0:
             return writable<0, 1>(warp, granule, lane);
@@ -259,7 +261,7 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
 template <unsigned Log>
 void SharedShadow::Impl::write(Instruction &i, uint32_t exec) {
     const uint32_t *address = i.address;
-    const bool plain = !strong_used && early.empty() && reads_in_flight.empty();
+    const bool plain = !strong_used && early.empty() && reads_in_flight.empty() && foreign.empty();
     if (exec == kAllLanes && plain && address[31] == address[0] + 31 * i.bytes && consecutive<32>(address, i.bytes) &&
         write_range<Log, 32>(i, 0)) {
         return;

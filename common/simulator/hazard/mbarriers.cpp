@@ -55,9 +55,12 @@ void SharedShadow::mbarrier_use(Warp &warp, const Op &op, uint32_t lanes, uint32
                              std::to_string(b.warp * kLanes + b.lane) + " initialised at " + where(program, b.op);
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
-        if (m.clocks.ordered(warp.id, lane, b.warp, b.lane, b.stamp)) continue;
-        m.report(warp, op, HazardKind::mbarrier, lane, address,
-                 text + ": nothing orders the two. A __syncthreads() is missing between them");
+        if (m.ordered(warp, lane, m.clocks.agent(b.warp), b.lane, b.stamp)) continue;
+        m.report(
+            warp, op, HazardKind::mbarrier, lane, address,
+            text + ": nothing orders the two. " +
+                (m.is_foreign(warp) ? "A cluster barrier (barrier.cluster.arrive and .wait) is missing between them"
+                                    : "A __syncthreads() is missing between them"));
         return;
     }
     if (!by_proxy || b.fenced) return;
@@ -68,7 +71,7 @@ void SharedShadow::mbarrier_use(Warp &warp, const Op &op, uint32_t lanes, uint32
 }
 
 void SharedShadow::mbarrier_arrive(Warp &warp, uint32_t lanes, uint32_t address) {
-    impl_->clocks.release(warp.id, lanes, impl_->mbarriers.at(address).arriving);
+    impl_->clocks.all->release(warp.agent, lanes, impl_->mbarriers.at(address).arriving);
     impl_->renumber_if_needed();
 }
 
@@ -80,7 +83,7 @@ void SharedShadow::mbarrier_completed(uint32_t address) {
 
 void SharedShadow::mbarrier_acquire(Warp &warp, const Op &op, uint32_t lanes, uint32_t address, uint64_t phase) {
     Impl::LiveMbarrier &b = impl_->mbarriers.at(address);
-    impl_->clocks.acquire(warp.id, lanes, b.completed);
+    impl_->clocks.all->acquire(warp.agent, lanes, b.completed);
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
         b.waits[warp.id * kLanes + unsigned(std::countr_zero(rest))] = {op.index, phase};
 }
@@ -88,8 +91,8 @@ void SharedShadow::mbarrier_acquire(Warp &warp, const Op &op, uint32_t lanes, ui
 Clocks::Shared SharedShadow::snapshot(Warp &warp, uint32_t lanes, uint32_t &stamp) {
     if (!impl_->bound) impl_->bind(warp);
     Clocks::Shared knowledge;
-    stamp = impl_->clocks.stamp(warp.id);
-    impl_->clocks.release(warp.id, lanes, knowledge);
+    stamp = impl_->clocks.all->stamp(warp.agent);
+    impl_->clocks.all->release(warp.agent, lanes, knowledge);
     impl_->renumber_if_needed();
     return knowledge;
 }
@@ -99,15 +102,15 @@ void SharedShadow::mbarrier_arrive_later(uint32_t address, const Clocks::Shared 
 }
 
 // What a thread last waited for at an mbarrier, for messages.
-std::string SharedShadow::Impl::waited_text(unsigned warp, unsigned lane, uint32_t mbarrier,
+std::string SharedShadow::Impl::waited_text(const Warp &warp, unsigned lane, uint32_t mbarrier,
                                             const Program &program) const {
     const auto found = mbarriers.find(mbarrier);
     const std::string name = "the mbarrier at shared " + hex(mbarrier);
     if (found == mbarriers.end()) return name;
     const LiveMbarrier &b = found->second;
     const std::string text = name + " (initialised at " + where(program, b.op) + ")";
-    const auto wait = b.waits.find(warp * kLanes + lane);
-    if (wait == b.waits.end()) return text + ", for which this thread has not waited";
+    const auto wait = b.waits.find(warp.id * kLanes + lane);
+    if (is_foreign(warp) || wait == b.waits.end()) return text + ", for which this thread has not waited";
     const uint64_t phase = wait->second.second;
     return text + "; the thread's wait at " + where(program, wait->second.first) +
            (phase + 1 == 0 ? " was for the parity of the phase before the first, which counts as complete"

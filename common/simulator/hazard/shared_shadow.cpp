@@ -37,6 +37,18 @@ void SharedShadow::reset(uint32_t shared_bytes, unsigned granule, unsigned warps
     impl_->reset(shared_bytes, granule, warps);
 }
 
+void SharedShadow::unite(const std::vector<SharedShadow *> &blocks) {
+    Impl &first = *blocks[0]->impl_;
+    first.own_clocks.start(unsigned(blocks.size()), first.warps);
+    std::vector<Impl *> mates;
+    for (SharedShadow *shadow : blocks) mates.push_back(shadow->impl_.get());
+    for (unsigned rank = 0; rank < blocks.size(); ++rank) {
+        mates[rank]->clocks = {&first.own_clocks, rank, rank * first.warps};
+        mates[rank]->mates = mates;
+    }
+    first.renumber_if_needed();
+}
+
 void SharedShadow::exempt(uint32_t bytes) {
     impl_->exempt_bytes = bytes;
     std::fill_n(impl_->cell.begin(), bytes >> impl_->shift, impl_->initialised_cell());
@@ -63,7 +75,11 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     early.clear();
     raced.clear();
     cut_short = false;
-    clocks.start_block(warps);
+    foreign.clear();
+    visits.clear();
+    mates.assign(1, this);
+    clocks = {&own_clocks, 0, 0};
+    own_clocks.start(1, warps);
     reads.resize(warps, granules);
     strong_used = bound = false;
     renumber_if_needed();
@@ -72,14 +88,22 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
 void SharedShadow::Impl::bind(Warp &warp) {
     bound = true;
     const uint32_t *n = warp.block->ntid;
-    clocks.set_threads(n[0] * n[1] * n[2]);
+    clocks.all->set_threads(n[0] * n[1] * n[2]);
 }
 
 // Stamps are running out: all that happened so far counts as ordered.
 void SharedShadow::Impl::renumber_if_needed() {
-    if (!clocks.nearly_exhausted()) return;
+    if (!clocks.all->nearly_exhausted()) return;
     const uint32_t first = unwritten_cell();
-    clocks.restart();
+    clocks.all->restart();
+    for (Impl *mate : mates) mate->renumber(first);
+}
+
+void SharedShadow::Impl::renumber(uint32_t first) {
+    for (const auto &[granule, accesses] : foreign)
+        if (cell[granule] == kForeignCell) cell[granule] = initialised_cell();
+    foreign.clear();
+    visits.clear();
     for (auto &[address, mbarrier] : mbarriers) {
         mbarrier.stamp = 0;
         mbarrier.arriving = mbarrier.completed = nullptr;
@@ -159,36 +183,36 @@ void SharedShadow::async_complete(Warp &warp, const Op &, int lane, uint32_t add
 
 void SharedShadow::barrier(const std::vector<uint32_t> &lanes_by_warp) {
     if (!impl_->bound) return;
-    impl_->clocks.barrier(lanes_by_warp.data());
+    impl_->clocks.all->barrier(impl_->clocks.rank, lanes_by_warp.data());
     impl_->renumber_if_needed();
 }
 
 void SharedShadow::barrier_arrive_sync(const std::vector<uint32_t> &arrivers, const std::vector<uint32_t> &waiters) {
     if (!impl_->bound) return;
-    impl_->clocks.arrive_sync(arrivers.data(), waiters.data());
+    impl_->clocks.all->arrive_sync(impl_->clocks.rank, arrivers.data(), waiters.data());
     impl_->renumber_if_needed();
 }
 
 void SharedShadow::warp_barrier(unsigned warp, uint32_t lanes) {
     if (!impl_->bound) return;
-    impl_->clocks.warp_barrier(warp, lanes);
+    impl_->clocks.all->warp_barrier(impl_->clocks.base + warp, lanes);
     impl_->renumber_if_needed();
 }
 
 void SharedShadow::fence(Warp &warp, uint32_t lanes) {
     if (!impl_->bound) return;
-    impl_->clocks.fence(warp.id, lanes);
+    impl_->clocks.all->fence(warp.agent, lanes);
     impl_->renumber_if_needed();
 }
 
 void SharedShadow::exited(unsigned warp, uint32_t lanes) {
-    impl_->clocks.exited(warp, lanes);
+    impl_->clocks.all->exited(impl_->clocks.base + warp, lanes);
 }
 
 void SharedShadow::synchronize_at(Warp &warp, int lane, uint64_t generic_address, bool reads, bool writes, bool acquire,
                                   bool release) {
     if (!impl_->bound) return;
-    impl_->clocks.synchronize_at(warp.id, unsigned(lane), generic_address, reads, writes, acquire, release);
+    impl_->clocks.all->synchronize_at(warp.agent, unsigned(lane), generic_address, reads, writes, acquire, release);
     impl_->renumber_if_needed();
 }
 

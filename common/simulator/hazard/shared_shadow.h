@@ -38,6 +38,8 @@ class SharedShadow {
     SharedShadow(uint32_t shared_bytes, unsigned granule, unsigned warps);
     ~SharedShadow();
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
+    // These blocks are a cluster, by rank: they share their clocks. After reset() of each.
+    static void unite(const std::vector<SharedShadow *> &);
     // The first `bytes` bytes are the system's: they hold values, and what happens there is not looked at. After
     // reset().
     void exempt(uint32_t bytes);
@@ -67,9 +69,13 @@ class SharedShadow {
 
     // Bulk copies: bulk_copies.cpp. The proxy carries them out for a lane. A number names the transfer.
     uint32_t bulk_write_issue(Warp &, const Op &, unsigned lane, uint32_t address, uint32_t bytes, uint32_t mbarrier);
-    void bulk_write_complete(uint32_t transfer);  // as part of the mbarrier's phase
+    uint32_t bulk_write_complete(uint32_t transfer);   // as part of the mbarrier's phase; returns its stamp, 0: none
+    uint32_t bulk_update_complete(uint32_t mbarrier);  // the same of a reduction that has been made: its stamp
     uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, uint32_t address, uint32_t bytes);
     void bulk_read_complete(Warp &, unsigned lane, uint32_t transfer);  // a read by the lane that waited for it
+    // The same of a copy that completes to an mbarrier in `to`, maybe another block of the cluster: a read by its
+    // proxy.
+    void bulk_read_complete(uint32_t transfer, const SharedShadow &to, uint32_t mbarrier, uint32_t stamp);
     // The same of several stretches, which count as one transfer.
     uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, std::span<const SharedStretch>);
     // fence.proxy.async, or (data: false) fence.mbarrier_init, for the sake of mbarriers alone.
@@ -87,6 +93,22 @@ class SharedShadow {
                              const std::vector<uint32_t> &waiters);  // bar.arrive orders arrivers before waiters only
     void warp_barrier(unsigned warp, uint32_t lanes);                // bar.warp.sync
     void fence(Warp &, uint32_t lanes);                              // membar / fence by these lanes
+    // Cluster barriers: arrivals (and exits) with what they know and did, a completed phase, waits. cluster.cpp.
+    void cluster_arrive(Warp &, uint32_t lanes, Clocks::Shared &arriving);
+    void cluster_completed(Clocks::Shared &arriving, Clocks::Shared &completed);
+    void cluster_wait(Warp &, uint32_t lanes, const Clocks::Shared &completed);
+    // Lanes of other blocks are about to touch this block's memory. Reports those that do not know that it has started,
+    // and notes the visit, unless something in the background makes it (ends_later).
+    void visit(Warp &, const Op &, uint32_t lanes, bool ends_later);
+    // The block's own lanes exit: visits that they know of are over before. visit_left, when the block has no thread
+    // left: the first of the others; false: there is none.
+    void end_visits(Warp &, uint32_t lanes);
+    struct Visit {
+        unsigned agent, lane;
+        uint32_t op;
+        std::string who;
+    };
+    bool visit_left(Visit &) const;
     // These lanes have exited: from now on every barrier of the block (and of their warp) counts them as joined.
     void exited(unsigned warp, uint32_t lanes);
 

@@ -14,12 +14,24 @@
 
 namespace warpsim {
 
+// The clocks of a block by its own warps' numbers. Those of its cluster (of itself, where it has none) go by agents:
+// warps numbered through all blocks (Warp::agent), and the blocks' proxies.
+struct BlockClocks {
+    Clocks *all = nullptr;
+    unsigned rank = 0, base = 0;  // of the block, and its first warp
+    uint32_t first_stamp() const { return all->first_stamp(); }
+    uint32_t stamp(unsigned warp) const { return all->stamp(base + warp); }
+    uint32_t ordered_below(unsigned warp) const { return all->ordered_below(base + warp); }
+    uint32_t ordered_below(unsigned warp, unsigned by) const { return all->ordered_below(base + warp, base + by); }
+    unsigned agent(unsigned by) const { return by == kProxy ? all->proxy(rank) : base + by; }  // of a cell's warp
+};
+
 struct SharedShadow::Impl {
     explicit Impl(bool &unwritten_read_flag) : unwritten_read(unwritten_read_flag) {}
 
     // One side of a conflict, for messages.
     struct Other {
-        unsigned warp, lane;
+        unsigned agent, lane;
         uint32_t op, stamp;
         const char *did;  // "wrote", "may still be reading", ...
     };
@@ -35,7 +47,7 @@ struct SharedShadow::Impl {
     // A bulk copy in flight, on behalf of a thread.
     struct Transfer {
         uint32_t op, first, end;  // granules
-        unsigned warp, lane;
+        unsigned agent, lane;
         uint32_t mbarrier;
         std::vector<std::pair<uint32_t, uint32_t>> parts;  // of them those that take part; none: all
         bool has(uint32_t granule) const {
@@ -54,7 +66,7 @@ struct SharedShadow::Impl {
         uint32_t stamps[4];  // of those waits
     };
     struct LiveMbarrier {
-        unsigned warp, lane;  // that initialised it
+        unsigned warp, lane;  // that initialised it, of the block
         uint32_t op, stamp;
         unsigned channel;
         bool fenced;                         // by the thread that initialised it: the proxy sees it
@@ -71,8 +83,22 @@ struct SharedShadow::Impl {
         uint32_t done;  // lanes already recorded
         bool strong, reads, writes;
     };
+    // An access by another block of the cluster, or a read that an agent outside of the block has ended here.
+    struct Foreign {
+        unsigned agent, lane;
+        uint32_t op, stamp;
+        bool strong, writes;
+    };
+    // The last access from outside by a thread, for the sake of the block's exit.
+    struct Visit {
+        uint32_t op, stamp;
+    };
 
-    Clocks clocks;
+    Clocks own_clocks;
+    BlockClocks clocks;
+    std::vector<Impl *> mates;                                   // of the cluster, by rank, itself among them
+    std::unordered_map<uint32_t, std::vector<Foreign>> foreign;  // by granule; the cell has a mark if one is a write
+    std::map<std::pair<unsigned, unsigned>, Visit> visits;       // by agent and lane: not known to end before the exit
     uint32_t granules = 0, exempt_bytes = 0;
     unsigned shift = 2, warps = 0;
     bool bound = false;                 // the block's shape is known: something has accessed shared memory
@@ -98,6 +124,18 @@ struct SharedShadow::Impl {
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
     void bind(Warp &);
     void renumber_if_needed();
+    void renumber(uint32_t first);
+    bool is_foreign(const Warp &warp) const { return warp.agent - clocks.base >= warps; }
+    bool ordered(const Warp &warp, unsigned lane, unsigned agent, unsigned by_lane, uint32_t stamp) const {
+        return clocks.all->ordered(warp.agent, lane, agent, by_lane, stamp);
+    }
+    // The cell's write needs no closer look: it is older than all that the warp does not know.
+    bool long_ordered(const Warp &warp, uint32_t c) const {
+        return c <= initialised_cell() ||
+               (!is_foreign(warp) && c < clocks.all->ordered_below(warp.agent) << kStampShift);
+    }
+    // The thread or block that an agent is, for messages.
+    std::string agent_text(unsigned agent, unsigned lane) const;
     uint32_t looked_at(const uint32_t *address, uint32_t exec, uint32_t *kept) const;
 
     uint32_t unwritten_cell() const { return clocks.first_stamp() << kStampShift; }  // read before any write
@@ -129,17 +167,26 @@ struct SharedShadow::Impl {
     bool settle_early_read(Instruction &, unsigned lane, uint32_t granule);
     bool same_value(const Instruction &, unsigned lane, unsigned other_lane, uint32_t granule) const;
 
+    // cluster.cpp
+    void foreign_access(Instruction &, uint32_t exec);
+    void check_foreign(Instruction &, unsigned lane, uint32_t granule);
+    void add_foreign(uint32_t granule, const Foreign &);
+    void forget_foreign(uint32_t granule);
+    void prune_foreign();
+
     void check_reads_in_flight(Instruction &, unsigned lane, uint32_t granule);
     void check_wgmma_reads(Instruction &, uint32_t exec, uint32_t bytes);  // of `bytes` at each lane's address
     bool wgmma_read_ordered(const WgmmaRead &, unsigned warp, unsigned lane) const;
     void forget_wgmma_reads();
     void check_proxy(Instruction &, unsigned lane, uint32_t granule);
+    void check_foreign_proxy(Instruction &, unsigned lane, uint32_t granule);
+    void report_proxy(Instruction &, unsigned lane, uint32_t granule, const std::string &who, uint32_t by);
     void report_mbarrier(const Instruction &, unsigned lane, uint32_t granule);
-    std::string waited_text(unsigned warp, unsigned lane, uint32_t mbarrier, const Program &) const;
+    std::string waited_text(const Warp &, unsigned lane, uint32_t mbarrier, const Program &) const;
     void report_race(const Instruction &, unsigned lane, uint32_t granule, const Other &);
     void report_pending(const Instruction &, unsigned lane, uint32_t granule);
     bool comes_first(const Instruction &, const Other &) const;
-    bool executed(unsigned warp, uint32_t op, uint32_t stamp) const;
+    bool executed(unsigned agent, uint32_t op, uint32_t stamp) const;
     void report(Warp &, const Op &, HazardKind, unsigned lane, uint32_t address, std::string text);
 };
 

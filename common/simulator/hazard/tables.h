@@ -16,8 +16,11 @@ inline constexpr unsigned kStampShift = 11;
 inline constexpr uint32_t kWhoMask = (1u << kStampShift) - 1;
 // Marks: write cells that are newer than any stamp and no agent's.
 inline constexpr uint32_t kFirstMark = ~kWhoMask;
+inline constexpr uint32_t kForeignCell = 0xfffffffdu;   // threads of other blocks of the cluster have written there
 inline constexpr uint32_t kMbarrierCell = 0xfffffffeu;  // an mbarrier
 inline constexpr uint32_t kPending = 0xffffffffu;       // something is on its way there that has not been waited for
+
+inline constexpr unsigned kProxy = 32;  // the block's asynchronous proxy: a warp whose lanes are its channels
 
 inline unsigned agent_warp(uint32_t cell) {  // or kProxy
     return cell >> 5 & 63;

@@ -26,7 +26,7 @@ uint32_t SharedShadow::wgmma_issue(Warp *const (&warps)[4], const Op &op, const 
     const auto is_plainly_good = [&](uint32_t cell) {
         if (cell <= m.initialised_cell() || cell >= below << kStampShift) return false;
         const unsigned thread = agent_warp(cell) * kLanes + agent_lane(cell);
-        return thread >= m.proxy_fenced.size() ? agent_warp(cell) == Clocks::kProxy
+        return thread >= m.proxy_fenced.size() ? agent_warp(cell) == kProxy
                                                : m.proxy_fenced[thread] >= cell >> kStampShift;
     };
     const unsigned step = kChunkBytes >> m.shift;
@@ -90,7 +90,8 @@ bool SharedShadow::Impl::wgmma_read_ordered(const WgmmaRead &read, unsigned warp
     for (unsigned i = 0; i < 4; ++i) {
         if (!(read.waited >> i & 1)) continue;
         for (unsigned by = 0; by < kLanes; ++by)
-            if (clocks.ordered(warp, lane, read.first_warp + i, by, read.stamps[i])) return true;
+            if (clocks.all->ordered(clocks.base + warp, lane, clocks.base + read.first_warp + i, by, read.stamps[i]))
+                return true;
     }
     return false;
 }

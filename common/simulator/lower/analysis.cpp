@@ -182,12 +182,12 @@ void read_directives(Program &p, const ptx::Function &kernel) {
         for (size_t i = 0; i < 3; ++i) p.required_threads[i] = i < found->second.size() ? found->second[i] : 1;
     }
     p.registers_at_launch = registers_at_launch(kernel);
-    for (const char *name : {"reqnctapercluster", "explicitcluster"}) {
-        const auto found = kernel.directives.find(name);
-        if (found != kernel.directives.end() && product(found->second) > 1) {
-            throw Unsupported(p.name + ": thread block clusters are not supported (." + name + ")");
-        }
+    p.explicit_cluster = kernel.directives.count("explicitcluster");
+    if (const auto found = kernel.directives.find("reqnctapercluster"); found != kernel.directives.end()) {
+        for (size_t i = 0; i < 3; ++i) p.required_cluster[i] = i < found->second.size() ? found->second[i] : 1;
     }
+    if (const auto found = kernel.directives.find("maxclusterrank"); found != kernel.directives.end())
+        p.max_cluster_rank = found->second.empty() ? 0 : found->second[0];
     uint64_t offset = 0;
     for (const ptx::Variable &v : kernel.parameters) {
         offset = round_up(offset, std::max(1u, v.align));
@@ -225,6 +225,9 @@ void analyze_program(ProgramContext &context, size_t entry) {
         for_each_symbol(function, add);
         const std::vector<uint32_t> names = count_names(function);
         for (const Instruction &in : function.body) {
+            const bool cluster_barrier = in.opcode == "barrier" && in.has("cluster");
+            p.maps_addresses = p.maps_addresses || in.opcode == "mapa";
+            p.uses_clusters = p.uses_clusters || cluster_barrier || p.maps_addresses;
             if (asks_for_reserved_shared(in)) p.reserved_shared = kReservedSharedBytes;
             if (communicates(in)) updates.insert(unseen_update(in, names));
             p.shadow_granule = std::min(p.shadow_granule, shared_access_bytes(in));

@@ -107,7 +107,11 @@ void lower(Lowering &l, const Instruction &in, bool returns) {
     const uint32_t b = l.source(in.operands[first + 1], type);
     const uint32_t c = cas ? l.source(in.operands[first + 2], type) : kNoSlot;
     const uint32_t dst = returns ? l.destination(in.operands[0], type) : kNoSlot;
-    emit(l, in, parts, 0, dst, b, c).extra |= uint32_t(std::countr_zero(ptx::type_bytes(type))) << kAlignmentShift;
+    const bool generic = atomic_space(in) == MemorySpace::generic, remote = may_be_remote(l, in, generic);
+    const uint32_t scratch = remote ? l.scratch(Type::b64) : kNoSlot;
+    Op &op = emit(l, in, parts, 0, dst, b, c);
+    op.extra |= uint32_t(std::countr_zero(ptx::type_bytes(type))) << kAlignmentShift;
+    if (remote) make_remote(l, op, scratch, generic);
 }
 
 }  // namespace

@@ -181,10 +181,6 @@ void lower_barrier(Lowering &l, const Instruction &in) {
     op.extra = pack<uint32_t>(form);
 }
 
-void lower_cluster(Lowering &l, const Instruction &in) {
-    l.unsupported(in, "thread block clusters");
-}
-
 void lower_nanosleep(Lowering &l, const Instruction &in) {
     l.source(in.operands[0], Type::u32);
     l.emit_row(in);

@@ -16,6 +16,12 @@ WARPSIM_LOWERING(lower_wait_group);
 // atomics.cpp
 WARPSIM_LOWERING(lower_atom);
 WARPSIM_LOWERING(lower_red);
+// cluster.cpp
+WARPSIM_LOWERING(lower_mapa);
+WARPSIM_LOWERING(lower_getctarank);
+WARPSIM_LOWERING(lower_cluster_barrier);
+WARPSIM_LOWERING(lower_async_store);
+WARPSIM_LOWERING(lower_bulk_to_peer);
 // control.cpp
 WARPSIM_LOWERING(lower_plain);  // the row's handler, class and flow; operands are not looked at
 WARPSIM_LOWERING(lower_bra);
@@ -23,7 +29,6 @@ WARPSIM_LOWERING(lower_brx);
 WARPSIM_LOWERING(lower_call);
 WARPSIM_LOWERING(lower_warp_barrier);
 WARPSIM_LOWERING(lower_barrier);
-WARPSIM_LOWERING(lower_cluster);
 WARPSIM_LOWERING(lower_nanosleep);
 // convert.cpp
 WARPSIM_LOWERING(lower_cvt);
@@ -42,7 +47,6 @@ WARPSIM_LOWERING(lower_mbarrier);
 WARPSIM_LOWERING(lower_mbarrier_copies);
 WARPSIM_LOWERING(lower_mbarrier_pending_count);
 WARPSIM_LOWERING(lower_bulk_copy);
-WARPSIM_LOWERING(lower_bulk_remote);
 WARPSIM_LOWERING(lower_bulk_wait);
 BulkOperation bulk_operation(const ptx::Instruction &);  // .add, .min, ...
 // memory.cpp
@@ -82,5 +86,13 @@ WARPSIM_LOWERING(lower_wmma_store);
 WARPSIM_LOWERING(lower_wmma_mma);
 
 #undef WARPSIM_LOWERING
+
+// cluster.cpp: an access that may lead to another block's shared memory, in programs that have mapa.
+bool may_be_remote(Lowering &, const ptx::Instruction &, bool generic);
+// Its op, just emitted: exec_remote runs it. scratch: a slot of 64-bit lanes, asked for before the op was emitted.
+void make_remote(Lowering &, Op &, uint32_t scratch, bool generic);
+// Of a copy's op: what it does in the block that it names, with its address in slot `to` and another list and extra.
+void add_remote_op(Lowering &, Op &, Handler, uint32_t to, uint32_t list, uint32_t extra);
+bool reduces_shared(BulkOperation, ptx::Type);  // there is such a reduction to shared memory
 
 }  // namespace warpsim

@@ -41,9 +41,11 @@ namespace {
 #define INTEGERS_16 ".{u16,u32,u64,s16,s32,s64}"
 #define ROUND ".rn,.rz,.rm,.rp"
 #define ROUND_TO_INTEGER ".rni,.rzi,.rmi,.rpi"
-#define CVT(SYNTAX) {SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion}
+#define CVT(SYNTAX) \
+    { SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion }
 #define COMPARE "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs,equ,neu,ltu,leu,gtu,geu,num,nan}{.and,.or,.xor}"
-#define SET(SYNTAX) {"set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set}
+#define SET(SYNTAX) \
+    { "set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set }
 #define SIGNS ".{u32,s32}"
 // The SIMD video instructions of two and of four parts.
 #define VIDEO(OPCODE, MODIFIERS)                                                                                       \
@@ -83,12 +85,8 @@ constexpr InstructionRow kRows[] = {
      lower_barrier},
     {"barrier{.cta}.red!.{and,or}{.aligned}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
      lower_barrier},
-    {"barrier.cluster.{arrive,wait}!{.release,.relaxed,.acquire}{.aligned}", "", OpClass::barrier, Flow::block_sync,
-     nullptr, lower_cluster},
     {"membar.{cta,gl,sys}", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"membar.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"membar.proxy!.{async,async.global,async.shared::cta,async.shared::cluster}", "", OpClass::fence, Flow::straight,
-     exec_proxy_fence, lower_plain},
     {"fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight, exec_fence,
@@ -96,9 +94,14 @@ constexpr InstructionRow kRows[] = {
     {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"fence.mbarrier_init!.release.cluster", "", OpClass::fence, Flow::straight, exec_mbarrier_fence, lower_plain},
     {"fence.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence.proxy!.async{" SHARED "}", "", OpClass::fence, Flow::straight, exec_proxy_fence, lower_plain},
+    {"fence.proxy!.async{.shared::cta,.shared::cluster}", "", OpClass::fence, Flow::straight, exec_proxy_fence,
+     lower_plain},
     // Of global memory alone: what was written to shared memory is not behind it.
     {"fence.proxy!.async.global", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.proxy!.async::generic.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight,
+     exec_proxy_fence, lower_plain},
+    {"fence.proxy!.async::generic.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight,
+     exec_proxy_fence, lower_plain},
     {"fence.proxy!.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
     {"fence.proxy!.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
@@ -311,9 +314,7 @@ constexpr InstructionRow kRows[] = {
 // Instructions that are PTX and that warpsim leaves out as a whole.
 constexpr std::string_view kNotSimulated[] = {
     "clusterlaunchcontrol",
-    "getctarank",
     "istypep",
-    "mapa",
     "multimem",
     "tcgen05",
     "tensormap",
@@ -333,7 +334,8 @@ constexpr std::string_view kNotSimulated[] = {
 };
 
 const InstructionSyntax &syntax() {
-    static const InstructionSyntax compiled({kRows, asynchronous_rows(), tensor_copy_rows(), wgmma_rows()});
+    static const InstructionSyntax compiled(
+        {kRows, asynchronous_rows(), cluster_rows(), tensor_copy_rows(), wgmma_rows()});
     return compiled;
 }
 

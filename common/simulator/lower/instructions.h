@@ -32,8 +32,10 @@ struct InstructionRow {
     DefinednessRule definedness = passes_any;  // how undefined bits pass from what it reads to what it writes
 };
 
-// Rows in files of their own: lower/instructions_asynchronous.cpp, lower/instructions_tensor_copy.cpp.
+// Rows in files of their own: lower/instructions_asynchronous.cpp, instructions_cluster.cpp,
+// instructions_tensor_copy.cpp.
 std::span<const InstructionRow> asynchronous_rows();
+std::span<const InstructionRow> cluster_rows();
 std::span<const InstructionRow> tensor_copy_rows();
 std::span<const InstructionRow> wgmma_rows();  // and setmaxnreg: lower/instructions_wgmma.cpp
 

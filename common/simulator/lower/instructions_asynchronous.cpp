@@ -1,5 +1,6 @@
 // Rows of the table of instructions: copies in the background and the mbarriers that they complete to.
 #include "exec/async_copy.h"
+#include "exec/bulk_cluster.h"
 #include "exec/bulk_copy.h"
 #include "exec/core_ops.h"
 #include "exec/mbarrier.h"
@@ -14,15 +15,13 @@ namespace {
 #define SHARED_CTA "{.shared,.shared::cta}"
 #define BULK_TYPE ".{b32,b64,u32,u64,s32,s64,f32,f64}"
 #define MBARRIER(SYNTAX, OPERANDS) \
-    {"mbarrier." SYNTAX ".b64", OPERANDS, OpClass::mbarrier, Flow::straight, exec_mbarrier, lower_mbarrier}
+    { "mbarrier." SYNTAX ".b64", OPERANDS, OpClass::mbarrier, Flow::straight, exec_mbarrier, lower_mbarrier }
 // What waits for an mbarrier's phase may be put aside; the warp loop executes it (exec/mbarrier_wait.cpp).
-#define MBARRIER_WAIT(SYNTAX, OPERANDS)                                         \
-    {"mbarrier." SYNTAX "{.acquire,.relaxed}{.cta,.cluster}" SHARED_CTA ".b64", \
-     OPERANDS,                                                                  \
-     OpClass::mbarrier,                                                         \
-     Flow::mbarrier_wait,                                                       \
-     exec_nothing,                                                              \
-     lower_mbarrier}
+#define MBARRIER_WAIT(SYNTAX, OPERANDS)                                                                         \
+    {                                                                                                           \
+        "mbarrier." SYNTAX "{.acquire,.relaxed}{.cta,.cluster}" SHARED_CTA ".b64", OPERANDS, OpClass::mbarrier, \
+            Flow::mbarrier_wait, exec_nothing, lower_mbarrier                                                   \
+    }
 
 constexpr InstructionRow kRows[] = {
     {"cp.async!.{ca,cg}.{shared,shared::cta,shared::cluster}.global{.L2::cache_hint}" PREFETCH_SIZE,
@@ -35,9 +34,9 @@ constexpr InstructionRow kRows[] = {
     {"cp.async.bulk!.{shared::cta,shared::cluster}.global.mbarrier::complete_tx::bytes{.L2::cache_hint}",
      "[a], [b], c, [e]{, f}", OpClass::bulk_copy, Flow::straight, exec_bulk_load, lower_bulk_copy},
     {"cp.async.bulk!.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint}",
-     "[a], [b], c, [e], f{, g}", OpClass::bulk_copy, Flow::straight, nullptr, lower_bulk_remote},
+     "[a], [b], c, [e], f{, g}", OpClass::bulk_copy, Flow::straight, exec_bulk_multicast, lower_bulk_copy},
     {"cp.async.bulk!.shared::cluster.shared::cta.mbarrier::complete_tx::bytes", "[a], [b], c, [e]", OpClass::bulk_copy,
-     Flow::straight, nullptr, lower_bulk_remote},
+     Flow::straight, exec_bulk_to_peer, lower_bulk_to_peer},
     {"cp.async.bulk!.global.shared::cta.bulk_group{.L2::cache_hint}", "[a], [b], c{, e}", OpClass::bulk_copy,
      Flow::straight, exec_bulk_store, lower_bulk_copy},
     {"cp.async.bulk.prefetch!.L2.global{.L2::cache_hint}", "[a], b{, c}", OpClass::bulk_copy, Flow::straight,
@@ -48,7 +47,7 @@ constexpr InstructionRow kRows[] = {
      "[a], [b], c{, e}", OpClass::bulk_copy, Flow::ordered, exec_bulk_reduce, lower_bulk_copy},
     {"cp.reduce.async.bulk!.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,max,inc,dec,and,or,"
      "xor}" BULK_TYPE,
-     "[a], [b], c, [e]", OpClass::bulk_copy, Flow::straight, nullptr, lower_bulk_remote},
+     "[a], [b], c, [e]", OpClass::bulk_copy, Flow::straight, exec_bulk_to_peer, lower_bulk_to_peer},
     MBARRIER("init!" SHARED_CTA, "[a], b"),
     MBARRIER("inval!" SHARED_CTA, "[a]"),
     MBARRIER("{arrive,arrive_drop}!{.release,.relaxed}{.cta,.cluster}{.shared,.shared::cta,.shared::cluster}",

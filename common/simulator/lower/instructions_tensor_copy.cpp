@@ -1,4 +1,5 @@
 // Rows of the table of instructions: copies of boxes of tensors (TMA).
+#include "exec/bulk_cluster.h"
 #include "exec/core_ops.h"
 #include "exec/tensor_copy.h"
 #include "lower/families.h"
@@ -9,9 +10,9 @@ namespace {
 
 #define DIMENSIONS ".{1d,2d,3d,4d,5d}"
 #define TENSOR_COPY(SYNTAX, OPERANDS, FLOW, HANDLER) \
-    {SYNTAX, OPERANDS, OpClass::tensor_copy, FLOW, HANDLER, lower_tensor_copy}
+    { SYNTAX, OPERANDS, OpClass::tensor_copy, FLOW, HANDLER, lower_tensor_copy }
 #define REFUSED(SYNTAX, OPERANDS) \
-    {SYNTAX, OPERANDS, OpClass::tensor_copy, Flow::straight, nullptr, lower_tensor_refused}
+    { SYNTAX, OPERANDS, OpClass::tensor_copy, Flow::straight, nullptr, lower_tensor_refused }
 
 constexpr InstructionRow kRows[] = {
     TENSOR_COPY("cp.async.bulk.tensor" DIMENSIONS
@@ -24,9 +25,9 @@ constexpr InstructionRow kRows[] = {
     TENSOR_COPY("cp.reduce.async.bulk.tensor" DIMENSIONS
                 "!.global.shared::cta.{add,min,max,inc,dec,and,or,xor}{.tile}.bulk_group{.L2::cache_hint}",
                 "[a], [b]{, c}", Flow::ordered, exec_tensor_reduce),
-    REFUSED("cp.async.bulk.tensor" DIMENSIONS
-            "!.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint}",
-            "[a], [b], [c], e{, f}"),
+    TENSOR_COPY("cp.async.bulk.tensor" DIMENSIONS
+                "!.shared::cluster.global{.tile}.mbarrier::complete_tx::bytes.multicast::cluster{.L2::cache_hint}",
+                "[a], [b], [c], e{, f}", Flow::straight, exec_tensor_multicast),
     REFUSED("cp.async.bulk.tensor.{3d,4d,5d}!.{shared::cta,shared::cluster}.global.{im2col,im2col::w,im2col::w::128}"
             ".mbarrier::complete_tx::bytes{.multicast::cluster}{.L2::cache_hint}",
             "[a], [b], [c], e{, f}{, g}"),

@@ -157,7 +157,9 @@ uint32_t FunctionLowering::find_source(const Operand &operand, Type type) {
         case Operand::Kind::special: {
             const Special which = special_from_name(operand.name);
             if (which == Special::unknown) unsupported(*current_, "special register " + operand.name);
-            if (bytes == 0) unsupported(*current_, operand.name + " is no predicate");
+            if ((bytes == 0) != (special_bytes(which) == 0))
+                unsupported(*current_, operand.name + (bytes ? " is a predicate" : " is no predicate"));
+            if (operand.negated) unsupported(*current_, "only a register can be negated");
             if (!is_clock(which)) return special(which, bytes);
             const unsigned natural = special_bytes(which);
             const uint32_t slot = scratch_bytes(natural);

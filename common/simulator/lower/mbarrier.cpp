@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "exec/bulk_cluster.h"
 #include "exec/bulk_copy.h"
 #include "lower/families.h"
 #include "lower/lowering.h"
@@ -67,12 +68,16 @@ void lower_mbarrier(Lowering &l, const Instruction &in) {
     if (in.operands.size() > first + 2) l.source(in.operands[first + 2], Type::b32);  // how long it may suspend
     if (waits) dst = l.destination(in.operands[0], Type::pred);
     if (arrives && in.operands[0].kind != Operand::Kind::sink) dst = l.destination(in.operands[0], Type::b64);
+    const bool others = arrives || form == MbarrierForm::expect || form == MbarrierForm::complete;
+    const bool generic = !names_shared(in), remote = others && may_be_remote(l, in, generic);
+    const uint32_t scratch = remote ? l.scratch(Type::b64) : kNoSlot;
     Op &op = l.emit_row(in);
     op.a = address.slot;
     op.imm = address.offset;
     op.b = operand;
     op.dst = dst;
     op.extra = bits;
+    if (remote) make_remote(l, op, scratch, generic);
 }
 
 void lower_mbarrier_copies(Lowering &l, const Instruction &in) {
@@ -139,8 +144,9 @@ void lower_bulk_copy(Lowering &l, const Instruction &in) {
     const bool loads = in.has("mbarrier::complete_tx::bytes"), prefetches = in.has("prefetch");
     form.kind = reduces ? BulkKind::reduce : loads ? BulkKind::load : prefetches ? BulkKind::prefetch : BulkKind::store;
     const size_t sizes_at = prefetches ? 1 : 2, least = loads ? 4 : sizes_at + 1;
-    const bool policy = in.has("L2::cache_hint");
-    if (in.operands.size() != least + policy) l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
+    const bool policy = in.has("L2::cache_hint"), multicast = in.has("multicast::cluster");
+    if (in.operands.size() != least + multicast + policy)
+        l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
     if (policy) l.source(in.operands.back(), Type::b64);
     const Operand &bytes = in.operands[sizes_at];
     if (bytes.kind == Operand::Kind::integer && bytes.integer % 16) l.unsupported(in, "the size is a multiple of 16");
@@ -159,19 +165,28 @@ void lower_bulk_copy(Lowering &l, const Instruction &in) {
     form.mbarrier_base32 = mbarrier.slot != kNoSlot && mbarrier.slot_bytes == 4;
     const uint32_t size = l.source(bytes, Type::b32);
     const uint64_t offset = uint64_t(global.offset);
-    const uint32_t list =
-        l.list({global.slot, uint32_t(offset), uint32_t(offset >> 32), mbarrier.slot, uint32_t(mbarrier.offset)});
-    Op &op = l.emit_row(in);
+    std::vector<uint32_t> slots{global.slot, uint32_t(offset), uint32_t(offset >> 32), mbarrier.slot,
+                                uint32_t(mbarrier.offset)};
+    if (multicast) slots.push_back(l.source(in.operands[4], Type::b16));
+    const uint32_t list = l.list(slots);
+    const bool remote = loads && !multicast && may_be_remote(l, in, false);
+    uint32_t there = 0, to = kNoSlot;
+    if (remote) {
+        to = l.scratch(Type::b32);
+        slots[kBulkMbarrier] = l.scratch(Type::b32);
+        slots[kBulkMbarrierOffset] = 0;
+        there = l.list(slots);
+    }
+    Op &op = l.emit_row(in, remote ? exec_bulk_load_remote : nullptr);
     op.a = shared.slot;
     op.imm = shared.offset;
     op.b = size;
     op.list = list;
     op.list_count = kBulkListLength;
     op.extra = pack<uint32_t>(form);
-}
-
-void lower_bulk_remote(Lowering &l, const Instruction &in) {
-    l.unsupported(in, "copies between the blocks of a cluster");
+    if (!remote) return;
+    form.shared_base32 = form.mbarrier_base32 = true;
+    add_remote_op(l, op, exec_bulk_load, to, there, pack<uint32_t>(form));
 }
 
 void lower_bulk_wait(Lowering &l, const Instruction &in) {

@@ -29,7 +29,7 @@ constexpr SpaceName kSpaces[] = {
     {"param", MemorySpace::param},
     {"param::entry", MemorySpace::param},
     {"param::func", MemorySpace::param},
-    // A block that is a cluster of its own: larger ones are refused as a whole.
+    // Of peers, where it leads there: exec_remote.
     {"shared::cluster", MemorySpace::shared},
 };
 
@@ -216,14 +216,17 @@ void lower_load(Lowering &l, const Instruction &in) {
     const Handler handler = known ? load_known_param_handler(shape) : load_handler(space, shape);
     if (!handler) l.unsupported(in, "no such combination of width and vector");
     const uint32_t list = slots.size() > 1 ? l.list(slots) : 0;
+    const bool remote = may_be_remote(l, in, space == MemorySpace::generic);
+    const uint32_t scratch = remote ? l.scratch(Type::b64) : kNoSlot;
     const uint32_t all_bytes = static_cast<uint32_t>((uint64_t{1} << bytes) - 1), order = order_bits(in);
-    const bool partly = (in.used_bytes & all_bytes) != all_bytes && !(order & kStrong) && !known &&
+    const bool partly = (in.used_bytes & all_bytes) != all_bytes && !(order & kStrong) && !known && !remote &&
                         (space == MemorySpace::shared || space == MemorySpace::generic);
     Op &op = l.emit(in, partly ? exec_load_of_used_bytes : handler, load_class(named));
     set_address(op, address, order | (partly ? packed_shape(space, shape) : 0));
     if (partly) op.c = in.used_bytes;
     if (op.extra & kStrong) op.flow = strong_flow(l, space);
     set_data(op, op.dst, slots, list);
+    if (remote) make_remote(l, op, scratch, space == MemorySpace::generic);
 
     for (size_t i = 0; mixed && i < to.operands.size(); ++i) {
         const unsigned register_bytes = l.register_bytes(to.operands[i]);
@@ -251,10 +254,13 @@ void lower_store(Lowering &l, const Instruction &in) {
     const Handler handler = store_handler(space, shape);
     if (!handler) l.unsupported(in, "no such combination of state space, width and vector");
     const uint32_t list = slots.size() > 1 ? l.list(slots) : 0;
+    const bool remote = may_be_remote(l, in, space == MemorySpace::generic);
+    const uint32_t scratch = remote ? l.scratch(Type::b64) : kNoSlot;
     Op &op = l.emit(in, handler, store_class(named));
     set_address(op, address, order_bits(in));
     if ((op.extra & kStrong) && strong_flow(l, space) == Flow::ordered) op.flow = Flow::ordered;
     set_data(op, op.b, slots, list);
+    if (remote) make_remote(l, op, scratch, space == MemorySpace::generic);
 }
 
 // discard.global.L2 [a], 128 and applypriority: hints as well, but of memory that must be there.

@@ -13,6 +13,7 @@ using ptx::Type;
 // ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 {r...}, [p]      stmatrix...: [p], {r...}
 void lower_matrix_move(Lowering &l, const Instruction &in, bool loads) {
     const size_t matrices = in.has("x4") ? 4 : in.has("x2") ? 2 : 1;
+    if (in.operands[loads ? 0 : 1].kind != Operand::Kind::vector) l.unsupported(in, "the fragment is a vector");
     const std::vector<Operand> fragment = registers_of(in.operands[loads ? 0 : 1]);
     expect_count(l, in, "the fragment", fragment.size(), matrices);
     const Lowering::Address address = l.address(in.operands[loads ? 1 : 0]);

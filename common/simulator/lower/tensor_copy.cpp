@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/tensor_map.h"
+#include "exec/bulk_cluster.h"
 #include "lower/families.h"
 #include "lower/lowering.h"
 
@@ -49,8 +50,9 @@ void lower_tensor_copy(Lowering &l, const Instruction &in) {
         form.operation = bulk_operation(in);
     }
     const size_t needed = loads ? 3 : prefetches ? 1 : 2;
-    const bool policy = in.has("L2::cache_hint");
-    if (in.operands.size() != needed + policy) l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
+    const bool policy = in.has("L2::cache_hint"), multicast = in.has("multicast::cluster");
+    if (in.operands.size() != needed + multicast + policy)
+        l.unsupported(in, "a cache policy is what .L2::cache_hint takes");
     if (policy) l.source(in.operands.back(), Type::b64);
     std::vector<uint32_t> list(kTensorListLength, kNoSlot);
     Lowering::Address shared{kNoSlot, 4, 0, {}, false}, mbarrier = shared;
@@ -61,13 +63,21 @@ void lower_tensor_copy(Lowering &l, const Instruction &in) {
     form.mbarrier_base32 = mbarrier.slot != kNoSlot && mbarrier.slot_bytes == 4;
     list[kTensorMbarrier] = mbarrier.slot;
     list[kTensorMbarrierOffset] = uint32_t(mbarrier.offset);
+    if (multicast) list.push_back(l.source(in.operands[3], Type::b16));
     const uint32_t first = l.list(list);
-    Op &op = l.emit_row(in);
+    const bool remote = loads && !multicast && may_be_remote(l, in, false);
+    const uint32_t to = remote ? l.scratch(Type::b32) : kNoSlot, at = remote ? l.scratch(Type::b32) : kNoSlot;
+    Op &op = l.emit_row(in, remote ? exec_tensor_load_remote : nullptr);
     op.a = shared.slot;
     op.imm = shared.offset;
     op.list = first;
     op.list_count = kTensorListLength;
     op.extra = pack<uint32_t>(form);
+    if (!remote) return;
+    form.shared_base32 = form.mbarrier_base32 = true;
+    list[kTensorMbarrier] = at;
+    list[kTensorMbarrierOffset] = 0;
+    add_remote_op(l, op, exec_tensor_load, to, l.list(list), pack<uint32_t>(form));
 }
 
 void lower_tensor_refused(Lowering &l, const Instruction &in) {
@@ -76,7 +86,6 @@ void lower_tensor_refused(Lowering &l, const Instruction &in) {
                            [&](const std::string &modifier) { return modifier.starts_with(start); });
     };
     if (begins("im2col")) l.unsupported(in, "im2col maps are not simulated: only tiled ones are");
-    if (begins("multicast")) l.unsupported(in, "copies to several blocks of a cluster");
     l.unsupported(in, "rows gathered from several places are not simulated: only boxes are");
 }
 

@@ -185,6 +185,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::wgmma:
             title = "misuse of wgmma";
             break;
+        case HazardKind::cluster:
+            title = "misuse of a cluster";
+            break;
         case HazardKind::count_:
             break;
     }

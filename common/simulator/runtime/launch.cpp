@@ -41,21 +41,12 @@ void check_block(const Kernel &kernel, const Program &program, const LaunchReque
 }
 
 void check_grid(const Kernel &kernel, const LaunchRequest &request) {
-    const dim3 &grid = request.grid, &cluster = request.cluster;
+    const dim3 &grid = request.grid;
     if (!grid.x || !grid.y || !grid.z || grid.x > 0x7fffffff || grid.y > 65535 || grid.z > 65535) {
         refuse(
             kernel, cudaErrorInvalidConfiguration,
             "grid " + dimensions(grid) + ": each dimension must be at least 1 and at most (2147483647, 65535, 65535)");
     }
-    if (!cluster.x || !cluster.y || !cluster.z || grid.x % cluster.x || grid.y % cluster.y || grid.z % cluster.z) {
-        refuse(kernel, cudaErrorInvalidClusterSize,
-               "the grid " + dimensions(grid) + " is no multiple of the cluster " + dimensions(cluster));
-    }
-    const uint64_t blocks = uint64_t{cluster.x} * cluster.y * cluster.z;
-    if (blocks > (kernel.non_portable_cluster ? 16u : 8u)) {
-        refuse(kernel, cudaErrorInvalidClusterSize, "a cluster of " + std::to_string(blocks) + " blocks");
-    }
-    if (blocks > 1) refuse(kernel, cudaErrorNotSupported, "thread block clusters are not supported");
 }
 
 void check_shared(const Runtime &runtime, const Kernel &kernel, const Program &program, uint64_t dynamic) {
@@ -161,6 +152,10 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     Program &program = runtime.modules.program(kernel);
     check_block(kernel, program, request);
     check_grid(kernel, request);
+    std::string why;
+    const std::optional<dim3> cluster =
+        cluster_of_launch(runtime.profile, kernel, program, request.grid, request.cluster, why);
+    if (!cluster) refuse(kernel, cudaErrorInvalidClusterSize, why);
     check_shared(runtime, kernel, program, request.shared);
     const unsigned threads = request.block.x * request.block.y * request.block.z;
     const unsigned resident = resident_blocks(runtime.profile, threads, model_registers(program, threads),
@@ -179,13 +174,14 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
         std::memcpy(parameters.data() + program.parameters[i].offset, arguments[i], program.parameters[i].bytes);
     }
     LaunchConfig config;
-    const dim3 *const from[] = {&request.grid, &request.block};
-    uint32_t *const to[] = {config.grid, config.block};
-    for (int i = 0; i < 2; ++i) {
+    const dim3 *const from[] = {&request.grid, &request.block, &*cluster};
+    uint32_t *const to[] = {config.grid, config.block, config.cluster};
+    for (int i = 0; i < 3; ++i) {
         to[i][0] = from[i]->x;
         to[i][1] = from[i]->y;
         to[i][2] = from[i]->z;
     }
+    config.explicit_cluster = request.cluster.x || requires_cluster(kernel, program);
     config.dynamic_shared = static_cast<uint32_t>(request.shared);
     config.cooperative = request.cooperative;
     config.multiprocessors = runtime.profile.multiprocessors;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lower/module.h"
+#include "runtime/clusters.h"
 #include "runtime/cuda_api.h"
 #include "runtime/modules.h"
 #include "runtime/runtime.h"
@@ -9,7 +10,7 @@
 namespace warpsim::rt {
 
 struct LaunchRequest {
-    dim3 grid, block, cluster = {1, 1, 1};
+    dim3 grid, block, cluster = {0, 0, 0};  // cluster.x 0: none is asked for
     size_t shared = 0;
     cudaStream_t stream = nullptr;
     bool per_thread = false;

@@ -25,6 +25,7 @@ cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *function, vo
         const cudaLaunchAttribute &attribute = config->attrs[i];
         if (attribute.id == cudaLaunchAttributeClusterDimension) {
             const auto &cluster = attribute.val.clusterDim;
+            if (!cluster.x || !cluster.y || !cluster.z) return record(cudaErrorInvalidValue);
             request.cluster = {cluster.x, cluster.y, cluster.z};
         } else if (attribute.id == cudaLaunchAttributeCooperative) {
             request.cooperative = attribute.val.cooperative != 0;
@@ -94,6 +95,13 @@ cudaError_t set_attribute(const void *function, cudaFuncAttribute attribute, int
                 return cudaSuccess;
             case cudaFuncAttributeClusterSchedulingPolicyPreference:
                 return cudaSuccess;
+            case cudaFuncAttributeRequiredClusterWidth:
+            case cudaFuncAttributeRequiredClusterHeight:
+            case cudaFuncAttributeRequiredClusterDepth:
+                if (value < 0 || value > int(kMostClusterBlocks)) return cudaErrorInvalidValue;
+                if (runtime.modules.program(kernel).required_cluster[0]) return cudaErrorInvalidValue;  // compiled in
+                kernel.required_cluster[attribute - cudaFuncAttributeRequiredClusterWidth] = value;
+                return cudaSuccess;
             default:
                 return cudaErrorInvalidValue;
         }
@@ -153,6 +161,11 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *fu
         attributes->maxDynamicSharedSizeBytes = dynamic_shared_limit(kernel, program);
         attributes->preferredShmemCarveout = kernel.carveout;
         attributes->nonPortableClusterSizeAllowed = kernel.non_portable_cluster;
+        attributes->clusterDimMustBeSet = program.explicit_cluster;
+        const dim3 cluster = required_cluster(kernel, program);
+        attributes->requiredClusterWidth = static_cast<int>(cluster.x);
+        attributes->requiredClusterHeight = static_cast<int>(cluster.y);
+        attributes->requiredClusterDepth = static_cast<int>(cluster.z);
         return cudaSuccess;
     });
 }

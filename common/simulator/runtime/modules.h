@@ -22,7 +22,8 @@ struct Kernel {
     int dynamic_shared_limit = -1;  // cudaFuncAttributeMaxDynamicSharedMemorySize; -1: not raised
     int carveout = -1;
     bool non_portable_cluster = false;
-    Program *program = nullptr;  // lowered on first use
+    int required_cluster[3] = {0, 0, 0};  // cudaFuncAttributeRequiredClusterWidth and so on; 0: not set
+    Program *program = nullptr;           // lowered on first use
 };
 
 struct Variable {

@@ -27,6 +27,7 @@ struct Profile {
     unsigned copy_engines;
 };
 
+inline constexpr unsigned kPortableClusterBlocks = 8, kMostClusterBlocks = 16;
 inline constexpr uint32_t kSharedPerBlock = 48 * 1024;
 inline constexpr unsigned kRegistersPerMultiprocessor = 65536;
 inline constexpr unsigned kThreadsPerBlock = 1024;
