@@ -222,7 +222,7 @@ INVALID = {
     "mapa.shared::cta.u32 r, s, t": "mapa has no modifier .shared::cta",
     "barrier.cluster.arrive.acquire": "",
     "barrier.cluster.wait.relaxed": "",
-    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [r], {r, s, t, u}, [s]": "st has no modifier .async",
+    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [r], {r, s, t, u}, [s]": ".async does not go with its other modifiers",
     "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.max.u64 [r], d, [s]": "not one of that type",
     "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.f32 [r], [tile], 32, [s]": "",
     "isspacep.nonsense p, d": "isspacep has no modifier .nonsense",

@@ -123,7 +123,11 @@ void lower_async_store(Lowering &l, const Instruction &in) {
     form.base32 = base_bits(to) != 0;
     form.mbarrier_base32 = base_bits(mbarrier) != 0;
     std::vector<uint32_t> slots{mbarrier.slot, uint32_t(mbarrier.offset), uint32_t(uint64_t(mbarrier.offset) >> 32)};
-    for (const Operand &one : values) slots.push_back(l.source(one, type));
+    for (const Operand &one : values) {
+        const unsigned width = l.register_bytes(one);
+        if (width && width != form.bytes) l.unsupported(in, "a register must be as wide as the type");
+        slots.push_back(l.source(one, type));
+    }
     const uint32_t list = l.list(slots);
     Op &op = l.emit_row(in);
     op.a = to.slot;
