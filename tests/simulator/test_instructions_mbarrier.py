@@ -113,6 +113,21 @@ def test_bulk_copies_there_and_back(size, offset):
     assert (out == expected).all()
 
 
+def test_offsets_may_be_negative():
+    body = """
+    mov.u32 %r1, smem; add.u32 %r2, %r1, 1024;
+    mbarrier.init.shared.b64 [%r2+-16], 1; fence.mbarrier_init.release.cluster;
+    mbarrier.arrive.expect_tx.shared.b64 _, [%r2+-16], 64;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2+-512], [%rd0+0], 64, [%r2+-16];
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [%r1+1008], 0; @!%p1 bra WAIT;
+    add.u64 %rd2, %rd1, 64;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd2+-64], [%r2+-512], 64;
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    """
+    data = bytes_of(64)
+    assert (run(body, [data, np.zeros(64, np.uint8)], block=1).check().outputs[1] == data).all()
+
+
 REDUCTIONS = {
     "add.u32": (np.uint32, lambda a, b: a + b),
     "add.s32": (np.int32, lambda a, b: a + b),

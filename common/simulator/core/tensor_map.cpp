@@ -98,10 +98,12 @@ std::string tensor_map_fault(const TensorMap &m) {
             return "the element stride" + in_dimension(d) + " is " + to_string(m.step[d]) + ", and 1 to 8 are possible";
     }
     const uint32_t row = m.box[0] * m.element_bytes(), span = swizzle_bytes(m.swizzle);
-    const std::string rows = "a row of the box has " + to_string(row) + " bytes (" + to_string(m.box[0]) + " of " +
-                             tensor_type_name(m.type) + ")";
-    if (row % kGranularity) return rows + ", which is no multiple of 16";
-    if (span && row > span) return rows + ", and the swizzle takes rows of " + to_string(span) + " at most";
+    const auto rows = [&] {
+        return "a row of the box has " + to_string(row) + " bytes (" + to_string(m.box[0]) + " of " +
+               tensor_type_name(m.type) + ")";
+    };
+    if (row % kGranularity) return rows() + ", which is no multiple of 16";
+    if (span && row > span) return rows() + ", and the swizzle takes rows of " + to_string(span) + " at most";
     if (m.box_bytes() >= kBoxBytesLimit) return "the box has " + to_string(m.box_bytes()) + " bytes: no block holds it";
     if (m.fill == TensorFill::nan && !is_float(m.type))
         return std::string("elements of ") + tensor_type_name(m.type) + " cannot be filled with NaN";

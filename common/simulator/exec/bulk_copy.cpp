@@ -243,7 +243,7 @@ BulkStore &issue_bulk_store(Warp &w, const Op &op, unsigned lane, uint32_t from,
 void exec_bulk_load(Warp &w, const Op &op) {
     const BulkForm form = form_of(op);
     const uint32_t *list = w.block->program->operand_list.data() + op.list;
-    Op at_mbarrier = with_address(op, list[kBulkMbarrier], list[kBulkMbarrierOffset], form.mbarrier_base32);
+    Op at_mbarrier = with_address(op, list[kBulkMbarrier], int32_t(list[kBulkMbarrierOffset]), form.mbarrier_base32);
     if (form.generic_mbarrier) at_mbarrier.extra |= kMbarrierGeneric;
     for_each_copy(w, op, Intent::write, Intent::read, [&](unsigned lane, const Copy &copy) {
         issue_bulk_load(w, op, at_mbarrier, lane, copy.shared, {copy.host, copy.host + copy.bytes});

@@ -239,7 +239,8 @@ bool reduces(BulkOperation operation, TensorType element, ptx::Type &as) {
 void exec_tensor_load(Warp &w, const Op &op) {
     const TensorForm form = form_of(op);
     const uint32_t *list = w.block->program->operand_list.data() + op.list;
-    const Op at_mbarrier = with_address(op, list[kTensorMbarrier], list[kTensorMbarrierOffset], form.mbarrier_base32);
+    const Op at_mbarrier =
+        with_address(op, list[kTensorMbarrier], int32_t(list[kTensorMbarrierOffset]), form.mbarrier_base32);
     for_each_box(w, op, Intent::write, Intent::read, [&](unsigned lane, const Copy &copy) {
         issue_bulk_load(w, op, at_mbarrier, lane, copy.shared, load_box(copy.map, copy.box, copy.shared));
     });
