@@ -2,6 +2,7 @@
 // until the mbarrier's phase is complete, and then a write by the proxy in that mbarrier's channel. What it reads
 // nobody may write until the thread has waited for the bulk group, and then it was a read by that thread. Before it
 // reads what a thread wrote, that thread must have fenced and the issuing thread must be ordered behind the fence.
+#include <algorithm>
 #include <bit>
 
 #include "core/names.h"
@@ -79,11 +80,14 @@ void SharedShadow::bulk_read_complete(Warp &warp, unsigned lane, uint32_t transf
 void SharedShadow::proxy_fence(Warp &warp, uint32_t lanes, bool data) {
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);
-    if (m.proxy_fenced.empty()) m.proxy_fenced.assign(Clocks::kMaxWarps * kLanes, 0);
+    if (m.proxy_fenced.empty()) m.proxy_fenced.resize(Clocks::kMaxWarps * kLanes);
     for (auto &[address, mbarrier] : m.mbarriers)
         mbarrier.fenced = mbarrier.fenced || (mbarrier.warp == warp.id && (lanes >> mbarrier.lane & 1));
-    for (uint32_t rest = data ? lanes : 0; rest; rest &= rest - 1)
-        m.proxy_fenced[warp.id * kLanes + unsigned(std::countr_zero(rest))] = m.clocks.stamp(warp.id);
+    for (uint32_t rest = data ? lanes : 0; rest; rest &= rest - 1) {
+        auto &fences = m.proxy_fenced[warp.id * kLanes + unsigned(std::countr_zero(rest))];
+        std::copy_backward(fences.begin(), fences.end() - 1, fences.end());
+        fences[0] = m.clocks.stamp(warp.id);
+    }
     m.clocks.fence(warp.id, lanes);
     m.renumber_if_needed();
 }
@@ -93,7 +97,15 @@ void SharedShadow::Impl::check_proxy(Instruction &i, unsigned lane, uint32_t gra
     const uint32_t c = cell[granule];
     if (c <= initialised_cell() || c >= kFirstMark || agent_warp(c) == Clocks::kProxy) return;
     const unsigned thread = agent_warp(c) * kLanes + agent_lane(c);
-    if (thread < proxy_fenced.size() && proxy_fenced[thread] >= c >> kStampShift) return;
+    bool fenced = false;
+    if (thread < proxy_fenced.size()) {
+        const uint32_t written = c >> kStampShift;
+        for (uint32_t stamp : proxy_fenced[thread]) {
+            fenced = fenced || stamp >= written;
+            if (stamp >= written && clocks.ordered(i.warp.id, lane, agent_warp(c), agent_lane(c), stamp)) return;
+        }
+        if (proxy_fenced[thread].back() >= written) return;  // there may have been others before those that are known
+    }
     if (i.warp.block->hazards->repeats(i.op, HazardKind::proxy_fence, maker[granule])) return;
     const Program &program = *i.warp.block->program;
     const std::string there = where(program, maker[granule]);
@@ -101,8 +113,9 @@ void SharedShadow::Impl::check_proxy(Instruction &i, unsigned lane, uint32_t gra
     report(i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
            std::string(copies ? "the bulk copy at " : "the wgmma at ") + where(program, i.op.index) +
                " reads shared memory that thread " + std::to_string(thread) + " wrote at " + there +
-               " without a fence.proxy.async behind it: the asynchronous proxy, which carries out " +
-               (copies ? "bulk copies" : "wgmma") +
+               (fenced ? " with a fence.proxy.async behind it that comes too late, behind the barrier"
+                       : " without a fence.proxy.async behind it") +
+               ": the asynchronous proxy, which carries out " + (copies ? "bulk copies" : "wgmma") +
                ", need not see what threads wrote. Each thread that writes must execute fence.proxy.async after it, "
                "before the barrier that the " +
                (copies ? "copying thread waits" : "warpgroup waits") + " at");
