@@ -37,11 +37,14 @@ inline void columns_to_rows(const Vector (&column)[4], Vector (&z)[4]) {
 // Pairs of 16-bit floats, the lower half first. Infinities and NaN need not come out: their exponent says so.
 struct BfloatPairs {
     static constexpr int kFraction = 7, kBias = 127;
+    // Exponents may be the fields alone: see plain_exponent_of().
+    static constexpr bool kPlain = true;
     static Floats first(Ints pairs) { return as<Floats>(pairs << 16); }
     static Floats second(Ints pairs) { return as<Floats>(pairs & ints(int(0xffff0000))); }
 };
 struct HalfPairs {
     static constexpr int kFraction = 10, kBias = 15;
+    static constexpr bool kPlain = false;
     static Floats first(Ints pairs) { return second(pairs << 16); }
     static Floats second(Ints pairs) {
         const Floats magnitude = as<Floats>((pairs & 0x7fff0000) >> 3) * 0x1p112f;
@@ -49,8 +52,11 @@ struct HalfPairs {
     }
 };
 
+typedef uint16_t WideWords __attribute__((vector_size(4 * kVector), may_alias));
+
 template <class Pairs>
 inline WideShorts pair_exponents(Ints pairs) {
+    if constexpr (Pairs::kPlain) return as<WideShorts>(as<WideWords>(pairs) << 1 >> (Pairs::kFraction + 1));
     constexpr int16_t kSpecial = int16_t((1 << (15 - Pairs::kFraction)) - 1);
     const WideShorts magnitude = as<WideShorts>(pairs) & int16_t(0x7fff), field = magnitude >> Pairs::kFraction;
     const WideShorts exponent = field - int16_t(Pairs::kBias), none = WideShorts{} + kNoExponent;
@@ -58,6 +64,21 @@ inline WideShorts pair_exponents(Ints pairs) {
     const WideShorts finite = exponent > subnormal ? exponent : subnormal;
     const WideShorts any = field == kSpecial ? WideShorts{} + kSpecialExponent : finite;
     return magnitude == 0 ? none : any;
+}
+
+// E where the products' exponents are sums of bf16's fields, and no factor is 2^26 or more. A field of 0, of zero or of
+// a subnormal number, then gives a sum for an E below -100: what is not below it is exact, and the rest is for others,
+// unless there are no terms. low: all ones where it is below, and d is 0.
+constexpr int kMostField = 152;
+inline Ints plain_exponent_of(Ints fields, Floats d, Ints &bad, Ints &low) {
+    const Ints of_products = fields - 127, magnitude = as<Ints>(d) & 0x7fffffff, of_d = magnitude >> 23;
+    const Ints field = of_products > of_d ? of_products : of_d;
+    constexpr int kLowest = kLeast + 127, kHighest = kMost + 127;
+    const Ints above = (kHighest - field) >> 31, below = (field - kLowest) >> 31;
+    low = below & ((magnitude - 1) >> 31);
+    bad = above | (below & ~low);
+    const Ints least = field > kLowest ? field : ints(kLowest);
+    return (least < kHighest ? least : ints(kHighest)) - 127;
 }
 
 // d[i] = c[i] + A B, for registers as mma.sync has them: KPairs is k / 2. False: some element is not for vectors, and
@@ -92,9 +113,21 @@ inline bool mma_of_pairs(const std::byte *const *a, const std::byte *const *b, c
     }
     // Each element of B is loaded into a whole vector below; the compiler must not take them out of vectors instead.
     asm("" : "+m"(b_first), "+m"(b_second), "+m"(b_exponents));
+    if constexpr (Pairs::kPlain) {
+        WideShorts most = a_exponents[0];
+#pragma GCC unroll 8
+        for (unsigned k = 1; k < KPairs; ++k) most = a_exponents[k] > most ? a_exponents[k] : most;
+#pragma GCC unroll 4
+        for (unsigned i = 0; i < 2 * kQuads; ++i) {
+            const WideShorts of_b = load<WideShorts>(&b_exponents[i / 2][i % 2 * 16]);
+            most = of_b > most ? of_b : most;
+        }
+        if (any(as<Ints>(most > int16_t(kMostField)))) [[unlikely]]
+            return false;
+    }
     constexpr SumRule kRule{};
     Floats addend[2][4], scale[2][4];
-    Ints exponent[2][4], bad[2][4];
+    Ints exponent[2][4], bad[2][4], low[2][4], low_any = {};
     Words sum[2][4];
     Floats result[2][4];
     // Step by step for all columns: within one, most steps wait for the one before.
@@ -114,7 +147,13 @@ inline bool mma_of_pairs(const std::byte *const *a, const std::byte *const *b, c
                 largest = both > largest ? both : largest;
             }
             const Ints both = as<Ints>(largest), second = both >> 16, first = both << 16 >> 16;
-            exponent[odd][i] = exponent_of<kRule>(first > second ? first : second, addend[odd][i], bad[odd][i]);
+            const Ints products = first > second ? first : second;
+            if constexpr (Pairs::kPlain) {
+                exponent[odd][i] = plain_exponent_of(products, addend[odd][i], bad[odd][i], low[odd][i]);
+                low_any |= low[odd][i];
+            } else {
+                exponent[odd][i] = exponent_of<kRule>(products, addend[odd][i], bad[odd][i]);
+            }
             scale[odd][i] = power(kPlaces<kRule> - exponent[odd][i]);
         }
     }
@@ -133,6 +172,17 @@ inline bool mma_of_pairs(const std::byte *const *a, const std::byte *const *b, c
         }
     }
     Ints bad_any = {};
+    if (any(low_any)) [[unlikely]] {  // good where there are no terms
+        for (unsigned column = 0; column < 8; ++column) {
+            Ints terms = {};
+            for (unsigned k = 0; k < KPairs; ++k) {
+                const unsigned at = column * 4 + k % 4;
+                terms |= (a_first[k] != 0) & (b_first[k / 4][at] != Floats{});
+                terms |= (a_second[k] != 0) & (b_second[k / 4][at] != Floats{});
+            }
+            bad_any |= low[column % 2][column / 2] & terms;
+        }
+    }
 #pragma GCC unroll 2
     for (unsigned odd = 0; odd < 2; ++odd) {
 #pragma GCC unroll 4

@@ -7,6 +7,10 @@
 #include <cstdint>
 #include <cstring>
 
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#include <immintrin.h>
+#endif
+
 #include "exec/tensor_sum.h"
 
 namespace warpsim::tensor {
@@ -80,15 +84,15 @@ inline Words cut(Floats term, Floats scale) {
 template <SumRule Rule>
 inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints &bad) {
     const Words addend = cut(d, scale), total = products + addend;
-    const Ints overflow = as<Ints>((products ^ total) & (addend ^ total)) >> 31;
+    const Ints overflow = as<Ints>((products ^ total) & (addend ^ total));
     const Ints sign = as<Ints>(total) >> 31;
     const Ints magnitude = as<Ints>((total ^ as<Words>(sign)) - as<Words>(sign));
-    bad |= overflow | (magnitude >> 31);
-    Floats nearest = __builtin_convertvector(magnitude, Floats);
-    const Floats most = 2147483520.0f - Floats{};
-    nearest = nearest < most ? nearest : most;
-    const Ints beyond = __builtin_convertvector(nearest, Ints) > magnitude;
-    Ints bits = as<Ints>(nearest) + beyond;
+    bad |= (overflow | magnitude) >> 31;
+    // To nearest, of at most 2^31 - 128; where that went up, one step down.
+    constexpr int kMostBits = 0x4effffff;
+    Ints bits = as<Ints>(__builtin_convertvector(magnitude, Floats));
+    bits = bits < kMostBits ? bits : ints(kMostBits);
+    bits += (magnitude - __builtin_convertvector(as<Floats>(bits), Ints)) >> 31;
     if constexpr (Rule.narrow) {
         bits &= ~0x3ff;
     } else if constexpr (Rule.odd) {
@@ -100,11 +104,15 @@ inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints
 }
 
 inline bool any(Ints lanes) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    return _mm512_test_epi32_mask(as<__m512i>(lanes), as<__m512i>(lanes)) != 0;
+#else
     using Halves = int64_t __attribute__((vector_size(4 * kVector)));
     const Halves halves = as<Halves>(lanes);
     int64_t all = 0;
     for (unsigned i = 0; i < kVector / 2; ++i) all |= halves[i];
     return all != 0;
+#endif
 }
 
 }  // namespace warpsim::tensor

@@ -103,11 +103,14 @@ void SharedShadow::bulk_read_complete(Warp &warp, unsigned lane, uint32_t transf
 void SharedShadow::proxy_fence(Warp &warp, uint32_t lanes, bool data) {
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);
-    if (m.proxy_fenced.empty()) m.proxy_fenced.assign(m.warps * kLanes, 0);
+    if (m.proxy_fenced.empty()) m.proxy_fenced.assign(m.warps * kLanes, {});
     for (auto &[address, mbarrier] : m.mbarriers)
         mbarrier.fenced = mbarrier.fenced || (mbarrier.warp == warp.id && (lanes >> mbarrier.lane & 1));
-    for (uint32_t rest = data ? lanes : 0; rest; rest &= rest - 1)
-        m.proxy_fenced[warp.id * kLanes + unsigned(std::countr_zero(rest))] = m.clocks.stamp(warp.id);
+    for (uint32_t rest = data ? lanes : 0; rest; rest &= rest - 1) {
+        auto &fences = m.proxy_fenced[warp.id * kLanes + unsigned(std::countr_zero(rest))];
+        std::copy_backward(fences.begin(), fences.end() - 1, fences.end());
+        fences[0] = m.clocks.stamp(warp.id);
+    }
     m.clocks.all->fence(warp.agent, lanes);
     m.renumber_if_needed();
 }
@@ -118,12 +121,20 @@ void SharedShadow::Impl::check_proxy(Instruction &i, unsigned lane, uint32_t gra
     if (c == kForeignCell) return check_foreign_proxy(i, lane, granule);
     if (c <= initialised_cell() || c >= kFirstMark || agent_warp(c) == kProxy) return;
     const unsigned thread = agent_warp(c) * kLanes + agent_lane(c);
-    if (thread < proxy_fenced.size() && proxy_fenced[thread] >= c >> kStampShift) return;
-    report_proxy(i, lane, granule, "thread " + std::to_string(thread), maker[granule]);
+    bool fenced = false;
+    if (thread < proxy_fenced.size()) {
+        const uint32_t written = c >> kStampShift;
+        for (uint32_t stamp : proxy_fenced[thread]) {
+            fenced = fenced || stamp >= written;
+            if (stamp >= written && ordered(i.warp, lane, clocks.agent(agent_warp(c)), agent_lane(c), stamp)) return;
+        }
+        if (proxy_fenced[thread].back() >= written) return;  // there may have been others before those that are known
+    }
+    report_proxy(i, lane, granule, "thread " + std::to_string(thread), maker[granule], fenced);
 }
 
 void SharedShadow::Impl::report_proxy(Instruction &i, unsigned lane, uint32_t granule, const std::string &who,
-                                      uint32_t by) {
+                                      uint32_t by, bool fenced_late) {
     if (i.warp.block->hazards->repeats(i.op, HazardKind::proxy_fence, by)) return;
     const Program &program = *i.warp.block->program;
     const std::string there = where(program, by);
@@ -131,8 +142,9 @@ void SharedShadow::Impl::report_proxy(Instruction &i, unsigned lane, uint32_t gr
     report(i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
            std::string("the ") + (copies ? copy_noun(i.op.cls) : "wgmma") + " at " + where(program, i.op.index) +
                " reads shared memory that " + who + " wrote at " + there +
-               " without a fence.proxy.async behind it: the asynchronous proxy, which carries out " +
-               (copies ? "bulk copies" : "wgmma") +
+               (fenced_late ? " with a fence.proxy.async behind it that comes too late, behind the barrier"
+                            : " without a fence.proxy.async behind it") +
+               ": the asynchronous proxy, which carries out " + (copies ? "bulk copies" : "wgmma") +
                ", need not see what threads wrote. Each thread that writes must execute fence.proxy.async after it, "
                "before the barrier that the " +
                (copies ? "copying thread waits" : "warpgroup waits") + " at");

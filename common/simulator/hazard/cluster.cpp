@@ -142,8 +142,8 @@ void SharedShadow::Impl::check_foreign_proxy(Instruction &i, unsigned lane, uint
         if (!f.writes || clocks.all->is_proxy(f.agent)) continue;
         const Impl &of = *mates[f.agent / warps];
         const unsigned thread = f.agent % warps * kLanes + f.lane;
-        if (thread < of.proxy_fenced.size() && of.proxy_fenced[thread] >= f.stamp) continue;
-        return report_proxy(i, lane, granule, agent_text(f.agent, f.lane), f.op);
+        if (thread < of.proxy_fenced.size() && of.proxy_fenced[thread][0] >= f.stamp) continue;
+        return report_proxy(i, lane, granule, agent_text(f.agent, f.lane), f.op, false);
     }
 }
 

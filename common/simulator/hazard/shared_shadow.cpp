@@ -108,7 +108,8 @@ void SharedShadow::Impl::renumber(uint32_t first) {
         mbarrier.stamp = 0;
         mbarrier.arriving = mbarrier.completed = nullptr;
     }
-    if (!proxy_fenced.empty()) std::fill(proxy_fenced.begin(), proxy_fenced.end(), clocks.first_stamp());
+    if (!proxy_fenced.empty())
+        for (auto &fences : proxy_fenced) fences.fill(clocks.first_stamp());
     for (uint32_t &c : cell) {
         if (c >= kFirstMark) continue;
         c = c < first ? 0 : c == first ? unwritten_cell() : initialised_cell();

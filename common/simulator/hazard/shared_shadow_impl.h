@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -114,9 +115,10 @@ struct SharedShadow::Impl {
     uint32_t wgmma_first = 0, wgmma_end = 0, wgmma_issued = 0;  // bytes: all of them lie between
     std::map<uint32_t, LiveMbarrier> mbarriers;                 // by offset
     unsigned channels = 0;
-    bool marked = false;                 // some cell has a mark of an mbarrier
-    std::vector<uint32_t> proxy_fenced;  // by thread: stamp at its last proxy fence, 0: none
-    bool &unwritten_read;                // an access has met a granule that nobody has written
+    bool marked = false;  // some cell has a mark of an mbarrier
+    static constexpr unsigned kFences = 4;
+    std::vector<std::array<uint32_t, kFences>> proxy_fenced;  // by thread: stamps at its last proxy fences, 0: none
+    bool &unwritten_read;                                     // an access has met a granule that nobody has written
     std::unordered_map<uint32_t, EarlyRead> early;
     std::unordered_set<uint32_t> raced;  // granules whose early read was a race
     bool cut_short = false;              // a race of this block has ended it
@@ -180,7 +182,7 @@ struct SharedShadow::Impl {
     void forget_wgmma_reads();
     void check_proxy(Instruction &, unsigned lane, uint32_t granule);
     void check_foreign_proxy(Instruction &, unsigned lane, uint32_t granule);
-    void report_proxy(Instruction &, unsigned lane, uint32_t granule, const std::string &who, uint32_t by);
+    void report_proxy(Instruction &, unsigned lane, uint32_t granule, const std::string &who, uint32_t by, bool late);
     void report_mbarrier(const Instruction &, unsigned lane, uint32_t granule);
     std::string waited_text(const Warp &, unsigned lane, uint32_t mbarrier, const Program &) const;
     void report_race(const Instruction &, unsigned lane, uint32_t granule, const Other &);

@@ -13,7 +13,7 @@ namespace warpsim {
 
 namespace {
 
-constexpr size_t kMostReads = 256;  // of those that have been waited for
+constexpr size_t kMostReads = 64;  // of those that have been waited for
 
 }  // namespace
 
@@ -26,8 +26,9 @@ uint32_t SharedShadow::wgmma_issue(Warp *const (&warps)[4], const Op &op, const 
     const auto is_plainly_good = [&](uint32_t cell) {
         if (cell <= m.initialised_cell() || cell >= below << kStampShift) return false;
         const unsigned thread = agent_warp(cell) * kLanes + agent_lane(cell);
-        return thread >= m.proxy_fenced.size() ? agent_warp(cell) == kProxy
-                                               : m.proxy_fenced[thread] >= cell >> kStampShift;
+        if (thread >= m.proxy_fenced.size()) return agent_warp(cell) == kProxy;
+        const uint32_t fenced = m.proxy_fenced[thread][0];
+        return fenced >= cell >> kStampShift && fenced < below;
     };
     const unsigned step = kChunkBytes >> m.shift;
     for (const auto &tile : tiles) {

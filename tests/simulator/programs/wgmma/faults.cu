@@ -165,6 +165,19 @@ KERNEL(one_thread_fences_for_all) {
     STORE
 }
 
+KERNEL(fence_behind_the_barrier) {
+    TILES
+    FILL  //~ fence_behind_the_barrier
+    if constexpr (mended) FENCE_PROXY();
+    __syncthreads();
+    if constexpr (!mended) FENCE_PROXY();
+    FENCE();
+    MMA(d, describe(a), describe(b), 1);  //! fence_behind_the_barrier proxy_fence: comes too late, behind the barrier
+    COMMIT();
+    WAIT(0);
+    STORE
+}
+
 KERNEL(no_barrier) {
     TILES
     FILL  //~ no_barrier
@@ -240,6 +253,7 @@ struct Case {
     CASE(refilled_without_an_order),
     CASE(no_proxy_fence),
     CASE(one_thread_fences_for_all),
+    CASE(fence_behind_the_barrier),
     CASE(no_barrier),
     CASE(operand_not_there_yet),
     CASE(descriptor_out_of_range),
