@@ -58,8 +58,12 @@ endif
 
 else
 
-.PHONY: help demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results gpu-report format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results docs gpu-report check-report release format lint clean machine-code mutants \
         assignment autograder grade
+
+setup:
+	$(call setup,test notebooks)
+	@$(flashladder) device
 
 demo:
 	$(call setup)
@@ -82,11 +86,11 @@ test:
 	@$(flashladder) test
 
 test-long:
-	$(call setup,test notebooks classroom)
+	$(call setup,test notebooks classroom docs)
 	@$(flashladder) test --long
 
 test-all:
-	$(call setup,test notebooks classroom)
+	$(call setup,test notebooks classroom docs)
 	@$(flashladder) test --all
 
 fuzz:
@@ -126,9 +130,21 @@ results:
 	$(call setup)
 	@$(flashladder) results
 
+docs:
+	$(call setup,docs)
+	@$(flashladder) docs
+
 gpu-report:
 	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
+
+check-report:
+	$(call setup)
+	@$(flashladder) check-report $(FILE)
+
+release:
+	$(call setup,lint docs)
+	@$(flashladder) release $(VERSION)
 
 assignment:
 	$(call setup)
@@ -161,6 +177,7 @@ help:
 	@printf '%s\n' \
 	  'FlashLadder' \
 	  '' \
+	  '  make setup                 install what is missing into .venv, and no more' \
 	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
 	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
 	  '  make exercise-05           what you can write yourself of a stage; words after it do more:' \
@@ -187,12 +204,15 @@ help:
 	  '  make tune                  time the configurations of stage 12 and choose by shape (GPU); resumes' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
+	  '  make check-report FILE=H200-gpu-report.zip    what is wrong with such a report' \
 	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
 	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
 	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
 	  '  make autograder ASSIGNMENT=swizzle FOR=gradescope' \
 	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \
+	  '  make docs                  these pages and notebooks as a site: build/site/html' \
+	  '  make release VERSION=0.2.0      what keeps a release back; else commits and tags it' \
 	  '  make format | lint | clean' \
 	  '' \
 	  'FLASHLADDER_DEVICE=auto|gpu|sim picks where kernels run; make PYTHON=python3 ... installs nothing.'

@@ -1,52 +1,19 @@
 """Each notebook links a term of the glossary where it first uses it. The terms are the glossary's own headings.
 
-docs/glossary.md has below "## Terms" one heading for each term, and its meaning as text:
-
-    ### lane
-    One of the 32 threads of a warp.
-
-    ### bank conflict
-    Also: conflict, conflicts.
-    Several lanes want different words of the same bank ...
-
-A link is [lane](../docs/glossary.md#lane).
+A link is [lane](../docs/glossary.md#lane). flashladder/lessons/glossary.py reads docs/glossary.md.
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from flashladder.lessons import notebook_format
+from flashladder.lessons.glossary import GLOSSARY, Term, any_of, terms
 
-GLOSSARY = notebook_format.ROOT / "docs/glossary.md"
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
 # What is no prose: fenced code, headings, comments (a generated figure's too), HTML tags.
 NO_PROSE = re.compile(r"^```.*?^```|^#+ .*?$|<!--.*?-->|<[^>\n]+>", re.M | re.S)
-
-
-@dataclass(frozen=True)
-class Term:
-    name: str
-    forms: tuple[str, ...]  # in lower case: the name, its plural, and what the line "Also:" lists
-
-    @property
-    def anchor(self) -> str:
-        return self.name.replace(" ", "-")
-
-
-def terms(text: str) -> list[Term]:
-    """The terms of a glossary's text, in its order."""
-    _, _, section = f"\n{text}".partition("\n## Terms\n")
-    section = re.split(r"^## ", section, flags=re.M)[0]
-    found = []
-    for entry in re.split(r"^### ", section, flags=re.M)[1:]:
-        name, _, meaning = entry.partition("\n")
-        also = re.match(r"\s*Also: (.*?)\.\n", meaning)
-        forms = [name, f"{name}s", *(also[1].split(", ") if also else ())]
-        found.append(Term(name, tuple(form.strip("` ").lower() for form in forms)))
-    return found
 
 
 def first_uses(prose: str, known: list[Term]) -> dict[Term, tuple[str, str]]:
@@ -55,11 +22,7 @@ def first_uses(prose: str, known: list[Term]) -> dict[Term, tuple[str, str]]:
     A longer term hides a shorter one in it. Texts of links to other places than the glossary do not count, nor does
     code, apart from `code` that is a term as it stands.
     """
-    by_form = {form: term for term in known for form in term.forms}
-    if not by_form:
-        return {}
-    either = "|".join(re.escape(form) for form in sorted(by_form, key=len, reverse=True))
-    word = re.compile(rf"(?<![\w`])({either})(?![\w`])", re.I)
+    word, by_form = any_of(known)
     prose = NO_PROSE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), prose)
     # Of `code` only that stays which is a term.
     prose = re.sub(r"`([^`\n]+)`", lambda code: f" {code[1]} " if code[1].lower() in by_form else " code ", prose)

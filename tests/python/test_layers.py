@@ -13,7 +13,7 @@ from hostcc import ROOT
 PACKAGE = "flashladder"
 # From the bottom to the top; what lies in the package's own folder (its front, `python -m`) may import all of them.
 LAYERS = ("core", "building", "running", "ladder", "simulator", "measuring", "tuning", "plot", "classroom", "lessons",
-          "commands")  # fmt: skip
+          "site", "commands")  # fmt: skip
 
 
 def modules(root: Path) -> dict[str, Path]:

@@ -121,7 +121,7 @@ struct LaunchReport {
     std::map<std::string, GlobalCount> global;  // "load" "store" (and "atomic")
     std::map<std::string, BulkCount> bulk;      // "load" "store" "reduce" "prefetch", those that there were
     std::map<std::string, TensorCount> tensor_copies;  // the same
-    std::map<std::string, WgmmaCount> wgmma;    // by shape and types: "m64n128k16.f32.bf16.bf16"
+    std::map<std::string, WgmmaCount> wgmma;           // by shape and types: "m64n128k16.f32.bf16.bf16"
     uint64_t mbarrier_waits = 0, mbarrier_waited = 0;
     uint64_t barriers = 0, divergent_branches = 0;
     OrderCount order;

@@ -119,9 +119,9 @@ void SharedShadow::Impl::check_proxy(Instruction &i, unsigned lane, uint32_t gra
     if (i.warp.block->hazards->repeats(i.op, HazardKind::proxy_fence, maker[granule])) return;
     const Program &program = *i.warp.block->program;
     const std::string there = where(program, maker[granule]);
-    const bool copies = i.op.cls == OpClass::bulk_copy || i.op.cls == OpClass::tensor_copy;
+    const bool copies = i.op.cls != OpClass::tensor;
     report(i.warp, i.op, HazardKind::proxy_fence, lane, granule << shift,
-           "the " + std::string(copies ? copy_noun(i.op.cls) : "wgmma") + " at " + where(program, i.op.index) +
+           std::string("the ") + (copies ? copy_noun(i.op.cls) : "wgmma") + " at " + where(program, i.op.index) +
                " reads shared memory that thread " + std::to_string(thread) + " wrote at " + there +
                " without a fence.proxy.async behind it: the asynchronous proxy, which carries out " +
                (copies ? "bulk copies" : "wgmma") +

@@ -201,6 +201,24 @@ def command_notebooks(options) -> int:
     return notebooks.command(options.names, *chosen, options.rest)
 
 
+def command_docs(options) -> int:
+    from flashladder.commands import docs
+
+    return docs.run(options.rest)
+
+
+def command_check_report(options) -> int:
+    from flashladder.commands import check_report
+
+    return check_report.run(options.file)
+
+
+def command_release(options) -> int:
+    from flashladder.commands import release
+
+    return release.run(options.version)
+
+
 def command_sim(options) -> int:
     from flashladder.simulator import sim
 
@@ -383,6 +401,10 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
     sub = add("gpu-report", command_gpu_report, "tests, sanitizer, benchmarks and ncu on a GPU, in one go")
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
+    sub = add("check-report", command_check_report, "say what is wrong with a report that gpu-report wrote")
+    sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")
+    sub = add("release", command_release, "say what keeps a release back; else write, commit and tag it (no push)")
+    sub.add_argument("version", nargs="?", default="", help="e.g. 0.2.0")
     sub = add(
         "notebooks", command_notebooks, "open the notebooks, or run, save and check them; words after -- go to Jupyter"
     )
@@ -392,6 +414,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
     sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
+    add("docs", command_docs, "build the site from the pages and notebooks; words after -- go to sphinx-build")
     sub = add("format", command_format, "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
     add("sim", command_sim, "run a CUDA program on the simulator: sim -- ./program arguments")

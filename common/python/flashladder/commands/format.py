@@ -22,7 +22,7 @@ def _sources() -> list[str]:
 def run(check: bool) -> int:
     hint = "Install it with `pip install ruff clang-format`."
     ruff, clang_format = toolchain.require("ruff", hint), toolchain.require("clang-format", hint)
-    python = ["common/python", "tests"]
+    python = ["common/python", "tests", "docs/site"]
     # The format may mend what the linter objects to, such as a long line: so the linter judges last.
     commands = [] if check else [[ruff, "check", "--quiet", "--fix-only", *python]]
     commands += [

@@ -1,9 +1,9 @@
 """make gpu-report: everything that needs a GPU, in one go: tests, sanitizer, benchmarks, Nsight Compute.
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
-GPU-KIND.json (which can be recorded in docs/results) and the plots. PARTS="test sanitize bench ncu ablations order
-roofline streams" picks parts; "tune" and "profiler" are two more, which have to be named. Needs no network, and of
-Python numpy and rich (torch, matplotlib, pytest for their parts).
+GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
+PARTS="test sanitize bench ncu ablations order roofline streams" picks parts; "tune" and "profiler" are two more, which
+have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -38,6 +38,7 @@ from flashladder.measuring import (
     profiler,
     provenance,
     recorded,
+    report_archive,
     roofline,
     stream_times,
 )
@@ -257,4 +258,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     text = "\n".join(summary)
     (folder / "summary.txt").write_text(text + "\n")
     say(f"\n==== summary\n{text}")
+    file = report_archive.pack(folder, bench.slug(device.short))
+    say(f"\nAll of it in one file, to be sent: {file}")
+    say(f"What is wrong with it, if anything: make check-report FILE={file}")
     return 1 if failed else 0

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from flashladder.building import build, toolchain
+from flashladder.commands import tested
 from flashladder.core.console import say
 from flashladder.core.device import choose
 from flashladder.core.environment import for_python, prepended
@@ -50,4 +51,8 @@ def run(which: str = "quick", stage: stages.Stage | None = None, extra: list[str
     if stage:
         env["FLASHLADDER_STAGE"] = stage.id
         command += stage.tests
-    return subprocess.run([*command, *extra], cwd=ROOT, env=env).returncode
+    before = tested.commit_of(ROOT)
+    status = subprocess.run([*command, *extra], cwd=ROOT, env=env).returncode
+    if not stage and not extra:
+        tested.remember(which, status, before)
+    return status

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from flashladder.core.paths import ROOT
 
-PACKAGE = ROOT / "common/python"
+PACKAGE = ROOT / "common/python"  # what PYTHONPATH takes
 
 
 def prepended(env: dict[str, str] | None = None, /, **places: Path | str) -> dict[str, str]:

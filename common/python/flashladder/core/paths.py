@@ -1,10 +1,50 @@
-"""Where things lie in the repository. FLASHLADDER_BUILD names another build folder, FLASHLADDER_WORK another work/."""
+"""Where things lie in the project's folder. FLASHLADDER_BUILD names another build folder, FLASHLADDER_WORK another
+work/. A package that was installed elsewhere (`pip install .`) looks for a project's folder, see project_folder()."""
 
 import os
 import threading
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[4]
+from flashladder.core.errors import FlashLadderError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+_IN_PROJECT = Path("common/python/flashladder")
+
+
+def is_project(folder: Path) -> bool:
+    return (folder / _IN_PROJECT / "core/paths.py").is_file() and (folder / "stages").is_dir()
+
+
+def project_folder(package: Path = PACKAGE) -> Path:
+    """The project whose stages, simulator and results are used: the one that the package lies in; else what
+    FLASHLADDER_ROOT names; else the folder in which we are, or the nearest one above it that is a project's.
+
+    Of the last ones only a folder of this user (or of root) counts: what lies in it is compiled and run.
+    """
+    if package == package.parents[2] / _IN_PROJECT:
+        return package.parents[2]
+    named = os.environ.get("FLASHLADDER_ROOT")
+    if named:
+        folder = Path(named).expanduser().resolve()
+        if not is_project(folder):
+            raise FlashLadderError(f"FLASHLADDER_ROOT={named} is no folder of the FlashLadder project.")
+        return folder
+    here = Path.cwd().resolve()
+    for folder in (here, *here.parents):
+        if is_project(folder):
+            if folder.stat().st_uid not in (os.getuid(), 0):
+                raise FlashLadderError(
+                    f"{folder} belongs to another user, and what lies in it would be compiled and run. If that is "
+                    f"what you want: FLASHLADDER_ROOT={folder}"
+                )
+            return folder
+    raise FlashLadderError(
+        f"The stages and the simulator are files of the FlashLadder project, and neither {here} nor a folder above it "
+        "is a clone of it. Go there (`git clone` it first), or name it: FLASHLADDER_ROOT=/path/to/flashladder"
+    )
+
+
+ROOT = project_folder()
 STAGES = ROOT / "stages"
 RECORDED = ROOT / "docs" / "results"
 

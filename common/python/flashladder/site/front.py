@@ -1,0 +1,69 @@
+"""The front page: docs/site/index.md with the climb as a picture, and the order of all pages behind it.
+
+The picture is HTML of its own: a bar for each stage, as wide as its throughput, that leads to its lesson. So it
+follows the page's colours and width, and can be read without seeing it.
+"""
+
+from html import escape
+from pathlib import PurePosixPath
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.measuring import recorded
+from flashladder.site import kernel_pages
+
+CLIMB, SECTIONS = "<!-- site: climb -->", "<!-- site: pages -->"
+LENGTH = 4096
+
+
+def page(template: str, sections: list[tuple[str, list[PurePosixPath]]]) -> str:
+    for mark in (CLIMB, SECTIONS):
+        if template.count(mark) != 1:
+            raise FlashLadderError(f"docs/site/index.md must have the line {mark} once.")
+    return template.replace(CLIMB, climb(recorded.first())).replace(SECTIONS, contents(sections))
+
+
+def contents(sections: list[tuple[str, list[PurePosixPath]]]) -> str:
+    """Sphinx's tables of contents, hidden: the sidebar shows them."""
+    parts = []
+    for caption, pages in sections:
+        names = [f"/{page.with_suffix('')}" for page in pages]
+        parts.append("\n".join(["```{toctree}", ":hidden:", f":caption: {caption}", "", *names, "```"]))
+    return "\n\n".join(parts)
+
+
+def climb(results: dict | None) -> str:
+    """The stages of a run, bf16, d = 128, one bar each, with the factor over the one before; the peers below."""
+    rows = recorded.pick(results, dtype="bf16", d_head=128, causal=False, Nq=LENGTH) if results else []
+    if not rows:
+        return "No throughput is recorded yet: `make bench` on a GPU does it."
+    titles = {stage.name: f"{stage.id} {stage.title}" for stage in stages.all_stages()}
+    lessons = {stage.name for stage in stages.all_stages() if kernel_pages.lesson(stage)}
+    most = max(row["tflops"] for row in rows)
+    lines, before = [], None
+    for row in rows:
+        if row["kind"] == "stage" and row["name"] not in titles:
+            continue  # a stage that was measured once, and is gone
+        name = titles.get(row["name"], row["name"])
+        factor = f"×{row['tflops'] / before:.2f}" if before and row["kind"] == "stage" else ""
+        before = row["tflops"] if row["kind"] == "stage" else before
+        stale = "*" if recorded.is_stale(row) else ""
+        inner = (
+            f'<span class="climb-name">{escape(name)}</span>'
+            f'<span class="climb-track"><span class="climb-bar" style="width:{100 * row["tflops"] / most:.1f}%"></span>'
+            f'</span><span class="climb-figure">{row["tflops"]:.1f}{stale}</span>'
+            f'<span class="climb-factor">{factor}</span>'
+        )
+        peer = " climb-peer" * (row["kind"] != "stage")
+        if row["name"] in lessons:
+            lines.append(f'<a class="climb-row" href="notebooks/{row["name"]}.html">{inner}</a>')
+        else:
+            lines.append(f'<span class="climb-row{peer}">{inner}</span>')
+    what = f"TFLOP/s, bf16, d = 128, N = {LENGTH}, and the factor over the stage before"
+    caption = f"{what}. Recorded: {recorded.label(results)}."
+    if any(recorded.is_stale(row) for row in rows):
+        caption += " A star: the kernel has changed since."
+    body = "\n".join(lines)
+    return (
+        f'```{{raw}} html\n<figure class="climb">\n{body}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n```'
+    )

@@ -1,0 +1,158 @@
+"""The site's sources: what is collected, in which order, and where links lead. Needs no Sphinx."""
+
+import json
+from pathlib import PurePosixPath
+
+import pytest
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
+from flashladder.ladder import stages
+from flashladder.lessons import glossary
+from flashladder.measuring import recorded
+from flashladder.site import built, front, kernel_pages, links, results_table, sources
+
+
+def project(root, **files: str):
+    """A project of a few files: docs__a_md="text" becomes docs/a.md."""
+    for name, text in files.items():
+        file = root / name.replace("__", "/").replace("_md", ".md").replace("_ipynb", ".ipynb")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return root
+
+
+def test_the_projects_own_links_lead_somewhere():
+    wrong = links.faults(ROOT, sources.pages())
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("[x](b.md)", None),
+        ("[x](b.md#a-heading-of-its)", None),
+        ("[x](b.md#a-heading-of-its-1)", None),
+        ("[x](b.md#another)", "no heading of docs/b.md has this anchor; it has a-heading"),
+        ("[x](#here)", "no heading of docs/a.md has this anchor"),
+        ("# Here\n[x](#here)", None),
+        ("[x](c.md)", "there is no docs/c.md"),
+        ("[x](../../c.md)", "leads out of the project"),
+        ("[x](../stages/)", "the folder stages has no README.md"),
+        ("[x](https://example.org/c.md) [y](mailto:a@b)", None),
+        ("`[x](c.md)`", None),
+        ("```\n[x](c.md)\n```\n", None),
+        ("~~~\n[x](c.md)\n~~~\n\n[y](d.md)", "docs/a.md:5: [...](d.md): there is no docs/d.md"),
+        ("Text:\n\n    [x](c.md)\n", None),
+        ("- item\n    [x](c.md)\n", "docs/a.md:2"),
+        ("![picture](c.png)", "there is no docs/c.png"),
+        ('[x](c.md "title")', "there is no docs/c.md"),
+    ],
+)
+def test_links_that_lead_nowhere_are_told(tmp_path, text, said):
+    root = project(tmp_path, docs__a_md=text, docs__b_md="# A heading, of `its`\n## A heading of its\n")
+    (root / "stages").mkdir()
+    wrong = links.faults(root, sources.pages(root))
+    assert len(wrong) == (said is not None), wrong
+    assert said is None or said in wrong[0]
+
+
+def test_a_notebooks_anchors_are_jupyters(tmp_path):
+    cell = {"cell_type": "markdown", "source": ["# The map\n", "[x](../docs/a.md)"], "metadata": {}}
+    root = project(tmp_path, docs__a_md="[x](../notebooks/n.ipynb#The-map)")
+    project(root, notebooks__n_ipynb=json.dumps({"cells": [cell]}))
+    assert not links.faults(root, sources.pages(root))
+    project(root, docs__a_md="[x](../notebooks/n.ipynb#the-map)")
+    assert "The-map" in links.faults(root, sources.pages(root))[0]
+
+
+def test_rewriting_leaves_code_and_the_world_alone():
+    text = "[a](x/#top) `[a](x/)` [b](https://x/) ![c](x/)"
+    new = links.rewritten(text, lambda target, anchor: f"{target}README.md" + f"#{anchor}" * bool(anchor))
+    assert new == "[a](x/README.md#top) `[a](x/)` [b](https://x/) ![c](x/README.md)"
+
+
+def test_every_page_has_one_place_and_lessons_are_in_order():
+    everything = sources.pages()
+    order = sources.ordered(everything)
+    places = [page for _, mine in order for page in mine]
+    assert sorted(places) == sorted(everything)
+    lessons = [page.stem for page in dict(order)["Lessons"]]
+    assert lessons[0] == "start_here" and lessons[-1] == "the_climb"
+    assert lessons[1:-1] == [stage.name for stage in stages.every_stage() if kernel_pages.lesson(stage)]
+    unknown = PurePosixPath("docs/a_new_page.md")
+    assert unknown in dict(sources.ordered([*everything, unknown]))["Carry it on"]
+
+
+def test_collecting(tmp_path):
+    (tmp_path / "old.md").write_text("of a page that is gone")
+    pages = sources.collect(tmp_path)
+    assert not (tmp_path / "old.md").exists()
+    assert all((tmp_path / page).exists() for page in pages)
+    assert {"README.md", "notebooks/05_swizzle.ipynb", "stages/05_swizzle/kernel.md", "api/attention.rst"} <= {
+        str(page) for page in pages
+    }
+    assert "(stages/05_swizzle/README.md)" in (tmp_path / "README.md").read_text()
+    assert (tmp_path / "docs/results/throughput-d128.png").exists(), "pictures come with their pages"
+    notebook = json.loads((tmp_path / "notebooks/05_swizzle.ipynb").read_text())
+    assert "stages/05_swizzle/kernel.md" in notebook["cells"][1]["source"]
+    assert "start_here.ipynb#the-map" in json.dumps(notebook)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.md")}
+    sources.collect(tmp_path)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.md")} == before, "what is as it was stays so"
+
+
+def test_collecting_stops_at_a_broken_link(tmp_path):
+    with pytest.raises(FlashLadderError, match="docs/a.md:1"):
+        sources.collect(tmp_path / "out", project(tmp_path / "in", docs__a_md="[x](gone.md)"))
+
+
+def test_a_kernels_page_has_what_it_adds_and_all_of_it():
+    page = kernel_pages.page(stages.get(5))
+    assert "+    return row * d_head + (c ^ row % 8) * chunk;" in page
+    assert stages.get(5).kernel.read_text() in page
+    assert "What it adds" not in kernel_pages.page(stages.get(1))
+
+
+def test_the_table_has_every_measurement():
+    shipped = recorded.shipped()
+    rows = results_table.rows(shipped)
+    assert len(rows) == sum(len(recorded.pick(results)) for results in shipped) > 0
+    html = results_table.table(shipped)
+    assert html.count("<tr") == len(rows) + 1
+    assert {row["mask"] for row in rows} == {"full", "causal"}
+    changed = json.loads(json.dumps(shipped[0]))
+    for row in changed["measurements"]:
+        row["kernel_sha256"] = "of another kernel"
+    starred = [row["kernel"] for row in results_table.rows([changed]) if row["kind"] == "stage"]
+    assert starred and all(name.endswith("*") for name in starred)
+
+
+def test_the_climb_shows_the_recorded_figures():
+    run = recorded.first()
+    html = front.climb(run)
+    for row in recorded.pick(run, dtype="bf16", d_head=128, causal=False, Nq=front.LENGTH):
+        assert f"{row['tflops']:.1f}" in html, row["name"]
+    assert "make bench" in front.climb(None)
+    with pytest.raises(FlashLadderError, match="site: climb"):
+        front.page("no marks", [])
+
+
+def test_what_is_built_is_looked_over(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<script src="https://cdn.example/x.js"></script><a href="https://example.org">out</a>'
+        '<a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a><a href="#top">4</a><p id="top">'
+        '<img src="data:image/png;base64,AA">'
+    )
+    (tmp_path / "b.html").write_text('<h1 id="there">B</h1>')
+    assert [fault.split(": ", 1)[1] for fault in built.faults(tmp_path)] == [
+        "https://cdn.example/x.js is loaded from elsewhere; the site has to hold it itself",
+        "b.html#gone: the page has no such place",
+        "c.html: there is no such page",
+    ]
+
+
+def test_a_terms_first_sentence_is_plain():
+    known = {term.name: term for term in glossary.terms(glossary.GLOSSARY.read_text())}
+    assert known["fragment"].first_sentence == "The part of a matrix that one lane holds in registers for mma."
+    assert not [term.name for term in known.values() if not term.first_sentence or "](" in term.first_sentence]

@@ -1,0 +1,80 @@
+"""The site as it is built: no warning, previous and next, terms, the table in a browser. Needs the extra `docs`."""
+
+import html
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from flashladder.commands import docs
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.site import kernel_pages
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(docs.missing()), reason=f"{', '.join(docs.missing())} not installed: extra `docs`"),
+    pytest.mark.xdist_group("site"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """The folder of the built pages."""
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLASHLADDER_BUILD", str(folder))
+        # Nothing listens there: what asks the network fails.
+        patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+        patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        assert docs.run() == 0
+    return folder / "site/html"
+
+
+def test_lessons_have_a_previous_and_a_next_one(site):
+    names = ["start_here", *(stage.name for stage in stages.every_stage() if kernel_pages.lesson(stage)), "the_climb"]
+    for before, name, after in zip(names, names[1:], names[2:]):
+        page = (site / f"notebooks/{name}.html").read_text()
+        assert re.search(rf'<a class="prev-page" href="{before}\.html"', page), name
+        assert re.search(rf'<a class="next-page" href="{after}\.html"', page), name
+
+
+def test_notebooks_show_their_saved_outputs(site):
+    page = (site / "notebooks/05_swizzle.html").read_text()
+    assert page.count("cell_output") > 10 and "XOR" in page
+    assert len(list((site / "_images").glob("*.png"))) > 50
+
+
+def test_terms_are_linked_with_their_meaning(site):
+    page = (site / "common/simulator/README.html").read_text()
+    link = re.search(r'<a class="[^"]*term[^"]*" href="[./]*docs/glossary\.html#ptx" title="([^"]+)"', page)
+    assert link and len(html.unescape(link[1])) > 20
+    assert page.count("docs/glossary.html#ptx") == 1, "at its first use, and there alone"
+
+
+def test_the_search_knows_code_and_prose(site):
+    index = (site / "searchindex.js").read_text()
+    for word in ("ldmatrix", "bank", "flash_forward"):
+        assert f'"{word}"' in index or f"{word}:" in index, word
+
+
+def test_a_warning_is_an_error(site, monkeypatch):
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(site.parents[1]))
+    with pytest.raises(FlashLadderError, match="a warning is an error"):
+        docs.run(["-b", "dummy", "-D", "no_such_setting=1"])  # the pages are read already
+
+
+def test_the_table_filters_in_a_browser(site, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("no chromium on PATH: apt install chromium")
+    address = (site / "docs/results_table.html").as_uri() + "#type=fp16&d=64&mask=causal&n="
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
+    done = subprocess.run([*command, address], capture_output=True, text=True, timeout=120)
+    rows = re.findall(r'<tr class="(?:stage|peer)"([^>]*)>', done.stdout)
+    shown = [row for row in rows if "hidden" not in row]
+    chosen = [row for row in rows if 'data-type="fp16" data-d="64" data-mask="causal"' in row]
+    assert 0 < len(shown) < len(rows)
+    assert shown == chosen
