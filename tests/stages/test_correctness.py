@@ -138,6 +138,7 @@ def test_another_interleaving_changes_nothing(stage, tile):
         assert len(launches) == wanted, f"stage {stage.id}: the simulator saw {len(launches)} launches, not {wanted}"
         for launch in launches:
             assert not launch["hazards"], f"stage {stage.id}: {launch['hazards']}"
+            assert not launch["notes"], f"stage {stage.id}: ptxas has to repair {launch['notes']}"
 
 
 def test_seeds_give_other_inputs():

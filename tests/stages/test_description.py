@@ -10,6 +10,8 @@ from flashladder.ladder.launches import launches, workspace_bytes
 from flashladder.ladder.run import describe, run_problem
 
 PROBLEMS = [Problem(B=2, Hq=3, Nq=256, Nkv=384, d_head=128), Problem(Hq=1, Nq=128, Nkv=64, d_head=64)]
+# What common/include has for kernels; those of Hopper from stage 14 on.
+SHARED_HEADERS = {"launch.h", "numbers.cuh", "ptx.cuh", "ptx_hopper.cuh", "tensor_maps.h", "wgmma.cuh"}
 RAGGED = [Problem(Hq=6, Hkv=2, Nq=129, Nkv=1, d_head=64, causal=True), Problem(B=3, Nq=255, Nkv=1000, d_head=128)]
 
 
@@ -80,10 +82,10 @@ def test_one_file_of_readable_length(stage):
     length = len(text.splitlines())
     most = 450 if "configuration" in stage.data["launch"][-1] else 350  # several kernels in one
     assert length <= most, f"{stage.kernel} has {length} lines; a lesson's kernel has at most {most}"
-    others = set(re.findall(r'#include ["<]([^">]+)[">]', text)) - {"launch.h", "numbers.cuh", "ptx.cuh"}
+    others = set(re.findall(r'#include ["<]([^">]+)[">]', text)) - SHARED_HEADERS
     others -= {"configured.h", "instances.h"} if "configuration" in stage.data["launch"][-1] else set()
     assert not others, (
-        f"{stage.kernel} includes {', '.join(sorted(others))}; only launch.h, numbers.cuh and ptx.cuh are for kernels"
+        f"{stage.kernel} includes {', '.join(sorted(others))}; only {', '.join(sorted(SHARED_HEADERS))} are for kernels"
     )
 
 
@@ -91,12 +93,14 @@ def test_changes_one_thing(stage):
     from flashladder.ladder import diff
 
     before = stages.previous_of(stage)
-    if not before or stage.number in (2, 4, 12):
+    if not before or stage.number in (2, 4, 12, 14, 15, 16):
         pytest.skip("this stage rewrites the kernel")
     changed = max(diff.changed_lines(before, stage))
     assert changed <= 60, f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most 60"
 
 
-def test_uses_at_most_99_kb(stage):
+def test_uses_as_much_shared_memory_as_there_is(stage):
+    """Every GPU that runs the stage has it: consumer cards 99 KB, the only GPUs that run a specific stage 227."""
     used = describe(stage, Problem(Nq=256, d_head=128))["shared_bytes"]
-    assert used <= 99 * 1024, f"stage {stage.id} uses {used} bytes of shared memory; consumer cards have {99 * 1024}"
+    most = (227 if stage.min_compute.specific else 99) * 1024
+    assert used <= most, f"stage {stage.id} uses {used} bytes of shared memory; GPUs that run it have {most}"

@@ -145,9 +145,10 @@ def judge(stage: Kernel, library: Path) -> Verdict:
 
 def _judge(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> Verdict:
     inputs, where = problem.random(1), Device("sim", None)
+    strict = {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
     try:
         result = run_library(
-            f"stage {stage.id}", library, problem, inputs, where, timeout=300, configuration=configuration
+            f"stage {stage.id}", library, problem, inputs, where, strict, timeout=300, configuration=configuration
         )
     except StageError as error:
         hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]

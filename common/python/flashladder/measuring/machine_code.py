@@ -64,7 +64,8 @@ AT_ONCE = 8  # instructions: whoever reads what an ldmatrix brings nearer than t
 _SHOWN = "MWLGTBfw|gsl<>e~"  # in the picture of `order`; all others are dots
 LEGEND = (
     "M mma   L ldmatrix   G cp.async   w its wait   g global load   s l shared store, load   | barrier\n"
-    "W wgmma   f its fence and wait   T TMA   B mbarrier   e ex2   ~ shuffle   < > spilled register loaded, stored   . everything else"
+    "W wgmma   f its fence and wait   T TMA   B mbarrier   e ex2   ~ shuffle\n"
+    "< > spilled register loaded, stored   . everything else"
 )
 _INSTRUCTION = re.compile(
     r"\s+/\*[0-9a-f]{4,}\*/\s+(?P<predicate>@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)(?P<rest>[^;]*);"
