@@ -38,7 +38,7 @@ def climb(results: dict | None) -> str:
     if not rows:
         return "No throughput is recorded yet: `make bench` on a GPU does it."
     titles = {stage.name: f"{stage.id} {stage.title}" for stage in stages.all_stages()}
-    lessons = {stage.name for stage in stages.all_stages() if kernel_pages.lesson(stage)}
+    told_at = kernel_pages.told_at()
     most = max(row["tflops"] for row in rows)
     lines, before = [], None
     for row in rows:
@@ -55,8 +55,8 @@ def climb(results: dict | None) -> str:
             f'<span class="climb-factor">{factor}</span>'
         )
         peer = " climb-peer" * (row["kind"] != "stage")
-        if row["name"] in lessons:
-            lines.append(f'<a class="climb-row" href="notebooks/{row["name"]}.html">{inner}</a>')
+        if row["name"] in told_at:
+            lines.append(f'<a class="climb-row" href="{told_at[row["name"]]}">{inner}</a>')
         else:
             lines.append(f'<span class="climb-row{peer}">{inner}</span>')
     what = f"TFLOP/s, bf16, d = 128, N = {LENGTH}, and the factor over the stage before"

@@ -33,6 +33,13 @@ PAGES = {
         "cpp",
         "ptx",
     ),
+    "api/ptx_hopper.rst": Page(
+        "ptx_hopper.cuh and wgmma.cuh: Hopper's instructions",
+        "What the kernels from stage 14 on call: mbarriers, tensor maps, wgmma and what goes with them.",
+        ("common/include/ptx_hopper.cuh", "common/include/wgmma.cuh"),
+        "cpp",
+        "ptx",
+    ),
     "api/report.rst": Page(
         "The simulator's report",
         "What warpsim counts for each launch, and the kinds of hazards. ``WARPSIM_REPORT=file`` writes it as JSON, "
@@ -45,8 +52,8 @@ PAGES = {
     ),
 }
 _DIRECTIVES = {"struct": "struct", "enum": "enum", "value": "enumerator", "member": "member", "function": "function"}
-# Names of the code in a comment: with an underscore, in capitals, or called.
-_NAME = re.compile(r"(?<![\w`.])(\w+\(\)|[A-Za-z][\w.]*_\w+|[A-Z]{2,}_[A-Z_]+)(?![\w`])")
+# Names of the code in a comment: in backticks, with an underscore, in capitals, or called.
+_NAME = re.compile(r"`([^`\n]+)`|(?<![\w`.])(\w+\(\)|[A-Za-z][\w.]*_\w+(?:\.\w+)?|[A-Z]{2,}_[A-Z_]+)(?![\w`])")
 
 
 def pages() -> dict[str, str]:
@@ -72,8 +79,15 @@ def _head(text: str) -> str:
 
 def prose(comment: str) -> str:
     """A comment as reStructuredText: names as code, nothing else taken for a mark."""
-    parts = _NAME.split(comment)  # words between names, name, words ...
-    return "".join(f"``{part}``" if at % 2 else re.sub(r"([\\*`|_])", r"\\\1", part) for at, part in enumerate(parts))
+    parts, end = [], 0
+    for name in _NAME.finditer(comment):
+        parts += [_plain(comment[end : name.start()]), f"``{name[1] or name[2]}``"]
+        end = name.end()
+    return "".join([*parts, _plain(comment[end:])])
+
+
+def _plain(words: str) -> str:
+    return re.sub(r"([\\*`|_])", r"\\\1", words)
 
 
 def directive(entry: headers.Declaration, domain: str) -> str:

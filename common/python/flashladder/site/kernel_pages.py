@@ -27,6 +27,17 @@ def lesson(stage: Stage) -> str:
     return place if (ROOT / place).exists() else ""
 
 
+def told_at() -> dict[str, str]:
+    """By stage's name, the built page from the site's front that a figure of the stage leads to: its lesson, else its
+    README."""
+    found = {}
+    for stage in stages.every_stage():
+        if lesson(stage) or (stage.folder / "README.md").exists():
+            place = lesson(stage) or f"stages/{stage.name}/README.md"
+            found[stage.name] = f"{place.rpartition('.')[0]}.html"
+    return found
+
+
 def page(stage: Stage) -> str:
     source = stage.source
     lines = ["---", "hide-toc: true", "---", "", f"# {stage.id} {stage.title}: {source.name}", ""]

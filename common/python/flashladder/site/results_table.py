@@ -5,7 +5,6 @@ Without JavaScript the whole table stands there.
 
 from html import escape
 
-from flashladder.ladder import stages
 from flashladder.measuring import recorded
 from flashladder.site import kernel_pages
 
@@ -59,7 +58,7 @@ def _menu(key: str, title: str, values: list[str]) -> str:
 
 
 def table(shipped: list[dict]) -> str:
-    lessons = {stage.name for stage in stages.all_stages() if kernel_pages.lesson(stage)}
+    told_at = kernel_pages.told_at()
     everything = rows(shipped)
     most = max((float(row["tflops"]) for row in everything), default=1.0)
     titles = {key: title for title, key, _ in COLUMNS}
@@ -77,8 +76,8 @@ def table(shipped: list[dict]) -> str:
         cells = []
         for _, key, number in COLUMNS:
             text = escape(row[key])
-            if key == "kernel" and row["kernel"].rstrip("*") in lessons:
-                text = f'<a href="../notebooks/{row["kernel"].rstrip("*")}.html">{text}</a>'
+            if key == "kernel" and row["kernel"].rstrip("*") in told_at:
+                text = f'<a href="../{told_at[row["kernel"].rstrip("*")]}">{text}</a>'
             share = f' style="--share:{100 * float(row[key]) / most:.1f}%"' if key == "tflops" else ""
             name = f' class="{"number" if number else "text"}{" bar" * (key == "tflops")}"'
             cells.append(f"<td{name}{share}>{text}</td>")
