@@ -26,7 +26,7 @@ uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane,
     for (uint32_t g = first; g < end; ++g) {
         // Most granules are ordered; where 16 are not known to be, the exact test looks at one.
         if (g == checked) {
-            const bool ordered = end - g >= 16 && m.writable_lane(warp.id, g, lane, 4);
+            const bool ordered = end - g >= 16 && !m.is_foreign(warp) && m.writable_lane(warp.id, g, lane, 4);
             if (!ordered) m.check_write(i, lane, g);
             checked = g + (ordered ? 16 : 1);
         }

@@ -178,7 +178,7 @@ struct SharedShadow::Impl {
 
     void check_reads_in_flight(Instruction &, unsigned lane, uint32_t granule);
     void check_wgmma_reads(Instruction &, uint32_t exec, uint32_t bytes);  // of `bytes` at each lane's address
-    bool wgmma_read_ordered(const WgmmaRead &, unsigned warp, unsigned lane) const;
+    bool wgmma_read_ordered(const WgmmaRead &, unsigned agent, unsigned lane) const;
     void forget_wgmma_reads();
     void check_proxy(Instruction &, unsigned lane, uint32_t granule);
     void check_foreign_proxy(Instruction &, unsigned lane, uint32_t granule);

@@ -87,11 +87,11 @@ void SharedShadow::Impl::forget_wgmma_reads() {
     });
 }
 
-bool SharedShadow::Impl::wgmma_read_ordered(const WgmmaRead &read, unsigned warp, unsigned lane) const {
+bool SharedShadow::Impl::wgmma_read_ordered(const WgmmaRead &read, unsigned agent, unsigned lane) const {
     for (unsigned i = 0; i < 4; ++i) {
         if (!(read.waited >> i & 1)) continue;
         for (unsigned by = 0; by < kLanes; ++by)
-            if (clocks.all->ordered(clocks.base + warp, lane, clocks.base + read.first_warp + i, by, read.stamps[i]))
+            if (clocks.all->ordered(agent, lane, clocks.base + read.first_warp + i, by, read.stamps[i]))
                 return true;
     }
     return false;
@@ -106,7 +106,7 @@ void SharedShadow::Impl::check_wgmma_reads(Instruction &i, uint32_t exec, uint32
             if (end <= read.tile->first || first >= read.tile->end) continue;
             uint32_t at = first;
             while (at < end && !read.tile->holds(at)) at = at / kChunkBytes * kChunkBytes + kChunkBytes;
-            if (at >= end || wgmma_read_ordered(read, i.warp.id, lane)) continue;
+            if (at >= end || wgmma_read_ordered(read, i.warp.agent, lane)) continue;
             const HazardKind kind = read.waited ? HazardKind::shared_race : HazardKind::async_pending;
             if (i.warp.block->hazards->repeats(i.op, kind, read.op)) return;
             const Program &program = *i.warp.block->program;
