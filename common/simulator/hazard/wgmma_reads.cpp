@@ -91,8 +91,7 @@ bool SharedShadow::Impl::wgmma_read_ordered(const WgmmaRead &read, unsigned agen
     for (unsigned i = 0; i < 4; ++i) {
         if (!(read.waited >> i & 1)) continue;
         for (unsigned by = 0; by < kLanes; ++by)
-            if (clocks.all->ordered(agent, lane, clocks.base + read.first_warp + i, by, read.stamps[i]))
-                return true;
+            if (clocks.all->ordered(agent, lane, clocks.base + read.first_warp + i, by, read.stamps[i])) return true;
     }
     return false;
 }
