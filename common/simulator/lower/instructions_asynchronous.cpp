@@ -15,13 +15,15 @@ namespace {
 #define SHARED_CTA "{.shared,.shared::cta}"
 #define BULK_TYPE ".{b32,b64,u32,u64,s32,s64,f32,f64}"
 #define MBARRIER(SYNTAX, OPERANDS) \
-    { "mbarrier." SYNTAX ".b64", OPERANDS, OpClass::mbarrier, Flow::straight, exec_mbarrier, lower_mbarrier }
+    {"mbarrier." SYNTAX ".b64", OPERANDS, OpClass::mbarrier, Flow::straight, exec_mbarrier, lower_mbarrier}
 // What waits for an mbarrier's phase may be put aside; the warp loop executes it (exec/mbarrier_wait.cpp).
-#define MBARRIER_WAIT(SYNTAX, OPERANDS)                                                                         \
-    {                                                                                                           \
-        "mbarrier." SYNTAX "{.acquire,.relaxed}{.cta,.cluster}" SHARED_CTA ".b64", OPERANDS, OpClass::mbarrier, \
-            Flow::mbarrier_wait, exec_nothing, lower_mbarrier                                                   \
-    }
+#define MBARRIER_WAIT(SYNTAX, OPERANDS)                                         \
+    {"mbarrier." SYNTAX "{.acquire,.relaxed}{.cta,.cluster}" SHARED_CTA ".b64", \
+     OPERANDS,                                                                  \
+     OpClass::mbarrier,                                                         \
+     Flow::mbarrier_wait,                                                       \
+     exec_nothing,                                                              \
+     lower_mbarrier}
 
 constexpr InstructionRow kRows[] = {
     {"cp.async!.{ca,cg}.{shared,shared::cta,shared::cluster}.global{.L2::cache_hint}" PREFETCH_SIZE,

@@ -10,9 +10,9 @@ namespace {
 
 #define DIMENSIONS ".{1d,2d,3d,4d,5d}"
 #define TENSOR_COPY(SYNTAX, OPERANDS, FLOW, HANDLER) \
-    { SYNTAX, OPERANDS, OpClass::tensor_copy, FLOW, HANDLER, lower_tensor_copy }
+    {SYNTAX, OPERANDS, OpClass::tensor_copy, FLOW, HANDLER, lower_tensor_copy}
 #define REFUSED(SYNTAX, OPERANDS) \
-    { SYNTAX, OPERANDS, OpClass::tensor_copy, Flow::straight, nullptr, lower_tensor_refused }
+    {SYNTAX, OPERANDS, OpClass::tensor_copy, Flow::straight, nullptr, lower_tensor_refused}
 
 constexpr InstructionRow kRows[] = {
     TENSOR_COPY("cp.async.bulk.tensor" DIMENSIONS

@@ -108,8 +108,8 @@ bool check_tiles(float *matrix, const std::vector<float> &numbers, float *out) {
             for (unsigned row = 0; row < tiles * part * blocks; ++row)
                 sum += numbers[row * columns + t] * float(block % blocks + 1);
             if (got[block * columns + t] == sum) continue;
-            std::printf("clusters of %u, block %u, column %u: %g, not %g\n", blocks, block, t,
-                        got[block * columns + t], sum);
+            std::printf("clusters of %u, block %u, column %u: %g, not %g\n", blocks, block, t, got[block * columns + t],
+                        sum);
             return false;
         }
     return true;

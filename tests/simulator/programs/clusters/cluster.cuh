@@ -94,7 +94,8 @@ __device__ inline void expect_at(unsigned bar, unsigned bytes) {
                  : "memory");
 }
 __device__ inline void complete_at(unsigned bar, unsigned bytes) {
-    asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(bar), "r"(bytes) : "memory");
+    asm volatile("mbarrier.complete_tx.relaxed.cluster.shared::cluster.b64 [%0], %1;" ::"r"(bar), "r"(bytes)
+                 : "memory");
 }
 __device__ inline void wait(unsigned bar, unsigned parity) {
     unsigned done = 0;
@@ -115,16 +116,16 @@ __device__ inline void store_async(unsigned address, unsigned value, unsigned ba
                  : "memory");
 }
 __device__ inline void store_async(unsigned address, uint4 v, unsigned bar) {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
-                     address),
-                 "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(bar)
-                 : "memory");
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address),
+        "r"(v.x), "r"(v.y), "r"(v.z), "r"(v.w), "r"(bar)
+        : "memory");
 }
 __device__ inline void add_async(unsigned address, unsigned value, unsigned bar) {
-    asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" ::"r"(
-                     address),
-                 "r"(value), "r"(bar)
-                 : "memory");
+    asm volatile(
+        "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%0], %1, [%2];" ::"r"(address),
+        "r"(value), "r"(bar)
+        : "memory");
 }
 __device__ inline void copy_to_peer(unsigned to, const void *from, unsigned bytes, unsigned bar) {
     asm volatile(

@@ -65,22 +65,14 @@ bool check_places(dim3 grid, dim3 c, bool with_clusters) {
         for (unsigned y = 0; y < grid.y; ++y)
             for (unsigned x = 0; x < grid.x; ++x) {
                 const unsigned rank = x % c.x + c.x * (y % c.y + c.y * (z % c.z));
-                const unsigned want[16] = {x % c.x,
-                                           y % c.y,
-                                           z % c.z,
-                                           c.x,
-                                           c.y,
-                                           c.z,
-                                           x / c.x,
-                                           y / c.y,
-                                           z / c.z,
-                                           grid.x / c.x,
-                                           grid.y / c.y,
-                                           grid.z / c.z,
-                                           rank,
-                                           c.x * c.y * c.z,
-                                           with_clusters,
-                                           x + 100 * y + 10000 * z};
+                const unsigned want[16] = {x % c.x,       y % c.y,
+                                           z % c.z,       c.x,
+                                           c.y,           c.z,
+                                           x / c.x,       y / c.y,
+                                           z / c.z,       grid.x / c.x,
+                                           grid.y / c.y,  grid.z / c.z,
+                                           rank,          c.x * c.y * c.z,
+                                           with_clusters, x + 100 * y + 10000 * z};
                 for (unsigned i = 0; i < 16; ++i)
                     if (v[16 * (x + grid.x * (y + grid.y * z)) + i] != want[i]) return false;
             }
@@ -95,8 +87,8 @@ __global__ void neighbours(unsigned *out) {
     cluster_sync();
     const unsigned address = mapa(mine + (t + 1) % n, next);
     unsigned *const generic = map_generic(mine, next);
-    const bool good = rank_at(address) == next && rank_at(generic) == next && rank_at(mine) == rank &&
-                      rank_at(shared(mine)) == rank;
+    const bool good =
+        rank_at(address) == next && rank_at(generic) == next && rank_at(mine) == rank && rank_at(shared(mine)) == rank;
     out[blockIdx.x * n + t] = load(address) + generic[(t + 1) % n] + (good ? 0 : 1u << 30);
     cluster_sync();
 }
@@ -190,7 +182,8 @@ __global__ void background(unsigned *out) {
     } else {
         for (unsigned i = 0; i < 4; ++i) store_async(mapa(box + 4 * t + i, next), t + i + 7 * rank, mapa(&bar, next));
     }
-    for (unsigned other = 0; other < count; ++other) add_async(mapa(sums + t % 8, other), t + rank, mapa(&summed, other));
+    for (unsigned other = 0; other < count; ++other)
+        add_async(mapa(sums + t % 8, other), t + rank, mapa(&summed, other));
     wait(&bar, 0);
     unsigned sum = 0;
     for (unsigned i = 0; i < 4; ++i) sum += box[4 * (n - 1 - t) + i];
@@ -282,10 +275,10 @@ bool check(const unsigned *device, size_t count, F want) {
     return true;
 }
 
-#define EXPECT(what)                             \
-    if (!(what)) {                               \
-        std::printf("line %d: %s\n", __LINE__, #what);  \
-        return 1;                                \
+#define EXPECT(what)                                   \
+    if (!(what)) {                                     \
+        std::printf("line %d: %s\n", __LINE__, #what); \
+        return 1;                                      \
     }
 
 }  // namespace

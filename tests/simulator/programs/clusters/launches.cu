@@ -37,10 +37,10 @@ struct Launch {
     }
 };
 
-#define EXPECT(what)                                            \
-    if (!(what)) {                                              \
-        std::printf("line %d: %s\n", __LINE__, #what);          \
-        return 1;                                               \
+#define EXPECT(what)                                   \
+    if (!(what)) {                                     \
+        std::printf("line %d: %s\n", __LINE__, #what); \
+        return 1;                                      \
     }
 
 bool all(unsigned *out, unsigned blocks, unsigned want) {
