@@ -220,6 +220,8 @@ def test_registers_and_spills_are_those_that_a_gpu_reported():
     }
     pairs = [(row, measured.get((row["name"], row["d_head"]))) for row in rows()]
     pairs = [(ours, theirs) for ours, theirs in pairs if theirs and not recorded.is_stale(theirs)]
+    # Of a table of instances the machine code is the first one's; the GPU ran the one that its tuner chose.
+    pairs = [pair for pair in pairs if not (stages.get(pair[0]["name"]).source.parent / "instances.h").exists()]
     assert pairs, "no recorded stage has its present kernel"
     for ours, theirs in pairs:
         assert (ours["registers"], ours["spill_bytes"]) == (theirs["registers"], theirs["spill_bytes"]), ours["name"]

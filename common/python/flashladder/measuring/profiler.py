@@ -81,17 +81,17 @@ STALLS = (
 _STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 # Groups of the samples, by the classes of measuring/machine_code.py.
 SAMPLED = {
-    "mma": ("mma",),
+    "mma": ("mma", "wgmma"),
     "ldmatrix": ("ldmatrix",),
     "wait for cp.async": ("commit, wait",),
-    "barrier": ("barrier",),
-    "copies": ("cp.async", "global load, store", "shared load, store"),
+    "barrier": ("barrier", "mbarrier"),
+    "copies": ("cp.async", "TMA", "global load, store", "shared load, store"),
     "softmax": (
         "ex2", "other MUFU", "FP32 multiply", "FP32 add", "FP32 maximum", "FP32 compare", "shuffle", "vote",
         "conversion",
     ),
     "spills": ("spill load, store",),
-    "the rest": ("move", "branch", "nothing", "integer, address"),
+    "the rest": ("wgmma's fence, commit, wait", "move", "branch", "nothing", "integer, address"),
 }  # fmt: skip
 HOTTEST = 8  # instructions that the record keeps of each kernel
 

@@ -53,7 +53,7 @@ MAIN = "NVIDIA H200"
 def first(kind: str = "") -> dict | None:
     """Of shipped(), that of the GPU MAIN, else of the first one. None where there is none."""
     found = shipped(kind=kind)
-    return next((one for one in found if one["provenance"]["device"] == MAIN), found[0] if found else None)
+    return next((one for one in found if one.get("provenance", {}).get("device") == MAIN), found[0] if found else None)
 
 
 def shown(live: dict | None = None) -> list[tuple[dict, bool]]:
