@@ -235,7 +235,7 @@ def test_libraries_without_ptx_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("variable", "value", "message"),
     [
-        ("WARPSIM_HAZARDS", "maybe", "must be on, warn or off"),
+        ("WARPSIM_HAZARDS", "maybe", "must be on, strict, warn or off"),
         ("WARPSIM_THREADS", "-1", "must be a number of host threads"),
         ("WARPSIM_TIMEOUT_S", "soon", "must be a number of seconds"),
         ("WARPSIM_MAX_MEMORY", "12Q", "must be a number of bytes"),
@@ -284,7 +284,7 @@ def test_launcher_explains_itself(tmp_path):
         (["-t", program], 125, "unknown option -t"),
         (["--t", "3", program], 125, "option --t may mean --table, --threads, --timeout"),
         (["--device", "sm_1", program], 125, "no such device"),
-        (["--hazards", "perhaps", program], 125, "--hazards perhaps: expected on, warn or off"),
+        (["--hazards", "perhaps", program], 125, "--hazards perhaps: expected on, strict, warn or off"),
         (["--threads", "-1", program], 125, "--threads -1: expected a number of host threads from 1 to 1024"),
         (["--threads=2x", program], 125, "--threads 2x: expected a number of host threads from 1 to 1024"),
         (["--thr", "99999999999999999999", program], 125, "--threads 99999999999999999999: expected a number"),
