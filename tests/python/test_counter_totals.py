@@ -65,6 +65,12 @@ def test_copies_by_the_asynchronous_proxy_and_waits_are_summed():
     ]
 
 
+def test_lines_with_wgmma_are_summed():
+    one = launch("a", 100, 4)
+    one["lines"][0]["wgmma_wavefronts"] = 48
+    assert [line.wgmma_wavefronts for line in counters.lines({"launches": [one, launch("b", 11, 4), one]})] == [0, 96]
+
+
 def test_comparison_with_ncu():
     entry = {
         "warpsim": counters.totals({"launches": [launch("a", 100, 4)]}),

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 SHARED_KINDS = ("load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic")
 GLOBAL_KINDS = ("load", "store", "cp_async", "atomic")
-# Of lines; the last four stand in a report where they are not 0.
+# Of lines; the last five stand in a report where they are not 0.
 SUMMED = ("instructions", "shared_wavefronts", "global_sectors", "global_ideal", "bulk_bytes", "tensor_sectors",
-          "mbarrier_waits", "mbarrier_waited")  # fmt: skip
+          "mbarrier_waits", "mbarrier_waited", "wgmma_wavefronts")  # fmt: skip
 # Copies by the asynchronous proxy: (member of the report, name, fields).
 BULK = (("bulk", "bulk", ("copies", "bytes")), ("tensor_copies", "TMA", ("copies", "bytes", "sectors")))
 BULK_KINDS = ("load", "store", "reduce", "prefetch")
@@ -25,6 +25,7 @@ class Line:
     tensor_sectors: int = 0  # of global memory, by boxes of tensors
     mbarrier_waits: int = 0
     mbarrier_waited: int = 0  # of them those that found the phase open
+    wgmma_wavefronts: int = 0  # of the shared operands of wgmma
 
     @property
     def shared_excess(self) -> int:
