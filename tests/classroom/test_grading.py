@@ -22,7 +22,11 @@ ALL_CHECKS = ("correct", "hazards", "technique")
 CONDITIONS = tomllib.loads((ROOT / "tests/classroom/mutants.toml").read_text())
 ONE_CONDITION = [(number, name) for name, entry in CONDITIONS.items() for number in entry["stages"]]
 # Those of whose kernels stage.toml gives every instance.
-GRADED = [stage for stage in stages.all_stages() if set(stage.data["launch"][-1]["template"]) <= {"T", "d_head"}]
+GRADED = [
+    stage
+    for stage in stages.all_stages()
+    if set(stage.data["launch"][-1]["template"]) <= {"T", "d_head"} and not device_code.takes_tensor_maps(stage)
+]
 OTHERS = [
     mutant
     for stage in GRADED
@@ -282,3 +286,9 @@ def test_what_is_written_beside_a_buffer_shows_on_a_gpu(level, sandbox, gpu_of_p
     built = device_code.compile_kernel(stage, tiny(ZEROS + "if (row == 0) O[-1] = T(1.0f);"), sandbox)
     outcome = device_code.run(stage, built, problem, problem.random(1), replace(sandbox, device=gpu_of_paste))
     assert outcome.failure == "hazard" and outcome.words == "the kernel wrote outside of O"
+
+
+@pytest.mark.parametrize("stage", [one for one in stages.all_stages() if device_code.takes_tensor_maps(one)], ids=str)
+def test_a_stage_with_tensor_maps_says_that_it_is_not_graded(stage):
+    with pytest.raises(FlashLadderError, match=f"Stage {stage.id} is not graded: its kernel takes tensor maps"):
+        device_code.instances(stage)

@@ -94,8 +94,18 @@ class Outcome:
         return sum(launch["instructions"]["total"] for launch in self.launches)
 
 
+def takes_tensor_maps(stage: Kernel) -> bool:
+    """Whether the stage's kernel has a second parameter, which the grader's own launcher does not make."""
+    return "TensorMaps maps" in stage.source.read_text()
+
+
 def instances(stage: Kernel) -> list[tuple[str, str]]:
     """Every instance of the stage's kernels: (as C++ names it, as PTX names it)."""
+    if takes_tensor_maps(stage):
+        raise FlashLadderError(
+            f"Stage {stage.id} is not graded: its kernel takes tensor maps, which the grader does not make. "
+            "Its exercises are judged by `make exercise-NN` and in its notebook."
+        )
     found = {}
     for dtype in DTYPES:
         for d_head in HEAD_DIMS:
