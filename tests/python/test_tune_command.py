@@ -46,7 +46,7 @@ def made(kept, tune_on_fake):
 def tune_on_fake(fake, fake_device, monkeypatch, tmp_path):
     """tune_on_fake(wrong, refused) -> (status, record): wrong ones have a planted error, refused ones do not build."""
 
-    def run(wrong: tuple[str, ...] = (), refused: tuple[str, ...] = (), texts=tuple(CONFIGURATIONS)):
+    def run(wrong: tuple[str, ...] = (), refused: tuple[str, ...] = (), texts=tuple(CONFIGURATIONS), **other):
         for planted in {0, int(bool(wrong))}:  # before the builds, which are many at once
             fake(planted).with_suffix(".log").write_text("0 bytes stack frame\nUsed 42 registers\n")
 
@@ -76,6 +76,7 @@ def tune_on_fake(fake, fake_device, monkeypatch, tmp_path):
             store=tmp_path / "store.sqlite",
             out=tmp_path / "made-tuning.json",
         )
+        options = replace(options, **other)
         status = tune.run(options, Device("gpu", fake_device))
         return status, recorded.load(options.out)
 
@@ -177,6 +178,42 @@ def test_a_record_of_another_kernel_is_marked_stale(made, monkeypatch, tmp_path)
     assert "(stale)" in in_words(plot.tuning_flags([made], d=64))
 
 
+def test_of_another_record_the_fastest_of_each_length_are_tuned_and_the_record_and_its_tables_say_so(
+    tune_on_fake, made, monkeypatch, tmp_path
+):
+    made["settings"]["short_list"] = [16, 32]
+    row = next(row for row in made["configurations"] if row["configuration"] == CONFIGURATIONS[0])
+    times = {16: (3.0, 1.0, 2.0), 32: (1.0, 3.0, 2.0)}  # of the three: the second is first at 16, the first at 32
+    rows = []
+    for place, text in enumerate(CONFIGURATIONS):
+        first = [{**row["first"][0], "Nq": n, "ms": {"median": ms[place]}} for n, ms in times.items()]
+        rows.append({**row, "configuration": text, "first": first})
+    made["configurations"] = rows
+    other = tmp_path / "other-tuning.json"
+    other.write_text(json.dumps(made))
+    chosen = {"configurations": None, "fastest_of": other, "head_dims": (64,), "stages": ()}
+    _, bounded = tune_on_fake(limit=1, **chosen)
+    timed = {row["configuration"] for row in bounded["configurations"] if row["first"]}
+    assert timed == {CONFIGURATIONS[0], CONFIGURATIONS[1]} and bounded["refused"][0]["enumerated"] == 2
+    assert bounded["space"] == f"the 1 fastest at N = 16 and 32 of those timed on {recorded.label(made)}"
+    assert record.fastest(made, "bf16", 64, 2) == [of_stage(n, "bf16", 64) for n in (9, 8, 11)]
+    _, more = tune_on_fake(**chosen)
+    assert len(more["refused"]) == 1 and more["refused"][0]["enumerated"] == 3
+
+    monkeypatch.setattr(recorded, "shipped", lambda folder=None, kind="": [bounded] if kind == "tuning" else [])
+    text = "".join(f"<!-- results: tuned {what} 64 -->\n<!-- end results -->\n" for what in ("chosen", "stages"))
+    filled = results.fill(text, tmp_path)
+    assert f"d = 64, of the 1 fastest at N = 16 and 32 of those timed on {recorded.label(made)}. Recorded:" in filled
+    assert "with a stage's flags" not in filled and results.NOTHING in filled, "no stage was timed: no table of them"
+    assert not tune.Options(fastest_of=other).of_all and tune.Options().of_all
+
+    with pytest.raises(FlashLadderError, match="has no times for fp16, d = 64"):
+        tune_on_fake(**chosen, dtypes=("fp16",))
+    (tmp_path / "bench.json").write_text('{"version": 1, "provenance": {}}')
+    with pytest.raises(FlashLadderError, match="bench.json is no record of `make tune`"):
+        tune_on_fake(**chosen | {"fastest_of": tmp_path / "bench.json"})
+
+
 def test_worth_and_advice_are_ratios_to_the_winner_in_its_heat(made):
     own = record.winner(made, "bf16", 64)
     flag = next(row for row in made["flags"] if row["flag"] == "swizzling")
@@ -212,6 +249,8 @@ def test_each_neighbour_has_its_flag_off_and_breaks_no_rule():
     [
         (("--configs", "/nowhere/x"), "/nowhere/x cannot be read"),
         (("--d-head", "64,x"), "is no list of numbers"),
+        (("--fastest-of", "/nowhere/x"), "/nowhere/x cannot be read"),
+        (("--fastest-of", "x", "--configs", "y"), "not allowed with argument --fastest-of"),
     ],
 )
 def test_wrong_options_are_told(flashladder, words, said):

@@ -237,12 +237,18 @@ REFUSALS = {
 }
 
 
+# CUDA's manual asks for an address of the map that is a multiple of 64; the driver (580.159, an H100) does not look.
+UNSEEN_BY_THE_DRIVER = ("map_misaligned",)
+
+
 def test_what_the_encoder_takes_and_refuses():
     result = run_program(PROGRAMS / "encoder.cu", architecture=HOPPER, report=True).check()
     errors = dict(line.split() for line in result.stdout.splitlines())
     assert len(errors) == 30
     for name, error in errors.items():
         expected = REFUSALS.get(name, (0, ""))[0]
+        if not result.report and name in UNSEEN_BY_THE_DRIVER:
+            continue
         assert int(error) == expected or (expected == 801 and not result.report), name
     if not result.report:
         return

@@ -3,7 +3,8 @@
 import numpy as np
 from cudart import run_ptx
 
-HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
+# 8.4: the first that has products of s8 and u8.
+HEAD = ".version 8.4\n.target sm_90a\n.address_size 64\n"
 BITS = {"f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8, "s32": 32}
 LAYOUTS = {128: 1, 64: 2, 32: 3, 0: 0}  # row bytes: the descriptor's code
 NUMPY = {8: np.uint8, 16: np.uint16, 32: np.uint32}
@@ -120,7 +121,11 @@ def mma_text(n, d_kind, a_kind, b_kind, registers=False, scale_a=1, scale_b=1, t
 
 
 def kernel(body, n, d_kind, shared=49152, threads=128, target=HEAD):
-    """Shared memory from `image`, D from and to `pd`, A's registers from `pa`; %p is whether D counts."""
+    """Shared memory from `image`, D from and to `pd`, A's registers from `pa`; %p is whether D counts.
+
+    The descriptors given count from the image's beginning. Where that lies, only the kernel knows: CUDA keeps the first
+    1,024 bytes of shared memory on Hopper.
+    """
     count = n // 2 * BITS[d_kind] // 32
     loads = "\n".join(f"ld.global.b32 %d{i}, [%pd+{512 * i}];" for i in range(count))
     stores = "\n".join(f"st.global.b32 [%pd+{512 * i}], %d{i};" for i in range(count))
@@ -136,7 +141,9 @@ def kernel(body, n, d_kind, shared=49152, threads=128, target=HEAD):
         {loads}
         ld.global.b32 %a0, [%pa]; ld.global.b32 %a1, [%pa+512];
         ld.global.b32 %a2, [%pa+1024]; ld.global.b32 %a3, [%pa+1536];
-        mov.u32 %s, tile; mad.lo.u32 %s, %t, 4, %s; mov.u32 %x, 0;
+        mov.u32 %s, tile;
+        {{ .reg .b64 %from; shr.u32 %x, %s, 4; cvt.u64.u32 %from, %x; add.u64 %da, %da, %from; add.u64 %db, %db, %from; }}
+        mad.lo.u32 %s, %t, 4, %s; mov.u32 %x, 0;
     copy:
         {{ .reg .b32 %v; ld.global.b32 %v, [%pi]; st.shared.b32 [%s], %v; }}
         add.u64 %pi, %pi, {4 * threads}; add.u32 %s, %s, {4 * threads}; add.u32 %x, %x, {4 * threads};

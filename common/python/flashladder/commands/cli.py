@@ -268,6 +268,7 @@ def command_tune(options) -> int:
     names = (
         "full",
         "configurations",
+        "fastest_of",
         "limit",
         "tokens",
         "heads",
@@ -287,8 +288,12 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="a larger space, thousands of configurations")
     parser.add_argument("--d-head", dest="head_dims", type=numbers, default=(64, 128), metavar="D,D")
     parser.add_argument("--dtype", dest="dtypes", type=words, default=("bf16",), metavar="T,T", help="bf16, fp16")
-    parser.add_argument("--configs", dest="configurations", type=Path, metavar="FILE",
-                        help="in place of a space: a configuration on each line")  # fmt: skip
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument("--configs", dest="configurations", type=Path, metavar="FILE",
+                         help="in place of a space: a configuration on each line")  # fmt: skip
+    instead.add_argument("--fastest-of", type=Path, metavar="FILE",
+                         help="in place of a space: another GPU's record, the 16 (--limit) fastest of each length that "
+                         "all were timed at; minutes in place of a quarter of an hour")  # fmt: skip
     parser.add_argument("--limit", type=int, default=0, metavar="N", help="of each type and head dim at most N")
     parser.add_argument("--tokens", type=int, default=16384, help="B times N, the same for all lengths")
     parser.add_argument("--heads", type=int, default=16)

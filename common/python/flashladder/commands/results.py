@@ -275,10 +275,13 @@ def tuned(what: str, d: str = "128", length: str = "4096") -> str:
             (head, body), text = table(made, "bf16", int(d)), f"{text}, bf16, d = {d}"
         else:
             raise FlashLadderError(f"a marker's table is {', '.join(_OF_TUNING)}, fastest or refused, not '{what}'")
+        if not body:  # the stages, where the tuner was told to leave them out
+            continue
+        looked_at = f", of {made['space']}" if made.get("space") else ""
         stale = f"\n\n{STALE_NOTE}" if tuning.is_stale(made) else ""
         if stale:
             head = [f"{column}\\*" if column else column for column in head]
-        parts.append(f"{_caption(made, text)}\n\n{_table(head, body)}{stale}")
+        parts.append(f"{_caption(made, text + looked_at)}\n\n{_table(head, body)}{stale}")
     return "\n\n".join(parts) or NOTHING
 
 

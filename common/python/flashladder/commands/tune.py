@@ -11,7 +11,7 @@ from flashladder.core.device import Device, choose
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, ROOT, results_directory
 from flashladder.ladder import stages
-from flashladder.measuring import bench
+from flashladder.measuring import bench, recorded
 from flashladder.tuning import gpu_times, instances, model, record, rules, space, tables
 from flashladder.tuning.configuration import Configuration
 from flashladder.tuning.store import Place, Store, default_file
@@ -19,6 +19,7 @@ from flashladder.tuning.tune import Known, Plan, Tuner
 
 SIMULATED = 1  # configuration of each type and head dim that run where there is no GPU
 LISTED = 12  # configurations of a table, the best of many
+FASTEST = 16  # configurations of each length of another GPU's record, unless --limit says another number
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Options:
     head_dims: tuple[int, ...] = (64, 128)
     full: bool = False
     configurations: Path | None = None  # a file of short forms, in place of a space
-    limit: int = 0  # configurations of each type and head dim, evenly over the space; 0: all
+    fastest_of: Path | None = None  # a record of another GPU, in place of a space: the fastest of each of its lengths
+    limit: int = 0  # configurations of each type and head dim, evenly over the space; 0: all. Of a record: see below
     tokens: int = Plan.tokens  # B * N
     heads: int = Plan.heads
     lengths: tuple[int, ...] = Plan.lengths
@@ -42,7 +44,24 @@ class Options:
     def of_all(self) -> bool:
         """Whether what is tuned is what a record that ships should be of."""
         ours, shipped = ((o.tokens, o.heads, o.lengths, o.short_list, o.stages) for o in (self, Plan))
-        return not (self.configurations or self.limit) and ours == shipped
+        return not (self.configurations or self.fastest_of or self.limit) and ours == shipped
+
+    @property
+    def of_each_length(self) -> int:
+        """Of fastest_of: how many."""
+        return self.limit or FASTEST
+
+    @property
+    def space(self) -> str:
+        """What is looked at, in words for a record; "" for the space that is tuned unless told otherwise."""
+        if self.configurations:
+            return f"the configurations of a file, {self.configurations.name}"
+        if self.fastest_of:
+            other = recorded.load(self.fastest_of)
+            lengths = " and ".join(map(str, other["settings"]["short_list"]))
+            return f"the {self.of_each_length} fastest at N = {lengths} of those timed on {recorded.label(other)}"
+        few = f", {self.limit} of each type and head dim" if self.limit else ""
+        return f"the larger space{few}" if self.full else few[2:]
 
 
 def run(options: Options, device: Device | None = None) -> int:
@@ -68,7 +87,7 @@ def run(options: Options, device: Device | None = None) -> int:
     if options.again:
         store.forget_failures()
     outcome = Tuner(plan, store, gpu_times.DeviceWorkshop(device), timer).run()
-    made = record.make(outcome, plan, refused, device, timer.multiprocessors)
+    made = record.make(outcome, plan, refused, device, timer.multiprocessors, options.space)
     folder = RECORDED if options.of_all else results_directory()
     file = record.write(made, options.out or folder / record.file_name(device))
     for dtype, d in record.groups(made):
@@ -107,15 +126,29 @@ def _spaces(options: Options) -> Spaces:
         listed = space.from_file(options.configurations)
         groups = dict.fromkeys((one.dtype, one.d_head) for one in listed)
         return {group: [one for one in listed if (one.dtype, one.d_head) == group] for group in groups}
+    if options.fastest_of:
+        return _fastest(options)
     enumerate_space = space.full if options.full else space.bounded
     return {(dtype, d): list(enumerate_space(dtype, d)) for dtype in options.dtypes for d in options.head_dims}
+
+
+def _fastest(options: Options) -> Spaces:
+    other = recorded.load(options.fastest_of)
+    if "configurations" not in other:
+        raise FlashLadderError(f"{options.fastest_of} is no record of `make tune`.")
+    wanted = [(dtype, d) for dtype in options.dtypes for d in options.head_dims]
+    found = {group: record.fastest(other, *group, options.of_each_length) for group in wanted}
+    for dtype, d in wanted:
+        if not found[dtype, d]:
+            raise FlashLadderError(f"{options.fastest_of} has no times for {dtype}, d = {d}.")
+    return found
 
 
 def _filtered(options: Options, spaces: Spaces, limits: rules.Device) -> dict[tuple[str, int], space.Refusals]:
     """What the rules leave; prints how many each refused."""
     refused = {group: space.admitted(several, limits) for group, several in spaces.items()}
     _show_refusals(refused)
-    if options.limit:
+    if options.limit and not options.fastest_of:
         refused = {group: one.thinned(options.limit) for group, one in refused.items()}
         say(f"Of these, {sum(len(one.admitted) for one in refused.values())}, evenly over the space (--limit).")
     if not any(one.admitted for one in refused.values()):

@@ -23,9 +23,14 @@ def file_name(device: Device) -> str:
 
 
 def make(
-    outcome: Outcome, plan: Plan, refused: dict[tuple[str, int], Refusals], device: Device, multiprocessors: int
+    outcome: Outcome,
+    plan: Plan,
+    refused: dict[tuple[str, int], Refusals],
+    device: Device,
+    multiprocessors: int,
+    space: str = "",
 ) -> dict:
-    """The record. refused: by dtype and d_head."""
+    """The record. refused: by dtype and d_head. space: what was looked at, in words; "": the space of `make tune`."""
     settings = {name: value for name, value in asdict(plan).items() if name != "candidates"}
     return {
         "version": 1,
@@ -33,6 +38,7 @@ def make(
         "kernel_sha256": instances.kernel_hash(),
         "multiprocessors": multiprocessors,
         "settings": settings,
+        "space": space,
         "refused": [
             {"dtype": dtype, "d_head": d_head, "enumerated": one.enumerated, "admitted": len(one.admitted),
              "by_rule": one.by_rule, "by_this_rule_alone": one.by_one_alone}
@@ -207,6 +213,12 @@ def first_rows(record: dict, dtype: str, d: int, length: int) -> list[tuple[Conf
         if figures["Nq"] == length
     ]
     return sorted(found, key=lambda pair: pair[1]["ms"]["median"])
+
+
+def fastest(record: dict, dtype: str, d: int, count: int) -> list[Configuration]:
+    """So many at each length of the first heats, the fastest first; each once, though it may be fast at several."""
+    lengths = record["settings"]["short_list"]
+    return list(dict.fromkeys(one for n in lengths for one, _ in first_rows(record, dtype, d, n)[:count]))
 
 
 def best_by_tile(record: dict, dtype: str, d: int, length: int) -> dict[tuple[int, int], tuple[Configuration, dict]]:
