@@ -207,6 +207,29 @@ def test_a_choice_is_a_line_of_the_table():
     assert f'CHOICE("NVIDIA H200", 90, 132, FLASH_BF16, 128, 1, 1073741824, "{WHOLE}")' in line
 
 
+def gpu(name: str, *configurations, multiprocessors: int = 132, compute: int = 90) -> list[instances.Choice]:
+    return [instances.Choice(name, compute, multiprocessors, one) for one in configurations]
+
+
+def names(gpus) -> list[str]:
+    return [one[0].gpu for one in gpus]
+
+
+def test_a_gpu_that_chose_what_its_neighbour_did_has_no_lines():
+    other = replace(WHOLE, Br=64)
+    first, same = gpu("first", WHOLE), gpu("same", WHOLE, multiprocessors=130)
+    assert names(instances.needed([first, same])) == ["first"] and instances.needed([first]) == [first]
+    assert names(instances.needed([first, gpu("another", other)])) == ["first", "another"]
+    assert names(instances.needed([first, gpu("older", WHOLE, compute=80)])) == ["first", "older"], "none is near it"
+    # "same" would find "nearer" without lines of its own, and that chose another.
+    nearer = gpu("nearer", other, multiprocessors=129)
+    assert names(instances.needed([first, same, nearer])) == ["first", "same", "nearer"]
+    # Two that chose alike, each of which stands for the other, and a third: one of them is left.
+    assert names(instances.needed([first, gpu("second", WHOLE), gpu("third", WHOLE)])) == ["first"]
+    shorter = [replace(first[0], gpu="shorter", last=1000), replace(first[0], gpu="shorter", first=1001)]
+    assert names(instances.needed([first, shorter])) == ["first", "shorter"], "it says less of lengths"
+
+
 # ---- the choice, in C++ ----
 
 CHOICES = """

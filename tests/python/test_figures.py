@@ -68,7 +68,8 @@ def measured(monkeypatch, tmp_path):
         "": [row("09_double_buffering", 300.0, fresh), row("08_fragment_tiles", 200.0, "another")],
         "ablations": [row("09_double_buffering", 310.0, fresh), row("09 no swizzle", 100.0, fresh)],
     }
-    monkeypatch.setattr(recorded, "shipped", lambda kind="": [{"measurements": runs[kind]}])
+    other = {"provenance": {"device": "NVIDIA H100"}, "measurements": [row("09_double_buffering", 150.0, fresh)]}
+    monkeypatch.setattr(recorded, "shipped", lambda kind="": [{"measurements": runs[kind]}, other])
     monkeypatch.setattr(recorded, "RECORDED", tmp_path)
     record = {"version": 1, "provenance": {}, "rows": [{"name": "a", "x": 1.5, "n": [1, 2]}]}
     (tmp_path / "G.json").write_text(json.dumps(record))
@@ -80,6 +81,7 @@ def measured(monkeypatch, tmp_path):
         ("tflops(9) : .1f", "300.0"),
         ("tflops(9) - 2 * 50 : .0f", "200"),
         ("tflops(9) / tflops(8) : .2f", "1.50 (stale)"),
+        ('tflops(9, gpu="H100") / tflops(9) : .1f', "0.5"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
         ('resource(9, "registers") : ,d', "255"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
@@ -97,6 +99,7 @@ def test_a_figure_is_computed(measured, what, text):
         ("tflops(9)", "needs a format"),
         ("tflops(9, N=77) : .1f", "is not recorded; there is: 09_double_buffering"),
         ('resource(9, "hue") : d', 'no figure "hue"'),
+        ('tflops(9, gpu="B200") : .1f', "there is: nothing"),
         ('record("G.json", "rows", "name=b") : d', "nothing at 'name=b'"),
         ('record("G.json", "rows") : d', "no number"),
         ('counter(5, "wavefront") : d', "no counter"),

@@ -205,6 +205,9 @@ def test_of_another_record_the_fastest_of_each_length_are_tuned_and_the_record_a
     filled = results.fill(text, tmp_path)
     assert f"d = 64, of the 1 fastest at N = 16 and 32 of those timed on {recorded.label(made)}. Recorded:" in filled
     assert "with a stage's flags" not in filled and results.NOTHING in filled, "no stage was timed: no table of them"
+    bounded["configurations"][0]["first"][0]["sm_mhz"] = 1000  # the fake has no clock
+    for figure in (plot.tuning_tiles([bounded]), plot.tuning_predicted([bounded], d=64)):
+        assert "of the 1 fastest at N = 16 and 32" in in_words(figure).replace("\n", " ")
     assert not tune.Options(fastest_of=other).of_all and tune.Options().of_all
 
     with pytest.raises(FlashLadderError, match="has no times for fp16, d = 64"):

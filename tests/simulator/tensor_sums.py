@@ -1,8 +1,9 @@
 """Sums of products as Hopper's tensor cores form them, in whole numbers of any size: what mma and wgmma are held to.
 
 E is the largest exponent among the products (each the sum of its factors') and the addend; zeros do not count. Each
-term is cut toward zero to a multiple of 2^(E - 25), the terms are added exactly, the sum is cut toward zero to fp32;
-of 8-bit floats at 2^(E - 13) and to 13 fraction bits. A result of f16 is the sum rounded to nearest even.
+term is cut toward zero to a multiple of 2^(E - 25), of 8-bit floats 2^(E - 13), and the terms are added exactly. For a
+result of f32 the sum is cut toward zero to fp32, of 8-bit floats to 13 fraction bits; for one of f16 it is rounded to
+nearest even, nothing having been cut.
 """
 
 from fractions import Fraction
@@ -56,7 +57,7 @@ def tensor_sum(row, column, addend, d_kind="f32", narrow=False):
     last = max(exponent for _, exponent in terms) - (13 if narrow else 25)
     total = sum(cut(value, last) for value, _ in terms)
     value = abs(total) * Fraction(2) ** last
-    if narrow and value:
+    if narrow and value and d_kind != "f16":
         unit = Fraction(2) ** (floor_log2(value) - 13)
         value = value // unit * unit
     if d_kind == "f16":

@@ -128,6 +128,7 @@ def random_box(rng, operation, dimensions, swizzle):
     at = [rng.choice([0, 0, rng.randint(low, s + 4)]) for s in size]
     if rng.random() < 0.05:
         at[rng.randrange(dimensions)] = rng.choice([2**31 - 1, -(2**31) if operation == LOAD else 2**31 - 1])
+    at[0] -= at[0] % (16 // element)  # no box begins between 16 bytes of a row
     address = 16 * rng.randint(0, 8)
     tensor_bytes = address + size[0] * element + sum(s * (n - 1) for s, n in zip(stride[1:], size[1:], strict=True))
     offset = 128 * rng.randint(0, 9)

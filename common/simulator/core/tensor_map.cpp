@@ -10,7 +10,7 @@ using std::to_string;
 
 constexpr uint64_t kMostElements = 1ull << 32;
 constexpr uint64_t kStrideLimit = 1ull << 40;
-constexpr uint32_t kMostBoxElements = 256, kMostStep = 8, kGranularity = 16;
+constexpr uint32_t kMostBoxElements = 256, kMostStep = 8;
 constexpr uint64_t kBoxBytesLimit = 256 * 1024;
 
 struct TypeInfo {

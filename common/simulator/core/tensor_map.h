@@ -12,6 +12,7 @@ namespace warpsim {
 inline constexpr unsigned kTensorMapBytes = 128, kTensorMapAlignment = 64;
 inline constexpr unsigned kMostDimensions = 5;
 inline constexpr unsigned kBoxAlignment = 128;  // of a box in shared memory
+inline constexpr unsigned kGranularity = 16;    // bytes: of the address, of strides, rows and where a box begins in one
 
 // In the order of CUDA's enumerations, and of the numbers that tensormap.replace takes.
 enum class TensorType : uint8_t { u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, count_ };

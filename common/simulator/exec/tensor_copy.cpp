@@ -149,6 +149,25 @@ void log_box(Warp &w, const Op &op, unsigned lane, const Copy &copy, const Coord
     record->sectors = copy.box.sectors;
 }
 
+// Coordinates that the hardware does not take; "": it takes them. Of prefetches that is not known.
+std::string coordinate_fault(const TensorForm &form, const TensorMap &map, const Coordinates &at, Intent intent) {
+    if (form.kind == BulkKind::prefetch) return "";
+    const bool writes = intent != Intent::read;
+    const std::string box = std::string(writes ? "stores" : "loads") + " a box at coordinate ";
+    const auto first = at.begin(),
+               negative = std::find_if(first, first + form.dimensions, [](int32_t c) { return c < 0; });
+    if (writes && negative != first + form.dimensions)
+        return box + to_string(*negative) + " of dimension " + to_string(negative - first) +
+               ": a store is clipped at the upper edges of the tensor alone, and a negative coordinate is an illegal "
+               "instruction (a load fills what lies before the edge)";
+    const int32_t elements = int32_t(kGranularity / map.element_bytes());  // a power of two
+    if (at[0] % elements)
+        return box + to_string(at[0]) +
+               " of dimension 0: a box begins at a multiple of 16 bytes of the tensor's row, " + to_string(elements) +
+               " elements of " + tensor_type_name(map.type) + ", and anything between is an illegal instruction";
+    return "";
+}
+
 // Maps, coordinates and addresses of each lane's copy, checked and counted; calls `each` for the good ones.
 template <class F>
 void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_intent, F each) {
@@ -164,14 +183,8 @@ void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_int
         if (!read_map(w, op, lane, maps[lane], copy.map)) continue;
         Coordinates at{};
         for (unsigned d = 0; d < form.dimensions; ++d) at[d] = w.lanes<int32_t>(list[kTensorCoordinates + d])[lane];
-        const bool writes = global_intent != Intent::read;
-        const auto negative = std::find_if(at.begin(), at.end(), [](int32_t c) { return c < 0; });
-        if (writes && negative != at.end()) {
-            refuse(w, op, HazardKind::illegal_instruction, lane, maps[lane],
-                   "stores a box at coordinate " + to_string(*negative) + " of dimension " +
-                       to_string(negative - at.begin()) +
-                       ": a store is clipped at the upper edges of the tensor alone, and a negative coordinate is an "
-                       "illegal instruction (a load fills what lies before the edge)");
+        if (const std::string fault = coordinate_fault(form, copy.map, at, global_intent); !fault.empty()) {
+            refuse(w, op, HazardKind::illegal_instruction, lane, maps[lane], fault);
             continue;
         }
         copy.box = make_box(copy.map, at);

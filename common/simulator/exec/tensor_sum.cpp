@@ -170,6 +170,7 @@ void with_depth(unsigned depth, F f) {
 
 template <class F>
 void with_rule(unsigned depth, SumRule rule, F f) {
+    if (rule.narrow && rule.odd) return with_depth<SumRule{true, true}>(depth, f);
     if (rule.narrow) return with_depth<SumRule{true, false}>(depth, f);  // nothing is left below the 13 bits
     if (rule.odd) return with_depth<SumRule{false, true}>(depth, f);
     return with_depth<SumRule{false, false}>(depth, f);
@@ -221,11 +222,11 @@ float exact_sum(const float *a, const int16_t *a_exponents, const float *b, cons
     if (sum == 0) return 0;
     uint64_t magnitude = uint64_t(sum < 0 ? -sum : sum);
     // Places below the result's last one: by its precision, or by fp32's least exponent.
-    const int top = std::bit_width(magnitude) - 1, precision = rule.narrow ? 13 : 23;
+    const int top = std::bit_width(magnitude) - 1, precision = rule.narrow && !rule.odd ? 13 : 23;
     const int lost = std::max(std::max(top - precision, kFloatLeast - 23 - last), 0);
     const bool inexact = lost > 63 || (magnitude & ((uint64_t{1} << lost) - 1));
     magnitude = lost > 63 ? 0 : magnitude >> lost;
-    if (rule.odd && !rule.narrow && inexact) magnitude |= 1;
+    if (rule.odd && inexact) magnitude |= 1;
     const double value = std::ldexp(double(magnitude), last + lost);  // exact
     const float result = value >= 0x1p128 ? HUGE_VALF : float(value);
     return sum < 0 ? -result : result;

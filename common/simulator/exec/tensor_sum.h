@@ -2,9 +2,10 @@
 //
 // The K products of an element and its addend D are one sum. E is the largest exponent among them: a product's is the
 // sum of its factors' exponents, not renormalised; zeros do not count; a subnormal number has its format's least
-// exponent. Each term is cut toward zero to a multiple of 2^(E - 25), the terms are added exactly, and the sum is cut
-// toward zero to fp32. Of 8-bit floats the terms are cut at 2^(E - 13) and the sum to 13 fraction bits. A result of
-// f16 is rounded to nearest even instead. NaN is 0x7fffffff, overflow gives infinity, a sum of zeros is +0.
+// exponent. Each term is cut toward zero to a multiple of 2^(E - 25), of 8-bit floats 2^(E - 13), and the terms are
+// added exactly. For a result of f32 the sum is cut toward zero to fp32, of 8-bit floats to 13 fraction bits; for one
+// of f16 it is rounded to nearest even, nothing having been cut. NaN is 0x7fffffff, overflow gives infinity, a sum of
+// zeros is +0.
 #pragma once
 
 #include <cstddef>

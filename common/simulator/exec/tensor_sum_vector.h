@@ -93,7 +93,7 @@ inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints
     Ints bits = as<Ints>(__builtin_convertvector(magnitude, Floats));
     bits = bits < kMostBits ? bits : ints(kMostBits);
     bits += (magnitude - __builtin_convertvector(as<Floats>(bits), Ints)) >> 31;
-    if constexpr (Rule.narrow) {
+    if constexpr (Rule.narrow && !Rule.odd) {
         bits &= ~0x3ff;
     } else if constexpr (Rule.odd) {
         const Ints inexact = __builtin_convertvector(as<Floats>(bits), Ints) != magnitude;

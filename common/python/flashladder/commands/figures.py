@@ -52,10 +52,19 @@ class _Figures:
         self.stale |= recorded.is_stale(rows[0])
         return rows[0]
 
-    def tflops(self, name: int | str, N: int = 4096, d: int = 128, dtype: str = "bf16", causal: bool = False) -> float:
-        """Recorded throughput: tflops(9), tflops("FlashAttention-2"), tflops(13, causal=True)."""
+    def tflops(
+        self,
+        name: int | str,
+        N: int = 4096,
+        d: int = 128,
+        dtype: str = "bf16",
+        causal: bool = False,
+        gpu: str = "",
+    ) -> float:
+        """Recorded throughput: tflops(9), tflops("FlashAttention-2"), tflops(13, causal=True), tflops(9, gpu="H100"),
+        of that GPU."""
         name = stages.get(name).name if isinstance(name, int) else name
-        return self._row(recorded.first(), name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
+        return self._row(recorded.first(gpu=gpu), name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
         """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself."""
@@ -94,9 +103,9 @@ class _Figures:
             raise FlashLadderError(f'There is no order "{order}". There are: {", ".join(block_order.ORDERS)}.')
         return block_order.busy(order, N, heads)
 
-    def tuned(self, name: str = "chosen", N: int = 4096, d: int = 128) -> float:
+    def tuned(self, name: str = "chosen", N: int = 4096, d: int = 128, gpu: str = "") -> float:
         """TFLOP/s in the tuner's finals at a length: tuned(), of what is chosen there, tuned("FlashAttention-2")."""
-        made = recorded.first("tuning")
+        made = recorded.first("tuning", gpu)
         row = tuning.chosen(made, "bf16", d).get(N) if made else None
         if not row or name not in ("chosen", *row["peers"]):
             there = ", ".join(("chosen", *row["peers"])) if row else "nothing"

@@ -18,11 +18,15 @@ def load(file: Path) -> dict:
     return results
 
 
+# What sentences and tables of one GPU are about, however many others are recorded beside it.
+MAIN = "NVIDIA H200"
+
 KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler")
 
 
 def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
-    """What is recorded for each GPU, in the order of their names: docs/results/GPU.json, the throughput.
+    """What is recorded for each GPU, MAIN's first, then in the order of their names: docs/results/GPU.json, the
+    throughput.
 
     kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
     a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
@@ -33,7 +37,7 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     for file in sorted(folder.glob("*.json")):
         if kind == next((one for one in KINDS if file.stem.endswith(f"-{one}")), ""):
             found.append(load(file))
-    return found
+    return sorted(found, key=lambda one: one["provenance"].get("device") != MAIN)
 
 
 def latest_live() -> dict | None:
@@ -46,14 +50,10 @@ def latest_live() -> dict | None:
     return None
 
 
-# What sentences and tables of one GPU are about, however many others are recorded beside it.
-MAIN = "NVIDIA H200"
-
-
-def first(kind: str = "") -> dict | None:
-    """Of shipped(), that of the GPU MAIN, else of the first one. None where there is none."""
-    found = shipped(kind=kind)
-    return next((one for one in found if one.get("provenance", {}).get("device") == MAIN), found[0] if found else None)
+def first(kind: str = "", gpu: str = "") -> dict | None:
+    """Of shipped(), that of the GPU MAIN, else of the first one; gpu: words in its name, such as "H100", for another.
+    None where there is none."""
+    return next((one for one in shipped(kind=kind) if gpu in one.get("provenance", {}).get("device", "")), None)
 
 
 def shown(live: dict | None = None) -> list[tuple[dict, bool]]:

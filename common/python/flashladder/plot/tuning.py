@@ -1,5 +1,7 @@
 """What the tuner measured: the worth of each flag, the tiles that are fast, the model's bound beside the time."""
 
+import textwrap
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -36,6 +38,11 @@ def _panels(records: list[dict], dtype: str, d: int) -> list[dict]:
 
 def _label(one: dict) -> str:
     return f"recorded: {recorded.label(one)}{' (stale)' if record.is_stale(one) else ''}"
+
+
+def _space(one: dict) -> str:
+    """A line of a title where a record is not of the whole space; else nothing."""
+    return "\n" + textwrap.fill(f"of {one['space']}", 62) if one.get("space") else ""
 
 
 def _length(one: dict, wanted: int, there: list[int]) -> int:
@@ -127,7 +134,7 @@ def tuning_tiles(records: list[dict], dtype: str = "bf16", N: int = 4096) -> Fig
         length = _length(one, N, list(one["settings"]["short_list"]))
         _tiles(axes, record.best_by_tile(one, dtype, d, length))
         label = _label(one).replace(", ", "\n", 1)
-        axes.set_title(f"{label}\n{dtype}, d = {d}, N = {length}", fontsize=8)
+        axes.set_title(f"{label}{_space(one)}\n{dtype}, d = {d}, N = {length}", fontsize=8)
     caption(
         figure,
         "TFLOP/s in the first heats, and the warps of that configuration; its other fields were free.",
@@ -176,8 +183,8 @@ def tuning_predicted(records: list[dict], dtype: str = "bf16", d: int = 128, N: 
         axes.set_ylabel("measured, ms")
         times = [point.ms / point.least_ms for point in points]
         axes.set_title(
-            f"{_label(one)}\n{dtype}, d = {d}, N = {length}: {len(points)} configurations take\n{min(times):.2f} to "
-            f"{max(times):.2f} times the least, half of them below {np.median(times):.2f} times",
+            f"{_label(one)}{_space(one)}\n{dtype}, d = {d}, N = {length}: {len(points)} configurations take\n"
+            f"{min(times):.2f} to {max(times):.2f} times the least, half of them below {np.median(times):.2f} times",
             fontsize=9,
         )
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))

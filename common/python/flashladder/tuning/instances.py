@@ -1,7 +1,8 @@
 """Instances of stage 12's kernel: the table of those built by default, and any configuration in a library of its own.
 
-stages/12_autotune/instances.h is that table: a line for each instance, and one for each length of each GPU that was
-tuned (docs/results/GPU-tuning.json), with what was the fastest there. `make results` writes it.
+stages/12_autotune/instances.h is that table: a line for each instance, and one for each stretch of lengths of each GPU
+that was tuned (docs/results/GPU-tuning.json), with what was the fastest there; of GPUs that chose alike, the first.
+`make results` writes it.
 """
 
 import hashlib
@@ -152,9 +153,31 @@ def choices(results: dict) -> list[Choice]:
     return found
 
 
+def nearest(gpu: list[Choice], others: list[list[Choice]]) -> list[Choice]:
+    """Of GPUs by their choices, the one that configured.h takes in place of a GPU that is none of them."""
+    near = [one for one in others if one[0].compute // 10 == gpu[0].compute // 10]
+    return min(near, key=lambda one: abs(one[0].multiprocessors - gpu[0].multiprocessors), default=[])
+
+
+def needed(gpus: list[list[Choice]]) -> list[list[Choice]]:
+    """Without the GPUs that chose what the nearest of those that are left chose: the table says the same without them,
+    and what was measured with it is as good as before. The first ones are kept where either of two could be."""
+
+    def what(choices: list[Choice]) -> list[tuple]:
+        return [(one.configuration, one.first, one.last) for one in choices]
+
+    left = gpus
+    for gpu in reversed(gpus):
+        rest = [one for one in left if one is not gpu]
+        if all(what(nearest(one, rest)) == what(one) for one in gpus if not any(one is kept for kept in rest)):
+            left = rest
+    return left
+
+
 def shipped() -> str:
     """The text that instances.h should have: the defaults, then what the recorded GPUs chose."""
-    chosen = [one for results in recorded.shipped(kind="tuning") for one in choices(results)]
+    gpus = [choices(results) for results in recorded.shipped(kind="tuning")]
+    chosen = [one for gpu in needed([gpu for gpu in gpus if gpu]) for one in gpu]
     return table([*defaults(), *(one.configuration for one in chosen)], chosen)
 
 

@@ -293,6 +293,25 @@ KERNEL(negative_store) {
     }
 }
 
+KERNEL(load_between_16_bytes) {
+    BEGIN(1)
+    if (t == 0) { COPY_IN(buffer, &map, mended ? -4 : 2 + int(odd), 8); }  //! load_between_16_bytes illegal_instruction: loads a box at coordinate 3 of dimension 0 | a multiple of 16 bytes of the tensor's row, 4 elements of f32
+    END()
+}
+
+KERNEL(store_between_16_bytes) {
+    BUFFER
+    (void)bar;
+    FILL(i)
+    FENCE_PROXY();
+    __syncthreads();
+    if (t == 0) {
+        STORE_BOX(&to, mended ? 8 : 9 + int(odd), 0, buffer);  //! store_between_16_bytes illegal_instruction: stores a box at coordinate 10 of dimension 0 | 4 elements of f32, and anything between
+        COMMIT();
+        WAIT_GROUP();
+    }
+}
+
 KERNEL(without_grid_constant) {
     BEGIN(1)
     if (t == 0) { if constexpr (mended) { COPY_IN(buffer, &map, 0, 8); } else { COPY_IN(buffer, &by_value, 0, 8); } }  //! without_grid_constant invalid_address: in the thread's local memory | without __grid_constant__
@@ -396,6 +415,8 @@ const struct {
     CASE(results_loaded_too_early),
     CASE(forgotten_commit),
     CASE(negative_store),
+    CASE(load_between_16_bytes),
+    CASE(store_between_16_bytes),
     CASE(without_grid_constant),
     CASE(map_in_shared_memory),
     CASE(map_of_zeros),
