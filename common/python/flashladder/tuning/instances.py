@@ -161,13 +161,14 @@ def nearest(gpu: list[Choice], others: list[list[Choice]]) -> list[Choice]:
 
 def needed(gpus: list[list[Choice]]) -> list[list[Choice]]:
     """Without the GPUs that chose what the nearest of those that are left chose: the table says the same without them,
-    and what was measured with it is as good as before. The first ones are kept where either of two could be."""
+    and what was measured with it is as good as before. The first one stays, and of others that could stand for each
+    other the first."""
 
     def what(choices: list[Choice]) -> list[tuple]:
         return [(one.configuration, one.first, one.last) for one in choices]
 
     left = gpus
-    for gpu in reversed(gpus):
+    for gpu in reversed(gpus[1:]):
         rest = [one for one in left if one is not gpu]
         if all(what(nearest(one, rest)) == what(one) for one in gpus if not any(one is kept for kept in rest)):
             left = rest
