@@ -146,12 +146,7 @@ def command_profile(options) -> int:
 def command_timeline(options) -> int:
     from flashladder.commands import timeline
 
-    stage = stages.get(options.stage)
-    build.build(stage.targets)
-    chosen = timeline.Options(problem_of(options), options.blocks, options.start, options.end, options.out,
-                              options.perfetto)  # fmt: skip
-    timeline.show(stage, chosen)
-    return 0
+    return timeline.command(options, problem_of(options))
 
 
 def command_diff(options) -> int:
@@ -375,9 +370,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
-    sub = add(
-        "timeline", command_timeline, "when the warps compute, wait and ask, by a model: a table, a picture, Perfetto"
-    )
+    sub = add("timeline", command_timeline, "when warps compute, wait and ask, by a model: table, picture, Perfetto")
     sub.add_argument("stage")
     add_problem_options(sub, 512)
     sub.add_argument("--blocks", type=int, default=0, help="on the multiprocessor; default: as many as are resident")

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashladder.building import build
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, results_directory
@@ -22,6 +23,14 @@ class Options:
     end: float = 0  # 0: to the end
     picture: Path | None = None  # None: into build/results
     perfetto: Path | None = None
+
+
+def command(words, problem: Problem) -> int:
+    """words: of the command line, as commands/cli.py has them."""
+    stage = stages.get(words.stage)
+    build.build(stage.targets)
+    show(stage, Options(problem, words.blocks, words.start, words.end, words.out, words.perfetto))
+    return 0
 
 
 def show(stage: stages.Stage, options: Options | None = None) -> None:
