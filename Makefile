@@ -195,6 +195,7 @@ help:
 	  '  make stage-02 diff         what it adds to the stage before' \
 	  '  make stage-02 break        plant classic mistakes and see who catches them' \
 	  '  make stage-08 order        the order of loads and mma in the machine code (no GPU needed)' \
+	  '  make stage-16 timeline     when its warps compute, wait and ask: a model (no GPU needed)' \
 	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
   '  make stage-00 run          a program of the host: copies and streams around a kernel' \
 	  '  make bench                 all stages and the peers in one run; writes build/results' \

@@ -121,6 +121,9 @@ Options Options::from_environment() {
     }
     if (get("WARPSIM_DEVICE", value)) options.device = value;
     get("WARPSIM_REPORT", options.report_path);
+    get("WARPSIM_TRACE", options.trace_path);
+    options.trace_blocks =
+        static_cast<unsigned>(count("WARPSIM_TRACE_BLOCKS", 1, 32, "a number of blocks from 0 to 32"));
     options.accesses = count("WARPSIM_ACCESSES", 0, 1000, "a number of executions up to 1000, or 0 for none");
     options.accesses_warp =
         static_cast<uint32_t>(count("WARPSIM_ACCESSES_WARP", 0, 31, "a warp's number from 0 to 31"));

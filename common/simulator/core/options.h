@@ -21,6 +21,8 @@ struct Options {
     uint64_t accesses = 0;            // WARPSIM_ACCESSES: executions of each memory instruction to report
     uint32_t accesses_block[3] = {};  // WARPSIM_ACCESSES_BLOCK=x,y,z, and
     uint32_t accesses_warp = 0;       // WARPSIM_ACCESSES_WARP: whose they are
+    std::string trace_path;           // WARPSIM_TRACE
+    unsigned trace_blocks = 1;        // WARPSIM_TRACE_BLOCKS: how many of the first blocks it is of
     bool print_table = false;         // WARPSIM_TABLE=1: counters to stderr after every launch
     std::string device = "sm_90";     // WARPSIM_DEVICE
     int64_t last_stream = -1;         // WARPSIM_SCHEDULE=last:K, a stream's number; -1: none

@@ -12,6 +12,7 @@
 #include "core/hazard_kind.h"
 #include "core/op.h"
 #include "core/op_formats.h"
+#include "core/trace.h"
 
 namespace warpsim {
 
@@ -131,6 +132,8 @@ struct LaunchReport {
     std::vector<AccessRecord> accesses;  // of one warp of one block: accessed_warp, accessed_block
     std::vector<BoxRecord> boxes;        // the same
     uint32_t accessed_block[3] = {}, accessed_warp = 0;
+    std::vector<TracedBlock> traced;  // the first blocks (WARPSIM_TRACE)
+    std::vector<TracedOp> traced_ops;
     std::string error;   // empty: the launch ran to its end
     double seconds = 0;  // host time; not part of the JSON
 };

@@ -18,6 +18,7 @@ struct ClusterContext;  // exec/cluster.h
 class SharedShadow;
 struct AllocationView;
 class AccessLog;
+class BlockTrace;
 struct Completions;
 struct Block;
 class Definedness;
@@ -49,6 +50,7 @@ struct Warp {
     bool tracking_began = false;                // by the op under way, which has to leave the loop that does not track
     UndefinedBytes *undefined_local = nullptr;  // of local memory; null: not looked at
     AccessLog *accesses = nullptr;  // of the warp whose accesses are asked for (WARPSIM_ACCESSES), else null
+    BlockTrace *trace = nullptr;    // of its block, where that is recorded (WARPSIM_TRACE), else null
 
     template <class T>
     T *lanes(uint32_t slot) const {
@@ -96,6 +98,7 @@ struct Block {
     Definedness *definedness = nullptr;  // null where hazards are off
     Completions *completions = nullptr;  // what arrives later: exec/completions.h
     PendingUpdates *pending = nullptr;   // null where the program has no updates that commute
+    BlockTrace *trace = nullptr;         // null: it is not recorded
 };
 
 // What ends a launch is thrown.

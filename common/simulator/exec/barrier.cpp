@@ -75,6 +75,7 @@ void write_reduction(WarpContext &w, const Fragment &f, const Op &op, const Barr
 void complete(BlockContext &block, unsigned number) {
     Barrier &b = block.barriers[number];
     b.active = false;
+    if (block.trace) block.trace->barrier_complete(number);
     if (block.shadow) {
         block.shadow->barrier(b.waiting);
         if (std::any_of(b.arrive_only.begin(), b.arrive_only.end(), [](uint32_t lanes) { return lanes != 0; })) {
@@ -172,6 +173,7 @@ void arrive_at_barrier(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes
         f.wait = Wait::barrier;
         f.barrier = uint8_t(number);
     }
+    if (w.trace) w.trace->barrier(w, op, number, form.kind != BarrierKind::arrive);
     if (is_complete(*w.owner, b)) complete(*w.owner, number);
 }
 

@@ -25,7 +25,8 @@ void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     w.block = &b;
     w.owner = &b;
     w.worker = b.worker;
-    w.stats = b.worker->stats.data();
+    w.trace = b.trace;
+    w.stats = b.trace ? b.trace->stats() : b.worker->stats.data();
     const Options &options = *launch.options;
     const bool asked =
         launch.accesses && id == options.accesses_warp && std::equal(b.ctaid, b.ctaid + 3, options.accesses_block);
@@ -177,6 +178,12 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     }
     b.defined.start_block(launch.options->distrust_memory);
     b.definedness = launch.options->hazards ? &b.defined : nullptr;
+    b.trace = nullptr;
+    if (linear_id < launch.traces.size()) {
+        launch.traces[linear_id] = std::make_unique<BlockTrace>(program, b.warps, b.ctaid);
+        b.trace = launch.traces[linear_id].get();
+        b.trace->count_into(worker.stats);
+    }
     b.arriving.start_block(b.warps);
     b.vain_changes = ~0ull;
     b.completions = &b.arriving;
@@ -309,9 +316,10 @@ void move_block(BlockContext &b, Worker &worker) {
     BlockContext *const first = &b;
     for (BlockContext *block : team_of(first)) {
         block->worker = &worker;
+        if (block->trace) block->trace->count_into(worker.stats);
         for (auto &w : block->contexts) {
             w->worker = &worker;
-            w->stats = worker.stats.data();
+            if (!w->trace) w->stats = worker.stats.data();
         }
     }
 }
@@ -335,6 +343,7 @@ void finish_block(BlockContext &b) {
         if (block->linear_id == 0) launch.first_block = block->now;
         if (block->linear_id == launch.blocks - 1) launch.last_block = block->now;
         finish_stores(*block);
+        if (block->trace) block->trace->finish();
     }
     if (b.definedness) b.definedness->finish();
 }

@@ -10,6 +10,7 @@
 #include "exec/completions.h"
 #include "exec/mbarrier.h"
 #include "exec/memory.h"
+#include "exec/trace.h"
 #include "exec/tracking_memory.h"
 
 namespace warpsim {
@@ -191,6 +192,7 @@ void issue_bulk_load(Warp &w, const Op &op, const Op &at_mbarrier, unsigned lane
     limit_arrivals(*w.block);
     Completions &c = *w.block->completions;
     const uint32_t bytes = uint32_t(data.size());
+    if (w.trace) w.trace->mbarrier(w, op, TraceEvent::Kind::copy, m->number, int64_t(m->phase), 1, bytes);
     MbarrierArrival arrival;
     arrival.warp = &w;
     arrival.op = &op;

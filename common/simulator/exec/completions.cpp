@@ -24,6 +24,7 @@ void Completions::start_block(unsigned warps) {
     bulk_groups.clear();
     wgmma.used = false;
     issued = changes = 0;
+    inits = 0;
 }
 
 namespace {

@@ -37,6 +37,7 @@ struct Mbarrier {
     int64_t bytes = 0;                   // announced and not arrived yet, or the other way round
     uint64_t phase = 0;                  // the open one
     uint32_t initialised = 0;            // op
+    uint32_t number = 0;                 // of the block's, in the order of their inits
 };
 
 // What completes to an mbarrier: a bulk copy into shared memory, or arrivals behind copies by cp.async.
@@ -86,6 +87,7 @@ struct Completions {
     std::vector<uint64_t> bulk_groups;       // committed so far, by thread
     WgmmaQueue wgmma;
     uint64_t issued = 0;   // copies and arrivals so far
+    uint32_t inits = 0;    // of mbarriers so far
     uint64_t changes = 0;  // of mbarriers so far
 
     void start_block(unsigned warps);

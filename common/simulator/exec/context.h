@@ -21,6 +21,7 @@
 #include "exec/completions.h"
 #include "exec/launch.h"
 #include "exec/pending_updates.h"
+#include "exec/trace.h"
 #include "hazard/shared_shadow.h"
 
 namespace warpsim {
@@ -192,12 +193,13 @@ struct LaunchShared : LaunchState {
     std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, KnownHazard> hazards;
     std::chrono::steady_clock::time_point start;
     uint64_t blocks = 0;
-    bool clusters = false;                     // they run as clusters, be it of one block
-    uint64_t teams = 0;                        // clusters, or blocks where there are none
-    uint64_t local_bytes = 0;                  // per thread
-    std::unique_ptr<AccessLog> accesses;       // of the warp that WARPSIM_ACCESSES asks for
-    uint64_t first_block = 0, last_block = 0;  // BlockContext::now at their ends
-    uint64_t workspace = 0;                    // of a cooperative launch: device address of its grid barrier
+    bool clusters = false;                            // they run as clusters, be it of one block
+    uint64_t teams = 0;                               // clusters, or blocks where there are none
+    uint64_t local_bytes = 0;                         // per thread
+    std::unique_ptr<AccessLog> accesses;              // of the warp that WARPSIM_ACCESSES asks for
+    std::vector<std::unique_ptr<BlockTrace>> traces;  // of the first blocks, if WARPSIM_TRACE asks for them
+    uint64_t first_block = 0, last_block = 0;         // BlockContext::now at their ends
+    uint64_t workspace = 0;                           // of a cooperative launch: device address of its grid barrier
 };
 
 // One host thread's share of a launch.

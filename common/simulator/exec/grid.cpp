@@ -126,6 +126,8 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     launch.start = std::chrono::steady_clock::now();
     launch.blocks = uint64_t(config.grid[0]) * config.grid[1] * config.grid[2];
     launch.clusters = config.cluster_blocks() > 1 || program.uses_clusters;
+    if (!options.trace_path.empty() && !launch.clusters)
+        launch.traces.resize(std::min<uint64_t>(options.trace_blocks, launch.blocks));
     launch.teams = launch.blocks / config.cluster_blocks();
     const uint64_t stack =
         program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
@@ -184,6 +186,9 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
         report.accesses = launch.accesses->take();
         report.boxes = launch.accesses->take_boxes();
     }
+    for (const auto &trace : launch.traces)
+        if (trace) report.traced.push_back(trace->take());
+    report.traced_ops = traced_ops(program, report.traced);
     std::copy(options.accesses_block, options.accesses_block + 3, report.accessed_block);
     report.accessed_warp = options.accesses_warp;
     for (HazardRecord &record : collect_hazards(launch))

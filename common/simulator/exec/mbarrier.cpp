@@ -71,6 +71,8 @@ void initialise(Warp &w, const Op &op, unsigned lane, uint32_t address, uint32_t
     Mbarrier m;
     m.expected = m.pending = count;
     m.initialised = op.index;
+    m.number = c.inits++;
+    if (w.trace) w.trace->mbarrier_init(m.number, address, op.index, count);
     c.mbarriers[address] = m;
     ++c.changes;
 }
@@ -231,6 +233,9 @@ void exec_mbarrier(Warp &w, const Op &op) {
                 break;
             case MbarrierForm::expect:
             case MbarrierForm::complete:
+                if (w.trace)
+                    w.trace->mbarrier(w, op, TraceEvent::Kind::arrive_phase, m->number, int64_t(m->phase), 0,
+                                      form == MbarrierForm::expect ? operand[lane] : 0);
                 change_mbarrier_bytes(w, op, lane, at, *m,
                                       form == MbarrierForm::expect ? int64_t(operand[lane]) : -int64_t(operand[lane]));
                 changed_mbarrier(*w.block, at, *m);
@@ -243,6 +248,9 @@ void exec_mbarrier(Warp &w, const Op &op) {
                 if (expects) change_mbarrier_bytes(w, op, lane, at, *m, int64_t(operand[lane]));
                 if (form == MbarrierForm::drop) m->expected -= std::min(m->expected, count);
                 arrive(w, op, lane, at, *m, count);
+                if (w.trace)
+                    w.trace->mbarrier(w, op, TraceEvent::Kind::arrive_phase, m->number, int64_t(m->phase), count,
+                                      expects ? operand[lane] : 0);
                 if (op.dst != kNoSlot)
                     w.lanes<uint64_t>(op.dst)[lane] =
                         m->phase == phase ? state : m->phase << kStateCountBits | (m->pending + count);
@@ -269,6 +277,9 @@ void exec_mbarrier_copies_arrive(Warp &w, const Op &op) {
         left &= ~same;
         Mbarrier *m = find_mbarrier(w, op, unsigned(std::countr_zero(same)), at, false);
         if (!m) continue;
+        if (w.trace)
+            w.trace->mbarrier(w, op, TraceEvent::Kind::arrive_copies, m->number, int64_t(m->phase),
+                              uint32_t(std::popcount(same)), 0);
         if (!(op.extra & kMbarrierNoIncrement)) m->pending += uint32_t(std::popcount(same));
         limit_arrivals(*w.block);
         MbarrierArrival arrival;

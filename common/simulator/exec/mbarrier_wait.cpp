@@ -42,6 +42,7 @@ uint32_t test(Warp &w, const Op &op, const uint32_t *address, uint32_t exec) {
         if (wanted == m->phase) let_arrive(*w.block, at, wanted);
         if (wanted == m->phase) continue;
         done |= group;
+        if (w.trace) w.trace->mbarrier(w, op, TraceEvent::Kind::wait, m->number, int64_t(wanted), 0, 0);
         if (w.block->shadow && !(op.extra & kMbarrierRelaxed))
             w.block->shadow->mbarrier_acquire(w, op, group, at, wanted);
     }

@@ -205,6 +205,8 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                 throw;
             }
             budget -= op - start + 1;
+            if (w.trace) [[unlikely]]
+                w.trace->run(w, uint32_t(start - ops), uint32_t(op - ops));
 
             switch (op->flow) {
                 case Flow::branch: {

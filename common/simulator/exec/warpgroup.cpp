@@ -171,6 +171,7 @@ void arrive_at_warpgroup(WarpContext &w, Fragment &f, const Op &op, uint32_t lan
         ++f.pc;
         return;
     }
+    if (w.trace) w.trace->warpgroup(w, op);
     const uint32_t rest = f.mask & ~lanes, pc = f.pc;
     Frame *const frame = f.frame;
     f.mask = lanes;

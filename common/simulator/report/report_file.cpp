@@ -7,18 +7,23 @@
 #include <cstring>
 #include <utility>
 
-#include "report/json.h"
-
 namespace warpsim {
 
-ReportFile::ReportFile(std::string path) : host(!path.empty()), path_(std::move(path)), process_(getpid()) {
+ReportFile::ReportFile(const char *variable, std::string path, std::string (*json)(const LaunchReport &),
+                       bool with_host)
+    : host(with_host && !path.empty()),
+      variable_(variable),
+      path_(std::move(path)),
+      json_(json),
+      with_host_(with_host),
+      process_(getpid()) {
     for (size_t at; (at = path_.find("%p")) != std::string::npos;) path_.replace(at, 2, std::to_string(process_));
 }
 
 void ReportFile::add(const LaunchReport &report) {
     if (!wanted()) return;
     if (!launches_.empty()) launches_ += ",\n";
-    launches_ += launch_json(report);
+    launches_ += json_(report);
 }
 
 void ReportFile::synchronized() {
@@ -39,7 +44,8 @@ void ReportFile::write() {
     std::FILE *file = std::fopen(partial.c_str(), "w");
     bool good = file != nullptr;
     if (file) {
-        const std::string head = "{\"version\":1,\"launches\":[", tail = "],\n" + host.json_members() + "}\n";
+        const std::string head = "{\"version\":1,\"launches\":[",
+                          tail = with_host_ ? "],\n" + host.json_members() + "}\n" : "]}\n";
         good = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
                std::fwrite(launches_.data(), 1, launches_.size(), file) == launches_.size() &&
                std::fwrite(tail.data(), 1, tail.size(), file) == tail.size();
@@ -47,7 +53,7 @@ void ReportFile::write() {
         good = good && std::rename(partial.c_str(), path_.c_str()) == 0;
     }
     if (!good) {
-        std::fprintf(stderr, "warpsim: cannot write WARPSIM_REPORT=%s: %s\n", path_.c_str(), std::strerror(errno));
+        std::fprintf(stderr, "warpsim: cannot write %s=%s: %s\n", variable_, path_.c_str(), std::strerror(errno));
         std::remove(partial.c_str());
         path_.clear();
         return;

@@ -1,4 +1,4 @@
-// Keeps the reports of a process's launches and writes them to WARPSIM_REPORT.
+// Keeps the reports of a process's launches and writes them to WARPSIM_REPORT, or their traces to WARPSIM_TRACE.
 #pragma once
 
 #include <chrono>
@@ -11,8 +11,9 @@ namespace warpsim {
 
 class ReportFile {
   public:
-    // An empty path: nothing is kept. "%p" in it becomes the process id.
-    explicit ReportFile(std::string path);
+    // variable: that gave the path. An empty path: nothing is kept. "%p" in it becomes the process id.
+    // json: what is written of a launch. with_host: what the host did, too.
+    ReportFile(const char *variable, std::string path, std::string (*json)(const LaunchReport &), bool with_host);
 
     bool wanted() const { return !path_.empty(); }
     void add(const LaunchReport &);
@@ -27,7 +28,10 @@ class ReportFile {
   private:
     void write();
 
+    const char *variable_;
     std::string path_;
+    std::string (*json_)(const LaunchReport &);
+    bool with_host_;
     int process_ = 0;
     std::string launches_;  // JSON of each, separated by commas
     std::chrono::steady_clock::time_point next_{};

@@ -109,6 +109,7 @@ void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig 
     std::copy(std::begin(config.block), std::end(config.block), report.block);
     report.shared_bytes = static_cast<uint32_t>(block_shared_bytes(program, config.dynamic_shared));
     runtime.reports.add(report);
+    runtime.traces.add(report);
     std::string text;
     for (const HazardRecord &hazard : report.hazards) {
         if (is_news(kernel, hazard)) text += to_text(hazard);

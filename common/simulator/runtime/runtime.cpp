@@ -10,6 +10,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "report/json.h"
+#include "report/trace_json.h"
 #include "runtime/not_supported.h"
 
 namespace warpsim::rt {
@@ -52,6 +54,7 @@ void at_exit() {
             " (cudaDeviceSynchronize is missing)");
     }
     runtime->reports.finish();
+    runtime->traces.finish();
 }
 
 }  // namespace
@@ -68,7 +71,8 @@ Runtime::Runtime(const Options &given)
       memory(std::make_unique<GlobalMemory>(memory_limit(options, profile))),
       modules(profile),
       scheduler(mutex, options.schedule_seed, options.last_stream),
-      reports(options.report_path),
+      reports("WARPSIM_REPORT", options.report_path, launch_json, true),
+      traces("WARPSIM_TRACE", options.trace_path, trace_json, false),
       process(getpid()) {}
 
 Runtime *Runtime::create() {

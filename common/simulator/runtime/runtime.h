@@ -44,7 +44,7 @@ class Runtime {
     Graphs graphs;
     Arrays arrays;
     uint64_t captures = 0;
-    ReportFile reports;
+    ReportFile reports, traces;
     IdleProgress idle{*this};
     // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
     cudaError_t sticky = cudaSuccess;
@@ -105,6 +105,7 @@ cudaError_t api_waiting(F body) {
     return api([&](Runtime &runtime) {
         const cudaError_t code = body(runtime);
         runtime.reports.synchronized();
+        runtime.traces.synchronized();
         return code;
     });
 }

@@ -192,7 +192,8 @@ command_line::Option variable(const char *name, const char *argument, const char
     return {name, argument, help, otherwise, [=](const std::string &value) {
                 if (value.empty()) throw std::invalid_argument("a value");
                 // The program may change its folder before it writes the report.
-                setenv(variable, name == std::string("report") ? fs::absolute(value).c_str() : value.c_str(), 1);
+                const bool is_file = name == std::string("report") || name == std::string("trace");
+                setenv(variable, is_file ? fs::absolute(value).c_str() : value.c_str(), 1);
                 try {
                     warpsim::find_profile(warpsim::Options::from_environment().device);
                 } catch (const std::exception &error) {
@@ -220,6 +221,8 @@ int main(int argc, char **argv) {
          .operands = true},
         {variable("report", "FILE", "WARPSIM_REPORT",
                   "write counters and hazards of every launch as JSON (%p in FILE: the process id)", ""),
+         variable("trace", "FILE", "WARPSIM_TRACE",
+                  "write what the warps of each launch's first block did, for a timeline", ""),
          {"table", "", "print the counters of every launch to stderr", "",
           [](const std::string &) { setenv("WARPSIM_TABLE", "1", 1); }},
          variable("hazards", "on|warn|off", "WARPSIM_HAZARDS",

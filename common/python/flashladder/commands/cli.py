@@ -143,6 +143,12 @@ def command_profile(options) -> int:
     return 0
 
 
+def command_timeline(options) -> int:
+    from flashladder.commands import timeline
+
+    return timeline.command(options, problem_of(options))
+
+
 def command_diff(options) -> int:
     from flashladder.ladder import diff
 
@@ -355,7 +361,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("stage")
     add_problem_options(sub, 256)
     sub.add_argument("--seed", type=int, default=0)
-    sub = add("stage", command_stage, "one stage: build, run, test, bench, profile, diff, break, order")
+    sub = add("stage", command_stage, "one stage: build, run, test, bench, profile, diff, break, order, timeline")
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
     sub = add("exercise", command_exercise, "a stage's exercises: list, start, check, hint, watch")
@@ -369,6 +375,14 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
+    sub = add("timeline", command_timeline, "when warps compute, wait and ask, by a model: table, picture, Perfetto")
+    sub.add_argument("stage")
+    add_problem_options(sub, 512)
+    sub.add_argument("--blocks", type=int, default=0, help="on the multiprocessor; default: as many as are resident")
+    sub.add_argument("--from", dest="start", type=float, default=0, metavar="CLOCK", help="where the picture begins")
+    sub.add_argument("--to", dest="end", type=float, default=0, metavar="CLOCK", help="where it ends")
+    sub.add_argument("--out", type=Path, metavar="FILE", help="the picture; default: build/results/timeline-NN.png")
+    sub.add_argument("--perfetto", type=Path, metavar="FILE", help="default: build/results/timeline-NN.json")
     sub = add("assignment", command_assignment, "list the assignments, or write the students' folder of one")
     sub.add_argument("name", nargs="?", help="its name, or a file of the same form")
     sub.add_argument("--out", help="the folder to write; default: work/assignments/NAME")

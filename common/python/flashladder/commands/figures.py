@@ -16,8 +16,8 @@ from flashladder.core import console
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, run, stages
-from flashladder.measuring import block_order, machine_code, profile, profiler, recorded
-from flashladder.simulator import counters
+from flashladder.measuring import block_order, machine_code, profile, profiler, recorded, step_clocks
+from flashladder.simulator import counters, warps
 from flashladder.tuning import record as tuning
 
 MARK = re.compile(r"<!-- figure: (?P<what>.*?) -->(?P<text>.*?)<!-- end -->", re.S)
@@ -123,6 +123,29 @@ class _Figures:
         self.stale |= recorded.is_stale(entry)
         return value
 
+    def modelled(self, stage: int, what: str) -> float:
+        """Of the timeline's model at N = 512, as the pictures of warps have it: modelled(16, "tensor"), what part of
+        the time a unit of scheduler 0 is busy, modelled(16, "wait 8"), what part warp 8 spends with that."""
+        timeline = _timeline(stage)
+        kind, _, number = what.partition(" ")
+        if (kind, 0) in timeline.busy:
+            return timeline.busy_share(kind)
+        if number.isdigit() and int(number) < len(timeline.warps) and kind in timeline.shares(int(number)):
+            return timeline.shares(int(number))[kind]
+        own = ", ".join(timeline.shares(0))
+        units = ", ".join(unit for unit, place in timeline.busy if place == 0)
+        there = f"{units}; of a warp, with its number: {own}"
+        raise FlashLadderError(f'The model has no "{what}". It has: {there}.')
+
+    def turn(self, stage: int, of: str = "model", d: int = 128) -> float:
+        """Clocks of a turn over a tile of K and V: of "model", or "measured" (measuring/step_clocks.py)."""
+        found = [step for step in step_clocks.all_steps(d) if step.stage.number == stage]
+        if not found:
+            raise _Unrecorded
+        if of not in ("model", "measured", "floor"):
+            raise FlashLadderError(f'A turn has clocks of "model", "measured" and "floor", not of "{of}".')
+        return getattr(found[0], of)
+
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
         "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
@@ -158,7 +181,24 @@ class _Figures:
         raise FlashLadderError(f"only + - * /, numbers and {', '.join(FUNCTIONS)} are known, not: {ast.unparse(node)}")
 
 
-FUNCTIONS = ("tflops", "ablation", "resource", "counter", "instructions", "busy", "tuned", "profiled", "record")
+FUNCTIONS = (
+    "tflops",
+    "ablation",
+    "resource",
+    "counter",
+    "instructions",
+    "busy",
+    "tuned",
+    "profiled",
+    "record",
+    "modelled",
+    "turn",
+)
+
+
+@cache
+def _timeline(stage: int) -> warps.WarpTimeline:
+    return warps.of(stage)
 
 
 @cache

@@ -4,7 +4,7 @@
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
 `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`,
-`profiler TABLE [...]`, `profiler-picture NAME`, `provenance`.
+`profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
@@ -12,7 +12,7 @@ flashladder.commands.figures.
 import re
 from pathlib import Path
 
-from flashladder.commands import figures, profiler_pages
+from flashladder.commands import figures, profiler_pages, timeline_pages
 from flashladder.commands.markdown import NOTHING, STALE_NOTE
 from flashladder.commands.markdown import caption as _caption
 from flashladder.commands.markdown import table as _table
@@ -336,6 +336,8 @@ _KINDS = {
     "provenance": provenance,
     "roofline": roofline,
     "streams": streams,
+    "timeline-clocks": timeline_pages.clocks_table,
+    "timeline-errors": timeline_pages.errors_table,
     "tuned": tuned,
     "tuned-pictures": tuned_pictures,
 }
@@ -418,6 +420,8 @@ def _draw(folder: Path) -> list[Path]:
         record = recorded.first("host-streams")
         wanted["host-streams.png"] = lambda: plot.transfers(record)
         wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
+    for number in timeline_pages.PICTURES:
+        wanted[f"warps-{number:02d}.png"] = lambda number=number: timeline_pages.picture(plot, number)
     for name in profiler_pages.pictures():
         wanted[f"{name}.png"] = lambda draw=profiler_pages.PICTURES[name][0]: draw(plot)(recorded.first("profiler"))
     made = recorded.shipped(kind="tuning")

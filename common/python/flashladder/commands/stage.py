@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.building import build
-from flashladder.commands import explain, testing, throughput
+from flashladder.commands import explain, testing, throughput, timeline
 from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
@@ -67,6 +67,7 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
         "profile": Verb(lambda stage, rest: profile.show(stage), _with_previous),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
         "order": Verb(lambda stage, rest: machine_code.show(stage, rest), _nothing),
+        "timeline": Verb(lambda stage, rest: timeline.show(stage)),
     },
     HostStreams: _OF_ALL
     | {

@@ -25,6 +25,7 @@ from flashladder.plot.throughput import ablations, climb, throughput
 from flashladder.plot.timeline import timeline
 from flashladder.plot.transfers import transfers
 from flashladder.plot.tuning import tuning_flags, tuning_lengths, tuning_predicted, tuning_tiles
+from flashladder.plot.warps import warps
 
 __all__ = [
     "ablations",
@@ -57,4 +58,5 @@ __all__ = [
     "tuning_lengths",
     "tuning_predicted",
     "tuning_tiles",
+    "warps",
 ]

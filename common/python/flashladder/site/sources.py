@@ -36,7 +36,10 @@ SECTIONS = (
     Section("Lessons", ("notebooks/start_here.ipynb", "notebooks/[0-9]*.ipynb", "notebooks/*.ipynb")),
     Section("Stages", ("stages/*/README.md",)),
     Section("Understand", ("docs/installing.md", "docs/concepts.md", "docs/glossary.md", "docs/correctness.md")),
-    Section("Results", ("docs/results_table.md", "docs/results.md", "docs/benchmarks.md", "docs/profiler.md")),
+    Section(
+        "Results",
+        ("docs/results_table.md", "docs/results.md", "docs/benchmarks.md", "docs/profiler.md", "docs/timeline.md"),
+    ),
     Section("Practise and teach", ("docs/exercises.md", "docs/instructors.md", "docs/grading.md")),
     Section("The simulator", ("common/simulator/README.md", "common/simulator/**/*.md", "tests/fuzz/README.md")),
     Section("Reference", (PYTHON_PAGE, "api/*.rst", "docs/architecture.md")),

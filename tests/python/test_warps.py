@@ -1,0 +1,291 @@
+"""Timelines of the stages' warps: words of the source, pictures, Perfetto's file, and what a model must not break."""
+
+import json
+import re
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from flashladder.commands import cli, timeline
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import simulator_library, stage_library
+from flashladder.core.problem import Problem
+from flashladder.ladder import stages
+from flashladder.measuring import step_clocks
+from flashladder.simulator import clocks, perfetto, replay, steps, trace, warps
+
+SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
+LONG = Problem(B=1, Hq=2, Nq=512, d_head=128, dtype="bf16")
+STAGES = (9, 13, 14, 15, 16)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def built_stages():
+    for file in (simulator_library(), *map(stage_library, range(4, 17))):
+        assert file.exists(), f"{file} is not there, and this test runs kernels: run `make build` first"
+
+
+@cache
+def traced(number, problem=SMALL, blocks=1):
+    return trace.of(number, problem, blocks)
+
+
+@cache
+def drawn(number, problem=SMALL):
+    return warps.of(number, problem)
+
+
+def source_line(number, line):
+    return stages.get(number).kernel.read_text().splitlines()[line - 1]
+
+
+@pytest.mark.parametrize("number", STAGES)
+def test_spans_follow_one_another(number):
+    one = drawn(number)
+    assert {span.kind for span in one.spans} <= set(warps.KINDS) and one.end > 0
+    ends = {}
+    for span in one.spans:
+        assert 0 <= span.start < span.end
+        if span.kind not in warps.BACKGROUND:
+            assert span.start >= ends.get(span.warp, 0) - 1e-6, span
+            ends[span.warp] = span.end
+    assert max(ends.values()) == pytest.approx(one.end)
+    for place in range(len(one.warps)):
+        assert sum(one.shares(place).values()) <= 1 + 1e-9
+    for (unit, number_), bars in one.busy.items():
+        assert all(before[1] <= after[0] for before, after in pairwise(bars)), unit
+        assert one.busy_share(unit, number_) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("number", STAGES)
+def test_no_faster_than_the_tensor_cores(number):
+    # 4 B H N N d operations for the rows of the blocks on the multiprocessor; its tensor cores do 4,096 in a clock.
+    one = drawn(number)
+    rows = 128 * one.blocks
+    floor = 4 * rows * SMALL.Nkv * SMALL.d_head / 4096
+    busy = sum(end - start for (unit, scheduler), bars in one.busy.items() for start, end in bars
+               if (unit, scheduler) == ("tensor", 0))  # fmt: skip
+    assert one.end > busy >= floor * (1.499 if number < 15 else 0.999), (
+        "mma.sync takes 6 clocks for what wgmma does in 4"
+    )
+    assert busy == pytest.approx(floor * (1.5 if number < 15 else 1.0))
+
+
+def test_the_same_twice():
+    first, second = warps.of(16, SMALL), warps.of(16, SMALL)
+    assert first == second
+
+
+def test_waits_are_named_in_words():
+    found = {span.words for span in drawn(16, LONG).spans if span.kind == "wait"}
+    names = set()
+    for words in found:
+        if match := re.fullmatch(r"waits for mbarrier (\w+)(\[[01]\])?, phase [01], kernel\.cu:(\d+)", words):
+            names.add(match[1] + (match[2] or ""))
+            assert f"mbarrier_wait(&shared.{match[1]}" in source_line(16, int(match[3]))
+    buffers = {f"{tile}_{state}[{k}]" for tile in "KV" for state in ("full", "empty") for k in range(2)}
+    assert {"Q_full", "K_full[0]", "K_empty[0]"} <= names <= {"Q_full"} | buffers
+    group = next(words for words in found if "groups of wgmma" in words)
+    match = re.fullmatch(r"waits until none of its groups of wgmma is left, kernel\.cu:(\d+)", group)
+    assert "wgmma_wait<0>" in source_line(16, int(match[1]))
+    barrier = next(span.words for span in drawn(13).spans if span.label == "barrier 0")
+    match = re.fullmatch(r"waits at barrier 0, its use \d+, kernel\.cu:(\d+)", barrier)
+    assert "__syncthreads()" in source_line(13, int(match[1]))
+
+
+def test_work_has_the_names_of_the_sources_phases():
+    labels = {kind: {span.label for span in drawn(16).spans if span.kind == kind} for kind in warps.KINDS}
+    assert labels["wgmma"] == {"S = QKᵀ", "O += PV"}
+    assert {"online softmax", "store"} <= labels["arithmetic"]
+    assert {"S = QKᵀ", "O += PV"} <= {span.label for span in drawn(13).spans if span.kind == "product"}
+
+
+def test_bytes_are_those_of_the_tiles():
+    found = [span.words for span in drawn(16).spans if span.kind == "bytes"]
+    assert len(found) == 1 + 2 * SMALL.Nkv // 128
+    assert all(words.startswith("32,768 bytes on their way to mbarrier ") for words in found)
+
+
+def test_producer_runs_ahead_as_far_as_it_has_buffers():
+    one = drawn(16, LONG)
+    (producer,) = [place for place in one.of_scheduler(0) if one.warps[place].number == 8]
+    waits = [span for span in one.spans if span.warp == producer and span.kind == "wait"]
+    assert {span.label for span in waits if "_empty" in span.label} == {
+        f"{name}_empty[{k}]" for name in "KV" for k in range(2)
+    }
+    first_empty = min(span.start for span in waits if "_empty" in span.label)
+    asked = [span for span in one.spans if span.warp == producer and span.kind == "bytes" and span.start < first_empty]
+    assert len(asked) == 1 + 2 * 2, "Q, and two tiles each of K and V, before it has to wait"
+
+
+def test_two_blocks_share_what_one_has_alone():
+    alone, both = (replay.replay(steps.programs(traced(13, SMALL, n), clocks.load()), clocks.load()) for n in (1, 2))
+    assert 1.1 * alone.end < both.end < 2 * alone.end
+
+
+def test_more_blocks_than_the_launch_has():
+    assert len(traced(13, SMALL, 32).blocks) == 4
+
+
+@pytest.mark.parametrize(
+    "change, words",
+    [
+        (lambda data: data.update(version=2), "no trace of version 1"),
+        (lambda data: data.pop("launches"), "no trace of version 1"),
+        (lambda data: data["launches"][0].pop("ops"), "damaged"),
+        (lambda data: data["launches"][0]["traced"][0].update(cut=True), "take a smaller problem"),
+        (lambda data: data["launches"][0]["traced"][0]["warps"][0].append(["sleep", 0]), "unknown kind, 'sleep'"),
+        (lambda data: data["launches"][0]["traced"][0]["warps"][0].append(["run", 9]), "names nothing in it"),
+        (lambda data: data["launches"][0]["traced"][0]["warps"][0].append(["wait", 5, 3, 0]), "not in it"),
+        (lambda data: data["launches"][0]["traced"][0]["pieces"].append([0]), "damaged"),
+    ],
+)
+def test_a_bad_trace_is_refused(change, words):
+    block = {"block": [0, 0, 0], "cut": False, "pieces": [[5, 5, []]], "mbarriers": [], "warps": [[["run", 0]]]}
+    launch = {"kernel": "k", "grid": [1, 1, 1], "block": [32, 1, 1], "files": ["k.cu"],
+              "ops": [[5, "fp32", "add.f32", 0, 7, 0]], "traced": [block]}  # fmt: skip
+    data = {"version": 1, "launches": [launch]}
+    assert trace.read(data)[0].ops[5].line == 7
+    change(data)
+    with pytest.raises(FlashLadderError, match=words):
+        trace.read(data)
+
+
+def launch_of(*texts, costs=()):
+    """A launch of one warp that executes these instructions, (class, text) each."""
+    ops = {k: trace.Op(cls, text, "k.cu", k + 1, 0) for k, (cls, text) in enumerate(texts)}
+    piece = trace.Piece(0, len(texts) - 1, tuple(costs))
+    block = trace.Block((0, 0, 0), (piece,), (), ((trace.Event("run", 0),),))
+    return trace.Launch("k", (1, 1, 1), (32, 1, 1), ops, (block,))
+
+
+def test_instructions_become_stretches():
+    many = [("fp32", "fma.rn.f32")] * 10
+    mma = [("tensor", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")] * 8
+    (warp,) = steps.programs(launch_of(*many, ("integer", "add.s32"), *mma, *many), clocks.load())
+    assert [step.kind for step in warp.steps] == ["arithmetic", "product", "arithmetic"]
+    assert warp.steps[1].units["tensor"] == 8 * clocks.load().mma_sync
+    assert warp.steps[0].units["issue"] == 11
+
+
+@pytest.mark.parametrize(
+    "text, share",
+    [
+        ("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", 1),
+        ("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32", 0.5),
+        ("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32", 1),
+        ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 1),
+    ],
+)
+def test_tensor_instructions_by_their_shape(text, share):
+    assert steps.products(text) == share * 16 * 8 * 16
+
+
+def test_wgmma_by_its_columns():
+    model = clocks.load()
+    assert steps.wgmma_clocks("wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", model) == 64
+    assert steps.wgmma_clocks("wgmma.mma_async.sync.aligned.m64n256k32.f32.e4m3.e4m3", model) == 128
+
+
+def test_an_unknown_tensor_instruction_is_refused():
+    with pytest.raises(FlashLadderError, match="does not know the tensor instruction mma.magic"):
+        steps.programs(launch_of(("tensor", "mma.magic")), clocks.load())
+
+
+@pytest.mark.parametrize("number", STAGES)
+def test_perfetto(number, tmp_path):
+    data = json.loads(perfetto.write(drawn(number), tmp_path / "sub" / "trace.json").read_text())
+    assert "model" in data["otherData"]["note"] and data["otherData"]["title"] == drawn(number).title
+    spans, names = [], {}
+    for event in data["traceEvents"]:
+        if event["ph"] == "M":
+            names[event["pid"], event.get("tid")] = event["args"]["name"]
+        else:
+            assert event["ph"] == "X" and event["dur"] > 0 and event["ts"] >= 0
+            assert isinstance(event["pid"], int) and isinstance(event["tid"], int) and event["name"] and event["cat"]
+            spans.append(event)
+    by_thread = {}
+    for event in sorted(spans, key=lambda one: one["ts"]):
+        place = event["pid"], event["tid"]
+        assert place in names and (event["pid"], None) in names
+        assert event["ts"] >= by_thread.get(place, 0) - 1e-6, "events of a thread must not overlap"
+        by_thread[place] = event["ts"] + event["dur"]
+    own = [event for event in spans if "args" in event]
+    assert len(own) == len(drawn(number).spans) and all(event["args"]["what"] for event in own)
+    assert {"tensor 0", "warp 0, scheduler 0"} <= set(names.values())
+
+
+@pytest.mark.parametrize("number", STAGES)
+def test_picture(number, tmp_path):
+    plot = pytest.importorskip("flashladder.plot")
+    one = drawn(number)
+    figure = plot.warps(one, 0.2 * one.end, 0.6 * one.end)
+    ticks = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    wanted = [one.warps[place].name(one.blocks) for place in one.of_scheduler(0)]
+    assert ticks[: len(wanted)] == wanted and "tensor core busy" in ticks
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert "softmax" in texts and "S = QKᵀ" in texts
+    assert "A model, not a measurement" in figure.get_supxlabel()
+    files = [plot.save(plot.warps(one, 0.2 * one.end, 0.9 * one.end), tmp_path / f"{k}.png") for k in range(2)]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_picture_refuses_what_is_not_there():
+    plot = pytest.importorskip("flashladder.plot")
+    one = drawn(16)
+    for start, end in ((-1, 0), (one.end, 0), (500, 400)):
+        with pytest.raises(FlashLadderError, match="no clocks from"):
+            plot.warps(one, start, end)
+    with pytest.raises(FlashLadderError, match="no warp of scheduler 7"):
+        plot.warps(one, scheduler=7)
+
+
+def test_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cli.build, "build", lambda targets: None)
+    picture, events = tmp_path / "warps.png", tmp_path / "warps.json"
+    assert cli.main(["timeline", "16", "--seq", "256", "--out", str(picture), "--perfetto", str(events)]) == 0
+    said = capsys.readouterr().out
+    assert "A MODEL, not a measurement" in said and "warp 8" in said and "TFLOP" not in said
+    assert picture.exists() and json.loads(events.read_text())["traceEvents"]
+
+
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["16", "--seq", "256", "--out", "picture.txt"], "a picture is a .png or an .svg"),
+        (["16", "--seq", "256", "--blocks", "33"], "1 to 32 blocks, not of 33"),
+        (["16", "--seq", "256", "--from", "1e9"], "no clocks from"),
+        (["99"], "99"),
+        (["0"], "use `make stage-00 run`"),
+    ],
+)
+def test_bad_words_are_refused(arguments, words, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(cli.build, "build", lambda targets: None)
+    monkeypatch.setattr(timeline, "results_directory", lambda: tmp_path)
+    assert cli.main(["timeline", *arguments]) == 1
+    assert words in capsys.readouterr().err
+
+
+def test_model_is_near_what_was_measured():
+    """The fit of clocks.toml, and that nobody has changed the model without looking at it."""
+    steps_ = step_clocks.all_steps(128)
+    assert {step.stage.number for step in steps_} >= set(range(4, 17))
+    assert step_clocks.deviation(steps_) < 0.12
+    assert all(abs(step.error) < 0.25 and step.model > 0.99 * step.floor for step in steps_)
+
+
+def test_measured_clocks_come_from_two_lengths():
+    row = {"B": 4, "Hq": 16, "Nq": 4096, "Nkv": 4096, "Br": 128, "Bc": 64, "resident_blocks": 2, "ms": {"median": 1.0}}
+    long = row | {"B": 1, "Nq": 16384, "Nkv": 16384, "ms": {"median": 4.0}}
+    # 2,048 blocks in 8 waves of 264; 192 more tiles of 64 keys; 3 ms of 1,600,000 clocks each.
+    assert step_clocks.measured({4096: row, 16384: long}, 1.6e6) == pytest.approx(3 * 1.6e6 / 8 / 192)
+
+
+def test_clock_is_cycles_over_time():
+    def results(name, ms):
+        fields = {"kind": "stage", "dtype": "bf16", "d_head": 128, "causal": False, "Nq": 4096, "ms": {"median": ms}}
+        return {"name": name} | fields
+
+    profiled = {"kernels": [{"name": name, "figures": {"cycles": cycles}} for name, cycles in (("a", 3e6), ("b", 5e6))]}
+    assert step_clocks.clock_khz({"measurements": [results("a", 2.0), results("c", 9.0)]}, profiled) == 1.5e6
