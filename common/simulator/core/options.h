@@ -23,6 +23,7 @@ struct Options {
     uint32_t accesses_warp = 0;       // WARPSIM_ACCESSES_WARP: whose they are
     bool print_table = false;         // WARPSIM_TABLE=1: counters to stderr after every launch
     std::string device = "sm_90";     // WARPSIM_DEVICE
+    unsigned multiprocessors = 0;     // WARPSIM_MULTIPROCESSORS; 0: as many as the device has
     int64_t last_stream = -1;         // WARPSIM_SCHEDULE=last:K, a stream's number; -1: none
     // Throws std::runtime_error that names the variable and what it may be.
     static Options from_environment();
