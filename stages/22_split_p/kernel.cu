@@ -201,6 +201,7 @@ __global__ void __launch_bounds__(threads, 1)
         for (int tile = tiles - 1;; --tile, ++j) {
             if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
             if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
+            if (lane == 0 && tile < tiles - 1) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
 
             // ---- mask ----
             const int first_column = tile * Bc;
@@ -263,7 +264,6 @@ __global__ void __launch_bounds__(threads, 1)
 
             issue_S(j + 1);
             ptx::wgmma_wait<0>(S, O, P);
-            if (lane == 0) ptx::mbarrier_arrive(&shared.V_empty[j % kv_stages]);
         }
         ptx::wgmma_wait<0>(O);
         if (lane == 0) ptx::mbarrier_arrive(&shared.V_empty[j % kv_stages]);
