@@ -1,5 +1,6 @@
 #include "launch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdarg>
 #include <cstdint>
@@ -89,6 +90,13 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     for (auto [name, length] : {std::pair{"Nq", params->Nq}, {"Nkv", params->Nkv}}) {
         if (length > 1 << 30) return fail(FLASH_UNSUPPORTED, "%s must be at most 2^30; it is %d", name, length);
     }
+    // A grid's x dimension ends at 2^31 - 1, and so do the numbers of a persistent kernel's query tiles.
+    if (limits.Br &&
+        static_cast<double>(params->B) * params->Hq * ((params->Nq + limits.Br - 1) / limits.Br) > 0x7fffffff) {
+        return fail(FLASH_UNSUPPORTED,
+                    "stage %02d needs B * Hq * (Nq / %d rounded up) to be at most 2^31 - 1; they are %d, %d and %d",
+                    limits.stage, limits.Br, params->B, params->Hq, params->Nq);
+    }
     // Beyond that the bytes of a score matrix in fp32 need not fit in size_t, and a workspace could look large enough.
     const double scores = static_cast<double>(params->B) * params->Hq * params->Nq * params->Nkv;
     if (scores > 0x1p60) {
@@ -162,6 +170,13 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
         return fail(FLASH_INVALID_ARGUMENT, "workspace must be 16-byte aligned; its address is %p", params->workspace);
     }
     return check_device(limits);
+}
+
+dim3 persistent(int works) {
+    int device = 0, multiprocessors = 1;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);  // check() has used this device
+    return dim3(std::min(works, multiprocessors));
 }
 
 FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t stream) {

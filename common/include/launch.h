@@ -54,6 +54,10 @@ struct Launch {
     int Q_box_rows = 0, KV_box_rows = 0;  // of a kernel that takes tensor maps: rows that one copy brings
 };
 
+// A grid of one block for each of the device's multiprocessors, or for each of `works` pieces of work if they are
+// fewer.
+dim3 persistent(int works);
+
 // Records the text that flash_last_error() returns in this thread (printf-style); returns `status`.
 FlashStatus fail(FlashStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -114,6 +114,19 @@ __device__ void wgmma_wait(Registers &...registers) {
     (touch(registers), ...);
 }
 
+// ---- named barriers ----
+// A block has 16 barriers of whole warps; 0 is __syncthreads()'s.
+
+// barrier.sync: waits until `threads` threads have come to barrier `id`, those that wait and those that only arrive.
+__device__ inline void barrier_sync(int id, int threads) {
+    asm volatile("barrier.cta.sync.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// barrier.arrive: comes to barrier `id` and goes on. What this warp has written before is seen by those who wait there.
+__device__ inline void barrier_arrive(int id, int threads) {
+    asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
 // ---- registers ----
 
 // setmaxnreg.dec, .inc: this warpgroup has `registers` a thread from here on, a multiple of 8 from 24 to 256. What one

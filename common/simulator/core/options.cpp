@@ -120,6 +120,9 @@ Options Options::from_environment() {
         }
     }
     if (get("WARPSIM_DEVICE", value)) options.device = value;
+    options.multiprocessors = static_cast<unsigned>(count("WARPSIM_MULTIPROCESSORS", 0, 1024,
+                                                          "a number of multiprocessors from 1 to 1024, or 0 for as "
+                                                          "many as the device has"));
     get("WARPSIM_REPORT", options.report_path);
     get("WARPSIM_TRACE", options.trace_path);
     options.trace_blocks =

@@ -40,6 +40,13 @@ int warn_of_library(dl_phdr_info *info, size_t, void *) {
     return 0;
 }
 
+// The device's profile, with as many multiprocessors as are asked for.
+Profile simulated(const Options &options) {
+    Profile profile = find_profile(options.device);
+    if (options.multiprocessors) profile.multiprocessors = options.multiprocessors;
+    return profile;
+}
+
 void at_exit() {
     Runtime *runtime = Runtime::get();
     if (runtime->process != getpid()) return;
@@ -67,7 +74,7 @@ void say(const std::string &text) {
 
 Runtime::Runtime(const Options &given)
     : options(given),
-      profile(find_profile(options.device)),
+      profile(simulated(options)),
       memory(std::make_unique<GlobalMemory>(memory_limit(options, profile))),
       modules(profile),
       scheduler(mutex, options.schedule_seed, options.last_stream),

@@ -36,7 +36,7 @@ class Runtime {
 
     std::mutex mutex;  // held by every API call, and while kernels run; let go while host functions run
     const Options options;
-    const Profile &profile;
+    const Profile profile;
     std::unique_ptr<GlobalMemory> memory;
     Modules modules;
     Scheduler scheduler;

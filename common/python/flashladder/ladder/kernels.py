@@ -32,6 +32,13 @@ class Kernel(Stage):
         return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
     @property
+    def simulated(self) -> dict[str, str]:
+        """What the simulator is told, as variables of the environment, besides what a user says. A persistent kernel has
+        one block for each multiprocessor: on a device with few, a small problem gives each several turns, too."""
+        few = self.data.get("simulated_multiprocessors")
+        return {"WARPSIM_MULTIPROCESSORS": str(few)} if few else {}
+
+    @property
     def targets(self) -> list[str]:
         """Its library, its runner and the simulator."""
         return [f"stage_{self.id}", f"stage_{self.id}_runner", "warpsim_cudart"]
@@ -145,7 +152,7 @@ def judge(stage: Kernel, library: Path) -> Verdict:
 
 def _judge(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> Verdict:
     inputs, where = problem.random(1), Device("sim", None)
-    strict = {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
+    strict = stage.simulated | {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
     try:
         result = run_library(
             f"stage {stage.id}", library, problem, inputs, where, strict, timeout=300, configuration=configuration

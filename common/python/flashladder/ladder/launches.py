@@ -44,11 +44,13 @@ def _names(problem: Problem, launch: dict) -> dict[str, int]:
     return names | {name: launch[name] for name in ("Br", "Bc") if name in launch}
 
 
-def launches(stage: Kernel, problem: Problem) -> list[Launch]:
-    """What the stage's launcher queues for the problem, in order. FlashLadderError names a wrong expression."""
+def launches(stage: Kernel, problem: Problem, multiprocessors: int | None = None) -> list[Launch]:
+    """What the stage's launcher queues for the problem, in order, on a device with so many multiprocessors: by default
+    the one that the simulator plays for the stage. FlashLadderError names a wrong expression."""
     found = []
     for launch in stage.data["launch"]:
         names = _names(problem, launch)
+        names |= {"multiprocessors": multiprocessors or stage.data.get("simulated_multiprocessors", 132)}
         grid = tuple(evaluate(expression, names) for expression in launch["grid"])
         shared_bytes = evaluate(launch["shared_bytes"], names)
         found.append(Launch(launch["kernel"], tuple(launch["template"]), grid, launch["threads"], shared_bytes))

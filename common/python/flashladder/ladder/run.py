@@ -51,9 +51,8 @@ def _work(
     library = library or stage_library(stage.number)
     if not library.exists():
         raise FlashLadderError(f"{library} does not exist: run `make stage-{stage.id}`.")
-    return run_library(
-        f"stage {stage.id}", library, problem, inputs, where, environment, timeout, repeat, configuration
-    )
+    more = stage.simulated | (environment or {})
+    return run_library(f"stage {stage.id}", library, problem, inputs, where, more, timeout, repeat, configuration)
 
 
 def run(

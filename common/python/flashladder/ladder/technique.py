@@ -99,7 +99,7 @@ def _read(stage: stages.Stage, entry: dict) -> Expectation:
 
 def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
     """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch; `blocks` and
-    `warps` of its grid; `whole`: all tiles are, and nothing is masked. With a report, of all its launches together:
+    `warps` of its grid; `query_tiles`, Br rows of one head each; `whole`: all tiles are, and nothing is masked. With a report, of all its launches together:
 
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
     .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers,
@@ -111,6 +111,7 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
     found["blocks"] = math.prod(launches(stage, problem)[-1].grid)
     found["warps"] = found["blocks"] * launch["threads"] // 32
+    found["query_tiles"] = problem.B * problem.Hq * -(-problem.Nq // launch.get("Br", 1))
     ragged = problem.Nq % launch.get("Br", 1) or problem.Nkv % launch.get("Bc", 1)
     found["whole"] = int(not (ragged or problem.causal))
     return found if report is None else _Counters(found | _counted(report["launches"]))

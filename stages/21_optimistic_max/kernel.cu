@@ -1,0 +1,340 @@
+// Stage 21: an optimistic maximum. Nobody looks for a row's maximum any more: P is computed with the old one, on the
+// bet that no score is far above it. If one is, P shows it, the maximum is taken, and P computed again.
+//
+// A query tile is Br = 128 rows of Q, of which each of a block's two consumer warpgroups has 64 and each warp 16. For
+// it the block walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there
+// are buffers, and does not stop at a query tile's end.
+
+#include "launch.h"
+#include "numbers.cuh"
+#include "ptx_hopper.cuh"
+#include "tensor_maps.h"
+#include "wgmma.cuh"
+
+constexpr int Br = 128;             // rows of Q (and of S, P, O) that a block works on
+constexpr int Bc = 128;             // rows of K and V in a tile
+constexpr int consumers = Br / 64;  // warpgroups that compute; one more produces
+constexpr int threads = 128 * (consumers + 1);
+constexpr int producer_registers = 24, consumer_registers = 240;  // a thread; together what 3 x 168 were at the launch
+constexpr int q_stages = 2, kv_stages = 2;                        // buffers for tiles of Q; of K and of V
+constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
+// With a maximum just taken, P is at most 2^-margin; from 2 on the bet is lost. fp16 has bits to lose below 2^-14.
+template <typename T>
+constexpr float margin = std::is_same_v<T, __half> ? 3 : 7;
+constexpr uint32_t two_or_more = 0x40004000;  // the highest bit of the exponent of two numbers, fp16 or bf16
+constexpr int panel = 64;                     // elements in 128 bytes: the columns that TMA swizzles together
+
+// A block's shared memory. TMA and wgmma want tiles at multiples of 1,024 bytes.
+template <typename T, int d_head>
+struct Shared {
+    T Q[q_stages][Br * d_head];  // [d_head / panel][Br][panel]
+    T K[kv_stages][Bc * d_head], V[kv_stages][Bc * d_head];
+    uint64_t Q_full[q_stages], Q_empty[q_stages];  // mbarriers
+    uint64_t K_full[kv_stages], K_empty[kv_stages], V_full[kv_stages], V_empty[kv_stages];
+};
+
+// One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V; row i sees
+// columns 0 to i + diagonal.
+struct QueryTile {
+    int batch, head, kv_head, first_row, diagonal, tiles;
+};
+
+// Piece number t. Of all heads the last rows, which see most keys if causal, come first.
+__device__ QueryTile query_tile(const FlashParams &params, int t) {
+    const int batch = t / params.Hq % params.B, head = t % params.Hq, kv_head = head / (params.Hq / params.Hkv);
+    const int first_row = ((params.Nq + Br - 1) / Br - 1 - t / (params.Hq * params.B)) * Br;
+    const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
+    const int columns = min(params.Nkv, first_row + Br + diagonal);            // of K and V that the rows see
+    const int tiles = max(columns + Bc - 1, Bc) / Bc;                          // one, all masked, if they see no key
+    return {batch, head, kv_head, first_row, diagonal, tiles};
+}
+
+// Announces a tile of so many bytes at `full` and asks for it, the rows from `row` on of one head: the calling thread
+// goes on at once.
+__device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_t *full, int row, int head, int batch) {
+    ptx::mbarrier_arrive_expect_tx(full, bytes);
+    ptx::tma_load(tile, &map, full, 0, row, 0, head, batch);
+}
+
+// What is added to a descriptor for a place so many bytes further.
+__device__ constexpr uint64_t further(int bytes) {
+    return bytes / 16;
+}
+
+// The largest (the sum) of x over the four lanes that hold one row of S.
+__device__ float row_reduce_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+}
+__device__ float row_reduce_sum(float x) {
+    x += __shfl_xor_sync(0xffffffff, x, 1);
+    return x + __shfl_xor_sync(0xffffffff, x, 2);
+}
+
+// Four lanes that hold a row, four registers each: afterwards register i of lane k is what register k of lane i was.
+__device__ void transpose(uint32_t (&x)[4], int lane) {
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2)  // lanes that differ in one bit exchange the registers that do
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if (i & step) continue;
+            const bool high = lane & step;
+            const uint32_t got = __shfl_xor_sync(0xffffffff, high ? x[i] : x[i + step], step);
+            x[i] = high ? got : x[i], x[i + step] = high ? x[i + step] : got;
+        }
+}
+
+// A consumer's turn at the tensor cores. Barrier 1 + w completes when all of warpgroup w wait for their turn and all of
+// the other one have passed theirs on. (Barrier 0 is __syncthreads()'s.)
+__device__ void take_turn(int warpgroup) {
+    ptx::barrier_sync(1 + warpgroup, 128 * consumers);
+}
+__device__ void pass_turn(int warpgroup) {
+    ptx::barrier_arrive(2 - warpgroup, 128 * consumers);
+}
+
+// grid: as many blocks as multiprocessors, or as query tiles if they are fewer
+template <typename T, int d_head>
+__global__ void __launch_bounds__(threads, 1)
+    flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
+    extern __shared__ __align__(1024) unsigned char shared_bytes[];
+    auto &shared = *reinterpret_cast<Shared<T, d_head> *>(shared_bytes);
+
+    const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
+    constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
+    constexpr int Q_bytes = sizeof(Shared<T, d_head>::Q[0]);
+    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);  // one for the warp, as the compiler now knows
+
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < q_stages; ++s) {
+            ptx::mbarrier_init(&shared.Q_full[s], 1);
+            ptx::mbarrier_init(&shared.Q_empty[s], 4 * consumers);
+        }
+        for (int s = 0; s < kv_stages; ++s) {
+            ptx::mbarrier_init(&shared.K_full[s], 1);  // the producer arrives; the bytes are counted besides
+            ptx::mbarrier_init(&shared.V_full[s], 1);
+            ptx::mbarrier_init(&shared.K_empty[s], 4 * consumers);  // each warp arrives when it has read the buffer
+            ptx::mbarrier_init(&shared.V_empty[s], 4 * consumers);
+        }
+        ptx::fence_mbarrier_init();
+    }
+    __syncthreads();  // nobody waits at a barrier that is not there yet
+
+    // ---- load ----
+    if (warpgroup == consumers) {
+        ptx::setmaxnreg_dec<producer_registers>();
+        if (threadIdx.x == 128 * consumers) {
+            int j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
+            for (int t = blockIdx.x, q = 0; t < query_tiles; t += gridDim.x, ++q) {
+                const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
+                const int Q_now = q % q_stages;
+                ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
+                load_tile(shared.Q[Q_now], Q_bytes, maps.Q, &shared.Q_full[Q_now], first_row, head, batch);
+                for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
+                    // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
+                    // none, and a fresh barrier lets parity 1 pass.
+                    const int s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
+                    ptx::mbarrier_wait(&shared.K_empty[s], before);
+                    load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
+                    ptx::mbarrier_wait(&shared.V_empty[s], before);
+                    load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], row, kv_head, batch);
+                }
+            }
+        }
+        return;
+    }
+    ptx::setmaxnreg_inc<consumer_registers>();
+
+    // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
+    // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
+    const int lane = threadIdx.x % 32;
+    const float scale_log2 = params.scale * 1.44269504f;  // exp(scale x) = 2^(scale log2(e) x)
+
+    // How wgmma finds the tiles: the warpgroup's 64 rows of Q and the rows of K, along d_head, and V's columns, along
+    // its rows. 8 rows of a panel are 1,024 bytes.
+    const uint64_t Q_matrix = ptx::matrix_descriptor(shared.Q[0] + warpgroup * 64 * panel, 0, 8 * row_bytes);
+    const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes);
+    const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
+
+    if (warpgroup == 1) pass_turn(warpgroup);  // the first turn is warpgroup 0's
+    int j = 0;                                 // as the producer counts
+    for (int t = blockIdx.x, q = 0; t < query_tiles; t += gridDim.x, ++q) {
+        const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
+        const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
+        float O[d_head / 2] = {};  // [64, d_head] per warpgroup
+        // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
+        // last taken, and the margin; of the sum of P this lane's part.
+        float reference[2] = {lowest, lowest}, row_sum[2] = {};
+
+        ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
+
+        // ---- S = QKᵀ ----
+        float S[Bc / 2];                        // [64, Bc] per warpgroup
+        const auto issue_S = [&](int number) {  // of the queue's tile
+            const int now = number % kv_stages;
+            ptx::mbarrier_wait(&shared.K_full[now], number / kv_stages % 2);  // all bytes of this tile are there
+            ptx::wgmma_fence(S);
+#pragma unroll
+            for (int k = 0; k < d_head / 16; ++k) {  // 16 columns are 32 bytes of a row; a panel has four times 16
+                const uint64_t step = further(k % 4 * 32), Q_panel = further(Q_now * Q_bytes + k / 4 * Br * row_bytes);
+                const uint64_t K_tile = further(now * tile_bytes), K_panel = further(k / 4 * Bc * row_bytes);
+                ptx::wgmma_ss<T, Bc>(S, Q_matrix + Q_panel + step, K_matrix + K_tile + K_panel + step, k > 0);
+            }
+            ptx::wgmma_commit();
+        };
+
+        // ---- O += PV ----
+        uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
+        const auto issue_PV = [&](int number) {
+            const int now = number % kv_stages;
+            ptx::mbarrier_wait(&shared.V_full[now], number / kv_stages % 2);
+            ptx::wgmma_fence(O, P);
+#pragma unroll
+            for (int k = 0; k < Bc / 16; ++k) {
+                const uint64_t V_rows = further(now * tile_bytes + k * 16 * row_bytes);  // all columns of 16 rows
+                ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
+            }
+            ptx::wgmma_commit();
+        };
+
+        take_turn(warpgroup);
+        issue_S(j);
+        pass_turn(warpgroup);  // the other one's products queue up behind these
+        ptx::wgmma_wait<0>(S);
+        for (int tile = tiles - 1;; --tile, ++j) {
+            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
+            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
+
+            // ---- mask ----
+            const int first_column = tile * Bc;
+            if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
+#pragma unroll
+                for (int x = 0; x < Bc / 2; ++x) {
+                    const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
+                    if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
+                        S[x] = -INFINITY;
+                }
+            }
+
+            // ---- online softmax ----
+            ptx::wgmma_wait<0>(O, P);  // of the tile before, if there is one: O and P may be touched again
+            if (lane == 0 && tile < tiles - 1) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
+
+            // P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never leave their
+            // lanes. S stays. Returns the bits that any P has.
+            float sum[2];  // of this lane's elements alone
+            const auto exponentials = [&] {
+                uint32_t bits = 0;
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    sum[half] = 0.0f;
+#pragma unroll
+                    for (int x = 2 * half; x < Bc / 2; x += 4) {
+                        const float p0 =
+                            ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
+                        const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
+                        sum[half] += p0 + p1;
+                        bits |= P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
+                    }
+                }
+                return bits;
+            };
+            const auto take_maximum = [&] {
+                float rescale[2];  // what older sums and outputs shrink by when the maximum grows
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    float new_max = -INFINITY;
+#pragma unroll
+                    for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
+                    new_max = row_reduce_max(new_max);
+                    const float old = reference[half];
+                    reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
+                    rescale[half] = ptx::exp2(old - reference[half]);
+                    row_sum[half] *= rescale[half];
+                }
+#pragma unroll
+                for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
+            };
+            if (tile == tiles - 1) take_maximum();  // nothing to bet on so far
+            if (__any_sync(0xffffffff, exponentials() & two_or_more)) {
+                take_maximum();
+                exponentials();
+            }
+            row_sum[0] += sum[0], row_sum[1] += sum[1];
+
+            if (tile == 0) break;
+
+            take_turn(warpgroup);
+            issue_S(j + 1);
+            issue_PV(j);
+            pass_turn(warpgroup);
+            ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask and the softmax
+        }
+        take_turn(warpgroup);
+        issue_PV(j);
+        pass_turn(warpgroup);
+        ptx::wgmma_wait<0>(O);
+        if (lane == 0) ptx::mbarrier_arrive(&shared.V_empty[j % kv_stages]);
+        ++j;
+
+        // ---- store ----
+        T *O_global = static_cast<T *>(params.O.data) + batch * params.O.stride_batch + head * params.O.stride_head;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float sum = row_reduce_sum(row_sum[half]);
+            const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;  // rows that see no key are 0
+            const int i = warp_row + 8 * half + lane / 4;
+            if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
+                params.log_sum_exp[(int64_t{batch} * params.Hq + head) * params.Nq + i] =
+                    sum > 0.0f ? reference[half] * 0.693147181f + logf(sum) : -INFINITY;
+#pragma unroll
+            for (int n = 0; n < d_head / 8; n += 4) {  // 32 columns: 16 bytes for each of the four lanes
+                uint32_t pieces[4];
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    const float *pair = &O[4 * (n + k) + 2 * half];
+                    pieces[k] = pack<T>(pair[0] * inverse, pair[1] * inverse);
+                }
+                transpose(pieces, lane);
+                if (i < params.Nq)
+                    *reinterpret_cast<uint4 *>(O_global + i * params.O.stride_row + 8 * n + lane % 4 * 8) =
+                        make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
+            }
+        }
+    }
+    if (warpgroup == 0) take_turn(warpgroup);  // the last one that was passed: no arrival is left over
+}
+
+// ---- launch ----
+
+constexpr flash::Limits limits = {.stage = 21,
+                                  .title = "Optimistic maximum",
+                                  .min_compute = 90,
+                                  .Br = Br,
+                                  .Bc = Bc,
+                                  .causal = true,
+                                  .grouped_heads = true,
+                                  .positive_scale = true,
+                                  .log_sum_exp = true,
+                                  .specific = true};  // sm_90a
+
+static flash::Launch plan(const FlashParams &params) {
+    return flash::choose(params, [&]<typename T, int d_head>() {
+        return flash::Launch{.kernel = flash_kernel<T, d_head>,
+                             .grid = flash::persistent(params.Hq * params.B * ((params.Nq + Br - 1) / Br)),
+                             .threads = threads,
+                             .shared_bytes = sizeof(Shared<T, d_head>),
+                             .Q_box_rows = Br,
+                             .KV_box_rows = Bc};
+    });
+}
+
+extern "C" FlashStatus flash_forward(const FlashParams *params, cudaStream_t stream) {
+    const FlashStatus status = flash::check(params, limits);
+    return status == FLASH_OK ? flash::launch(plan(*params), *params, stream) : status;
+}
+
+extern "C" FlashStatus flash_describe(const FlashParams *params, FlashDescription *description) {
+    const FlashStatus status = flash::check_sizes(params, limits);
+    return status == FLASH_OK ? flash::describe(limits, plan(*params), 0, description) : status;
+}
