@@ -2,8 +2,8 @@
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
-PARTS="test sanitize bench ncu ablations order roofline streams" picks parts; "tune" and "profiler" are two more, which
-have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their parts).
+PARTS="test sanitize bench inputs ncu ablations order roofline streams" picks parts; "tune" and "profiler" are two more,
+which have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -33,6 +33,7 @@ from flashladder.ladder.run import run_problem
 from flashladder.measuring import (
     ablation_times,
     bench,
+    hard_inputs,
     machine_code,
     ncu,
     profiler,
@@ -46,11 +47,11 @@ from flashladder.running.job import Job, StageError, answer
 from flashladder.simulator import counters
 from flashladder.tuning import record as tuning
 
-PARTS = ("test", "sanitize", "bench", "ncu", "ablations", "order", "roofline", "streams")
+PARTS = ("test", "sanitize", "bench", "inputs", "ncu", "ablations", "order", "roofline", "streams")
 # Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md.
 ASKED_FOR = ("tune", "profiler")
 TEST_SECONDS = 240  # for each of the two runs
-BENCH_SECONDS = 190
+BENCH_SECONDS = 300
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 
 
@@ -154,6 +155,14 @@ def part_bench(device: Device, folder: Path) -> list[str]:
     return [f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped"]
 
 
+def part_inputs(device: Device, folder: Path) -> list[str]:
+    """Stages whose time depends on the numbers, on inputs that hurt them, and stage 19, whose time does not."""
+    which = tuple(one.number for one in stages.all_stages() if one.number >= 19)
+    record = hard_inputs.measure(device, which)
+    (folder / f"{bench.slug(device.short)}-inputs.json").write_text(bench.to_text(record))
+    return [f"inputs: {len(record['measurements'])} figures of {len(record['inputs'])} kinds of inputs"]
+
+
 def part_ncu(device: Device, folder: Path) -> list[str]:
     """Nsight Compute's counters beside warpsim's for the same small problem."""
     if not ncu.available():
@@ -241,6 +250,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     folder = output_directory()
     summary = [f"{device}, {provenance.collect(device)['date']}"]
     functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
+    functions |= {"inputs": part_inputs}
     functions |= {"ablations": part_ablations, "order": part_order}
     functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
     began = time.monotonic()

@@ -244,6 +244,26 @@ def roofline() -> str:
     return "\n\n".join(parts) or NOTHING
 
 
+def inputs(length: str = "16384") -> str:
+    """Throughput on inputs that hurt, at d = 128."""
+    parts = []
+    for record in recorded.shipped(kind="inputs"):
+        kinds = list(record["inputs"])
+        rows = [row for row in record["measurements"] if row["Nq"] == int(length)]
+        names = list(dict.fromkeys(row["name"] for row in rows))
+        by_key = {(row["name"], row["inputs"]): row for row in rows}
+        body = [
+            [
+                name + ("*" if recorded.is_stale(by_key[name, kinds[0]]) else ""),
+                *(f"{by_key[name, kind]['tflops']:.1f}" if (name, kind) in by_key else "" for kind in kinds),
+            ]
+            for name in names
+        ]
+        caption = _caption(record, f"TFLOP/s, bf16, d = 128, N = {length}, by inputs")
+        parts.append(f"{caption}\n\n{_table(['', *kinds], body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
 def streams() -> str:
     """Stage 00: bandwidth of copies, and times of the batches."""
 
@@ -335,6 +355,7 @@ _KINDS = {
     "profiler-picture": profiler_pages.picture,
     "provenance": provenance,
     "roofline": roofline,
+    "inputs": inputs,
     "streams": streams,
     "timeline-clocks": timeline_pages.clocks_table,
     "timeline-errors": timeline_pages.errors_table,

@@ -93,6 +93,7 @@ class Bench:
         self.measurements: list[dict] = []
         self.skipped: list[dict] = []
         self.too_slow: dict[tuple, float] = {}
+        self.prepare = None  # called with a problem and PyTorch's tensors of it: other inputs than normal ones
 
     def time_once(self, candidate: Candidate) -> float:
         """Milliseconds of one run with a cold L2, by CUDA events."""
@@ -221,6 +222,8 @@ class Bench:
             if self.torch
             else gpu_memory.PlainMemory(problem, problem.Nq, self.cudart)
         )
+        if self.prepare:
+            self.prepare(problem, memory.tensors)
         inputs = {name: memory.bits(name) for name in "QKV"}
         rows = np.unique(np.linspace(0, problem.Nq - 1, 97).astype(int))
         heads = [(0, 0), (problem.B - 1, problem.Hq - 1)]

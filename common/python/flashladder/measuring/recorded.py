@@ -21,7 +21,9 @@ def load(file: Path) -> dict:
 # What sentences and tables of one GPU are about, however many others are recorded beside it.
 MAIN = "NVIDIA H200"
 
-KINDS = ("counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler")
+KINDS = (
+    "counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler", "inputs",
+)  # fmt: skip
 
 
 def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
@@ -30,7 +32,8 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
 
     kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
     a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
-    "tuning", the fastest configurations; "profiler", what Nsight Compute says of some kernels. They lie in
+    "tuning", the fastest configurations; "profiler", what Nsight Compute says of some kernels; "inputs", times
+    on inputs that hurt. They lie in
     GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
     """
     found = []

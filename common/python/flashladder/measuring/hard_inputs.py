@@ -1,0 +1,68 @@
+"""Times that depend on the numbers: inputs that hurt a softmax which rescales as rarely as it can.
+
+Stages that look at a row's maximum for every tile take as long on any input. Those that do so only when a bet is lost
+do not: here they are timed, and verified, on inputs that make them lose it.
+"""
+
+import numpy as np
+
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
+from flashladder.measuring import bench, provenance
+
+LENGTHS = (4096, 16384)
+OCTAVES_A_TILE = 12  # by which scores grow from a tile of 128 keys to the one that is visited next, in "growing"
+KINDS = {
+    "normal": "Q, K and V standard normal, as everywhere else",
+    "growing": f"all of a row's scores grow, by {OCTAVES_A_TILE} octaves from tile to tile in the order of the visits",
+    "one-hot": "one key in the last tile that is visited has all of the weight",
+    "huge": "scores of a standard deviation of 100",
+    "tiny": "scores of a standard deviation of 0.0001",
+}
+
+
+def keys(kind: str, problem: Problem) -> tuple[np.ndarray | None, float]:
+    """Of one of KINDS: what K's first column holds in place of random numbers, by key, shape (Nkv,), with Q's first
+    column 1 then, None where they stay; and the factor of all other columns of K."""
+    falling = np.arange(problem.Nkv, 0, -1, dtype=np.float32)  # K and V are visited from the last tile to the first
+    if kind == "growing":
+        return falling / 128 * OCTAVES_A_TILE * np.float32(np.log(2) / problem.scale), 0.1
+    if kind == "one-hot":
+        return np.where(falling == problem.Nkv, np.float32(200 / problem.scale), np.float32(0)), 0.1
+    return None, {"normal": 1.0, "huge": 100.0, "tiny": 1e-4}[kind]
+
+
+def fill(kind: str, problem: Problem, tensors: dict) -> None:
+    """Changes Q and K, PyTorch's tensors in the layout "bhnd" with standard normal numbers, into those of a kind."""
+    import torch
+
+    if kind not in KINDS:
+        raise FlashLadderError(f"Inputs '{kind}': there are {', '.join(KINDS)}.")
+    first, factor = keys(kind, problem)
+    tensors["K"].mul_(factor)
+    if first is not None:
+        tensors["Q"][..., 0] = 1
+        tensors["K"][..., 0] = torch.from_numpy(first).to(tensors["K"])
+
+
+def measure(device: Device, stages: tuple[int, ...]) -> dict:
+    """Each of KINDS at LENGTHS, bf16, d = 128: the stages and the peers in one run, checked before they are timed."""
+    settings = bench.Settings(head_dims=(128,), stages=stages, lengths=LENGTHS, causal=(False,))
+    timing = bench.Bench(settings, device)
+    if not timing.torch:
+        raise FlashLadderError("The part inputs needs PyTorch.")
+    for kind in KINDS:
+        begun = len(timing.measurements)
+        timing.prepare = lambda problem, tensors, kind=kind: fill(kind, problem, tensors)
+        for problem in settings.problems():
+            timing.bench_problem(problem)
+        for row in timing.measurements[begun:]:
+            row["inputs"] = kind
+    return {
+        "version": 1,
+        "provenance": provenance.collect(device),
+        "inputs": KINDS,
+        "measurements": timing.measurements,
+        "skipped": timing.skipped,
+    }
