@@ -33,8 +33,8 @@ class Kernel(Stage):
 
     @property
     def simulated(self) -> dict[str, str]:
-        """What the simulator is told, as variables of the environment, besides what a user says. A persistent kernel has
-        one block for each multiprocessor: on a device with few, a small problem gives each several turns, too."""
+        """What the simulator is told, as variables of the environment, besides what a user says. A persistent kernel
+        has one block for each multiprocessor: on a device with few, a small problem gives each several turns, too."""
         few = self.data.get("simulated_multiprocessors")
         return {"WARPSIM_MULTIPROCESSORS": str(few)} if few else {}
 
