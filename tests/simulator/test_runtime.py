@@ -60,6 +60,11 @@ def test_device_profiles(device, expected):
     assert result.stdout.splitlines()[0] == expected
 
 
+def test_a_device_with_few_multiprocessors():
+    result = run_program(PROGRAM, ["properties"], env={"WARPSIM_MULTIPROCESSORS": "3"}).check()
+    assert result.stdout.splitlines()[0] == "sm_90 3 SMs 232448 bytes opt-in"
+
+
 def test_device_addresses_are_not_the_hosts():
     assert run_program(PROGRAM, ["host_dereference"]).returncode == -11
 
@@ -241,6 +246,7 @@ def test_libraries_without_ptx_are_named(tmp_path):
         ("WARPSIM_MAX_MEMORY", "12Q", "must be a number of bytes"),
         ("WARPSIM_DEVICE", "sm_42", "no such device"),
         ("WARPSIM_TABLE", "yes", "must be 0 or 1"),
+        ("WARPSIM_MULTIPROCESSORS", "few", "must be a number of multiprocessors from 1 to 1024"),
     ],
 )
 def test_wrong_settings_are_errors(variable, value, message):

@@ -4,15 +4,23 @@ import re
 
 import pytest
 
+from flashladder.core.device import choose, cudart
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.launches import launches, workspace_bytes
 from flashladder.ladder.run import describe, run_problem
+from flashladder.running.cudart import MULTIPROCESSORS, Cudart
 
 PROBLEMS = [Problem(B=2, Hq=3, Nq=256, Nkv=384, d_head=128), Problem(Hq=1, Nq=128, Nkv=64, d_head=64)]
 # What common/include has for kernels; those of Hopper from stage 14 on.
 SHARED_HEADERS = {"launch.h", "numbers.cuh", "ptx.cuh", "ptx_hopper.cuh", "tensor_maps.h", "wgmma.cuh"}
 RAGGED = [Problem(Hq=6, Hkv=2, Nq=129, Nkv=1, d_head=64, causal=True), Problem(B=3, Nq=255, Nkv=1000, d_head=128)]
+
+
+def multiprocessors(stage) -> int | None:
+    """Of the GPU that runs the stage here; None: of the device that the simulator plays."""
+    where = choose(stage.min_compute)
+    return Cudart(cudart(where)).attribute(MULTIPROCESSORS) if where.kind == "gpu" else None
 
 
 def expect(stage, problem: Problem, got: dict, wanted: dict, source: str) -> None:
@@ -39,7 +47,7 @@ def test_launch_data(stage, problem):
         pytest.skip("this stage takes whole tiles alone")
     if problem.causal and not described["supports_causal"]:
         pytest.skip("this stage does not mask")
-    launch, planned = stage.data["launch"][-1], launches(stage, problem)[-1]
+    launch, planned = stage.data["launch"][-1], launches(stage, problem, multiprocessors(stage))[-1]
     wanted = {
         "stage": stage.number,
         "title": stage.title,
