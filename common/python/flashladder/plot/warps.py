@@ -149,5 +149,6 @@ def _groups(spans: list[WarpSpan], start: float, end: float) -> Iterator[tuple[f
         longest = max(group, key=lambda span: span.end - span.start)
         label = _WORDS.get(longest.label, longest.label)
         waits = [f"wait: {label}"] if longest.kind == "wait" else []  # the colour says so, too
-        choice = [*waits, label, _SHORT.get(label, label)] if label else []
+        short = [_SHORT[label]] if longest.kind == "wgmma" and label in _SHORT else []
+        choice = [*waits, label, *short] if label else []
         yield max(group[0].start, start), min(group[-1].end, end), choice
