@@ -1,6 +1,7 @@
 """The timeline's model on programs made by hand, whose clocks can be counted on paper."""
 
 from dataclasses import replace
+from random import Random
 
 import pytest
 
@@ -228,6 +229,69 @@ def test_what_never_comes_is_said_in_words():
             [WaitPhase(("empty",)), Arrive(("full",))],
             [WaitPhase(("full",)), Arrive(("empty",))],
         )
+
+
+def test_what_nobody_completes_is_said_in_words():
+    with pytest.raises(FlashLadderError, match=r"warp 1 waits for \('full', 3\), which nothing completes: kernel.cu:7"):
+        run([Arrive(("full", 2))], [WaitPhase(("full", 3), "kernel.cu:7")])
+
+
+def random_programs(seed):
+    """Warps of two blocks with work of all kinds that meet at barriers, in groups and over a ring of buffers."""
+    random = Random(seed)
+
+    def work():
+        units = {unit: random.choice((0.0, 20.0, 130.0, 700.0)) for unit in random.sample(replay.UNITS[:4], 3)}
+        return Stretch(random.choice(("product", "arithmetic", "copy")), units, random.choice((0.0, 90.0)), 5.0)
+
+    warps = []
+    for block in range(2):
+        programs = [[] for _ in range(8)]
+        for turn in range(random.randint(1, 4)):
+            product_ = Together(random.choice((16.0, 128.0)))  # the same instruction in all four warps
+            for number, steps in enumerate(programs):
+                steps.append(work())
+                if number == 5:
+                    steps += [Arrive(("full", block, turn)), Copy(("full", block, turn), random.choice((64, 4096)))]
+                if number != 5 and random.random() < 0.5:
+                    steps.append(WaitPhase(("full", block, turn)))
+                if number < 4:
+                    steps += [product_, Commit("wgmma"), work()]
+                    steps.append(WaitGroups("wgmma", random.choice((0, 1))))
+                if number > 5:
+                    steps += [Async(random.choice((128, 2048))), Commit("cp.async"), work(), WaitGroups("cp.async", 1)]
+                steps.append(Barrier((block, turn), waits=number != 6))
+        warps += [Warp(block, number, tuple(steps)) for number, steps in enumerate(programs)]
+    return warps
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_program_keeps_the_rules(seed):
+    warps = random_programs(seed)
+    result = check(replay.replay(warps, MODEL))
+    assert replay.replay(warps, MODEL) == result
+    wanted = dict.fromkeys(result.busy, 0.0)
+    for number, warp in enumerate(warps):
+        scheduler, alone = replay.scheduler_of(number, MODEL), 0.0
+        for step in warp.steps:
+            if isinstance(step, Stretch):
+                alone += max(step.pace, *step.units.values()) + step.latency
+                for unit, clocks_ in step.units.items():
+                    if clocks_:
+                        wanted[unit, scheduler if unit in replay.OF_SCHEDULER else 0] += clocks_
+            elif isinstance(step, Together):
+                wanted["tensor", scheduler] += step.clocks
+            elif isinstance(step, (Copy, Async)):
+                wanted["memory", 0] += step.bytes * MODEL.memory_byte
+        assert result.ends[number] >= alone - 1e-6, "no warp is faster than alone"
+    for place, bars in result.busy.items():
+        assert sum(end - start for start, end in bars) == pytest.approx(wanted[place]), "no work is lost or done twice"
+    # Nobody leaves a barrier before all have come.
+    for block in range(2):
+        waits = [one for one in result.spans if isinstance(one.step, Barrier) and one.step.key[0] == block]
+        for turn in {one.step.key[1] for one in waits}:
+            own = [one for one in waits if one.step.key[1] == turn]
+            assert max(one.start for one in own) + MODEL.barrier <= min(one.end for one in own) + 1e-6
 
 
 def test_nothing_takes_no_time():

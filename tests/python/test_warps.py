@@ -169,6 +169,37 @@ def test_instructions_become_stretches():
     assert warp.steps[0].units["issue"] == 11
 
 
+def test_loads_are_waited_for_and_reductions_are_not():
+    cost = [(0, trace.Cost(0, 4, 0))]
+    for cls, text, waits in (
+        ("load_global", "ld.global.f32", 1),
+        ("atomic", "atom.global.add.u32", 1),
+        ("atomic", "red.global.add.u32", 0),
+        ("store_global", "st.global.f32", 0),
+    ):
+        (warp,) = steps.programs(launch_of((cls, text), costs=cost), clocks.load())
+        assert [step.bytes for step in warp.steps if isinstance(step, replay.Load)] == [4 * 32.0] * waits, text
+    (warp,) = steps.programs(
+        launch_of(("atomic", "atom.shared.add.u32"), costs=[(0, trace.Cost(1, 0, 0))]), clocks.load()
+    )
+    assert [type(step) for step in warp.steps] == [replay.Stretch]
+
+
+def test_groups_of_copies_are_closed_and_waited_for_where_the_trace_has_them():
+    ops = {0: trace.Op("async_copy", "cp.async.cg.shared.global", "k.cu", 1, 0),
+           1: trace.Op("async_copy", "cp.async.commit_group", "k.cu", 2, 0),
+           2: trace.Op("async_copy", "cp.async.wait_group", "k.cu", 3, 1)}  # fmt: skip
+    piece = trace.Piece(0, 2, ((0, trace.Cost(4, 16, 0)),))
+    block = trace.Block((0, 0, 0), (piece,), (), ((trace.Event("run", 0),),))
+    (warp,) = steps.programs(trace.Launch("k", (1, 1, 1), (32, 1, 1), ops, (block,)), clocks.load())
+    background = [step for step in warp.steps if not isinstance(step, replay.Stretch)]
+    assert background == [
+        replay.Async(16 * 32, steps.Place("k.cu", 1, ops[0].text)),
+        replay.Commit("cp.async"),
+        replay.WaitGroups("cp.async", 1, steps.Place("k.cu", 3, ops[2].text)),
+    ]
+
+
 @pytest.mark.parametrize(
     "text, share",
     [

@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
     cudaMalloc(&x, 1 << 16);
     cudaMemset(x, 0, 1 << 16);
     kernel<<<3, 64>>>(x, 4);
-    kernel<<<1, 64>>>(x, argc > 1 ? 1 << 20 : 1);
+    kernel<<<1, 64>>>(x, argc > 1 ? 1 << 16 : 1);
     return cudaDeviceSynchronize() != cudaSuccess;
 }
 """
@@ -152,7 +152,7 @@ def test_a_block_that_does_very_much_is_cut(tmp_path):
     text, _ = traced(tmp_path, arguments=["long"], WARPSIM_TIMEOUT_S=0)
     first, second = json.loads(text)["launches"]
     assert not first["traced"][0]["cut"] and second["traced"][0]["cut"]
-    assert sum(len(warp) for warp in second["traced"][0]["warps"]) == 1 << 20
+    assert sum(len(warp) for warp in second["traced"][0]["warps"]) == 1 << 18
 
 
 LOCK = r"""
@@ -189,6 +189,28 @@ def test_blocks_that_take_turns(tmp_path):
         assert report == plain
         texts.add(text)
     assert len(texts) == 1
+
+
+FAILS = r"""
+__global__ void kernel(int *x) {
+    __shared__ int tile[32];
+    tile[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    x[threadIdx.x * (threadIdx.x > 3 ? 1 << 20 : 1)] = tile[31 - threadIdx.x];
+}
+int main() {
+    int *x;
+    cudaMalloc(&x, 128);
+    kernel<<<2, 32>>>(x);
+    return cudaDeviceSynchronize() == cudaSuccess;
+}
+"""
+
+
+def test_a_launch_that_fails_says_so(tmp_path):
+    (trace,) = launches(tmp_path, FAILS, WARPSIM_TRACE_BLOCKS=2)[0]
+    assert "program.cu:6" in trace["error"]
+    assert [event[0] for event in trace["traced"][0]["warps"][0]][:2] == ["run", "sync"]
 
 
 @pytest.mark.parametrize("value", ("33", "-1", "two", "1.5"))

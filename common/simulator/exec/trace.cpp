@@ -7,7 +7,7 @@
 namespace warpsim {
 namespace {
 
-constexpr uint64_t kMostEvents = 1 << 20;  // of a block: what a loop without end does must not eat the host's memory
+constexpr uint64_t kMostEvents = 1 << 18;  // of a block: what a loop without end does must not eat the host's memory
 
 // A run ends in one of these; what they do is an event of its own.
 bool is_event(Flow flow) {

@@ -144,6 +144,7 @@ class _Figures:
             raise _Unrecorded
         if of not in ("model", "measured", "floor"):
             raise FlashLadderError(f'A turn has clocks of "model", "measured" and "floor", not of "{of}".')
+        self.stale |= found[0].stale and of == "measured"
         return getattr(found[0], of)
 
     def record(self, file: str, *path: int | str) -> float:

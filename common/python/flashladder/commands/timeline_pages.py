@@ -1,6 +1,6 @@
 """What `make results` writes about the timeline's model: its numbers, its errors, and the pictures of some stages."""
 
-from flashladder.commands.markdown import NOTHING, table
+from flashladder.commands.markdown import NOTHING, STALE_NOTE, table
 from flashladder.measuring import step_clocks
 from flashladder.simulator import clocks, warps
 
@@ -24,13 +24,14 @@ def errors_table(d: str) -> str:
             f"{step.blocks} x {step.tile[0]} x {step.tile[1]}",
             f"{step.floor:,.0f}",
             f"{step.model:,.0f}",
-            f"{step.measured:,.0f}",
+            f"{step.measured:,.0f}" + "\\*" * step.stale,
             f"{100 * step.error:+.0f}%",
         ]
         for step in found
     ]
     head = [f"bf16, d = {d}", "blocks x tile", "tensor cores alone", "model", "measured", "error"]
-    return f"{table(head, rows)}\n\nRoot mean square of the errors: {100 * step_clocks.deviation(found):.0f} percent."
+    text = f"{table(head, rows)}\n\nRoot mean square of the errors: {100 * step_clocks.deviation(found):.0f} percent."
+    return f"{text}\n\n{STALE_NOTE}" if any(step.stale for step in found) else text
 
 
 def picture(plot, number: int):

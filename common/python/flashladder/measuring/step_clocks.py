@@ -27,6 +27,7 @@ class Step:
     floor: float  # clocks of the tensor cores at their full rate
     model: float
     measured: float
+    stale: bool  # the kernel has changed since it was measured
 
     @property
     def error(self) -> float:
@@ -84,7 +85,18 @@ def all_steps(d_head: int) -> tuple[Step, ...]:
         row = rows[_MEASURED[0]]
         Br, Bc, blocks = row["Br"], row["Bc"], row["resident_blocks"]
         floor = blocks * 4 * Br * Bc * d_head / 4096
-        found.append(Step(stage, d_head, blocks, (Br, Bc), floor, predicted(stage, row), measured(rows, khz)))
+        found.append(
+            Step(
+                stage,
+                d_head,
+                blocks,
+                (Br, Bc),
+                floor,
+                predicted(stage, row),
+                measured(rows, khz),
+                recorded.is_stale(row),
+            )
+        )
     return tuple(found)
 
 

@@ -1,10 +1,12 @@
 """When the warps of a multiprocessor compute, wait and ask, by the timeline's model."""
 
+from collections.abc import Iterator
+
 from matplotlib.figure import Figure
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, caption, new_figure, text_on
-from flashladder.simulator.warps import BACKGROUND, KINDS, WarpTimeline
+from flashladder.simulator.warps import BACKGROUND, KINDS, WarpSpan, WarpTimeline
 
 # Facecolour and hatch of each kind.
 LOOKS = {
@@ -17,8 +19,9 @@ LOOKS = {
 }
 _UNITS = {"tensor": ("tensor core busy", BLUE), "special": ("exponentials busy", RED), "memory": ("L2 path busy", SKY)}
 _BINS, _HEIGHT = 150, 0.55
-_CHARACTER = 0.0068  # of the picture's width
+_CHARACTER = 0.0064  # of the picture's width
 _WORDS = {"online softmax": "softmax"}
+_SHORT = {"S = QKᵀ": "S", "O += PV": "PV"}
 
 
 def warps(timeline: WarpTimeline, start: float = 0, end: float = 0, scheduler: int = 0) -> Figure:
@@ -124,14 +127,28 @@ def _draw_warp(axes, timeline: WarpTimeline, row: int, y: float, start: float, e
             bars = _joined(bars, 0)
         axes.broken_barh(_within(bars, start, end), (low, tall), facecolor=colour, hatch=hatch,
                          edgecolor=GREY if kind == "wait" else "white", linewidth=0.4)  # fmt: skip
-        for span in own if kind != "bytes" else []:
-            first, last = max(span.start, start), min(span.end, end)
-            label = _WORDS.get(span.label, span.label)
-            words = f"wait: {label}" if kind == "wait" else label
-            if last - first < _CHARACTER * len(words) * (end - start):
-                words = label  # the colour says that it waits
-            size = 6.5 if background else 7.5
-            if words and last - first > _CHARACTER * len(words) * (end - start):
-                axes.text((first + last) / 2, low + tall / 2, words, ha="center", va="center", fontsize=size,
-                          clip_on=True, color=text_on(colour),
+        for first, last, labels in _groups(own, start, end) if kind != "bytes" else []:
+            words = next((one for one in labels if last - first > _CHARACTER * (len(one) + 1.5) * (end - start)), "")
+            if words:
+                axes.text((first + last) / 2, low + tall / 2, words, ha="center", va="center",
+                          fontsize=6.5 if background else 7.5, clip_on=True, color=text_on(colour),
                           bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None)  # fmt: skip
+
+
+def _groups(spans: list[WarpSpan], start: float, end: float) -> Iterator[tuple[float, float, list[str]]]:
+    """(from, to, labels to choose from, the longest first) of what lies in the window. Arithmetic of several phases
+    that stands together has one label, that of the longest; all else has its own."""
+    together: list[list[WarpSpan]] = []
+    for span in spans:
+        follows = together and span.kind == "arithmetic" and span.start <= together[-1][-1].end + 0.004 * (end - start)
+        if follows:
+            together[-1].append(span)
+        else:
+            together.append([span])
+    for group in together:
+        longest = max(group, key=lambda span: span.end - span.start)
+        label = _WORDS.get(longest.label, longest.label)
+        waits = [f"wait: {label}"] if longest.kind == "wait" else []  # the colour says so, too
+        short = [_SHORT[label]] if longest.kind == "wgmma" and label in _SHORT else []
+        choice = [*waits, label, *short] if label else []
+        yield max(group[0].start, start), min(group[-1].end, end), choice

@@ -174,6 +174,10 @@ class Machine:
             for step in warp.steps:
                 if isinstance(step, (Barrier, Arrive, Copy)):
                     self.needed[step.key] += 1
+        for number, warp in enumerate(warps):
+            for step in warp.steps:
+                if isinstance(step, WaitPhase) and step.key not in self.needed:
+                    raise FlashLadderError(f"warp {number} waits for {step.key}, which nothing completes: {step.place}")
 
     def run(self) -> Replayed:
         self.queue = [(0.0, number) for number in range(len(self.warps))]

@@ -77,7 +77,8 @@ class _Work:
             self.pace += clocks.issue if self.kind == "product" else clocks.arithmetic_pace
             if op.cls in ("load_shared",):
                 self.latency = clocks.shared_latency
-        if cost and op.cls in _LOADS:
+        # An atomic that returns the old value is waited for as a load is; `red` is not.
+        if cost and (op.cls in _LOADS or op.text.startswith("atom.")):
             self.bytes += cost.sectors * SECTOR
 
     def join(self, other: "_Work") -> None:

@@ -80,9 +80,7 @@ class Launch:
 def _block(data: dict, ops: dict[int, Op], kernel: str) -> Block:
     if data["cut"]:
         place = ", ".join(map(str, data["block"]))
-        raise FlashLadderError(
-            f"Block ({place}) of {kernel} did more than a trace holds, a million events: take a smaller problem."
-        )
+        raise FlashLadderError(f"Block ({place}) of {kernel} did more than a trace holds: take a smaller problem.")
     pieces = tuple(
         Piece(first, last, tuple((op, Cost(*cost)) for op, *cost in costs)) for first, last, costs in data["pieces"]
     )
