@@ -17,7 +17,7 @@ SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
 NEEDS = {"x86-64": set(), "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}}
 # What runs instructions; the rest of the simulator has nothing to do with the CPU's level.
-TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py"]
+TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py", "test_wgmma.py"]
 
 
 def lacks(level):

@@ -27,7 +27,8 @@ PROGRAMS = [
 MEMORY_TESTS = [
     *sorted(path.name for path in HERE.glob("test_instructions_*.py")),
     "test_accesses.py", "test_addresses.py", "test_counters.py", "test_execution.py", "test_hazards.py",
-    "test_hostile_kernels.py", "test_loading.py", "test_report.py",
+    "test_arrivals.py", "test_clusters.py", "test_hostile_kernels.py", "test_loading.py", "test_report.py",
+    "test_tensor_maps.py", "test_wgmma.py", "test_wgmma_hazards.py", "test_wgmma_warpgroups.py",
 ]  # fmt: skip
 # Every hazard of 57 blocks, 14 times: too slow here.
 LEFT_OUT = "test_a_report_does_not_depend_on_the_number_of_threads"

@@ -91,6 +91,25 @@ def test_exponents_near_the_ends(a_kind, low, high, seed):
     check(a, b, d, a_kind, a_kind, "f32", Tile(1024, 128), Tile(16384, 128))
 
 
+@pytest.mark.parametrize("a_kind", ["bf16", "tf32"])
+@pytest.mark.parametrize("spread", [20, 45, 70])
+@pytest.mark.parametrize("seed", range(2))
+def test_factors_far_apart(a_kind, spread, seed):
+    """Products in one sum up to 2^140 apart, many zeros, whole rows and columns of them; D 0, subnormal, or anything."""
+    rng = np.random.default_rng(spread + seed)
+    k, n = 256 // BITS[a_kind], 40
+
+    def factors(rows):
+        values = rng.uniform(-2, 2, (rows, k)) * 2.0 ** rng.integers(-spread, 1, (rows, k))
+        return to_bits(np.where(rng.random((rows, k)) < rng.choice([0.05, 0.9]), 0, values), a_kind)
+
+    a, b = factors(64), factors(n)
+    a[5::9], b[3::8] = 0, 0
+    d = to_bits(rng.uniform(-2, 2, (64, n)) * 2.0 ** rng.integers(-149, 20, (64, n)), "f32")
+    d[:, ::3] = rng.choice(np.array([0, 0x80000000, 1], np.uint32), d[:, ::3].shape)
+    check(a, b, d, a_kind, a_kind, "f32", Tile(1024, 128), Tile(16384, 128))
+
+
 def test_special_values():
     """Infinities, NaN, zeros of both signs, in A, B and D; sums of the largest significands fill 31 bits."""
     rng = np.random.default_rng(3)

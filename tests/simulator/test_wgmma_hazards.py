@@ -70,3 +70,16 @@ def test_correct_kernels_are_clean_and_counted(seed):
         assert launch["wgmma"] == {"m64n8k16.f32.bf16.bf16": {"count": 6, "wavefronts": 6 * 18}}
         assert sum(line.get("wgmma_wavefronts", 0) for line in launch["lines"]) == 6 * 18
         assert launch["instructions"]["by_class"]["tensor"] == 4 * 6, "one for each warp"
+
+
+@pytest.mark.parametrize("seed", [0, 5])
+def test_a_matrix_product_is_right_and_clean(seed):
+    """512 x 512 x 512, by TMA and two consuming warpgroups."""
+    env = {"WARPSIM_HAZARDS": "strict"} | ({"WARPSIM_SCHEDULE": seed} if seed else {})
+    result = run_program(PROGRAM.with_name("gemm.cu"), env=env, report=True, architecture=HOPPER)
+    assert result.check().stdout == "OK\n" and result.hazards == []
+    (launch,) = result.report["launches"]
+    # 16 blocks, 8 steps of 4, two warpgroups; each reads 64 rows of A and 128 of B, of 32 bytes.
+    assert launch["notes"] == []
+    assert launch["wgmma"] == {"m64n128k16.f32.bf16.bf16": {"count": 1024, "wavefronts": 1024 * 48}}
+    assert launch["tensor_copies"]["load"]["bytes"] == 16 * 8 * 2 * 128 * 128

@@ -13,6 +13,7 @@
 #include "exec/context.h"
 #include "exec/tensor_elements.h"
 #include "exec/tensor_sum.h"
+#include "exec/tensor_sum_wgmma.h"
 #include "exec/warpgroup.h"
 #include "exec/wgmma_operands.h"
 #include "hazard/shared_shadow.h"
@@ -236,9 +237,20 @@ void multiply_floats(const Issue &issue) {
     load_b<ElementB, K>(issue, factors.b);
     if (issue.form.negate_a != issue.form.negate_b)
         for (float &value : factors.a) value = -value;
-    factor_exponents(factors.a, a_exponents, kRows * K, ElementA::kLeast);
     factor_exponents(factors.b, b_exponents, K * issue.wide_columns, ElementB::kLeast);
     const bool half = issue.form.d == ptx::Type::f16;
+    if constexpr (ElementA::kPerRegister < 4) {
+        if (!half) {
+            alignas(64) float columns[K * kRows];
+            transpose(factors.a, kRows, K, columns, kRows, true);
+            factor_exponents(columns, a_exponents, K * kRows, ElementA::kLeast);
+            WgmmaSums sums{columns, factors.b,     a_exponents,   b_exponents, K, issue.wide_columns,
+                           {},      issue.d_slots, issue.columns, issue.adds};
+            for (unsigned i = 0; i < kWarpgroupWarps; ++i) sums.registers[i] = issue.warps[i]->regs;
+            if (wgmma_sums(sums)) return;
+        }
+    }
+    factor_exponents(factors.a, a_exponents, kRows * K, ElementA::kLeast);
     alignas(64) float d[kWarpRows * kMostColumns];
     for (unsigned i = 0; i < kWarpgroupWarps; ++i) {
         const Warp &w = *issue.warps[i];

@@ -11,6 +11,51 @@
 
 namespace warpsim {
 
+namespace {
+
+constexpr uint32_t kRun = 64;  // granules that are looked at together
+
+}  // namespace
+
+uint32_t SharedShadow::Impl::writable_until(const Warp &warp, unsigned lane, uint32_t first, uint32_t end) const {
+    if (strong_used || !early.empty() || !foreign.empty() || is_foreign(warp)) return first;
+    for (const auto &[number, t] : reads_in_flight)
+        if (t.first < end && t.end > first) return first;
+    // Warps of whose reads the thread does not know all, and the first cell of each that it need not know.
+    uint32_t readers = 0, limits[kLanes] = {};
+    for (unsigned v = 0; v < warps; ++v) {
+        const uint32_t known = clocks.all->known_of_all(warp.agent, lane, clocks.base + v);
+        limits[v] = (known + 1) << kStampShift;
+        readers |= uint32_t(reads.last(v) > known) << v;
+    }
+    // A copy's granules have few last writers: those found to be ordered are remembered.
+    const uint32_t limit = clocks.ordered_below(warp.id) << kStampShift, own = lane * 33;
+    uint32_t good = 0, other = 0;
+    for (uint32_t g = first; g < end; g += kRun) {
+        const uint32_t count = std::min(kRun, end - g), *c = cell.data() + g;
+        for (unsigned tries = 0;; ++tries) {
+            uint32_t bad = 0;
+            for (uint32_t i = 0; i < count; ++i) bad |= (c[i] >= limit) & (c[i] != good) & (c[i] != other);
+            if (!bad) break;
+            const uint32_t found =
+                *std::find_if(c, c + count, [&](uint32_t x) { return x >= limit && x != good && x != other; });
+            if (tries == 2 || found >= kFirstMark) return g;
+            const unsigned by = clocks.agent(agent_warp(found));
+            if (!ordered(warp, lane, by, agent_lane(found), found >> kStampShift)) return g;
+            other = good;
+            good = found;
+        }
+        for (uint32_t rest = readers; rest; rest &= rest - 1) {
+            const unsigned v = unsigned(std::countr_zero(rest));
+            const uint32_t *row = reads.row(v) + g, limit_v = limits[v], mine = v == warp.id ? own : kWhoMask;
+            uint32_t bad = 0;
+            for (uint32_t i = 0; i < count; ++i) bad |= (row[i] >= limit_v) & ((row[i] & kWhoMask) != mine);
+            if (bad) return g;
+        }
+    }
+    return end;
+}
+
 uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane, uint32_t address, uint32_t bytes,
                                         uint32_t mbarrier) {
     Impl &m = *impl_;
@@ -22,19 +67,21 @@ uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane,
     if (!m.wgmma_reads.empty()) m.check_wgmma_reads(i, 1u << lane, bytes);
     const uint32_t number = Impl::kBulk | m.transfers++;
     const uint32_t first = address >> m.shift, end = (address + bytes) >> m.shift;
-    uint32_t checked = first;
-    for (uint32_t g = first; g < end; ++g) {
-        // Most granules are ordered; where 16 are not known to be, the exact test looks at one.
-        if (g == checked) {
-            const bool ordered = end - g >= 16 && !m.is_foreign(warp) && m.writable_lane(warp.id, g, lane, 4);
-            if (!ordered) m.check_write(i, lane, g);
-            checked = g + (ordered ? 16 : 1);
+    for (uint32_t g = first; g < end;) {
+        const uint32_t good = m.writable_until(warp, lane, g, end);
+        std::fill(m.cell.begin() + g, m.cell.begin() + good, kPending);
+        std::fill(m.maker.begin() + g, m.maker.begin() + good, op.index);
+        std::fill(m.copier.begin() + g, m.copier.begin() + good, number);
+        m.pending += good - g;
+        const uint32_t next = std::min(good + kRun, end);
+        for (g = good; g < next; ++g) {
+            m.check_write(i, lane, g);
+            if (m.cell[g] == kMbarrierCell) continue;  // reported
+            m.pending += m.cell[g] != kPending;
+            m.cell[g] = kPending;
+            m.maker[g] = op.index;
+            m.copier[g] = number;
         }
-        if (m.cell[g] == kMbarrierCell) continue;  // reported
-        m.pending += m.cell[g] != kPending;
-        m.cell[g] = kPending;
-        m.maker[g] = op.index;
-        m.copier[g] = number;
     }
     stored_.define(address, bytes);
     m.writes_in_flight[number] = {op.index, first, end, warp.agent, lane, mbarrier, {}};
@@ -50,11 +97,16 @@ uint32_t SharedShadow::bulk_write_complete(uint32_t transfer) {
     if (mbarrier != m.mbarriers.end()) {
         Impl::LiveMbarrier &b = mbarrier->second;
         stamp = m.clocks.all->proxy_release(m.clocks.rank, b.channel, b.arriving);
+        const uint32_t written = stamp << kStampShift | kProxy << 5 | b.channel;
+        uint32_t *const cells = m.cell.data();
+        const uint32_t *const copiers = m.copier.data();
+        uint32_t count = 0;
         for (uint32_t g = t.first; g < t.end; ++g) {
-            if (m.cell[g] != kPending || m.copier[g] != transfer) continue;
-            m.cell[g] = stamp << kStampShift | kProxy << 5 | b.channel;
-            --m.pending;
+            const bool mine = (cells[g] == kPending) & (copiers[g] == transfer);
+            cells[g] = mine ? written : cells[g];
+            count += mine;
         }
+        m.pending -= count;
     }
     m.writes_in_flight.erase(found);
     m.renumber_if_needed();
@@ -111,6 +163,7 @@ void SharedShadow::proxy_fence(Warp &warp, uint32_t lanes, bool data) {
         std::copy_backward(fences.begin(), fences.end() - 1, fences.end());
         fences[0] = m.clocks.stamp(warp.id);
     }
+    if (data) m.fences_known = false;
     m.clocks.all->fence(warp.agent, lanes);
     m.renumber_if_needed();
 }

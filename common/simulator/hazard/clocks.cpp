@@ -67,6 +67,15 @@ bool Clocks::ordered(unsigned warp, unsigned lane, unsigned by, unsigned by_lane
     return more && stamp <= (*more)[place(by, by_lane)];
 }
 
+uint32_t Clocks::known_of_all(unsigned warp, unsigned lane, unsigned by) const {
+    const Vector *more = by_thread_ ? more_[warp * kLanes + lane].get() : nullptr;
+    if (!more) return known(warp, by);
+    const uint32_t *part = more->data() + place(by, 0);
+    uint32_t least = ~0u;
+    for (uint32_t todo = exists_[by]; todo; todo &= todo - 1) least = std::min(least, part[std::countr_zero(todo)]);
+    return exists_[by] ? std::max(least, known(warp, by)) : known(warp, by);
+}
+
 bool Clocks::knows_start(unsigned warp, unsigned lane, unsigned block) const {
     if (all_started_ || warp / per_block_ == block) return true;
     const Vector *more = by_thread_ ? more_[warp * kLanes + lane].get() : nullptr;

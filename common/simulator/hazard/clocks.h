@@ -46,6 +46,9 @@ class Clocks {
     // Is what agent (by, by_lane) did at `stamp` ordered before what thread (warp, lane) does now?
     bool ordered(unsigned warp, unsigned lane, unsigned by, unsigned by_lane, uint32_t stamp) const;
 
+    // Up to which stamp is all that warp `by` did ordered before what thread (warp, lane) does now?
+    uint32_t known_of_all(unsigned warp, unsigned lane, unsigned by) const;
+
     // Does the thread know that the block has started? What it knows of any of its threads shows it.
     bool knows_start(unsigned warp, unsigned lane, unsigned block) const;
     // Is what agent `by` did up to `stamp` ordered before what all threads of all blocks do now?

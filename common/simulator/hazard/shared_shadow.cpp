@@ -69,6 +69,7 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     reads_in_flight.clear();
     mbarriers.clear();
     proxy_fenced.clear();
+    fences_known = false;
     transfers = channels = 0;
     wgmma_reads.clear();
     wgmma_first = wgmma_end = wgmma_issued = 0;
@@ -108,6 +109,7 @@ void SharedShadow::Impl::renumber(uint32_t first) {
         mbarrier.stamp = 0;
         mbarrier.arriving = mbarrier.completed = nullptr;
     }
+    fences_known = false;
     if (!proxy_fenced.empty())
         for (auto &fences : proxy_fenced) fences.fill(clocks.first_stamp());
     for (uint32_t &c : cell) {

@@ -118,7 +118,10 @@ struct SharedShadow::Impl {
     bool marked = false;  // some cell has a mark of an mbarrier
     static constexpr unsigned kFences = 4;
     std::vector<std::array<uint32_t, kFences>> proxy_fenced;  // by thread: stamps at its last proxy fences, 0: none
-    bool &unwritten_read;                                     // an access has met a granule that nobody has written
+    // The least and the largest of their last stamps, where they are known.
+    uint32_t least_fenced = 0, most_fenced = 0;
+    bool fences_known = false;
+    bool &unwritten_read;  // an access has met a granule that nobody has written
     std::unordered_map<uint32_t, EarlyRead> early;
     std::unordered_set<uint32_t> raced;  // granules whose early read was a race
     bool cut_short = false;              // a race of this block has ended it
@@ -176,10 +179,14 @@ struct SharedShadow::Impl {
     void forget_foreign(uint32_t granule);
     void prune_foreign();
 
+    // A thread's write of granules first to end: where the first is that needs the exact test, if any. bulk_copies.cpp
+    uint32_t writable_until(const Warp &, unsigned lane, uint32_t first, uint32_t end) const;
     void check_reads_in_flight(Instruction &, unsigned lane, uint32_t granule);
     void check_wgmma_reads(Instruction &, uint32_t exec, uint32_t bytes);  // of `bytes` at each lane's address
     bool wgmma_read_ordered(const WgmmaRead &, unsigned agent, unsigned lane) const;
     void forget_wgmma_reads();
+    bool wgmma_readable(Warp *const (&warps)[4], const SharedTile &, uint32_t below);
+    uint32_t fenced_by_all(uint32_t below);
     void check_proxy(Instruction &, unsigned lane, uint32_t granule);
     void check_foreign_proxy(Instruction &, unsigned lane, uint32_t granule);
     void report_proxy(Instruction &, unsigned lane, uint32_t granule, const std::string &who, uint32_t by, bool late);

@@ -14,8 +14,72 @@ namespace warpsim {
 namespace {
 
 constexpr size_t kMostReads = 64;  // of those that have been waited for
+constexpr size_t kChunksAtOnce = 32;
 
 }  // namespace
+
+// All writes up to this stamp are fenced for the proxy, if threads have made them; 0: none that is known.
+uint32_t SharedShadow::Impl::fenced_by_all(uint32_t below) {
+    if (proxy_fenced.empty()) return 0;
+    if (!fences_known) {
+        least_fenced = ~0u;
+        most_fenced = 0;
+        for (const auto &fences : proxy_fenced) {
+            least_fenced = std::min(least_fenced, fences[0]);
+            most_fenced = std::max(most_fenced, fences[0]);
+        }
+        fences_known = true;
+    }
+    return most_fenced < below ? least_fenced : 0;
+}
+
+// Whether it is plain that the tile's bytes are there for the four warps, and fenced. `below`: they know of everything
+// before that stamp.
+bool SharedShadow::Impl::wgmma_readable(Warp *const (&readers)[4], const SharedTile &tile, uint32_t below) {
+    if (strong_used || !foreign.empty()) return false;
+    // Threads' writes: an interval of cells. Those of the proxy are few different ones.
+    const uint32_t first = initialised_cell() + 1, end = std::min(below, fenced_by_all(below) + 1) << kStampShift;
+    const uint32_t length = end > first ? end - first : 0;
+    uint32_t good = 0, other = 0;
+    const auto is_good = [&](uint32_t c) { return c - first < length || c == good || c == other; };
+    const auto by_steps = [&]<unsigned Step>() {
+        const size_t count = tile.chunks.size();
+        for (size_t at = 0; at < count; at += kChunksAtOnce) {
+            const size_t until = std::min(at + kChunksAtOnce, count);
+            for (unsigned tries = 0;; ++tries) {
+                uint32_t bad[Step] = {};
+                for (size_t k = at; k < until; ++k) {
+                    const uint32_t *c = cell.data() + (tile.chunks[k] >> shift);
+                    for (unsigned i = 0; i < Step; ++i)
+                        bad[i] |= (c[i] - first >= length) & (c[i] != good) & (c[i] != other);
+                }
+                if (std::find(bad, bad + Step, 1u) == bad + Step) break;
+                uint32_t found = 0;
+                for (size_t k = at; k < until && !found; ++k) {
+                    const uint32_t *c = cell.data() + (tile.chunks[k] >> shift);
+                    const uint32_t *there = std::find_if_not(c, c + Step, is_good);
+                    found = there == c + Step ? 0 : *there;
+                }
+                if (tries == 2 || found < first || found >= kFirstMark || agent_warp(found) != kProxy) return false;
+                for (const Warp *warp : readers)
+                    if (!ordered(*warp, 0, clocks.agent(kProxy), agent_lane(found), found >> kStampShift)) return false;
+                other = good;
+                good = found;
+            }
+        }
+        return true;
+    };
+    switch (kChunkBytes >> shift) {
+        case 4:
+            return by_steps.operator()<4>();
+        case 8:
+            return by_steps.operator()<8>();
+        case 16:
+            return by_steps.operator()<16>();
+        default:
+            return false;
+    }
+}
 
 uint32_t SharedShadow::wgmma_issue(Warp *const (&warps)[4], const Op &op, const Tiles &tiles) {
     Impl &m = *impl_;
@@ -32,7 +96,7 @@ uint32_t SharedShadow::wgmma_issue(Warp *const (&warps)[4], const Op &op, const 
     };
     const unsigned step = kChunkBytes >> m.shift;
     for (const auto &tile : tiles) {
-        if (!tile) continue;
+        if (!tile || m.wgmma_readable(warps, *tile, below)) continue;
         for (uint32_t chunk : tile->chunks) {
             const uint32_t first = chunk >> m.shift;
             const uint32_t *cells = m.cell.data() + first;
