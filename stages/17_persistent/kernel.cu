@@ -1,9 +1,9 @@
 // Stage 17: persistent blocks. There are as many blocks as multiprocessors, and each works on one query tile after the
 // other: the producer asks for the next one's Q, K and V while the consumers are still at the end of this one.
 //
-// A query tile is Br = 128 rows of Q, of which each of a block's two consumer warpgroups has 64 and each warp 16. For
-// it the block walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there
-// are buffers, and does not stop at a query tile's end.
+// A block works on Br = 128 rows of Q at a time, each of its consumer warpgroups on 64 of them and each warp on 16, and
+// walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there are buffers; K
+// and V have queues of their own, so a buffer of K is filled again while P is still multiplied by V.
 
 #include "launch.h"
 #include "numbers.cuh"
