@@ -129,8 +129,9 @@ def functions(sass: str) -> dict[str, str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text: the shortest one with as many mma or wgmma as any has; None where
-    there is none. (Longer ones are jumps back from a wait that the compiler has put behind the function's end.)"""
+    """The loop over K and V in a function's text: the shortest one with a quarter or more of the mma or wgmma that any
+    has; None where there is none. (Longer ones are jumps back from a wait that the compiler has put behind the
+    function's end, and loops over query tiles, which have the products of first and last turns besides.)"""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
@@ -145,7 +146,8 @@ def loop_of(sass: str) -> Loop | None:
     products = {(a, b): sum(one[0].startswith(("HMMA", "HGMMA")) for one in code[a : b + 1]) for a, b in loops}
     if not any(products.values()):
         return None
-    begin, end = min(products, key=lambda one: (-products[one], one[1] - one[0]))
+    most = max(products.values())
+    begin, end = min((one for one in products if 4 * products[one] >= most), key=lambda one: one[1] - one[0])
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
     code = code[begin : end + 1]
     order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)
