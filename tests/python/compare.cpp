@@ -70,8 +70,8 @@ int main() {
             for (uint16_t one : bits) std::printf("%u ", one);
             std::printf("\n");
         }
-        for (const auto &values : {reference.O, reference.magnitude, reference.fine, reference.log_sum_exp,
-                                   reference.log_sum_exp_bound}) {
+        for (const auto &values :
+             {reference.O, reference.magnitude, reference.fine, reference.log_sum_exp, reference.log_sum_exp_bound}) {
             for (double one : values) std::printf("%.17g ", one);
             std::printf("\n");
         }

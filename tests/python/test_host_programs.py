@@ -109,8 +109,8 @@ def test_bounds_are_where_they_should_be(host, case, dtype, side):
 @pytest.mark.parametrize("Nq, Nkv", ((5, 5), (3, 11), (11, 3), (1, 1)))
 @pytest.mark.parametrize("dtype, scale", (("bf16", 0.35), ("fp16", 3.0), ("bf16", 20.0)))
 def test_both_references_are_the_same(host, dtype, scale, Nq, Nkv, causal):
-    """O and what its bound is made of, log-sum-exp and its bound, of ragged lengths, with and without a mask, 4 heads on
-    2; against the formula. Scales of 3 and 20 leave weights below fp16's and below bf16's normal numbers."""
+    """O and what its bound is made of, log-sum-exp and its bound, of ragged lengths, with and without a mask, 4 heads
+    on 2; against the formula. Scales of 3 and 20 leave weights below fp16's and below bf16's normal numbers."""
     problem = Problem(B=2, Hq=4, Hkv=2, Nq=Nq, Nkv=Nkv, d_head=8, causal=causal, dtype=dtype, scale=scale)
     words = f"reference 2 4 2 {Nq} {Nkv} 8 {int(causal)} {DTYPES[dtype]} {scale}"
     lines = [line.split() for line in host(words).splitlines()]
@@ -157,8 +157,8 @@ def test_log_sum_exp_has_its_bound(host, side):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_rounding_moves_weights_by(dtype):
-    """P = weight p, rounded: never further off than u p + fine(p), at some p nearly that far, and fine is 0 where P is a
-    normal number."""
+    """P = weight p, rounded: never further off than u p + fine(p), at some p nearly that far, and fine is 0 where P is
+    a normal number."""
     least = {"fp16": 2.0**-3, "bf16": 2.0**-7}[dtype]  # of a row's largest score: stage 21's margin
     normal = {"fp16": 2.0**-14, "bf16": 2.0**-126}[dtype] / least
     p = normal * np.concatenate([2.0 ** np.random.default_rng(0).uniform(-14, 4, 20000), [0.0, 1.0, 16.0]])

@@ -70,8 +70,7 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
 
 def fine_errors(weights: np.ndarray, dtype: str) -> np.ndarray:
     """What rounding may move softmax weights by beyond u times themselves, because P is below the type's normal
-    numbers (common/host/bounds.h says why). weights: exp(score - the row's largest score); the result is in their units.
-    """
+    numbers (common/host/bounds.h says why). weights: exp(score - the row's largest score), the unit of the result."""
     moved = np.minimum(weights, HALF_SMALLEST[dtype] / LEAST_WEIGHT[dtype])
     return np.maximum(0.0, moved - UNIT_ROUNDOFF[dtype] * weights)
 
@@ -120,7 +119,7 @@ def compare_log_sum_exp(got: np.ndarray, expected: np.ndarray, bound: np.ndarray
 
 
 def element_bound(magnitude: np.ndarray, fine: np.ndarray, dtype: str) -> np.ndarray:
-    """What an element may be off by: 4 u softmax(S)|V|, and among subnormal numbers, of P and of O, absolute amounts."""
+    """What an element may be off by: 4 u softmax(S)|V|, and absolute amounts where P or O is subnormal."""
     return ELEMENT_LIMIT[dtype] * UNIT_ROUNDOFF[dtype] * magnitude + fine + HALF_SMALLEST[dtype]
 
 
