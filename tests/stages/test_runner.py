@@ -17,7 +17,7 @@ RIGHT, WRONG, USAGE, UNSUPPORTED, CUDA_ERROR = range(5)
 
 
 def run(stage, *arguments, where: str | None = None, **variables) -> subprocess.CompletedProcess:
-    env = device.environment(device.choose(stage.min_compute, where)) | variables
+    env = device.environment(device.choose(stage.min_compute, where)) | stage.simulated | variables
     command = [str(stage_runner(stage.number)), *map(str, arguments)]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
 
