@@ -1,19 +1,32 @@
 // How far an output may be from the reference. The one source: flashladder.core.dtypes reads its lines, too.
 #pragma once
 
+#include <algorithm>
+
 namespace flash {
 
 struct Bounds {
     double unit_roundoff;  // half the distance from 1 to the next number of the type: u
     double half_smallest;  // half the smallest positive number: what rounding moves a result by below the normal ones
-    double element;        // an element may be off by `element` u softmax(S)|V|, and by half_smallest
+    double weight;         // P of a row's largest score is at least this: 1, and from stage 21 on 2^-margin
+    double element;        // an element may be off by `element` u softmax(S)|V|, by half_smallest, and by `fine` below
     double frobenius;      // relative Frobenius error of the whole
 };
 
 inline constexpr Bounds bounds_fp16{
-    .unit_roundoff = 0x1p-11, .half_smallest = 0x1p-25, .element = 4, .frobenius = 6e-4};
+    .unit_roundoff = 0x1p-11, .half_smallest = 0x1p-25, .weight = 0x1p-3, .element = 4, .frobenius = 6e-4};
 inline constexpr Bounds bounds_bf16{
-    .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .element = 4, .frobenius = 4e-3};
+    .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .weight = 0x1p-7, .element = 4, .frobenius = 4e-3};
+
+// What rounding a softmax weight to the type may move it by beyond u times itself, which `element` has room for. p is
+// exp(score - the row's largest score); what is rounded is P = p times `weight` or more. Among normal numbers that is
+// nothing. Below them rounding moves P by up to half_smallest, and by no more than P, for 0 is never further away than
+// the nearest. In units of p: min(p, half_smallest / weight) - u p, which is 0 from where the normal numbers begin.
+// Where P was rounded while the row's maximum was lower, or is taken for lower, P was larger, and the error is less.
+inline double fine(const Bounds &bounds, double p) {
+    const double moved = std::min(p, bounds.half_smallest / bounds.weight);
+    return std::max(0.0, moved - bounds.unit_roundoff * p);
+}
 
 // A row's log-sum-exp may be off by this times (d_head m + Nkv / 16 + 64), m the largest scale |q| |k| of its keys: a
 // sum of d_head products in fp32 is off by less than d_head times 2^-23 of the sum of their magnitudes (tensor cores

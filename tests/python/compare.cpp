@@ -1,10 +1,9 @@
 // What test_host_programs.py asks of common/host/reference.cpp and problem.cpp, on standard input and output:
-//   compare DTYPE ELEMENTS   then ELEMENTS times "bits expected magnitude": prints 1 where it passes, else 0
+//   compare DTYPE ELEMENTS   then ELEMENTS times "bits expected magnitude fine": prints 1 where it passes, else 0
 //   flops B Hq Nq Nkv d causal   prints the FLOPs
 //   sums GOT EXPECTED BOUND   of one row's log-sum-exp: prints 1 where it passes, else 0
-//   reference B Hq Hkv Nq Nkv d causal   of random inputs: prints Q, K and V as bits, then O, log_sum_exp and its
-//   bound,
-//               a line each
+//   reference B Hq Hkv Nq Nkv d causal DTYPE SCALE   of random inputs: prints Q, K and V as bits, then O, magnitude,
+//               fine, log_sum_exp and its bound, a line each
 //   no-memory   prints "bad_alloc" if reference() reports that its workers get no memory
 #include <cstdio>
 #include <cstdlib>
@@ -40,12 +39,14 @@ int main() {
         problem.dtype = static_cast<FlashDtype>(dtype);
         problem.B = problem.Hq = problem.Hkv = problem.d_head = 1;
         std::vector<uint16_t> O(problem.Nq);
-        flash::Reference reference{std::vector<double>(O.size()), std::vector<double>(O.size())};
+        flash::Reference reference;
+        for (auto *values : {&reference.O, &reference.magnitude, &reference.fine}) values->resize(O.size());
         for (size_t i = 0; i < O.size(); ++i) {
-            std::string expected, magnitude;  // istream reads no hexadecimal numbers
-            std::cin >> O[i] >> expected >> magnitude;
+            std::string expected, magnitude, fine;  // istream reads no hexadecimal numbers
+            std::cin >> O[i] >> expected >> magnitude >> fine;
             reference.O[i] = std::strtod(expected.c_str(), nullptr);
             reference.magnitude[i] = std::strtod(magnitude.c_str(), nullptr);
+            reference.fine[i] = std::strtod(fine.c_str(), nullptr);
         }
         std::printf("%d\n", flash::compare(problem, O, reference).passed);
     } else if (what == "flops") {
@@ -60,14 +61,17 @@ int main() {
         std::printf("%d\n", flash::compare_log_sum_exp(problem, {std::strtof(got.c_str(), nullptr)}, reference).passed);
     } else if (what == "reference") {
         std::cin >> problem.B >> problem.Hq >> problem.Hkv >> problem.Nq >> problem.Nkv >> problem.d_head;
-        std::cin >> problem.causal;
+        int dtype = 0;
+        std::cin >> problem.causal >> dtype >> problem.scale;
+        problem.dtype = static_cast<FlashDtype>(dtype);
         const flash::Inputs inputs = flash::random_inputs(problem, 1);
         const flash::Reference reference = flash::reference(problem, inputs);
         for (const auto &bits : {inputs.Q, inputs.K, inputs.V}) {
             for (uint16_t one : bits) std::printf("%u ", one);
             std::printf("\n");
         }
-        for (const auto &values : {reference.O, reference.log_sum_exp, reference.log_sum_exp_bound}) {
+        for (const auto &values :
+             {reference.O, reference.magnitude, reference.fine, reference.log_sum_exp, reference.log_sum_exp_bound}) {
             for (double one : values) std::printf("%.17g ", one);
             std::printf("\n");
         }

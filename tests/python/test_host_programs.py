@@ -38,13 +38,13 @@ def one_element(dtype: str, share: float):
     """1024 outputs of 1; one of them is off by `share` of 4 u softmax(S)|V| (and of half the smallest number)."""
     output, expected = np.ones(1024), np.ones(1024)
     expected[700] += share * (4 * UNIT[dtype] + SMALLEST[dtype] / 2)
-    return output, expected, np.ones(1024)
+    return output, expected, np.ones(1024), np.zeros(1024)
 
 
 def all_elements(dtype: str, share: float):
     """1024 outputs that are all off by `share` of the relative Frobenius error allowed; each within its own bound."""
     output = np.ones(1024)
-    return output, output / (1 + share * FROBENIUS[dtype]), output
+    return output, output / (1 + share * FROBENIUS[dtype]), output, np.zeros(1024)
 
 
 def one_tiny_element(dtype: str, share: float):
@@ -52,7 +52,7 @@ def one_tiny_element(dtype: str, share: float):
     output, expected = np.zeros(1024), np.zeros(1024)
     output[5] = SMALLEST[dtype]
     expected[5] = SMALLEST[dtype] * (1 - share / 2)
-    return output, expected, np.zeros(1024)
+    return output, expected, np.zeros(1024), np.zeros(1024)
 
 
 def all_tiny_elements(dtype: str, share: float):
@@ -60,39 +60,70 @@ def all_tiny_elements(dtype: str, share: float):
     output = np.full(1024, SMALLEST[dtype])
     # error = share * limit, limit = FROBENIUS |expected| + SMALLEST / 2, expected = output - error
     limit = (FROBENIUS[dtype] + 0.5) * SMALLEST[dtype] / (1 + share * FROBENIUS[dtype])
-    return output, output - share * limit, np.ones(1024)
+    return output, output - share * limit, np.ones(1024), np.zeros(1024)
+
+
+def one_element_of_tiny_weights(dtype: str, share: float):
+    """1024 outputs of 1, one off by `share` of what weights below the normal numbers may move it by; |V| is tiny."""
+    output, expected, fine = np.ones(1024), np.ones(1024), np.zeros(1024)
+    fine[700] = 0.25
+    expected[700] += share * (fine[700] + SMALLEST[dtype] / 2)
+    return output, expected, np.zeros(1024), fine
+
+
+def all_elements_of_tiny_weights(dtype: str, share: float):
+    """1024 zeros, off by `share` of what the whole may be off by for its weights; each within its own bound."""
+    fine = np.full(1024, 0.25)
+    expected = np.zeros(1024)
+    limit = (0.25 + SMALLEST[dtype] / 2) / (1 - FROBENIUS[dtype])  # = FROBENIUS |expected| + |fine| + SMALLEST / 2
+    return np.zeros(1024), expected - share * limit, np.ones(1024), fine
 
 
 @pytest.mark.parametrize("side", ("runner", "package"))
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    "case", (one_element, all_elements, one_tiny_element, all_tiny_elements), ids=lambda c: c.__name__
+    "case",
+    (
+        one_element,
+        all_elements,
+        one_tiny_element,
+        all_tiny_elements,
+        one_element_of_tiny_weights,
+        all_elements_of_tiny_weights,
+    ),
+    ids=lambda c: c.__name__,
 )
 def test_bounds_are_where_they_should_be(host, case, dtype, side):
     for share, passes in ((0.99, True), (1.01, False)):
-        output, expected, magnitude = case(dtype, share)
+        output, *arrays = case(dtype, share)
         bits = to_bits(output, dtype)
         if side == "package":
-            got = verify.compare(bits, expected, magnitude, dtype).passed
+            got = verify.compare(bits, *arrays, dtype).passed
         else:
-            lines = [f"{b} {e.hex()} {m.hex()}" for b, e, m in zip(bits, expected, magnitude)]
+            lines = [" ".join((str(b), *(number.hex() for number in rest))) for b, *rest in zip(bits, *arrays)]
             got = host(f"compare {DTYPES[dtype]} {len(bits)}\n" + "\n".join(lines)) == "1"
         assert got == passes, f"at {share} of the {dtype} bound ({case.__doc__}) the {side} says passed = {got}"
 
 
 @pytest.mark.parametrize("causal", (False, True))
 @pytest.mark.parametrize("Nq, Nkv", ((5, 5), (3, 11), (11, 3), (1, 1)))
-def test_both_references_are_the_same(host, Nq, Nkv, causal):
-    """O, log-sum-exp and its bound, of ragged lengths, with and without a mask, 4 heads on 2; against the formula."""
-    problem = Problem(B=2, Hq=4, Hkv=2, Nq=Nq, Nkv=Nkv, d_head=8, causal=causal)
-    lines = [line.split() for line in host(f"reference 2 4 2 {Nq} {Nkv} 8 {int(causal)}").splitlines()]
+@pytest.mark.parametrize("dtype, scale", (("bf16", 0.35), ("fp16", 3.0), ("bf16", 20.0)))
+def test_both_references_are_the_same(host, dtype, scale, Nq, Nkv, causal):
+    """O and what its bound is made of, log-sum-exp and its bound, of ragged lengths, with and without a mask, 4 heads
+    on 2; against the formula. Scales of 3 and 20 leave weights below fp16's and below bf16's normal numbers."""
+    problem = Problem(B=2, Hq=4, Hkv=2, Nq=Nq, Nkv=Nkv, d_head=8, causal=causal, dtype=dtype, scale=scale)
+    words = f"reference 2 4 2 {Nq} {Nkv} 8 {int(causal)} {DTYPES[dtype]} {scale}"
+    lines = [line.split() for line in host(words).splitlines()]
     inputs = {name: np.array(line, np.uint16).reshape(problem.shape(name)) for name, line in zip("QKV", lines)}
-    O, sums, bound = (np.array(line, np.float64) for line in lines[3:])  # noqa: E741
-    np.testing.assert_allclose(O, verify.reference(problem, inputs)[0].ravel(), rtol=1e-12, atol=1e-15)
+    *arrays, sums, bound = (np.array(line, np.float64) for line in lines[3:])
+    for got, wanted in zip(arrays, verify.reference(problem, inputs), strict=True):
+        np.testing.assert_allclose(got, wanted.ravel(), rtol=1e-9, atol=1e-15)
+    if dtype == "fp16" and (Nq, Nkv) == (5, 5):
+        assert arrays[2].any(), "no weight was small enough to show"
     expected, expected_bound = verify.log_sum_exp(problem, inputs)
     np.testing.assert_allclose(sums, expected.ravel(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(bound, expected_bound.ravel(), rtol=1e-12)
-    q, k = (from_bits(inputs[name], "bf16").astype(np.float64) for name in "QK")
+    q, k = (from_bits(inputs[name], dtype).astype(np.float64) for name in "QK")
     for b, h, i in np.ndindex(2, 4, Nq):
         seen = max(0, min(Nkv, i + 1 + Nkv - Nq)) if causal else Nkv
         with np.errstate(divide="ignore"):
@@ -122,6 +153,20 @@ def test_log_sum_exp_has_its_bound(host, side):
         else:
             said = host(f"sums {float(got)!r} {expected!r} {bound!r}") == "1"
         assert said == passes, f"{got} for {expected}, bound {bound}: the {side} says passed = {said}"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_rounding_moves_weights_by(dtype):
+    """P = weight p, rounded: never further off than u p + fine(p), at some p nearly that far, and fine is 0 where P is
+    a normal number."""
+    least = {"fp16": 2.0**-3, "bf16": 2.0**-7}[dtype]  # of a row's largest score: stage 21's margin
+    normal = {"fp16": 2.0**-14, "bf16": 2.0**-126}[dtype] / least
+    p = normal * np.concatenate([2.0 ** np.random.default_rng(0).uniform(-14, 4, 20000), [0.0, 1.0, 16.0]])
+    error = np.abs(from_bits(to_bits(least * p, dtype), dtype) / least - p)
+    allowed = UNIT[dtype] * p + verify.fine_errors(p, dtype)
+    assert (error <= allowed).all()
+    assert (error[p < normal] > 0.99 * allowed[p < normal]).any()
+    assert not verify.fine_errors(p[p >= normal], dtype).any()
 
 
 def test_the_unit_of_log_sum_exp():

@@ -104,6 +104,17 @@ def test_a_wait_that_the_compiler_put_behind_the_end_is_no_part_of_the_loop():
     assert machine_code.loop_of(WAITING).order == machine_code.loop_of(SASS).order
 
 
+def test_a_loop_over_query_tiles_with_more_products_is_not_taken_for_it():
+    """It has a product before and one behind, and a division that no turn has."""
+    product = "        /*002c*/                   HMMA.16816.F32.BF16 R52, R144, R148, R52 ;\n"
+    division = "        /*0028*/                   I2FP.F32.S32 R3, R4 ;\n"
+    text = SASS.replace(".L_x_1:\n", f".L_x_7:\n{division}{product}.L_x_1:\n")
+    jump = "        /*0134*/               @P1 BRA `(.L_x_7) ;\n"
+    text = text.replace("        /*0130*/                   MUFU.RCP R3, R4 ;\n", product + jump)
+    assert text.count("HMMA") == 3
+    assert machine_code.loop_of(text).order == machine_code.loop_of(SASS).order
+
+
 def test_loops_that_wait_are_passed_once():
     counts = machine_code.Loop("MBbTyb", ((1, 2), (3, 5))).executed(copies=0)
     assert (counts["mbarrier"], counts["TMA"], counts["branch"], counts["mma"]) == (1, 1, 2, 1)

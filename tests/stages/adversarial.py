@@ -12,7 +12,11 @@ KINDS = (
     "one-hot rows",
     "constant rows",
     "rising maxima",
+    "falling maxima",
+    "steep slope",
     "lone maxima",
+    "lone maxima in front",
+    "huge and tiny logits",
     "zero V",
     "tiny V",
     "long sums",
@@ -39,14 +43,23 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
         values["K"][:, :, -3, 0] = 60
     elif kind == "constant rows":  # P is uniform: O is the mean of V
         values["K"][...] = 1
-    elif kind == "rising maxima":  # every tile raises the maximum, so everything is rescaled every time
+    elif kind in ("rising maxima", "falling maxima"):  # every tile raises the maximum, so all is rescaled every time
+        ends = (0.1, 3) if kind == "rising maxima" else (3, 0.1)  # falling: for those that begin with the last tile
         values["Q"] = np.abs(values["Q"])
-        values["K"] = np.abs(values["K"]) * np.linspace(0.1, 3, problem.Nkv, dtype=np.float32)[:, None]
-    elif kind == "lone maxima":  # a hot key in the last tile for a few rows, of which no two share 32; the rest keep 0
+        values["K"] = np.abs(values["K"]) * np.linspace(*ends, problem.Nkv, dtype=np.float32)[:, None]
+    elif kind == "steep slope":  # 200 from the last key to the first: exp overflows if the last tile's maximum is kept
+        values["Q"][..., 0] = 16
+        values["K"][..., 0] = np.linspace(200, 0, problem.Nkv, dtype=np.float32) / (16 * problem.scale)
+    elif kind == "huge and tiny logits":  # neighbouring rows: all of P on one key, and spread evenly
+        values["Q"][:, :, 0::2] *= 100
+        values["Q"][:, :, 1::2] *= 1e-4
+    elif kind in ("lone maxima", "lone maxima in front"):
+        # A hot key in the tile that comes last, or in the first one, for a few rows, of which no two share 32; the rest
+        # keep 0.
         lone = [row for row in (3, 44, 81, 126) if row < problem.Nq]  # each in another 8 of their 32
         values["Q"][...] = values["K"][...] = 0
         values["Q"][:, :, lone, 0] = 8
-        values["K"][:, :, -3, 0] = 10
+        values["K"][:, :, -3 if kind == "lone maxima" else 3, 0] = 40
     elif kind == "zero V":
         values["V"][...] = 0
     elif kind == "tiny V":  # fp16 has only subnormal numbers for such outputs

@@ -16,7 +16,7 @@ def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
     return from_bits(to_bits(values, dtype), dtype)
 
 
-def online_softmax(problem: Problem, inputs: dict, mistake: str = "") -> np.ndarray:
+def online_softmax(problem: Problem, inputs: dict, mistake: str = "", backwards: bool = False) -> np.ndarray:
     """O as bit patterns, tile after tile, with everything in fp32 but P; with the mistake, if one is named."""
     dtype = problem.dtype
     Q, K, V = (from_bits(inputs[name], dtype)[0, 0] for name in "QKV")
@@ -24,11 +24,14 @@ def online_softmax(problem: Problem, inputs: dict, mistake: str = "") -> np.ndar
     row_max, row_sum = np.full((problem.Nq, 1), first, np.float32), np.zeros((problem.Nq, 1), np.float32)
     O = np.zeros((problem.Nq, problem.d_head), np.float32)  # noqa: E741
     scale = np.float32(abs(problem.scale) if mistake == "scale without its sign" else problem.scale)
-    for start in range(0, problem.Nkv, Bc):
+    starts = list(range(0, problem.Nkv, Bc))
+    for start in starts[::-1] if backwards else starts:
         S = scale * (Q @ K[start : start + Bc].T)
         new_max = np.maximum(row_max, S.max(axis=1, keepdims=True))
         if mistake == "no maximum":
             new_max[...] = row_max[...] = 0
+        if mistake == "first maximum kept" and np.isfinite(row_max).all():
+            new_max = row_max
         rescale = np.float32(1) if mistake == "no rescale" else np.exp(row_max - new_max)
         shrink = rescale[0] if mistake == "row 0 decides" else rescale
         P = np.exp(S - new_max)
@@ -42,18 +45,19 @@ def online_softmax(problem: Problem, inputs: dict, mistake: str = "") -> np.ndar
     return to_bits(O / row_sum, dtype)[None, None]
 
 
-def verdict(kind: str, dtype: str, mistake: str = "", scale: float = 0.0):
+def verdict(kind: str, dtype: str, mistake: str = "", scale: float = 0.0, backwards: bool = False):
     problem = Problem(Hq=1, Nq=16, Nkv=1024 if kind == "long sums" else 128, d_head=64, dtype=dtype, scale=scale)
     inputs = adversarial(kind, problem)
     with np.errstate(all="ignore"):
-        return check(problem, inputs, online_softmax(problem, inputs, mistake))
+        return check(problem, inputs, online_softmax(problem, inputs, mistake, backwards))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_right_softmax_passes(kind, dtype):
-    comparison = verdict(kind, dtype)
-    assert comparison, f"{kind}, {dtype}: a right online softmax does not pass: {comparison.message}"
+    for backwards in (False, True):
+        comparison = verdict(kind, dtype, backwards=backwards)
+        assert comparison, f"{kind}, {dtype}: a right online softmax does not pass: {comparison.message}"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -68,11 +72,27 @@ def test_a_right_softmax_passes(kind, dtype):
         ("constant rows", "last key left out"),
         ("rising maxima", "no rescale"),
         ("lone maxima", "row 0 decides"),
+        ("huge and tiny logits", "row 0 decides"),
         ("long sums", "row_sum in 16 bits"),
     ],
 )
 def test_a_mistake_does_not(kind, mistake, dtype):
     assert not verdict(kind, dtype, mistake), f"{kind}, {dtype}: nothing shows the mistake '{mistake}'"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "kind, mistake",
+    [
+        ("falling maxima", "no rescale"),
+        ("steep slope", "first maximum kept"),
+        ("lone maxima in front", "row 0 decides"),
+        ("huge and tiny logits", "row 0 decides"),
+    ],
+)
+def test_a_mistake_does_not_from_the_last_tile_on(kind, mistake, dtype):
+    found = verdict(kind, dtype, mistake, backwards=True)
+    assert not found, f"{kind}, {dtype}: nothing shows the mistake '{mistake}'"
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

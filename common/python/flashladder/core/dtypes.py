@@ -27,6 +27,8 @@ def _bounds(field: str) -> dict[str, float]:
 UNIT_ROUNDOFF = _bounds("unit_roundoff")
 # Half the smallest positive number: what rounding moves a result by where the type has no finer numbers.
 HALF_SMALLEST = _bounds("half_smallest")
+# What P of a row's largest score is at least, in the scale in which P is rounded.
+LEAST_WEIGHT = _bounds("weight")
 # Units of softmax(S)|V| that an element may be off by, and the limit of the relative Frobenius error.
 ELEMENT_LIMIT, FROBENIUS_LIMIT = _bounds("element"), _bounds("frobenius")
 

@@ -124,7 +124,7 @@ class Bench:
 
     def admit(self, candidate: Candidate, problem: Problem, memory, expected) -> bool:
         """Runs the candidate once and compares it with the reference: True if it may be timed."""
-        rows, heads, want, magnitude = expected
+        rows, heads, *want = expected
         memory.poison()
         started = time.perf_counter()
         try:
@@ -139,7 +139,7 @@ class Bench:
         candidate.first_seconds = time.perf_counter() - started
         output = problem.to_bhnd(candidate.output())
         picked = np.stack([output[b, h][rows] for b, h in heads])
-        candidate.comparison = compare(picked, want, magnitude, problem.dtype)
+        candidate.comparison = compare(picked, *want, problem.dtype)
         unwritten = int((output == POISON).sum()) if candidate.kind == "stage" else 0
         if not candidate.comparison or unwritten:
             message = candidate.comparison.message if not candidate.comparison else f"{unwritten} elements unwritten"

@@ -129,8 +129,9 @@ def functions(sass: str) -> dict[str, str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text: the shortest one with as many mma or wgmma as any has; None where
-    there is none. (Longer ones are jumps back from a wait that the compiler has put behind the function's end.)"""
+    """The loop over K and V in a function's text, None where there is none: the shortest one with a quarter or more of
+    the mma or wgmma that any has. Longer ones are loops over query tiles, which have the products of first and last
+    turns besides. What goes over the function's end is no loop but a jump back from a wait that was put behind it."""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
@@ -143,9 +144,12 @@ def loop_of(sass: str) -> Loop | None:
             code.append((found["opcode"], found["predicate"] or "", found["rest"]))
     loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at]
     products = {(a, b): sum(one[0].startswith(("HMMA", "HGMMA")) for one in code[a : b + 1]) for a, b in loops}
-    if not any(products.values()):
+    ends = [at for at, (opcode, predicate, _) in enumerate(code) if opcode == "EXIT" and not predicate]
+    products = {(a, b): count for (a, b), count in products.items() if not any(a < end < b for end in ends)}
+    most = max(products.values(), default=0)
+    if not most:
         return None
-    begin, end = min(products, key=lambda one: (-products[one], one[1] - one[0]))
+    begin, end = min((one for one in products if 4 * products[one] >= most), key=lambda one: one[1] - one[0])
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
     code = code[begin : end + 1]
     order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)

@@ -16,9 +16,9 @@ def error_ratio(problem: Problem, inputs: dict, output: np.ndarray, batch: int =
 
     inputs, output: bit patterns in the problem's layout.
     """
-    expected, magnitude = verify.reference(problem, inputs, heads=[(batch, head)])
+    expected, magnitude, fine = verify.reference(problem, inputs, heads=[(batch, head)])
     values = from_bits(problem.to_bhnd(output)[batch, head], problem.dtype).astype(np.float64)
-    return verify.error_ratio(values, expected[0], verify.element_bound(magnitude[0], problem.dtype))
+    return verify.error_ratio(values, expected[0], verify.element_bound(magnitude[0], fine[0], problem.dtype))
 
 
 def error_map(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0, head: int = 0, Br: int = 0) -> Figure:
