@@ -129,8 +129,9 @@ def functions(sass: str) -> dict[str, str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text: the shortest one with as many mma or wgmma as any has; None where
-    there is none. (Longer ones are jumps back from a wait that the compiler has put behind the function's end.)"""
+    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with as many exponentials
+    as any has; None where there is none. (Longer ones are jumps back from a wait that the compiler has put behind the
+    function's end, or a loop over query tiles, which may have products of its own, but no softmax.)"""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
@@ -142,10 +143,14 @@ def loop_of(sass: str) -> Loop | None:
                 jumps.append((len(code), target[1]))
             code.append((found["opcode"], found["predicate"] or "", found["rest"]))
     loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at]
-    products = {(a, b): sum(one[0].startswith(("HMMA", "HGMMA")) for one in code[a : b + 1]) for a, b in loops}
-    if not any(products.values()):
+
+    def count(loop: tuple[int, int], *begins: str) -> int:
+        return sum(opcode.startswith(begins) for opcode, _, _ in code[loop[0] : loop[1] + 1])
+
+    multiplying = [loop for loop in loops if count(loop, "HMMA", "HGMMA")]
+    if not multiplying:
         return None
-    begin, end = min(products, key=lambda one: (-products[one], one[1] - one[0]))
+    begin, end = min(multiplying, key=lambda loop: (-count(loop, "MUFU.EX2"), loop[1] - loop[0]))
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
     code = code[begin : end + 1]
     order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)
