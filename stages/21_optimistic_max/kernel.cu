@@ -17,6 +17,7 @@ constexpr int consumers = Br / 64;  // warpgroups that compute; one more produce
 constexpr int threads = 128 * (consumers + 1);
 constexpr int producer_registers = 24, consumer_registers = 240;  // a thread; together what 3 x 168 were at the launch
 constexpr int q_stages = 2, kv_stages = 2;                        // buffers for tiles of Q; of K and of V
+constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
 // With a maximum just taken, P is at most 2^-margin; from 2 on the bet is lost. fp16 has bits to lose below 2^-14.
 template <typename T>
 constexpr float margin = std::is_same_v<T, __half> ? 3 : 7;
@@ -68,11 +69,6 @@ __device__ float row_reduce_max(float x) {
 __device__ float row_reduce_sum(float x) {
     x += __shfl_xor_sync(0xffffffff, x, 1);
     return x + __shfl_xor_sync(0xffffffff, x, 2);
-}
-
-// The maximum of a row that may not have seen any key yet.
-__device__ float finite(float max) {
-    return max == -INFINITY ? 0.0f : max;
 }
 
 // Four lanes that hold a row, four registers each: afterwards register i of lane k is what register k of lane i was.
@@ -166,8 +162,9 @@ __global__ void __launch_bounds__(threads, 1)
         const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
         const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
         float O[d_head / 2] = {};  // [64, d_head] per warpgroup
-        // For each of the two rows: a maximum of S, not scaled; of the sum of P this lane's part.
-        float row_max[2] = {-INFINITY, -INFINITY}, row_sum[2] = {};
+        // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
+        // last taken, and the margin; of the sum of P this lane's part.
+        float reference[2] = {lowest, lowest}, row_sum[2] = {};
 
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
 
@@ -223,41 +220,44 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::wgmma_wait<0>(O, P);  // of the tile before, if there is one: O and P may be touched again
             if (lane == 0 && tile < tiles - 1) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
 
-            // P and its sums by the maximum as it is: 16 columns of S, rounded to 16 bits, are an operand A as they
-            // lie, and never leave their lanes. S stays. Returns the bits that any P has.
+            // P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never leave their
+            // lanes. S stays. Returns the bits that any P has.
             float sum[2];  // of this lane's elements alone
             const auto exponentials = [&] {
                 uint32_t bits = 0;
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    const float shift = finite(row_max[half]) * scale_log2 + margin<T>;
                     sum[half] = 0.0f;
 #pragma unroll
                     for (int x = 2 * half; x < Bc / 2; x += 4) {
-                        const float p0 = ptx::exp2(S[x] * scale_log2 - shift);  // one multiply-add, one ex2
-                        const float p1 = ptx::exp2(S[x + 1] * scale_log2 - shift);
+                        const float p0 =
+                            ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
+                        const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
                         sum[half] += p0 + p1;
                         bits |= P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
                     }
                 }
                 return bits;
             };
-            bool lost = row_max[0] == -INFINITY || row_max[1] == -INFINITY;  // no key seen so far: nothing to bet on
-            if (!__any_sync(0xffffffff, lost)) lost = exponentials() & two_or_more;
-            if (__any_sync(0xffffffff, lost)) {
+            const auto take_maximum = [&] {
                 float rescale[2];  // what older sums and outputs shrink by when the maximum grows
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
-                    float new_max = row_max[half];
+                    float new_max = -INFINITY;
 #pragma unroll
                     for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
                     new_max = row_reduce_max(new_max);
-                    rescale[half] = ptx::exp2((row_max[half] - finite(new_max)) * scale_log2);
-                    row_max[half] = new_max;
+                    const float old = reference[half];
+                    reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
+                    rescale[half] = ptx::exp2(old - reference[half]);
                     row_sum[half] *= rescale[half];
                 }
 #pragma unroll
                 for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
+            };
+            if (tile == tiles - 1) take_maximum();  // nothing to bet on so far
+            if (__any_sync(0xffffffff, exponentials() & two_or_more)) {
+                take_maximum();
                 exponentials();
             }
             row_sum[0] += sum[0], row_sum[1] += sum[1];
@@ -286,7 +286,7 @@ __global__ void __launch_bounds__(threads, 1)
             const int i = warp_row + 8 * half + lane / 4;
             if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
                 params.log_sum_exp[(int64_t{batch} * params.Hq + head) * params.Nq + i] =
-                    sum > 0.0f ? row_max[half] * params.scale + margin<T> * 0.693147181f + logf(sum) : -INFINITY;
+                    sum > 0.0f ? reference[half] * 0.693147181f + logf(sum) : -INFINITY;
 #pragma unroll
             for (int n = 0; n < d_head / 8; n += 4) {  // 32 columns: 16 bytes for each of the four lanes
                 uint32_t pieces[4];
