@@ -129,9 +129,9 @@ def functions(sass: str) -> dict[str, str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text, None where there is none: the shortest one with a quarter or more of
-    the mma or wgmma that any has. Longer ones are loops over query tiles, which have the products of first and last
-    turns besides. What goes over the function's end is no loop but a jump back from a wait that was put behind it."""
+    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with as many exponentials
+    as any has; None where there is none. (Longer ones are jumps back from a wait that the compiler has put behind the
+    function's end, or a loop over query tiles, which may have products of its own, but no softmax.)"""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
@@ -143,13 +143,14 @@ def loop_of(sass: str) -> Loop | None:
                 jumps.append((len(code), target[1]))
             code.append((found["opcode"], found["predicate"] or "", found["rest"]))
     loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at]
-    products = {(a, b): sum(one[0].startswith(("HMMA", "HGMMA")) for one in code[a : b + 1]) for a, b in loops}
-    ends = [at for at, (opcode, predicate, _) in enumerate(code) if opcode == "EXIT" and not predicate]
-    products = {(a, b): count for (a, b), count in products.items() if not any(a < end < b for end in ends)}
-    most = max(products.values(), default=0)
-    if not most:
+
+    def count(loop: tuple[int, int], *begins: str) -> int:
+        return sum(opcode.startswith(begins) for opcode, _, _ in code[loop[0] : loop[1] + 1])
+
+    multiplying = [loop for loop in loops if count(loop, "HMMA", "HGMMA")]
+    if not multiplying:
         return None
-    begin, end = min((one for one in products if 4 * products[one] >= most), key=lambda one: one[1] - one[0])
+    begin, end = min(multiplying, key=lambda loop: (-count(loop, "MUFU.EX2"), loop[1] - loop[0]))
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
     code = code[begin : end + 1]
     order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)
