@@ -165,6 +165,7 @@ __global__ void __launch_bounds__(threads, 1)
         // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
         // last taken, and the margin; of the sum of P this lane's part.
         float reference[2] = {lowest, lowest}, row_sum[2] = {};
+        bool look = true;  // for a maximum before P is computed: nothing to bet on yet, or the last bet was lost
 
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
 
@@ -239,8 +240,10 @@ __global__ void __launch_bounds__(threads, 1)
                 }
                 return bits;
             };
+            // Returns whether a row's maximum has grown by more than a bet allows: the next tile's may, too.
             const auto take_maximum = [&] {
                 float rescale[2];  // what older sums and outputs shrink by when the maximum grows
+                bool fast = false;
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
                     float new_max = -INFINITY;
@@ -250,15 +253,18 @@ __global__ void __launch_bounds__(threads, 1)
                     const float old = reference[half];
                     reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
                     rescale[half] = ptx::exp2(old - reference[half]);
+                    fast |= old > lowest && reference[half] > old + margin<T> + 1;
                     row_sum[half] *= rescale[half];
                 }
 #pragma unroll
                 for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
+                return __any_sync(0xffffffff, fast);
             };
-            if (tile == tiles - 1) take_maximum();  // nothing to bet on so far
+            if (look) look = take_maximum();
             if (__any_sync(0xffffffff, exponentials() & two_or_more)) {
                 take_maximum();
                 exponentials();
+                look = true;
             }
             row_sum[0] += sum[0], row_sum[1] += sum[1];
 
