@@ -30,8 +30,8 @@ def heads_apart(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int
 
 
 def side_by_side(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int]]:
-    """(head, row tile) by number, as in stage 23: one head after the other; if causal its last rows, its first rows, its
-    last but one, ..."""
+    """(head, row tile) by number, as in stage 23: one head after the other; if causal its last rows, its first,
+    its last but one, ..."""
     in_turn = [place // 2 if place % 2 else row_tiles - 1 - place // 2 for place in range(row_tiles)]
     return [(head, row_tile) for head in range(heads) for row_tile in (in_turn if causal else range(row_tiles))]
 

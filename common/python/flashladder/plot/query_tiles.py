@@ -15,7 +15,7 @@ def query_tiles(
     """The model of measuring/query_tile_order.py: full above and causal below, an order in each column; a row for each
     block, a bar for each query tile, with its head's number and its row tile's, coloured by head."""
     figure = new_figure(
-        11, 6.6, "Which head and which rows each block works on over time, for orders of the query tiles, full and causal"
+        11, 6.6, "Which head and rows each block works on over time, for orders of the query tiles, full and causal"
     )
     panels = figure.subplots(2, len(orders), sharex="row", sharey=True, squeeze=False)
     for row, causal in zip(panels, (False, True)):
