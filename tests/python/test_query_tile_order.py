@@ -1,10 +1,13 @@
 """The model of a persistent grid's order, and its picture; the kernel's own order where the simulator shows it."""
 
+import re
+
 import pytest
 
 pytest.importorskip("matplotlib")
 
 from flashladder import plot  # noqa: E402
+from flashladder.core.paths import STAGES  # noqa: E402
 from flashladder.measuring import query_tile_order as model  # noqa: E402
 from flashladder.plot import style  # noqa: E402
 
@@ -48,3 +51,17 @@ def test_the_picture_has_a_bar_for_each_query_tile():
     assert [len(axes.collections) for axes in figure.axes] == [12] * 4
     assert figure.axes[0].get_title().startswith("full, heads apart: 3.0 heads at a time, busy 100%")
     assert "causal, head by head, long with short" in style.in_words(figure)
+
+
+def test_the_lesson_says_what_the_model_says():
+    """stages/23_schedule/README.md: the table of the model, 16 heads and B * N = 16384 as in the record."""
+    text = (STAGES / "23_schedule" / "README.md").read_text()
+    rows = re.findall(
+        r"^\| ([^|]*?)(?: \([^|]*stage[^|]*\))? \| (heads at a time|busy), (full|causal) \| (.*) \|$", text, re.M
+    )
+    assert len(rows) == 8
+    for order, what, mask, cells in rows:
+        for N, cell in zip((512, 1024, 4096, 16384), cells.split(" | "), strict=True):
+            arguments = order, N, 16 * 16384 // N, mask == "causal"
+            right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
+            assert cell == right, f"{order}, {what}, {mask}, N = {N}"
