@@ -16,6 +16,7 @@ from flashladder.plot.machine_code import instruction_mix, order
 from flashladder.plot.masking import block_orders, tile_kinds
 from flashladder.plot.points import points
 from flashladder.plot.profiler import profiler_samples, profiler_stalls, profiler_wavefronts
+from flashladder.plot.query_tiles import query_tiles
 from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
@@ -44,6 +45,7 @@ __all__ = [
     "profiler_samples",
     "profiler_stalls",
     "profiler_wavefronts",
+    "query_tiles",
     "registers",
     "roofline",
     "save",

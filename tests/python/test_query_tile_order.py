@@ -1,0 +1,67 @@
+"""The model of a persistent grid's order, and its picture; the kernel's own order where the simulator shows it."""
+
+import re
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+from flashladder import plot  # noqa: E402
+from flashladder.core.paths import STAGES  # noqa: E402
+from flashladder.measuring import query_tile_order as model  # noqa: E402
+from flashladder.plot import style  # noqa: E402
+
+
+@pytest.mark.parametrize("order", model.ORDERS)
+@pytest.mark.parametrize("row_tiles, heads, blocks", ((4, 3, 3), (5, 3, 4), (7, 1, 3), (1, 2, 5), (3, 1, 3)))
+@pytest.mark.parametrize("causal", (False, True))
+def test_every_query_tile_once_and_no_block_twice_at_a_time(order, row_tiles, heads, blocks, causal):
+    pieces = model.schedule(order, row_tiles * model.Br, heads, causal, blocks)
+    there = sorted((one.head, one.row_tile) for one in pieces)
+    assert there == [(head, row_tile) for head in range(heads) for row_tile in range(row_tiles)]
+    for block in range(blocks):
+        own = [one for one in pieces if one.block == block]
+        assert all(before.end == after.start for before, after in zip(own, own[1:]))
+        assert all(one.start == 0 for one in own[:1])
+    assert all(one.end - one.start == (one.row_tile + 1 if causal else row_tiles) for one in pieces)
+
+
+def test_long_with_short_gives_each_block_as_much():
+    """6 row tiles for 3 blocks: 6 + 1, 5 + 2, 4 + 3; one by one, longest first: 9, 7, 5."""
+    ends = {}
+    for one in model.schedule("head by head, long with short", 6 * model.Br, 1, True, 3):
+        ends[one.block] = one.end
+    assert ends == {0: 7, 1: 7, 2: 7}
+    assert model.busy("heads apart", 6 * model.Br, 1, True, 3) == pytest.approx(21 / 3 / 9)
+
+
+def test_with_too_few_for_two_each_block_has_one():
+    pieces = model.schedule("head by head, long with short", 3 * model.Br, 1, True, 3)
+    assert [(one.block, one.row_tile) for one in pieces] == [(0, 2), (1, 0), (2, 1)]
+
+
+def test_side_by_side_wants_few_heads_at_a_time():
+    """4 row tiles: 8 blocks work on 2 heads, where heads apart they work on 8."""
+    assert model.heads_at_once("head by head, long with short", 4 * model.Br, 16, False, 8) == pytest.approx(2)
+    assert model.heads_at_once("heads apart", 4 * model.Br, 16, False, 8) == pytest.approx(8)
+
+
+def test_the_picture_has_a_bar_for_each_query_tile():
+    figure = plot.query_tiles(512, 3, 3)
+    assert [len(axes.collections) for axes in figure.axes] == [12] * 4
+    assert figure.axes[0].get_title().startswith("full, heads apart: 3.0 heads at a time, busy 100%")
+    assert "causal, head by head, long with short" in style.in_words(figure)
+
+
+def test_the_lesson_says_what_the_model_says():
+    """stages/23_schedule/README.md: the table of the model, 16 heads and B * N = 16384 as in the record."""
+    text = (STAGES / "23_schedule" / "README.md").read_text()
+    rows = re.findall(
+        r"^\| ([^|]*?)(?: \([^|]*stage[^|]*\))? \| (heads at a time|busy), (full|causal) \| (.*) \|$", text, re.M
+    )
+    assert len(rows) == 8
+    for order, what, mask, cells in rows:
+        for N, cell in zip((512, 1024, 4096, 16384), cells.split(" | "), strict=True):
+            arguments = order, N, 16 * 16384 // N, mask == "causal"
+            right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
+            assert cell == right, f"{order}, {what}, {mask}, N = {N}"
