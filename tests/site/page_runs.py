@@ -11,6 +11,7 @@ import pytest
 
 from flashladder.commands import browser
 from flashladder.core.paths import build_directory
+from flashladder.site import run_page
 
 SETTINGS = {
     "WARPSIM_THREADS": "1",
@@ -34,7 +35,7 @@ def native(ptx: str, request: str, folder: Path) -> dict:
 
 def in_node(ptx: str, request: str, folder: Path) -> dict:
     """The same by the WebAssembly of `make browser`, in node."""
-    return _result([_node(), str(NODE), str(browser.shipped()), *_files(ptx, request, folder)], folder)
+    return _result([_node(), str(NODE), str(run_page.shipped()), *_files(ptx, request, folder)], folder)
 
 
 def need_emscripten() -> None:

@@ -23,16 +23,13 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.site import page_kernels
 from flashladder.site.page_kernels import Offered
+from flashladder.site.run_page import shipped
 
 MOST_BYTES = 10_000_000  # of all that is shipped
 
 
 def folder() -> Path:
     return build_directory() / "browser"
-
-
-def shipped() -> Path:
-    return folder() / "out"
 
 
 def find_emscripten() -> Path | None:

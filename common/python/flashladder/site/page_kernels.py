@@ -22,7 +22,6 @@ from flashladder.running.job import StageError, run_library
 
 # Swizzle and buffers on and off, by stage. All variants and mistakes would take a quarter of an hour to compile.
 VARIANTS = {"05": ("padding", "rotation"), "09": ("no_swizzle", "kv_stages_1", "no_eager")}
-MOST_MISTAKES = 2  # of a stage, the first ones of its break.toml
 
 
 @dataclass(frozen=True)
@@ -68,9 +67,16 @@ def offered() -> list[Offered]:
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
         found += [Offered(f"{stage.id}-{one.name}", stage, "variant", one.title, one) for one in changed]
-        mistakes = breakit.breaks(stage)[:MOST_MISTAKES]
+        mistakes = _mistakes(stage)
         found += [Offered(f"{stage.id}-{one.name}", stage, "mistake", one.mistake, one) for one in mistakes]
     return found
+
+
+def _mistakes(stage: Kernel) -> list[breakit.Break]:
+    """The stage's first mistake that the verification catches, and the first two that the simulator does."""
+    found = breakit.breaks(stage)
+    wrong = [one for one in found if one.caught_by == "verification"]
+    return wrong[:1] + [one for one in found if one not in wrong][:2]
 
 
 def ptx_of(library: Path) -> str:
