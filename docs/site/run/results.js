@@ -17,7 +17,7 @@ function verdict(result, problem, seconds) {
   return node(
     "div",
     { class: `verdict ${result.status}` },
-    node("p", {}, node("strong", {}, `${word}: `), `${problem}. ${result.message}.`),
+    node("p", {}, node("strong", {}, `${word}: `), `${problem}: ${result.message}.`),
     node("p", { class: "note" }, `Simulated here, in ${seconds.toFixed(1)} s.`),
   );
 }
