@@ -58,7 +58,7 @@ endif
 
 else
 
-.PHONY: help setup demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results docs gpu-report check-report release format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises build test test-long test-all fuzz bench ablations tune bench-sim plot results browser docs gpu-report check-report release format lint clean machine-code mutants \
         assignment autograder grade
 
 setup:
@@ -129,6 +129,10 @@ plot:
 results:
 	$(call setup)
 	@$(flashladder) results
+
+browser:
+	$(call setup)
+	@$(flashladder) browser
 
 docs:
 	$(call setup,docs)
@@ -212,6 +216,7 @@ help:
 	  '  make autograder ASSIGNMENT=swizzle FOR=gradescope' \
 	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \
+	  '  make browser               what the site runs kernels with, in the page (needs emcc); then make docs' \
 	  '  make docs                  these pages and notebooks as a site: build/site/html' \
 	  '  make release VERSION=0.2.0      what keeps a release back; else commits and tags it' \
 	  '  make format | lint | clean' \

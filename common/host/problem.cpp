@@ -54,12 +54,45 @@ uint16_t from_float(float value, FlashDtype dtype) {
     return __nv_bfloat16_raw(__float2bfloat16_rn(value)).x;
 }
 
+namespace {
+
+// Normally distributed numbers by Marsaglia's polar method. std::normal_distribution is another one in each library;
+// these are the same wherever the library's log() is, to the last bits of a double, which rounding to 16 bits takes.
+class Normal {
+  public:
+    explicit Normal(uint64_t seed) : generator_(seed) {}
+    float operator()() {
+        if (has_second_) {
+            has_second_ = false;
+            return second_;
+        }
+        for (;;) {
+            const uint64_t bits = generator_();
+            const int64_t x = static_cast<int32_t>(bits), y = static_cast<int32_t>(bits >> 32);
+            // Exact: in units of 2^-62.
+            const uint64_t square = static_cast<uint64_t>(x * x) + static_cast<uint64_t>(y * y);
+            if (square == 0 || square >= uint64_t{1} << 62) continue;
+            const double s = std::ldexp(static_cast<double>(square), -62);
+            const double factor = std::ldexp(std::sqrt(-2 * std::log(s) / s), -31);
+            has_second_ = true;
+            second_ = static_cast<float>(static_cast<double>(y) * factor);
+            return static_cast<float>(static_cast<double>(x) * factor);
+        }
+    }
+
+  private:
+    std::mt19937_64 generator_;
+    float second_ = 0;
+    bool has_second_ = false;
+};
+
+}  // namespace
+
 Inputs random_inputs(const Problem &problem, uint64_t seed) {
-    std::mt19937_64 generator(seed);
-    std::normal_distribution<float> normal;
+    Normal normal(seed);
     const auto fill = [&](size_t elements) {
         std::vector<uint16_t> values(elements);
-        for (uint16_t &value : values) value = from_float(normal(generator), problem.dtype);
+        for (uint16_t &value : values) value = from_float(normal(), problem.dtype);
         return values;
     };
     Inputs inputs;

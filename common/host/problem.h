@@ -41,7 +41,7 @@ struct Inputs {
     std::vector<uint16_t> Q, K, V;
 };
 
-// Normally distributed values, rounded to the problem's type; the same for the same seed.
+// Normally distributed values, rounded to the problem's type; the same for the same seed on every machine.
 Inputs random_inputs(const Problem &problem, uint64_t seed);
 
 }  // namespace flash

@@ -74,7 +74,7 @@ std::string element(const Problem &p, size_t at, double got, double want, double
 
 }  // namespace
 
-Reference reference(const Problem &problem, const Inputs &inputs) {
+Reference reference(const Problem &problem, const Inputs &inputs, unsigned threads) {
     Reference out;
     out.O.assign(problem.q_elements(), 0.0);
     out.magnitude.assign(problem.q_elements(), 0.0);
@@ -84,26 +84,33 @@ Reference reference(const Problem &problem, const Inputs &inputs) {
     const double scale = problem.params(nullptr, nullptr, nullptr, nullptr).scale;
     const int heads = problem.B * problem.Hq;
     std::atomic<int> next{0};
+    const auto work = [&] {
+        for (int at; (at = next++) < heads;) {
+            one_head(problem, at / problem.Hq, at % problem.Hq, inputs, scale, out);
+        }
+    };
+    if (threads == 1) {
+        work();
+        return out;
+    }
     // Futures and not threads: what a worker throws, e.g. bad_alloc, comes out of get(); and where the system has no
     // thread left, std::async works in this one.
     std::vector<std::future<void>> workers;
-    for (unsigned i = 0; i < std::max(1u, std::thread::hardware_concurrency()); ++i) {
-        workers.push_back(std::async([&] {
-            for (int at; (at = next++) < heads;) {
-                one_head(problem, at / problem.Hq, at % problem.Hq, inputs, scale, out);
-            }
-        }));
-    }
+    if (threads == 0) threads = std::max(1u, std::thread::hardware_concurrency());
+    for (unsigned i = 0; i < threads; ++i) workers.push_back(std::async(work));
     for (std::future<void> &worker : workers) worker.get();
     return out;
 }
 
 Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const Reference &reference) {
-    const auto [u, floor, weight, factor, limit] = bounds_of(problem.dtype);
+    const Bounds &bounds = bounds_of(problem.dtype);
+    const double u = bounds.unit_roundoff, floor = bounds.half_smallest, limit = bounds.frobenius;
     double error_squares = 0, squares = 0, fine_squares = 0;
     size_t first = 0, worst = 0, wrong = 0, unwritten = 0;
     Comparison result;
-    const auto bound = [&](size_t i) { return factor * u * reference.magnitude[i] + reference.fine[i] + floor; };
+    const auto bound = [&](size_t i) {
+        return bounds.element * u * reference.magnitude[i] + reference.fine[i] + floor;
+    };
     for (size_t i = 0; i < O.size(); ++i) {
         const double got = to_float(O[i], problem.dtype), want = reference.O[i], error = std::fabs(got - want);
         const double ratio = std::isfinite(got) ? error / bound(i) : std::numeric_limits<double>::infinity();

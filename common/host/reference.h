@@ -16,9 +16,10 @@ struct Reference {
     std::vector<double> log_sum_exp, log_sum_exp_bound;
 };
 
-// Runs on all of the host's cores. Causal: query i sees keys j <= i + Nkv - Nq, so that the last query sees the
-// last key; a row that sees nothing is zero. Throws std::bad_alloc where the host's memory is not enough.
-Reference reference(const Problem &problem, const Inputs &inputs);
+// Runs on as many threads, 0: one for each of the host's cores, 1: this one alone, as where there are no threads.
+// Causal: query i sees keys j <= i + Nkv - Nq, so that the last query sees the last key; a row that sees nothing is
+// zero. Throws std::bad_alloc where the host's memory is not enough.
+Reference reference(const Problem &problem, const Inputs &inputs, unsigned threads = 0);
 
 struct Comparison {
     bool passed = false;

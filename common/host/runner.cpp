@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "device_array.h"
 #include "json_writer.h"
 #include "options.h"
 #include "reference.h"
@@ -17,52 +18,18 @@ namespace {
 
 enum ExitStatus { right = 0, wrong = 1, wrong_usage = 2, unsupported = 3, cuda_error = 4 };
 
-struct CudaError : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
 struct Refused : std::runtime_error {
     ExitStatus exit_status;
     explicit Refused(const std::string &text, ExitStatus exit_status = unsupported)
         : std::runtime_error(text), exit_status(exit_status) {}
 };
 
-void must(cudaError_t error, const char *what) {
-    if (error != cudaSuccess) throw CudaError(std::string(what) + ": " + cudaGetErrorString(error));
-}
-
+using flash::must;
 void must(FlashStatus status) {
     if (status == FLASH_CUDA_ERROR) throw CudaError(flash_last_error());
     if (status == FLASH_INVALID_ARGUMENT) throw Refused(flash_last_error(), wrong_usage);
     if (status != FLASH_OK) throw Refused(flash_last_error());
 }
-
-// Device memory with a copy of `host` in it.
-class DeviceArray {
-  public:
-    explicit DeviceArray(const std::vector<uint16_t> &host) : bytes_(host.size() * sizeof(uint16_t)) {
-        must(cudaMalloc(&data_, bytes_), "cudaMalloc");
-        must(cudaMemcpy(data_, host.data(), bytes_, cudaMemcpyHostToDevice), "copy to the device");
-    }
-    // Every 4 and every 2 bytes of it a NaN: what a kernel reads before it has written there shows in the result.
-    explicit DeviceArray(size_t bytes) : bytes_(bytes) {
-        if (!bytes) return;
-        must(cudaMalloc(&data_, bytes), "cudaMalloc");
-        must(cudaMemset(data_, 0xff, bytes), "cudaMemset");
-    }
-    ~DeviceArray() { cudaFree(data_); }
-    DeviceArray(const DeviceArray &) = delete;
-    void *data() const { return data_; }
-    template <typename T>
-    std::vector<T> to_host() const {
-        std::vector<T> host(bytes_ / sizeof(T));
-        must(cudaMemcpy(host.data(), data_, bytes_, cudaMemcpyDeviceToHost), "copy from the device");
-        return host;
-    }
-
-  private:
-    void *data_ = nullptr;
-    size_t bytes_;
-};
 
 void print_description(const FlashDescription &d, bool json) {
     if (json) {

@@ -135,7 +135,7 @@ def test_the_climb_shows_the_recorded_figures():
         assert f"{row['tflops']:.1f}" in html, row["name"]
     assert "make bench" in front.climb(None)
     with pytest.raises(FlashLadderError, match="site: climb"):
-        front.page("no marks", [])
+        front.page("no marks", [], False)
 
 
 def test_what_is_built_is_looked_over(tmp_path):

@@ -7,6 +7,7 @@
 #include <cfenv>
 #include <concepts>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -101,10 +102,13 @@ inline void write_mask(Warp &w, uint32_t slot, uint32_t bits) {
 }
 
 // Runs H in another rounding mode of the host. H only loads, computes and stores, and the barriers keep its loads
-// behind the first change of mode and its stores before the second.
+// behind the first change of mode and its stores before the second. Ends the launch on a host that has no such mode, as
+// WebAssembly, whose fesetround() says nothing of it.
 template <Handler H, int Mode>
 void rounded(Warp &w, const Op &op) {
     std::fesetround(Mode);
+    if (std::fegetround() != Mode)
+        throw std::runtime_error("this machine rounds to the nearest number and not otherwise");
     asm volatile("" ::: "memory");
     H(w, op);
     asm volatile("" ::: "memory");

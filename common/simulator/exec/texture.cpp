@@ -59,7 +59,7 @@ TexturePlace place_of(const Warp &w, const uint32_t *slots, const TextureForm &f
     TexturePlace place;
     const auto number = [&](uint32_t slot, bool integer = false) {
         if (slot == kNoSlot) return 0.0;
-        return integer ? double{w.lanes<int32_t>(slot)[lane]} : double{w.lanes<float>(slot)[lane]};
+        return integer ? double(w.lanes<int32_t>(slot)[lane]) : double(w.lanes<float>(slot)[lane]);
     };
     for (unsigned k = 0; k < 3; ++k) {
         place.at[k] = number(slots[kCoordinates + k], form.integer_coordinates);

@@ -1,24 +1,18 @@
-// Device memory is two mappings of one size: `addresses_` is never accessible and gives programs their device
-// addresses, `data_` holds the bytes. A constant difference leads from one to the other.
+// Device memory is a reservation (memory/pages.h): a constant difference leads from a device address to its byte.
 #include "memory/global_memory.h"
-
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <cstring>
+
+#include "memory/pages.h"
 
 namespace warpsim {
 namespace {
 
 constexpr uint64_t kAlignment = 512;  // cudaMalloc promises 256, textures want 512
 constexpr uint64_t kMinGap = 4096, kMaxGap = 1 << 20;
-constexpr uint64_t kPoisonBytes = 16 << 20;  // of the pattern file; larger allocations map it instead of writing
-constexpr int kPoison = 0xff;                // a NaN in every floating-point type
 constexpr size_t kFreedKept = 4096;
-constexpr uint64_t kSmallestReservation = 1ull << 30;
 
 uint64_t round_up(uint64_t value, uint64_t to) {
     return (value + to - 1) / to * to;
@@ -27,18 +21,6 @@ uint64_t round_up(uint64_t value, uint64_t to) {
 // Unmapped space between allocations, so that a short overrun meets no neighbour.
 uint64_t gap_after(uint64_t bytes) {
     return std::clamp(bytes / 4, kMinGap, kMaxGap);
-}
-
-std::byte *map_memory(uint64_t bytes, int protection) {
-    void *p = mmap(nullptr, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return p == MAP_FAILED ? nullptr : static_cast<std::byte *>(p);
-}
-
-// Whether the process has any memory at `address`.
-bool is_mapped(uint64_t address) {
-    const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    unsigned char resident;
-    return address < 1ull << 47 && mincore(reinterpret_cast<void *>(address / page * page), 1, &resident) == 0;
 }
 
 }  // namespace
@@ -50,10 +32,8 @@ struct GlobalMemory::Impl {
     };
 
     uint64_t limit = 0, used = 0;
-    uint64_t reserved = 0;
-    std::byte *addresses = nullptr, *data = nullptr;
+    Reservation reserved;
     uint64_t cursor = 0;  // where the search for free space goes on, so that freed addresses rest for a while
-    int poison_file = -1;
 
     mutable std::mutex mutex;
     std::map<uint64_t, AllocationView> live;
@@ -66,8 +46,8 @@ struct GlobalMemory::Impl {
     mutable std::vector<std::unique_ptr<const Snapshot>> snapshots;  // a few old ones stay, for readers still in them
     mutable uint64_t lookups = 0;
 
-    uint64_t address_base() const { return reinterpret_cast<uint64_t>(addresses); }
-    bool in_reservation(uint64_t address) const { return address - address_base() < reserved; }
+    uint64_t address_base() const { return reserved.addresses; }
+    bool in_reservation(uint64_t address) const { return address - address_base() < reserved.bytes; }
 
     void changed() {
         snapshot.store(nullptr, std::memory_order_release);
@@ -94,7 +74,7 @@ struct GlobalMemory::Impl {
         if (snapshots.size() > 8) snapshots.erase(snapshots.begin());
     }
 
-    // Offset of a free range of `bytes` and the gap behind it, or `reserved` where there is none.
+    // Offset of a free range of `bytes` and the gap behind it, or `reserved.bytes` where there is none.
     uint64_t find_space(uint64_t bytes) {
         const uint64_t wanted = round_up(bytes + gap_after(bytes), kAlignment);
         for (int pass = 0; pass < 2; ++pass) {
@@ -108,70 +88,12 @@ struct GlobalMemory::Impl {
                     }
                 }
                 const bool last = it == live.end() || !in_reservation(it->first);
-                const uint64_t end = last ? reserved : it->first - address_base();
+                const uint64_t end = last ? reserved.bytes : it->first - address_base();
                 if (at + wanted <= end) return at;
                 if (last) break;
             }
         }
-        return reserved;
-    }
-
-    void poison(std::byte *host, uint64_t bytes) {
-        const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-        const uint64_t begin = round_up(reinterpret_cast<uint64_t>(host), page);
-        const uint64_t end = (reinterpret_cast<uint64_t>(host) + bytes) / page * page;
-        if (end < begin + kPoisonBytes || !open_poison_file()) {
-            std::memset(host, kPoison, bytes);
-            return;
-        }
-        // Copy-on-write pages of one file that is full of poison: memory is used only where the program writes.
-        std::memset(host, kPoison, begin - reinterpret_cast<uint64_t>(host));
-        for (uint64_t at = begin; at < end; at += kPoisonBytes) {
-            const uint64_t n = std::min(kPoisonBytes, end - at);
-            void *p = mmap(reinterpret_cast<void *>(at), n, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, poison_file, 0);
-            if (p == MAP_FAILED) {
-                std::memset(reinterpret_cast<void *>(at), kPoison, n);
-            }
-        }
-        std::memset(reinterpret_cast<void *>(end), kPoison, reinterpret_cast<uint64_t>(host) + bytes - end);
-    }
-
-    bool open_poison_file() {
-        if (poison_file >= 0) return true;
-        const int file = memfd_create("warpsim-poison", MFD_CLOEXEC);
-        if (file < 0) return false;
-        const std::vector<unsigned char> pattern(1 << 20, kPoison);
-        for (uint64_t written = 0; written < kPoisonBytes;) {
-            const ssize_t n = write(file, pattern.data(), pattern.size());
-            if (n <= 0) {
-                close(file);
-                return false;
-            }
-            written += static_cast<uint64_t>(n);
-        }
-        poison_file = file;
-        return true;
-    }
-
-    void clear(std::byte *host, uint64_t bytes) {
-        const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-        const uint64_t at = reinterpret_cast<uint64_t>(host);
-        const uint64_t begin = std::min(round_up(at, page) - at, bytes),
-                       end = std::max(begin, bytes - (at + bytes) % page);
-        discard(host, bytes);
-        std::memset(host, 0, begin);
-        std::memset(host + end, 0, bytes - end);
-    }
-
-    // Gives whole pages back to the system: they are zeros then.
-    void discard(std::byte *host, uint64_t bytes) {
-        const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-        const uint64_t begin = round_up(reinterpret_cast<uint64_t>(host), page);
-        const uint64_t end = (reinterpret_cast<uint64_t>(host) + bytes) / page * page;
-        if (begin >= end) return;
-        mmap(reinterpret_cast<void *>(begin), end - begin, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+        return reserved.bytes;
     }
 
     void remember_freed(uint64_t base, uint64_t bytes) {
@@ -189,28 +111,17 @@ struct GlobalMemory::Impl {
 GlobalMemory::GlobalMemory(uint64_t limit_bytes) : impl_(std::make_unique<Impl>()) {
     Impl &m = *impl_;
     m.limit = limit_bytes;
-    // Twice the limit, for gaps and rest; less where the process may not have that much address space.
-    for (uint64_t size = round_up(2 * limit_bytes + kSmallestReservation, 1 << 21);; size /= 2) {
-        if (size < kSmallestReservation) throw std::runtime_error("no address space left for device memory");
-        m.addresses = map_memory(size, PROT_NONE);
-        m.data = m.addresses ? map_memory(size, PROT_READ | PROT_WRITE) : nullptr;
-        m.reserved = size;
-        if (m.data) break;
-        if (m.addresses) munmap(m.addresses, size);
-    }
-    madvise(m.data, m.reserved, MADV_DONTDUMP);
+    m.reserved = reserve(limit_bytes);
     m.cursor = kMinGap;
 }
 
 GlobalMemory::~GlobalMemory() {
     for (const auto &[base, view] : impl_->live) {
         if (view.kind == MemoryKind::pinned || view.kind == MemoryKind::managed) {
-            if (!view.adopted) munmap(view.host, round_up(std::max<uint64_t>(view.bytes, 1), kMinGap));
+            if (!view.adopted) unmap_memory(view.host, std::max<uint64_t>(view.bytes, 1));
         }
     }
-    munmap(impl_->addresses, impl_->reserved);
-    munmap(impl_->data, impl_->reserved);
-    if (impl_->poison_file >= 0) close(impl_->poison_file);
+    warpsim::release(impl_->reserved);
 }
 
 uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind, Fill fill) {
@@ -221,20 +132,20 @@ uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind, Fill fill) {
     AllocationView view{.base = 0, .bytes = bytes, .host = nullptr, .kind = kind};
     if (kind == MemoryKind::pinned || kind == MemoryKind::managed) {
         if (bytes > m.limit) return 0;
-        view.host = map_memory(round_up(std::max<uint64_t>(bytes, 1), kMinGap), PROT_READ | PROT_WRITE);
+        view.host = map_memory(std::max<uint64_t>(bytes, 1));
         if (!view.host) return 0;
         view.base = reinterpret_cast<uint64_t>(view.host);
     } else {
         const uint64_t offset = m.find_space(bytes);
-        if (offset == m.reserved) return 0;
+        if (offset == m.reserved.bytes) return 0;
         view.base = m.address_base() + offset;
-        view.host = m.data + offset;
+        view.host = m.reserved.data + offset;
         m.cursor = round_up(offset + bytes + gap_after(bytes), kAlignment);
     }
     if (fill == Fill::zeros) {
-        m.clear(view.host, bytes);
+        fill_with_zeros(view.host, bytes);
     } else {
-        m.poison(view.host, bytes);
+        fill_with_ones(view.host, bytes);
     }
     // Freed ranges that this one covers are no longer "freed".
     for (auto it = m.freed.lower_bound(view.base); it != m.freed.end() && it->first < view.base + bytes;) {
@@ -271,9 +182,9 @@ bool GlobalMemory::release(uint64_t address) {
     if (view.adopted) return true;
     if (view.kind != MemoryKind::pinned) m.used -= view.bytes;
     if (m.in_reservation(view.base)) {
-        m.discard(view.host, view.bytes);
+        discard(view.host, view.bytes);
     } else {
-        munmap(view.host, round_up(std::max<uint64_t>(view.bytes, 1), kMinGap));
+        unmap_memory(view.host, std::max<uint64_t>(view.bytes, 1));
     }
     m.remember_freed(view.base, view.bytes);
     return true;

@@ -38,17 +38,17 @@ void ReportFile::finish() {
     if (wanted() && getpid() == process_) write();
 }
 
+std::string ReportFile::text() const {
+    return "{\"version\":1,\"launches\":[" + launches_ + (with_host_ ? "],\n" + host.json_members() + "}\n" : "]}\n");
+}
+
 // Readers see the old file or the new one, never a part.
 void ReportFile::write() {
-    const std::string partial = path_ + "." + std::to_string(process_) + ".part";
+    const std::string partial = path_ + "." + std::to_string(process_) + ".part", content = text();
     std::FILE *file = std::fopen(partial.c_str(), "w");
     bool good = file != nullptr;
     if (file) {
-        const std::string head = "{\"version\":1,\"launches\":[",
-                          tail = with_host_ ? "],\n" + host.json_members() + "}\n" : "]}\n";
-        good = std::fwrite(head.data(), 1, head.size(), file) == head.size() &&
-               std::fwrite(launches_.data(), 1, launches_.size(), file) == launches_.size() &&
-               std::fwrite(tail.data(), 1, tail.size(), file) == tail.size();
+        good = std::fwrite(content.data(), 1, content.size(), file) == content.size();
         good = std::fclose(file) == 0 && good;
         good = good && std::rename(partial.c_str(), path_.c_str()) == 0;
     }
@@ -56,7 +56,6 @@ void ReportFile::write() {
         std::fprintf(stderr, "warpsim: cannot write %s=%s: %s\n", variable_, path_.c_str(), std::strerror(errno));
         std::remove(partial.c_str());
         path_.clear();
-        return;
     }
 }
 

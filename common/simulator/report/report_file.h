@@ -17,6 +17,8 @@ class ReportFile {
 
     bool wanted() const { return !path_.empty(); }
     void add(const LaunchReport &);
+    // What the file holds, or would by now.
+    std::string text() const;
     // Something has waited for the device: writes the file, unless writing would then take most of the time.
     void synchronized();
     // Writes the file at the end. Does nothing in a process that was forked from the one that made this.

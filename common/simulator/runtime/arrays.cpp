@@ -150,7 +150,9 @@ DeviceArray &Arrays::level(DeviceArray &from, unsigned level) {
         array->handles.clear();
         array->levels = {from.levels[level]};
         const Image &image = array->levels[0];
-        array->extent = {image.width, from.extent.height ? image.height : 0, from.extent.depth ? image.depth : 0};
+        const auto size = [](uint64_t texels) { return static_cast<size_t>(texels); };
+        array->extent = {size(image.width), size(from.extent.height ? image.height : 0),
+                         size(from.extent.depth ? image.depth : 0)};
         handle = array.get();
         arrays_[handle] = std::move(array);
     }

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 #include "runtime/runtime.h"
@@ -26,7 +27,11 @@ void IdleProgress::watch() {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread([this] { run(); }).detach();
+    try {
+        std::thread([this] { run(); }).detach();
+    } catch (const std::system_error &) {
+        // No thread is to be had, as in a browser: what is queued runs when something waits for it.
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

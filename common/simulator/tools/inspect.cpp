@@ -266,15 +266,16 @@ void print_json(const std::vector<ProgramImage> &images) {
 }  // namespace
 
 int main(int argc, char **argv) {
-    bool json = false, wants_check = false;
+    bool json = false, wants_check = false, wants_ptx = false;
     const command_line::CommandLine line(
         "warpsim-inspect",
-        {.usage = "PROGRAM|FILE.ptx [--json] [--check]",
+        {.usage = "PROGRAM|FILE.ptx [--json] [--check] [--ptx]",
          .about = "Lists the PTX in a program's fat binaries (or of one PTX file): targets, kernels, instructions by "
                   "opcode.\n",
          .after = "Exit status: 0, 1 where something cannot be read or --check finds something, 2 wrong usage.\n",
          .operands = true},
         {command_line::flag("json", json, "print one JSON object"),
+         command_line::flag("ptx", wants_ptx, "print the PTX itself, and nothing else"),
          command_line::flag("check", wants_check, "also tell which kernels the simulator cannot run, and why")});
     const std::vector<std::string> operands = line.parse(argc, argv);
     if (operands.empty()) line.stop("no program or PTX file given");
@@ -299,7 +300,10 @@ int main(int argc, char **argv) {
         }
         if (wants_check)
             for (ProgramImage &image : images) check(image);
-        (json ? print_json : print_text)(images);
+        if (wants_ptx)
+            for (const ProgramImage &image : images) std::fwrite(image.text.data(), 1, image.text.size(), stdout);
+        else
+            (json ? print_json : print_text)(images);
         bool good = true;
         for (const ProgramImage &image : images) {
             if (!image.error.empty())

@@ -207,6 +207,12 @@ def command_notebooks(options) -> int:
     return notebooks.command(options.names, *chosen, options.rest)
 
 
+def command_browser(options) -> int:
+    from flashladder.commands import browser
+
+    return browser.run()
+
+
 def command_docs(options) -> int:
     from flashladder.commands import docs
 
@@ -433,6 +439,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
     sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
+    add("browser", command_browser, "compile the simulator and the kernels for the site's page that runs them")
     add("docs", command_docs, "build the site from the pages and notebooks; words after -- go to sphinx-build")
     sub = add("format", command_format, "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")

@@ -14,7 +14,7 @@ from flashladder.core.console import plural, say
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
-from flashladder.site import built, sources
+from flashladder.site import built, run_page, sources
 
 NEEDED = {"sphinx": "sphinx", "myst_nb": "myst-nb", "furo": "furo"}
 
@@ -45,10 +45,13 @@ def run(extra: list[str] = ()) -> int:
     status = subprocess.run(command, cwd=ROOT, env=env).returncode
     if status:
         raise FlashLadderError("Sphinx objects to the pages, see above; a warning is an error here.")
+    run_page.copy_files(folder / "html")
     wrong = built.faults(folder / "html")
     if wrong:
         raise FlashLadderError(f"{plural(len(wrong), 'link')} of the built pages lead nowhere:\n" + "\n".join(wrong))
     seconds = time.monotonic() - began
     say(f"{plural(len(pages), 'page')} in {seconds:.0f} s, no warning, every link within the site leads somewhere:")
+    if not run_page.is_built():
+        say("Without the page that runs kernels: `make browser` makes it possible (emcc: apt install emscripten).")
     say(f"open {os.path.relpath(folder / 'html/index.html')} in a browser.")
     return 0

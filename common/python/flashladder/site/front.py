@@ -10,16 +10,18 @@ from pathlib import PurePosixPath
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.measuring import recorded
-from flashladder.site import kernel_pages
+from flashladder.site import kernel_pages, run_page
 
-CLIMB, SECTIONS = "<!-- site: climb -->", "<!-- site: pages -->"
+CLIMB, SECTIONS, RUN = "<!-- site: climb -->", "<!-- site: pages -->", "<!-- site: run -->"
 LENGTH = 4096
 
 
-def page(template: str, sections: list[tuple[str, list[PurePosixPath]]]) -> str:
-    for mark in (CLIMB, SECTIONS):
+def page(template: str, sections: list[tuple[str, list[PurePosixPath]]], runs: bool) -> str:
+    """runs: the site has the page that runs kernels."""
+    for mark in (CLIMB, SECTIONS, RUN):
         if template.count(mark) != 1:
             raise FlashLadderError(f"docs/site/index.md must have the line {mark} once.")
+    template = template.replace(RUN, run_page.DOOR if runs else "")
     return template.replace(CLIMB, climb(recorded.first())).replace(SECTIONS, contents(sections))
 
 

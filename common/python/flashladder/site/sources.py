@@ -16,7 +16,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
-from flashladder.site import front, header_pages, kernel_pages, links, results_table
+from flashladder.site import front, header_pages, kernel_pages, links, results_table, run_page
 
 FRONT = ROOT / "docs/site/index.md"
 PYTHON_PAGE = "api/python.md"
@@ -33,6 +33,7 @@ class Section:
 # The order of the pages, for "previous" and "next", too. Every page belongs to one; the last section takes what no
 # other one wants.
 SECTIONS = (
+    Section("Try it", (run_page.PAGE,)),
     Section("Lessons", ("notebooks/start_here.ipynb", "notebooks/[0-9]*.ipynb", "notebooks/*.ipynb")),
     Section("Stages", ("stages/*/README.md",)),
     Section("Understand", ("docs/installing.md", "docs/concepts.md", "docs/glossary.md", "docs/correctness.md")),
@@ -88,7 +89,7 @@ def collect(target: Path, root: Path = ROOT) -> list[PurePosixPath]:
     for page, text in made.items():
         keep.add(_write(target / page, text))
     everything = [*own, *made]
-    keep.add(_write(target / "index.md", front.page(FRONT.read_text(), ordered(_top(everything)))))
+    keep.add(_write(target / "index.md", front.page(FRONT.read_text(), ordered(_top(everything)), run_page.is_built())))
     for file in [file for file in target.rglob("*") if file.is_file() and file not in keep]:
         file.unlink()
     return sorted([*everything, PurePosixPath("index.md")])
@@ -99,6 +100,8 @@ def _made() -> dict[PurePosixPath, str]:
     found = kernel_pages.pages() | header_pages.pages()
     found["docs/results_table.md"] = results_table.page()
     found[PYTHON_PAGE] = (FRONT.parent / "python.md").read_text()
+    if run_page.is_built():
+        found[run_page.PAGE] = run_page.TEXT.read_text()
     return {PurePosixPath(name): text for name, text in found.items()}
 
 

@@ -1,0 +1,111 @@
+#include "request.h"
+
+#include <charconv>
+#include <sstream>
+
+namespace browser {
+namespace {
+
+class Line {
+  public:
+    explicit Line(const std::string &text) : text_(text), words_(text) {}
+
+    // Empty at the end.
+    std::string word() {
+        std::string found;
+        words_ >> found;
+        return found;
+    }
+
+    std::string needed() {
+        std::string found = word();
+        if (found.empty()) fail("a word is missing");
+        return found;
+    }
+
+    template <class T>
+    T number(T least, T most) {
+        const std::string found = needed();
+        T value{};
+        const char *const end = found.data() + found.size();
+        const auto [rest, error] = std::from_chars(found.data(), end, value);
+        if (error != std::errc() || rest != end || value < least || value > most)
+            fail(found + " is no whole number from " + std::to_string(least) + " to " + std::to_string(most));
+        return value;
+    }
+
+    void end() {
+        if (const std::string more = word(); !more.empty()) fail(more + " is one word too many");
+    }
+
+    [[noreturn]] void fail(const std::string &why) const {
+        throw std::invalid_argument("the request's line '" + text_ + "': " + why);
+    }
+
+  private:
+    const std::string text_;
+    std::istringstream words_;
+};
+
+// Beyond these nobody waits for a page: a length of 4096 is minutes already.
+constexpr int kMostRows = 8192, kMostHeads = 64;
+
+void read_problem(Line &line, flash::Problem &problem) {
+    problem.B = line.number(1, kMostHeads);
+    problem.Hq = line.number(1, kMostHeads);
+    problem.Hkv = line.number(1, kMostHeads);
+    problem.Nq = line.number(1, kMostRows);
+    problem.Nkv = line.number(1, kMostRows);
+    problem.d_head = line.number(64, 128);
+    if (problem.Hq % problem.Hkv || problem.d_head % 64) line.fail("no such heads");
+    const std::string type = line.needed();
+    if (type != "bf16" && type != "fp16") line.fail("the type is bf16 or fp16");
+    problem.dtype = type == "bf16" ? FLASH_BF16 : FLASH_FP16;
+    const std::string mask = line.word();
+    if (!mask.empty() && mask != "causal") line.fail("the mask is `causal` or nothing");
+    problem.causal = !mask.empty();
+}
+
+Launch read_launch(Line &line) {
+    Launch launch;
+    launch.symbol = line.needed();
+    for (unsigned &size : launch.grid) size = line.number(1u, 65535u);
+    launch.threads = line.number(1u, 1024u);
+    launch.shared_bytes = line.number(0u, 1u << 20);
+    return launch;
+}
+
+}  // namespace
+
+Request parse_request(std::string_view text) {
+    Request request;
+    std::istringstream lines{std::string(text)};
+    for (std::string one; std::getline(lines, one);) {
+        Line line(one);
+        const std::string what = line.word();
+        if (what.empty()) continue;
+        if (what == "problem") {
+            read_problem(line, request.problem);
+        } else if (what == "seed") {
+            request.seed = line.number<uint64_t>(0, UINT64_MAX);
+        } else if (what == "log_sum_exp") {
+            request.log_sum_exp = true;
+        } else if (what == "workspace") {
+            request.workspace_bytes = line.number<size_t>(1, 1u << 30);
+        } else if (what == "boxes") {
+            request.Q_box_rows = line.number(1, 256);
+            request.KV_box_rows = line.number(1, 256);
+        } else if (what == "launch") {
+            request.launches.push_back(read_launch(line));
+        } else if (what.starts_with("WARPSIM_")) {
+            request.settings.emplace_back(what, line.needed());
+        } else {
+            line.fail("nobody knows '" + what + "'");
+        }
+        line.end();
+    }
+    if (request.launches.empty()) throw std::invalid_argument("the request has no line `launch`");
+    return request;
+}
+
+}  // namespace browser

@@ -1,0 +1,44 @@
+// What a page asks for: one problem, and the launches that a stage's host code would make for it.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "../host/problem.h"
+
+namespace browser {
+
+struct Launch {
+    std::string symbol;  // the kernel as its PTX names it
+    unsigned grid[3] = {1, 1, 1};
+    unsigned threads = 0;
+    unsigned shared_bytes = 0;  // dynamic
+};
+
+struct Request {
+    flash::Problem problem;
+    uint64_t seed = 0;         // of the inputs
+    bool log_sum_exp = false;  // the kernel writes it
+    size_t workspace_bytes = 0;
+    int Q_box_rows = 0, KV_box_rows = 0;                        // of a kernel that takes tensor maps
+    std::vector<Launch> launches;                               // in order
+    std::vector<std::pair<std::string, std::string>> settings;  // WARPSIM_*
+};
+
+// Lines of words, in any order, all but `launch` at most once:
+//
+//     problem B Hq Hkv Nq Nkv d_head       bf16 or fp16 after it, then `causal` or nothing
+//     seed N
+//     log_sum_exp
+//     workspace BYTES
+//     boxes Q_ROWS KV_ROWS
+//     launch SYMBOL GRID_X GRID_Y GRID_Z THREADS SHARED_BYTES
+//     WARPSIM_... VALUE                    as in the simulator's README
+//
+// Throws std::invalid_argument that quotes the line.
+Request parse_request(std::string_view text);
+
+}  // namespace browser

@@ -1,0 +1,113 @@
+#include "run.h"
+
+#include <cuda_runtime_api.h>
+#include <json_writer.h>
+#include <tensor_maps.h>
+
+#include <cstdlib>
+#include <optional>
+
+#include "../host/device_array.h"
+#include "../host/reference.h"
+#include "device_params.h"
+#include "request.h"
+#include "runtime/runtime.h"
+
+namespace browser {
+namespace {
+
+using flash::CudaError, flash::DeviceArray, flash::must;
+
+void launch_all(const Request &request, std::string_view ptx, const FlashParams &params) {
+    cudaLibrary_t library = nullptr;
+    const std::string text(ptx);  // with its null character
+    must(cudaLibraryLoadData(&library, text.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0), "the PTX");
+    DeviceParams device = device_params(params);
+    TensorMaps maps;
+    if (request.Q_box_rows &&
+        flash::make_tensor_maps(params, request.Q_box_rows, request.KV_box_rows, maps) != FLASH_OK)
+        throw CudaError(flash_last_error());
+    void *arguments[] = {&device, &maps};  // as many as the kernel takes are read
+    for (const Launch &one : request.launches) {
+        cudaKernel_t kernel = nullptr;
+        must(cudaLibraryGetKernel(&kernel, library, one.symbol.c_str()), "kernel " + one.symbol);
+        const void *entry = reinterpret_cast<const void *>(kernel);
+        must(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize, int(one.shared_bytes)),
+             "shared memory for the kernel");
+        must(cudaLaunchKernel(entry, dim3(one.grid[0], one.grid[1], one.grid[2]), dim3(one.threads), arguments,
+                              one.shared_bytes, nullptr),
+             "kernel launch");
+    }
+    must(cudaDeviceSynchronize(), "the kernel failed");
+}
+
+struct Verdict {
+    flash::Comparison output;
+    std::optional<flash::Comparison> log_sum_exp;
+};
+
+Verdict run_and_compare(const Request &request, std::string_view ptx) {
+    const flash::Problem &problem = request.problem;
+    const flash::Inputs inputs = flash::random_inputs(problem, request.seed);
+    const DeviceArray Q(inputs.Q), K(inputs.K), V(inputs.V),
+        O(std::vector<uint16_t>(problem.q_elements(), flash::poison)), workspace(request.workspace_bytes),
+        log_sum_exp(request.log_sum_exp ? problem.rows() * sizeof(float) : 0);
+    FlashParams params = problem.params(Q.data(), K.data(), V.data(), O.data());
+    params.log_sum_exp = static_cast<float *>(log_sum_exp.data());
+    params.workspace = workspace.data();
+    params.workspace_bytes = request.workspace_bytes;
+    launch_all(request, ptx, params);
+    const flash::Reference reference = flash::reference(problem, inputs, 1);
+    Verdict verdict{compare(problem, O.to_host<uint16_t>(), reference), {}};
+    if (request.log_sum_exp) {
+        verdict.log_sum_exp = compare_log_sum_exp(problem, log_sum_exp.to_host<float>(), reference);
+        verdict.output.passed &= verdict.log_sum_exp->passed;
+        verdict.output.message += "; " + verdict.log_sum_exp->message;
+    }
+    return verdict;
+}
+
+// The report of a simulator that has come to life.
+std::string report() {
+    warpsim::rt::Runtime *const runtime = warpsim::rt::Runtime::get();
+    return runtime ? runtime->reports.text() : "null";
+}
+
+std::string failure(const char *status, const std::string &message, bool alive = true) {
+    json::Writer w;
+    w.open('{').key("status").string(status).key("message").string(message);
+    w.key("report").raw(alive ? report() : "null");
+    return w.close('}').take();
+}
+
+}  // namespace
+
+std::string run(std::string_view ptx, std::string_view text) {
+    bool alive = false;
+    try {
+        const Request request = parse_request(text);
+        for (const auto &[name, value] : request.settings) setenv(name.c_str(), value.c_str(), 1);
+        alive = true;
+        const auto [output, log_sum_exp] = run_and_compare(request, ptx);
+        json::Writer w;
+        w.open('{').key("status").string(output.passed ? "right" : "wrong").key("message").string(output.message);
+        w.key("passed").boolean(output.passed).key("frobenius").real(output.frobenius);
+        w.key("worst").real(output.worst);
+        if (log_sum_exp) w.key("log_sum_exp_worst").real(log_sum_exp->worst);
+        return w.key("report").raw(report()).close('}').take();
+    } catch (const CudaError &error) {
+        return failure("failed", error.what());
+    } catch (const std::bad_alloc &) {
+        return failure("refused", "there is not enough memory for this problem and its reference", alive);
+    } catch (const std::exception &error) {
+        return failure("refused", error.what(), alive);
+    }
+}
+
+}  // namespace browser
+
+extern "C" const char *browser_run(const char *ptx, const char *request) {
+    static std::string result;
+    result = browser::run(ptx, request);
+    return result.c_str();
+}

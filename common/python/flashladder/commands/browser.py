@@ -1,0 +1,140 @@
+"""make browser: the simulator as WebAssembly and the stages' PTX, for the page of the site that runs kernels.
+
+Writes build/browser/out, which `make docs` takes along:
+
+    simulator.js, simulator.wasm    common/browser, compiled by Emscripten
+    catalogue.json                  the kernels and problems that the page offers
+    kernels/ID.json.gz              of one kernel: its PTX, its source files, a request for each problem
+"""
+
+import concurrent.futures
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+from flashladder.building import build, toolchain
+from flashladder.core.console import plural, say
+from flashladder.core.environment import prepended
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, build_directory
+from flashladder.site import page_kernels
+from flashladder.site.page_kernels import Offered
+from flashladder.site.run_page import shipped
+
+MOST_BYTES = 10_000_000  # of all that is shipped
+
+
+def folder() -> Path:
+    return build_directory() / "browser"
+
+
+def find_emscripten() -> Path | None:
+    """CMake's toolchain file of the Emscripten that is installed."""
+    emcc = shutil.which("emcc")
+    if not emcc:
+        return None
+    roots = (Path(emcc).resolve().parent, Path("/usr/share/emscripten"))  # an SDK's own folder, Debian's
+    files = (root / "cmake/Modules/Platform/Emscripten.cmake" for root in roots)
+    return next((file for file in files if file.is_file()), None)
+
+
+def build_simulator() -> None:
+    """simulator.js and simulator.wasm."""
+    emscripten = find_emscripten()
+    if not emscripten:
+        raise FlashLadderError(
+            "emcc not found: it compiles the simulator for browsers. Install it, e.g. `sudo apt install emscripten` "
+            "(Debian, Ubuntu). Everything else is built without it; the site then lacks the page that runs kernels."
+        )
+    build.configure()
+    cmake = toolchain.require("cmake", "Install it (3.24 or newer), e.g. `pip install cmake`.")
+    ninja = toolchain.require("ninja", "Install it, e.g. `pip install ninja`.")
+    place, log = folder() / "cmake", folder() / "build.log"
+    place.mkdir(parents=True, exist_ok=True)
+    headers = build.info()["cudart_includes"].split(";")
+    include = next((one for one in headers if (Path(one) / "cuda_runtime_api.h").is_file()), headers[0])
+    commands = [
+        [cmake, "-S", ROOT / "common/browser", "-B", place, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}",
+         f"-DCMAKE_TOOLCHAIN_FILE={emscripten}", f"-DWARPSIM_CUDA_INCLUDE={include}"],
+        [cmake, "--build", place, "-j", str(build.jobs()), "--target", "browser_run"],
+    ]  # fmt: skip
+    # Debian's Emscripten finds its JavaScript packages by the node of Debian alone, unless it is told.
+    env = prepended(NODE_PATH="/usr/share/nodejs")
+    with log.open("w") as file:
+        for command in commands:
+            done = subprocess.run(list(map(str, command)), stdout=file, stderr=subprocess.STDOUT, env=env)
+            if done.returncode:
+                text = log.read_text()
+                first = max(text.find("error:"), 0)
+                raise FlashLadderError(
+                    f"Emscripten's build failed; the whole log is {log}.\n{text[first : first + 2000]}"
+                )
+    shipped().mkdir(exist_ok=True)
+    for name in ("simulator.js", "simulator.wasm"):
+        shutil.copy(place / "out" / name, shipped())
+
+
+def kernel_file(one: Offered) -> dict:
+    """What the page loads of one kernel."""
+    library = one.library()
+    ptx, places = page_kernels.without_folders(page_kernels.ptx_of(library))
+    problems = one.problems()
+    requests = [page_kernels.request(one, library, ptx, problem, name) for problem, name in problems]
+    sources = {name: Path(place) for name, place in places.items() if ROOT in Path(place).parents}
+    return {"ptx": ptx, "requests": requests, "sources": {name: file.read_text() for name, file in sources.items()}}
+
+
+def entry(one: Offered) -> dict:
+    """What the catalogue says of one kernel."""
+    return {
+        "id": one.id,
+        "stage": one.stage.id,
+        "kind": one.kind,
+        "title": one.title,
+        "problems": [str(problem) for problem, _ in one.problems()],
+    }
+
+
+def write_kernels(kernels: list[Offered]) -> None:
+    """The catalogue and the files of these kernels; whatever else lay there goes."""
+    place = shipped() / "kernels"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+
+    def write(one: Offered) -> None:
+        text = json.dumps(kernel_file(one), ensure_ascii=False).encode()
+        (place / f"{one.id}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+
+    with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
+        for _ in pool.map(write, kernels):
+            pass
+    catalogue = {"kernels": [entry(one) for one in kernels]}
+    (shipped() / "catalogue.json").write_text(json.dumps(catalogue, ensure_ascii=False, indent=1) + "\n")
+
+
+def targets() -> list[str]:
+    """What the kernels' files are made with, by CMake's names."""
+    return [
+        *(f"stage_{one.id}" for one in page_kernels.offered() if one.kind == "stage"),
+        "warpsim_cudart",
+        "warpsim-inspect",
+    ]
+
+
+def run() -> int:
+    began = time.monotonic()
+    build_simulator()
+    kernels = page_kernels.offered()
+    build.build(targets())
+    write_kernels(kernels)
+    size = sum(file.stat().st_size for file in shipped().rglob("*") if file.is_file())
+    if size > MOST_BYTES:
+        raise FlashLadderError(f"The page's files have {size} bytes; {MOST_BYTES} are the most that it may ship.")
+    where = os.path.relpath(shipped())
+    say(f"{plural(len(kernels), 'kernel')} in {time.monotonic() - began:.0f} s, {size / 1e6:.1f} MB in {where}.")
+    say("`make docs` puts the page into the site.")
+    return 0

@@ -1,0 +1,159 @@
+"""The kernels that the page of the browser offers: each stage, its variants and its planted mistakes, and the problems
+for each, as requests (common/browser/request.h).
+
+A launch is the one that the library's own host code makes: it is run once on the simulator of this machine, with a
+budget of one instruction, and the report says what was launched. Of stages with several kernels stage.toml says it.
+"""
+
+import ctypes
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import build_directory, stage_library
+from flashladder.core.problem import Problem
+from flashladder.ladder import ablations, breakit, stages
+from flashladder.ladder.kernels import Kernel, compile_kernel, judged_by
+from flashladder.ladder.launches import launches, workspace_bytes
+from flashladder.running.job import StageError, run_library
+
+# Swizzle and buffers on and off, by stage. All variants and mistakes would take a quarter of an hour to compile.
+VARIANTS = {"05": ("padding", "rotation"), "09": ("no_swizzle", "kv_stages_1", "no_eager")}
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A kernel on the page, before anything of it is built."""
+
+    id: str  # "05", "05-padding"
+    stage: Kernel
+    kind: str  # "stage", "variant" or "mistake"
+    title: str
+    cause: breakit.Break | ablations.Ablation | None = None
+
+    def source(self) -> Path:
+        return breakit.patched_source(self.cause) if self.cause else self.stage.kernel
+
+    def library(self) -> Path:
+        """Of a stage as it was built; of the others bf16 with d_head 128 alone, built here."""
+        if not self.cause:
+            return stage_library(self.stage.number)
+        return compile_kernel(self.source(), self.stage)
+
+    def problems(self) -> list[tuple[Problem, str | None]]:
+        """What the page offers to run it on, and by which configuration; the first one is what it begins with. Of a
+        mistake: what it is judged by, in that order."""
+        if self.kind == "mistake":
+            return judged_by(self.stage)
+        found = [Problem(Hq=1, Nq=rows, d_head=128) for rows in (256, 128, 512)]
+        if self.kind == "stage":
+            found += [Problem(Hq=1, Nq=256, d_head=64), Problem(Hq=1, Nq=256, d_head=128, dtype="fp16")]
+        if self.stage.data.get("masks"):
+            found += [
+                Problem(Hq=1, Nq=256, d_head=128, causal=True),
+                Problem(Hq=4, Hkv=2, Nq=150, Nkv=230, d_head=128, causal=True),
+            ]
+        return [(problem, self.stage.configuration(problem)) for problem in found]
+
+
+def offered() -> list[Offered]:
+    """All of them, by stage: the stage, its variants, its mistakes."""
+    found = []
+    for stage in stages.all_stages():
+        found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
+        of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
+        changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
+        found += [Offered(f"{stage.id}-{one.name}", stage, "variant", one.title, one) for one in changed]
+        mistakes = _mistakes(stage)
+        found += [Offered(f"{stage.id}-{one.name}", stage, "mistake", one.mistake, one) for one in mistakes]
+    return found
+
+
+def _mistakes(stage: Kernel) -> list[breakit.Break]:
+    """The stage's first mistake that the verification catches, and the first two that the simulator does."""
+    found = breakit.breaks(stage)
+    wrong = [one for one in found if one.caught_by == "verification"]
+    return wrong[:1] + [one for one in found if one not in wrong][:2]
+
+
+def ptx_of(library: Path) -> str:
+    """The PTX of a stage's library, with the names of its files without their folders."""
+    command = [build_directory() / "bin/warpsim-inspect", library, "--ptx"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise FlashLadderError(f"{library} has no PTX to show: {done.stderr.strip()}")
+    return done.stdout
+
+
+def without_folders(ptx: str) -> tuple[str, dict[str, str]]:
+    """The PTX with the names of its source files alone, and where each of them lay."""
+    places: dict[str, str] = {}
+
+    def shortened(found: re.Match) -> str:
+        name = Path(found[2]).name
+        if places.setdefault(name, found[2]) != found[2]:
+            raise FlashLadderError(
+                f"{places[name]} and {found[2]} are in the same PTX: the page cannot tell them apart."
+            )
+        return f'{found[1]}"{name}"'
+
+    return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', shortened, ptx, flags=re.M), places
+
+
+def demangle(symbol: str) -> str:
+    """As the simulator's reports name a kernel."""
+    library = ctypes.CDLL("libstdc++.so.6")
+    library.__cxa_demangle.restype = ctypes.c_char_p
+    return (library.__cxa_demangle(symbol.encode(), None, None, None) or symbol.encode()).decode()
+
+
+def static_shared(ptx: str) -> int:
+    """Bytes of shared memory that the PTX itself declares."""
+    found = re.findall(r"^\s*\.shared\s+\.align\s+\d+\s+\.b8\s+\w+\[(\d+)\]", ptx, re.M)
+    return sum(map(int, found))
+
+
+def observed_launch(
+    library: Path, ptx: str, problem: Problem, configuration: str | None
+) -> tuple[str, list[int], int, int]:
+    """The one launch that the library makes for the problem: symbol, grid, threads, bytes of dynamic shared memory."""
+    budget = {"WARPSIM_MAX_INSTRUCTIONS": "1", "WARPSIM_THREADS": "1"}
+    inputs, where = problem.random(), Device("sim", None)
+    try:
+        run_library(str(library), library, problem, inputs, where, budget, 60, configuration=configuration)
+    except StageError as error:
+        seen = (error.report or {}).get("launches", [])
+        if len(seen) != 1:
+            raise FlashLadderError(f"{library} launches nothing for {problem}: {error}") from error
+    launch = seen[0]
+    symbols = [name for name in re.findall(r"\.entry\s+(\w+)", ptx) if demangle(name).startswith(launch["kernel"])]
+    if len(symbols) != 1:
+        raise FlashLadderError(f"{library} has {len(symbols)} kernels that may be {launch['kernel']}")
+    total, static = launch["shared_bytes"], static_shared(ptx)
+    if static and static != total:
+        raise FlashLadderError(f"{library} has static and dynamic shared memory: the page knows one of them alone.")
+    return symbols[0], launch["grid"], launch["block"][0], 0 if static else total
+
+
+def request(one: Offered, library: Path, ptx: str, problem: Problem, configuration: str | None) -> str:
+    """What the page asks for to run the problem (common/browser/request.h)."""
+    stage = one.stage
+    sizes = [problem.B, problem.Hq, problem.Hkv, problem.Nq, problem.Nkv, problem.d_head]
+    lines = [f"problem {' '.join(map(str, sizes))} {problem.dtype}{' causal' if problem.causal else ''}"]
+    if stage.data.get("log_sum_exp"):
+        lines.append("log_sum_exp")
+    if workspace_bytes(stage, problem):
+        lines.append(f"workspace {workspace_bytes(stage, problem)}")
+    if "TensorMaps maps" in stage.source.read_text():
+        lines.append(f"boxes {stage.data['launch'][-1]['Br']} {stage.data['launch'][-1]['Bc']}")
+    if len(stage.data["launch"]) > 1:
+        planned = launches(stage, problem)
+        seen = [(p.symbol(problem.dtype, problem.d_head), p.grid, p.threads, p.shared_bytes) for p in planned]
+    else:
+        seen = [observed_launch(library, ptx, problem, configuration)]
+    for symbol, grid, threads, shared_bytes in seen:
+        lines.append(f"launch {symbol} {' '.join(map(str, grid))} {threads} {shared_bytes}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,146 @@
+"""What the browser's page runs is what the stages' programs run: the same launches, counters and hazards."""
+
+import json
+import subprocess
+
+import page_runs
+import pytest
+
+from flashladder.building import build
+from flashladder.commands import browser
+from flashladder.core import device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import stage_runner
+from flashladder.ladder import stages
+from flashladder.running.job import StageError, run_library
+from flashladder.site import page_kernels
+
+QUICK = {"05", "14"}  # a plain kernel, and one that takes tensor maps
+OFFERED = page_kernels.offered()
+
+
+def marked(offered, quick) -> list:
+    return [pytest.param(one, id=one.id, marks=() if one.id in quick else pytest.mark.long) for one in offered]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built():
+    build.build(["browser_run", *browser.targets()])
+
+
+def runner_report(stage, problem, configuration, folder) -> dict:
+    """What `make stage-NN run` reports of the problem, on the same inputs."""
+    words = ["--heads", problem.Hq, "--heads-kv", problem.Hkv, "--seq", problem.Nq, "--seq-kv", problem.Nkv]
+    words += ["--dim", problem.d_head, "--dtype", problem.dtype, "--seed", 0]
+    words += ["--causal"] * problem.causal + (["--configuration", configuration] if configuration else [])
+    report = folder / "runner.json"
+    env = device.environment(device.choose(stage.min_compute, "sim"))
+    env |= {"WARPSIM_REPORT": str(report), "WARPSIM_ACCESSES": "1", "WARPSIM_DEVICE": "sm_90"}
+    build.build([f"stage_{stage.id}_runner"])
+    command = [stage_runner(stage.number), *words]
+    done = subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(report.read_text())
+
+
+@pytest.mark.parametrize("one", marked([one for one in OFFERED if one.kind == "stage"], QUICK))
+def test_a_stage_is_reported_as_its_program_reports_it(one, tmp_path):
+    file = browser.kernel_file(one)
+    for (problem, configuration), request in zip(one.problems(), file["requests"], strict=True):
+        result = page_runs.native(file["ptx"], page_runs.with_settings(request), tmp_path)
+        told = f"{one.id}, {problem}: {result['message']}"
+        assert result["status"] == "right", told
+        wanted = runner_report(one.stage, problem, configuration, tmp_path)
+        assert page_runs.comparable(result["report"]) == page_runs.comparable(wanted), told
+        assert result["worst"] <= 1 and 0 < result["frobenius"] < 4e-3
+
+
+def judged_report(one, problem, configuration) -> dict:
+    """The report of a mistake's own library, as `make stage-NN break` runs it."""
+    variables = {"WARPSIM_HAZARDS": "strict", "WARPSIM_ACCESSES": "1"}
+    inputs, where = problem.random(1), device.Device("sim", None)
+    try:
+        result = run_library(one.id, one.library(), problem, inputs, where, variables, 300, configuration=configuration)
+        return result.report
+    except StageError as error:
+        return error.report
+
+
+MISTAKES = [one for one in OFFERED if one.kind == "mistake"]
+
+
+@pytest.mark.parametrize("one", marked(MISTAKES, {"02-missing_barrier_after_load"}))
+def test_a_mistake_is_caught_as_by_break(one, tmp_path):
+    """By the same hazards at the same lines, or by the verification, at the first problem that shows it."""
+    file = browser.kernel_file(one)
+    for (problem, configuration), request in zip(one.problems(), file["requests"], strict=True):
+        request = page_runs.with_settings(request, WARPSIM_HAZARDS="strict")
+        result = page_runs.native(file["ptx"], request, tmp_path)
+        launches = page_runs.comparable(result["report"])
+        wanted = page_runs.comparable(judged_report(one, problem, configuration))
+        places = [[(h["kind"], h["line"], h["block"], h["warp"]) for h in one["hazards"]] for one in launches]
+        assert places == [[(h["kind"], h["line"], h["block"], h["warp"]) for h in one["hazards"]] for one in wanted]
+        if result["status"] != "right":
+            break
+    assert result["status"] != "right", f"{one.id} went unnoticed"
+    kinds = [hazard["kind"] for launch in launches for hazard in launch["hazards"]]
+    assert (kinds[0] if kinds else "verification") == one.cause.caught_by
+    # Said with the line of the source that the page shows.
+    for launch in launches:
+        for hazard in launch["hazards"]:
+            assert 0 < hazard["line"] <= len(file["sources"][hazard["file"]].splitlines())
+
+
+@pytest.mark.parametrize(
+    "request_text, words",
+    (
+        ("", "no line `launch`"),
+        ("problem 1 1 1 64 64 64 bf16\nlaunch k 1 1 1 32\n", "a word is missing"),
+        ("problem 1 1 1 64 64 64 bf17\nlaunch k 1 1 1 32 0\n", "the type is bf16 or fp16"),
+        ("problem 1 1 1 99999 64 64 bf16\nlaunch k 1 1 1 32 0\n", "99999 is no whole number from 1 to 8192"),
+        ("problem 1 3 2 64 64 64 bf16\nlaunch k 1 1 1 32 0\n", "no such heads"),
+        ("launch k 1 1 1 32 0 7\n", "7 is one word too many"),
+        ("launch k 1 1 1 -1 0\n", "-1 is no whole number from 1 to 1024"),
+        ("colour green\nlaunch k 1 1 1 32 0\n", "nobody knows 'colour'"),
+    ),
+)
+def test_a_wrong_request_is_refused_in_words(request_text, words, tmp_path):
+    result = page_runs.native("", request_text, tmp_path)
+    assert result["status"] == "refused" and words in result["message"], result
+    assert result["report"] is None
+
+
+@pytest.mark.parametrize(
+    "ptx, symbol, words",
+    (
+        ("this is no PTX", "k", "PTX"),
+        (".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry other() { ret; }\n", "k", "kernel k"),
+        (".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n", "k", "never written"),
+    ),
+)
+def test_a_kernel_that_does_not_run_is_told_so(ptx, symbol, words, tmp_path):
+    request = page_runs.with_settings(f"problem 1 1 1 64 64 64 bf16\nlaunch {symbol} 1 1 1 32 0\n")
+    result = page_runs.native(ptx, request, tmp_path)
+    assert result["status"] in ("failed", "wrong") and words in result["message"], result
+
+
+def test_files_of_one_name_are_not_mixed_up():
+    ptx = '\t.file\t1 "/a/kernel.cu"\n\t.file\t2 "/b/ptx.cuh"\n'
+    text, places = page_kernels.without_folders(ptx)
+    assert text == '\t.file\t1 "kernel.cu"\n\t.file\t2 "ptx.cuh"\n'
+    assert places == {"kernel.cu": "/a/kernel.cu", "ptx.cuh": "/b/ptx.cuh"}
+    with pytest.raises(FlashLadderError, match="cannot tell them apart"):
+        page_kernels.without_folders('.file 1 "/a/kernel.cu"\n.file 2 "/b/kernel.cu"\n')
+
+
+def test_every_stage_is_offered_and_each_kernel_once():
+    assert [one.id for one in OFFERED if one.kind == "stage"] == [stage.id for stage in stages.all_stages()]
+    assert len({one.id for one in OFFERED}) == len(OFFERED)
+    named = {name for names in page_kernels.VARIANTS.values() for name in names}
+    assert named == {one.cause.name for one in OFFERED if one.kind == "variant"}
+
+
+def test_where_emcc_is_missing_the_way_to_it_is_said(monkeypatch):
+    monkeypatch.setattr(browser, "find_emscripten", lambda: None)
+    with pytest.raises(FlashLadderError, match="apt install emscripten"):
+        browser.build_simulator()
