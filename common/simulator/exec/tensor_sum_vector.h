@@ -80,27 +80,36 @@ inline Words cut(Floats term, Floats scale) {
     return as<Words>(__builtin_convertvector(term * scale, Ints));
 }
 
-// The sum of the products, in units of the last place, and d become the result.
-template <SumRule Rule>
-inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints &bad) {
-    const Words addend = cut(d, scale), total = products + addend;
-    const Ints overflow = as<Ints>((products ^ total) & (addend ^ total));
+// A sum, cut toward zero to fp32.
+inline Floats cut_to_float(Words total) {
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    constexpr int kTowardZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+    return as<Floats>(_mm512_maskz_cvt_roundepi32_ps(0xffff, as<__m512i>(total), kTowardZero));
+#else
     const Ints sign = as<Ints>(total) >> 31;
     const Ints magnitude = as<Ints>((total ^ as<Words>(sign)) - as<Words>(sign));
-    bad |= (overflow | magnitude) >> 31;
-    // To nearest, of at most 2^31 - 128; where that went up, one step down.
+    // To nearest, of at most 2^31 - 128; where that went up, one step down. -2^31 is right as it comes.
     constexpr int kMostBits = 0x4effffff;
     Ints bits = as<Ints>(__builtin_convertvector(magnitude, Floats));
     bits = bits < kMostBits ? bits : ints(kMostBits);
     bits += (magnitude - __builtin_convertvector(as<Floats>(bits), Ints)) >> 31;
+    return as<Floats>(bits | (sign & ints(INT32_MIN)));
+#endif
+}
+
+// The sum of the products, in units of the last place, and d become the result.
+template <SumRule Rule>
+inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints &bad) {
+    const Words addend = cut(d, scale), total = products + addend;
+    bad |= as<Ints>((products ^ total) & (addend ^ total)) >> 31;
+    Floats sum = cut_to_float(total);
     if constexpr (Rule.narrow && !Rule.odd) {
-        bits &= ~0x3ff;
+        sum = as<Floats>(as<Ints>(sum) & ~0x3ff);
     } else if constexpr (Rule.odd) {
-        const Ints inexact = __builtin_convertvector(as<Floats>(bits), Ints) != magnitude;
-        bits |= inexact & 1;
+        const Ints inexact = __builtin_convertvector(sum, Ints) != as<Ints>(total);
+        sum = as<Floats>(as<Ints>(sum) | (inexact & 1));
     }
-    const Floats result = as<Floats>(bits) * power(exponent - kPlaces<Rule>);
-    return as<Floats>(as<Ints>(result) | (sign & ints(INT32_MIN)));
+    return sum * power(exponent - kPlaces<Rule>);
 }
 
 inline bool any(Ints lanes) {

@@ -38,23 +38,6 @@ inline Floats repeat(const float *four) {
 #endif
 }
 
-// The sum, cut toward zero to fp32.
-inline Floats cut_to_float(Words total) {
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as<Floats>(
-        _mm512_maskz_cvt_roundepi32_ps(0xffff, as<__m512i>(total), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
-#else
-    const Ints sign = as<Ints>(total) >> 31;
-    const Ints magnitude = as<Ints>((total ^ as<Words>(sign)) - as<Words>(sign));
-    // To nearest, of at most 2^31 - 128; where that went up, one step down.
-    constexpr int kMostBits = 0x4effffff;
-    Ints bits = as<Ints>(__builtin_convertvector(magnitude, Floats));
-    bits = bits < kMostBits ? bits : ints(kMostBits);
-    bits += (magnitude - __builtin_convertvector(as<Floats>(bits), Ints)) >> 31;
-    return as<Floats>(bits | (sign & ints(INT32_MIN)));
-#endif
-}
-
 template <unsigned K>
 class Sums {
   public:
@@ -163,10 +146,8 @@ class Sums {
         for (unsigned group = 0; group < groups; ++group) {
             const Ints field = fields[group];
             const Floats d = adds ? load<Floats>(place(group)) : Floats{};
-            const Words addend = cut(d, scale_of(field)), total = products[group] + addend;
-            const Ints overflow = as<Ints>((products[group] ^ total) & (addend ^ total)) >> 31,
-                       bad = odd[group] | overflow;
-            const Floats result = cut_to_float(total) * as<Floats>((field - kUnits) << 23);
+            Ints bad = odd[group];
+            const Floats result = finish<kRule>(products[group], d, scale_of(field), field - 127, bad);
             if (any(bad)) [[unlikely]]
                 exactly(row, group * 4, d, result, bad, place(group));
             else
