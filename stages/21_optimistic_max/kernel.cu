@@ -251,9 +251,10 @@ __global__ void __launch_bounds__(threads, 1)
                     for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
                     new_max = row_reduce_max(new_max);
                     const float old = reference[half];
-                    reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
+                    const float now = new_max * scale_log2 + margin<T>;
+                    reference[half] = now > old + margin<T> + 1 ? now : old;  // by this row alone, whoever else has lost
                     rescale[half] = ptx::exp2(old - reference[half]);
-                    fast |= old > lowest && reference[half] > old + margin<T> + 1;
+                    fast |= old > lowest && reference[half] > old;
                     row_sum[half] *= rescale[half];
                 }
 #pragma unroll
