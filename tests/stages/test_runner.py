@@ -83,7 +83,7 @@ def test_seed_chooses_the_inputs(stage, small):
 
 
 def test_description_is_that_of_the_library(stage):
-    done = run(stage, "--describe", "--json", "--dim", 64, **stage.simulated)
+    done = run(stage, "--describe", "--json", "--dim", 64)
     expect(done, RIGHT)
     told, known = json.loads(done.stdout), describe(stage)
     for key in ("stage", "title", "min_compute", "Br", "Bc", "threads", "shared_bytes", "grid", "workspace_bytes"):
