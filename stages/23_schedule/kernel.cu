@@ -243,30 +243,33 @@ __global__ void __launch_bounds__(threads, 1)
                 return bits;
             };
             // Returns whether a row's maximum has grown by more than a bet allows: the next tile's may, too.
-            const auto take_maximum = [&] {
+            const auto take_maximum = [&](auto part) {
                 float rescale[2];  // what older sums and outputs shrink by when the maximum grows
                 bool fast = false;
 #pragma unroll
                 for (int half = 0; half < 2; ++half) {
                     float new_max = -INFINITY;
 #pragma unroll
-                    for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
+                    for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4)
+                        new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
                     new_max = row_reduce_max(new_max);
                     const float old = reference[half];
-                    reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
+                    const float now = new_max * scale_log2 + margin<T>;
+                    reference[half] =
+                        now > old + margin<T> + 1 ? now : old;  // by this row alone, whoever else has lost
                     rescale[half] = ptx::exp2(old - reference[half]);
-                    fast |= old > lowest && reference[half] > old + margin<T> + 1;
+                    fast |= old > lowest && reference[half] > old;
                     row_sum[half] *= rescale[half];
                 }
 #pragma unroll
                 for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
                 return __any_sync(0xffffffff, fast);
             };
-            if (look) look = take_maximum();
+            if (look) look = take_maximum(Part<0>());
             const auto softmax_and_PV = [&](auto part) {
                 if (__any_sync(0xffffffff, exponentials(part) & two_or_more)) {
                     ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
-                    take_maximum();
+                    take_maximum(part);
                     exponentials(part);
                     look = true;
                 }
