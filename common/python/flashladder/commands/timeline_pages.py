@@ -5,7 +5,10 @@ from flashladder.measuring import step_clocks
 from flashladder.simulator import clocks, warps
 
 # Stage -> clocks that its picture shows: some turns in the middle.
-PICTURES = {13: (9_000, 25_000), 14: (9_000, 25_000), 15: (4_000, 13_000), 16: (4_000, 13_000)}
+PICTURES = {
+    13: (9_000, 25_000), 14: (9_000, 25_000), 15: (4_000, 13_000), 16: (4_000, 13_000),
+    17: (4_000, 17_000), 18: (4_000, 13_000), 19: (4_000, 13_000), 21: (4_000, 13_000), 22: (4_000, 13_000),
+}  # fmt: skip
 
 
 def clocks_table() -> str:
