@@ -252,7 +252,8 @@ __global__ void __launch_bounds__(threads, 1)
                     new_max = row_reduce_max(new_max);
                     const float old = reference[half];
                     const float now = new_max * scale_log2 + margin<T>;
-                    reference[half] = now > old + margin<T> + 1 ? now : old;  // by this row alone, whoever else has lost
+                    reference[half] =
+                        now > old + margin<T> + 1 ? now : old;  // by this row alone, whoever else has lost
                     rescale[half] = ptx::exp2(old - reference[half]);
                     fast |= old > lowest && reference[half] > old;
                     row_sum[half] *= rescale[half];
