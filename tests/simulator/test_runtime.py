@@ -288,7 +288,7 @@ def test_launcher_explains_itself(tmp_path):
         ([], 125, "no program given"),
         (["--frobnicate", program], 125, "unknown option --frobnicate"),
         (["-t", program], 125, "unknown option -t"),
-        (["--t", "3", program], 125, "option --t may mean --table, --threads, --timeout"),
+        (["--t", "3", program], 125, "option --t may mean --trace, --table, --threads, --timeout"),
         (["--device", "sm_1", program], 125, "no such device"),
         (["--hazards", "perhaps", program], 125, "--hazards perhaps: expected on, strict, warn or off"),
         (["--threads", "-1", program], 125, "--threads -1: expected a number of host threads from 1 to 1024"),

@@ -65,7 +65,8 @@ def predicted(stage: stages.Stage, row: dict) -> float:
 
 @cache
 def _traced(stage: stages.Stage, problem: Problem, blocks: int) -> trace.Launch:
-    return trace.of(stage, problem, blocks)
+    # As many multiprocessors as the device has: a block of a persistent kernel, too, has one query tile then.
+    return trace.of(stage, problem, blocks, {"WARPSIM_MULTIPROCESSORS": "0"})
 
 
 @cache

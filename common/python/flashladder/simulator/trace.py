@@ -120,14 +120,14 @@ def load(file: Path) -> list[Launch]:
         raise FlashLadderError(f"the trace {file} cannot be read: {error}") from error
 
 
-def of(stage: stages.Stage | int | str, problem: Problem, blocks: int = 1) -> Launch:
-    """The first `blocks` blocks of the stage's longest kernel, on the simulator."""
+def of(stage: stages.Stage | int | str, problem: Problem, blocks: int = 1, more: dict | None = None) -> Launch:
+    """The first `blocks` blocks of the stage's longest kernel, on the simulator; more: variables of its environment."""
     if not 1 <= blocks <= MOST_BLOCKS:
         raise FlashLadderError(f"a trace is of 1 to {MOST_BLOCKS} blocks, not of {blocks}")
     with tempfile.TemporaryDirectory(prefix="flashladder-") as folder:
         file = Path(folder) / "trace.json"
         variables = {"WARPSIM_TRACE": str(file), "WARPSIM_TRACE_BLOCKS": str(blocks)}
-        run_problem(stage, problem, device="sim", environment=variables)
+        run_problem(stage, problem, device="sim", environment=variables | (more or {}))
         launches = load(file)
     traced = [launch for launch in launches if launch.blocks]
     if not traced:
