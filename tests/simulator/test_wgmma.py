@@ -53,6 +53,7 @@ def test_swizzles_act_on_the_address(start, step):
     check(a, b, d, "f16", "f16", "f32", Tile(start + step, 128), Tile(32768 + start + step, 128))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [*range(8, 72, 8), 128, 136, 248, 256])
 @pytest.mark.parametrize("registers", [False, True])
 def test_all_widths(n, registers):

@@ -25,6 +25,20 @@ def masking_stages() -> list[stages.Stage]:
 collect_ignore_glob = [] if masking_stages() else ["test_masking*.py"]
 
 
+# Stages that change one thing of a kernel whose neighbours are tested in `make test`: their longer tests are among the
+# long ones, but in `make stage-NN test`, where all of the stage's tests are wanted.
+BETWEEN = (17, 18, 19, 20, 22)
+LONGER = ("test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths")
+
+
+@pytest.hookimpl(tryfirst=True)  # before those of another length are left out
+def pytest_collection_modifyitems(items):
+    for item in items if not os.environ.get("FLASHLADDER_STAGE") else ():
+        stage = getattr(item, "callspec", None) and item.callspec.params.get("stage")
+        if stage and stage.number in BETWEEN and item.module.__name__.split(".")[-1] in LONGER:
+            item.add_marker(pytest.mark.long)
+
+
 def pytest_generate_tests(metafunc):
     if "stage" in metafunc.fixturenames:
         masks = metafunc.module.__name__.startswith("test_masking")
