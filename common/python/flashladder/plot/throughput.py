@@ -77,7 +77,7 @@ def _bars(axes, results: dict, dtype: str, d: int, causal: bool, what: str) -> N
         )
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
-    axes.margins(x=0.15)
+    axes.margins(x=0.6)  # for what is written beside the bars
     axes.set_xlabel("TFLOP/s")
     axes.set_title(f"{what}\n{dtype}, d = {d}, N = {length}{_masked(causal)}", fontsize=9)
 
@@ -111,10 +111,11 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
     usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=causal)]
     if not usable:
         raise FlashLadderError(f"No results for {dtype}, d = {d}{_masked(causal)} to plot.")
-    figure = new_figure(
-        11, 1.2 + 3.4 * len(usable), "Throughput by stage as bars, and over the sequence length as curves"
-    )
-    grid = figure.subplots(len(usable), 2, squeeze=False)
+    # Room for a line of text for each bar, and for each name beside the curves.
+    kernels = [{row["name"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=causal)} for one, _ in usable]
+    heights = [1.4 + max(2.0, 0.19 * len(names)) for names in kernels]
+    figure = new_figure(12, 0.4 + sum(heights), "Throughput by stage as bars, and over the sequence length as curves")
+    grid = figure.subplots(len(usable), 2, squeeze=False, height_ratios=heights)
     for (bars, sweep), (one, live) in zip(grid, usable, strict=True):
         what = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}".replace(", ", "\n", 1)
         _bars(bars, one, dtype, d, causal, what)
