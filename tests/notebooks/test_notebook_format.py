@@ -1,10 +1,12 @@
 """The committed notebooks are canonical, and the check notices each way of not being so."""
 
+import itertools
 import json
 import re
 
 import pytest
 
+from flashladder.ladder import stages
 from flashladder.lessons import notebook_format as form
 
 HEADINGS = ["The idea", "Predict", "Build", "Verify", "Counters before and after", "Throughput so far", "Break it",
@@ -28,6 +30,19 @@ def test_same_sections_everywhere(file):
     # Stage 00 is a program of the host: it has an order and times where kernels have counters and throughput.
     wanted = HEADINGS if file.stem[:2] != "00" else [name for name in HEADINGS if name in found]
     assert [name for name in found if name in HEADINGS] == wanted
+
+
+def test_each_lesson_leads_on_to_the_stage_that_follows():
+    """In its head and at its end, under the following lesson's own title; the last one to the climb."""
+    titled = {file: re.search(r"^# (.*)", markdown(file), re.M)[1] for file in form.files()}
+    path = [file for stage in stages.every_stage() for file in titled if file.stem == stage.name]
+    path.append(next(file for file in titled if file.stem == "the_climb"))
+    assert len(path) == len(stages.every_stage()) + 1, "each stage has a notebook of its name"
+    for file, following in itertools.pairwise(path):
+        text = markdown(file)
+        head = re.search(r"· next: \[([^\]]*)\]\(([^)]*)\)", text)
+        assert head and head.groups() == (titled[following], following.name), f"{file.name} leads to {head and head[0]}"
+        assert f"({following.name})" in text.rpartition("\n## Next")[2], f"the end of {file.name}: {following.name}?"
 
 
 def markdown(file) -> str:
