@@ -59,6 +59,8 @@ def test_copies_by_the_asynchronous_proxy_and_waits_are_summed():
     assert (sums["TMA load copies"], sums["TMA load bytes"], sums["TMA load sectors"]) == (6, 6144, 192)
     assert (sums["bulk store bytes"], sums["bulk load bytes"]) == (64, 0)
     assert (sums["mbarrier waits"], sums["mbarrier waited"]) == (10, 8)
+    row = counters.summary(sums)  # all sectors, and those of ordinary accesses that better addresses would save
+    assert (row["sectors"], row["excess"]) == (192 + 3 * 64, 3 * 32)
     assert profile.asynchronous_by_line(report) == [
         ("k.cu:3", "6144", "192", "", "", ""),
         ("k.cu:7", "", "", "10", "8", ""),

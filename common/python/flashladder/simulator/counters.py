@@ -69,12 +69,13 @@ def totals(report: dict) -> dict[str, float | None]:
 def summary(sums: dict[str, float | None]) -> dict[str, float | None]:
     """What fits into one row of a table: totals() folded over the kinds of access."""
     excess = [sums[f"shared {kind} excess"] for kind in SHARED_KINDS]
+    accessed = sum(sums[f"global {kind} sectors"] for kind in GLOBAL_KINDS)
     return {
         "PTX instr.": sums["instructions"],
         "wavefronts": sum(sums[f"shared {kind} wavefronts"] for kind in SHARED_KINDS),
         "bank conflicts": None if None in excess else sum(excess),
-        "sectors": sum(sums[f"global {kind} sectors"] for kind in GLOBAL_KINDS),
-        "ideal": sum(sums[f"global {kind} ideal"] for kind in GLOBAL_KINDS),
+        "sectors": accessed + sum(sums[f"TMA {kind} sectors"] for kind in ("load", "store", "reduce")),
+        "excess": accessed - sum(sums[f"global {kind} ideal"] for kind in GLOBAL_KINDS),  # a box's rows have none
         "barriers": sums["barriers"],
     }
 
