@@ -79,7 +79,7 @@ def test_simulator_is_named_as_the_device(flashladder):
 
 def test_gpu_report_unknown_part(flashladder):
     done = flashladder("gpu-report", "--parts", "fly")
-    assert done.returncode == 1 and "'fly' is none of test, sanitize, bench, inputs, ncu" in done.stderr
+    assert done.returncode == 1 and "'fly' is none of test, sanitize, bench, inputs, outputs, ncu" in done.stderr
 
 
 def test_sim_of_a_missing_program(flashladder):

@@ -2,8 +2,9 @@
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
-PARTS="test sanitize bench inputs ncu ablations order roofline streams" picks parts; "tune" and "profiler" are two more,
-which have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their parts).
+PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune" and "profiler" are
+two more, which have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their
+parts).
 """
 
 import concurrent.futures
@@ -36,6 +37,7 @@ from flashladder.measuring import (
     hard_inputs,
     machine_code,
     ncu,
+    outputs,
     profiler,
     provenance,
     recorded,
@@ -47,7 +49,7 @@ from flashladder.running.job import Job, StageError, answer
 from flashladder.simulator import counters
 from flashladder.tuning import record as tuning
 
-PARTS = ("test", "sanitize", "bench", "inputs", "ncu", "ablations", "order", "roofline", "streams")
+PARTS = ("test", "sanitize", "bench", "inputs", "outputs", "ncu", "ablations", "order", "roofline", "streams")
 # Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md.
 ASKED_FOR = ("tune", "profiler")
 TEST_SECONDS = 240  # for each of the two runs
@@ -163,6 +165,19 @@ def part_inputs(device: Device, folder: Path) -> list[str]:
     return [f"inputs: {len(record['measurements'])} figures of {len(record['inputs'])} kinds of inputs"]
 
 
+def part_outputs(device: Device, folder: Path) -> list[str]:
+    """The simulator's outputs and the GPU's, element by element."""
+    record = outputs.measure(device)
+    (folder / f"{bench.slug(device.short)}-outputs.json").write_text(bench.to_text(record))
+    summary = []
+    for kind in record["inputs"]:
+        rows = [row for row in record["outputs"] if row["inputs"] == kind]
+        equal = sum(not row["O differ"] for row in rows)
+        most = max(row["O ulps"] for row in rows)
+        summary.append(f"outputs: {kind}: {equal} of {len(rows)} runs equal to the bit, others by {most} ulps at most")
+    return summary
+
+
 def part_ncu(device: Device, folder: Path) -> list[str]:
     """Nsight Compute's counters beside warpsim's for the same small problem."""
     if not ncu.available():
@@ -250,7 +265,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     folder = output_directory()
     summary = [f"{device}, {provenance.collect(device)['date']}"]
     functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
-    functions |= {"inputs": part_inputs}
+    functions |= {"inputs": part_inputs, "outputs": part_outputs}
     functions |= {"ablations": part_ablations, "order": part_order}
     functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
     began = time.monotonic()

@@ -264,6 +264,33 @@ def inputs(length: str = "16384") -> str:
     return "\n\n".join(parts) or NOTHING
 
 
+def outputs() -> str:
+    """How many elements of O the GPU and the simulator give differently, by inputs."""
+    parts = []
+    for record in recorded.shipped(kind="outputs"):
+        kinds = list(record["inputs"])
+        by_key: dict[tuple[str, str], list[dict]] = {}
+        for row in record["outputs"]:
+            by_key.setdefault((row["name"], row["inputs"]), []).append(row)
+        body = []
+        for name in dict.fromkeys(row["name"] for row in record["outputs"]):
+            mark = "*" if recorded.is_stale(by_key[name, kinds[0]][0]) else ""
+            body.append([name + mark, *(_differences(by_key.get((name, kind), [])) for kind in kinds)])
+        caption = _caption(
+            record, "Of 1,000 elements of O so many differ (and by how many representable numbers at most)"
+        )
+        parts.append(f"{caption}\n\n{_table(['', *kinds], body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
+def _differences(rows: list[dict]) -> str:
+    """Of a stage's runs on one kind of inputs."""
+    differ, all_of_them = (sum(row[f"O {what}"] for row in rows) for what in ("differ", "elements"))
+    if not differ:
+        return "none" if rows else ""
+    return f"{1000 * differ / all_of_them:.2g} ({max(row['O ulps'] for row in rows)})"
+
+
 def streams() -> str:
     """Stage 00: bandwidth of copies, and times of the batches."""
 
@@ -356,6 +383,7 @@ _KINDS = {
     "provenance": provenance,
     "roofline": roofline,
     "inputs": inputs,
+    "outputs": outputs,
     "streams": streams,
     "timeline-clocks": timeline_pages.clocks_table,
     "timeline-errors": timeline_pages.errors_table,
