@@ -20,8 +20,17 @@ CUresult refuse(Runtime &runtime, const char *function, CUresult code, const std
     return code;
 }
 
+// A program may pass any number where an enumerator is wanted, and to read that as one is undefined.
+template <class Enum>
+unsigned number(const Enum &value) {
+    unsigned bits;
+    static_assert(sizeof value == sizeof bits);
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
 // The 10 element types that both have; "" or what the others are.
-const char *missing_type(CUtensorMapDataType type) {
+const char *missing_type(unsigned type) {
     switch (type) {
         case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
         case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
@@ -37,10 +46,10 @@ const char *missing_type(CUtensorMapDataType type) {
     }
 }
 
-CUresult encode(Runtime &runtime, CUtensorMap *to, CUtensorMapDataType type, cuuint32_t rank, void *address,
+// Enumerators as numbers.
+CUresult encode(Runtime &runtime, CUtensorMap *to, unsigned type, cuuint32_t rank, void *address,
                 const cuuint64_t *size, const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step,
-                CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                CUtensorMapFloatOOBfill fill) {
+                unsigned interleave, unsigned swizzle, unsigned promotion, unsigned fill) {
     const char *const name = "cuTensorMapEncodeTiled";
     const auto invalid = [&](const std::string &why) { return refuse(runtime, name, CUDA_ERROR_INVALID_VALUE, why); };
     const auto missing = [&](const std::string &why) { return refuse(runtime, name, CUDA_ERROR_NOT_SUPPORTED, why); };
@@ -52,15 +61,15 @@ CUresult encode(Runtime &runtime, CUtensorMap *to, CUtensorMapDataType type, cuu
     if (rank == 0 || rank > kMostDimensions)
         return invalid("it has " + std::to_string(rank) + " dimensions, and 1 to 5 are possible");
     if (!size || !box || !step || (rank > 1 && !stride)) return invalid("an array of sizes or strides is null");
-    if (unsigned(type) > CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) return invalid("there is no such element type");
+    if (type > CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) return invalid("there is no such element type");
     if (const char *why = missing_type(type); *why) return missing(why);
-    if (unsigned(interleave) > CU_TENSOR_MAP_INTERLEAVE_32B) return invalid("there is no such interleaved layout");
+    if (interleave > CU_TENSOR_MAP_INTERLEAVE_32B) return invalid("there is no such interleaved layout");
     if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return missing("interleaved layouts are not simulated");
-    if (unsigned(swizzle) > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B) return invalid("there is no such swizzle");
+    if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B) return invalid("there is no such swizzle");
     if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
         return missing("swizzles of pieces of 32 and 64 bytes are newer than the simulated device");
-    if (unsigned(promotion) > CU_TENSOR_MAP_L2_PROMOTION_L2_256B) return invalid("there is no such L2 promotion");
-    if (unsigned(fill) > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA) return invalid("there is no such fill");
+    if (promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B) return invalid("there is no such L2 promotion");
+    if (fill > CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA) return invalid("there is no such fill");
     TensorMap map;
     map.address = reinterpret_cast<uint64_t>(address);
     map.dimensions = rank;
@@ -93,7 +102,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *to, CUtensorMapDataType type, cuuin
                                 const cuuint32_t *step, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
     return driver_api([&](Runtime &runtime) {
-        return encode(runtime, to, type, rank, address, size, stride, box, step, interleave, swizzle, promotion, fill);
+        return encode(runtime, to, number(type), rank, address, size, stride, box, step, number(interleave),
+                      number(swizzle), number(promotion), number(fill));
     });
 }
 
