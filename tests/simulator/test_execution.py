@@ -352,6 +352,24 @@ def test_named_barriers(ptx):
     np.testing.assert_array_equal(ints(ptx, "named_barriers")[:32], np.arange(32, 64))
 
 
+@pytest.mark.simulator_only
+def test_a_second_arrival_at_a_named_barrier(ptx):
+    found = hazard(ptx, "arrives_twice", "divergent_barrier", block=96)
+    first = line_of("void arrives_twice(") + 3
+    assert found["line"] == first + 1 and f"first at bar.arrive (kernels.cu:{first})" in found["message"]
+    assert "all lanes of warp 1 arrive at barrier 3 a second time before it is complete" in found["message"]
+    assert "without 32 of the threads" in found["message"]
+    # Nobody waits in vain: both arrivals count, as on a GPU.
+    result = run_ptx(ptx, "arrives_twice", 1, 96, [zeros()], env={"WARPSIM_HAZARDS": "warn"})
+    assert result.check().outputs[0].view(np.int32)[0] == 1
+
+
+@pytest.mark.simulator_only
+def test_an_arrival_and_a_wait_of_one_warp(ptx):
+    found = hazard(ptx, "arrives_and_waits", "divergent_barrier", block=64)
+    assert "arrive at barrier 1 a second time" in found["message"]
+
+
 @pytest.mark.parametrize("block", [64, 61, 33])
 def test_barriers_that_count(ptx, block):
     out = run_ptx(ptx, "counting_barriers", 1, block, [zeros(3 * 64)]).check().outputs[0].reshape(-1, 3)[:block]

@@ -27,6 +27,7 @@ void open_barrier(Barrier &b, size_t warps, uint32_t expected) {
     b.arrive_only.assign(warps, 0);
     b.first_op.assign(warps, kNoSlot);
     b.expected = expected;
+    b.again = 0;
     b.active = true;
     b.value_all = true;
     b.value_any = false;
@@ -34,7 +35,7 @@ void open_barrier(Barrier &b, size_t warps, uint32_t expected) {
 }
 
 uint32_t threads_arrived(const BlockContext &block, const Barrier &b) {
-    uint32_t sum = 0;
+    uint32_t sum = b.again;
     for (uint32_t i = 0; i < block.warps; ++i) {
         const uint32_t arrived = b.arrived[i];
         sum += arrived && !(block.contexts[i]->alive & ~arrived) ? kLanes : uint32_t(__builtin_popcount(arrived));
@@ -127,7 +128,14 @@ Barrier &join(WarpContext &w, const Op &op, uint32_t lanes, uint32_t number, Bar
                           op_text(program, other()));
         b.expected = count;
     }
-    if (first != kNoSlot && first != op.index && form.aligned && form.kind != BarrierKind::arrive) {
+    if (const uint32_t again = b.arrived[w.id] & lanes) {
+        report_hazard(w, op, HazardKind::divergent_barrier, __builtin_ctz(again), 0,
+                      lanes_text(again) + " of warp " + to_string(w.id) + " arrive at barrier " + to_string(number) +
+                          " a second time before it is complete, first at " + op_text(program, first) +
+                          ": both arrivals count, so that it is complete without " +
+                          to_string(__builtin_popcount(again)) + " of the threads that it should wait for");
+        b.again += uint32_t(__builtin_popcount(again));
+    } else if (first != kNoSlot && first != op.index && form.aligned && form.kind != BarrierKind::arrive) {
         report_hazard(w, op, HazardKind::divergent_barrier, lane, 0,
                       "divergent barrier: lanes of one warp meet barrier " + to_string(number) +
                           " at different places, others at " + op_text(program, first));
@@ -149,8 +157,6 @@ void arrive_at_barrier(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes
     const BarrierForm form = unpack<BarrierForm>(op.extra);
     Barrier &b = join(w, op, group, number, form);
     if (form.kind == BarrierKind::arrive) {
-        // A second arrival before the first has been waited for adds to the count like one of other threads would.
-        b.expected -= std::min(b.expected - 1, uint32_t(__builtin_popcount(b.arrived[w.id] & group)));
         b.arrive_only[w.id] |= group;
     } else {
         b.waiting[w.id] |= group;

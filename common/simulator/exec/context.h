@@ -128,6 +128,7 @@ struct Barrier {
     std::vector<uint32_t> arrived;  // lanes by warp: all that count, bar.arrive included
     std::vector<uint32_t> waiting;  // lanes by warp
     uint32_t expected = 0;          // threads; 0: all of the block that have not exited
+    uint32_t again = 0;             // threads that have arrived a second time, which count again
     bool active = false;
     bool value_all = true, value_any = false;
     uint32_t value_count = 0;

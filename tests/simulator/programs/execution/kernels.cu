@@ -190,6 +190,25 @@ __global__ void named_barriers(int *p) {
     }
 }
 
+// Warp 1 gives its turn twice before anybody has taken it: warp 2, for whom warp 0 should wait, is not waited for.
+__global__ void arrives_twice(int *p) {
+    const int warp = threadIdx.x / 32;
+    if (warp == 1) {
+        asm volatile("bar.arrive 3, 96;" ::: "memory");
+        asm volatile("bar.arrive 3, 96;" ::: "memory");
+    } else if (warp == 0) {
+        asm volatile("bar.sync 3, 96;" ::: "memory");
+        p[0] = 1;
+    }
+}
+// Each arrives at its own barrier in place of the other's.
+__global__ void arrives_and_waits(int *p) {
+    const int warp = threadIdx.x / 32;
+    asm volatile("bar.arrive %0, 64;" ::"r"(1 + warp) : "memory");
+    asm volatile("bar.sync %0, 64;" ::"r"(1 + warp) : "memory");
+    p[threadIdx.x] = 1;
+}
+
 __global__ void counting_barriers(int *p) {
     const int t = threadIdx.x;
     p[3 * t] = __syncthreads_count(t % 3 == 0);
