@@ -9,6 +9,7 @@ import re
 from cudart import run_program
 
 HOPPER = ("-gencode", "arch=compute_90,code=compute_90")
+HOPPER_A = ("-gencode", "arch=compute_90a,code=compute_90a")
 
 
 def cases(program):
@@ -26,11 +27,11 @@ def marks(program, name):
     return kinds, words, lines
 
 
-def check_fault_and_twin(program, name, seed, names_lines=True):
+def check_fault_and_twin(program, name, seed, names_lines=True, architecture=HOPPER):
     """The faulty kernel fails as its marks say, under this seed of the schedule; the mended one has no hazards."""
     env = {"WARPSIM_SCHEDULE": seed} if seed else {}
     kinds, words, lines = marks(program, name)
-    result = run_program(program, [name, 0], env=env, report=True, architecture=HOPPER)
+    result = run_program(program, [name, 0], env=env, report=True, architecture=architecture)
     assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
     hazard = result.hazards[0]
     assert hazard["kind"] in kinds and hazard["line"] in lines, hazard
@@ -38,5 +39,5 @@ def check_fault_and_twin(program, name, seed, names_lines=True):
         assert any(word in hazard["message"] for word in alternatives), hazard["message"]
     for line in lines if names_lines else ():
         assert f"{program.name}:{line}" in hazard["message"], hazard["message"]
-    mended = run_program(program, [name, 1], env=env, report=True, architecture=HOPPER).check()
+    mended = run_program(program, [name, 1], env=env, report=True, architecture=architecture).check()
     assert mended.stdout == "cudaSuccess\n" and mended.hazards == []

@@ -317,11 +317,35 @@ LINES = [
     ),
     (
         "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes"
-        ".{add,min,max,inc,dec,and,or,xor}.{b32,b64,u32,u64,s32,s64}",
+        ".{add,min,max,inc,dec,and,or,xor}{.noftz}.{b32,b64,u32,u64,s32,s64,f16,bf16}",
         "[r1], [r3], 16, [r2]",
     ),
     # copies of boxes of tensors
     *tensor_copy_lines(),
+    # changes of their maps
+    ("tensormap.replace.tile.{global_address,rank,box_dim}{.global,.shared::cta,.shared}.b1024.{b32,b64}", "[d1], $02"),
+    (
+        "tensormap.replace{.tile}.{box_dim,global_dim,global_stride,element_stride}{.global,.shared::cta}.b1024"
+        ".{b32,b64}",
+        "[d1], 3, $02",
+    ),
+    ("tensormap.replace.tile.{box_dim,element_stride}{.shared::cta}.b1024.{b32,b64}", "[tile], 4, $02"),
+    (
+        "tensormap.replace.tile.{elemtype,interleave_layout,swizzle_mode,fill_mode,rank}{.global,.shared::cta}"
+        "{.b1024}.{b32,b64}",
+        "[d1], 0",
+    ),
+    ("tensormap.replace.tile.{elemtype,swizzle_mode,fill_mode}.shared::cta.b1024.b32", "[r1], 10"),
+    ("tensormap.replace.tile.{elemtype,fill_mode}.b1024.b32", "[d1], r2"),
+    (
+        "tensormap.cp_fenceproxy{.global}.shared::cta.tensormap::generic.{release,acquire}.{cta,cluster,gpu,sys}"
+        "{.sync}{.aligned}",
+        "[d1], [r1], 128",
+    ),
+    ("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned", "[d1], [tile], 64"),
+    ("fence.proxy.tensormap::generic.acquire{.cta,.cluster,.gpu,.sys}", "[d1], 128"),
+    ("fence.proxy.tensormap::generic.acquire.gpu", "[d1], 64"),
+    ("fence.proxy.tensormap::generic.release{.cta,.cluster,.gpu,.sys}", ""),
     ("fence.mbarrier_init{.release,.acquire}.{cluster,cta}", ""),
     # control, barriers, warps
     ("{ret,exit,trap,brkpt}{.uni}", ""),

@@ -95,6 +95,9 @@ cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [d], [tile], 64, e
 cp.async.bulk.prefetch.L2.global [d], 64
 cp.async.bulk.wait_group.read 1
 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [d], [tile], 64
+cp.reduce.async.bulk.global.shared::cta.bulk_group.add.noftz.bf16 [d], [tile], 64
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [d], [tile], 128
+fence.proxy.tensormap::generic.acquire.sys [d], 128
 cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [d, {r}], [tile+512]
 cp.async.bulk.tensor.3d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [tile], [d, {r, s, 4}], [tile+512], e
 cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [d, {r, s}], [tile]
@@ -199,6 +202,11 @@ INVALID = {
     "cp.async.bulk.global.shared::cta.bulk_group [d], [tile], 24": "the size is a multiple of 16",
     "cp.async.bulk.wait_group r": "operand 1 must be an integer constant",
     "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.f32 [d], [tile], 64": "not one of that type",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f16 [d], [tile], 64": "it needs .noftz",
+    "cp.reduce.async.bulk.global.shared::cta.bulk_group.min.noftz.f16 [d], [tile], 64": "only .add of 16-bit floats",
+    "tensormap.replace.tile.global_stride.global.b1024.b64 [d], 4, e": "0 to 3 for global_stride",
+    "tensormap.replace.tile.elemtype.b1024.b32 [d], r": "operand 2 must be an integer constant",
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [d], [tile], 64": "size is 128",
     "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [d, {r}], [tile]": "as many coordinates as it has dimensions",
     "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [tile, {r}], [tile]": "a tensor map has a generic address",
     "cp.async.bulk.tensor.6d.global.shared::cta.bulk_group [d, {r}], [tile]": "cp has no modifier .6d",

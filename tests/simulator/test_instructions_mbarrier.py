@@ -128,7 +128,33 @@ def test_offsets_may_be_negative():
     assert (run(body, [data, np.zeros(64, np.uint8)], block=1).check().outputs[1] == data).all()
 
 
+def halves(kind, combine):
+    """Of bits: 16-bit floats combined in fp32 and rounded once, a NaN the canonical one."""
+
+    def widen(bits):
+        return bits.view(np.float16).astype(np.float32) if kind == "f16" else (bits.astype(np.uint32) << 16).view("f4")
+
+    def narrow(value):
+        bits = value.astype(np.float32).view(np.uint32)
+        rounded = (bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
+        rounded = value.astype(np.float16).view(np.uint16) if kind == "f16" else rounded
+        return np.where(np.isnan(value), np.uint16(0x7FFF), rounded)
+
+    return lambda a, b: narrow(combine(widen(a), widen(b)))
+
+
+def smaller(a, b):
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.fmin(a, b))
+
+
+def larger(a, b):
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.fmax(a, b))
+
+
 REDUCTIONS = {
+    **{f"add.noftz.{kind}": (np.uint16, halves(kind, lambda a, b: a + b)) for kind in ("f16", "bf16")},
+    **{f"min.{kind}": (np.uint16, halves(kind, smaller)) for kind in ("f16", "bf16")},
+    **{f"max.{kind}": (np.uint16, halves(kind, larger)) for kind in ("f16", "bf16")},
     "add.u32": (np.uint32, lambda a, b: a + b),
     "add.s32": (np.int32, lambda a, b: a + b),
     "add.u64": (np.uint64, lambda a, b: a + b),
@@ -152,6 +178,11 @@ def test_bulk_reductions(operation):
     rng = np.random.default_rng(5)
     if kind in (np.float32, np.float64):
         a, b = (rng.standard_normal(64).astype(kind) for _ in range(2))
+    elif kind == np.uint16:
+        # Subnormals, zeros, infinities and NaN meet each other; the rest is any number.
+        edges = np.array([0, 0x8000, 1, 0x8001, 0x80, 0x7F, 0x3FF, 0x7C00, 0xFC00, 0x7F80, 0xFF80, 0x7FC1], np.uint16)
+        a, b = (g.ravel() for g in np.meshgrid(edges, edges))
+        a, b = (np.append(x, rng.integers(0, 1 << 16, 368, np.uint16)) for x in (a, b))
     else:
         a, b = (np.frombuffer(bytes_of(64 * np.dtype(kind).itemsize, seed), kind) % 1000 for seed in (1, 2))
     size = a.nbytes
@@ -165,7 +196,23 @@ def test_bulk_reductions(operation):
     cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0;
     """
     out = run(body, [b, a.copy()], block=1).check().outputs[1]
-    assert (out.view(kind) == combine(a, b).astype(kind)).all()
+    with np.errstate(all="ignore"):
+        assert (out.view(kind) == combine(a, b).astype(kind)).all()
+
+
+def test_sums_of_floats_in_the_background_flush_subnormals():
+    """As the manual says of fp32: those that go in, and those that come out."""
+    a = np.array([1e-40, 1e-40, 1.5e-38, -2e-38], np.float32)
+    b = np.array([1.0, 1e-40, -1.3e-38, 2e-38 + 1e-39], np.float32)
+    body = """
+    mov.u32 %r1, smem;
+    ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%rd0]; st.shared.v4.u32 [%r1], {%r2, %r3, %r4, %r5};
+    fence.proxy.async;
+    cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%rd1], [%r1], 16;
+    cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+    """
+    out = run(body, [b, a], block=1).check().outputs[1]
+    assert out.view(np.float32).tolist() == [1, 0, 0, 0]
 
 
 def test_copies_that_are_never_waited_for_do_not_pile_up():

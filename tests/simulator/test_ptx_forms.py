@@ -19,7 +19,6 @@ LEFT_OUT = [
     (r"istypep|alloca|stacksave|stackrestore", "refused by name"),
     (r"cp\..*tensor.*im2col", "only boxes of tensors are copied"),
     (r"(mapa|getctarank)\.u32", "a generic address of 32 bits"),
-    (r"cp\.reduce\.async\.bulk.*f16", "sums of 16-bit floats: how they round has not been measured"),
     (r"st(\.weak)?\.param.*\[d1\]", "a register that points to a parameter, which only calls could make"),
 ]
 

@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cudart import run_program
-from fault_marks import HOPPER, cases, check_fault_and_twin
+from fault_marks import HOPPER, HOPPER_A, cases, check_fault_and_twin
 
 PROGRAMS = Path(__file__).parent / "programs" / "tensor_maps"
 # In the order of CUtensorMapDataType: bytes, and what a reduction computes with.
 TYPES = [np.uint8, np.uint16, np.uint32, np.int32, np.uint64, np.int64, np.float16, np.float32, np.float64, np.uint16]
 FLOATS = (6, 7, 8, 9)
+F16, BF16 = 6, 9
 NONE, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128 = range(4)
 LOAD, STORE, ADD, MIN, MAX, AND, OR, XOR, INC, DEC = range(10)
 
@@ -83,8 +84,16 @@ class Box:
                     nan.append(there)
             elif at is not None:
                 a, b = (memory[i : i + n].copy().view(kind) for memory, i in ((tensor, at), (shared, there)))
-                tensor[at : at + n] = combine(self.operation, a, b).astype(kind).view(np.uint8)
+                of = combine_bf16 if self.type == BF16 and self.operation > STORE else combine
+                tensor[at : at + n] = of(self.operation, a, b).astype(kind).view(np.uint8)
         return tensor, shared, nan
+
+
+def combine_bf16(operation, a, b):
+    """Of whole numbers: sums are rounded to 8 bits, to nearest."""
+    x, y = (np.array(v.astype(np.uint32) << 16).view(np.float32) for v in (a, b))
+    bits = np.asarray(combine(operation, x, y), np.float32).view(np.uint32)
+    return (bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
 
 
 def combine(operation, a, b):
@@ -105,7 +114,8 @@ def combine(operation, a, b):
 
 def random_box(rng, operation, dimensions, swizzle):
     """A box that NVIDIA's encoder takes, of at most 8 KB, somewhere about the tensor's edges."""
-    kinds = {ADD: [2, 3, 4, 7], MIN: [2, 3, 4, 5], MAX: [2, 3, 4, 5], INC: [2], DEC: [2]}
+    ordered = [2, 3, 4, 5, F16, BF16]
+    kinds = {ADD: [2, 3, 4, 7, F16, BF16], MIN: ordered, MAX: ordered, INC: [2], DEC: [2]}
     kind = rng.choice(kinds.get(operation, [2, 3, 4, 5] if operation > STORE else range(10)))
     element = np.dtype(TYPES[kind]).itemsize
     row = 16 << swizzle if swizzle else 16 * rng.randint(1, 12)
@@ -139,7 +149,9 @@ def random_box(rng, operation, dimensions, swizzle):
     case.shared = numbers.integers(0, 256, -(-(offset + case.bytes) // 16) * 16 + 64, np.uint8)
     if kind in FLOATS and operation > STORE:  # sums of whole numbers are exact
         for memory in (case.tensor[address : address + (tensor_bytes - address) // 4 * 4], case.shared):
-            memory[:] = numbers.integers(-1000, 1000, len(memory) // 4).astype(np.float32).view(np.uint8)
+            count = len(memory) // element
+            values = numbers.integers(-1000, 1000, count).astype(np.float16 if kind == F16 else np.float32)
+            memory[:] = ((values.view(np.uint32) >> 16).astype(np.uint16) if kind == BF16 else values).view(np.uint8)
     return case
 
 
@@ -202,7 +214,7 @@ def sectors(case):
 def test_reductions(tmp_path):
     rng = random.Random(3)
     operations = [ADD, MIN, MAX, AND, OR, XOR, INC, DEC]
-    check([random_box(rng, op, rng.randint(1, 5), rng.randint(0, 3)) for op in operations for _ in range(6)], tmp_path)
+    check([random_box(rng, op, rng.randint(1, 5), rng.randint(0, 3)) for op in operations for _ in range(8)], tmp_path)
 
 
 @pytest.mark.simulator_only
@@ -210,6 +222,12 @@ def test_reductions(tmp_path):
 @pytest.mark.parametrize("name", cases(PROGRAMS / "faults.cu"))
 def test_fault_and_mended_twin(name, seed):
     check_fault_and_twin(PROGRAMS / "faults.cu", name, seed)
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("name", cases(PROGRAMS / "changed_maps.cu"))
+def test_changed_maps_and_their_mended_twins(name):
+    check_fault_and_twin(PROGRAMS / "changed_maps.cu", name, 0, architecture=HOPPER_A)
 
 
 # 801, CUDA_ERROR_NOT_SUPPORTED: what NVIDIA's encoder takes and the simulator does not.

@@ -14,7 +14,7 @@ inline constexpr unsigned kMostDimensions = 5;
 inline constexpr unsigned kBoxAlignment = 128;  // of a box in shared memory
 inline constexpr unsigned kGranularity = 16;    // bytes: of the address, of strides, rows and where a box begins in one
 
-// In the order of CUDA's enumerations, and of the numbers that tensormap.replace takes.
+// In the order of CUDA's enumerations. (tensormap.replace numbers the types from f64 on in another way.)
 enum class TensorType : uint8_t { u8, u16, u32, s32, u64, s64, f16, f32, f64, bf16, count_ };
 enum class TensorSwizzle : uint8_t { none, bytes_32, bytes_64, bytes_128, count_ };
 enum class TensorFill : uint8_t { zero, nan, count_ };

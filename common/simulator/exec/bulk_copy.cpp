@@ -8,6 +8,7 @@
 #include "core/program.h"
 #include "definedness/definedness.h"
 #include "exec/completions.h"
+#include "exec/float_updates.h"
 #include "exec/mbarrier.h"
 #include "exec/memory.h"
 #include "exec/trace.h"
@@ -135,13 +136,33 @@ T combined(BulkOperation operation, T a, T b) {
     return a;
 }
 
-template <class T>
+// Floats, as bits of type T: they are added, and those of 16 bits compared.
+template <class Add, class Min, class Max>
+struct Floats {
+    template <class T>
+    static T of(BulkOperation operation, T a, T b) {
+        return operation == BulkOperation::add   ? Add::of(a, b, 0, true)
+               : operation == BulkOperation::min ? Min::of(a, b, 0, true)
+                                                 : Max::of(a, b, 0, true);
+    }
+};
+template <bool bf16>
+using Halves = Floats<AddHalf<bf16>, PickHalf<bf16, false>, PickHalf<bf16, true>>;
+
+struct Integers {
+    template <class T>
+    static T of(BulkOperation operation, T a, T b) {
+        return combined(operation, a, b);
+    }
+};
+
+template <class T, class Kind = Integers>
 void combine(std::byte *to, const std::byte *from, uint32_t bytes, BulkOperation operation) {
     for (uint32_t at = 0; at < bytes; at += sizeof(T)) {
         T a, b;
         std::memcpy(&a, to + at, sizeof a);
         std::memcpy(&b, from + at, sizeof b);
-        a = combined(operation, a, b);
+        a = Kind::of(operation, a, b);
         std::memcpy(to + at, &a, sizeof a);
     }
 }
@@ -175,9 +196,13 @@ void combine(BulkOperation operation, ptx::Type type, std::byte *to, const std::
         case ptx::Type::b64:
             return combine<uint64_t>(to, from, bytes, operation);
         case ptx::Type::f32:
-            return combine<float>(to, from, bytes, operation);
+            return combine<uint32_t, Floats<AddF32, AddF32, AddF32>>(to, from, bytes, operation);
         case ptx::Type::f64:
             return combine<double>(to, from, bytes, operation);
+        case ptx::Type::f16:
+            return combine<uint16_t, Halves<false>>(to, from, bytes, operation);
+        case ptx::Type::bf16:
+            return combine<uint16_t, Halves<true>>(to, from, bytes, operation);
         default:
             return combine<uint32_t>(to, from, bytes, operation);
     }

@@ -22,6 +22,7 @@ void Completions::start_block(unsigned warps) {
     arrivals.clear();
     stores.clear();
     bulk_groups.clear();
+    changed_maps.clear();
     wgmma.used = false;
     issued = changes = 0;
     inits = 0;

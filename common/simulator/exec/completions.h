@@ -86,9 +86,10 @@ struct Completions {
     std::vector<BulkStore> stores;           // oldest first
     std::vector<uint64_t> bulk_groups;       // committed so far, by thread
     WgmmaQueue wgmma;
-    uint64_t issued = 0;   // copies and arrivals so far
-    uint32_t inits = 0;    // of mbarriers so far
-    uint64_t changes = 0;  // of mbarriers so far
+    std::map<uint64_t, uint32_t> changed_maps;  // in global memory, not acquired since: address -> the op that did it
+    uint64_t issued = 0;                        // copies and arrivals so far
+    uint32_t inits = 0;                         // of mbarriers so far
+    uint64_t changes = 0;                       // of mbarriers so far
 
     void start_block(unsigned warps);
     bool has_groups(unsigned warp) const { return groups[warp].used; }

@@ -10,6 +10,7 @@
 #include "exec/completions.h"
 #include "exec/pending_updates.h"
 #include "exec/tensor_box.h"
+#include "exec/tensor_map_ops.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {
@@ -64,6 +65,7 @@ const std::byte *map_bytes(Warp &w, const Op &op, unsigned lane, uint64_t addres
         default:
             break;
     }
+    if (!check_map_changes(w, op, lane, address)) return nullptr;
     const AllocationView *view = w.block->global->find(address);
     if (view && view->contains(address, kTensorMapBytes)) return view->at(address);
     const std::string why = w.block->global->explain(address, kTensorMapBytes);
@@ -237,6 +239,11 @@ bool reduces(BulkOperation operation, TensorType element, ptx::Type &as) {
         case f32:
             as = ptx::Type::f32;
             return operation == BulkOperation::add;
+        case f16:
+        case bf16:
+            as = element == f16 ? ptx::Type::f16 : ptx::Type::bf16;
+            return operation == BulkOperation::add || operation == BulkOperation::min ||
+                   operation == BulkOperation::max;
         default:
             return false;
     }
@@ -270,11 +277,9 @@ void exec_tensor_reduce(Warp &w, const Op &op) {
     for_each_box(w, op, Intent::read, Intent::atomic, [&](unsigned lane, const Copy &copy) {
         ptx::Type type;
         if (!reduces(operation, copy.map.type, type)) {
-            const bool half = copy.map.element_bytes() == 2 && is_float(copy.map.type);
             refuse(w, op, HazardKind::invalid_argument, lane, copy.box.first,
                    std::string("combines elements of ") + tensor_type_name(copy.map.type) +
-                       (half ? ": how sums of 16-bit floats round has not been measured, and warpsim does not guess"
-                             : ", for which there is no such operation"));
+                       ", for which there is no such operation");
             return;
         }
         BulkStore *store = issue_store(w, op, lane, copy);

@@ -62,6 +62,10 @@ WARPSIM_LOWERING(lower_movmatrix);
 // tensor_copy.cpp
 WARPSIM_LOWERING(lower_tensor_copy);
 WARPSIM_LOWERING(lower_tensor_refused);
+// tensor_map_ops.cpp
+WARPSIM_LOWERING(lower_map_replace);
+WARPSIM_LOWERING(lower_map_copy);
+WARPSIM_LOWERING(lower_map_acquire);
 // texture.cpp
 WARPSIM_LOWERING(lower_texture);
 WARPSIM_LOWERING(lower_image_query);

@@ -102,8 +102,6 @@ constexpr InstructionRow kRows[] = {
      exec_proxy_fence, lower_plain},
     {"fence.proxy!.tensormap::generic.release.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
-    {"fence.proxy!.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
-     exec_fence, lower_plain},
 
     // Memory. The class of loads and stores is that of their state space.
     {"ld{.weak,.volatile,.relaxed,.acquire}{.mmio}" SCOPE "{.global," SHARED
@@ -315,7 +313,6 @@ constexpr std::string_view kNotSimulated[] = {
     "istypep",
     "multimem",
     "tcgen05",
-    "tensormap",
     "alloca",
     "stacksave",
     "stackrestore",

@@ -45,7 +45,8 @@ constexpr InstructionRow kRows[] = {
      exec_bulk_prefetch, lower_bulk_copy},
     {"cp.async.bulk.commit_group!", "", OpClass::bulk_copy, Flow::straight, exec_bulk_commit, lower_plain},
     {"cp.async.bulk.wait_group!{.read}", "i", OpClass::bulk_copy, Flow::straight, exec_bulk_wait, lower_bulk_wait},
-    {"cp.reduce.async.bulk!.global.shared::cta.bulk_group{.L2::cache_hint}.{add,min,max,inc,dec,and,or,xor}" BULK_TYPE,
+    {"cp.reduce.async.bulk!.global.shared::cta.bulk_group{.L2::cache_hint}.{add,min,max,inc,dec,and,or,xor}{.noftz}"
+     ".{b32,b64,u32,u64,s32,s64,f16,bf16,f32,f64}",
      "[a], [b], c{, e}", OpClass::bulk_copy, Flow::ordered, exec_bulk_reduce, lower_bulk_copy},
     {"cp.reduce.async.bulk!.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.{add,min,max,inc,dec,and,or,"
      "xor}" BULK_TYPE,

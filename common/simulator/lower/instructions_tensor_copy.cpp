@@ -1,7 +1,8 @@
-// Rows of the table of instructions: copies of boxes of tensors (TMA).
+// Rows of the table of instructions: copies of boxes of tensors (TMA), and changes of their maps.
 #include "exec/bulk_cluster.h"
 #include "exec/core_ops.h"
 #include "exec/tensor_copy.h"
+#include "exec/tensor_map_ops.h"
 #include "lower/families.h"
 #include "lower/instructions.h"
 
@@ -13,6 +14,13 @@ namespace {
     {SYNTAX, OPERANDS, OpClass::tensor_copy, FLOW, HANDLER, lower_tensor_copy}
 #define REFUSED(SYNTAX, OPERANDS) \
     {SYNTAX, OPERANDS, OpClass::tensor_copy, Flow::straight, nullptr, lower_tensor_refused}
+#define MAP_FIELD(FIELD, TYPE, OPERANDS)                                    \
+    {"tensormap.replace.tile." FIELD "!{.global,.shared::cta}.b1024." TYPE, \
+     OPERANDS,                                                              \
+     OpClass::other,                                                        \
+     Flow::straight,                                                        \
+     exec_map_replace,                                                      \
+     lower_map_replace}
 
 constexpr InstructionRow kRows[] = {
     TENSOR_COPY("cp.async.bulk.tensor" DIMENSIONS
@@ -43,6 +51,15 @@ constexpr InstructionRow kRows[] = {
             "[a], [b], [c]{, e}{, f}"),
     REFUSED("cp.async.bulk.tensor.2d!.global.shared::cta.tile::scatter4.bulk_group{.L2::cache_hint}", "[a], [b]{, c}"),
     REFUSED("cp.async.bulk.prefetch.tensor.2d!.L2.global.tile::gather4{.L2::cache_hint}", "[a]{, b}"),
+    MAP_FIELD("global_address", "b64", "[a], b"),
+    MAP_FIELD("rank", "b32", "[a], b"),
+    MAP_FIELD("{box_dim,global_dim,element_stride}", "b32", "[a], i, b"),
+    MAP_FIELD("global_stride", "b64", "[a], i, b"),
+    MAP_FIELD("{elemtype,interleave_layout,swizzle_mode,fill_mode}", "b32", "[a], i"),
+    {"tensormap.cp_fenceproxy!.global.shared::cta.tensormap::generic.release.{cta,cluster,gpu,sys}.sync.aligned",
+     "[a], [b], i", OpClass::fence, Flow::warp_sync, exec_map_copy, lower_map_copy},
+    {"fence.proxy!.tensormap::generic.acquire.{cta,cluster,gpu,sys}", "[a], i", OpClass::fence, Flow::straight,
+     exec_map_acquire, lower_map_acquire},
 };
 
 }  // namespace

@@ -118,11 +118,11 @@ void check_operation(Lowering &l, const Instruction &in, BulkOperation operation
     bool good = false;
     switch (operation) {
         case BulkOperation::add:
-            good = one_of({Type::u32, Type::s32, Type::u64, Type::f32, Type::f64});
+            good = one_of({Type::u32, Type::s32, Type::u64, Type::f32, Type::f64, Type::f16, Type::bf16});
             break;
         case BulkOperation::min:
         case BulkOperation::max:
-            good = one_of({Type::u32, Type::s32, Type::u64, Type::s64});
+            good = one_of({Type::u32, Type::s32, Type::u64, Type::s64, Type::f16, Type::bf16});
             break;
         case BulkOperation::inc:
         case BulkOperation::dec:
@@ -132,6 +132,9 @@ void check_operation(Lowering &l, const Instruction &in, BulkOperation operation
             good = one_of({Type::b32, Type::b64});
     }
     if (!good) l.unsupported(in, "the operation is not one of that type");
+    const bool needs = operation == BulkOperation::add && (type == Type::f16 || type == Type::bf16);
+    if (needs != in.has("noftz"))
+        l.unsupported(in, needs ? "it needs .noftz" : "only .add of 16-bit floats has .noftz");
 }
 
 }  // namespace
