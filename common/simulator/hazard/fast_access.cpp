@@ -200,6 +200,25 @@ bool SharedShadow::Impl::read_twins(Instruction &i) {
     return true;
 }
 
+// Each lane reads 16 bytes or more somewhere, as ldmatrix does.
+template <unsigned Log>
+bool SharedShadow::Impl::read_rows(Instruction &i, uint32_t exec) {
+    const unsigned warp = i.warp.id;
+    const uint32_t first = initialised_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;
+    uint32_t oldest[1u << Log] = {};  // what is ordered is below the window
+    for (uint32_t rest = exec; rest; rest &= rest - 1) {
+        const uint32_t *c = cell.data() + (i.address[std::countr_zero(rest)] >> shift);
+        for (unsigned k = 0; k < 1u << Log; ++k) oldest[k] = std::max(oldest[k], c[k] - first);
+    }
+    if (*std::max_element(oldest, oldest + (1u << Log)) >= window) return false;
+    AccessTable::Writer writer(reads, warp, clocks.stamp(warp), i.op.index);
+    for (uint32_t rest = exec; rest; rest &= rest - 1) {
+        const uint32_t lane = uint32_t(std::countr_zero(rest));
+        writer.same<Log>(i.address[lane] >> shift, lane, lane);
+    }
+    return true;
+}
+
 template <unsigned Log>
 void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
     const uint32_t *address = i.address;
@@ -207,6 +226,9 @@ void SharedShadow::Impl::read(Instruction &i, uint32_t exec) {
     if (exec == kAllLanes && !strong_used && address[31] == address[0] + 31 * i.bytes &&
         consecutive<32>(address, i.bytes) && read_range<Log, 32>(i, 0)) {
         return;
+    }
+    if constexpr (Log >= 2) {
+        if (!strong_used && address[0] != address[1] && read_rows<Log>(i, exec)) return;
     }
     const unsigned warp = i.warp.id;
     const uint32_t first = initialised_cell(), window = (clocks.ordered_below(warp) << kStampShift) - first;

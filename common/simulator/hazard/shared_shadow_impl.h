@@ -159,6 +159,8 @@ struct SharedShadow::Impl {
     template <unsigned Log>
     bool read_twins(Instruction &);
     template <unsigned Log>
+    bool read_rows(Instruction &, uint32_t exec);
+    template <unsigned Log>
     void read(Instruction &, uint32_t exec);
     template <unsigned Log>
     void write(Instruction &, uint32_t exec);
