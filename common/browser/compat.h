@@ -4,10 +4,13 @@
 
 #include <atomic>
 #include <charconv>
+#include <compare>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 #include <version>
 
 namespace std {
@@ -16,6 +19,18 @@ namespace std {
 template <class To, class From>
 constexpr To bit_cast(const From &from) noexcept {
     return __builtin_bit_cast(To, from);
+}
+#endif
+
+// Its vectors have < and ==; what compares them by default asks for this one.
+#ifndef __cpp_lib_three_way_comparison
+template <class T>
+constexpr auto operator<=>(const vector<T> &a, const vector<T> &b)
+    -> decltype(declval<const T &>() <=> declval<const T &>()) {
+    for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+        if (const auto order = a[i] <=> b[i]; order != 0) return order;
+    }
+    return a.size() <=> b.size();
 }
 #endif
 
@@ -70,15 +85,24 @@ inline from_chars_result from_chars(const char *first, const char *last, double 
 
 }  // namespace std
 
-// GCC's: element i of the result is a[mask[i]], or b's for numbers from the size of a on. The masks are constants.
+// GCC's: element i of the result is a[mask[i]], or b's for numbers from the size of a on; with one vector, the mask's
+// numbers count modulo its size.
 template <class Vector, class Mask>
 [[gnu::always_inline]] inline Vector __builtin_shuffle(Vector a, Vector b, Mask mask) {
     constexpr unsigned kElements = sizeof(Vector) / sizeof(a[0]);
     Vector result;
 #pragma clang loop unroll(full)
     for (unsigned i = 0; i < kElements; ++i) {
-        const auto from = static_cast<unsigned>(mask[i]);
+        const auto from = static_cast<unsigned>(mask[i]) % (2 * kElements);
         result[i] = from < kElements ? a[from] : b[from - kElements];
     }
+    return result;
+}
+template <class Vector, class Mask>
+[[gnu::always_inline]] inline Vector __builtin_shuffle(Vector a, Mask mask) {
+    constexpr unsigned kElements = sizeof(Vector) / sizeof(a[0]);
+    Vector result;
+#pragma clang loop unroll(full)
+    for (unsigned i = 0; i < kElements; ++i) result[i] = a[static_cast<unsigned>(mask[i]) % kElements];
     return result;
 }

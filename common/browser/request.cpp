@@ -34,6 +34,16 @@ class Line {
         return value;
     }
 
+    float positive() {
+        const std::string found = needed();
+        double value{};
+        const char *const end = found.data() + found.size();
+        const auto [rest, error] = std::from_chars(found.data(), end, value);
+        if (error != std::errc() || rest != end || !(value >= 1e-30 && value <= 1e30))
+            fail(found + " is no number from 1e-30 to 1e30");
+        return static_cast<float>(value);
+    }
+
     void end() {
         if (const std::string more = word(); !more.empty()) fail(more + " is one word too many");
     }
@@ -86,6 +96,8 @@ Request parse_request(std::string_view text) {
         if (what.empty()) continue;
         if (what == "problem") {
             read_problem(line, request.problem);
+        } else if (what == "scale") {
+            request.problem.scale = line.positive();
         } else if (what == "seed") {
             request.seed = line.number<uint64_t>(0, UINT64_MAX);
         } else if (what == "log_sum_exp") {

@@ -7,9 +7,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from flashladder.commands import browser
+from flashladder.core.dtypes import to_bits
 from flashladder.core.paths import build_directory
 from flashladder.site import run_page
 
@@ -25,6 +27,48 @@ NODE = Path(__file__).with_name("run_in_node.js")
 def with_settings(request: str, **settings: str) -> str:
     lines = [f"{name} {value}\n" for name, value in (SETTINGS | settings).items()]
     return request + "seed 0\n" + "".join(lines)
+
+
+def inputs(problem, seed: int = 0) -> dict[str, np.ndarray]:
+    """The page's own Q, K and V (random_inputs() of common/host/problem.cpp), as Problem.random() would give them: in
+    which warp a mistake shows first may depend on them."""
+    sizes = {name: int(np.prod(problem.shape(name))) for name in "QKV"}
+    drawn, count = [], 0
+    for bits in _mt19937_64(seed):
+        x, y = bits.astype(np.uint32).astype(np.int32), (bits >> np.uint64(32)).astype(np.int32)
+        square = (x.astype(np.int64) ** 2).astype(np.uint64) + (y.astype(np.int64) ** 2).astype(np.uint64)
+        inside = (square != 0) & (square < np.uint64(1 << 62))
+        s = np.ldexp(square[inside].astype(np.float64), -62)
+        factor = np.ldexp(np.sqrt(-2 * np.log(s) / s), -31)
+        drawn.append(np.stack([x[inside] * factor, y[inside] * factor], axis=1).astype(np.float32).ravel())
+        count += len(drawn[-1])
+        if count >= sum(sizes.values()):
+            break
+    values, found = np.concatenate(drawn), {}
+    for name, size in sizes.items():
+        found[name] = to_bits(values[:size].reshape(problem.shape(name)), problem.dtype)
+        values = values[size:]
+    return found
+
+
+def _mt19937_64(seed: int):
+    """What std::mt19937_64 gives, 312 numbers at a time."""
+    state = [seed]
+    for i in range(1, 312):
+        state.append((6364136223846793005 * (state[-1] ^ state[-1] >> 62) + i) % 2**64)
+    state = np.array(state, np.uint64)
+    word = np.uint64
+    while True:
+        following = np.roll(state, -1)
+        for half, other in ((slice(0, 156), slice(156, 312)), (slice(156, 312), slice(0, 156))):
+            following[311] = state[0]
+            mixed = (state[half] & word(0xFFFFFFFF80000000)) | (following[half] & word(0x7FFFFFFF))
+            odd = np.where(mixed & word(1), word(0xB5026F5AA96619E9), word(0))
+            state[half] = state[other] ^ (mixed >> word(1)) ^ odd
+        y = state ^ ((state >> word(29)) & word(0x5555555555555555))
+        y ^= (y << word(17)) & word(0x71D67FFFEDA60000)
+        y ^= (y << word(37)) & word(0xFFF7EEE000000000)
+        yield y ^ (y >> word(43))
 
 
 def native(ptx: str, request: str, folder: Path) -> dict:

@@ -13,6 +13,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_runner
 from flashladder.ladder import stages
 from flashladder.running.job import StageError, run_library
+from flashladder.running.verify import Comparison, check
 from flashladder.site import page_kernels
 
 QUICK = {"05", "14"}  # a plain kernel, and one that takes tensor maps
@@ -55,15 +56,16 @@ def test_a_stage_is_reported_as_its_program_reports_it(one, tmp_path):
         assert result["worst"] <= 1 and 0 < result["frobenius"] < 4e-3
 
 
-def judged_report(one, problem, configuration) -> dict:
-    """The report of a mistake's own library, as `make stage-NN break` runs it."""
-    variables = {"WARPSIM_HAZARDS": "strict", "WARPSIM_ACCESSES": "1"}
-    inputs, where = problem.random(1), device.Device("sim", None)
+def judged(one, problem, configuration) -> tuple[dict, Comparison | None]:
+    """The report of a mistake's own library, and what is to be said of its result, if there is one: as `make stage-NN
+    break` runs it, but on the page's inputs. In which warp a mistake shows first may depend on them."""
+    variables = one.stage.simulated | {"WARPSIM_HAZARDS": "strict", "WARPSIM_ACCESSES": "1", "WARPSIM_THREADS": "1"}
+    inputs, where = page_runs.inputs(problem), device.Device("sim", None)
     try:
         result = run_library(one.id, one.library(), problem, inputs, where, variables, 300, configuration=configuration)
-        return result.report
     except StageError as error:
-        return error.report
+        return error.report, None
+    return result.report, check(problem, inputs, result.bits, result.log_sum_exp)
 
 
 MISTAKES = [one for one in OFFERED if one.kind == "mistake"]
@@ -77,9 +79,14 @@ def test_a_mistake_is_caught_as_by_break(one, tmp_path):
         request = page_runs.with_settings(request, WARPSIM_HAZARDS="strict")
         result = page_runs.native(file["ptx"], request, tmp_path)
         launches = page_runs.comparable(result["report"])
-        wanted = page_runs.comparable(judged_report(one, problem, configuration))
+        report, compared = judged(one, problem, configuration)
+        wanted = page_runs.comparable(report)
         places = [[(h["kind"], h["line"], h["block"], h["warp"]) for h in one["hazards"]] for one in launches]
         assert places == [[(h["kind"], h["line"], h["block"], h["warp"]) for h in one["hazards"]] for one in wanted]
+        if compared is not None:
+            assert result["status"] == ("right" if compared else "wrong"), result["message"]
+            if result["frobenius"] is not None:  # of finite results
+                assert result["frobenius"] == pytest.approx(compared.frobenius, rel=1e-3)
         if result["status"] != "right":
             break
     assert result["status"] != "right", f"{one.id} went unnoticed"

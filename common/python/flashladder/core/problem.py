@@ -79,4 +79,5 @@ class Problem:
         rows = f"N={self.Nq}" if self.Nq == self.Nkv else f"Nq={self.Nq} Nkv={self.Nkv}"
         causal = " causal" if self.causal else ""
         layout = "" if self.layout == "bhnd" else f" {self.layout}"
-        return f"{self.dtype} B={self.B} {heads} {rows} d={self.d_head}{causal}{layout}"
+        scale = "" if self.scale == 1 / math.sqrt(self.d_head) else f" scale={self.scale:g}"
+        return f"{self.dtype} B={self.B} {heads} {rows} d={self.d_head}{causal}{scale}{layout}"

@@ -6,6 +6,7 @@ budget of one instruction, and the report says what was launched. Of stages with
 """
 
 import ctypes
+import math
 import re
 import subprocess
 from dataclasses import dataclass
@@ -117,10 +118,10 @@ def static_shared(ptx: str) -> int:
 
 
 def observed_launch(
-    library: Path, ptx: str, problem: Problem, configuration: str | None
+    stage: Kernel, library: Path, ptx: str, problem: Problem, configuration: str | None
 ) -> tuple[str, list[int], int, int]:
     """The one launch that the library makes for the problem: symbol, grid, threads, bytes of dynamic shared memory."""
-    budget = {"WARPSIM_MAX_INSTRUCTIONS": "1", "WARPSIM_THREADS": "1"}
+    budget = stage.simulated | {"WARPSIM_MAX_INSTRUCTIONS": "1", "WARPSIM_THREADS": "1"}
     inputs, where = problem.random(), Device("sim", None)
     try:
         run_library(str(library), library, problem, inputs, where, budget, 60, configuration=configuration)
@@ -143,6 +144,8 @@ def request(one: Offered, library: Path, ptx: str, problem: Problem, configurati
     stage = one.stage
     sizes = [problem.B, problem.Hq, problem.Hkv, problem.Nq, problem.Nkv, problem.d_head]
     lines = [f"problem {' '.join(map(str, sizes))} {problem.dtype}{' causal' if problem.causal else ''}"]
+    if problem.scale != 1 / math.sqrt(problem.d_head):
+        lines.append(f"scale {problem.scale!r}")
     if stage.data.get("log_sum_exp"):
         lines.append("log_sum_exp")
     if workspace_bytes(stage, problem):
@@ -153,7 +156,8 @@ def request(one: Offered, library: Path, ptx: str, problem: Problem, configurati
         planned = launches(stage, problem)
         seen = [(p.symbol(problem.dtype, problem.d_head), p.grid, p.threads, p.shared_bytes) for p in planned]
     else:
-        seen = [observed_launch(library, ptx, problem, configuration)]
+        seen = [observed_launch(stage, library, ptx, problem, configuration)]
     for symbol, grid, threads, shared_bytes in seen:
         lines.append(f"launch {symbol} {' '.join(map(str, grid))} {threads} {shared_bytes}")
+    lines += [f"{name} {value}" for name, value in stage.simulated.items()]
     return "\n".join(lines) + "\n"
