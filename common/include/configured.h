@@ -20,16 +20,20 @@ struct Instance {
     int d_head;
     Kernel kernel;  // null: not in this build (FLASH_ONLY_...)
     int Br, Bc, threads;
-    size_t shared_bytes;  // dynamic
+    size_t shared_bytes;      // dynamic
+    bool whole_tiles = true;  // takes lengths alone that its tiles divide
 };
 
-// Lengths of Q from `from` to `to` on a GPU that was tuned: which configuration was the fastest there.
+// Lengths of Q from `from` to `to` on a GPU: which configuration was the fastest there, or is thought to be.
+enum Mask { any_mask, full, causal };
 struct Choice {
     const char *gpu;
     int compute, multiprocessors;  // 90 for compute capability 9.0
     FlashDtype dtype;
     int d_head, from, to;
     const char *configuration;
+    Mask mask = any_mask;    // the problems that it is for
+    const char *basis = "";  // "": measured by `make tune`; else what it is predicted from
 };
 
 // What is asked of the device that the launch goes to; all 0 where there is none.
@@ -80,12 +84,13 @@ inline const Instance *choose_instance(const FlashParams &params, std::span<cons
     };
     const auto fits = [&](const Instance &one) {
         const bool divides = params.Nq % one.Br == 0 && params.Nkv % one.Bc == 0;
-        return divides && (device.compute == 0 || one.shared_bytes <= device.shared_bytes);
+        return (divides || !one.whole_tiles) && (device.compute == 0 || one.shared_bytes <= device.shared_bytes);
     };
     if (params.configuration) return named(params.configuration);
     if (const char *gpu = nearest_gpu(device, choices)) {
         for (const Choice &one : choices) {
             if (std::strcmp(one.gpu, gpu) != 0 || !of_type(one) || params.Nq < one.from || params.Nq > one.to) continue;
+            if (one.mask != any_mask && one.mask != (params.causal ? causal : full)) continue;
             const Instance *chosen = named(one.configuration);
             if (chosen && fits(*chosen)) return chosen;
         }
@@ -119,9 +124,48 @@ inline FlashStatus choose_instance(const FlashParams *params, std::span<const In
                     built.empty() ? " none" : built.c_str());
     }
     limits.configuration = chosen->configuration;
-    limits.Br = limits.multiple_Nq = chosen->Br;
-    limits.Bc = limits.multiple_Nkv = chosen->Bc;
+    limits.Br = chosen->Br, limits.Bc = chosen->Bc;
+    if (chosen->whole_tiles) limits.multiple_Nq = chosen->Br, limits.multiple_Nkv = chosen->Bc;
+    return check_sizes(params, limits);  // once more: now its tiles are known
+}
+
+// ---- a stage whose instances are persistent, take tensor maps and lengths of any kind ----
+
+template <typename T>
+constexpr FlashDtype dtype = std::is_same_v<T, __half> ? FLASH_FP16 : FLASH_BF16;
+
+// The instances that are built, and which of them runs what.
+struct Table {
+    std::vector<Instance> instances;
+    std::vector<Choice> choices;
+};
+
+// The launch for a problem, and the limits with the tile of the instance that was chosen.
+inline FlashStatus plan(const FlashParams *params, const Table &table, Limits &limits, Launch &launch) {
+    const Instance *one = nullptr;
+    const FlashStatus status = choose_instance(params, table.instances, table.choices, limits, one);
+    if (status != FLASH_OK) return status;
+    launch = {.kernel = one->kernel,
+              .grid = persistent(params->Hq * params->B * ((params->Nq + one->Br - 1) / one->Br)),
+              .threads = one->threads,
+              .shared_bytes = one->shared_bytes,
+              .Q_box_rows = one->Br,
+              .KV_box_rows = one->Bc};
     return FLASH_OK;
+}
+
+// flash_forward() and flash_describe() of such a stage.
+inline FlashStatus forward(const FlashParams *params, const Table &table, Limits limits, cudaStream_t stream) {
+    Launch launch;
+    FlashStatus status = plan(params, table, limits, launch);
+    if (status == FLASH_OK) status = check(params, limits);
+    return status == FLASH_OK ? flash::launch(launch, *params, stream) : status;
+}
+inline FlashStatus describe(const FlashParams *params, const Table &table, Limits limits,
+                            FlashDescription *description) {
+    Launch launch;
+    const FlashStatus status = plan(params, table, limits, launch);
+    return status == FLASH_OK ? describe(limits, launch, 0, description) : status;
 }
 
 }  // namespace flash

@@ -1,0 +1,372 @@
+// Stage 24: the shape chooses. How many rows a query tile has, how many tiles of K and V are under way and whether P
+// comes in parts is a configuration, known at compile time; d_head, mask and length say which one runs (instances.h).
+//
+// A query tile is Br rows of Q, of which each of a block's consumer warpgroups has 64 and each warp 16. For
+// it the block walks over K and V in tiles of Bc rows. The producer is ahead of them by as many tiles as there
+// are buffers, and does not stop at a query tile's end.
+
+#include "configured.h"
+#include "launch.h"
+#include "numbers.cuh"
+#include "ptx_hopper.cuh"
+#include "tensor_maps.h"
+#include "wgmma.cuh"
+
+// What flashladder/tuning/shapes.py calls by the same names, with the rules of what goes together.
+struct Configuration {
+    int Br, Bc, kv_stages;  // rows of Q (and of S, P, O) a block; rows of K and V a tile; buffers for tiles of K, of V
+    int parts;   // of P: 1, as in 21, PV is under the next tile's softmax; 2, as in 22, under the other part's
+    bool turns;  // as in 18, the consumers take turns at the tensor cores
+    int producer_registers, consumer_registers;  // a thread; together what all had at the launch
+};
+template <Configuration config>
+constexpr int threads = 128 * (config.Br / 64 + 1);  // a warpgroup for each 64 rows, and one more, which produces
+constexpr int q_stages = 2;                          // buffers for tiles of Q
+constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
+// With a maximum just taken, P is at most 2^-margin; from 2 on the bet is lost. fp16 has bits to lose below 2^-14.
+template <typename T>
+constexpr float margin = std::is_same_v<T, __half> ? 3 : 7;
+constexpr uint32_t two_or_more = 0x40004000;  // the highest bit of the exponent of two numbers, fp16 or bf16
+constexpr int panel = 64;                     // elements in 128 bytes: the columns that TMA swizzles together
+
+template <Configuration config, int number>
+struct Part {  // of P
+    static constexpr int columns = config.Bc / config.parts, begin = columns * number, end = begin + columns;
+};
+
+// A block's shared memory. TMA and wgmma want tiles at multiples of 1,024 bytes.
+template <typename T, int d_head, Configuration config>
+struct Shared {
+    static constexpr int Br = config.Br, Bc = config.Bc, kv_stages = config.kv_stages;
+    T Q[q_stages][Br * d_head];  // [d_head / panel][Br][panel]
+    T K[kv_stages][Bc * d_head], V[kv_stages][Bc * d_head];
+    uint64_t Q_full[q_stages], Q_empty[q_stages];  // mbarriers
+    uint64_t K_full[kv_stages], K_empty[kv_stages], V_full[kv_stages], V_empty[kv_stages];
+};
+
+// One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V; row i sees
+// columns 0 to i + diagonal.
+struct QueryTile {
+    int batch, head, kv_head, first_row, diagonal, tiles;
+};
+
+// Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
+// last rows come first, then the first, the last but one, ...: two neighbours see as many keys as any other two.
+template <Configuration config>
+__device__ QueryTile query_tile(const FlashParams &params, int t) {
+    constexpr int Br = config.Br, Bc = config.Bc;
+    const int row_tiles = (params.Nq + Br - 1) / Br, row_tile = t % row_tiles, batch = t / row_tiles / params.Hq;
+    const int head = t / row_tiles % params.Hq, kv_head = head / (params.Hq / params.Hkv);
+    const int in_turn = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
+    const int first_row = (params.causal ? in_turn : row_tile) * Br;
+    const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
+    const int columns = min(params.Nkv, first_row + Br + diagonal);            // of K and V that the rows see
+    const int tiles = max(columns + Bc - 1, Bc) / Bc;                          // one, all masked, if they see no key
+    return {batch, head, kv_head, first_row, diagonal, tiles};
+}
+
+// Announces a tile of so many bytes at `full` and asks for it, the rows from `row` on of one head: the calling thread
+// goes on at once.
+__device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_t *full, int row, int head, int batch) {
+    ptx::mbarrier_arrive_expect_tx(full, bytes);
+    ptx::tma_load(tile, &map, full, 0, row, 0, head, batch);
+}
+
+// What is added to a descriptor for a place so many bytes further.
+__device__ constexpr uint64_t further(int bytes) {
+    return bytes / 16;
+}
+
+// The largest (the sum) of x over the four lanes that hold one row of S.
+__device__ float row_reduce_max(float x) {
+    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
+    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+}
+__device__ float row_reduce_sum(float x) {
+    x += __shfl_xor_sync(0xffffffff, x, 1);
+    return x + __shfl_xor_sync(0xffffffff, x, 2);
+}
+
+// Which query tile this block works on when it has had q: one of each round; if causal two neighbours, where there are
+// enough for all blocks.
+__device__ int query_tile_number(bool causal, int query_tiles, int q) {
+    const int neighbours = causal && query_tiles >= 2 * gridDim.x ? 2 : 1;
+    return (q / neighbours * gridDim.x + blockIdx.x) * neighbours + q % neighbours;
+}
+
+// Four lanes that hold a row, four registers each: afterwards register i of lane k is what register k of lane i was.
+__device__ void transpose(uint32_t (&x)[4], int lane) {
+#pragma unroll
+    for (int step = 1; step < 4; step *= 2)  // lanes that differ in one bit exchange the registers that do
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            if (i & step) continue;
+            const bool high = lane & step;
+            const uint32_t got = __shfl_xor_sync(0xffffffff, high ? x[i] : x[i + step], step);
+            x[i] = high ? got : x[i], x[i + step] = high ? x[i + step] : got;
+        }
+}
+
+// grid: as many blocks as multiprocessors, or as query tiles if they are fewer
+template <typename T, int d_head, Configuration config>
+__global__ void __launch_bounds__(threads<config>, 1)
+    flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
+    extern __shared__ __align__(1024) unsigned char shared_bytes[];
+    auto &shared = *reinterpret_cast<Shared<T, d_head, config> *>(shared_bytes);
+    constexpr int Br = config.Br, Bc = config.Bc, kv_stages = config.kv_stages, consumers = Br / 64;
+
+    const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
+    constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
+    constexpr int Q_bytes = sizeof(Shared<T, d_head, config>::Q[0]);
+    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);  // one for the warp, as the compiler now knows
+
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < q_stages; ++s) {
+            ptx::mbarrier_init(&shared.Q_full[s], 1);
+            ptx::mbarrier_init(&shared.Q_empty[s], 4 * consumers);
+        }
+        for (int s = 0; s < kv_stages; ++s) {
+            ptx::mbarrier_init(&shared.K_full[s], 1);  // the producer arrives; the bytes are counted besides
+            ptx::mbarrier_init(&shared.V_full[s], 1);
+            ptx::mbarrier_init(&shared.K_empty[s], 4 * consumers);  // each warp arrives when it has read the buffer
+            ptx::mbarrier_init(&shared.V_empty[s], 4 * consumers);
+        }
+        ptx::fence_mbarrier_init();
+    }
+    __syncthreads();  // nobody waits at a barrier that is not there yet
+
+    // ---- load ----
+    if (warpgroup == consumers) {
+        ptx::setmaxnreg_dec<config.producer_registers>();
+        if (threadIdx.x == 128 * consumers) {
+            int j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
+            for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
+                const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile<config>(params, t);
+                const int Q_now = q % q_stages;
+                ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
+                load_tile(shared.Q[Q_now], Q_bytes, maps.Q, &shared.Q_full[Q_now], first_row, head, batch);
+                for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
+                    // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
+                    // none, and a fresh barrier lets parity 1 pass.
+                    const int s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
+                    ptx::mbarrier_wait(&shared.K_empty[s], before);
+                    load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
+                    ptx::mbarrier_wait(&shared.V_empty[s], before);
+                    load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], row, kv_head, batch);
+                }
+            }
+        }
+        return;
+    }
+    ptx::setmaxnreg_inc<config.consumer_registers>();
+
+    // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
+    // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
+    const int lane = threadIdx.x % 32;
+    const float scale_log2 = params.scale * 1.44269504f;  // exp(scale x) = 2^(scale log2(e) x)
+
+    // How wgmma finds the tiles: the warpgroup's 64 rows of Q and the rows of K, along d_head, and V's columns, along
+    // its rows. 8 rows of a panel are 1,024 bytes.
+    const uint64_t Q_matrix = ptx::matrix_descriptor(shared.Q[0] + warpgroup * 64 * panel, 0, 8 * row_bytes);
+    const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes);
+    const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
+
+    // Barrier 1 + w completes when all of w wait for their turn and all of the one before have passed theirs on.
+    if (config.turns && warpgroup == consumers - 1) ptx::barrier_arrive(1, 256);  // the first turn is warpgroup 0's
+    int j = 0;                                                                    // as the producer counts
+    for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
+        const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile<config>(params, t);
+        const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
+        float O[d_head / 2] = {};  // [64, d_head] per warpgroup
+        // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
+        // last taken, and the margin; of the sum of P this lane's part.
+        float reference[2] = {lowest, lowest}, row_sum[2] = {};
+        bool look = true;  // for a maximum before P is computed: nothing to bet on yet, or the last bet was lost
+
+        ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
+
+        // ---- S = QKᵀ ----
+        float S[Bc / 2];                        // [64, Bc] per warpgroup
+        const auto issue_S = [&](int number) {  // of the queue's tile
+            const int now = number % kv_stages;
+            ptx::mbarrier_wait(&shared.K_full[now], number / kv_stages % 2);  // all bytes of this tile are there
+            ptx::wgmma_fence(S);
+#pragma unroll
+            for (int k = 0; k < d_head / 16; ++k) {  // 16 columns are 32 bytes of a row; a panel has four times 16
+                const uint64_t step = further(k % 4 * 32), Q_panel = further(Q_now * Q_bytes + k / 4 * Br * row_bytes);
+                const uint64_t K_tile = further(now * tile_bytes), K_panel = further(k / 4 * Bc * row_bytes);
+                ptx::wgmma_ss<T, Bc>(S, Q_matrix + Q_panel + step, K_matrix + K_tile + K_panel + step, k > 0);
+            }
+            ptx::wgmma_commit();
+        };
+
+        // ---- O += PV ----
+        uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
+        const auto issue_PV = [&](int number, auto part) {
+            const int now = number % kv_stages;
+            if (part.begin == 0) ptx::mbarrier_wait(&shared.V_full[now], number / kv_stages % 2);
+            ptx::wgmma_fence(O, P);
+#pragma unroll
+            for (int k = part.begin / 16; k < part.end / 16; ++k) {
+                const uint64_t V_rows = further(now * tile_bytes + k * 16 * row_bytes);  // all columns of 16 rows
+                ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
+            }
+            ptx::wgmma_commit();
+        };
+
+        const auto in_turn = [&](auto issue) {  // the next one's products queue up behind these
+            if (config.turns) ptx::barrier_sync(1 + warpgroup, 256);
+            issue();
+            if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256);
+        };
+        in_turn([&] { issue_S(j); });
+        ptx::wgmma_wait<0>(S);
+        for (int tile = tiles - 1;; --tile, ++j) {
+            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
+            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
+            const bool V_read = lane == 0 && tile < tiles - 1;
+            if (config.parts == 2 && V_read) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
+
+            // ---- mask ----
+            const int first_column = tile * Bc;
+            if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
+#pragma unroll
+                for (int x = 0; x < Bc / 2; ++x) {
+                    const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
+                    if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
+                        S[x] = -INFINITY;
+                }
+            }
+
+            // ---- online softmax ----
+            if constexpr (config.parts == 1) {
+                ptx::wgmma_wait<0>(O, P);  // of the tile before, if there is one: O and P may be touched again
+                if (V_read) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
+            }
+            // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
+            // leave their lanes. S stays. Returns the bits that any P has.
+            float sum[2];  // of this lane's elements alone
+            const auto exponentials = [&](auto part) {
+                uint32_t bits = 0;
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    sum[half] = 0.0f;
+#pragma unroll
+                    for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4) {
+                        const float p0 =
+                            ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
+                        const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
+                        sum[half] += p0 + p1;
+                        bits |= P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
+                    }
+                }
+                return bits;
+            };
+            // Returns whether a row's maximum has grown by more than a bet allows: the next tile's may, too.
+            const auto take_maximum = [&](auto part) {
+                float rescale[2];  // what older sums and outputs shrink by when the maximum grows
+                bool fast = false;
+#pragma unroll
+                for (int half = 0; half < 2; ++half) {
+                    float new_max = -INFINITY;
+#pragma unroll
+                    for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4)
+                        new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
+                    new_max = row_reduce_max(new_max);
+                    const float old = reference[half];
+                    const float now = new_max * scale_log2 + margin<T>;
+                    reference[half] =
+                        now > old + margin<T> + 1 ? now : old;  // by this row alone, whoever else has lost
+                    rescale[half] = ptx::exp2(old - reference[half]);
+                    fast |= old > lowest && reference[half] > old;
+                    row_sum[half] *= rescale[half];
+                }
+#pragma unroll
+                for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
+                return __any_sync(0xffffffff, fast);
+            };
+            if (look) look = take_maximum(Part<config, 0>());
+            const auto softmax_and_PV = [&](auto part) {
+                if (__any_sync(0xffffffff, exponentials(part) & two_or_more)) {
+                    ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
+                    take_maximum(part);
+                    exponentials(part);
+                    look = true;
+                }
+                row_sum[0] += sum[0], row_sum[1] += sum[1];
+                if constexpr (config.parts == 2) issue_PV(j, part);
+            };
+            softmax_and_PV(Part<config, 0>());
+            if constexpr (config.parts == 2) softmax_and_PV(Part<config, 1>());
+            if (tile == 0) break;
+
+            if constexpr (config.parts == 2) {
+                in_turn([&] { issue_S(j + 1); });
+                ptx::wgmma_wait<0>(S, O, P);
+            } else {
+                in_turn([&] { issue_S(j + 1), issue_PV(j, Part<config, 0>()); });
+                ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask and the softmax
+            }
+        }
+        if constexpr (config.parts == 1) in_turn([&] { issue_PV(j, Part<config, 0>()); });
+        ptx::wgmma_wait<0>(O);
+        if (lane == 0) ptx::mbarrier_arrive(&shared.V_empty[j % kv_stages]);
+        ++j;
+
+        // ---- store ----
+        T *O_global = static_cast<T *>(params.O.data) + batch * params.O.stride_batch + head * params.O.stride_head;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const float sum = row_reduce_sum(row_sum[half]);
+            const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;  // rows that see no key are 0
+            const int i = warp_row + 8 * half + lane / 4;
+            if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
+                params.log_sum_exp[(int64_t{batch} * params.Hq + head) * params.Nq + i] =
+                    sum > 0.0f ? reference[half] * 0.693147181f + logf(sum) : -INFINITY;
+#pragma unroll
+            for (int n = 0; n < d_head / 8; n += 4) {  // 32 columns: 16 bytes for each of the four lanes
+                uint32_t pieces[4];
+#pragma unroll
+                for (int k = 0; k < 4; ++k) {
+                    const float *pair = &O[4 * (n + k) + 2 * half];
+                    pieces[k] = pack<T>(pair[0] * inverse, pair[1] * inverse);
+                }
+                transpose(pieces, lane);
+                if (i < params.Nq)
+                    *reinterpret_cast<uint4 *>(O_global + i * params.O.stride_row + 8 * n + lane % 4 * 8) =
+                        make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
+            }
+        }
+    }
+    if (config.turns && warpgroup == 0) ptx::barrier_sync(1, 256);  // the last that was passed: no arrival is left over
+}
+
+// ---- launch ----
+
+constexpr flash::Limits limits = {.stage = 24,
+                                  .title = "Shapes",
+                                  .min_compute = 90,
+                                  .causal = true,
+                                  .grouped_heads = true,
+                                  .positive_scale = true,
+                                  .log_sum_exp = true,
+                                  .specific = true};  // sm_90a
+
+template <typename T, int d_head, Configuration config>
+static flash::Instance instance(const char *short_form) {
+    flash::Kernel kernel = nullptr;
+    if constexpr (flash::built<T, d_head>) kernel = flash_kernel<T, d_head, config>;
+    return {short_form, flash::dtype<T>, d_head,          kernel,
+            config.Br,  config.Bc,       threads<config>, sizeof(Shared<T, d_head, config>),
+            false};
+}
+
+#include "instances.h"  // `table`: the instances that are built, and which of them runs what
+
+extern "C" FlashStatus flash_forward(const FlashParams *params, cudaStream_t stream) {
+    return flash::forward(params, table, limits, stream);
+}
+
+extern "C" FlashStatus flash_describe(const FlashParams *params, FlashDescription *description) {
+    return flash::describe(params, table, limits, description);
+}
