@@ -131,8 +131,13 @@ inline FlashStatus choose_instance(const FlashParams *params, std::span<const In
 
 // ---- a stage whose instances are persistent, take tensor maps and lengths of any kind ----
 
+// shared_bytes: dynamic.
 template <typename T>
-constexpr FlashDtype dtype = std::is_same_v<T, __half> ? FLASH_FP16 : FLASH_BF16;
+Instance instance(const char *configuration, int d_head, Kernel kernel, int Br, int Bc, int threads,
+                  size_t shared_bytes) {
+    constexpr FlashDtype dtype = std::is_same_v<T, __half> ? FLASH_FP16 : FLASH_BF16;
+    return {configuration, dtype, d_head, kernel, Br, Bc, threads, shared_bytes, /*whole_tiles=*/false};
+}
 
 // The instances that are built, and which of them runs what.
 struct Table {

@@ -12,16 +12,14 @@
 #include "tensor_maps.h"
 #include "wgmma.cuh"
 
-// What flashladder/tuning/shapes.py calls by the same names, with the rules of what goes together.
-struct Configuration {
-    int Br, Bc, kv_stages;  // rows of Q (and of S, P, O) a block; rows of K and V a tile; buffers for tiles of K, of V
-    int parts;   // of P: 1, as in 21, PV is under the next tile's softmax; 2, as in 22, under the other part's
-    bool turns;  // as in 18, the consumers take turns at the tensor cores
-    int producer_registers, consumer_registers;  // a thread; together what all had at the launch
+struct Configuration {      // flashladder/tuning/shapes.py has the same names, and the rules of what goes together
+    int Br, Bc, kv_stages;  // rows of Q (and of S, P, O) a block; rows of K and V a tile; buffers for K's and for V's
+    int parts;              // of P: 1, PV goes on under the next tile's softmax (21); 2, under the other part's (22)
+    bool turns;             // consumers take turns at the tensor cores (18)
+    int producer_registers, consumer_registers;                    // a thread; together what they had at the launch
+    constexpr int threads() const { return 128 * (Br / 64 + 1); }  // a consumer for each 64 rows, and the producer
 };
-template <Configuration config>
-constexpr int threads = 128 * (config.Br / 64 + 1);  // a warpgroup for each 64 rows, and one more, which produces
-constexpr int q_stages = 2;                          // buffers for tiles of Q
+constexpr int q_stages = 2;          // buffers for tiles of Q
 constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
 // With a maximum just taken, P is at most 2^-margin; from 2 on the bet is lost. fp16 has bits to lose below 2^-14.
 template <typename T>
@@ -30,8 +28,8 @@ constexpr uint32_t two_or_more = 0x40004000;  // the highest bit of the exponent
 constexpr int panel = 64;                     // elements in 128 bytes: the columns that TMA swizzles together
 
 template <Configuration config, int number>
-struct Part {  // of P
-    static constexpr int columns = config.Bc / config.parts, begin = columns * number, end = begin + columns;
+struct Part {
+    static constexpr int begin = config.Bc / config.parts * number, end = begin + config.Bc / config.parts;  // columns
 };
 
 // A block's shared memory. TMA and wgmma want tiles at multiples of 1,024 bytes.
@@ -52,9 +50,7 @@ struct QueryTile {
 
 // Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
 // last rows come first, then the first, the last but one, ...: two neighbours see as many keys as any other two.
-template <Configuration config>
-__device__ QueryTile query_tile(const FlashParams &params, int t) {
-    constexpr int Br = config.Br, Bc = config.Bc;
+__device__ QueryTile query_tile(const FlashParams &params, int t, int Br, int Bc) {
     const int row_tiles = (params.Nq + Br - 1) / Br, row_tile = t % row_tiles, batch = t / row_tiles / params.Hq;
     const int head = t / row_tiles % params.Hq, kv_head = head / (params.Hq / params.Hkv);
     const int in_turn = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
@@ -109,7 +105,7 @@ __device__ void transpose(uint32_t (&x)[4], int lane) {
 
 // grid: as many blocks as multiprocessors, or as query tiles if they are fewer
 template <typename T, int d_head, Configuration config>
-__global__ void __launch_bounds__(threads<config>, 1)
+__global__ void __launch_bounds__(config.threads(), 1)
     flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<Shared<T, d_head, config> *>(shared_bytes);
@@ -141,7 +137,7 @@ __global__ void __launch_bounds__(threads<config>, 1)
         if (threadIdx.x == 128 * consumers) {
             int j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
             for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
-                const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile<config>(params, t);
+                const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t, Br, Bc);
                 const int Q_now = q % q_stages;
                 ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
                 load_tile(shared.Q[Q_now], Q_bytes, maps.Q, &shared.Q_full[Q_now], first_row, head, batch);
@@ -171,11 +167,10 @@ __global__ void __launch_bounds__(threads<config>, 1)
     const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes);
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
 
-    // Barrier 1 + w completes when all of w wait for their turn and all of the one before have passed theirs on.
     if (config.turns && warpgroup == consumers - 1) ptx::barrier_arrive(1, 256);  // the first turn is warpgroup 0's
     int j = 0;                                                                    // as the producer counts
     for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
-        const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile<config>(params, t);
+        const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t, Br, Bc);
         const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
         float O[d_head / 2] = {};  // [64, d_head] per warpgroup
         // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
@@ -214,7 +209,7 @@ __global__ void __launch_bounds__(threads<config>, 1)
             ptx::wgmma_commit();
         };
 
-        const auto in_turn = [&](auto issue) {  // the next one's products queue up behind these
+        const auto in_turn = [&](auto issue) {  // barrier 1 + w: all of w wait, all of the one before have passed it on
             if (config.turns) ptx::barrier_sync(1 + warpgroup, 256);
             issue();
             if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256);
@@ -239,10 +234,8 @@ __global__ void __launch_bounds__(threads<config>, 1)
             }
 
             // ---- online softmax ----
-            if constexpr (config.parts == 1) {
-                ptx::wgmma_wait<0>(O, P);  // of the tile before, if there is one: O and P may be touched again
-                if (V_read) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
-            }
+            if constexpr (config.parts == 1) ptx::wgmma_wait<0>(O, P);  // of the tile before: they may be touched again
+            if (config.parts == 1 && V_read) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
             // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
             // leave their lanes. S stays. Returns the bits that any P has.
             float sum[2];  // of this lane's elements alone
@@ -301,7 +294,7 @@ __global__ void __launch_bounds__(threads<config>, 1)
             if (tile == 0) break;
 
             if constexpr (config.parts == 2) {
-                in_turn([&] { issue_S(j + 1); });
+                issue_S(j + 1);
                 ptx::wgmma_wait<0>(S, O, P);
             } else {
                 in_turn([&] { issue_S(j + 1), issue_PV(j, Part<config, 0>()); });
@@ -356,13 +349,11 @@ template <typename T, int d_head, Configuration config>
 static flash::Instance instance(const char *short_form) {
     flash::Kernel kernel = nullptr;
     if constexpr (flash::built<T, d_head>) kernel = flash_kernel<T, d_head, config>;
-    return {short_form, flash::dtype<T>, d_head,          kernel,
-            config.Br,  config.Bc,       threads<config>, sizeof(Shared<T, d_head, config>),
-            false};
+    return flash::instance<T>(short_form, d_head, kernel, config.Br, config.Bc, config.threads(),
+                              sizeof(Shared<T, d_head, config>));
 }
 
 #include "instances.h"  // `table`: the instances that are built, and which of them runs what
-
 extern "C" FlashStatus flash_forward(const FlashParams *params, cudaStream_t stream) {
     return flash::forward(params, table, limits, stream);
 }
