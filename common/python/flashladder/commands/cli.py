@@ -277,6 +277,8 @@ def command_tune(options) -> int:
         build.build(["stage_12"])
         say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
         return 0
+    if options.stage == 24:
+        return _tune_shapes(options)
     names = (
         "full",
         "configurations",
@@ -296,7 +298,15 @@ def command_tune(options) -> int:
     return tune.run(tune.Options(dtypes=options.dtypes, head_dims=options.head_dims, **chosen))
 
 
+def _tune_shapes(options) -> int:
+    from flashladder.commands import tune_shapes
+
+    names = ("dtypes", "head_dims", "tokens", "heads", "lengths", "store", "out", "again")
+    return tune_shapes.run(tune_shapes.Options(**{name: getattr(options, name) for name in names}))
+
+
 def add_tune_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--stage", type=int, choices=(12, 24), default=12, help="whose configurations (default: 12)")
     parser.add_argument("--full", action="store_true", help="a larger space, thousands of configurations")
     parser.add_argument("--d-head", dest="head_dims", type=numbers, default=(64, 128), metavar="D,D")
     parser.add_argument("--dtype", dest="dtypes", type=words, default=("bf16",), metavar="T,T", help="bf16, fp16")
@@ -405,7 +415,9 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
-    add_tune_options(add("tune", command_tune, "time the configurations of stage 12 and choose by shape; resumes"))
+    add_tune_options(
+        add("tune", command_tune, "time the configurations of stage 12 or 24 and choose by shape; resumes")
+    )
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
     add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")

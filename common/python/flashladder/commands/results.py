@@ -23,7 +23,7 @@ from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
 from flashladder.measuring import machine_code, recorded, stream_times
 from flashladder.simulator import counters
-from flashladder.tuning import instances
+from flashladder.tuning import instances, shape_table
 from flashladder.tuning import record as tuning
 from flashladder.tuning import tables as tuning_tables
 
@@ -425,8 +425,8 @@ def documents() -> list[Path]:
 
 
 def regenerate() -> list[Path]:
-    """Fills in every document, draws the plots of docs/results and writes stage 12's table of instances; returns the
-    files that changed."""
+    """Fills in every document, draws the plots of docs/results and writes the tables of instances of stages 12 and 24;
+    returns the files that changed."""
     changed = _write_instances()
     for file in documents():
         if not file.exists():
@@ -441,12 +441,14 @@ def regenerate() -> list[Path]:
 
 
 def _write_instances() -> list[Path]:
-    """The table that stage 12 chooses from, as the tuned GPUs have it; empty where it is that already."""
-    wanted = instances.shipped()
-    if instances.TABLE.read_text() == wanted:
-        return []
-    instances.TABLE.write_text(wanted)
-    return [instances.TABLE]
+    """The tables that stages 12 and 24 choose from, as the tuned GPUs have it; those that changed."""
+    changed = []
+    for table in (instances, shape_table):
+        wanted = table.shipped()
+        if table.TABLE.read_text() != wanted:
+            table.TABLE.write_text(wanted)
+            changed.append(table.TABLE)
+    return changed
 
 
 def _draw(folder: Path) -> list[Path]:

@@ -88,12 +88,14 @@ def stage_flags(stage: Kernel) -> list[str]:
     return flags
 
 
-def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str = "BF16_128") -> Path:
+def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None = None) -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
-    options: more for nvcc. only: "BF16" for both head dims, "" for every instance. Cached by content. What the
-    compiler said lies beside the library as .log, or is in CompileError.
+    options: more for nvcc. only: "BF16" for both head dims, "" for every instance; None: bf16 with d_head 128, or what
+    stage.toml's `judged_build` says in its place. Cached by content. What the compiler said lies beside the library as
+    .log, or is in CompileError.
     """
+    only = stage.data.get("judged_build", "BF16_128") if only is None else only
     launcher = [ROOT / "common/host/launch.cpp", ROOT / "common/host/tensor_maps.cpp"]
     exports = ROOT / "common/cmake/stage.map"
     headers = sorted([*(ROOT / "common/include").iterdir(), *stage.folder.glob("*.h"), *kernel.parent.glob("*.h")])
@@ -125,12 +127,12 @@ def problem_for(stage: Kernel) -> Problem:
 def judged_by(stage: Kernel) -> list[tuple[Problem, str | None]]:
     """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
     `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128, as
-    the changed kernel is built."""
+    the changed kernel is built; of a stage with `judged_build = "BF16"` an entry may have another d_head."""
     plain = problem_for(stage)
     found = [(plain, stage.configuration(plain))]
     for entry in stage.data.get("judged_by", []):
         fields = {name: value for name, value in entry.items() if name != "configuration"}
-        problem = Problem(d_head=128, **fields)
+        problem = Problem(**{"d_head": 128} | fields)
         found.append((problem, entry.get("configuration", stage.configuration(problem))))
     return found
 

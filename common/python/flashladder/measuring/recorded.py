@@ -23,7 +23,7 @@ MAIN = "NVIDIA H200"
 
 KINDS = (
     "counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler", "inputs",
-    "outputs",
+    "outputs", "shapes",
 )  # fmt: skip
 
 
@@ -33,9 +33,9 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
 
     kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
     a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
-    "tuning", the fastest configurations; "profiler", what Nsight Compute says of some kernels; "inputs", times
-    on inputs that hurt; "outputs", how far the simulator's lie from the GPU's. They lie in GPU-KIND.json,
-    the machine code in e.g. sm_90-machine-code.json.
+    "tuning", the fastest configurations; "shapes", those of stage 24; "profiler", what Nsight Compute says of some
+    kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's. They lie in
+    GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
     """
     found = []
     for file in sorted(folder.glob("*.json")):

@@ -37,8 +37,9 @@ def verification(one: Configuration) -> Problem:
 class DeviceWorkshop:
     """Builds for a device, and runs each once against the float64 reference, in a process of its own."""
 
-    def __init__(self, device: Device):
-        self.device = device
+    def __init__(self, device: Device, table=instances):
+        """table: the module with the stage's number and its build()."""
+        self.device, self.table = device, table
 
     def prepare(self, configurations: Sequence[Configuration]) -> Iterator[tuple[Configuration, Known]]:
         with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
@@ -55,7 +56,7 @@ class DeviceWorkshop:
             list(progress(built, "build again", total=len(configurations)))
 
     def _build(self, one: Configuration) -> instances.Built:
-        return instances.build(one, self.device.gpu.compute if self.device.kind == "gpu" else None)
+        return self.table.build(one, self.device.gpu.compute if self.device.kind == "gpu" else None)
 
     def _one(self, one: Configuration) -> Known:
         try:
@@ -79,9 +80,9 @@ class GpuTimer:
     """Heats by the rules of measuring/bench.py: each candidate verified for the very problem, then run in turn with a
     cold L2 cache."""
 
-    def __init__(self, device: Device, numbers: tuple[int, ...]):
-        """numbers: of the stages that heats can have, too."""
-        self.device = device
+    def __init__(self, device: Device, numbers: tuple[int, ...], table=instances):
+        """numbers: of the stages that heats can have, too. table: as of DeviceWorkshop."""
+        self.device, self.table = device, table
         self.bench = bench.Bench(bench.Settings(stages=numbers), device)
         self.peers = tuple(peers.BACKENDS) if self.bench.torch else ()
         self._problem: Problem | None = None
@@ -149,9 +150,9 @@ class GpuTimer:
 
     def _candidate(self, one: Configuration, problem: Problem) -> bench.Candidate:
         # To the benchmark it is a stage of another number, with a library of its own.
-        stage = replace(stages.get(instances.STAGE), number=STANDS_FOR, name=str(one))
+        stage = replace(stages.get(self.table.STAGE), number=STANDS_FOR, name=str(one))
         if one not in self._libraries:
-            self._libraries[one] = StageLibrary(instances.build(one, self.device.gpu.compute).library)
+            self._libraries[one] = StageLibrary(self.table.build(one, self.device.gpu.compute).library)
         self.bench.libraries[STANDS_FOR] = self._libraries[one]
         candidate = self.bench.stage_candidate(stage, problem, self._memory)
         if not candidate:

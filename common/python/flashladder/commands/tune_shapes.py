@@ -1,0 +1,108 @@
+"""make tune ARGS="--stage 24": stage 24's configurations filtered, built, verified, timed; what runs where."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder.building import build
+from flashladder.core.console import coloured, say, table
+from flashladder.core.device import Device, choose
+from flashladder.core.paths import RECORDED, ROOT, results_directory
+from flashladder.ladder import stages
+from flashladder.measuring import bench
+from flashladder.tuning import gpu_times, shape_table, shape_tuner, shapes
+from flashladder.tuning.rules import Device as Limits
+from flashladder.tuning.shape_tuner import Outcome, Plan
+from flashladder.tuning.store import Place, Store, default_file
+
+SIMULATED = 2  # configurations of each head dim that run where there is no GPU
+
+
+@dataclass(frozen=True)
+class Options:
+    dtypes: tuple[str, ...] = ("bf16",)
+    head_dims: tuple[int, ...] = (64, 128)
+    tokens: int = Plan.tokens  # B * N
+    heads: int = Plan.heads
+    lengths: tuple[int, ...] = Plan.lengths
+    store: Path | None = None
+    out: Path | None = None  # of the record
+    again: bool = False  # what failed is tried again
+
+    @property
+    def of_all(self) -> bool:
+        """Whether what is tuned is what a record that ships should be of."""
+        return (self.dtypes, self.head_dims, self.tokens, self.heads, self.lengths) == (
+            Options.dtypes, Options.head_dims, Plan.tokens, Plan.heads, Plan.lengths,
+        )  # fmt: skip
+
+
+def run(options: Options, device: Device | None = None) -> int:
+    """Tunes, on the simulator without times; 1 where a configuration that no rule refuses failed."""
+    stage = stages.get(shape_table.STAGE)
+    device = device or choose(stage.min_compute)
+    build.build([*stage.targets, *(f"stage_{number}" for number in shape_tuner.BESIDE)])
+    everything = [one for dtype in options.dtypes for d in options.head_dims for one in shapes.space(dtype, d)]
+    if device.kind != "gpu":
+        return _without_times(everything, device)
+    bench.check_build(device)
+    say(f"Tuning on {device}")
+    timer = gpu_times.GpuTimer(device, (*shape_tuner.BESIDE, stage.number), shape_table)
+    limits = timer.limits()
+    _show_refusals(everything, limits)
+    plan = Plan(tuple(shapes.admitted(everything, limits)), options.lengths, options.tokens, options.heads)
+    place = Place(device.gpu.name, device.gpu.driver, str(build.info()["nvcc_version"]), shape_table.kernel_hash())
+    store = Store(options.store or default_file(), place)
+    if options.again:
+        store.forget_failures()
+    outcome = shape_tuner.run(plan, store, gpu_times.DeviceWorkshop(device, shape_table), timer)
+    made = shape_tuner.make_record(outcome, plan, device, timer.multiprocessors)
+    folder = RECORDED if options.of_all else results_directory()
+    file = options.out or folder / shape_tuner.file_name(device)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(bench.to_text(made))
+    _show(made)
+    say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage 24 choose by what lies in docs/results.")
+    return _report_failures(outcome)
+
+
+def _show(made: dict) -> None:
+    rows = [
+        (f"{row['dtype']}, d = {row['d_head']}, {'causal' if row['causal'] else 'full'}", row["Nq"], row["tflops"],
+         row["configuration"])
+        for row in made["chosen"]
+    ]  # fmt: skip
+    table("What runs where", ["", "N", "TFLOP/s", "configuration"], rows, right=(1, 2))
+
+
+def _show_refusals(everything: list[shapes.Configuration], limits: Limits) -> None:
+    counts, left = shape_tuner.refused(everything, limits), len(shapes.admitted(everything, limits))
+    rows = [(rule.name, counts[rule.name], rule.reason) for rule in shapes.RULES if counts[rule.name]]
+    table("Configurations that each rule refuses (one can break several)", ["rule", "", "reason"],
+          [("enumerated", len(everything), ""), *rows, ("left", left, "")], right=(1,))  # fmt: skip
+
+
+def _report_failures(outcome: Outcome) -> int:
+    if not outcome.failures:
+        return 0
+    rows = [
+        (str(one), known.failed, (known.message.splitlines() or [""])[0][:200])
+        for one, known in outcome.failures.items()
+    ]
+    table(coloured(f"{len(rows)} configurations that no rule refuses failed; none of them is chosen", "red"),
+          ["configuration", "when", "what was said"], rows)  # fmt: skip
+    return 1
+
+
+def _without_times(everything: list[shapes.Configuration], device: Device) -> int:
+    """The rules for all; a few are built and verified on the simulator."""
+    say(f"Device: {device}. It has no time to measure, and none is measured: this is what rules and simulator say.")
+    _show_refusals(everything, Limits())
+    left, outcome = shapes.admitted(everything), Outcome()
+    for d in dict.fromkeys(one.d_head for one in left):
+        few = [one for one in left if one.d_head == d][:: max(1, sum(one.d_head == d for one in left) // SIMULATED)]
+        for one, known in gpu_times.DeviceWorkshop(device, shape_table).prepare(few[:SIMULATED]):
+            outcome.known[one] = known
+            say(f"{'FAILED' if known.failed else 'verified on the simulator'}: {one}")
+    say("\nNo time was measured. On a machine with a Hopper GPU this times them.")
+    return _report_failures(outcome)

@@ -1,0 +1,162 @@
+"""Instances of stage 24's kernel: the table of those built by default, and any configuration in a library of its own.
+
+stages/24_shapes/instances.h is that table: what is built, and which of them runs what. It follows from two things, and
+`make results` writes it: what GPUs chose that were tuned (docs/results/GPU-shapes.json), and, where none was for a
+type, head dim and mask, what stages/24_shapes/choices.toml predicts; that says from what, and so does the table.
+"""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
+from pathlib import Path
+
+import tomllib
+
+from flashladder.core.abi import DTYPES
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import place
+from flashladder.ladder import stages
+from flashladder.ladder.kernels import compile_kernel
+from flashladder.measuring import recorded
+from flashladder.tuning import shapes
+from flashladder.tuning.instances import LONGEST, Built
+from flashladder.tuning.shapes import Configuration, parse
+
+STAGE = 24
+TABLE = stages.get(STAGE).folder / "instances.h"
+PREDICTED = TABLE.with_name("choices.toml")
+MASKS = ("full", "causal")
+_TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
+_HEAD = """\
+// Written by `make results` (flashladder/tuning/shape_table.py): what is built, and which of them runs what: measured,
+// or predicted from what its line says.
+// clang-format off
+#define INSTANCE(T, d_head, short_form, ...) instance<T, d_head, Configuration{__VA_ARGS__}>(short_form),
+#define CHOICE(...) {__VA_ARGS__},
+"""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What runs lengths first to last (rows of Q) under a mask, on a GPU. predicted_from: "" where it was measured."""
+
+    gpu: str  # as CUDA calls it, e.g. "NVIDIA H200"
+    compute: int  # 90 for compute capability 9.0
+    multiprocessors: int
+    configuration: Configuration
+    mask: str
+    first: int = 1
+    last: int = LONGEST
+    predicted_from: str = ""
+
+    @property
+    def group(self) -> tuple[str, int, str]:
+        return self.configuration.dtype, self.configuration.d_head, self.mask
+
+    def line(self) -> str:
+        c = self.configuration
+        basis = f"predicted from {self.predicted_from}" if self.predicted_from else ""
+        return (
+            f'CHOICE("{self.gpu}", {self.compute}, {self.multiprocessors}, FLASH_{c.dtype.upper()}, {c.d_head}, '
+            f'{self.first}, {self.last}, "{c}", flash::{self.mask}, {json.dumps(basis)})'
+        )
+
+
+def line(c: Configuration) -> str:
+    """The table's line that builds the instance."""
+    return f'INSTANCE({_TYPES[c.dtype]}, {c.d_head}, "{c}", {c.cpp()[1:-1]})'
+
+
+def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = ()) -> str:
+    """The text of instances.h: each configuration once, in the order given, and the choices."""
+    built = [line(one) for one in dict.fromkeys(configurations)]
+    return "\n".join(
+        [f"{_HEAD}static const flash::Table table = {{{{", *built, "}, {", *(one.line() for one in choices), "}};"]
+        + ["#undef INSTANCE", "#undef CHOICE", "// clang-format on", ""]
+    )
+
+
+def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
+    """Compiles stage 24's kernel with this configuration alone; see instances.build(), which does it for stage 12."""
+    source = (kernel or stages.get(STAGE).kernel).read_text()
+    name = hashlib.sha256(f"{configuration}\n{source}".encode()).hexdigest()[:16]
+    place("shapes", name, TABLE.name, table([configuration]))
+    copy = place("shapes", name, "kernel.cu", source)
+    native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
+    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
+
+
+def kernel_hash() -> str:
+    """sha256 of stage 24's kernel.cu without its table, which follows from what was recorded of the kernel."""
+    return hashlib.sha256(stages.get(STAGE).kernel.read_bytes()).hexdigest()
+
+
+# ---- what runs where ----
+
+
+def predicted(text: str | None = None) -> list[Choice]:
+    """What choices.toml (or a text like it) says, for both types."""
+    data = tomllib.loads(PREDICTED.read_text() if text is None else text)
+    found = []
+    for dtype in DTYPES:
+        for entry in data["choice"]:
+            c = parse(entry["configuration"])
+            if entry["mask"] not in MASKS or c.d_head != entry["d_head"] or not entry["predicted_from"].strip():
+                raise FlashLadderError(
+                    f"{PREDICTED}: '{entry['configuration']}' is for d_head {entry['d_head']} and mask "
+                    f"'{entry['mask']}': that must be its own head dim, full or causal, and predicted_from not empty."
+                )
+            lengths = entry.get("first", 1), entry.get("last", LONGEST)
+            gpu = data["gpu"], data["compute"], data["multiprocessors"]
+            found.append(Choice(*gpu, replace(c, dtype=dtype), entry["mask"], *lengths, entry["predicted_from"]))
+    return found
+
+
+def measured(results: dict) -> list[Choice]:
+    """What a record of the tuner chose: results["chosen"] has a row for each type, head dim, mask and length; between
+    two lengths the change comes at their geometric mean."""
+    provenance = results["provenance"]
+    gpu = provenance["device"], round(10 * provenance["compute_capability"]), results["multiprocessors"]
+
+    def group(row: dict) -> tuple:
+        return row["dtype"], row["d_head"], row["causal"]
+
+    found = []
+    for (_, _, causal), rows in groupby(sorted(results["chosen"], key=lambda row: (*group(row), row["Nq"])), key=group):
+        best = [(row["Nq"], parse(row["configuration"])) for row in rows]
+        edges = [math.isqrt(shorter * longer) for (shorter, _), (longer, _) in pairwise(best)]
+        ranges = zip([0, *edges], [*edges, LONGEST], best, strict=True)
+        for configuration, same in groupby(ranges, key=lambda one: one[2][1]):
+            stretch = list(same)
+            found.append(Choice(*gpu, configuration, MASKS[causal], stretch[0][0] + 1, stretch[-1][1]))
+    return found
+
+
+def choices(records: Iterable[dict], guesses: Iterable[Choice]) -> list[Choice]:
+    """What the GPUs chose, and of the guesses those for what no GPU has measured."""
+    found = [one for results in records for one in measured(results)]
+    groups = {one.group for one in found}
+    return [*found, *(one for one in guesses if one.group not in groups)]
+
+
+def defaults() -> list[Configuration]:
+    """What is built besides what is chosen: stage 23's, for each type and head dim, which stage.toml's launch is of;
+    and for bf16 at d_head 128 the one with P whole and turns, which changed kernels are judged by, too."""
+    of_23 = [shapes.of_stage_23(dtype, d_head) for dtype in DTYPES for d_head in (128, 64)]
+    return [*of_23, Configuration(turns=True)]
+
+
+def shipped() -> str:
+    """The text that instances.h should have. What runs most of what has no mask comes first: `order` shows it."""
+    found = choices(recorded.shipped(kind="shapes"), predicted())
+    by_width = sorted(found, key=lambda one: (one.mask != "full", one.first - one.last))
+    return table([*(one.configuration for one in by_width), *defaults()], found)
+
+
+def configurations_built() -> list[Configuration]:
+    """Those of the committed table, in its order."""
+    return [parse(text) for text in re.findall(r'^INSTANCE\([^"]*"([^"]+)"', TABLE.read_text(), re.M)]

@@ -1,0 +1,200 @@
+"""Which configuration of stage 24 is the fastest, by type, head dim, mask and length.
+
+There are few of them, so all run in one heat at each length, with stage 23 and the peers: A B C A B C ... The winner
+of a type, head dim and mask is the one that is least behind over all lengths; chosen at a length is the winner, unless
+another is faster there by more than 1 percent. What was measured is in the Store before the next heat begins.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from flashladder.core.console import progress, say
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
+from flashladder.measuring import bench, provenance
+from flashladder.tuning import shape_table, shapes
+from flashladder.tuning.shapes import Configuration
+from flashladder.tuning.store import Known, Store, Times
+from flashladder.tuning.tune import PAYS, Timer, TimingFailed, Workshop, heat_key
+
+BESIDE = (23,)  # stages that run in each heat
+
+
+@dataclass(frozen=True)
+class Plan:
+    candidates: tuple[Configuration, ...]  # that no rule refuses
+    lengths: tuple[int, ...] = bench.LENGTHS
+    tokens: int = 16384  # B * N, the same for all lengths
+    heads: int = 16
+    seconds: float = 0.15  # of kernel time for each in a heat
+    beside: tuple[int, ...] = BESIDE
+
+    def groups(self) -> list[tuple[str, int, bool]]:
+        """(dtype, d_head, causal), for each of which there is a winner."""
+        found = dict.fromkeys((one.dtype, one.d_head) for one in self.candidates)
+        return [(*group, causal) for group in found for causal in (False, True)]
+
+    def problem(self, group: tuple[str, int, bool], length: int) -> Problem:
+        dtype, d_head, causal = group
+        return bench.problem_at(length, self.tokens, self.heads, d_head, dtype, causal)
+
+    def of(self, group: tuple[str, int, bool]) -> list[Configuration]:
+        return [one for one in self.candidates if (one.dtype, one.d_head) == group[:2]]
+
+
+@dataclass
+class Outcome:
+    heats: dict[Problem, dict[str, Times]] = field(default_factory=dict)
+    chosen: dict[Problem, Configuration] = field(default_factory=dict)
+    winners: dict[tuple[str, int, bool], Configuration] = field(default_factory=dict)
+    known: dict[Configuration, Known] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> dict[Configuration, Known]:
+        """Those that no rule refused, and that did not build, or were wrong."""
+        return {one: known for one, known in self.known.items() if known.failed}
+
+
+def run(plan: Plan, store: Store, workshop: Workshop, timer: Timer) -> Outcome:
+    outcome = Outcome()
+    _prepare(plan, store, workshop, outcome)
+    for group in plan.groups():
+        dtype, d_head, causal = group
+        what = f"{dtype}, d = {d_head}, {'causal' if causal else 'full'}"
+        heats = {}
+        for length in progress(plan.lengths, what):
+            problem = plan.problem(group, length)
+            times = _heat(plan, problem, plan.of(group), store, timer, outcome)
+            if times:
+                heats[problem] = outcome.heats[problem] = times
+        _choose(group, plan.of(group), heats, outcome)
+    return outcome
+
+
+def _prepare(plan: Plan, store: Store, workshop: Workshop, outcome: Outcome) -> None:
+    """Builds and verifies what the store does not know."""
+    found = {one: store.known(str(one)) for one in plan.candidates}
+    outcome.known |= {one: known for one, known in found.items() if known}
+    unknown = [one for one, known in found.items() if not known]
+    say(f"{len(found)} configurations, {len(found) - len(unknown)} are known")
+    workshop.at_hand([one for one, known in outcome.known.items() if not known.failed])
+    for one, known in progress(workshop.prepare(unknown), "build and verify", total=len(unknown)):
+        store.remember(str(one), known)
+        outcome.known[one] = known
+
+
+def _heat(
+    plan: Plan, problem: Problem, candidates: Sequence[Configuration], store: Store, timer: Timer, outcome: Outcome
+) -> dict[str, Times] | None:
+    """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do."""
+    while running := [one for one in candidates if not outcome.known[one].failed]:
+        key = heat_key([*map(str, running), *map(str, plan.beside), *timer.peers], plan.seconds)
+        times = store.heat(str(problem), key)
+        if times:
+            return times
+        try:
+            times = timer.heat(problem, running, plan.seconds, plan.beside)
+        except TimingFailed as failure:
+            before = outcome.known[failure.configuration]
+            known = Known("time", str(failure), before.registers, before.spill_bytes, before.resident_blocks)
+            store.remember(str(failure.configuration), known)
+            outcome.known[failure.configuration] = known
+            if failure.ends:
+                raise FlashLadderError(
+                    f"{failure.configuration} was verified, but failed when it was timed: {failure}\n"
+                    "CUDA is of no more use in this process. It is noted; start again: it goes on without it."
+                ) from failure
+            continue
+        store.remember_heat(str(problem), key, times)
+        return times
+    return None
+
+
+def _median(times: Times) -> float:
+    return statistics.median(times.ms)
+
+
+def _choose(
+    group: tuple[str, int, bool],
+    candidates: Sequence[Configuration],
+    heats: dict[Problem, dict[str, Times]],
+    outcome: Outcome,
+) -> None:
+    by_name = {str(one): one for one in candidates}
+    least = {
+        problem: min(_median(one) for name, one in times.items() if name in by_name) for problem, times in heats.items()
+    }
+    everywhere = [name for name in by_name if heats and all(name in times for times in heats.values())]
+    if not everywhere:
+        return
+
+    def far_behind(name: str) -> float:
+        """The logarithm of the geometric mean of what it takes over what the fastest takes."""
+        return sum(math.log(_median(times[name]) / least[problem]) for problem, times in heats.items())
+
+    winner = min(everywhere, key=lambda name: (far_behind(name), name))
+    outcome.winners[group] = by_name[winner]
+    for problem, times in heats.items():
+        fastest = min((name for name in times if name in by_name), key=lambda name: (_median(times[name]), name))
+        faster = _median(times[winner]) > PAYS * _median(times[fastest])
+        outcome.chosen[problem] = by_name[fastest if faster else winner]
+
+
+# ---- the record ----
+
+
+def file_name(device: Device) -> str:
+    return f"{bench.slug(device.short)}-shapes.json"
+
+
+def _shape(problem: Problem) -> dict:
+    return {name: getattr(problem, name) for name in ("dtype", "d_head", "causal", "B", "Hq", "Nq")}
+
+
+def _figures(problem: Problem, times: Times) -> dict:
+    p20, median, p80 = (round(float(value), 5) for value in np.percentile(times.ms, [20, 50, 80]))
+    return {"ms": {"median": median, "p20": p20, "p80": p80}, "runs": len(times.ms),
+            "tflops": float(f"{problem.flops() / median / 1e9:.4g}"), "sm_mhz": times.sm_mhz}  # fmt: skip
+
+
+def make_record(outcome: Outcome, plan: Plan, device: Device, multiprocessors: int) -> dict:
+    """docs/results/GPU-shapes.json: what is known of each configuration, all heats, what was chosen."""
+    return {
+        "version": 1,
+        "provenance": provenance.collect(device),
+        "kernel_sha256": shape_table.kernel_hash(),
+        "multiprocessors": multiprocessors,
+        "settings": {name: value for name, value in asdict(plan).items() if name != "candidates"},
+        "configurations": [
+            {"configuration": str(one), "dtype": one.dtype, "d_head": one.d_head, **asdict(known)}
+            for one, known in outcome.known.items()
+        ],
+        "measurements": [
+            {"name": name, "kind": times.kind, **_shape(problem), **_figures(problem, times)}
+            for problem, heat in outcome.heats.items()
+            for name, times in heat.items()
+        ],
+        "chosen": [
+            {**_shape(problem), "configuration": str(one),
+             "tflops": _figures(problem, outcome.heats[problem][str(one)])["tflops"]}
+            for problem, one in outcome.chosen.items()
+        ],
+        "winners": [
+            {"dtype": dtype, "d_head": d_head, "causal": causal, "configuration": str(one)}
+            for (dtype, d_head, causal), one in outcome.winners.items()
+        ],
+    }  # fmt: skip
+
+
+def refused(spaces: Sequence[Configuration], device=shapes.DEVICE) -> dict[str, int]:
+    """How many each rule refuses; a configuration can break several."""
+    counts = {rule.name: 0 for rule in shapes.RULES}
+    for one in spaces:
+        for rule in shapes.refusals(one, device):
+            counts[rule.name] += 1
+    return counts

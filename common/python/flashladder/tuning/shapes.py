@@ -1,0 +1,213 @@
+"""Configurations of stage 24's kernel: how high its tiles are, how many buffers they have, whether P comes in parts.
+
+A configuration is a frozen dataclass, one readable line that is parsed back exactly, and an aggregate of C++:
+
+    >>> configuration = parse("(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160")
+    >>> configuration.consumers, str(configuration), configuration.cpp()
+    (3, '(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160', '{192, 128, 3, 1, true, 32, 160}')
+
+RULES say what goes together; space() is what `make tune ARGS="--stage 24"` looks at, before the rules.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from itertools import product
+
+from flashladder.core.abi import DTYPES
+from flashladder.core.errors import FlashLadderError
+from flashladder.tuning.rules import HEAD_DIMS, REGISTERS_A_THREAD, Device, Rule
+
+S_COLUMNS = (128,)  # of the wgmma in wgmma.cuh that have A and B in shared memory
+BOX_ROWS = 256  # that one TMA copy brings at most
+Q_STAGES = 2  # buffers for tiles of Q
+DEVICE = Device()  # compute capability 9.0
+REGISTERS_BESIDE = 24  # beside S, P and O at the least: descriptors, counters, each row's reference and sum
+FIRST = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"  # as stage 23 has it
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The fields of stages/24_shapes/kernel.cu's struct, in its order, behind the type and the head dim."""
+
+    dtype: str = "bf16"
+    d_head: int = 128
+    Br: int = 128  # rows of Q a block, 64 for each consumer warpgroup
+    Bc: int = 128  # rows of K and V a tile
+    kv_stages: int = 2  # buffers for tiles of K, and of V
+    parts: int = 1  # of P
+    turns: bool = False  # consumers take turns at the tensor cores
+    producer_registers: int = 24  # a thread
+    consumer_registers: int = 240
+
+    @property
+    def consumers(self) -> int:
+        """Warpgroups that compute."""
+        return self.Br // 64
+
+    @property
+    def threads(self) -> int:
+        """Of a block: the consumers and the producer."""
+        return 128 * (self.consumers + 1)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a block: tiles of Q, K and V, and two mbarriers for each."""
+        return 2 * self.d_head * (Q_STAGES * self.Br + 2 * self.kv_stages * self.Bc) + 16 * (
+            Q_STAGES + 2 * self.kv_stages
+        )
+
+    @property
+    def launch_registers(self) -> int:
+        """A thread's at the launch, before setmaxnreg: as many as there are for so many threads, by eights."""
+        return min(65536 // self.threads // 8 * 8, REGISTERS_A_THREAD) if self.threads > 0 else 0
+
+    @property
+    def accumulators(self) -> int:
+        """Registers of a consumer's thread that hold S and O, fp32, and P beside them."""
+        return self.Bc // 2 + self.d_head // 2 + self.Bc // 4
+
+    def __str__(self) -> str:
+        words = [f"kv_buffers_{self.kv_stages}"]
+        words += [f"parts_{self.parts}"] if self.parts != 1 else []
+        words += ["turns"] if self.turns else []
+        words += [f"registers_{self.producer_registers}_{self.consumer_registers}"]
+        tile = f"{self.Br}, {self.Bc}, {self.threads // 32}"
+        return f"({self.dtype.upper()}, {self.d_head}, {tile}): {'+'.join(words)}"
+
+    def cpp(self) -> str:
+        """The aggregate that initialises the kernel's struct; type and head dim are template arguments of their own."""
+        values = [getattr(self, field.name) for field in fields(self)][2:]
+        return "{" + ", ".join(str(value).lower() for value in values) + "}"
+
+
+_SHORT_FORM = re.compile(
+    r"\s*\((\w+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+)\)\s*:\s*"
+    r"kv_buffers_(\d+)(?:\+parts_(\d+))?(\+turns)?\+registers_(\d+)_(\d+)\s*"
+)
+
+
+def parse(text: str) -> Configuration:
+    """The configuration of a short form, its words in their order."""
+    match = _SHORT_FORM.fullmatch(text)
+    if not match or match[1].lower() not in DTYPES:
+        raise FlashLadderError(f"'{text}' is no configuration of stage 24; one is written like '{FIRST}'.")
+    dtype, d_head, Br, Bc, warps, stages, parts, turns, *registers = match.groups()
+    numbers = map(int, (d_head, Br, Bc, stages, parts or 1))
+    found = Configuration(dtype.lower(), *numbers, turns is not None, *map(int, registers))
+    if found.threads != 32 * int(warps):
+        raise FlashLadderError(
+            f"'{text}' says {warps} warps; with Br = {found.Br} a block has {found.threads // 32}: "
+            "four for each 64 rows, and the producer's four."
+        )
+    return found
+
+
+def of_stage_23(dtype: str = "bf16", d_head: int = 128) -> Configuration:
+    """With it the kernel is stage 23's."""
+    return Configuration(dtype, d_head, parts=2)
+
+
+# ---- rules ----
+
+# A rule about one field looks at the others only where these are in order, so that each mistake has one name.
+
+
+def _rows_in_order(c: Configuration) -> bool:
+    return c.Br > 0 and c.Br % 64 == 0
+
+
+def _registers_in_order(c: Configuration) -> bool:
+    return all(24 <= one <= 256 and one % 8 == 0 for one in (c.producer_registers, c.consumer_registers))
+
+
+def _shared_out(c: Configuration) -> int:
+    """Registers of a block when all have asked for theirs."""
+    return 128 * (c.consumers * c.consumer_registers + c.producer_registers)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "types",
+        "The kernel is built for fp16 and bf16, d_head 64 and 128.",
+        lambda c, _: c.dtype not in DTYPES or c.d_head not in HEAD_DIMS,
+    ),
+    Rule("rows", "wgmma gives each consumer 64 rows, so Br is a multiple of 64.", lambda c, _: not _rows_in_order(c)),
+    Rule("box_rows", f"One TMA copy brings a tile of Q, and at most {BOX_ROWS} rows.", lambda c, _: c.Br > BOX_ROWS),
+    Rule(
+        "columns",
+        f"wgmma.cuh has S with {' or '.join(map(str, S_COLUMNS))} columns alone.",
+        lambda c, _: c.Bc not in S_COLUMNS,
+    ),
+    Rule(
+        "stages",
+        "The next tile of K and V is under way while one is read: at least two buffers.",
+        lambda c, _: c.kv_stages < 2,
+    ),
+    Rule("parts", "P comes whole or in two parts.", lambda c, _: c.parts not in (1, 2)),
+    Rule(
+        "turns_need_two",
+        "Turns are taken by two consumers or more.",
+        lambda c, _: c.turns and 0 < c.Br < 128,
+    ),
+    Rule(
+        "turns_need_whole_P",
+        "In two parts the products are issued between exponentials: there is no turn that would hold them together.",
+        lambda c, _: c.turns and c.parts == 2,
+    ),
+    Rule(
+        "setmaxnreg",
+        "setmaxnreg takes multiples of 8 from 24 to 256.",
+        lambda c, _: not _registers_in_order(c),
+    ),
+    Rule(
+        "given_and_taken",
+        "The producer gives registers away and the consumers take some: setmaxnreg.dec may not raise, .inc not lower.",
+        lambda c, _: (
+            _rows_in_order(c)
+            and _registers_in_order(c)
+            and not c.producer_registers <= c.launch_registers <= c.consumer_registers
+        ),
+    ),
+    Rule(
+        "register_file",
+        "Consumers and producer share what they had at the launch: at most 65,536 registers a multiprocessor.",
+        lambda c, device: (
+            _rows_in_order(c)
+            and _registers_in_order(c)
+            and _shared_out(c) > min(c.launch_registers * c.threads, device.registers_a_multiprocessor)
+        ),
+    ),
+    Rule(
+        "accumulators",
+        f"S, P, O and {REGISTERS_BESIDE} more fit into a consumer's registers; else each turn spills them.",
+        lambda c, _: (
+            _registers_in_order(c)
+            and c.accumulators + REGISTERS_BESIDE > min(c.consumer_registers, REGISTERS_A_THREAD)
+        ),
+    ),
+    Rule(
+        "shared_memory",
+        "Tiles of Q, K and V fit into a block's shared memory.",
+        lambda c, device: c.shared_bytes > device.shared_a_block,
+    ),
+)  # fmt: skip
+
+
+def refusals(configuration: Configuration, device: Device = DEVICE) -> list[Rule]:
+    """The rules that the configuration breaks; empty where it can be built and run."""
+    return [rule for rule in RULES if rule.refuses(configuration, device)]
+
+
+def space(dtype: str, d_head: int) -> Iterator[Configuration]:
+    """All that is looked at, before the rules."""
+    registers = ((24, 240), (32, 160), (24, 120))  # for two, three and four consumers
+    for Br, stages, parts, turns, (producer, consumer) in product(
+        (128, 192, 256), (2, 3, 4), (1, 2), (False, True), registers
+    ):
+        yield Configuration(dtype, d_head, Br, 128, stages, parts, turns, producer, consumer)
+
+
+def admitted(configurations: Iterable[Configuration], device: Device = DEVICE) -> list[Configuration]:
+    """Those that no rule refuses, each once, in their order."""
+    return [one for one in dict.fromkeys(configurations) if not refusals(one, device)]
