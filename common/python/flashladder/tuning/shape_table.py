@@ -82,12 +82,17 @@ def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = (
 
 def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
     """Compiles stage 24's kernel with this configuration alone; see instances.build(), which does it for stage 12."""
+    copy = source_with(configuration, kernel)
+    native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
+    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
+
+
+def source_with(configuration: Configuration, kernel: Path | None = None) -> Path:
+    """A copy of the kernel.cu with a table of this configuration alone beside it."""
     source = (kernel or stages.get(STAGE).kernel).read_text()
     name = hashlib.sha256(f"{configuration}\n{source}".encode()).hexdigest()[:16]
     place("shapes", name, TABLE.name, table([configuration]))
-    copy = place("shapes", name, "kernel.cu", source)
-    native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
-    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
+    return place("shapes", name, "kernel.cu", source)
 
 
 def kernel_hash() -> str:

@@ -1,0 +1,259 @@
+"""Stage 24's configurations: their short form, the rules, the table and what it is predicted from, the tuner with times
+that are made up, and the choice by mask in C++. No figure here is of a machine."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+from hostcc import compile_cpp
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.tuning import shape_table, shape_tuner, shapes
+from flashladder.tuning.shapes import Configuration, of_stage_23, parse, refusals
+from flashladder.tuning.store import Known, Place, Store, Times
+from flashladder.tuning.tune import TimingFailed
+
+WIDE = Configuration("bf16", 64, 192, 128, 3, 1, True, 32, 160)
+ADMITTED = [one for d in (64, 128) for one in shapes.admitted(shapes.space("bf16", d))]
+
+
+@pytest.mark.parametrize("one", [*ADMITTED, of_stage_23("fp16", 64)], ids=str)
+def test_the_short_form_is_parsed_back(one):
+    assert parse(str(one)) == one and not refusals(one)
+
+
+@pytest.mark.parametrize("text, words", (
+    ("(BF16, 64, 192, 128, 12): kv_buffers_3+turns+registers_32_160", "says 12 warps; with Br = 192 a block has 16"),
+    ("(FP32, 64, 192, 128, 16): kv_buffers_3+registers_32_160", "no configuration of stage 24"),
+    ("(BF16, 64, 192, 128, 16): turns+kv_buffers_3+registers_32_160", "no configuration of stage 24"),
+))  # fmt: skip
+def test_what_is_no_configuration_is_refused_in_words(text, words):
+    with pytest.raises(FlashLadderError, match=words):
+        parse(text)
+
+
+@pytest.mark.parametrize("rule, wrong", (
+    ("types", replace(WIDE, dtype="fp32")),
+    ("rows", replace(WIDE, Br=160)),
+    ("columns", replace(WIDE, Bc=64)),
+    ("stages", replace(WIDE, kv_stages=1)),
+    ("parts", replace(WIDE, turns=False, parts=3)),
+    ("turns_need_whole_P", replace(WIDE, parts=2)),
+    ("setmaxnreg", replace(WIDE, producer_registers=20)),
+    ("given_and_taken", replace(WIDE, Br=128, consumer_registers=160)),
+    ("register_file", replace(WIDE, producer_registers=40)),
+    ("accumulators", replace(WIDE, d_head=128, kv_stages=2, consumer_registers=160, Br=192)),
+    ("shared_memory", replace(WIDE, kv_stages=6)),
+))  # fmt: skip
+def test_each_rule_refuses_what_breaks_it_alone(rule, wrong):
+    names = [one.name for one in refusals(wrong)]
+    alone = [rule] if rule != "accumulators" else ["accumulators", "shared_memory"]
+    assert names == [one for one in alone if one in names] and rule in names, names
+
+
+def test_one_consumer_takes_no_turns_and_a_box_has_256_rows():
+    assert "turns_need_two" in [one.name for one in refusals(replace(WIDE, Br=64))]
+    assert "box_rows" in [one.name for one in refusals(replace(WIDE, Br=320))]
+
+
+def test_registers_at_the_launch_and_what_they_are_shared_into():
+    assert (of_stage_23().launch_registers, WIDE.launch_registers) == (168, 128)
+    assert 2 * 240 + 24 == 3 * 168 and 3 * 160 + 32 == 4 * 128
+
+
+def test_three_consumers_have_no_registers_at_d_head_128():
+    """What choices.toml says."""
+    assert not [one for one in shapes.admitted(shapes.space("bf16", 128)) if one.consumers > 2]
+
+
+def test_refused_is_counted_by_rule():
+    counts = shape_tuner.refused([WIDE, replace(WIDE, parts=2), replace(WIDE, kv_stages=6)])
+    assert {name: count for name, count in counts.items() if count} == {"turns_need_whole_P": 1, "shared_memory": 1}
+
+
+# ---- the table ----
+
+
+def test_the_committed_table_is_the_one_that_is_written():
+    assert shape_table.TABLE.read_text() == shape_table.shipped(), f"{shape_table.TABLE} is old: run `make results`"
+
+
+def test_every_type_head_dim_mask_and_length_has_one_choice_and_it_is_built():
+    built = shape_table.configurations_built()
+    for dtype in ("fp16", "bf16"):
+        for d_head in (64, 128):
+            assert of_stage_23(dtype, d_head) in built
+            for mask in shape_table.MASKS:
+                found = [one for one in shape_table.predicted() if one.group == (dtype, d_head, mask)]
+                ends = sorted((one.first, one.last) for one in found)
+                assert ends[0][0] == 1 and ends[-1][1] == shape_table.LONGEST
+                assert all(last + 1 == first for (_, last), (first, _) in zip(ends, ends[1:], strict=False))
+                assert {one.configuration for one in found} <= set(built)
+    assert not [str(one) for one in built if refusals(one)]
+
+
+def test_a_prediction_says_from_what():
+    assert all(one.predicted_from for one in shape_table.predicted())
+    text = shape_table.PREDICTED.read_text()
+    with pytest.raises(FlashLadderError, match="predicted_from not empty"):
+        shape_table.predicted(text.replace('predicted_from = "counting', 'predicted_from = "" # "counting'))
+    with pytest.raises(FlashLadderError, match="full or causal"):
+        shape_table.predicted(text.replace('mask = "full"', 'mask = "window"'))
+
+
+def record(*rows) -> dict:
+    """A record of the tuner that chose (causal, Nq, configuration)."""
+    chosen = [
+        {"dtype": c.dtype, "d_head": c.d_head, "causal": causal, "Nq": length, "configuration": str(c)}
+        for causal, length, c in rows
+    ]
+    provenance = {"device": "NVIDIA H200", "compute_capability": 9.0}
+    return {"version": 1, "provenance": provenance, "multiprocessors": 132, "chosen": chosen}
+
+
+def test_what_was_measured_takes_the_place_of_what_was_predicted():
+    short = of_stage_23("bf16", 64)
+    made = record((False, 4096, WIDE), (False, 1024, short), (True, 4096, WIDE), (False, 16384, WIDE))
+    found = shape_table.choices([made], shape_table.predicted())
+    own = [(one.configuration, one.first, one.last) for one in found if one.group == ("bf16", 64, "full")]
+    assert own == [(short, 1, 2048), (WIDE, 2049, shape_table.LONGEST)]
+    assert [one.predicted_from for one in found if one.group == ("bf16", 64, "causal")] == [""]
+    others = [one for one in found if one.group not in (("bf16", 64, "full"), ("bf16", 64, "causal"))]
+    assert {one.group for one in others} == {one.group for one in shape_table.predicted()} - {
+        ("bf16", 64, "full"), ("bf16", 64, "causal"),
+    }  # fmt: skip
+    assert all(one.predicted_from for one in others)
+
+
+def test_a_line_says_whether_its_choice_was_measured():
+    (choice,) = shape_table.measured(record((True, 512, WIDE)))
+    assert choice.line().endswith(f'"{WIDE}", flash::causal, "")')
+    guess = replace(choice, predicted_from='a "run"')
+    assert guess.line().endswith(f'"{WIDE}", flash::causal, "predicted from a \\"run\\"")')
+
+
+# ---- the choice, in C++ ----
+
+
+@pytest.fixture(scope="module")
+def choose(tmp_path_factory):
+    """choose(Nq, causal) -> (the name that C++ chooses, multiple_Nq that the limits ask for)."""
+    folder = tmp_path_factory.mktemp("choose")
+    (folder / "choose.cpp").write_text(
+        """
+#include <cstdio>
+#include "configured.h"
+using namespace flash;
+static void kernel(FlashParams) {}
+FlashStatus flash::check_sizes(const FlashParams *, const Limits &) { return FLASH_OK; }
+FlashStatus flash::fail(FlashStatus status, const char *, ...) { return status; }
+FlashStatus flash::check(const FlashParams *, const Limits &, size_t) { return FLASH_OK; }
+FlashStatus flash::launch(const Launch &, const FlashParams &, cudaStream_t) { return FLASH_OK; }
+FlashStatus flash::describe(const Limits &, const Launch &, size_t, FlashDescription *) { return FLASH_OK; }
+dim3 flash::persistent(int works) { return dim3(works); }
+cudaError_t cudaGetDevice(int *number) { *number = 0; return cudaSuccess; }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *one, int) {
+    std::strcpy(one->name, "NVIDIA H200");
+    one->major = 9, one->minor = 0, one->multiProcessorCount = 132, one->sharedMemPerBlockOptin = 227 << 10;
+    return cudaSuccess;
+}
+int main(int, char **words) {
+    const auto one = [](const char *name, int Br) {
+        return instance<__nv_bfloat16>(name, 64, kernel, Br, 128, 128, 96 << 10);
+    };
+    const Table table = {{one("first", 128), one("short", 128), one("long", 192), one("masked", 128)},
+                         {{"NVIDIA H200", 90, 132, FLASH_BF16, 64, 1, 1000, "short", full, "predicted from nothing"},
+                          {"NVIDIA H200", 90, 132, FLASH_BF16, 64, 1001, 1 << 30, "long", full},
+                          {"NVIDIA H200", 90, 132, FLASH_BF16, 64, 1, 2000, "masked", causal}}};
+    FlashParams params{};
+    params.dtype = FLASH_BF16, params.d_head = 64, params.Hq = params.B = 1;
+    params.Nq = params.Nkv = std::atoi(words[1]), params.causal = std::atoi(words[2]);
+    Limits limits{};
+    Launch launch;
+    plan(&params, table, limits, launch);
+    std::printf("%s %d %d %d\\n", limits.configuration, limits.multiple_Nq, limits.Br, launch.grid.x);
+}
+"""
+    )
+    program = compile_cpp(folder / "choose.cpp", folder / "choose")
+
+    def call(Nq: int, causal: bool) -> list[str]:
+        words = [program, str(Nq), str(int(causal))]
+        return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+
+    return call
+
+
+def test_the_mask_and_the_length_choose(choose):
+    assert choose(512, False) == ["short", "1", "128", "4"]
+    assert choose(4001, False) == ["long", "1", "192", "21"], "any length: no tile has to divide it"
+    assert choose(512, True)[0] == "masked"
+    assert choose(4001, True)[0] == "first", "nothing was chosen for it"
+
+
+# ---- the tuner ----
+
+PLACE = Place("made-up GPU", "1", "13.0", "0" * 64)
+PLAN = shape_tuner.Plan(tuple(ADMITTED[:4]), lengths=(512, 4096))
+YARDSTICK = "a peer"
+
+
+class MadeUp:
+    """Workshop and Timer: the n-th candidate takes n milliseconds more, but for what `faster` says."""
+
+    peers = (YARDSTICK,)
+
+    def __init__(self, faster: dict[tuple[str, int, bool], float] | None = None, bad: str = ""):
+        self.faster, self.bad, self.heats, self.prepared = faster or {}, bad, [], []
+
+    def prepare(self, configurations):
+        for one in configurations:
+            self.prepared.append(one)
+            yield one, Known(registers=168, spill_bytes=0)
+
+    def at_hand(self, configurations):
+        pass
+
+    def heat(self, problem, configurations, seconds, numbers=()):
+        self.heats.append((problem, configurations, numbers))
+        found = {}
+        for one in configurations:
+            if str(one) == self.bad:
+                raise TimingFailed(one, "wrong at element 3")
+            ms = self.faster.get((str(one), problem.Nq, problem.causal), 10.0 + PLAN.candidates.index(one))
+            found[str(one)] = Times("configuration", (ms, ms * 1.01, ms * 0.99))
+        return found | {YARDSTICK: Times("peer", (12.0,) * 3)}
+
+
+def tuned(tmp_path, machine: MadeUp) -> shape_tuner.Outcome:
+    store = Store(tmp_path / "store", PLACE)
+    try:
+        return shape_tuner.run(PLAN, store, machine, machine)
+    finally:
+        store.close()
+
+
+def test_it_chooses_by_mask_and_length(tmp_path):
+    first, second, third, _ = PLAN.candidates
+    machine = MadeUp({(str(second), 4096, True): 9.0, (str(third), 512, False): 9.95})
+    outcome = tuned(tmp_path, machine)
+    got = {(problem.Nq, problem.causal): one for problem, one in outcome.chosen.items()}
+    assert got[512, False] == got[4096, False] == first, "half a percent is no difference"
+    assert got[512, True] == first and outcome.winners["bf16", 64, True] == second
+    assert got[4096, True] == second
+    assert all(numbers == (23,) for _, _, numbers in machine.heats)
+    assert {problem.B * problem.Nq for problem, _, _ in machine.heats} == {16384}
+
+
+def test_a_second_run_measures_nothing_anew(tmp_path):
+    before = tuned(tmp_path, MadeUp())
+    again = MadeUp()
+    after = tuned(tmp_path, again)
+    assert not again.heats and not again.prepared and after.chosen == before.chosen
+
+
+def test_what_fails_when_it_is_timed_is_left_out_and_told(tmp_path):
+    first = PLAN.candidates[0]
+    outcome = tuned(tmp_path, MadeUp(bad=str(first)))
+    assert list(outcome.failures) == [first] and first not in outcome.chosen.values()
+    assert len(outcome.chosen) == 4
