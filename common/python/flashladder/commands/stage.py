@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.building import build
-from flashladder.commands import explain, testing, throughput, timeline
+from flashladder.commands import explain, testing, throughput, timeline, tune_shapes
 from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
@@ -15,6 +15,7 @@ from flashladder.ladder import breakit, diff, host_streams, stages
 from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stages import Kernel, Stage
 from flashladder.measuring import bench, machine_code, profile, stream_times
+from flashladder.tuning import shape_table
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,13 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
 
 
 # Of the stages whose kernel has a configuration, as stage.toml says, besides.
-_OF_CONFIGURED = {"explain": Verb(lambda stage, rest: explain.show(rest, stage.targets), _nothing)}
+_OF_CONFIGURED = {"explain": Verb(lambda stage, rest: _explain(stage, rest), _nothing)}
+
+
+def _explain(stage: Stage, rest: list[str]) -> int:
+    if stage.number == shape_table.STAGE:
+        return tune_shapes.explain(rest)
+    return explain.show(rest, stage.targets)
 
 
 def verbs_of(stage: Stage) -> dict[str, Verb]:

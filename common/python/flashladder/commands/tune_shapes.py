@@ -1,7 +1,8 @@
-"""make tune ARGS="--stage 24": stage 24's configurations filtered, built, verified, timed; what runs where."""
+"""make tune ARGS="--stage 24": stage 24's configurations filtered, built, verified, timed; what runs where. And one of
+them explained."""
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from flashladder.building import build
@@ -64,6 +65,26 @@ def run(options: Options, device: Device | None = None) -> int:
     _show(made)
     say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage 24 choose by what lies in docs/results.")
     return _report_failures(outcome)
+
+
+def explain(words: list[str]) -> int:
+    """make stage-24 explain CONFIG="...": its fields, the rules that refuse it, and where none does what ptxas makes
+    of it for compute capability 9.0. Without a configuration: what runs at N = 4096, bf16, d = 64, full."""
+    text = " ".join(words).strip() or str(shape_table.chosen("bf16", 64, "full", 4096).configuration)
+    one = shapes.parse(text)
+    facts = [(field.name, getattr(one, field.name)) for field in fields(one)]
+    facts += [(name, getattr(one, name)) for name in ("consumers", "threads", "launch_registers", "accumulators")]
+    table(str(one), ["", ""], [*facts, ("shared bytes", one.shared_bytes)], right=(1,))
+    broken = shapes.refusals(one)
+    if broken:
+        rows = [(rule.name, rule.reason) for rule in broken]
+        table(coloured(f"Refused by {len(rows)} rule{'s' * (len(rows) > 1)}", "red"), ["rule", "reason"], rows)
+        return 1
+    build.build(stages.get(shape_table.STAGE).targets)
+    built = shape_table.build(one, 90)
+    say(f"No rule refuses it. ptxas, sm_90a: {built.registers} registers a thread at the launch, {built.spill_bytes} "
+        "bytes of spills.")  # fmt: skip
+    return 0
 
 
 def _show(made: dict) -> None:

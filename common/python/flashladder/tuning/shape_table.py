@@ -148,6 +148,12 @@ def choices(records: Iterable[dict], guesses: Iterable[Choice]) -> list[Choice]:
     return [*found, *(one for one in guesses if one.group not in groups)]
 
 
+def chosen(dtype: str, d_head: int, mask: str, length: int) -> Choice:
+    """What the table has run there, on the first GPU that is in it."""
+    found = choices(recorded.shipped(kind="shapes"), predicted())
+    return next(one for one in found if one.group == (dtype, d_head, mask) and one.first <= length <= one.last)
+
+
 def defaults() -> list[Configuration]:
     """What is built besides what is chosen: stage 23's, for each type and head dim, which stage.toml's launch is of;
     and for bf16 at d_head 128 the one with P whole and turns, which changed kernels are judged by, too."""
