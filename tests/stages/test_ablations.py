@@ -1,5 +1,8 @@
 """The variants that `make ablations` times give the right answer and are free of hazards."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from flashladder.core import device
@@ -75,9 +78,9 @@ def test_what_is_timed_is_built_for_both_head_dims(monkeypatch):
 
 
 @pytest.mark.long
-def test_a_build_for_bf16_has_both_head_dims_and_says_what_it_lacks():
+def test_a_build_for_bf16_has_both_head_dims_and_says_what_it_lacks(tmp_path):
     stage = stages.get(7)
-    library = kernels.compile_kernel(stage.kernel, stage, only="BF16")
+    library = kernels.compile_kernel(Path(shutil.copy(stage.kernel, tmp_path)), stage, only="BF16")
     for d in (64, 128):
         problem = Problem(B=1, Hq=1, Nq=128, Nkv=64, d_head=d)
         inputs = problem.random(3)
