@@ -67,16 +67,21 @@ Verdict run_and_compare(const Request &request, std::string_view ptx) {
     return verdict;
 }
 
-// The report of a simulator that has come to life.
-std::string report() {
+// The report of a simulator that has come to life, and the trace where one is wanted, as fields of an object.
+void write_report(json::Writer &w) {
     warpsim::rt::Runtime *const runtime = warpsim::rt::Runtime::get();
-    return runtime ? runtime->reports.text() : "null";
+    w.key("report").raw(runtime ? runtime->reports.text() : "null");
+    if (runtime && runtime->traces.wanted()) w.key("trace").raw(runtime->traces.text());
 }
 
 std::string failure(const char *status, const std::string &message, bool alive = true) {
     json::Writer w;
     w.open('{').key("status").string(status).key("message").string(message);
-    w.key("report").raw(alive ? report() : "null");
+    if (alive) {
+        write_report(w);
+    } else {
+        w.key("report").raw("null");
+    }
     return w.close('}').take();
 }
 
@@ -94,7 +99,8 @@ std::string run(std::string_view ptx, std::string_view text) {
         w.key("passed").boolean(output.passed).key("frobenius").real(output.frobenius);
         w.key("worst").real(output.worst);
         if (log_sum_exp) w.key("log_sum_exp_worst").real(log_sum_exp->worst);
-        return w.key("report").raw(report()).close('}').take();
+        write_report(w);
+        return w.close('}').take();
     } catch (const CudaError &error) {
         return failure("failed", error.what());
     } catch (const std::bad_alloc &) {

@@ -12,6 +12,7 @@ namespace browser {
 //     message   one line about it
 //     passed, frobenius, worst, log_sum_exp_worst     as the runners print them; where a result could be compared
 //     report    what WARPSIM_REPORT would hold; null where the simulator did not come to life
+//     trace     what WARPSIM_TRACE would hold, where the request sets it
 std::string run(std::string_view ptx, std::string_view request);
 
 }  // namespace browser

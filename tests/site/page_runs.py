@@ -20,8 +20,9 @@ SETTINGS = {
     "WARPSIM_ACCESSES": "1",
     "WARPSIM_MAX_MEMORY": "32M",
     "WARPSIM_REPORT": "report.json",
+    "WARPSIM_TRACE": "trace.json",
 }
-NODE = Path(__file__).with_name("run_in_node.js")
+HERE = Path(__file__).parent
 
 
 def with_settings(request: str, **settings: str) -> str:
@@ -71,15 +72,20 @@ def _mt19937_64(seed: int):
         yield y ^ (y >> word(43))
 
 
+def some(one) -> list[int]:
+    """The first of a stage's problems, and one of the others: another one for each stage."""
+    others = len(one.problems()) - 1
+    return [0, 1 + one.stage.number % others]
+
+
 def native(ptx: str, request: str, folder: Path) -> dict:
     """The entry's result on this machine; nothing of the environment's WARPSIM_* takes part."""
-    command = [str(build_directory() / "bin/browser-run"), *_files(ptx, request, folder)]
-    return _result(command, folder)
+    return json.loads(_output([str(build_directory() / "bin/browser-run"), *_files(ptx, request, folder)], folder))
 
 
 def in_node(ptx: str, request: str, folder: Path) -> dict:
     """The same by the WebAssembly of `make browser`, in node."""
-    return _result([_node(), str(NODE), str(run_page.shipped()), *_files(ptx, request, folder)], folder)
+    return json.loads(node(HERE / "run_in_node.js", run_page.shipped(), *_files(ptx, request, folder), cwd=folder))
 
 
 def need_emscripten() -> None:
@@ -87,11 +93,12 @@ def need_emscripten() -> None:
         pytest.skip("no emcc on PATH: apt install emscripten")
 
 
-def _node() -> str:
-    node = shutil.which("node")
-    if not node:
+def node(*command: object, cwd: Path | None = None) -> str:
+    """What a script prints in node."""
+    program = shutil.which("node")
+    if not program:
         pytest.skip("no node on PATH: it comes with emscripten")
-    return node
+    return _output([program, *map(str, command)], cwd)
 
 
 def _files(ptx: str, request: str, folder: Path) -> list[str]:
@@ -100,11 +107,11 @@ def _files(ptx: str, request: str, folder: Path) -> list[str]:
     return ["kernel.ptx", "request"]
 
 
-def _result(command: list[str], folder: Path) -> dict:
+def _output(command: list[str], cwd: Path | None) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("WARPSIM_")}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout)
+    return done.stdout
 
 
 def comparable(report: dict) -> list[dict]:

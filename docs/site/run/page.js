@@ -13,8 +13,15 @@ const told = document.querySelector("#run-status");
 const place = document.querySelector("#run-results");
 
 const WORDS = { variant: "changed: ", mistake: "mistake: " };
-// Of the simulator, in every run here: one thread, the addresses of one execution, memory that a page can give.
-const SETTINGS = { WARPSIM_THREADS: 1, WARPSIM_ACCESSES: 1, WARPSIM_MAX_MEMORY: "32M", WARPSIM_REPORT: "report.json" };
+// Of the simulator, in every run here: one thread, the addresses of one execution, memory that a page can give, and what
+// the warps of the first block did.
+const SETTINGS = {
+  WARPSIM_THREADS: 1,
+  WARPSIM_ACCESSES: 1,
+  WARPSIM_MAX_MEMORY: "32M",
+  WARPSIM_REPORT: "report.json",
+  WARPSIM_TRACE: "trace.json",
+};
 
 let catalogue, wasm, worker;
 

@@ -1,14 +1,6 @@
 // Pictures of a report, as SVG in the page's own colours.
 import { banks, groups, passes } from "./accesses.js";
-
-const SVG = "http://www.w3.org/2000/svg";
-
-function element(name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
+import { element } from "./dom.js";
 
 // Lanes by banks: a cell is a bank that serves a lane, its number the wavefront of the lane's group that does. From the
 // second on the lane waits, because another one wanted another word of the bank: those cells have a heavy border.

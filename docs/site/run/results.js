@@ -1,16 +1,9 @@
 // Shows the result of a run (common/browser/run.h) in the page.
+import { count, excerpt, node } from "./dom.js";
 import { bankGrid } from "./pictures.js";
-
-function node(name, attributes = {}, ...content) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...content);
-  return made;
-}
+import { stepping } from "./steps.js";
 
 const VERDICTS = { right: "Right", wrong: "Wrong", failed: "Failed", refused: "Refused" };
-
-const count = (number) => number.toLocaleString("en");
 
 function verdict(result, problem, seconds) {
   const word = VERDICTS[result.status];
@@ -20,18 +13,6 @@ function verdict(result, problem, seconds) {
     node("p", {}, node("strong", {}, `${word}: `), `${problem}: ${result.message}.`),
     node("p", { class: "note" }, `Simulated here, in ${seconds.toFixed(1)} s.`),
   );
-}
-
-// The lines around a place in a source file, with that line marked.
-function excerpt(text, line) {
-  const lines = text.split("\n");
-  const from = Math.max(0, line - 4), to = Math.min(lines.length, line + 3);
-  const code = node("pre", { class: "excerpt", tabindex: "0" });
-  for (let at = from; at < to; ++at) {
-    const shown = `${String(at + 1).padStart(4)}  ${lines[at]}\n`;
-    code.append(at + 1 === line ? node("mark", {}, shown) : shown);
-  }
-  return code;
 }
 
 function hazard(one, sources, isNote) {
@@ -173,6 +154,6 @@ export function show(place, { result, seconds, problem, sources }) {
   const launches = result.report?.launches ?? [];
   place.replaceChildren(verdict(result, problem, seconds));
   if (!launches.length) return;
-  place.append(...hazards(launches, sources), ...bankPictures(launches, sources));
+  place.append(...hazards(launches, sources), ...stepping(result.trace, sources), ...bankPictures(launches, sources));
   place.append(node("h2", {}, "Counters"), ...launches.flatMap(counters), costs(launches, sources));
 }

@@ -21,6 +21,7 @@ from flashladder.core.console import plural, say
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
+from flashladder.core.problem import Problem
 from flashladder.site import page_kernels
 from flashladder.site.page_kernels import Offered
 from flashladder.site.run_page import shipped
@@ -78,12 +79,12 @@ def build_simulator() -> None:
         shutil.copy(place / "out" / name, shipped())
 
 
-def kernel_file(one: Offered) -> dict:
-    """What the page loads of one kernel."""
+def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None = None) -> dict:
+    """What the page loads of one kernel, with a request for each of the problems: all that it offers, if none are given."""
     library = one.library()
     ptx, places = page_kernels.without_folders(page_kernels.ptx_of(library))
-    problems = one.problems()
-    requests = [page_kernels.request(one, library, ptx, problem, name) for problem, name in problems]
+    wanted = one.problems() if problems is None else problems
+    requests = [page_kernels.request(one, library, ptx, problem, name) for problem, name in wanted]
     sources = {name: Path(place) for name, place in places.items() if ROOT in Path(place).parents}
     return {"ptx": ptx, "requests": requests, "sources": {name: file.read_text() for name, file in sources.items()}}
 
