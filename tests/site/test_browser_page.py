@@ -158,8 +158,8 @@ def check_seen(one, seen: dict, folder: Path) -> None:
             assert line.strip() in seen["text"], "the source line of a hazard"
         if any(access["space"] == "shared" for access in launch.get("accesses", [])):
             assert seen["cells"] >= 32
-    assert seen["presses"] == seen["steps"] - 1 >= 1
-    ending = "has done all that it has to do" if native["status"] != "failed" else "the run failed"
+    assert seen["steps"] >= 1 and seen["presses"] == seen["steps"] - 1
+    ending = "the run failed" if native["status"] == "failed" else "has done all that it has to do"
     assert ending in seen["where"]
 
 
