@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "core/names.h"
 #include "core/program.h"
@@ -109,7 +110,12 @@ template <class T>
 T combined(BulkOperation operation, T a, T b) {
     switch (operation) {
         case BulkOperation::add:
-            return T(a + b);
+            if constexpr (std::is_integral_v<T>) {
+                using Wraps = std::make_unsigned_t<T>;
+                return T(Wraps(a) + Wraps(b));
+            } else {
+                return a + b;
+            }
         case BulkOperation::min:
             return std::min(a, b);
         case BulkOperation::max:
