@@ -293,7 +293,7 @@ int replay(const Target &target, const std::vector<std::string> &files) {
 
 int main(int argc, char **argv) {
     Settings settings;
-    for (const Target *target : {&kPtx, &kFatbin, &kKernels, &kPlanted})
+    for (const Target *target : {&kPtx, &kFatbin, &kKernels, &kMaps, &kPlanted})
         if (argc > 2 && !std::strcmp(argv[1], target->name)) settings.target = target;
     if (!settings.target) {
         std::fputs(

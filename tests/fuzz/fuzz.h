@@ -48,7 +48,7 @@ struct Target {
     Bytes (*make)(Random &);
 };
 
-extern const Target kPtx, kFatbin, kKernels;
+extern const Target kPtx, kFatbin, kKernels, kMaps;
 extern const Target kPlanted;  // for the fuzzer's own tests
 
 // PTX text -> PTX text, on words, numbers and lines; also what fat binaries carry.

@@ -19,23 +19,25 @@ struct Operand {
 };
 
 enum class Do : uint8_t {
-    compute,      // a = operation(x, y, z)
-    widen,        // wide a = operation(x, y, wide b)
-    narrow,       // a = low word ^ high word of wide b
-    select,       // a = x `compare` y ? z : a
-    branch,       // if (x `compare` y) body else other
-    loop,         // `count` times, or (per lane) a & count times: body
-    row_store,    // row[a & ...] = x, `count` bytes; in local or global memory
-    row_load,     // a = row[x & ...], `count` bytes
-    exchange,     // a = what another thread of the block had in x, through shared memory
-    warp_share,   // the same within the warp, between bar.warp.sync
-    bins,         // a = one of 16 sums over the block, by red.shared
+    compute,     // a = operation(x, y, z)
+    widen,       // wide a = operation(x, y, wide b)
+    narrow,      // a = low word ^ high word of wide b
+    select,      // a = x `compare` y ? z : a
+    branch,      // if (x `compare` y) body else other
+    loop,        // `count` times, or (per lane) a & count times: body
+    row_store,   // row[a & ...] = x, `count` bytes; in local or global memory
+    row_load,    // a = row[x & ...], `count` bytes
+    exchange,    // a = what another thread of the block had in x, through shared memory
+    warp_share,  // the same within the warp, between bar.warp.sync
+    bins,        // a = one of 16 sums over the block, by red.shared; flag: added to the global bins by a bulk reduction
     global_bins,  // global bins[x & 15] += y
     shuffle,      // a = x of another lane, or y where there is none
     vote,         // a = ballot, all, any, or redux of x
     leader,       // if (x `compare` y): a = z of the first lane that is here, b = how many there are
     barrier,      // bar.sync, or a = how many threads of the block have x `compare` y
     call,         // a = f(x, y)
+    bulk,         // a = an input of another thread of the block, by a bulk copy; flag: all arrive at its mbarrier
+    peer,         // the same of a thread of the cluster's other block, from its shared memory
     leave,        // if (x `compare` y) store all and exit
 };
 
@@ -49,7 +51,7 @@ struct Statement {
 };
 
 struct Kernel {
-    unsigned grid = 1, block = 32;
+    unsigned grid = 1, block = 32, cluster = 1;  // cluster: 1, or 2 blocks
     std::vector<Statement> functions[2];  // straight-line, on variables 0 (x) and 1 (y); the result is variable 0
     std::vector<Statement> body;
 };

@@ -121,6 +121,7 @@ class HostBlock {
     void bins(const Statement &s, const Mask &mask) {
         std::array<uint32_t, kBins> sums{};
         each(mask, [&](unsigned, const Thread &thread) { sums[of(s.x, thread) & 15] += of(s.y, thread); });
+        for (unsigned i = 0; s.flag && i < kBins; ++i) memory_.bins[i] += sums[i];
         assign(s, mask, [&](unsigned, const Thread &thread) { return sums[of(s.z, thread) & 15]; });
     }
 
@@ -199,6 +200,12 @@ class HostBlock {
         assign(s, mask, [&](unsigned, const Thread &) { return s.kind == 1 ? count : uint32_t{count == all}; });
     }
 
+    // Of the other thread of that block.
+    uint32_t input(const Statement &s, unsigned block, unsigned t) const {
+        const unsigned other = (t * s.count + s.operation) % kernel_.block;
+        return memory_.inputs[(size_t{block} * kernel_.block + other) * kInputs + s.kind];
+    }
+
     uint32_t call(const Statement &s, const Thread &caller) {
         Thread callee;
         callee.v[0] = of(s.x, caller), callee.v[1] = of(s.y, caller);
@@ -261,6 +268,10 @@ class HostBlock {
                 return barrier(s, mask);
             case Do::call:
                 return assign(s, mask, [&](unsigned, const Thread &thread) { return call(s, thread); });
+            case Do::bulk:
+                return assign(s, mask, [&](unsigned t, const Thread &) { return input(s, index_, t); });
+            case Do::peer:
+                return assign(s, mask, [&](unsigned t, const Thread &) { return input(s, index_ ^ 1, t); });
             case Do::leave: {
                 const Mask gone = those(mask, [&](const Thread &thread) { return holds(s, thread); });
                 store_all(gone);

@@ -10,7 +10,8 @@ class Maker {
 
     Kernel kernel() {
         Kernel kernel;
-        kernel.grid = 1 + below(3);
+        kernel.cluster = cluster_ = random_.one_in(3) ? 2 : 1;
+        kernel.grid = kernel.cluster * (1 + below(kernel.cluster == 1 ? 3 : 2));
         full_warps_ = !random_.one_in(4);
         kernel.block = full_warps_ ? 32 * (1 + below(4)) : 32 + below(90);
         sums_in_global_ = random_.one_in(3);
@@ -55,7 +56,7 @@ class Maker {
         s.compare = below(unsigned(kComparisons.size()));
         s.kind = below(8);
         s.flag = random_.one_in(2);
-        const unsigned way = below(collective ? 22 : 14);
+        const unsigned way = below(collective ? 24 : 14);
         if (way < 4) return compute(kVariables);
         switch (way) {
             case 4:
@@ -116,6 +117,14 @@ class Maker {
             case 20:
                 s.what = Do::barrier, s.kind = below(full_warps_ ? 4 : 3), s.count = below(16);
                 break;
+            case 21:
+                s.what = Do::bulk, s.count = 1 + 2 * below(8), s.operation = below(64);
+                break;
+            case 22:
+                // Only where the blocks of the cluster come together: not behind a branch on the block's number.
+                if (depth > 0 || cluster_ == 1) return compute(kVariables);
+                s.what = Do::peer, s.count = 1 + 2 * below(8), s.operation = below(64);
+                break;
             default:
                 // Not from within: what comes behind would miss the lanes.
                 if (depth > 0) return compute(kVariables);
@@ -126,7 +135,7 @@ class Maker {
 
     Random random_;
     bool full_warps_ = true, sums_in_global_ = false;
-    unsigned left_ = 0;
+    unsigned left_ = 0, cluster_ = 1;
 };
 
 }  // namespace

@@ -15,13 +15,14 @@ class Writer {
     explicit Writer(const Kernel &kernel) : kernel_(kernel) {}
 
     std::string text() {
-        out_ = ".version 8.0\n.target sm_80\n.address_size 64\n";
+        out_ = ".version 8.0\n.target sm_90\n.address_size 64\n";
         for (unsigned i = 0; i < 2; ++i) function(i);
         out_ +=
             ".visible .entry k(.param .u64 inputs, .param .u64 bins, .param .u64 rows, .param .u64 out)\n{\n"
             ".reg .b32 %v<8>, %t<8>, %n<4>, %me, %gid, %mask;\n.reg .b64 %w<2>, %a<4>, %row, %local, %generic;\n"
             ".reg .pred %p, %q;\n.local .align 16 .b8 mine[32];\n"
-            ".shared .align 4 .b8 all[512];\n.shared .align 4 .b8 warps[512];\n.shared .align 4 .b8 sums[64];\n";
+            ".shared .align 4 .b8 all[512];\n.shared .align 4 .b8 warps[512];\n.shared .align 16 .b8 sums[64];\n"
+            ".shared .align 4 .b8 peers[512];\n.shared .align 16 .b8 staged[4096];\n.shared .align 8 .b8 bar[8];\n";
         line("mov.u32 %me, %tid.x");
         line("mov.u32 %t0, %ctaid.x");
         line("mad.lo.u32 %gid, %t0, " + decimal(kernel_.block) + ", %me");
@@ -170,8 +171,7 @@ class Writer {
         shared_place("all", "%me");
         line("st.shared.b32 [%t1], " + of(s.x));
         line("bar.sync 0");
-        line("mad.lo.u32 %t0, %me, " + decimal(s.count) + ", " + decimal(s.operation));
-        line("rem.u32 %t0, %t0, " + decimal(kernel_.block));
+        other_thread(s);
         shared_place("all", "%t0");
         line("ld.shared.u32 " + var(s.a) + ", [%t1]");
     }
@@ -197,10 +197,68 @@ class Writer {
         line("and.b32 %t0, " + of(s.x) + ", 15");
         shared_place("sums", "%t0");
         line("red.shared.add.u32 [%t1], " + of(s.y));
+        if (s.flag) line("fence.proxy.async");
         line("bar.sync 0");
+        if (s.flag) {
+            line("setp.eq.u32 %p, %me, 0");
+            line("ld.param.u64 %a0, [bins]");
+            line("@%p cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%a0], [sums], 64");
+            line("@%p cp.async.bulk.commit_group");
+            line("@%p cp.async.bulk.wait_group 0");
+        }
         line("and.b32 %t0, " + of(s.z) + ", 15");
         shared_place("sums", "%t0");
         line("ld.shared.u32 " + var(s.a) + ", [%t1]");
+    }
+
+    // %t0 = the number of another thread of the block, or the thread's own
+    void other_thread(const Statement &s) {
+        line("mad.lo.u32 %t0, %me, " + decimal(s.count) + ", " + decimal(s.operation));
+        line("rem.u32 %t0, %t0, " + decimal(kernel_.block));
+    }
+
+    void bulk(const Statement &s) {
+        const std::string again = label(), bytes = decimal(uint64_t{kernel_.block} * kInputs * 4);
+        line("bar.sync 0");
+        line("setp.eq.u32 %p, %me, 0");
+        line("@%p mbarrier.init.shared.b64 [bar], " + decimal(s.flag ? kernel_.block : 1));
+        line("@%p fence.mbarrier_init.release.cluster");
+        line("bar.sync 0");
+        line("mov.u32 %t0, %ctaid.x");
+        line("ld.param.u64 %a0, [inputs]");
+        line("mad.wide.u32 %a0, %t0, " + bytes + ", %a0");
+        line(s.flag ? "@%p mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], " + bytes
+                    : "@%p mbarrier.arrive.expect_tx.shared.b64 _, [bar], " + bytes);
+        line("@%p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [staged], [%a0], " + bytes +
+             ", [bar]");
+        if (s.flag) line("mbarrier.arrive.shared.b64 _, [bar]");
+        out_ += again + ":\n";
+        line("mbarrier.try_wait.parity.shared.b64 %q, [bar], 0");
+        line("@!%q bra " + again);
+        other_thread(s);
+        line("mad.lo.u32 %t0, %t0, " + decimal(kInputs) + ", " + decimal(s.kind));
+        shared_place("staged", "%t0");
+        line("ld.shared.u32 " + var(s.a) + ", [%t1]");
+        line("bar.sync 0");
+        line("@%p mbarrier.inval.shared.b64 [bar]");
+    }
+
+    void peer(const Statement &s) {
+        line("ld.param.u64 %a0, [inputs]");
+        line("mad.wide.u32 %a0, %gid, " + decimal(4 * kInputs) + ", %a0");
+        line("ld.global.u32 %t0, [%a0+" + decimal(4 * s.kind) + "]");
+        shared_place("peers", "%me");
+        line("st.shared.b32 [%t1], %t0");
+        line("barrier.cluster.arrive");
+        line("barrier.cluster.wait");
+        other_thread(s);
+        shared_place("peers", "%t0");
+        line("mov.u32 %t0, %cluster_ctarank");
+        line("xor.b32 %t0, %t0, 1");
+        line("mapa.shared::cluster.u32 %t1, %t1, %t0");
+        line("ld.shared::cluster.u32 " + var(s.a) + ", [%t1]");
+        line("barrier.cluster.arrive");
+        line("barrier.cluster.wait");
     }
 
     void global_bins(const Statement &s) {
@@ -321,6 +379,10 @@ class Writer {
                 return barrier(s);
             case Do::call:
                 return call(s);
+            case Do::bulk:
+                return bulk(s);
+            case Do::peer:
+                return peer(s);
             case Do::leave:
                 return leave(s);
         }

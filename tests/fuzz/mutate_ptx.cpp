@@ -58,6 +58,11 @@ const std::vector<Bytes> kDotted = {
     ".lo",     ".hi",     ".sat",    ".ftz",     ".rn",      ".rzi",   ".cc",   ".approx", ".volatile",     ".align",
     ".extern", ".weak",   ".entry",  ".func",    ".x4",      ".trans", ".m8n8", ".idx",    ".all",          ".ballot",
     ".add",    ".cas",    ".exch",   ".acquire", ".release", ".gpu",   ".cta",  ".alias",  ".branchtargets"};
+const std::vector<Bytes> kHopper = {
+    ".mbarrier",        ".arrive",      ".expect_tx",  ".parity", ".relaxed", ".noinc",   ".bulk",
+    ".tensor",          ".1d",          ".2d",         ".3d",     ".tile",    ".cluster", ".multicast::cluster",
+    ".shared::cluster", ".shared::cta", ".bulk_group", ".read",   ".noftz",   ".box_dim", ".rank",
+    ".m64n8k16",        ".m64n16k32",   ".e4m3",       ".tf32",   ".inc",     ".dec"};
 
 Bytes decimal(Random &random) {
     const uint64_t number = edge_number(random);
@@ -93,7 +98,7 @@ void mutate_once(std::vector<Token> &tokens, const std::vector<Token> &other, Ra
             if (const Token *like = find_like(other)) token = Token(*like);
             break;
         case 4:
-            if (token.kind == Kind::dotted) token.text = random.of(kDotted);
+            if (token.kind == Kind::dotted) token.text = random.of(random.one_in(3) ? kHopper : kDotted);
             if (token.kind == Kind::number || token.kind == Kind::reg) token = {Kind::number, decimal(random)};
             break;
         case 5:

@@ -60,6 +60,8 @@ std::string check(const Kernel &kernel, const Memory &before, const Memory &afte
         LaunchConfig config;
         config.grid[0] = kernel.grid;
         config.block[0] = kernel.block;
+        config.cluster[0] = kernel.cluster;
+        config.explicit_cluster = kernel.cluster > 1;
         config.parameters = reinterpret_cast<const std::byte *>(addresses);
         const LaunchReport report = execute(program, memory, config, options);
         if (!report.hazards.empty()) fail("a hazard that is none: " + report.hazards.front().message);

@@ -9,7 +9,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory
 
 CORPUS = fuzz.SOURCE / "corpus"
-EXECUTIONS = {"ptx": 3_000, "fatbin": 5_000, "kernels": 300}
+EXECUTIONS = {"ptx": 3_000, "fatbin": 5_000, "maps": 3_000, "kernels": 300}
 
 
 def replay(program, target):
@@ -32,7 +32,7 @@ def sanitized():
     return fuzz.build_fuzzer()
 
 
-@pytest.mark.parametrize("target", ["ptx", "fatbin"])
+@pytest.mark.parametrize("target", ["ptx", "fatbin", "maps"])
 def test_the_corpus_does_no_harm(plain, target):
     replay(plain, target)
 
@@ -142,7 +142,7 @@ def test_numbers_that_make_no_sense_are_refused(numbers, name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("target", ["ptx", "fatbin"])
+@pytest.mark.parametrize("target", ["ptx", "fatbin", "maps"])
 def test_the_corpus_is_clean_under_sanitizers(sanitized, target):
     replay(sanitized, target)
 

@@ -431,7 +431,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("fuzz", command_fuzz, "damaged PTX, damaged fat binaries and random kernels against the simulator")
     sub.add_argument("--minutes", type=float, default=3)
     sub.add_argument("--seed", type=int, default=1)
-    sub.add_argument("--target", choices=("ptx", "fatbin", "kernels"), help="default: each in turn")
+    sub.add_argument("--target", choices=("ptx", "fatbin", "kernels", "maps"), help="default: each in turn")
     sub.add_argument("--count", type=int, help="executions of each target, the same ones each time; default: no limit")
     sub = add("mutants", command_mutants, "plant mistakes in the stages and see whether their tests notice")
     sub.add_argument("names", nargs="*", help="e.g. 05, or 05-scale_left_out; default: all")

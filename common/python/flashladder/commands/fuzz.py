@@ -1,4 +1,5 @@
-"""make fuzz: damaged PTX, damaged fat binaries and random kernels against the simulator, built with sanitizers."""
+"""make fuzz: damaged PTX, damaged fat binaries, hostile tensor maps and random kernels against the simulator, built with
+sanitizers."""
 
 import fcntl
 import os
@@ -11,7 +12,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 
 SOURCE = ROOT / "tests" / "fuzz"
-TARGETS = ("ptx", "fatbin", "kernels")
+TARGETS = ("ptx", "fatbin", "kernels", "maps")
 
 
 def folder() -> Path:
