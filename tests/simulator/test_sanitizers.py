@@ -11,6 +11,7 @@ from pathlib import Path
 import cudart
 import pytest
 from cudart import build_program
+from fault_marks import HOPPER_A
 
 from flashladder.commands import fuzz
 
@@ -18,10 +19,14 @@ pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
-CLEAN = HERE / "programs" / "clean"
+CLEAN = cudart.PROGRAMS / "clean"
 PROGRAMS = [
     "atomics", "blocks_together", "flags", "grid_sync", "locks", "own_updates", "reductions", "scan", "sgemm_tiled",
     "softmax", "sort", "streams", "transpose",
+]  # fmt: skip
+# Folders of `programs`: mbarriers, boxes of tensors, wgmma and clusters, all small.
+HOPPER_PROGRAMS = [
+    "arrivals/pipelines", "clusters/boxes", "clusters/kernels", "tensor_maps/pipeline", "wgmma/gemm", "wgmma/pipelines",
 ]  # fmt: skip
 # Each reaches code that the others do not; those that run longest and whole programs' lessons are left out.
 MEMORY_TESTS = [
@@ -68,9 +73,12 @@ def thread_library():
     return build_for_threads() / "simulator", preload("libtsan.so")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [*PROGRAMS, *HOPPER_PROGRAMS])
 def test_no_data_race_in_the_simulator(thread_library, name):
-    program = build_program(CLEAN / f"{name}.cu")
+    if name in HOPPER_PROGRAMS:
+        program = build_program(cudart.PROGRAMS / f"{name}.cu", architecture=HOPPER_A)
+    else:
+        program = build_program(CLEAN / f"{name}.cu")
     library, tsan = thread_library
     environment = cudart.simulator_environment({"WARPSIM_THREADS": 4, "LD_PRELOAD": tsan})
     environment["LD_LIBRARY_PATH"] = str(library)

@@ -1,5 +1,5 @@
-"""make fuzz: damaged PTX, damaged fat binaries, hostile tensor maps and random kernels against the simulator, built with
-sanitizers."""
+"""make fuzz: damaged PTX, damaged fat binaries, hostile tensor maps and random kernels against the simulator, built
+with sanitizers."""
 
 import fcntl
 import os
