@@ -2,13 +2,18 @@
 that are made up, and the choice by mask in C++. No figure here is of a machine."""
 
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hostcc import compile_cpp
 
+from flashladder.building import build
+from flashladder.commands import tune_shapes
+from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
-from flashladder.tuning import shape_table, shape_tuner, shapes
+from flashladder.core.problem import Problem
+from flashladder.measuring import bench, gpu_memory, recorded
+from flashladder.tuning import gpu_times, instances, shape_table, shape_tuner, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23, parse, refusals
 from flashladder.tuning.store import Known, Place, Store, Times
 from flashladder.tuning.tune import TimingFailed
@@ -257,3 +262,76 @@ def test_what_fails_when_it_is_timed_is_left_out_and_told(tmp_path):
     outcome = tuned(tmp_path, MadeUp(bad=str(first)))
     assert list(outcome.failures) == [first] and first not in outcome.chosen.values()
     assert len(outcome.chosen) == 4
+
+
+# ---- the commands ----
+
+
+def test_explain_names_the_rules_that_refuse(capsys):
+    assert tune_shapes.explain(["(BF16, 128, 192, 128, 16): kv_buffers_2+turns+registers_32_160"]) == 1
+    said = capsys.readouterr().out
+    assert "Refused by 1 rule" in said and "accumulators" in said and "spills" in said
+
+
+@dataclass(frozen=True)
+class Few(shape_tuner.Plan):
+    seconds: float = 0.0
+
+
+@pytest.fixture
+def tune_on_fake(fake, fake_device, monkeypatch, tmp_path):
+    """`make tune ARGS="--stage 24"` from end to end on the fake runtime, as if it were a GPU: four configurations, two
+    lengths. Its times are of no machine."""
+
+    def run(refused: str = "") -> tuple[int, dict]:
+        fake(0).with_suffix(".log").write_text("0 bytes stack frame\nUsed 42 registers\n")
+
+        def build_one(configuration, compute=None, kernel=None):
+            if str(configuration) == refused:
+                raise FlashLadderError("nvcc: no such instruction")
+            return instances.Built(configuration, fake(0))
+
+        monkeypatch.setattr(shape_table, "build", build_one)
+        monkeypatch.setattr(shapes, "space", lambda dtype, d: iter([*ADMITTED[:4], replace(ADMITTED[0], parts=3)]))
+        monkeypatch.setattr(build, "build", lambda targets: None)
+        monkeypatch.setattr(build, "info", lambda: {"nvcc_version": "13.0", "build_type": "Release"})
+        small = Problem(B=1, Hq=2, Nq=16, Nkv=32, d_head=64)
+        monkeypatch.setattr(gpu_times, "verification", lambda one: small)
+        monkeypatch.setattr(gpu_memory, "torch", None)
+        monkeypatch.setattr(gpu_memory, "loaded_cudart", lambda: None)
+        monkeypatch.setattr(bench, "cudart", lambda device: fake.cudart)
+        monkeypatch.setattr(bench, "stage_library", lambda number: fake(0))
+        monkeypatch.setattr(bench, "check_build", lambda device: None)
+        fill = bench.Cudart.fill
+        monkeypatch.setattr(bench.Cudart, "fill", lambda *call: fill(*call[:3], min(call[3], 1 << 16)))
+        monkeypatch.setattr(tune_shapes, "Plan", Few)
+        options = tune_shapes.Options(
+            head_dims=(64,), tokens=64, heads=2, lengths=(16, 32), store=tmp_path / "store", out=tmp_path / "made.json"
+        )
+        return tune_shapes.run(options, Device("gpu", fake_device)), recorded.load(options.out)
+
+    return run
+
+
+def test_it_times_chooses_and_writes_a_record_that_the_table_takes(tune_on_fake, capsys):
+    status, made = tune_on_fake()
+    assert status == 0 and made["kernel_sha256"] == shape_table.kernel_hash()
+    assert sorted((row["causal"], row["Nq"]) for row in made["chosen"]) == [
+        (False, 16), (False, 32), (True, 16), (True, 32),
+    ]  # fmt: skip
+    names = {str(one) for one in ADMITTED[:4]}
+    assert {row["configuration"] for row in made["configurations"]} == names
+    assert {row["name"] for row in made["measurements"]} == names | {"23_schedule"}
+    assert all(row["ms"]["p20"] <= row["ms"]["median"] <= row["ms"]["p80"] for row in made["measurements"])
+    found = shape_table.measured(made)
+    assert {one.group for one in found} == {("bf16", 64, "full"), ("bf16", 64, "causal")}
+    assert shape_table.table(ADMITTED[:4], found).count('"")') == len(found)
+    said = capsys.readouterr().out
+    assert "Configurations that each rule refuses" in said and "What runs where" in said
+
+
+def test_what_does_not_build_makes_the_status_1_and_is_not_chosen(tune_on_fake):
+    status, made = tune_on_fake(refused=str(ADMITTED[0]))
+    failed = {row["configuration"]: row["failed"] for row in made["configurations"] if row["failed"]}
+    assert status == 1 and failed == {str(ADMITTED[0]): "build"}
+    assert str(ADMITTED[0]) not in {row["configuration"] for row in made["chosen"]}
