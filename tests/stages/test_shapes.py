@@ -1,6 +1,8 @@
 """Instances of stage 24's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
 earlier stage's form it computes and counts what that stage does; what no rule refuses spills no register."""
 
+import re
+
 import pytest
 from conftest import chosen_stages
 
@@ -9,7 +11,7 @@ from flashladder.ladder import stages
 from flashladder.ladder.run import describe, run_problem
 from flashladder.measuring import machine_code
 from flashladder.running.verify import check
-from flashladder.tuning import shape_table, shapes
+from flashladder.tuning import shape_model, shape_table, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23
 
 pytestmark = pytest.mark.skipif(24 not in [one.number for one in chosen_stages()], reason="tests of stage 24")
@@ -88,6 +90,16 @@ def test_with_the_configuration_of_stage_23_its_machine_code_is_stage_23s():
         copy = shape_table.source_with(of_stage_23("bf16", d_head))
         got = machine_code.measure(copy, "sm_90a")[d_head]
         assert got["loop"] == machine_code.measure(stages.get(23).kernel, "sm_90a")[d_head]["loop"]
+
+
+MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(24).folder / "README.md").read_text(), re.M)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("short_form, clocks", MODELLED, ids=[one for one, _ in MODELLED])
+def test_the_model_says_what_the_readme_says(short_form, clocks):
+    assert len(MODELLED) == 5
+    assert shape_model.clocks_a_step(shapes.parse(short_form)) == pytest.approx(int(clocks), rel=0.02)
 
 
 def test_the_shape_chooses():
