@@ -1,8 +1,8 @@
 """Runs what the browser's page runs, by the same entry (common/browser): as a program of this machine, and by node."""
 
-import copy
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -114,9 +114,14 @@ def _output(command: list[str], cwd: Path | None) -> str:
     return done.stdout
 
 
+def without_addresses(found):
+    """JSON without the addresses that its texts name: each process has its device memory elsewhere."""
+    return json.loads(re.sub(r"\b0x[0-9a-f]+", "0x", json.dumps(found)))
+
+
 def comparable(report: dict) -> list[dict]:
     """The launches of a report without what may differ: where on the host device memory begins, and folders."""
-    launches = copy.deepcopy(report["launches"])
+    launches = without_addresses(report["launches"])
     for launch in launches:
         for part in ("lines", "hazards", "notes", "accesses", "boxes"):
             for one in launch.get(part, []):

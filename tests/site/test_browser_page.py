@@ -1,6 +1,6 @@
 """The WebAssembly of `make browser` gives what the same entry gives as a program of this machine: in Chromium every
 stage, by the page itself, with its buttons; in Firefox a few; in node another problem of each, the variants and the
-mistakes."""
+mistakes that the simulator catches."""
 
 import functools
 import gzip
@@ -24,6 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
 OFFERED = page_kernels.offered()
 CHANGED = ("09-kv_stages_1", "02-no_scale", "02-missing_barrier_after_load", "18-first_turn_not_given")
+IN_NODE = [one for one in OFFERED if one.kind != "mistake" or one.cause.caught_by != "verification"]
 IN_CHROMIUM = [one for one in OFFERED if one.kind == "stage" or one.id in CHANGED]
 IN_FIREFOX = [one for one in OFFERED if one.id in ("05", "16", "02-missing_barrier_after_load")]
 NUMBERS = ("frobenius", "worst", "log_sum_exp_worst")
@@ -47,7 +48,7 @@ def same(ours: dict, native: dict) -> None:
     assert ours["status"] == native["status"], ours["message"]
     assert page_runs.comparable(ours["report"]) == page_runs.comparable(native["report"])
     assert ours["report"]["operations"] == native["report"]["operations"]
-    assert ours["trace"] == native["trace"]
+    assert page_runs.without_addresses(ours["trace"]) == page_runs.without_addresses(native["trace"])
     assert {name for name in NUMBERS if name in ours} == {name for name in NUMBERS if name in native}
     for name in NUMBERS:
         if native.get(name) is not None:
@@ -58,7 +59,7 @@ def hazards_of(one) -> str:
     return "strict" if one.kind == "mistake" else "on"
 
 
-@pytest.mark.parametrize("one", OFFERED, ids=lambda one: one.id)
+@pytest.mark.parametrize("one", IN_NODE, ids=lambda one: one.id)
 def test_webassembly_in_node_equals_this_machine(one, shipped, tmp_path):
     file = shipped_file(one)
     requests = [file["requests"][page_runs.some(one)[1]]] if one.kind == "stage" else file["requests"]
