@@ -25,6 +25,7 @@ def test_larger_problems(stage, tile):
         Problem(B=2, Hq=3, Nq=2 * Br, Nkv=Bc, d_head=64),
         Problem(B=1, Hq=1, Nq=Br, Nkv=6 * Bc, d_head=128, dtype="fp16", layout="bnhd"),
     ):
+        problem = stage.own(problem)
         report = run_problem(stage, problem, device="sim").report
         found = technique.failures(stage, report, problem)
         assert not found, f"stage {stage.id}, {problem}: {'; '.join(found)}"
