@@ -51,7 +51,7 @@ struct Inputs {
 std::vector<uint8_t> memory(const std::vector<uint16_t> &patterns, FlashDtype dtype);
 
 // Normally distributed values, rounded to the problem's type; the same for the same seed on every machine. Of e4m3 a
-// head's largest element becomes 448, and its scale is what makes up for that.
+// head's largest element becomes 448, 224 or 149, by turns, and its scale is what makes up for that.
 Inputs random_inputs(const Problem &problem, uint64_t seed);
 
 }  // namespace flash

@@ -37,7 +37,7 @@ def host(tmp_path_factory):
 
 
 def one_element(dtype: str, share: float):
-    """1024 outputs of 1; one of them is off by `share` of 4 u softmax(S)|V| and of half the smallest number; e4m3: 1.5 u."""
+    """1024 outputs of 1; one is off by `share` of 4 u softmax(S)|V| (e4m3: 1.5 u) and of half the smallest number."""
     output, expected = np.ones(1024), np.ones(1024)
     expected[700] += share * (ELEMENT[dtype] * UNIT[dtype] + SMALLEST[dtype] / 2)
     return output, expected, np.ones(1024), np.zeros(1024)
@@ -128,8 +128,9 @@ def test_both_references_are_the_same(host, dtype, scale, Nq, Nkv, causal):
     for name, line in zip("QKV", lines[8:], strict=False):
         inputs[f"{name}_scales"] = np.array(line, np.float32).reshape(heads[name])
     if dtype == "e4m3":
-        for name in "QKV":  # each head's largest element is the type's largest number
-            assert (np.abs(from_bits(problem.to_bhnd(inputs[name]), dtype)).max(axis=(2, 3)) == 448).all(), name
+        for name in "QKV":  # heads' largest elements are the type's largest number, half and a third of it, by turns
+            largest = np.abs(from_bits(problem.to_bhnd(inputs[name]), dtype)).max(axis=(2, 3)).ravel()
+            np.testing.assert_allclose(largest * (np.arange(largest.size) % 3 + 1), 448, rtol=0.05)
     for got, wanted in zip(arrays, verify.reference(problem, inputs), strict=True):
         np.testing.assert_allclose(got, wanted.ravel(), rtol=1e-9, atol=1e-15)
     if dtype == "fp16" and (Nq, Nkv) == (5, 5):

@@ -55,19 +55,22 @@ class Problem:
         return 4.0 * self.B * self.Hq * self.Nq * self.Nkv * self.d_head * (0.5 if self.causal else 1.0)
 
     def random(self, seed: int = 0) -> dict[str, np.ndarray]:
-        """Standard normal Q, K, V as bit patterns, in this problem's layout."""
+        """Standard normal Q, K, V as bit patterns, in this problem's layout. e4m3: with scales 1, 2 and 3 times
+        as large as they need be, so that a scale of another head is wrong."""
         generator = np.random.default_rng(seed)
-        return self.rounded({name: generator.standard_normal(self.shape(name), np.float32) for name in "QKV"})
+        values = {name: generator.standard_normal(self.shape(name), np.float32) for name in "QKV"}
+        return self.rounded(values, rooms=3)
 
-    def rounded(self, values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def rounded(self, values: dict[str, np.ndarray], rooms: int = 1) -> dict[str, np.ndarray]:
         """Q, K and V in this problem's layout, rounded to its type. e4m3: each head divided by its scale before, so
-        that its largest element is 448, the largest number of the type."""
+        that its largest element is 448, the largest of the type; with rooms = 3 by turns half and a third of that."""
         if self.dtype != "e4m3":
             return {name: to_bits(array, self.dtype) for name, array in values.items()}
         inputs = {}
         for name, array in values.items():
             largest = np.abs(self.to_bhnd(np.asarray(array, np.float64))).max(axis=(2, 3))
-            scales = np.where(largest > 0, largest / E4M3_LARGEST, 1).astype(np.float32)
+            room = np.arange(largest.size).reshape(largest.shape) % rooms + 1
+            scales = np.where(largest > 0, room * largest / E4M3_LARGEST, 1).astype(np.float32)
             inputs[f"{name}_scales"] = scales
             inputs[name] = to_bits(array / self._spread(scales), self.dtype)
         return inputs
