@@ -11,12 +11,26 @@ struct Bounds {
     double weight;         // P of a row's largest score is at least this: 1, and from stage 21 on 2^-margin
     double element;        // an element may be off by `element` u softmax(S)|V|, by half_smallest, and by `fine` below
     double frobenius;      // relative Frobenius error of the whole
+    double room = 1;       // so much of the norm of all `fine` the whole may be off besides
 };
 
 inline constexpr Bounds bounds_fp16{
     .unit_roundoff = 0x1p-11, .half_smallest = 0x1p-25, .weight = 0x1p-3, .element = 4, .frobenius = 6e-4};
 inline constexpr Bounds bounds_bf16{
     .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .weight = 0x1p-7, .element = 4, .frobenius = 4e-3};
+// Of P: O is bf16. `fine` has the errors of the scores besides (score_error_unit), each as if the worst came together.
+inline constexpr Bounds bounds_e4m3{.unit_roundoff = 0x1p-4,
+                                    .half_smallest = 0x1p-10,
+                                    .weight = 0x1p8,
+                                    .element = 1.5,
+                                    .frobenius = 4e-2,
+                                    .room = 0.0625};
+
+// What the tensor cores make of e4m3 is exact to 13 bits: of one sum of 32 products and of what there was before, 33
+// terms, each is cut to 2^-13 of the largest one, and so is the result. score_group numbers of d_head at a time, a
+// score is off by this times the largest of the products and of the sums before and after.
+inline constexpr int score_group = 32;
+inline constexpr double score_error_unit = 0x1.1p-8;  // 34 * 2^-13
 
 // What rounding a softmax weight to the type may move it by beyond u times itself, which `element` has room for. p is
 // exp(score - the row's largest score); what is rounded is P = p times `weight` or more. Among normal numbers that is

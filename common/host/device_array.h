@@ -18,10 +18,12 @@ inline void must(cudaError_t error, const std::string &what) {
     if (error != cudaSuccess) throw CudaError(what + ": " + cudaGetErrorString(error));
 }
 
-// Device memory with a copy of `host` in it.
+// Device memory with a copy of `host` in it; a null pointer where that is empty.
 class DeviceArray {
   public:
-    explicit DeviceArray(const std::vector<uint16_t> &host) : bytes_(host.size() * sizeof(uint16_t)) {
+    template <typename T>
+    explicit DeviceArray(const std::vector<T> &host) : bytes_(host.size() * sizeof(T)) {
+        if (!bytes_) return;
         must(cudaMalloc(&data_, bytes_), "cudaMalloc");
         must(cudaMemcpy(data_, host.data(), bytes_, cudaMemcpyHostToDevice), "copy to the device");
     }

@@ -17,7 +17,8 @@ FlashStatus cuda_failure(const char *what, cudaError_t error) {
     return fail(FLASH_CUDA_ERROR, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
-FlashStatus check_tensor(const char *name, const FlashTensor &tensor) {
+FlashStatus check_tensor(const char *name, const FlashTensor &tensor, int element_bytes) {
+    const int multiple = 16 / element_bytes;
     if (!tensor.data) return fail(FLASH_INVALID_ARGUMENT, "%s is a null pointer", name);
     if (reinterpret_cast<uintptr_t>(tensor.data) % 16 != 0) {
         return fail(FLASH_INVALID_ARGUMENT, "%s must be 16-byte aligned; its address is %p", name, tensor.data);
@@ -25,10 +26,30 @@ FlashStatus check_tensor(const char *name, const FlashTensor &tensor) {
     const std::pair<const char *, int64_t> strides[] = {
         {"batch", tensor.stride_batch}, {"head", tensor.stride_head}, {"row", tensor.stride_row}};
     for (auto [which, stride] : strides) {
-        if (stride < 0 || stride % 8 != 0) {
+        if (stride < 0 || stride % multiple != 0) {
             return fail(FLASH_INVALID_ARGUMENT,
-                        "%s's %s stride must be a non-negative multiple of 8 elements (16 bytes); it is %lld", name,
-                        which, static_cast<long long>(stride));
+                        "%s's %s stride must be a non-negative multiple of %d elements (16 bytes); it is %lld", name,
+                        which, multiple, static_cast<long long>(stride));
+        }
+    }
+    return FLASH_OK;
+}
+
+// The factors of e4m3's heads, which the other types do not have.
+FlashStatus check_scales(const FlashParams &params) {
+    const std::pair<const char *, const float *> scales[] = {
+        {"Q_scales", params.Q_scales}, {"K_scales", params.K_scales}, {"V_scales", params.V_scales}};
+    for (auto [name, pointer] : scales) {
+        if (params.dtype != FLASH_E4M3 && pointer) {
+            return fail(FLASH_INVALID_ARGUMENT, "%s must be null: scales go with e4m3 alone; dtype is %d", name,
+                        params.dtype);
+        }
+        if (params.dtype == FLASH_E4M3 && !pointer) {
+            return fail(FLASH_INVALID_ARGUMENT, "%s is a null pointer; e4m3 needs a scale for each head", name);
+        }
+        if (reinterpret_cast<uintptr_t>(pointer) % alignof(float) != 0) {
+            return fail(FLASH_INVALID_ARGUMENT, "%s must be 4-byte aligned; its address is %p", name,
+                        static_cast<const void *>(pointer));
         }
     }
     return FLASH_OK;
@@ -73,8 +94,8 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     for (auto [name, size] : sizes) {
         if (size <= 0) return fail(FLASH_INVALID_ARGUMENT, "%s must be positive; it is %d", name, size);
     }
-    if (params->dtype != FLASH_FP16 && params->dtype != FLASH_BF16) {
-        return fail(FLASH_INVALID_ARGUMENT, "dtype must be 0 (fp16) or 1 (bf16); it is %d", params->dtype);
+    if (params->dtype != FLASH_FP16 && params->dtype != FLASH_BF16 && params->dtype != FLASH_E4M3) {
+        return fail(FLASH_INVALID_ARGUMENT, "dtype must be 0 (fp16), 1 (bf16) or 2 (e4m3); it is %d", params->dtype);
     }
     if (params->causal != 0 && params->causal != 1) {
         return fail(FLASH_INVALID_ARGUMENT, "causal must be 0 or 1; it is %d", params->causal);
@@ -103,11 +124,18 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
         return fail(FLASH_UNSUPPORTED, "B * Hq * Nq * Nkv must be at most 2^60; it is %.3g", scores);
     }
 
+    if (limits.e4m3 && params->dtype != FLASH_E4M3) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d takes e4m3 alone, dtype 2; dtype is %d", limits.stage,
+                    params->dtype);
+    }
+    if (!limits.e4m3 && params->dtype == FLASH_E4M3) {
+        return fail(FLASH_UNSUPPORTED, "stage %02d takes fp16 and bf16; dtype is 2 (e4m3)", limits.stage);
+    }
 #ifdef FLASH_ONLY_BF16
-    if (params->dtype != FLASH_BF16) return fail(FLASH_UNSUPPORTED, "this build has bf16 only");
+    if (params->dtype == FLASH_FP16) return fail(FLASH_UNSUPPORTED, "this build has bf16 only");
 #endif
 #ifdef FLASH_ONLY_BF16_128
-    if (params->dtype != FLASH_BF16 || params->d_head != 128) {
+    if (params->dtype == FLASH_FP16 || params->d_head != 128) {
         return fail(FLASH_UNSUPPORTED, "this build has bf16 with d_head 128 only");
     }
 #endif
@@ -151,8 +179,10 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
     const std::pair<const char *, const FlashTensor *> tensors[] = {
         {"Q", &params->Q}, {"K", &params->K}, {"V", &params->V}, {"O", &params->O}};
     for (auto [name, tensor] : tensors) {
-        if (FlashStatus status = check_tensor(name, *tensor); status != FLASH_OK) return status;
+        const int element_bytes = params->dtype == FLASH_E4M3 && tensor != &params->O ? 1 : 2;
+        if (FlashStatus status = check_tensor(name, *tensor, element_bytes); status != FLASH_OK) return status;
     }
+    if (FlashStatus status = check_scales(*params); status != FLASH_OK) return status;
     if (params->log_sum_exp && !limits.log_sum_exp) {
         return fail(FLASH_UNSUPPORTED, "stage %02d does not write the log-sum-exp; log_sum_exp must be null",
                     limits.stage);

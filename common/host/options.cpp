@@ -36,7 +36,7 @@ Options parse_options(int argc, char **argv) {
          number("seq", "N", problem.Nq, "rows of Q", 1),
          seq_kv,
          number("dim", "D", problem.d_head, "head dim: 64 or 128", 1),
-         choice("dtype", "T", problem.dtype, "", {{"bf16", FLASH_BF16}, {"fp16", FLASH_FP16}}),
+         choice("dtype", "T", problem.dtype, "", {{"bf16", FLASH_BF16}, {"fp16", FLASH_FP16}, {"e4m3", FLASH_E4M3}}),
          choice("layout", "L", problem.layout, "how the tensors lie in memory",
                 {{"bhnd", Layout::bhnd}, {"bnhd", Layout::bnhd}}),
          flag("causal", problem.causal, "query i sees keys up to i + seq_kv - seq only"),

@@ -2,7 +2,9 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -21,9 +23,11 @@ double Problem::flops() const {
 std::string Problem::text() const {
     std::string heads = Hq == Hkv ? std::to_string(Hq) : std::to_string(Hq) + "/" + std::to_string(Hkv);
     std::string rows = Nq == Nkv ? std::to_string(Nq) : std::to_string(Nq) + "x" + std::to_string(Nkv);
-    return std::string(dtype == FLASH_FP16 ? "fp16" : "bf16") + " B=" + std::to_string(B) + " H=" + heads +
-           " N=" + rows + " d=" + std::to_string(d_head) + (layout == Layout::bhnd ? " (B,H,N,d)" : " (B,N,H,d)") +
-           (causal ? " causal" : "");
+    return std::string(dtype == FLASH_FP16   ? "fp16"
+                       : dtype == FLASH_BF16 ? "bf16"
+                                             : "e4m3") +
+           " B=" + std::to_string(B) + " H=" + heads + " N=" + rows + " d=" + std::to_string(d_head) +
+           (layout == Layout::bhnd ? " (B,H,N,d)" : " (B,N,H,d)") + (causal ? " causal" : "");
 }
 
 FlashParams Problem::params(void *Q, void *K, void *V, void *O) const {
@@ -43,6 +47,9 @@ FlashParams Problem::params(void *Q, void *K, void *V, void *O) const {
 
 float to_float(uint16_t bits, FlashDtype dtype) {
     if (dtype == FLASH_FP16) return __half2float(__half(__half_raw{bits}));
+    if (dtype == FLASH_E4M3) {
+        return __half2float(__half(__nv_cvt_fp8_to_halfraw(static_cast<__nv_fp8_storage_t>(bits), __NV_E4M3)));
+    }
     const uint32_t wide = uint32_t(bits) << 16;
     float value;
     std::memcpy(&value, &wide, sizeof value);
@@ -51,6 +58,7 @@ float to_float(uint16_t bits, FlashDtype dtype) {
 
 uint16_t from_float(float value, FlashDtype dtype) {
     if (dtype == FLASH_FP16) return __half_raw(__float2half_rn(value)).x;
+    if (dtype == FLASH_E4M3) return __nv_cvt_float_to_fp8(value, __NV_SATFINITE, __NV_E4M3);
     return __nv_bfloat16_raw(__float2bfloat16_rn(value)).x;
 }
 
@@ -88,17 +96,41 @@ class Normal {
 
 }  // namespace
 
+std::vector<uint8_t> memory(const std::vector<uint16_t> &patterns, FlashDtype dtype) {
+    const size_t bytes = dtype == FLASH_E4M3 ? 1 : 2;
+    std::vector<uint8_t> result(patterns.size() * bytes);
+    for (size_t i = 0; i < patterns.size(); ++i) std::memcpy(&result[i * bytes], &patterns[i], bytes);  // little-endian
+    return result;
+}
+
 Inputs random_inputs(const Problem &problem, uint64_t seed) {
     Normal normal(seed);
-    const auto fill = [&](size_t elements) {
-        std::vector<uint16_t> values(elements);
-        for (uint16_t &value : values) value = from_float(normal(), problem.dtype);
-        return values;
+    // offset: where row n of head h of batch b lies.
+    const auto fill = [&](std::vector<uint16_t> &patterns, std::vector<float> &scales, int H, int N, auto offset) {
+        std::vector<float> values(size_t(problem.B) * H * N * problem.d_head);
+        for (float &value : values) value = normal();
+        patterns.resize(values.size());
+        const auto each_row = [&](int head, auto visit) {
+            for (int n = 0; n < N; ++n)
+                for (int x = 0; x < problem.d_head; ++x) visit(offset(head / H, head % H, n) + x);
+        };
+        for (int head = 0; head < problem.B * H; ++head) {
+            float scale = 1;
+            if (problem.dtype == FLASH_E4M3) {
+                float largest = 0;
+                each_row(head, [&](size_t i) { largest = std::max(largest, std::fabs(values[i])); });
+                scale = largest / 448 * static_cast<float>(head % 3 + 1);
+                scales.push_back(scale);
+            }
+            each_row(head, [&](size_t i) { patterns[i] = from_float(values[i] / scale, problem.dtype); });
+        }
     };
+    const auto q_offset = [&](int b, int h, int n) { return problem.q_offset(b, h, n); };
+    const auto kv_offset = [&](int b, int h, int n) { return problem.kv_offset(b, h, n); };
     Inputs inputs;
-    inputs.Q = fill(problem.q_elements());
-    inputs.K = fill(problem.kv_elements());
-    inputs.V = fill(problem.kv_elements());
+    fill(inputs.Q, inputs.Q_scales, problem.Hq, problem.Nq, q_offset);
+    fill(inputs.K, inputs.K_scales, problem.Hkv, problem.Nkv, kv_offset);
+    fill(inputs.V, inputs.V_scales, problem.Hkv, problem.Nkv, kv_offset);
     return inputs;
 }
 

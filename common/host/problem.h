@@ -1,4 +1,4 @@
-// One attention problem on the host: sizes, layout, and Q, K, V as 16-bit patterns.
+// One attention problem on the host: sizes, layout, and Q, K, V as patterns of 16 or of 8 bits.
 #pragma once
 
 #include <cstdint>
@@ -37,11 +37,21 @@ struct Problem {
 float to_float(uint16_t bits, FlashDtype dtype);
 uint16_t from_float(float value, FlashDtype dtype);  // to nearest, ties to even
 
+// O's type where Q, K and V have this one.
+constexpr FlashDtype output_type(FlashDtype dtype) {
+    return dtype == FLASH_E4M3 ? FLASH_BF16 : dtype;
+}
+
 struct Inputs {
-    std::vector<uint16_t> Q, K, V;
+    std::vector<uint16_t> Q, K, V;                    // patterns; of e4m3 the low byte
+    std::vector<float> Q_scales, K_scales, V_scales;  // of e4m3: [B, Hq], [B, Hkv], [B, Hkv]; else empty
 };
 
-// Normally distributed values, rounded to the problem's type; the same for the same seed on every machine.
+// The patterns as they lie in memory: a byte each of e4m3.
+std::vector<uint8_t> memory(const std::vector<uint16_t> &patterns, FlashDtype dtype);
+
+// Normally distributed values, rounded to the problem's type; the same for the same seed on every machine. Of e4m3 a
+// head's largest element becomes 448, 224 or 149, by turns, and its scale is what makes up for that.
 Inputs random_inputs(const Problem &problem, uint64_t seed);
 
 }  // namespace flash

@@ -14,31 +14,58 @@ namespace flash {
 namespace {
 
 const Bounds &bounds_of(FlashDtype dtype) {
-    return dtype == FLASH_FP16 ? bounds_fp16 : bounds_bf16;
+    return dtype == FLASH_FP16 ? bounds_fp16 : dtype == FLASH_BF16 ? bounds_bf16 : bounds_e4m3;
+}
+
+// What a head's elements are multiplied by.
+double scale_of(const std::vector<float> &scales, size_t head) {
+    return scales.empty() ? 1.0 : scales[head];
+}
+
+// A row's largest magnitude in each group of numbers that the tensor cores sum at once.
+void group_maxima(const double *row, int d, double *maxima) {
+    std::fill(maxima, maxima + (d + score_group - 1) / score_group, 0.0);
+    for (int x = 0; x < d; ++x) maxima[x / score_group] = std::max(maxima[x / score_group], std::fabs(row[x]));
 }
 
 // All rows of one batch and head. K, V: [Nkv, d_head] in float64.
 void one_head(const Problem &p, int b, int h, const Inputs &inputs, double scale, Reference &out) {
     const int d = p.d_head, kv_head = h / (p.Hq / p.Hkv);
     const Bounds &bounds = bounds_of(p.dtype);
-    std::vector<double> K(size_t(p.Nkv) * d), V(size_t(p.Nkv) * d), q(d), weights(p.Nkv);
+    const bool e4m3 = p.dtype == FLASH_E4M3;
+    const int groups = (d + score_group - 1) / score_group;
+    const size_t kv = size_t(b) * p.Hkv + kv_head;
+    const double Q_scale = scale_of(inputs.Q_scales, size_t(b) * p.Hq + h);
+    const double K_scale = scale_of(inputs.K_scales, kv), V_scale = scale_of(inputs.V_scales, kv);
+    std::vector<double> K(size_t(p.Nkv) * d), V(size_t(p.Nkv) * d), q(d), weights(p.Nkv), errors(p.Nkv);
+    std::vector<double> K_maxima(size_t(p.Nkv) * groups), q_maxima(groups);
     for (int j = 0; j < p.Nkv; ++j) {
         for (int x = 0; x < d; ++x) {
-            K[size_t(j) * d + x] = to_float(inputs.K[p.kv_offset(b, kv_head, j) + x], p.dtype);
-            V[size_t(j) * d + x] = to_float(inputs.V[p.kv_offset(b, kv_head, j) + x], p.dtype);
+            K[size_t(j) * d + x] = K_scale * to_float(inputs.K[p.kv_offset(b, kv_head, j) + x], p.dtype);
+            V[size_t(j) * d + x] = V_scale * to_float(inputs.V[p.kv_offset(b, kv_head, j) + x], p.dtype);
         }
+        group_maxima(&K[size_t(j) * d], d, &K_maxima[size_t(j) * groups]);
     }
     for (int i = 0; i < p.Nq; ++i) {
         const size_t row = p.q_offset(b, h, i);
-        for (int x = 0; x < d; ++x) q[x] = to_float(inputs.Q[row + x], p.dtype);
+        for (int x = 0; x < d; ++x) q[x] = Q_scale * to_float(inputs.Q[row + x], p.dtype);
+        group_maxima(q.data(), d, q_maxima.data());
         const int visible = p.causal ? std::clamp(i + 1 + p.Nkv - p.Nq, 0, p.Nkv) : p.Nkv;
         double row_max = -std::numeric_limits<double>::infinity(), row_sum = 0, largest = 0;
+        double score_error = 0;  // the largest of any key
         for (int j = 0; j < visible; ++j) {
-            double dot = 0, size = 0;
-            for (int x = 0; x < d; ++x) {
-                const double product = q[x] * K[size_t(j) * d + x];
-                dot += product, size += std::fabs(product);
+            double dot = 0, size = 0, error = 0;
+            for (int g = 0; g < groups; ++g) {
+                const double before = dot;
+                for (int x = g * score_group; x < std::min(d, (g + 1) * score_group); ++x) {
+                    const double product = q[x] * K[size_t(j) * d + x];
+                    dot += product, size += std::fabs(product);
+                }
+                const double product = q_maxima[g] * K_maxima[size_t(j) * groups + g];
+                error += std::max({product, std::fabs(before), std::fabs(dot)});
             }
+            errors[j] = e4m3 ? score_error_unit * std::fabs(scale) * error : 0;
+            score_error = std::max(score_error, errors[j]);
             weights[j] = scale * dot;
             row_max = std::max(row_max, weights[j]);
             largest = std::max(largest, std::fabs(scale) * size);
@@ -46,15 +73,18 @@ void one_head(const Problem &p, int b, int h, const Inputs &inputs, double scale
         for (int j = 0; j < visible; ++j) row_sum += weights[j] = std::exp(weights[j] - row_max);
         const size_t sums_row = (size_t(b) * p.Hq + h) * p.Nq + i;
         out.log_sum_exp[sums_row] = visible ? row_max + std::log(row_sum) : row_max;
-        out.log_sum_exp_bound[sums_row] = log_sum_exp_unit * (d * largest + p.Nkv / 16.0 + 64);
+        out.log_sum_exp_bound[sums_row] = log_sum_exp_unit * (d * largest + p.Nkv / 16.0 + 64) + score_error;
+        double moved_sum = 0;  // what the sum of the weights is off by, and all elements with it
         for (int j = 0; j < visible; ++j) {
-            const double weight = weights[j] / row_sum, moved = fine(bounds, weights[j]) / row_sum;
+            const double weight = weights[j] / row_sum, moved = fine(bounds, weights[j]) / row_sum + weight * errors[j];
+            moved_sum += weight * errors[j];
             for (int x = 0; x < d; ++x) {
                 out.O[row + x] += weight * V[size_t(j) * d + x];
                 out.magnitude[row + x] += weight * std::fabs(V[size_t(j) * d + x]);
                 out.fine[row + x] += moved * std::fabs(V[size_t(j) * d + x]);
             }
         }
+        for (int x = 0; x < d; ++x) out.fine[row + x] += moved_sum * out.magnitude[row + x];
     }
 }
 
@@ -104,7 +134,8 @@ Reference reference(const Problem &problem, const Inputs &inputs, unsigned threa
 
 Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const Reference &reference) {
     const Bounds &bounds = bounds_of(problem.dtype);
-    const double u = bounds.unit_roundoff, floor = bounds.half_smallest, limit = bounds.frobenius;
+    const FlashDtype type = output_type(problem.dtype);
+    const double u = bounds.unit_roundoff, floor = bounds_of(type).half_smallest, limit = bounds.frobenius;
     double error_squares = 0, squares = 0, fine_squares = 0;
     size_t first = 0, worst = 0, wrong = 0, unwritten = 0;
     Comparison result;
@@ -112,7 +143,7 @@ Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const
         return bounds.element * u * reference.magnitude[i] + reference.fine[i] + floor;
     };
     for (size_t i = 0; i < O.size(); ++i) {
-        const double got = to_float(O[i], problem.dtype), want = reference.O[i], error = std::fabs(got - want);
+        const double got = to_float(O[i], type), want = reference.O[i], error = std::fabs(got - want);
         const double ratio = std::isfinite(got) ? error / bound(i) : std::numeric_limits<double>::infinity();
         error_squares += error * error;
         squares += want * want;
@@ -123,7 +154,7 @@ Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const
     }
     // (fabs: a NaN may have a sign, and nobody wants to read "-nan".)
     result.frobenius = std::fabs(squares > 0 ? std::sqrt(error_squares / squares) : std::sqrt(error_squares));
-    const double room = std::sqrt(fine_squares) + floor * std::sqrt(double(O.size()));
+    const double room = bounds.room * std::sqrt(fine_squares) + floor * std::sqrt(double(O.size()));
     result.passed = result.worst <= 1 && std::sqrt(error_squares) <= limit * std::sqrt(squares) + room;
 
     char text[200];
@@ -131,9 +162,7 @@ Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const
                   result.frobenius, limit, result.worst);
     result.message = text;
     if (wrong > 0) {
-        const auto at = [&](size_t i) {
-            return element(problem, i, to_float(O[i], problem.dtype), reference.O[i], bound(i));
-        };
+        const auto at = [&](size_t i) { return element(problem, i, to_float(O[i], type), reference.O[i], bound(i)); };
         result.message += "; " + std::to_string(wrong) + " of " + std::to_string(O.size()) +
                           " elements beyond their bound; first " + at(first) + "; worst " + at(worst);
     }

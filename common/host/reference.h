@@ -10,7 +10,8 @@ namespace flash {
 struct Reference {
     std::vector<double> O;          // softmax(scale QKᵀ) V, in the problem's layout
     std::vector<double> magnitude;  // softmax(scale QKᵀ) |V|: what the element-wise bound grows with
-    std::vector<double> fine;       // what weights below the type's normal numbers may move it by (bounds.h)
+    // What weights below the type's normal numbers may move it by, and of e4m3 the errors of the scores (bounds.h).
+    std::vector<double> fine;
     // [B, Hq, Nq]: the natural logarithm of each row's sum of exp(scale QKᵀ), -infinity for a row that sees no key; and
     // what a stage may be off by (bounds.h).
     std::vector<double> log_sum_exp, log_sum_exp_bound;
@@ -34,7 +35,8 @@ struct Comparison {
 // rounding, which moves the quotient by less than u again; what is left of the factor 4 is for fp32 accumulation and
 // exp. Where the type has only subnormal numbers left, rounding the result is off by up to half the smallest of them
 // (2^-25 or 2^-134): each element's bound grows by that, and the limit of the whole by sqrt(elements) times that. Where
-// weights are subnormal, so is theirs: each bound grows by the element's `fine`, and the limit by ||fine||.
+// weights are subnormal, so is theirs: each bound grows by the element's `fine`, and the limit by ||fine||. Where the
+// inputs are e4m3, P is rounded to that, and scores are off: docs/correctness.md.
 Comparison compare(const Problem &problem, const std::vector<uint16_t> &O, const Reference &reference);
 
 // Each row within its bound, and -infinity where the reference is. frobenius stays 0.

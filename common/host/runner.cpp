@@ -88,11 +88,17 @@ int run(const Options &options) {
 #endif
 
     const Inputs inputs = random_inputs(problem, options.seed);
-    DeviceArray Q(inputs.Q), K(inputs.K), V(inputs.V), O(std::vector<uint16_t>(problem.q_elements(), poison));
+    const auto bytes = [&](const std::vector<uint16_t> &patterns) { return memory(patterns, problem.dtype); };
+    DeviceArray Q(bytes(inputs.Q)), K(bytes(inputs.K)), V(bytes(inputs.V));
+    DeviceArray O(std::vector<uint16_t>(problem.q_elements(), poison));
+    DeviceArray Q_scales(inputs.Q_scales), K_scales(inputs.K_scales), V_scales(inputs.V_scales);
     DeviceArray workspace(description.workspace_bytes);
     DeviceArray log_sum_exp(description.supports_log_sum_exp ? problem.rows() * sizeof(float) : 0);  // all NaN
     params = problem.params(Q.data(), K.data(), V.data(), O.data());
     params.log_sum_exp = static_cast<float *>(log_sum_exp.data());
+    params.Q_scales = static_cast<const float *>(Q_scales.data());
+    params.K_scales = static_cast<const float *>(K_scales.data());
+    params.V_scales = static_cast<const float *>(V_scales.data());
     params.workspace = workspace.data();
     params.workspace_bytes = description.workspace_bytes;
     params.configuration = configuration;

@@ -2,6 +2,8 @@
 
 #include <cudaTypedefs.h>  // PFN_cuTensorMapEncodeTiled
 
+#include <algorithm>
+
 namespace flash {
 namespace {
 
@@ -25,7 +27,10 @@ FlashStatus make_tensor_map(const char *name, const FlashTensor &tensor, int row
                             int box_rows, CUtensorMap &map) {
     static const Encode encode = find_encode();
     if (!encode) return fail(FLASH_CUDA_ERROR, "the CUDA driver has no cuTensorMapEncodeTiled: it is too old for TMA");
-    constexpr cuuint64_t element = 2, panel = 64;  // bytes of an element, elements of 128 bytes
+    const bool narrow = params.dtype == FLASH_E4M3;
+    const cuuint64_t element = narrow ? 1 : 2;  // bytes
+    const cuuint64_t panel =
+        std::min(128 / element, static_cast<cuuint64_t>(params.d_head));  // elements swizzled together
     // The stride of a dimension of size 1 says nothing: the caller's may be anything.
     const auto bytes = [&](int size, int64_t stride) { return size == 1 ? panel * element : stride * element; };
     const cuuint64_t sizes[] = {panel, static_cast<cuuint64_t>(rows), params.d_head / panel,
@@ -38,12 +43,15 @@ FlashStatus make_tensor_map(const char *name, const FlashTensor &tensor, int row
                         static_cast<unsigned long long>(stride));
         }
     }
-    const cuuint32_t box[] = {panel, static_cast<cuuint32_t>(box_rows), static_cast<cuuint32_t>(params.d_head / panel),
-                              1, 1};
+    const cuuint32_t box[] = {static_cast<cuuint32_t>(panel), static_cast<cuuint32_t>(box_rows),
+                              static_cast<cuuint32_t>(params.d_head / panel), 1, 1};
     const cuuint32_t every[] = {1, 1, 1, 1, 1};
+    const CUtensorMapDataType type = narrow                       ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                     : params.dtype == FLASH_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
+                                                                  : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    const CUtensorMapSwizzle swizzle = panel * element == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
     const CUresult result =
-        encode(&map, params.dtype == FLASH_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 5,
-               tensor.data, sizes, strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+        encode(&map, type, 5, tensor.data, sizes, strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // outside of the tensor: 0
     if (result == CUDA_SUCCESS) return FLASH_OK;
     return fail(FLASH_CUDA_ERROR, "cuTensorMapEncodeTiled refuses the tensor map of %s (CUresult %d)", name,

@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-// Element type of Q, K, V and O. Softmax and accumulation are fp32 in every stage.
-typedef enum FlashDtype { FLASH_FP16 = 0, FLASH_BF16 = 1 } FlashDtype;
+// Element type of Q, K, V and O. Softmax and accumulation are fp32 in every stage. FLASH_E4M3: Q, K and V have a byte
+// an element (1 sign, 4 exponent, 3 fraction bits; up to 448) and a factor for each head; O is bf16.
+typedef enum FlashDtype { FLASH_FP16 = 0, FLASH_BF16 = 1, FLASH_E4M3 = 2 } FlashDtype;
 
 typedef enum FlashStatus {
     FLASH_OK = 0,
@@ -52,6 +53,9 @@ typedef struct FlashParams {
     // async+eager+swizzled+load_2_2_2_tiles". A stage for which flash_describe() gives no configuration refuses
     // anything but null.
     const char *configuration;
+    // Of FLASH_E4M3: device memory without gaps, 4-byte aligned, [B, Hq], [B, Hkv] and [B, Hkv]: what the elements of a
+    // batch's head are multiplied by, finite and above 0. Of the other types: null.
+    const float *Q_scales, *K_scales, *V_scales;
 } FlashParams;
 
 // What a stage would do with a problem, and what it can do at all.

@@ -31,6 +31,7 @@ struct Limits {
     const char *configuration = nullptr;
     int most_Nq = 1 << 30;  // beyond it the grid has no room for the query tiles
     bool specific = false;  // min_compute and no other: sm_90a has instructions that no other GPU has
+    bool e4m3 = false;      // Q, K and V are e4m3 with a scale for each head, and nothing else
 };
 
 // A kernel, which takes the parameters alone, or the tensor maps of Q, K and V as well.
@@ -103,6 +104,16 @@ Launch choose(const FlashParams &params, Instance instance) {
     }
     return params.d_head == 64 ? of_type.template operator()<__nv_bfloat16, 64>()
                                : of_type.template operator()<__nv_bfloat16, 128>();
+}
+
+// The same by the head dim alone, for a stage that takes one type: instance.operator()<d_head>(). Both ONLY settings
+// leave the type as it is; FLASH_ONLY_BF16_128 builds d_head 128.
+template <typename Instance>
+Launch choose_d_head(const FlashParams &params, Instance instance) {
+#if !defined(FLASH_ONLY_BF16_128)
+    if (params.d_head == 64) return instance.template operator()<64>();
+#endif
+    return instance.template operator()<128>();
 }
 
 }  // namespace flash

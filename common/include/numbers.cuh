@@ -6,6 +6,11 @@
 
 #include <cstdint>
 
+// A number of a byte: 1 sign, 4 exponent, 3 fraction bits. ptx::pack_e4m3 makes four of them, wgmma multiplies them.
+struct e4m3 {
+    uint8_t bits;
+};
+
 __device__ inline float to_float(__half x) {
     return __half2float(x);
 }

@@ -70,14 +70,15 @@ __device__ inline void tma_load(void *shared, const CUtensorMap *map, uint64_t *
 // Asynchronous: it is issued, and goes on by itself. From the issue to the wait that covers it, its registers (the
 // accumulators D, and A if it is in registers) may not be touched, and its tiles in shared memory not be written.
 
-// A matrix in shared memory, as wgmma takes one: in rows of 128 bytes with their chunks of 16 swizzled, as TMA brings
-// them. K-major (a row has 64 elements of k): stride_bytes from 8 rows to the next 8; leading_bytes does not count.
-// MN-major (a row has 64 elements of m or n): stride_bytes from 8 rows, of k, to the next 8, leading_bytes from 64
-// elements of m or n to the next 64. A step in shared memory is added to the descriptor as bytes / 16.
-__device__ inline uint64_t matrix_descriptor(const void *matrix, uint32_t leading_bytes, uint32_t stride_bytes) {
-    const uint64_t swizzle_128 = 1;
+// A matrix in shared memory, as wgmma takes one: in rows of 128 bytes (or of 64) with their chunks of 16 swizzled, as
+// TMA brings them. K-major (a row has 64 elements of k): stride_bytes from 8 rows to the next 8; leading_bytes does not
+// count. MN-major (a row has 64 elements of m or n): stride_bytes from 8 rows, of k, to the next 8, leading_bytes from
+// 64 elements of m or n to the next 64. A step in shared memory is added to the descriptor as bytes / 16.
+__device__ inline uint64_t matrix_descriptor(const void *matrix, uint32_t leading_bytes, uint32_t stride_bytes,
+                                             int row_bytes = 128) {
+    const uint64_t swizzle = row_bytes == 128 ? 1 : 2;
     return (shared_address(matrix) & 0x3ffff) >> 4 | static_cast<uint64_t>(leading_bytes >> 4) << 16 |
-           static_cast<uint64_t>(stride_bytes >> 4) << 32 | swizzle_128 << 62;
+           static_cast<uint64_t>(stride_bytes >> 4) << 32 | swizzle << 62;
 }
 
 // Tells the compiler that registers change here, behind its back: what is above stays above, what is below below.
@@ -112,6 +113,38 @@ template <int newest, typename... Registers>
 __device__ void wgmma_wait(Registers &...registers) {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(newest) : "memory");
     (touch(registers), ...);
+}
+
+// ---- bytes ----
+
+// stmatrix.x4: four 8x8 matrices of 16-bit elements to shared memory, ldmatrix.x4 backwards: each lane gives the
+// address of one row of 16 bytes, lanes 0-7 the rows of matrix 0, and so on; matrix[i] of lane l holds elements (l / 4,
+// 2 (l % 4)) and (l / 4, 2 (l % 4) + 1) of matrix i.
+__device__ inline void stmatrix_x4(uint32_t row_address, const uint32_t (&matrix)[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address), "r"(matrix[0]),
+                 "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+                 : "memory");
+}
+
+// fence.proxy.async: what this thread has written to shared memory can be seen by wgmma and TMA, which read through
+// another path than threads, once they are told by a barrier.
+__device__ inline void fence_proxy_async() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// cvt.rn.satfinite.e4m3x2: four numbers rounded to e4m3, to the nearest, ties to even, x0 in the lowest byte. Above 448
+// they become 448.
+__device__ inline uint32_t pack_e4m3(float x0, float x1, float x2, float x3) {
+    uint32_t bytes;
+    asm("{\n"
+        ".reg .b16 low, high;\n"
+        "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n"
+        "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n"
+        "mov.b32 %0, {low, high};\n"
+        "}"
+        : "=r"(bytes)
+        : "f"(x0), "f"(x1), "f"(x2), "f"(x3));
+    return bytes;
 }
 
 // ---- named barriers ----

@@ -16,8 +16,8 @@ namespace flash {
 // Fills in the maps for a problem that check() has admitted. Each tensor has five dimensions, from the innermost: 64
 // elements, the rows, d_head / 64 panels of 64 columns, the heads, the batches. A box is all panels of Q_rows rows (of
 // K and V KV_rows) of one head, so it arrives as [d_head / 64][rows][64]: rows of 128 bytes, their chunks of 16
-// swizzled. FLASH_UNSUPPORTED: strides of 2^40 bytes and more. FLASH_CUDA_ERROR: the driver knows no tensor maps, or
-// refuses.
+// swizzled. Of e4m3 a panel is 128 columns, or all of d_head 64: rows of 64 bytes, swizzled as such. FLASH_UNSUPPORTED:
+// strides of 2^40 bytes and more. FLASH_CUDA_ERROR: the driver knows no tensor maps, or refuses.
 FlashStatus make_tensor_maps(const FlashParams &params, int Q_rows, int KV_rows, TensorMaps &maps);
 
 }  // namespace flash

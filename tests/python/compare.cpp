@@ -3,7 +3,7 @@
 //   flops B Hq Nq Nkv d causal   prints the FLOPs
 //   sums GOT EXPECTED BOUND   of one row's log-sum-exp: prints 1 where it passes, else 0
 //   reference B Hq Hkv Nq Nkv d causal DTYPE SCALE   of random inputs: prints Q, K and V as bits, then O, magnitude,
-//               fine, log_sum_exp and its bound, a line each
+//               fine, log_sum_exp and its bound, and the scales of Q, K and V, a line each
 //   no-memory   prints "bad_alloc" if reference() reports that its workers get no memory
 #include <cstdio>
 #include <cstdlib>
@@ -73,6 +73,10 @@ int main() {
         for (const auto &values :
              {reference.O, reference.magnitude, reference.fine, reference.log_sum_exp, reference.log_sum_exp_bound}) {
             for (double one : values) std::printf("%.17g ", one);
+            std::printf("\n");
+        }
+        for (const auto &values : {inputs.Q_scales, inputs.K_scales, inputs.V_scales}) {  // empty lines but of e4m3
+            for (float one : values) std::printf("%.9g ", one);
             std::printf("\n");
         }
     } else if (what == "no-memory") {

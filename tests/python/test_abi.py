@@ -32,7 +32,7 @@ def test_layout(tmp_path):
     assert in_python == in_c
 
 
-@pytest.mark.parametrize("name, value", [("FLASH_FP16", abi.FP16), ("FLASH_BF16", abi.BF16)])
+@pytest.mark.parametrize("name, value", [("FLASH_FP16", abi.FP16), ("FLASH_BF16", abi.BF16), ("FLASH_E4M3", abi.E4M3)])
 def test_dtype_numbers(tmp_path, name, value):
     source = tmp_path / "value.cpp"
     source.write_text(f'#include "attention.h"\nstatic_assert({name} == {value});\nint main() {{}}\n')

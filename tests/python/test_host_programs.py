@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from hostcc import HERE, ROOT, compile_cpp
 
-from flashladder.core.abi import DTYPES
-from flashladder.core.dtypes import LOG_SUM_EXP_UNIT, from_bits, to_bits
+from flashladder.core.abi import TYPE_NUMBERS
+from flashladder.core.dtypes import LOG_SUM_EXP_UNIT, OUTPUT, from_bits, to_bits
 from flashladder.core.problem import Problem
 from flashladder.running import verify
 
-UNIT = {"fp16": 2.0**-11, "bf16": 2.0**-8}
-SMALLEST = {"fp16": 2.0**-24, "bf16": 2.0**-133}
-FROBENIUS = {"fp16": 6e-4, "bf16": 4e-3}
+UNIT = {"fp16": 2.0**-11, "bf16": 2.0**-8, "e4m3": 2.0**-4}
+ELEMENT = {"fp16": 4, "bf16": 4, "e4m3": 1.5}
+SMALLEST = {"fp16": 2.0**-24, "bf16": 2.0**-133, "e4m3": 2.0**-133}  # of O
+FROBENIUS = {"fp16": 6e-4, "bf16": 4e-3, "e4m3": 4e-2}
+ROOM = {"fp16": 1, "bf16": 1, "e4m3": 1 / 16}
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +37,9 @@ def host(tmp_path_factory):
 
 
 def one_element(dtype: str, share: float):
-    """1024 outputs of 1; one of them is off by `share` of 4 u softmax(S)|V| (and of half the smallest number)."""
+    """1024 outputs of 1; one is off by `share` of 4 u softmax(S)|V| (e4m3: 1.5 u) and of half the smallest number."""
     output, expected = np.ones(1024), np.ones(1024)
-    expected[700] += share * (4 * UNIT[dtype] + SMALLEST[dtype] / 2)
+    expected[700] += share * (ELEMENT[dtype] * UNIT[dtype] + SMALLEST[dtype] / 2)
     return output, expected, np.ones(1024), np.zeros(1024)
 
 
@@ -75,12 +77,14 @@ def all_elements_of_tiny_weights(dtype: str, share: float):
     """1024 zeros, off by `share` of what the whole may be off by for its weights; each within its own bound."""
     fine = np.full(1024, 0.25)
     expected = np.zeros(1024)
-    limit = (0.25 + SMALLEST[dtype] / 2) / (1 - FROBENIUS[dtype])  # = FROBENIUS |expected| + |fine| + SMALLEST / 2
+    limit = (ROOM[dtype] * 0.25 + SMALLEST[dtype] / 2) / (
+        1 - FROBENIUS[dtype]
+    )  # = FROBENIUS |expected| + |fine| + SMALLEST / 2
     return np.zeros(1024), expected - share * limit, np.ones(1024), fine
 
 
 @pytest.mark.parametrize("side", ("runner", "package"))
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPE_NUMBERS)
 @pytest.mark.parametrize(
     "case",
     (
@@ -96,26 +100,37 @@ def all_elements_of_tiny_weights(dtype: str, share: float):
 def test_bounds_are_where_they_should_be(host, case, dtype, side):
     for share, passes in ((0.99, True), (1.01, False)):
         output, *arrays = case(dtype, share)
-        bits = to_bits(output, dtype)
+        bits = to_bits(output, OUTPUT[dtype])
         if side == "package":
             got = verify.compare(bits, *arrays, dtype).passed
         else:
             lines = [" ".join((str(b), *(number.hex() for number in rest))) for b, *rest in zip(bits, *arrays)]
-            got = host(f"compare {DTYPES[dtype]} {len(bits)}\n" + "\n".join(lines)) == "1"
+            got = host(f"compare {TYPE_NUMBERS[dtype]} {len(bits)}\n" + "\n".join(lines)) == "1"
         assert got == passes, f"at {share} of the {dtype} bound ({case.__doc__}) the {side} says passed = {got}"
 
 
 @pytest.mark.parametrize("causal", (False, True))
 @pytest.mark.parametrize("Nq, Nkv", ((5, 5), (3, 11), (11, 3), (1, 1)))
-@pytest.mark.parametrize("dtype, scale", (("bf16", 0.35), ("fp16", 3.0), ("bf16", 20.0)))
+@pytest.mark.parametrize("dtype, scale", (("bf16", 0.35), ("fp16", 3.0), ("bf16", 20.0), ("e4m3", 0.35), ("e4m3", 3.0)))
 def test_both_references_are_the_same(host, dtype, scale, Nq, Nkv, causal):
     """O and what its bound is made of, log-sum-exp and its bound, of ragged lengths, with and without a mask, 4 heads
-    on 2; against the formula. Scales of 3 and 20 leave weights below fp16's and below bf16's normal numbers."""
-    problem = Problem(B=2, Hq=4, Hkv=2, Nq=Nq, Nkv=Nkv, d_head=8, causal=causal, dtype=dtype, scale=scale)
-    words = f"reference 2 4 2 {Nq} {Nkv} 8 {int(causal)} {DTYPES[dtype]} {scale}"
+    on 2; against the formula. Scales of 3 and 20 leave weights below fp16's and below bf16's normal numbers. e4m3: a
+    head dim of three sums on the tensor cores."""
+    d = 72 if dtype == "e4m3" else 8
+    problem = Problem(B=2, Hq=4, Hkv=2, Nq=Nq, Nkv=Nkv, d_head=d, causal=causal, dtype=dtype, scale=scale)
+    words = f"reference 2 4 2 {Nq} {Nkv} {d} {int(causal)} {TYPE_NUMBERS[dtype]} {scale}"
     lines = [line.split() for line in host(words).splitlines()]
-    inputs = {name: np.array(line, np.uint16).reshape(problem.shape(name)) for name, line in zip("QKV", lines)}
-    *arrays, sums, bound = (np.array(line, np.float64) for line in lines[3:])
+    inputs = {
+        name: np.array(line, problem.bits_type(name)).reshape(problem.shape(name)) for name, line in zip("QKV", lines)
+    }
+    *arrays, sums, bound = (np.array(line, np.float64) for line in lines[3:8])
+    heads = {name: (2, 4 if name == "Q" else 2) for name in "QKV"}
+    for name, line in zip("QKV", lines[8:], strict=False):
+        inputs[f"{name}_scales"] = np.array(line, np.float32).reshape(heads[name])
+    if dtype == "e4m3":
+        for name in "QKV":  # heads' largest elements are the type's largest number, half and a third of it, by turns
+            largest = np.abs(from_bits(problem.to_bhnd(inputs[name]), dtype)).max(axis=(2, 3)).ravel()
+            np.testing.assert_allclose(largest * (np.arange(largest.size) % 3 + 1), 448, rtol=0.05)
     for got, wanted in zip(arrays, verify.reference(problem, inputs), strict=True):
         np.testing.assert_allclose(got, wanted.ravel(), rtol=1e-9, atol=1e-15)
     if dtype == "fp16" and (Nq, Nkv) == (5, 5):
@@ -123,7 +138,7 @@ def test_both_references_are_the_same(host, dtype, scale, Nq, Nkv, causal):
     expected, expected_bound = verify.log_sum_exp(problem, inputs)
     np.testing.assert_allclose(sums, expected.ravel(), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(bound, expected_bound.ravel(), rtol=1e-12)
-    q, k = (from_bits(inputs[name], dtype).astype(np.float64) for name in "QK")
+    q, k = (problem.values(inputs, name) for name in "QK")
     for b, h, i in np.ndindex(2, 4, Nq):
         seen = max(0, min(Nkv, i + 1 + Nkv - Nq)) if causal else Nkv
         with np.errstate(divide="ignore"):
@@ -155,12 +170,13 @@ def test_log_sum_exp_has_its_bound(host, side):
         assert said == passes, f"{got} for {expected}, bound {bound}: the {side} says passed = {said}"
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPE_NUMBERS)
 def test_what_rounding_moves_weights_by(dtype):
     """P = weight p, rounded: never further off than u p + fine(p), at some p nearly that far, and fine is 0 where P is
     a normal number."""
-    least = {"fp16": 2.0**-3, "bf16": 2.0**-7}[dtype]  # of a row's largest score: stage 21's margin
-    normal = {"fp16": 2.0**-14, "bf16": 2.0**-126}[dtype] / least
+    # Of a row's largest score: stage 21's margin, e4m3's headroom.
+    least = {"fp16": 2.0**-3, "bf16": 2.0**-7, "e4m3": 2.0**8}[dtype]
+    normal = {"fp16": 2.0**-14, "bf16": 2.0**-126, "e4m3": 2.0**-6}[dtype] / least
     p = normal * np.concatenate([2.0 ** np.random.default_rng(0).uniform(-14, 4, 20000), [0.0, 1.0, 16.0]])
     error = np.abs(from_bits(to_bits(least * p, dtype), dtype) / least - p)
     allowed = UNIT[dtype] * p + verify.fine_errors(p, dtype)

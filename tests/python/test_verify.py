@@ -109,6 +109,42 @@ def test_bf16_rounding_matches_ml_dtypes():
     np.testing.assert_array_equal(dtypes.to_bits(values, "bf16"), values.astype(ml_dtypes.bfloat16).view(np.uint16))
 
 
+def test_e4m3_matches_ml_dtypes():
+    """All patterns, and roundings: ties, subnormal numbers, what rounds up to the next power of two; what is too large
+    becomes 448, as cvt.rn.satfinite has it and ml_dtypes has not."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    patterns = np.arange(256, dtype=np.uint8)
+    known = patterns.view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    np.testing.assert_array_equal(dtypes.from_bits(patterns, "e4m3"), known)
+    numbers = ~np.isnan(known)
+    np.testing.assert_array_equal(dtypes.to_bits(known[numbers], "e4m3"), patterns[numbers])
+    positive = np.sort(known[numbers & (known >= 0) & ~np.signbit(known)]).astype(np.float64)
+    ties = (positive[1:] + positive[:-1]) / 2
+    drawn = 2.0 ** np.random.default_rng(0).uniform(-12, 8.8, 20_000)
+    values = np.concatenate([drawn, ties, *(np.nextafter(np.float32(ties), np.float32(to)) for to in (0, 500))])
+    for signed in (values, -values):
+        wanted = signed.astype(ml_dtypes.float8_e4m3fn).view(np.uint8)
+        np.testing.assert_array_equal(dtypes.to_bits(signed, "e4m3"), wanted)
+    np.testing.assert_array_equal(dtypes.to_bits(np.array([449, 1e30, np.inf, -np.inf, np.nan]), "e4m3"),
+                                  [0x7E, 0x7E, 0x7E, 0xFE, 0x7F])  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", ("bhnd", "bnhd"))
+def test_scales_make_up_for_the_rounding_to_e4m3(layout):
+    """Heads of very different sizes, one of them all zeros: each keeps as many bits."""
+    problem = Problem(B=2, Hq=3, Nq=40, d_head=64, dtype="e4m3", layout=layout)
+    values = {name: np.random.default_rng(1).standard_normal(problem.shape(name)) for name in "QKV"}
+    factors = np.array([[1e-4, 1.0, 0.0], [300.0, 1e4, 1e-2]])
+    for array in values.values():
+        problem.to_bhnd(array)[...] *= factors[:, :, None, None]
+    inputs = problem.rounded(values)
+    for name, array in values.items():
+        exact, got = problem.to_bhnd(array), problem.values(inputs, name)
+        scale = inputs[f"{name}_scales"][:, :, None, None]
+        assert (np.abs(got - exact) <= np.maximum(np.abs(exact) * (2.0**-4 + 1e-6), scale * 2.0**-10)).all()
+        assert (got[0, 2] == 0).all() and inputs[f"{name}_scales"][0, 2] == 1
+
+
 def test_nan_stays_nan_in_bf16():
     nan = np.array([0x7F800001, 0xFFFFFFFF], np.uint32).view(np.float32)
     assert np.isnan(dtypes.from_bits(dtypes.to_bits(nan, "bf16"), "bf16")).all()

@@ -33,6 +33,9 @@ def answer(cudart: Cudart, stage: StageLibrary, problem: Problem, patch: dict) -
         base = cudart.malloc(problem.bytes(name) + 2 * guard)
         cudart.fill(base, 0x3C, problem.bytes(name) + 2 * guard)
         pointers[name] = base + guard
+    for name, scales in problem.scales({}).items():
+        pointers[name] = cudart.malloc(scales.nbytes)
+        cudart.upload(pointers[name], scales)
     try:
         need = stage.describe(problem.params({})).workspace_bytes
     except StageRefused:

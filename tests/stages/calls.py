@@ -5,13 +5,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from flashladder.core.device import choose, cudart
-from flashladder.core.dtypes import to_bits
+from flashladder.core.dtypes import OUTPUT, to_bits
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.running.job import hazard_first
@@ -59,9 +59,10 @@ def gaps(p: Problem) -> dict:
     """A gap behind every row, every head and every batch, of another size in each tensor."""
     views = {}
     for i, name in enumerate("QKVO"):
-        row = p.d_head + 8 * (i + 1)
-        head = (p.Nq if name in "QO" else p.Nkv) * row + 8 * (i + 3)
-        batch = (p.Hq if name in "QO" else p.Hkv) * head + 8 * (i + 5)
+        piece = 16 // np.dtype(p.bits_type(name)).itemsize  # strides are multiples of 16 bytes
+        row = p.d_head + piece * (i + 1)
+        head = (p.Nq if name in "QO" else p.Nkv) * row + piece * (i + 3)
+        batch = (p.Hq if name in "QO" else p.Hkv) * head + piece * (i + 5)
         views[name] = {"buffer": name, "offset": 0, "strides": [batch, head, row], "size": p.B * batch}
     return views
 
@@ -99,7 +100,7 @@ class Call:
 
 def as_bhnd(buffer: np.ndarray, view: dict, shape: tuple) -> np.ndarray:
     """The elements of a view as an array of axes (B, H, N, d) that shares the buffer's memory."""
-    strides = [2 * stride for stride in view["strides"]] + [2]
+    strides = [buffer.itemsize * stride for stride in view["strides"]] + [buffer.itemsize]
     return np.lib.stride_tricks.as_strided(buffer[view["offset"] :], shape, strides)
 
 
@@ -111,13 +112,16 @@ def shape_of(problem: Problem, name: str) -> tuple[int, int, int, int]:
 def verified(stage, *calls: Call) -> list[np.ndarray]:
     """Makes the calls in one process, in their order, and verifies each: O against the float64 reference, so the rows'
     log-sum-exp where the stage writes it, and that nothing else was written. Returns the outputs as bit patterns
-    (B, H, N, d)."""
+    (B, H, N, d). Calls of a type that the stage does not take are made in its own type, each once."""
+    calls = in_own_type(stage, calls)
     with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
         folder = Path(name)
         before = [_buffers(call) for call in calls]
         for number, buffers in enumerate(before):
             for buffer, array in buffers.items():
                 np.save(folder / f"{number}.{buffer}.npy", array)
+            for scales, array in _scales(calls[number]).items():
+                np.save(folder / f"{number}.{scales}.npy", array)
         paths = {"cudart": str(cudart(choose(stage.min_compute))), "stage": str(stage_library(stage.number))}
         plans = [
             {
@@ -151,6 +155,7 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
         inputs = {
             name: as_bhnd(before[number][views[name]["buffer"]], views[name], shape_of(problem, name)) for name in "QKV"
         }
+        inputs |= _scales(call)
         output = as_bhnd(after[number]["O"], views["O"], shape_of(problem, "O"))
         outputs.append(output.copy())
         comparison = compare(output, *reference(bhnd, inputs), problem.dtype)
@@ -166,6 +171,29 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
     return outputs
 
 
+def in_own_type(stage, calls: tuple[Call, ...]) -> list[Call]:
+    found = []
+    for call in calls:
+        problem = stage.own(call.problem)
+        if problem != call.problem:
+            bhnd = replace(call.problem, layout="bhnd")
+            values = call.inputs and {name: bhnd.values(call.inputs, name) for name in "QKV"}
+            inputs = values and replace(problem, layout="bhnd").rounded(values)
+            call = replace(call, problem=problem, inputs=inputs)
+            if any(replace(call, inputs=None) == replace(other, inputs=None) for other in found):
+                continue  # two types have become one
+        found.append(call)
+    return found
+
+
+def _scales(call: Call) -> dict[str, np.ndarray]:
+    """Of e4m3: those of the inputs given, else another one for each head; of the other types nothing."""
+    generator = np.random.default_rng(call.seed + 1000)
+    shapes = {name: array.shape for name, array in call.problem.scales({}).items()}
+    drawn = {name: generator.uniform(0.5, 1.5, shape).astype(np.float32) for name, shape in shapes.items()}
+    return {name: (call.inputs or {}).get(name, array) for name, array in drawn.items()}
+
+
 def _buffers(call: Call) -> dict[str, np.ndarray]:
     """Each buffer before the call: random normal numbers, or the inputs given; O is poison."""
     generator = np.random.default_rng(call.seed)
@@ -173,14 +201,15 @@ def _buffers(call: Call) -> dict[str, np.ndarray]:
     buffers = {}
     for view in views.values():
         if view["buffer"] not in buffers:
-            buffers[view["buffer"]] = to_bits(generator.standard_normal(view["size"], np.float32), call.problem.dtype)
+            dtype = OUTPUT[call.problem.dtype] if view["buffer"] == "O" else call.problem.dtype
+            buffers[view["buffer"]] = to_bits(generator.standard_normal(view["size"], np.float32), dtype)
     if call.rest is not None:
         for name in "QKV":
             view, shape = views[name], shape_of(call.problem, name)
             kept = as_bhnd(buffers[view["buffer"]], view, shape).copy()
-            buffers[view["buffer"]][...] = call.rest
+            buffers[view["buffer"]][...] = call.rest & np.iinfo(kept.dtype).max
             as_bhnd(buffers[view["buffer"]], view, shape)[...] = kept
-    for name, array in (call.inputs or {}).items():
-        as_bhnd(buffers[views[name]["buffer"]], views[name], shape_of(call.problem, name))[...] = array
+    for name in "QKV" if call.inputs else ():
+        as_bhnd(buffers[views[name]["buffer"]], views[name], shape_of(call.problem, name))[...] = call.inputs[name]
     buffers["O"][...] = call.poison
     return buffers

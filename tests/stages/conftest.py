@@ -21,8 +21,13 @@ def masking_stages() -> list[stages.Stage]:
     return [stage for stage in chosen_stages() if stage.data.get("masks")]
 
 
-# A stage that takes whole tiles alone has nothing to do with these.
+def e4m3_stages() -> list[stages.Stage]:
+    return [stage for stage in chosen_stages() if "e4m3" in stage.dtypes]
+
+
+# A stage that takes whole tiles alone has nothing to do with these, one of 16-bit types nothing with that.
 collect_ignore_glob = [] if masking_stages() else ["test_masking*.py"]
+collect_ignore_glob += [] if e4m3_stages() else ["test_e4m3.py"]
 
 
 # Stages that change one thing of a kernel whose neighbours are tested in `make test`: their longer tests are among the
@@ -41,8 +46,10 @@ def pytest_collection_modifyitems(items):
 
 def pytest_generate_tests(metafunc):
     if "stage" in metafunc.fixturenames:
-        masks = metafunc.module.__name__.startswith("test_masking")
-        metafunc.parametrize("stage", masking_stages() if masks else chosen_stages(), ids=lambda stage: stage.name)
+        name = metafunc.module.__name__
+        which = masking_stages if name.startswith("test_masking") else chosen_stages
+        which = e4m3_stages if name == "test_e4m3" else which
+        metafunc.parametrize("stage", which(), ids=lambda stage: stage.name)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,8 @@
 FOLDER/job.json: cudart, stage (paths) and a list of calls, each with its problem, its views, whether it has a stream
 of its own, whether it asks for the log-sum-exp where the stage writes one, and its configuration or null. A view says
 where one of Q, K, V and O lies: the buffer, the offset in it and the three strides, all in elements.
-FOLDER/CALL.BUFFER.npy are the buffers (uint16) as they are before the call; they are written back as they are after
+FOLDER/CALL.BUFFER.npy are the buffers (uint16; of e4m3 uint8, and CALL.Q_scales.npy and its like, float32) as they are
+before the call; they are written back as they are after
 it, the output and all that lies around it, and with them CALL.log_sum_exp.npy (float32). Prints {"failed": CALL,
 "message": ...} where a call fails.
 """
@@ -68,7 +69,14 @@ def execute(cudart: Cudart, stage: StageLibrary, call: dict, call_file) -> None:
         pointers[name] = params.log_sum_exp = cudart.malloc(buffers[name].nbytes)
         cudart.upload(pointers[name], buffers[name])
     for tensor, view in call["views"].items():
-        setattr(params, tensor, FlashTensor(pointers[view["buffer"]] + 2 * view["offset"], *view["strides"]))
+        start = pointers[view["buffer"]] + buffers[view["buffer"]].itemsize * view["offset"]
+        setattr(params, tensor, FlashTensor(start, *view["strides"]))
+    for name in problem.scales({}):
+        files[name] = call_file(name)
+        buffers[name] = np.load(files[name])
+        pointers[name] = cudart.malloc(buffers[name].nbytes)
+        cudart.upload(pointers[name], buffers[name])
+        setattr(params, name, pointers[name])
 
     def download(stream) -> None:
         for name, buffer in buffers.items():

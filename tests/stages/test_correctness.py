@@ -126,7 +126,7 @@ def test_runs_on_the_stream_that_it_is_given(stage, tile):
 def test_another_interleaving_changes_nothing(stage, tile):
     """The simulator runs the warps in another order; a GPU chooses its own."""
     Br, Bc = tile
-    problem = Problem(Hq=2, Nq=Br, Nkv=3 * Bc, d_head=64)
+    problem = stage.own(Problem(Hq=2, Nq=Br, Nkv=3 * Bc, d_head=64))
     usual, shuffled = (
         run_problem(stage, problem, device="sim", environment={"WARPSIM_SCHEDULE": seed}) for seed in ("0", "12345")
     )

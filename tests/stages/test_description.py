@@ -42,8 +42,9 @@ def test_the_stages_that_mask_say_so(stage):
 
 @pytest.mark.parametrize("problem", PROBLEMS + RAGGED, ids=str)
 def test_launch_data(stage, problem):
+    problem = stage.own(problem)
     described = describe(stage)
-    if problem in RAGGED and described["multiple_Nq"] > 1:
+    if problem.Nq % 2 and described["multiple_Nq"] > 1:
         pytest.skip("this stage takes whole tiles alone")
     if problem.causal and not described["supports_causal"]:
         pytest.skip("this stage does not mask")
@@ -65,7 +66,7 @@ def test_launch_data(stage, problem):
 
 
 def test_launches_as_the_simulator_sees_them(stage, tile):
-    problem = Problem(B=2, Hq=1, Nq=2 * tile[0], Nkv=tile[1], d_head=64)
+    problem = stage.own(Problem(B=2, Hq=1, Nq=2 * tile[0], Nkv=tile[1], d_head=64))
     configuration = stage.configuration(problem)
     happened = run_problem(stage, problem, device="sim", configuration=configuration).report["launches"]
     wanted = launches(stage, problem)
@@ -89,6 +90,7 @@ def test_one_file_of_readable_length(stage):
     text = stage.kernel.read_text()
     length = len(text.splitlines())
     most = 450 if "configuration" in stage.data["launch"][-1] else 350  # several kernels in one
+    most = 400 if stage.number == 25 else most  # a third kind of warps
     assert length <= most, f"{stage.kernel} has {length} lines; a lesson's kernel has at most {most}"
     others = set(re.findall(r'#include ["<]([^">]+)[">]', text)) - SHARED_HEADERS
     others -= {"configured.h", "instances.h"} if "configuration" in stage.data["launch"][-1] else set()
@@ -101,7 +103,7 @@ def test_changes_one_thing(stage):
     from flashladder.ladder import diff
 
     before = stages.previous_of(stage)
-    if not before or stage.number in (2, 4, 12, 14, 15, 16):
+    if not before or stage.number in (2, 4, 12, 14, 15, 16, 25):
         pytest.skip("this stage rewrites the kernel")
     changed = max(diff.changed_lines(before, stage))
     assert changed <= 60, f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most 60"
@@ -109,6 +111,6 @@ def test_changes_one_thing(stage):
 
 def test_uses_as_much_shared_memory_as_there_is(stage):
     """Every GPU that runs the stage has it: consumer cards 99 KB, the only GPUs that run a specific stage 227."""
-    used = describe(stage, Problem(Nq=256, d_head=128))["shared_bytes"]
+    used = describe(stage, stage.own(Problem(Nq=256, d_head=128)))["shared_bytes"]
     most = (227 if stage.min_compute.specific else 99) * 1024
     assert used <= most, f"stage {stage.id} uses {used} bytes of shared memory; GPUs that run it have {most}"

@@ -87,13 +87,13 @@ def test_every_pair_of_lengths_in_all_instances(stage, dtype, d_head, causal):
 def test_the_future_changes_nothing(stage, rows, columns):
     """All keys and values behind column `first` change to huge finite numbers: rows that see none of them keep every
     bit of O and of their log-sum-exp; the next row does not."""
-    problem = Problem(Hq=2, Hkv=1, Nq=rows, Nkv=columns, d_head=64, causal=True)
+    problem = stage.own(Problem(Hq=2, Hkv=1, Nq=rows, Nkv=columns, d_head=64, causal=True))
     inputs = problem.random(7)
     usual = run_problem(stage, problem, inputs)
     changed_any = False
     for first in {1, 63, 64, columns // 2, columns - 1}:
         changed = {name: array.copy() for name, array in inputs.items()}
-        huge = to_bits(np.float32(3e37), "bf16")
+        huge = to_bits(np.float32(3e37), problem.dtype)
         changed["K"][:, :, first:], changed["V"][:, :, first:] = huge, huge
         result = run_problem(stage, problem, changed)
         blind = max(0, min(rows, first - (columns - rows)))  # row i sees columns 0 to i + columns - rows
@@ -131,7 +131,7 @@ def test_rows_behind_the_last_stay_as_they_are(stage):
 
 def test_log_sum_exp_is_that_of_the_row(stage):
     """Known values: equal scores give log(keys seen); rows without a key -infinity; long rows stay exact."""
-    problem = Problem(Hq=1, Nq=70, Nkv=66, d_head=64, causal=True)
+    problem = stage.own(Problem(Hq=1, Nq=70, Nkv=66, d_head=64, causal=True))
     inputs = problem.random(1)
     inputs["K"][...] = 0
     got = run_problem(stage, problem, inputs).log_sum_exp[0, 0]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from calls import Call, verified
 
-from flashladder.core.abi import STATUS
+from flashladder.core.abi import DTYPES, STATUS
 from flashladder.core.device import choose, cudart
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
@@ -44,8 +44,8 @@ def check_refusal(stage, what: str, code: int | None, message: str, wanted: int,
 
 
 @pytest.fixture
-def small(tile) -> Problem:
-    return Problem(Hq=2, Nq=tile[0], Nkv=tile[1], d_head=64)
+def small(stage, tile) -> Problem:
+    return stage.own(Problem(Hq=2, Nq=tile[0], Nkv=tile[1], d_head=64))
 
 
 def test_only_the_output_is_written(stage, small):
@@ -58,10 +58,10 @@ def test_only_the_output_is_written(stage, small):
 WRONG = {
     "null pointer": ({"Q.data": 0}, "Q is a null pointer"),
     "misaligned": ({"K.data": {"add": 8}}, "K must be 16-byte aligned"),
-    "odd stride": ({"V.stride_row": {"add": 4}}, "V's row stride must be a non-negative multiple of 8"),
+    "odd stride": ({"V.stride_row": {"add": 4}}, "V's row stride must be a non-negative multiple of {piece} elements"),
     "negative stride": ({"O.stride_head": -64}, "O's head stride must be a non-negative multiple of 8"),
     "no batches": ({"B": 0}, "B must be positive; it is 0"),
-    "dtype": ({"dtype": 7}, "dtype must be 0 (fp16) or 1 (bf16); it is 7"),
+    "dtype": ({"dtype": 7}, "dtype must be 0 (fp16), 1 (bf16) or 2 (e4m3); it is 7"),
     "causal": ({"causal": 3}, "causal must be 0 or 1; it is 3"),
     "heads": ({"Hq": 3}, "Hq must be a multiple of Hkv; they are 3 and 2"),
     "scale": ({"scale": float("inf")}, "scale must be finite; it is inf"),
@@ -70,12 +70,29 @@ WRONG = {
 
 def test_wrong_arguments(stage, small):
     answers = calls(stage, small, [patch for patch, _ in WRONG.values()])
+    piece = 16 if small.dtype == "e4m3" else 8  # elements of Q, K and V in 16 bytes
     for (what, (_, words)), answer in zip(WRONG.items(), answers, strict=True):
+        words = words.format(piece=piece)
         check_refusal(stage, f"a wrong argument ({what})", answer["code"], answer["message"], INVALID, words)
+
+
+def test_types(stage, small):
+    """e4m3 goes with scales, the other types without; a stage takes the one or the others."""
+    if small.dtype == "e4m3":
+        wrong = ({"K_scales": 0}, "K_scales is a null pointer; e4m3 needs a scale for each head")
+        other = ({"dtype": 1}, f"stage {stage.id} takes e4m3 alone, dtype 2; dtype is 1")
+    else:
+        wrong = ({"K_scales": 16}, f"K_scales must be null: scales go with e4m3 alone; dtype is {DTYPES[small.dtype]}")
+        other = ({"dtype": 2}, f"stage {stage.id} takes fp16 and bf16; dtype is 2 (e4m3)")
+    answers = calls(stage, small, [wrong[0], {"V_scales": 6}, other[0]])
+    check_refusal(stage, "scales", answers[0]["code"], answers[0]["message"], INVALID, wrong[1])
+    assert answers[1]["code"] == INVALID, f"stage {stage.id} takes a pointer to no float for V_scales"
+    check_refusal(stage, "another type", answers[2]["code"], answers[2]["message"], UNSUPPORTED, other[1])
 
 
 def refused(stage, problem: Problem, words: str) -> None:
     """The stage says that the problem is beyond its limits, with these words."""
+    problem = stage.own(problem)
     try:
         run_problem(stage, problem)
     except StageError as error:

@@ -18,7 +18,8 @@ RIGHT, WRONG, USAGE, UNSUPPORTED, CUDA_ERROR = range(5)
 
 def run(stage, *arguments, where: str | None = None, **variables) -> subprocess.CompletedProcess:
     env = device.environment(device.choose(stage.min_compute, where)) | stage.simulated | variables
-    command = [str(stage_runner(stage.number)), *map(str, arguments)]
+    own = [] if "bf16" in stage.dtypes or "--dtype" in arguments else ["--dtype", stage.dtypes[0]]
+    command = [str(stage_runner(stage.number)), *own, *map(str, arguments)]
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
 
 
@@ -59,6 +60,7 @@ def test_help_names_every_option(stage):
 
 @pytest.mark.parametrize("dtype, layout", (("bf16", "bhnd"), ("fp16", "bnhd")))
 def test_right_result(stage, small, dtype, layout):
+    dtype = dtype if dtype in stage.dtypes else stage.dtypes[0]
     done = run(stage, *small, "--batch", 2, "--dtype", dtype, "--layout", layout, "--json")
     expect(done, RIGHT)
     verdict = json.loads(done.stdout)
@@ -109,7 +111,7 @@ USAGE_ERRORS = [
     (["--bat", "-3"], "--batch -3: expected a whole number from 1 to 2147483647"),
     (["--heads", "2147483648"], "--heads 2147483648: expected a whole number from 1 to 2147483647"),
     (["--seed", "-1"], "--seed -1: expected a whole number from 0 to 18446744073709551615"),
-    (["--dtype", "fp8"], "--dtype fp8: expected bf16 or fp16"),
+    (["--dtype", "fp8"], "--dtype fp8: expected bf16, fp16 or e4m3"),
     (["--layout", "hbnd"], "--layout hbnd: expected bhnd or bnhd"),
     (["--scale", "big"], "--scale big: expected a finite number other than 0"),
     (["--scale", "1e99"], "--scale 1e99: expected a finite number other than 0"),

@@ -189,6 +189,7 @@ def _cases(stage: kernels.Kernel) -> list[tuple[Problem, str | None]]:
         Problem(B=2, Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16", layout="bnhd"),
         Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, dtype="bf16", scale=16.0),
     ]
+    more = [stage.own(problem) for problem in more]
     return [*kernels.judged_by(stage), *((problem, stage.configuration(problem)) for problem in more)]
 
 
@@ -230,7 +231,7 @@ class _Runs:
     def larger(self) -> Problem:
         """What the simulator would take long for."""
         rows = 8 * self.stage.data["launch"][-1].get("Br", 64)
-        return Problem(B=2, Hq=4, Nq=rows, d_head=128)
+        return self.stage.own(Problem(B=2, Hq=4, Nq=rows, d_head=128))
 
     def on_a_gpu(self, library: Path, where: Device) -> None:
         problem = self.larger()

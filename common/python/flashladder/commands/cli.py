@@ -34,7 +34,7 @@ def add_problem_options(parser: argparse.ArgumentParser, length: int) -> None:
     parser.add_argument("--seq", type=int, default=length)
     parser.add_argument("--seq-kv", type=int, default=0, help="default: as long as --seq")
     parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument("--dtype", default="bf16", choices=("bf16", "fp16"))
+    parser.add_argument("--dtype", default="bf16", choices=("bf16", "fp16", "e4m3"))
     parser.add_argument("--layout", default="bhnd", choices=LAYOUTS)
     parser.add_argument("--causal", action="store_true")
 

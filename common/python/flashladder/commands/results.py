@@ -465,6 +465,8 @@ def _draw(folder: Path) -> list[Path]:
     changed = []
     if recorded.shipped(kind="ablations"):
         wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))
+    for record in recorded.shipped(kind="fp8-errors"):
+        wanted["fp8-errors.png"] = lambda record=record: plot.fp8_errors(record)
     if recorded.shipped(kind="roofline"):
         wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
     if recorded.shipped(kind="host-streams"):

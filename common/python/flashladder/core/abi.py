@@ -3,8 +3,9 @@
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_void_p
 
-FP16, BF16 = 0, 1
-DTYPES = {"fp16": FP16, "bf16": BF16}
+FP16, BF16, E4M3 = 0, 1, 2
+DTYPES = {"fp16": FP16, "bf16": BF16}  # of two bytes, which all stages but that of FP8 take
+TYPE_NUMBERS = DTYPES | {"e4m3": E4M3}
 STATUS = {0: "ok", 1: "invalid argument", 2: "unsupported", 3: "device too old", 4: "CUDA error"}
 
 
@@ -36,6 +37,9 @@ class FlashParams(Structure):
         ("workspace", c_void_p),
         ("workspace_bytes", c_size_t),
         ("configuration", c_char_p),
+        ("Q_scales", c_void_p),
+        ("K_scales", c_void_p),
+        ("V_scales", c_void_p),
     ]
 
 

@@ -1,4 +1,8 @@
-"""One attention problem: its sizes, its inputs and how it lies in memory."""
+"""One attention problem: its sizes, its inputs and how it lies in memory.
+
+Inputs are a dictionary: "Q", "K" and "V" as bit patterns in the problem's layout; of e4m3 "Q_scales", "K_scales" and
+"V_scales" besides, float32 (B, heads), 1 where they are missing.
+"""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from flashladder.core import abi
-from flashladder.core.dtypes import to_bits
+from flashladder.core.dtypes import E4M3_LARGEST, OUTPUT, bits_type, from_bits, to_bits
 from flashladder.core.errors import FlashLadderError
 
 LAYOUTS = ("bhnd", "bnhd")
@@ -26,8 +30,8 @@ class Problem:
     layout: str = "bhnd"
 
     def __post_init__(self):
-        if self.dtype not in abi.DTYPES:
-            raise FlashLadderError(f"dtype '{self.dtype}': choose fp16 or bf16")
+        if self.dtype not in abi.TYPE_NUMBERS:
+            raise FlashLadderError(f"dtype '{self.dtype}': choose {', '.join(abi.TYPE_NUMBERS)}")
         if self.layout not in LAYOUTS:
             raise FlashLadderError(f"layout '{self.layout}': choose bhnd or bnhd")
         for name, default in (("Hkv", self.Hq), ("Nkv", self.Nq), ("scale", 1 / math.sqrt(max(self.d_head, 1)))):
@@ -39,17 +43,57 @@ class Problem:
         heads, rows = (self.Hq, self.Nq) if tensor in "QO" else (self.Hkv, self.Nkv)
         return (self.B, heads, rows, self.d_head) if self.layout == "bhnd" else (self.B, rows, heads, self.d_head)
 
+    def bits_type(self, tensor: str) -> type:
+        """Of the tensor's elements as bit patterns in NumPy."""
+        return bits_type(OUTPUT[self.dtype] if tensor == "O" else self.dtype)
+
     def bytes(self, tensor: str) -> int:
-        return 2 * math.prod(self.shape(tensor))
+        return np.dtype(self.bits_type(tensor)).itemsize * math.prod(self.shape(tensor))
 
     def flops(self) -> float:
         """4 B Hq Nq Nkv d, half of it where causal (both matrix products; the softmax is not counted)."""
         return 4.0 * self.B * self.Hq * self.Nq * self.Nkv * self.d_head * (0.5 if self.causal else 1.0)
 
     def random(self, seed: int = 0) -> dict[str, np.ndarray]:
-        """Standard normal Q, K, V as bit patterns, in this problem's layout."""
+        """Standard normal Q, K, V as bit patterns, in this problem's layout. e4m3: with scales 1, 2 and 3 times
+        as large as they need be, so that a scale of another head is wrong."""
         generator = np.random.default_rng(seed)
-        return {name: to_bits(generator.standard_normal(self.shape(name), np.float32), self.dtype) for name in "QKV"}
+        values = {name: generator.standard_normal(self.shape(name), np.float32) for name in "QKV"}
+        return self.rounded(values, rooms=3)
+
+    def rounded(self, values: dict[str, np.ndarray], rooms: int = 1) -> dict[str, np.ndarray]:
+        """Q, K and V in this problem's layout, rounded to its type. e4m3: each head divided by its scale before, so
+        that its largest element is 448, the largest of the type; with rooms = 3 by turns half and a third of that."""
+        if self.dtype != "e4m3":
+            return {name: to_bits(array, self.dtype) for name, array in values.items()}
+        inputs = {}
+        for name, array in values.items():
+            largest = np.abs(self.to_bhnd(np.asarray(array, np.float64))).max(axis=(2, 3))
+            room = np.arange(largest.size).reshape(largest.shape) % rooms + 1
+            scales = np.where(largest > 0, room * largest / E4M3_LARGEST, 1).astype(np.float32)
+            inputs[f"{name}_scales"] = scales
+            inputs[name] = to_bits(array / self._spread(scales), self.dtype)
+        return inputs
+
+    def _spread(self, scales: np.ndarray) -> np.ndarray:
+        """(B, heads) as factors of a tensor in this problem's layout."""
+        return self.to_bhnd(scales.astype(np.float64)[:, :, None, None])
+
+    def scales(self, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """e4m3: the heads' scales of Q, K and V, 1 where inputs have none; of the other types nothing."""
+        if self.dtype != "e4m3":
+            return {}
+        heads = {name: (self.B, self.Hq if name == "Q" else self.Hkv) for name in "QKV"}
+        return {
+            f"{name}_scales": np.asarray(inputs.get(f"{name}_scales", np.ones(heads[name])), np.float32)
+            for name in "QKV"
+        }
+
+    def values(self, inputs: dict[str, np.ndarray], name: str) -> np.ndarray:
+        """Q, K or V in float64 as the patterns, and the scales of e4m3, say; (B, heads, rows, d)."""
+        values = from_bits(self.to_bhnd(inputs[name]), self.dtype).astype(np.float64)
+        scales = self.scales(inputs)
+        return values * scales[f"{name}_scales"].astype(np.float64)[:, :, None, None] if scales else values
 
     def tensor(self, name: str, pointer: int) -> abi.FlashTensor:
         _, first, second, d = self.shape(name)
@@ -59,12 +103,23 @@ class Problem:
     def params(
         self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
     ) -> abi.FlashParams:
-        """The C struct; pointers are device addresses of Q, K, V, O and "log_sum_exp" (missing ones are null)."""
+        """The C struct; pointers are device addresses of Q, K, V, O, "log_sum_exp", and "Q_scales" and its like
+        (missing ones are null)."""
         chosen = configuration.encode() if configuration else None
         tensors = [self.tensor(name, pointers.get(name, 0)) for name in "QKVO"]
-        sizes = [self.B, self.Hq, self.Hkv, self.Nq, self.Nkv, self.d_head, abi.DTYPES[self.dtype], int(self.causal)]
+        sizes = [
+            self.B,
+            self.Hq,
+            self.Hkv,
+            self.Nq,
+            self.Nkv,
+            self.d_head,
+            abi.TYPE_NUMBERS[self.dtype],
+            int(self.causal),
+        ]
         log_sum_exp = pointers.get("log_sum_exp", 0)
-        return abi.FlashParams(*tensors, *sizes, self.scale, log_sum_exp, workspace, workspace_bytes, chosen)
+        scales = [pointers.get(f"{name}_scales", 0) for name in "QKV"]
+        return abi.FlashParams(*tensors, *sizes, self.scale, log_sum_exp, workspace, workspace_bytes, chosen, *scales)
 
     def to_bhnd(self, array: np.ndarray) -> np.ndarray:
         """A view with axes (B, heads, rows, d) of an array in this problem's layout."""

@@ -121,18 +121,19 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None 
 def problem_for(stage: Kernel) -> Problem:
     """Small, but with several heads, several tiles and an odd number of K/V tiles: enough to show every mistake."""
     launch = stage.data["launch"][-1]
-    return Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128)
+    return stage.own(Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128))
 
 
 def judged_by(stage: Kernel) -> list[tuple[Problem, str | None]]:
     """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
-    `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128, as
-    the changed kernel is built; of a stage with `judged_build = "BF16"` an entry may have another d_head."""
+    `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128 (or
+    the stage's own type), as the changed kernel is built; of a stage with `judged_build = "BF16"` an entry may have
+    another d_head."""
     plain = problem_for(stage)
     found = [(plain, stage.configuration(plain))]
     for entry in stage.data.get("judged_by", []):
         fields = {name: value for name, value in entry.items() if name != "configuration"}
-        problem = Problem(**{"d_head": 128} | fields)
+        problem = stage.own(Problem(**{"d_head": 128} | fields))
         found.append((problem, entry.get("configuration", stage.configuration(problem))))
     return found
 

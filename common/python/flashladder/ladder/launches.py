@@ -7,7 +7,11 @@ from flashladder.core.expression import evaluate
 from flashladder.core.problem import Problem
 from flashladder.ladder.kernels import Kernel
 
-_TYPES = {"fp16": ("__half", "6__half"), "bf16": ("__nv_bfloat16", "13__nv_bfloat16")}  # C++, mangled
+_TYPES = {  # C++, mangled
+    "fp16": ("__half", "6__half"),
+    "bf16": ("__nv_bfloat16", "13__nv_bfloat16"),
+    "e4m3": ("e4m3", "4e4m3"),
+}
 
 
 @dataclass(frozen=True)

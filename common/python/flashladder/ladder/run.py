@@ -41,7 +41,7 @@ def describe(
 ) -> dict:
     """What the stage would do with the problem: tiles, threads, shared memory, registers where a GPU tells."""
     stage = stages.get(stage)
-    return _work(stage, problem or Problem(), None, device, configuration=configuration).description
+    return _work(stage, problem or stage.own(Problem()), None, device, configuration=configuration).description
 
 
 def _work(
@@ -71,12 +71,20 @@ def run(
 
     Q: (B, Hq, Nq, d), K and V: (B, Hkv, Nkv, d) for layout "bhnd"; heads and rows swapped for "bnhd". NumPy
     arrays, or anything with DLPack or __cuda_array_interface__; float16 and bfloat16 as they are, others rounded
-    to dtype ("bf16" where none is given). Result.O has Q's shape.
+    to dtype ("bf16" where none is given; "e4m3", with a scale for each head, for a stage that takes nothing else).
+    Result.O has Q's shape.
     """
-    q, dtype = dtypes.as_bits(Q, dtype)
-    k, _ = dtypes.as_bits(K, dtype)
-    v, _ = dtypes.as_bits(V, dtype)
-    for name, array in (("Q", q), ("K", k), ("V", v)):
+    stage = stages.get(stage)
+    given = {"Q": Q, "K": K, "V": V}
+    rounded = dtype == "e4m3" or dtype is None and stage.dtypes == ("e4m3",)
+    if rounded:
+        dtype, arrays = "e4m3", {name: dtypes.as_values(array) for name, array in given.items()}
+    else:
+        arrays = {}
+        for name, array in given.items():
+            arrays[name], dtype = dtypes.as_bits(array, dtype)
+    q, k, _ = arrays.values()
+    for name, array in arrays.items():
         if array.ndim != 4:
             raise FlashLadderError(f"{name} has {array.ndim} dimensions; 4 are needed, in the order {layout}.")
     head, row = (1, 2) if layout == "bhnd" else (2, 1)
@@ -92,4 +100,4 @@ def run(
         scale=scale or 0.0,
         layout=layout,
     )
-    return run_problem(stage, problem, {"Q": q, "K": k, "V": v}, device)
+    return run_problem(stage, problem, problem.rounded(arrays) if rounded else arrays, device)

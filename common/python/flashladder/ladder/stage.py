@@ -1,11 +1,12 @@
 """One rung of the ladder. What there is of it, and how it is built, run and judged, is said here and in its kind:
 a kernel (ladder/kernels.py) or stage 00 (ladder/host_streams.py)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
+from flashladder.core import abi
 from flashladder.core.device import Compute
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
@@ -43,6 +44,15 @@ class Stage:
     @property
     def id(self) -> str:
         return f"{self.number:02d}"
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """What Q, K and V may be: fp16 and bf16, unless stage.toml says otherwise."""
+        return tuple(self.data.get("dtypes", abi.DTYPES))
+
+    def own(self, problem: Problem) -> Problem:
+        """The problem as it is if the stage takes its type, else of the first type that it does take."""
+        return problem if problem.dtype in self.dtypes else replace(problem, dtype=self.dtypes[0])
 
     @property
     def source(self) -> Path:

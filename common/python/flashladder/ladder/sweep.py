@@ -35,6 +35,7 @@ def demo_problems() -> list[Problem]:
 
 def verify(stage: stages.Stage, problem: Problem, seed: int = 0, **options) -> Verdict:
     """Runs the stage on random inputs and compares with the float64 reference; options go to run_problem."""
+    problem = stage.own(problem)
     inputs = problem.random(seed)
     try:
         result = run_problem(stage, problem, inputs, **options)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder.core.dtypes import to_bits
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import RELATIONS, evaluate
 from flashladder.core.problem import Problem
@@ -62,7 +61,7 @@ class Run:
         p.to_bhnd(values["Q"])[..., 0] = 8
         keys[..., 0] = 0
         keys[:, :, slice(None, 64) if self.inputs == "largest_first" else slice(-64, None), 0] = 20
-        return {name: to_bits(array, p.dtype) for name, array in values.items()}
+        return p.rounded(values)
 
 
 def expectations(stage: stages.Stage | int | str) -> list[Expectation]:
@@ -206,6 +205,7 @@ def runs(
     """The runs that show all of the expectations: a small problem, and those that the expectations themselves name."""
     stage = stages.get(stage)
     usual = problem_for(stage)
+    dtype = stage.own(Problem(dtype=dtype)).dtype
     usual = Problem(B=usual.B, Hq=usual.Hq, Nq=2 * usual.Nq, Nkv=usual.Nkv, d_head=d_head, dtype=dtype)
     found: dict[tuple, Run] = {}
     for one in chosen(stage, names):

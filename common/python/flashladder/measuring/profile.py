@@ -97,7 +97,7 @@ def totals(results: dict[str, Result], classes: bool = True) -> list[list[str]]:
 
 def measure(pair: list[stages.Stage], problem: Problem = PROBLEM) -> dict[str, Result]:
     """Runs the stages on the simulator, by name. FlashLadderError where it left no report."""
-    results = {one.name: run_problem(one, problem, device="sim") for one in pair}
+    results = {one.name: run_problem(one, one.own(problem), device="sim") for one in pair}
     for name, result in results.items():
         if not result.report or not result.report["launches"]:
             raise FlashLadderError(f"The simulator left no report for {name}: rebuild with `make build`.")

@@ -23,7 +23,7 @@ MAIN = "NVIDIA H200"
 
 KINDS = (
     "counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler", "inputs",
-    "outputs", "shapes",
+    "outputs", "shapes", "fp8-errors",
 )  # fmt: skip
 
 
@@ -34,7 +34,8 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
     a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
     "tuning", the fastest configurations; "shapes", those of stage 24; "profiler", what Nsight Compute says of some
-    kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's. They lie in
+    kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's; "fp8-errors",
+    what e4m3 costs in accuracy, of the simulator. They lie in
     GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
     """
     found = []

@@ -10,6 +10,7 @@ from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.boxes import box_layout
 from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
+from flashladder.plot.fp8_errors import fp8_errors
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
 from flashladder.plot.machine_code import instruction_mix, order
@@ -36,6 +37,7 @@ __all__ = [
     "climb",
     "configurations",
     "error_map",
+    "fp8_errors",
     "instruction_mix",
     "iteration",
     "mma_fragments",

@@ -5,7 +5,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from flashladder.core.dtypes import from_bits
+from flashladder.core.dtypes import OUTPUT, from_bits
 from flashladder.core.problem import Problem
 from flashladder.plot.style import INK, RED, caption, new_figure
 from flashladder.running import verify
@@ -17,7 +17,7 @@ def error_ratio(problem: Problem, inputs: dict, output: np.ndarray, batch: int =
     inputs, output: bit patterns in the problem's layout.
     """
     expected, magnitude, fine = verify.reference(problem, inputs, heads=[(batch, head)])
-    values = from_bits(problem.to_bhnd(output)[batch, head], problem.dtype).astype(np.float64)
+    values = from_bits(problem.to_bhnd(output)[batch, head], OUTPUT[problem.dtype]).astype(np.float64)
     return verify.error_ratio(values, expected[0], verify.element_bound(magnitude[0], fine[0], problem.dtype))
 
 

@@ -30,13 +30,16 @@ class Job:
     configuration: str | None = None  # the short form of an instance; None: the stage chooses
 
     def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
-        """Writes the job, and Q, K and V as bit patterns of the shapes problem.shape(). Returns the worker's command,
-        to be run in an environment of for_python()."""
-        for tensor, array in (inputs or {}).items():
+        """Writes the job, and Q, K and V as bit patterns of the shapes problem.shape(), with scales of e4m3. Returns
+        the worker's command, to be run in an environment of for_python()."""
+        for name, array in self.problem.scales(inputs or {}).items():
+            np.save(folder / f"{name}.npy", array)
+        for tensor in "QKV" if inputs else ():
+            array = inputs[tensor]
             if array.shape != self.problem.shape(tensor):
                 wanted = self.problem.shape(tensor)
                 raise FlashLadderError(f"{tensor} has shape {array.shape}, the problem wants {wanted}.")
-            np.save(folder / f"{tensor}.npy", np.ascontiguousarray(array, dtype=np.uint16))
+            np.save(folder / f"{tensor}.npy", np.ascontiguousarray(array, dtype=self.problem.bits_type(tensor)))
         (folder / "job.json").write_text(json.dumps(asdict(self)))
         return [sys.executable, "-m", "flashladder.running.worker", str(folder)]
 
@@ -64,7 +67,7 @@ class StageError(FlashLadderError):
 
 @dataclass
 class Result:
-    bits: np.ndarray | None  # O as uint16 patterns, in the problem's layout
+    bits: np.ndarray | None  # O as uint16 patterns, in the problem's layout; bf16 where the inputs are e4m3
     problem: Problem
     device: Device
     description: dict  # FlashDescription as a dict
@@ -76,7 +79,7 @@ class Result:
     @property
     def O(self) -> np.ndarray:  # noqa: E743
         """The output as float16 or ml_dtypes.bfloat16 (float32 where ml_dtypes is not installed)."""
-        return dtypes.to_native(self.bits, self.problem.dtype)
+        return dtypes.to_native(self.bits, dtypes.OUTPUT[self.problem.dtype])
 
 
 def run_library(

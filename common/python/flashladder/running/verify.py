@@ -10,6 +10,10 @@ from flashladder.core.dtypes import (
     HALF_SMALLEST,
     LEAST_WEIGHT,
     LOG_SUM_EXP_UNIT,
+    OUTPUT,
+    ROOM,
+    SCORE_ERROR_UNIT,
+    SCORE_GROUP,
     UNIT_ROUNDOFF,
     from_bits,
 )
@@ -31,26 +35,23 @@ class Comparison:
 
 def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray | None = None, heads=None):
     """softmax(scale Q Kᵀ) V in float64, and for the element-wise bound softmax(...) |V| and what weights below the
-    type's normal numbers may move an element by.
+    type's normal numbers may move an element by; of e4m3 the errors of the scores besides.
 
-    inputs: bit patterns in the problem's layout. rows and heads pick query rows and (batch, head) pairs;
-    without them the three results have shape (B, Hq, Nq, d), with them (len(heads), len(rows), d).
+    inputs: bit patterns in the problem's layout, with scales of e4m3. rows and heads pick query rows and (batch,
+    head) pairs; without them the three results have shape (B, Hq, Nq, d), with them (len(heads), len(rows), d).
     """
-    q, k, v = (problem.to_bhnd(inputs[name]) for name in "QKV")
+    q, k, v = (problem.values(inputs, name) for name in "QKV")
     pairs = heads if heads is not None else [(b, h) for b in range(problem.B) for h in range(problem.Hq)]
     rows = np.arange(problem.Nq) if rows is None else rows
     group = problem.Hq // problem.Hkv
     out = np.zeros((len(pairs), len(rows), problem.d_head))
     magnitude, fine = np.zeros_like(out), np.zeros_like(out)
 
-    def real(bits):
-        return from_bits(bits, problem.dtype).astype(np.float64)
-
     for i, (b, h) in enumerate(pairs):
-        keys, values = real(k[b, h // group]), real(v[b, h // group])
+        keys, values = k[b, h // group], v[b, h // group]
         for start in range(0, len(rows), 1024):  # a chunk of S at a time
             chunk = rows[start : start + 1024]
-            scores = float(np.float32(problem.scale)) * (real(q[b, h][chunk]) @ keys.T)
+            scores = float(np.float32(problem.scale)) * (q[b, h][chunk] @ keys.T)
             scores = np.where(_seen(problem, chunk), scores, -np.inf)
             row_max = scores.max(axis=1, keepdims=True)
             weights = np.exp(scores - np.where(np.isfinite(row_max), row_max, 0.0))
@@ -60,12 +61,25 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
             weights /= total
             out[i, start : start + 1024] = weights @ values
             magnitude[i, start : start + 1024] = weights @ np.abs(values)
-            if moved.any():
-                fine[i, start : start + 1024] = moved @ np.abs(values)
+            errors = weights * score_errors(problem, q[b, h][chunk], keys) if problem.dtype == "e4m3" else 0.0
+            if (moved + errors).any():  # the sum of the weights is off, too, and all elements with it
+                fine[i, start : start + 1024] = (moved + errors) @ np.abs(values)
+                fine[i, start : start + 1024] += np.sum(errors, -1, keepdims=True) * (weights @ np.abs(values))
     if heads is None and len(rows) == problem.Nq:
         shape = (problem.B, problem.Hq, problem.Nq, problem.d_head)
         return out.reshape(shape), magnitude.reshape(shape), fine.reshape(shape)
     return out, magnitude, fine
+
+
+def score_errors(problem: Problem, q: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """What each score of e4m3 may be off by, since the tensor cores cut (common/host/bounds.h): (rows, keys)."""
+    score, error = 0.0, 0.0
+    for start in range(0, problem.d_head, SCORE_GROUP):
+        some, others = q[:, start : start + SCORE_GROUP], keys[:, start : start + SCORE_GROUP]
+        products = np.abs(some).max(axis=1)[:, None] * np.abs(others).max(axis=1)
+        before, score = score, score + some @ others.T
+        error = error + np.maximum(products, np.maximum(np.abs(before), np.abs(score)))
+    return SCORE_ERROR_UNIT * abs(float(np.float32(problem.scale))) * error
 
 
 def fine_errors(weights: np.ndarray, dtype: str) -> np.ndarray:
@@ -88,7 +102,7 @@ def log_sum_exp(problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[np.nda
     bound = np.zeros_like(values)
     scale, rows = abs(float(np.float32(problem.scale))), np.arange(problem.Nq)
     sign, group = np.sign(problem.scale), problem.Hq // problem.Hkv
-    q, k = (from_bits(problem.to_bhnd(inputs[name]), problem.dtype).astype(np.float64) for name in "QK")
+    q, k = (problem.values(inputs, name) for name in "QK")
     for b, h in np.ndindex(problem.B, problem.Hq):
         keys = k[b, h // group]
         for start in range(0, problem.Nq, 1024):
@@ -100,6 +114,8 @@ def log_sum_exp(problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[np.nda
                 values[b, h, some] = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
             sizes = np.where(seen, scale * (np.abs(q[b, h, chunk]) @ np.abs(keys).T), 0.0).max(axis=1)
             bound[b, h, some] = LOG_SUM_EXP_UNIT * (problem.d_head * sizes + problem.Nkv / 16 + 64)
+            if problem.dtype == "e4m3":
+                bound[b, h, some] += np.where(seen, score_errors(problem, q[b, h, chunk], keys), 0.0).max(axis=1)
     return values, bound
 
 
@@ -119,8 +135,8 @@ def compare_log_sum_exp(got: np.ndarray, expected: np.ndarray, bound: np.ndarray
 
 
 def element_bound(magnitude: np.ndarray, fine: np.ndarray, dtype: str) -> np.ndarray:
-    """What an element may be off by: 4 u softmax(S)|V|, and absolute amounts where P or O is subnormal."""
-    return ELEMENT_LIMIT[dtype] * UNIT_ROUNDOFF[dtype] * magnitude + fine + HALF_SMALLEST[dtype]
+    """What an element may be off by: 4 u softmax(S)|V| (e4m3: 1.5 u), and amounts where P or O is subnormal."""
+    return ELEMENT_LIMIT[dtype] * UNIT_ROUNDOFF[dtype] * magnitude + fine + HALF_SMALLEST[OUTPUT[dtype]]
 
 
 def error_ratio(values: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> np.ndarray:
@@ -135,9 +151,10 @@ def compare(
 
     Passes where the relative Frobenius error is within FROBENIUS_LIMIT and every element within
     4 u softmax(S)|V|, u = 2^-8 for bf16 and 2^-11 for fp16; both limits give way by `fine` and by half the smallest
-    number of the type for each element. The message names the first and the worst element.
+    number of the type for each element. e4m3: 1.5 u, u = 2^-4, and the whole gives way by a sixteenth of `fine`.
+    dtype: of the inputs. The message names the first and the worst element.
     """
-    values = from_bits(output, dtype).astype(np.float64)
+    values = from_bits(output, OUTPUT[dtype]).astype(np.float64)
     bound = element_bound(magnitude, fine, dtype)
     ratio = error_ratio(values, expected, bound)
     norm = np.linalg.norm(expected)
@@ -145,7 +162,7 @@ def compare(
     frobenius = distance / norm if norm else distance
     worst_ratio = float(ratio.max(initial=0.0))
     unwritten = int((output == POISON).sum())
-    room = np.linalg.norm(fine) + HALF_SMALLEST[dtype] * np.sqrt(values.size)
+    room = ROOM[dtype] * np.linalg.norm(fine) + HALF_SMALLEST[OUTPUT[dtype]] * np.sqrt(values.size)
     passed = worst_ratio <= 1 and distance <= FROBENIUS_LIMIT[dtype] * norm + room
     if passed:
         return Comparison(

@@ -32,6 +32,10 @@ def execute(folder: Path, job: Job) -> dict:
     pointers = {name: cudart.malloc(problem.bytes(name)) for name in "QKVO"}
     for name in "QKV":
         cudart.upload(pointers[name], np.load(folder / f"{name}.npy"))
+    for name in problem.scales({}):
+        scales = np.load(folder / f"{name}.npy")
+        pointers[name] = cudart.malloc(scales.nbytes)
+        cudart.upload(pointers[name], scales)
     cudart.fill(pointers["O"], 0xFF, problem.bytes("O"))
     log_sum_exp = np.empty((problem.B, problem.Hq, problem.Nq), np.float32)
     if description["supports_log_sum_exp"]:

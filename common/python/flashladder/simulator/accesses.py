@@ -131,7 +131,9 @@ def boxes_of(stage: stages.Stage | int | str, where: int | str = "", problem: Pr
 
 def _chosen(stage, where, problem, read, what: str, several: str) -> list:
     stage = stages.get(stage)
-    result = run_problem(stage, problem or PROBLEM, device="sim", environment={"WARPSIM_ACCESSES": "1"})
+    result = run_problem(
+        stage, problem or stages.get(stage).own(PROBLEM), device="sim", environment={"WARPSIM_ACCESSES": "1"}
+    )
     found = read(result.report, stage.name, _text)
     chosen = [one for one in found if (one.line == where if isinstance(where, int) else where in one.source)]
     if not chosen:

@@ -20,7 +20,7 @@ def run(numbers: tuple[int, ...], where: Device) -> None:
     say(f"Device: {where}. It has no throughput to measure: these are counters.")
     wanted = [stages.get(number) for number in numbers] or list(stages.all_stages())
     sums = {
-        stage.name: counters.totals(run_problem(stage, PROBLEM, device="sim").report)
+        stage.name: counters.totals(run_problem(stage, stage.own(PROBLEM), device="sim").report)
         for stage in progress(wanted, "count")
     }
     rows = [[name, *(count(value) for value in counters.summary(total).values())] for name, total in sums.items()]

@@ -181,7 +181,8 @@ def _joined(spans: list[WarpSpan]) -> tuple[WarpSpan, ...]:
 def of(stage: stages.Stage | int | str, problem: Problem | None = None, blocks: int = 0) -> WarpTimeline:
     """The timeline of a stage, run on the simulator. blocks: that share the multiprocessor; 0: as many as the stage
     says are resident. A launch that has fewer has them all there."""
-    stage, problem = stages.get(stage), problem or PROBLEM
+    stage = stages.get(stage)
+    problem = stage.own(problem or PROBLEM)
     if stage.number == 0:
         raise FlashLadderError("Stage 00 is about streams: `make stage-00 profile` shows their order.")
     launch = trace.of(stage, problem, blocks or resident_blocks(stage, problem))

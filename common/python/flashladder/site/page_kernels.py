@@ -64,6 +64,8 @@ def offered() -> list[Offered]:
     """All of them, by stage: the stage, its variants, its mistakes."""
     found = []
     for stage in stages.all_stages():
+        if "bf16" not in stage.dtypes:
+            continue  # the page's inputs are of two bytes
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
