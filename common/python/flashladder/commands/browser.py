@@ -80,7 +80,7 @@ def build_simulator() -> None:
 
 
 def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None = None) -> dict:
-    """What the page loads of one kernel, with a request for each of the problems: all that it offers, if none are given."""
+    """What the page loads of one kernel, with a request for each problem: all that it offers, if none are given."""
     library = one.library()
     ptx, places = page_kernels.without_folders(page_kernels.ptx_of(library))
     wanted = one.problems() if problems is None else problems

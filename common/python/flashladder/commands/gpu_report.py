@@ -117,7 +117,7 @@ def part_sanitize(device: Device, folder: Path) -> list[str]:
     if not shutil.which("compute-sanitizer"):
         return ["sanitize: compute-sanitizer is not on PATH"]
     jobs = [
-        (stage, problem, tool)
+        (stage, stage.own(problem), tool)
         for stage in stages.all_stages()
         for problem in (
             Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16"),
@@ -185,8 +185,8 @@ def part_ncu(device: Device, folder: Path) -> list[str]:
     entries, notes = [], []
     for stage in stages.all_stages():
         try:
-            measured = ncu.measure(stage, SMALL, device)
-            simulated = counters.totals(run_problem(stage, SMALL, device="sim").report)
+            measured = ncu.measure(stage, stage.own(SMALL), device)
+            simulated = counters.totals(run_problem(stage, stage.own(SMALL), device="sim").report)
         except (FlashLadderError, StageError) as error:
             notes.append(f"ncu: {stage.name}: {str(error)[:300]}")
             continue

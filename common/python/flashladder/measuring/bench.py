@@ -151,7 +151,8 @@ class Bench:
 
     def stages_for(self, problem: Problem) -> list[stages.Stage]:
         """All of them; of a causal problem those that say that they mask."""
-        return [one for one in self.stages if not problem.causal or self._masks(one, problem)]
+        of_the_type = [one for one in self.stages if problem.dtype in one.dtypes]
+        return [one for one in of_the_type if not problem.causal or self._masks(one, problem)]
 
     def _masks(self, stage: stages.Stage, problem: Problem) -> bool:
         try:

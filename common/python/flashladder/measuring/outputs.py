@@ -38,7 +38,7 @@ def problems(stage: stages.Stage, kind: str) -> list[Problem]:
     """What a stage is compared on; ragged lengths, groups of heads and a mask where it takes them."""
     sizes = [*SIZES, MASKED] if stage.data.get("masks") else SIZES
     scale = WHOLE if kind == "powers of two" else 0.0
-    return [replace(Problem(**one), scale=scale or Problem(**one).scale) for one in sizes]
+    return [stage.own(replace(Problem(**one), scale=scale or Problem(**one).scale)) for one in sizes]
 
 
 def inputs(kind: str, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
@@ -53,6 +53,8 @@ def inputs(kind: str, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
         for name in "QK":
             whole = generator.integers(-1, 2, problem.shape(name)).astype(np.float32)
             arrays[name] = to_bits(whole, problem.dtype)
+            if f"{name}_scales" in arrays:
+                arrays[f"{name}_scales"][...] = 1
     return arrays
 
 
