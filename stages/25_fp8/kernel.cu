@@ -1,5 +1,5 @@
 // Stage 25: FP8. Q, K, V and P are e4m3, a byte each, and the tensor cores multiply twice as many in a clock. They take
-// V transposed alone, are exact to 13 bits alone, and P has but 17 powers of two: each is a piece of this kernel.
+// V transposed alone, are exact to 13 bits alone, and P has but 18 powers of two: each is a piece of this kernel.
 //
 // A query tile is Br = 128 rows of Q, of which each of a block's two consumer warpgroups has 64 and each warp 16. For
 // it the block walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there
