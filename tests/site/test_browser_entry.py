@@ -36,7 +36,7 @@ def runner_report(stage, problem, configuration, folder) -> dict:
     words += ["--causal"] * problem.causal + (["--configuration", configuration] if configuration else [])
     report = folder / "runner.json"
     env = device.environment(device.choose(stage.min_compute, "sim"))
-    env |= {"WARPSIM_REPORT": str(report), "WARPSIM_ACCESSES": "1", "WARPSIM_DEVICE": "sm_90"}
+    env |= stage.simulated | {"WARPSIM_REPORT": str(report), "WARPSIM_ACCESSES": "1", "WARPSIM_DEVICE": "sm_90"}
     build.build([f"stage_{stage.id}_runner"])
     command = [stage_runner(stage.number), *words]
     done = subprocess.run(list(map(str, command)), env=env, capture_output=True, text=True, timeout=300)
