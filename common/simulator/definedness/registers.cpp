@@ -8,9 +8,16 @@ namespace {
 
 constexpr uintptr_t kAlignment = 64;
 
+size_t size_of(OperandSlot s) {  // of its bits in all lanes
+    return s.bytes ? s.bytes * kLanes : sizeof(uint32_t);
+}
+
 template <class T>
 uint32_t lanes_with_bits(const std::byte *slot, unsigned halves) {
     const T *lanes = reinterpret_cast<const T *>(slot);
+    T any = 0;  // most registers are defined
+    for (unsigned i = 0; i < halves * kLanes; ++i) any |= lanes[i];
+    if (!any) return 0;
     uint32_t found = 0;
     for (unsigned half = 0; half < halves; ++half)
         for (unsigned i = 0; i < kLanes; ++i) found |= uint32_t(lanes[half * kLanes + i] != 0) << i;
@@ -21,9 +28,10 @@ uint32_t lanes_with_bits(const std::byte *slot, unsigned halves) {
 
 RegisterShadow::RegisterShadow(uint32_t frame_bytes)
     : bytes_(frame_bytes),
+      spread_(frame_bytes / (4 * kLanes) + 1),
       memory_(std::make_unique<std::byte[]>(frame_bytes + kAlignment)),
       bits_(memory_.get() + (kAlignment - reinterpret_cast<uintptr_t>(memory_.get()) % kAlignment)),
-      origins_(new uint32_t[size_t(frame_bytes) / 4 * kLanes]) {}
+      origins_(new uint32_t[size_t(spread_) * kLanes * kLanes]) {}
 
 uint64_t RegisterShadow::get(const std::byte *regs, OperandSlot s, unsigned lane, unsigned half) {
     if (s.bytes == 0) {
@@ -71,7 +79,7 @@ uint32_t RegisterShadow::undefined(OperandSlot s) const {
 void RegisterShadow::define(OperandSlot s, uint32_t lanes) {
     const unsigned halves = s.bytes == 16 ? 2 : 1;
     if (lanes == kAllLanes) {
-        std::memset(bits_ + s.slot, 0, s.bytes ? s.bytes * kLanes : sizeof(uint32_t));
+        std::memset(bits_ + s.slot, 0, size_of(s));
         return;
     }
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
@@ -79,6 +87,10 @@ void RegisterShadow::define(OperandSlot s, uint32_t lanes) {
 }
 
 void RegisterShadow::undefine(OperandSlot s, uint32_t lanes) {
+    if (lanes == kAllLanes) {
+        std::memset(bits_ + s.slot, 0xff, size_of(s));
+        return;
+    }
     const unsigned halves = s.bytes == 16 ? 2 : 1;
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
         for (unsigned half = 0; half < halves; ++half)

@@ -29,15 +29,21 @@ class RegisterShadow {
     void clear();  // everything is defined
 
     // Of one lane's undefined bits: where they came from, an id of Definedness.
-    uint32_t *origins(uint32_t slot) const { return origins_.get() + size_t(slot) / 4 * kLanes; }
+    uint32_t *origins(uint32_t slot) const {
+        const uint32_t row = slot / 4;
+        return origins_.get() + (size_t(row % kLanes) * spread_ + row / kLanes) * kLanes;
+    }
 
     uint32_t carry = 0;  // lanes whose condition code is undefined
 
   private:
     uint32_t bytes_;
+    uint32_t spread_;  // 32-bit registers that the frame has room for, at least
     std::unique_ptr<std::byte[]> memory_;
-    std::byte *bits_;                      // in it, aligned as registers are
-    std::unique_ptr<uint32_t[]> origins_;  // by slot / 4 and lane; says something only where a bit is set
+    std::byte *bits_;  // in it, aligned as registers are
+    // A row of lanes for each slot / 4; says something only where a bit is set. Rows 0, 32, 64, ... lie side by side:
+    // of a 32-bit register nothing but the first is used, and what is never touched costs no memory.
+    std::unique_ptr<uint32_t[]> origins_;
 };
 
 // All ones in the width of a lane.

@@ -68,7 +68,10 @@ LaneOrigins read_origins(Warp &w, const Op &op, const DataFlow &flow, uint32_t l
 
 void set_origins(RegisterShadow &shadow, const OperandSlot &to, uint32_t lanes, const LaneOrigins &origins) {
     uint32_t *const slot = shadow.origins(to.slot);
-    for_each_lane(lanes, [&](unsigned lane) { slot[lane] = origins[lane]; });
+    if (lanes == kAllLanes)
+        std::copy(origins.begin(), origins.end(), slot);
+    else
+        for_each_lane(lanes, [&](unsigned lane) { slot[lane] = origins[lane]; });
 }
 
 void operand_matters(Warp &w, const Op &op, OperandSlot operand, uint32_t lanes, Use use) {
