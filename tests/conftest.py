@@ -3,6 +3,6 @@
 import os
 
 # References are small matrix products, in as many processes as the machine has cores. OpenBLAS's threads would wait for
-# each other and for a core by spinning: in tests/stages that was three quarters of all time. Processes that tests start
-# inherit it.
+# each other and for a core by spinning: in a profile of test_masking that was most of the time. Processes that tests
+# start inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
