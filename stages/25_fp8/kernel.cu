@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::wgmma_commit();
         };
 
-        // ---- PV ----
+        // ---- O += PV ----
         float PV[d_head / 2];    // of one tile alone: what it is added to is exact to 13 bits, so O stays outside
         uint32_t P[Bc / 32][4];  // [64, Bc] per warpgroup
         const auto issue_PV = [&](int number, auto part) {

@@ -46,7 +46,8 @@ def test_wrong_for_one_head_dim_alone():
         and "first O[0, 0, " in first
     )
     assert (
-        also == "wrong also at bf16 B=1 H=1 Nq=64 Nkv=256 d=64" and right == "right at bf16 B=1 H=2 Nq=64 Nkv=192 d=128"
+        also == "wrong also at bf16 B=1 H=1 Nq=64 Nkv=256 d=64 scale=16"
+        and right == "right at bf16 B=1 H=2 Nq=64 Nkv=192 d=128"
     )
     assert found.wrong.problem.d_head == 64 and found.wrong.output.shape == found.wrong.problem.shape("O")
 

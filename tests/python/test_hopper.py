@@ -29,12 +29,13 @@ def test_wgmma_is_as_its_script_writes_it():
 def test_wgmma_names_each_register_once():
     text = (INCLUDE / "wgmma.cuh").read_text()
     found = re.findall(
-        r"wgmma_(ss|rs)<(\w+), (\d+)>.*?m64n(\d+)k16\.f32\.(b?f16)\.(b?f16) \"\n\s+\"\{(.*?)\}", text, re.S
+        r"wgmma_(ss|rs)<(\w+), (\d+)>.*?m64n(\d+)k(\d+)\.f32\.(\w+)\.(\w+) \"\n\s+\"\{(.*?)\}", text, re.S
     )
     assert len(found) == len({(kind, name, n) for kind, name, n, *_ in found}) == text.count("\ntemplate <>")
-    for kind, name, columns, shape, a, b, registers in found:
+    types = {"__half": ("f16", "16"), "__nv_bfloat16": ("bf16", "16"), "e4m3": ("e4m3", "32")}
+    for kind, name, columns, shape, k, a, b, registers in found:
         told = f"wgmma_{kind}<{name}, {columns}>"
-        assert columns == shape and a == b == {"__half": "f16", "__nv_bfloat16": "bf16"}[name], told
+        assert columns == shape and a == b and (a, k) == types[name], told
         assert registers.split(", ") == [f"%{i}" for i in range(int(columns) // 2)], told
 
 

@@ -142,7 +142,8 @@ def test_files_of_one_name_are_not_mixed_up():
 
 
 def test_every_stage_is_offered_and_each_kernel_once():
-    assert [one.id for one in OFFERED if one.kind == "stage"] == [stage.id for stage in stages.all_stages()]
+    wanted = [stage.id for stage in stages.all_stages() if "bf16" in stage.dtypes]  # the page makes 16-bit inputs
+    assert [one.id for one in OFFERED if one.kind == "stage"] == wanted
     assert len({one.id for one in OFFERED}) == len(OFFERED)
     named = {name for names in page_kernels.VARIANTS.values() for name in names}
     assert named == {one.cause.name for one in OFFERED if one.kind == "variant"}

@@ -30,7 +30,7 @@ _CLASSES = (
     ("G", "cp.async", ("LDGSTS",)),
     ("c", "commit, wait", ("LDGDEPBAR",)),
     ("w", "commit, wait", ("DEPBAR",)),
-    ("W", "wgmma", ("HGMMA",)),
+    ("W", "wgmma", ("HGMMA", "QGMMA")),
     ("f", "wgmma's fence, commit, wait", ("WARPGROUP",)),
     ("T", "TMA", ("UTMALDG",)),
     ("B", "mbarrier", ("SYNCS",)),
@@ -147,7 +147,7 @@ def loop_of(sass: str) -> Loop | None:
     def count(loop: tuple[int, int], *begins: str) -> int:
         return sum(opcode.startswith(begins) for opcode, _, _ in code[loop[0] : loop[1] + 1])
 
-    multiplying = [loop for loop in loops if count(loop, "HMMA", "HGMMA")]
+    multiplying = [loop for loop in loops if count(loop, "HMMA", "HGMMA", "QGMMA")]
     if not multiplying:
         return None
     begin, end = min(multiplying, key=lambda loop: (-count(loop, "MUFU.EX2"), loop[1] - loop[0]))
@@ -246,7 +246,8 @@ def _first_instances(kernel: Path, folder: Path) -> dict[int, str]:
 
 
 def measure(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> dict[int, dict]:
-    """By head dim, for bf16: {"registers", "spill_bytes", "loop": Loop or None where no loop has an mma, "copies"}.
+    """By head dim, for bf16 (or the stage's one type): {"registers", "spill_bytes", "loop": Loop or None where no loop
+    has an mma, "copies"}.
 
     copies: the opcodes, with all that they say, of the kernel's cp.async. folder: of the stage whose headers a patched
     copy includes. Of a kernel with a table of instances it is the first of the type and head dim.
@@ -256,7 +257,7 @@ def measure(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> dict[
     report = cubin.with_suffix(".txt").read_text()
     found = {}
     for name, text in functions(disassemble(cubin)).items():
-        d = re.search(r"bfloat16Li(\d+)E", name)
+        d = re.search(r"(?:bfloat16|flash_kernelI)Li(\d+)E", name)  # the second: a stage of one type
         if d and instances.get(int(d[1]), "") in name:
             registers, spills = _resources(report, name)
             copies = sorted(set(re.findall(r"LDGSTS[\w.]*|UTMALDG[\w.]*", text)))

@@ -34,7 +34,7 @@ class Job:
         the worker's command, to be run in an environment of for_python()."""
         for name, array in self.problem.scales(inputs or {}).items():
             np.save(folder / f"{name}.npy", array)
-        for tensor in "QKV" if inputs else ():
+        for tensor in (name for name in "QKV" if name in (inputs or {})):
             array = inputs[tensor]
             if array.shape != self.problem.shape(tensor):
                 wanted = self.problem.shape(tensor)
