@@ -1,6 +1,7 @@
 """Calls of a stage that one process makes one after the other, each verified."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -135,7 +136,8 @@ def verified(stage, *calls: Call) -> list[np.ndarray]:
         ]
         (folder / "job.json").write_text(json.dumps({**paths, "calls": plans}))
         script = Path(__file__).with_name("stage_calls.py")
-        done = subprocess.run([sys.executable, str(script), str(folder)], capture_output=True, text=True)
+        command, env = [sys.executable, str(script), str(folder)], dict(os.environ) | stage.simulated
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
         assert done.returncode == 0, hazard_first(
             f"stage {stage.id} ended its process (status {done.returncode})", done.stdout + done.stderr
         )
