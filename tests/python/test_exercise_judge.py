@@ -58,7 +58,10 @@ def test_scores_beyond_what_exp_takes():
     stage = stages.get(2)
     text = stage.source.read_text().replace("new_max = row_reduce_max(new_max);", "new_max = 0.0f;")
     found = judge.judge(stage, text.replace("row_max[r] = -INFINITY", "row_max[r] = 0.0f"))
-    assert found.words[0].startswith("wrong at bf16 B=1 H=1 Nq=64 Nkv=256 d=64: ") and "right at " in found.words[-1]
+    assert (
+        found.words[0].startswith("wrong at bf16 B=1 H=1 Nq=64 Nkv=256 d=64 scale=16: ")
+        and "right at " in found.words[-1]
+    )
 
 
 def test_a_compiler_s_errors_have_the_reader_s_lines():

@@ -329,7 +329,7 @@ LINES = [
         ".{b32,b64}",
         "[d1], 3, $02",
     ),
-    ("tensormap.replace.tile.{box_dim,element_stride}{.shared::cta}.b1024.{b32,b64}", "[tile], 4, $02"),
+    ("tensormap.replace.tile.{box_dim,element_stride}.shared::cta.b1024.{b32,b64}", "[tile], 4, $02"),
     (
         "tensormap.replace.tile.{elemtype,interleave_layout,swizzle_mode,fill_mode,rank}{.global,.shared::cta}"
         "{.b1024}.{b32,b64}",
