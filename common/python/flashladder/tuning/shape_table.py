@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
-import tomllib
+from flashladder.core.toml import tomllib
 
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
