@@ -31,7 +31,7 @@ __device__ void load_tile(void *tile, const CUtensorMap &map, uint64_t *full, in
 }
 
 // What is added to a descriptor for a place so many bytes further.
-__device__ constexpr uint64_t further(int bytes) {
+__device__ constexpr uint64_t further(uint32_t bytes) {
     return bytes / 16;
 }
 
@@ -104,8 +104,8 @@ __global__ void __launch_bounds__(threads)
     }
     __syncthreads();  // nobody waits at a barrier that is not there yet
 
-    for (int j = 0; j < tiles; ++j) {
-        const int now = j % kv_stages, next = (j + 1) % kv_stages;
+    for (uint32_t j = 0; j < tiles; ++j) {
+        const uint32_t now = j % kv_stages, next = (j + 1) % kv_stages;
 
         // ---- load ----
         if (threadIdx.x == 0 && j + 1 < tiles) {
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(threads)
         ptx::wgmma_fence(O, P);
 #pragma unroll
         for (int k = 0; k < Bc / 16; ++k) {
-            const uint64_t V_rows = further(now * tile_bytes + k * 16 * row_bytes);  // all columns of 16 rows
+            const uint64_t V_rows = further(now * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
             ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
         }
         ptx::wgmma_commit();

@@ -35,7 +35,7 @@ __device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_
 }
 
 // What is added to a descriptor for a place so many bytes further.
-__device__ constexpr uint64_t further(int bytes) {
+__device__ constexpr uint64_t further(uint32_t bytes) {
     return bytes / 16;
 }
 
@@ -97,10 +97,10 @@ __global__ void __launch_bounds__(threads, 1)
         ptx::setmaxnreg_dec<producer_registers>();
         if (threadIdx.x == 128 * consumers) {
             load_tile(shared.Q, sizeof(shared.Q), maps.Q, &shared.Q_full, first_row, head, batch);
-            for (int j = 0; j < tiles; ++j) {  // the last tile first. Rows behind the last one arrive as zeros
+            for (uint32_t j = 0; j < tiles; ++j) {  // the last tile first. Rows behind the last one arrive as zeros
                 // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is none,
                 // and a fresh barrier lets parity 1 pass.
-                const int s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = (tiles - 1 - j) * Bc;
+                const uint32_t s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = (tiles - 1 - j) * Bc;
                 ptx::mbarrier_wait(&shared.K_empty[s], before);
                 load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
                 ptx::mbarrier_wait(&shared.V_empty[s], before);
@@ -126,8 +126,8 @@ __global__ void __launch_bounds__(threads, 1)
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
 
     ptx::mbarrier_wait(&shared.Q_full, 0);
-    for (int j = 0; j < tiles; ++j) {
-        const int now = j % kv_stages, parity = j / kv_stages % 2;
+    for (uint32_t j = 0; j < tiles; ++j) {
+        const uint32_t now = j % kv_stages, parity = j / kv_stages % 2;
 
         // ---- S = QKᵀ ----
         float S[Bc / 2];                                  // [64, Bc] per warpgroup
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(threads, 1)
         ptx::wgmma_fence(O, P);
 #pragma unroll
         for (int k = 0; k < Bc / 16; ++k) {
-            const uint64_t V_rows = further(now * tile_bytes + k * 16 * row_bytes);  // all columns of 16 rows
+            const uint64_t V_rows = further(now * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
             ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
         }
         ptx::wgmma_commit();

@@ -52,7 +52,7 @@ __device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_
 }
 
 // What is added to a descriptor for a place so many bytes further.
-__device__ constexpr uint64_t further(int bytes) {
+__device__ constexpr uint64_t further(uint32_t bytes) {
     return bytes / 16;
 }
 
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(threads, 1)
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<producer_registers>();
         if (threadIdx.x == 128 * consumers) {
-            int j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
+            uint32_t j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
             for (int t = blockIdx.x, q = 0; t < query_tiles; t += gridDim.x, ++q) {
                 const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
                 const int Q_now = q % q_stages;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(threads, 1)
                 for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
                     // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
                     // none, and a fresh barrier lets parity 1 pass.
-                    const int s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
+                    const uint32_t s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
                     ptx::mbarrier_wait(&shared.K_empty[s], before);
                     load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
                     ptx::mbarrier_wait(&shared.V_empty[s], before);
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(threads, 1)
     const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes);
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
 
-    int j = 0;  // as the producer counts
+    uint32_t j = 0;  // as the producer counts
     for (int t = blockIdx.x, q = 0; t < query_tiles; t += gridDim.x, ++q) {
         const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
         const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(threads, 1)
 
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
         for (int tile = tiles - 1; tile >= 0; --tile, ++j) {
-            const int now = j % kv_stages, parity = j / kv_stages % 2;
+            const uint32_t now = j % kv_stages, parity = j / kv_stages % 2;
 
             // ---- S = QKᵀ ----
             float S[Bc / 2];                                  // [64, Bc] per warpgroup
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::wgmma_fence(O, P);
 #pragma unroll
             for (int k = 0; k < Bc / 16; ++k) {
-                const uint64_t V_rows = further(now * tile_bytes + k * 16 * row_bytes);  // all columns of 16 rows
+                const uint64_t V_rows = further(now * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
                 ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
             }
             ptx::wgmma_commit();

@@ -65,7 +65,7 @@ __device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_
 }
 
 // What is added to a descriptor for a place so many bytes further.
-__device__ constexpr uint64_t further(int bytes) {
+__device__ constexpr uint64_t further(uint32_t bytes) {
     return bytes / 16;
 }
 
@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(threads, 1)
         ptx::setmaxnreg_dec<producer_registers>();
         const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0), lane = threadIdx.x % 32;
         if (warp == 0 && lane == 0) {
-            int j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
+            uint32_t j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
             for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
                 const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
                 const int Q_now = q % q_stages;
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(threads, 1)
                 for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
                     // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
                     // none, and a fresh barrier lets parity 1 pass.
-                    const int s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
+                    const uint32_t s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
                     ptx::mbarrier_wait(&shared.K_empty[s], before);
                     load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
                     ptx::mbarrier_wait(&shared.V_empty[s], before);
@@ -173,10 +173,10 @@ __global__ void __launch_bounds__(threads, 1)
         }
         if (warp > 0 && warp <= transposers) {
             constexpr int chunks = d_head / 16 / transposers;
-            int j = 0;
+            uint32_t j = 0;
             for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
                 for (const int last = j + query_tile(params, t).tiles; j < last; ++j) {
-                    const int s = j % kv_stages, now = j / kv_stages % 2;
+                    const uint32_t s = j % kv_stages, now = j / kv_stages % 2;
                     ptx::mbarrier_wait(&shared.V_full[s], now);
                     ptx::mbarrier_wait(&shared.transposed_empty[s], now ^ 1);
                     transpose_tile<d_head>(shared.V[s], shared.V_transposed[s], (warp - 1) * chunks, chunks, lane);
@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(threads, 1)
     const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes, row_bytes);
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V_transposed, 0, 8 * Bc, Bc);
 
-    int j = 0;  // as the producer counts
+    uint32_t j = 0;  // as the producer counts
     for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
         const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
         const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
@@ -217,9 +217,9 @@ __global__ void __launch_bounds__(threads, 1)
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
 
         // ---- S = QKᵀ ----
-        float S[Bc / 2];                        // [64, Bc] per warpgroup
-        const auto issue_S = [&](int number) {  // of the queue's tile
-            const int now = number % kv_stages;
+        float S[Bc / 2];                             // [64, Bc] per warpgroup
+        const auto issue_S = [&](uint32_t number) {  // of the queue's tile
+            const uint32_t now = number % kv_stages;
             ptx::mbarrier_wait(&shared.K_full[now], number / kv_stages % 2);  // all bytes of this tile are there
             ptx::wgmma_fence(S);
 #pragma unroll
@@ -232,8 +232,8 @@ __global__ void __launch_bounds__(threads, 1)
         // ---- O += PV ----
         float PV[d_head / 2];    // of one tile alone: what it is added to is exact to 13 bits, so O stays outside
         uint32_t P[Bc / 32][4];  // [64, Bc] per warpgroup
-        const auto issue_PV = [&](int number, auto part) {
-            const int now = number % kv_stages;
+        const auto issue_PV = [&](uint32_t number, auto part) {
+            const uint32_t now = number % kv_stages;
             if (part.begin == 0) ptx::mbarrier_wait(&shared.transposed_full[now], number / kv_stages % 2);
             ptx::wgmma_fence(PV, P);
 #pragma unroll
@@ -244,7 +244,7 @@ __global__ void __launch_bounds__(threads, 1)
 
         // ---- O = rescale O + PV ----
         float rescale[2];  // what older sums and outputs shrink by when the maximum grows
-        const auto add_PV = [&](int number) {
+        const auto add_PV = [&](uint32_t number) {
             if (lane == 0) ptx::mbarrier_arrive(&shared.transposed_empty[number % kv_stages]);
 #pragma unroll
             for (int x = 0; x < d_head / 2; ++x) O[x] = fmaf(O[x], rescale[x / 2 % 2], PV[x]);

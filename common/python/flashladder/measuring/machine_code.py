@@ -51,7 +51,7 @@ _CLASSES = (
     ("v", "conversion", ("F2FP", "F2F", "I2F", "F2I")),
     ("m", "move", ("MOV", "IMAD.MOV", "UMOV", "CS2R", "SEL", "FSEL", "PRMT", "R2UR", "HFMA2")),  # HFMA2: of a constant
     ("b", "branch", ("BRA", "BSSY", "BSYNC", "CALL", "RET", "EXIT")),
-    ("n", "nothing", ("NOP",)),
+    ("n", "nothing", ("NOP", "YIELD")),
     ("i", "integer, address", ()),  # _INTEGER
 )
 NAMES = tuple(dict.fromkeys(name for _, name, _ in _CLASSES))
