@@ -202,11 +202,11 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
     return check_device(limits);
 }
 
-dim3 persistent(int works) {
+dim3 persistent(int works, int blocks) {
     int device = 0, multiprocessors = 1;
     cudaGetDevice(&device);
     cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);  // check() has used this device
-    return dim3(std::min(works, multiprocessors));
+    return dim3(std::min(works, blocks * multiprocessors));
 }
 
 FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t stream) {

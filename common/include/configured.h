@@ -22,6 +22,7 @@ struct Instance {
     int Br, Bc, threads;
     size_t shared_bytes;      // dynamic
     bool whole_tiles = true;  // takes lengths alone that its tiles divide
+    int blocks = 1;           // of a persistent kernel: that a multiprocessor holds at a time
 };
 
 // Lengths of Q from `from` to `to` on a GPU: which configuration was the fastest there, or is thought to be.
@@ -131,12 +132,12 @@ inline FlashStatus choose_instance(const FlashParams *params, std::span<const In
 
 // ---- a stage whose instances are persistent, take tensor maps and lengths of any kind ----
 
-// shared_bytes: dynamic.
+// blocks: that a multiprocessor holds at a time. shared_bytes: dynamic.
 template <typename T>
-Instance instance(const char *configuration, int d_head, Kernel kernel, int Br, int Bc, int threads,
+Instance instance(const char *configuration, int d_head, Kernel kernel, int Br, int Bc, int threads, int blocks,
                   size_t shared_bytes) {
     constexpr FlashDtype dtype = std::is_same_v<T, __half> ? FLASH_FP16 : FLASH_BF16;
-    return {configuration, dtype, d_head, kernel, Br, Bc, threads, shared_bytes, /*whole_tiles=*/false};
+    return {configuration, dtype, d_head, kernel, Br, Bc, threads, shared_bytes, /*whole_tiles=*/false, blocks};
 }
 
 // The instances that are built, and which of them runs what.
@@ -151,7 +152,7 @@ inline FlashStatus plan(const FlashParams *params, const Table &table, Limits &l
     const FlashStatus status = choose_instance(params, table.instances, table.choices, limits, one);
     if (status != FLASH_OK) return status;
     launch = {.kernel = one->kernel,
-              .grid = persistent(params->Hq * params->B * ((params->Nq + one->Br - 1) / one->Br)),
+              .grid = persistent(params->Hq * params->B * ((params->Nq + one->Br - 1) / one->Br), one->blocks),
               .threads = one->threads,
               .shared_bytes = one->shared_bytes,
               .Q_box_rows = one->Br,

@@ -55,9 +55,9 @@ struct Launch {
     int Q_box_rows = 0, KV_box_rows = 0;  // of a kernel that takes tensor maps: rows that one copy brings
 };
 
-// A grid of one block for each of the device's multiprocessors, or for each of `works` pieces of work if they are
-// fewer.
-dim3 persistent(int works);
+// A grid of as many blocks as the device's multiprocessors hold, `blocks` each, or of one for each of `works` pieces of
+// work if they are fewer.
+dim3 persistent(int works, int blocks = 1);
 
 // Records the text that flash_last_error() returns in this thread (printf-style); returns `status`.
 FlashStatus fail(FlashStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,8 +1,8 @@
-// Stage 24: the shape chooses. How many rows a query tile has, how many tiles of K and V are under way and whether P
-// comes in parts is a configuration, known at compile time; d_head, mask and length say which one runs (instances.h).
+// Stage 24: the shape chooses. How many rows a query tile has, how many tiles of K and V are under way, whether P comes
+// in parts: a configuration, known at compile time. d_head, mask and length say which one runs (instances.h).
 //
 // A query tile is Br rows of Q, of which each of a block's consumer warpgroups has 64 and each warp 16. For
-// it the block walks over K and V in tiles of Bc rows. The producer is ahead of them by as many tiles as there
+// it the block walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there
 // are buffers, and does not stop at a query tile's end.
 
 #include "configured.h"
@@ -16,7 +16,7 @@ struct Configuration {      // flashladder/tuning/shapes.py has the same names, 
     int Br, Bc, kv_stages;  // rows of Q (and of S, P, O) a block; rows of K and V a tile; buffers for K's and for V's
     int parts;              // of P: 1, PV goes on under the next tile's softmax (21); 2, under the other part's (22)
     bool turns;             // consumers take turns at the tensor cores (18)
-    int producer_registers, consumer_registers;                    // a thread; together what they had at the launch
+    int producer_registers, consumer_registers, blocks;            // a thread; blocks that a multiprocessor holds
     constexpr int threads() const { return 128 * (Br / 64 + 1); }  // a consumer for each 64 rows, and the producer
 };
 constexpr int q_stages = 2;          // buffers for tiles of Q
@@ -69,7 +69,7 @@ __device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_
 }
 
 // What is added to a descriptor for a place so many bytes further.
-__device__ constexpr uint64_t further(int bytes) {
+__device__ constexpr uint64_t further(uint32_t bytes) {
     return bytes / 16;
 }
 
@@ -103,9 +103,9 @@ __device__ void transpose(uint32_t (&x)[4], int lane) {
         }
 }
 
-// grid: as many blocks as multiprocessors, or as query tiles if they are fewer
+// grid: as many blocks as the multiprocessors hold, or as query tiles if they are fewer
 template <typename T, int d_head, Configuration config>
-__global__ void __launch_bounds__(config.threads(), 1)
+__global__ void __launch_bounds__(config.threads(), config.blocks)
     flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<Shared<T, d_head, config> *>(shared_bytes);
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(config.threads(), 1)
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<config.producer_registers>();
         if (threadIdx.x == 128 * consumers) {
-            int j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
+            uint32_t j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
             for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
                 const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t, Br, Bc);
                 const int Q_now = q % q_stages;
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(config.threads(), 1)
                 for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
                     // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
                     // none, and a fresh barrier lets parity 1 pass.
-                    const int s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
+                    const uint32_t s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
                     ptx::mbarrier_wait(&shared.K_empty[s], before);
                     load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
                     ptx::mbarrier_wait(&shared.V_empty[s], before);
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(config.threads(), 1)
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
 
     if (config.turns && warpgroup == consumers - 1) ptx::barrier_arrive(1, 256);  // the first turn is warpgroup 0's
-    int j = 0;                                                                    // as the producer counts
+    uint32_t j = 0;                                                               // as the producer counts
     for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
         const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t, Br, Bc);
         const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
@@ -181,9 +181,9 @@ __global__ void __launch_bounds__(config.threads(), 1)
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
 
         // ---- S = QKᵀ ----
-        float S[Bc / 2];                        // [64, Bc] per warpgroup
-        const auto issue_S = [&](int number) {  // of the queue's tile
-            const int now = number % kv_stages;
+        float S[Bc / 2];                             // [64, Bc] per warpgroup
+        const auto issue_S = [&](uint32_t number) {  // of the queue's tile
+            const uint32_t now = number % kv_stages;
             ptx::mbarrier_wait(&shared.K_full[now], number / kv_stages % 2);  // all bytes of this tile are there
             ptx::wgmma_fence(S);
 #pragma unroll
@@ -197,13 +197,13 @@ __global__ void __launch_bounds__(config.threads(), 1)
 
         // ---- O += PV ----
         uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
-        const auto issue_PV = [&](int number, auto part) {
-            const int now = number % kv_stages;
+        const auto issue_PV = [&](uint32_t number, auto part) {
+            const uint32_t now = number % kv_stages;
             if (part.begin == 0) ptx::mbarrier_wait(&shared.V_full[now], number / kv_stages % 2);
             ptx::wgmma_fence(O, P);
 #pragma unroll
             for (int k = part.begin / 16; k < part.end / 16; ++k) {
-                const uint64_t V_rows = further(now * tile_bytes + k * 16 * row_bytes);  // all columns of 16 rows
+                const uint64_t V_rows = further(now * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
                 ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
             }
             ptx::wgmma_commit();
@@ -349,7 +349,7 @@ template <typename T, int d_head, Configuration config>
 static flash::Instance instance(const char *short_form) {
     flash::Kernel kernel = nullptr;
     if constexpr (flash::built<T, d_head>) kernel = flash_kernel<T, d_head, config>;
-    return flash::instance<T>(short_form, d_head, kernel, config.Br, config.Bc, config.threads(),
+    return flash::instance<T>(short_form, d_head, kernel, config.Br, config.Bc, config.threads(), config.blocks,
                               sizeof(Shared<T, d_head, config>));
 }
 

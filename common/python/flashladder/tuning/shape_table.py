@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from flashladder.core.toml import tomllib
-
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
+from flashladder.core.toml import tomllib
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.measuring import recorded
@@ -156,9 +155,10 @@ def chosen(dtype: str, d_head: int, mask: str, length: int) -> Choice:
 
 def defaults() -> list[Configuration]:
     """What is built besides what is chosen: stage 23's, for each type and head dim, which stage.toml's launch is of;
-    and for bf16 at d_head 128 the one with P whole and turns, which changed kernels are judged by, too."""
+    and those by which changed kernels are judged, too."""
     of_23 = [shapes.of_stage_23(dtype, d_head) for dtype in DTYPES for d_head in (128, 64)]
-    return [*of_23, Configuration(turns=True)]
+    judged = [parse(one["configuration"]) for one in stages.get(STAGE).data["judged_by"] if "configuration" in one]
+    return [*of_23, *judged]
 
 
 def shipped() -> str:

@@ -1,10 +1,11 @@
-"""Configurations of stage 24's kernel: how high its tiles are, how many buffers they have, whether P comes in parts.
+"""Configurations of stage 24's kernel: how high its tiles are, how many buffers they have, whether P comes in parts,
+how many blocks share a multiprocessor.
 
 A configuration is a frozen dataclass, one readable line that is parsed back exactly, and an aggregate of C++:
 
     >>> configuration = parse("(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160")
     >>> configuration.consumers, str(configuration), configuration.cpp()
-    (3, '(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160', '{192, 128, 3, 1, true, 32, 160}')
+    (3, '(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160', '{192, 128, 3, 1, true, 32, 160, 1}')
 
 RULES say what goes together; space() is what `make tune ARGS="--stage 24"` looks at, before the rules.
 """
@@ -21,7 +22,11 @@ from flashladder.tuning.rules import HEAD_DIMS, REGISTERS_A_THREAD, Device, Rule
 S_COLUMNS = (128,)  # of the wgmma in wgmma.cuh that have A and B in shared memory
 BOX_ROWS = 256  # that one TMA copy brings at most
 Q_STAGES = 2  # buffers for tiles of Q
+SYSTEM_BYTES = 1024  # of each block's shared memory
 DEVICE = Device()  # compute capability 9.0
+# Of a thread of the producer and of a consumer, by rows of Q and blocks on a multiprocessor: what a launch of so many
+# threads gets, shared out.
+REGISTERS = {(128, 1): (24, 240), (192, 1): (32, 160), (256, 1): (24, 112), (64, 2): (24, 232), (128, 2): (24, 104)}
 REGISTERS_BESIDE = 24  # beside S, P and O at the least: descriptors, counters, each row's reference and sum
 FIRST = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"  # as stage 23 has it
 
@@ -39,6 +44,7 @@ class Configuration:
     turns: bool = False  # consumers take turns at the tensor cores
     producer_registers: int = 24  # a thread
     consumer_registers: int = 240
+    blocks: int = 1  # that a multiprocessor holds at a time
 
     @property
     def consumers(self) -> int:
@@ -60,7 +66,8 @@ class Configuration:
     @property
     def launch_registers(self) -> int:
         """A thread's at the launch, before setmaxnreg: as many as there are for so many threads, by eights."""
-        return min(65536 // self.threads // 8 * 8, REGISTERS_A_THREAD) if self.threads > 0 else 0
+        threads = self.threads * self.blocks
+        return min(65536 // threads // 8 * 8, REGISTERS_A_THREAD) if threads > 0 else 0
 
     @property
     def accumulators(self) -> int:
@@ -72,6 +79,7 @@ class Configuration:
         words += [f"parts_{self.parts}"] if self.parts != 1 else []
         words += ["turns"] if self.turns else []
         words += [f"registers_{self.producer_registers}_{self.consumer_registers}"]
+        words += [f"blocks_{self.blocks}"] if self.blocks != 1 else []
         tile = f"{self.Br}, {self.Bc}, {self.threads // 32}"
         return f"({self.dtype.upper()}, {self.d_head}, {tile}): {'+'.join(words)}"
 
@@ -83,7 +91,7 @@ class Configuration:
 
 _SHORT_FORM = re.compile(
     r"\s*\((\w+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+)\)\s*:\s*"
-    r"kv_buffers_(\d+)(?:\+parts_(\d+))?(\+turns)?\+registers_(\d+)_(\d+)\s*"
+    r"kv_buffers_(\d+)(?:\+parts_(\d+))?(\+turns)?\+registers_(\d+)_(\d+)(?:\+blocks_(\d+))?\s*"
 )
 
 
@@ -92,9 +100,9 @@ def parse(text: str) -> Configuration:
     match = _SHORT_FORM.fullmatch(text)
     if not match or match[1].lower() not in DTYPES:
         raise FlashLadderError(f"'{text}' is no configuration of stage 24; one is written like '{FIRST}'.")
-    dtype, d_head, Br, Bc, warps, stages, parts, turns, *registers = match.groups()
+    dtype, d_head, Br, Bc, warps, stages, parts, turns, *others, blocks = match.groups()
     numbers = map(int, (d_head, Br, Bc, stages, parts or 1))
-    found = Configuration(dtype.lower(), *numbers, turns is not None, *map(int, registers))
+    found = Configuration(dtype.lower(), *numbers, turns is not None, *map(int, others), int(blocks or 1))
     if found.threads != 32 * int(warps):
         raise FlashLadderError(
             f"'{text}' says {warps} warps; with Br = {found.Br} a block has {found.threads // 32}: "
@@ -175,7 +183,8 @@ RULES: tuple[Rule, ...] = (
         lambda c, device: (
             _rows_in_order(c)
             and _registers_in_order(c)
-            and _shared_out(c) > min(c.launch_registers * c.threads, device.registers_a_multiprocessor)
+            and c.blocks > 0
+            and _shared_out(c) > min(c.launch_registers * c.threads, device.registers_a_multiprocessor // c.blocks)
         ),
     ),
     Rule(
@@ -191,6 +200,16 @@ RULES: tuple[Rule, ...] = (
         "Tiles of Q, K and V fit into a block's shared memory.",
         lambda c, device: c.shared_bytes > device.shared_a_block,
     ),
+    Rule("blocks", "A multiprocessor holds at least one block.", lambda c, _: c.blocks < 1),
+    Rule(
+        "resident_shared_memory",
+        "The blocks of a multiprocessor share its shared memory; the system takes 1 KiB of each.",
+        lambda c, device: (
+            c.blocks > 1
+            and c.shared_bytes <= device.shared_a_block
+            and c.blocks * (c.shared_bytes + SYSTEM_BYTES) > device.shared_a_multiprocessor
+        ),
+    ),
 )  # fmt: skip
 
 
@@ -201,11 +220,8 @@ def refusals(configuration: Configuration, device: Device = DEVICE) -> list[Rule
 
 def space(dtype: str, d_head: int) -> Iterator[Configuration]:
     """All that is looked at, before the rules."""
-    registers = ((24, 240), (32, 160), (24, 120))  # for two, three and four consumers
-    for Br, stages, parts, turns, (producer, consumer) in product(
-        (128, 192, 256), (2, 3, 4), (1, 2), (False, True), registers
-    ):
-        yield Configuration(dtype, d_head, Br, 128, stages, parts, turns, producer, consumer)
+    for ((Br, blocks), registers), stages, parts, turns in product(REGISTERS.items(), (2, 3, 4), (1, 2), (False, True)):
+        yield Configuration(dtype, d_head, Br, 128, stages, parts, turns, *registers, blocks)
 
 
 def admitted(configurations: Iterable[Configuration], device: Device = DEVICE) -> list[Configuration]:
