@@ -96,15 +96,17 @@ def outcome(status, text, launches):
 
 
 def simulated(program, name, mended):
-    """{kind, line} of what the simulator reports first, or of its note; None where it reports nothing."""
+    """(what the simulator reports first: {kind, line, as error or note} or None, the hash of a mended kernel's output)"""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
-        run(program, [name, mended], environment(False) | {"WARPSIM_REPORT": str(report)}, 120)
-        launch = json.loads(report.read_text())["launches"][0]
-    for found, words in ((launch["hazards"], "error"), (launch["notes"], "note")):
-        if found:
-            return {"kind": found[0]["kind"], "line": found[0]["line"], "as": words}
-    return None
+        arguments = [name, 1, 1] if mended else [name, 0]
+        _, text = run(program, arguments, environment(False) | {"WARPSIM_REPORT": str(report)}, 120)
+        launches = json.loads(report.read_text())["launches"]
+    numbers = outcome(0, text, 1)["expected"]
+    for name, words in (("hazards", "error"), ("notes", "note")):
+        for one in (one for launch in launches for one in launch[name]):
+            return {"kind": one["kind"], "line": one["line"], "as": words}, numbers
+    return None, numbers
 
 
 class Runner:
@@ -163,8 +165,9 @@ class Runner:
                     "program": file,
                     "fault": name,
                     "marked": marks(PROGRAMS / file, name)[0],
-                    "warpsim": said[job],
-                    "warpsim mended": said[twin],
+                    "warpsim": said[job][0],
+                    "warpsim mended": said[twin][0],
+                    "warpsim expected": said[twin][1],
                     "gpu": found[job],
                     "gpu mended": found[twin],
                 }

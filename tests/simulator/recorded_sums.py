@@ -1,9 +1,9 @@
 """Sums of tensor cores on hard operands: one mma.sync or wgmma for each case, on a GPU to record, here to compare.
 
-    FLASHLADDER_DEVICE=gpu python recorded_sums.py FILE       runs all cases and writes {case: bits of D}
+    FLASHLADDER_DEVICE=gpu python recorded_sums.py FILE       runs all cases and writes each one's bits of D
 
 Operands are made from a case's name with whole numbers alone (splitmix64, begun with the name's FNV-1a hash), so that
-they are the same everywhere and for ever. D's bits, rows of 8 columns, little-endian, are packed by zlib and base64.
+they are the same everywhere and for ever. D's bits, rows of 8 columns, little-endian, are packed by zlib and base85.
 VERSION changes with the operands of any case: a record of another version cannot be compared.
 """
 
@@ -336,16 +336,21 @@ def all_cases():
 
 def packed(bits):
     little = bits.astype(bits.dtype.newbyteorder("<"))
-    return base64.b64encode(zlib.compress(little.tobytes(), 9)).decode()
+    return base64.b85encode(zlib.compress(little.tobytes(), 9)).decode()
 
 
 def unpacked(text, case):
     little = np.dtype(NUMPY[BITS[case.d]]).newbyteorder("<")
-    return np.frombuffer(zlib.decompress(base64.b64decode(text)), little).reshape(case.rows, COLUMNS)
+    return np.frombuffer(zlib.decompress(base64.b85decode(text)), little).reshape(case.rows, COLUMNS)
 
 
 def main():
-    record = {"operands": VERSION, "sums": {case.name: packed(case.run()) for case in all_cases()}}
+    record = {"operands": VERSION, "failed": {}, "sums": {}}
+    for case in all_cases():
+        try:
+            record["sums"][case.name] = packed(case.run())
+        except AssertionError as error:  # a launch that failed; the others are worth having
+            record["failed"][case.name] = str(error)[:500]
     Path(sys.argv[1]).write_text(json.dumps(record, indent=1) + "\n")
 
 

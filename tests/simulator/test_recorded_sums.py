@@ -28,7 +28,7 @@ def exact(case):
             x.view(np.int8 if kind == "s8" else np.uint8).astype(np.int64) for x, kind in ((a, case.a), (b, case.b))
         ]
         return (wide[0] @ wide[1].T + d.view(np.int32) & 0xFFFFFFFF).astype(np.uint32)
-    return matrix_product(a, b.T, d, case.a, case.b, case.d)
+    return matrix_product(a, b.T, d, case.a, case.b, case.d, case.instruction)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

@@ -262,7 +262,8 @@ def part_sums(device: Device, folder: Path) -> list[str]:
     """Bits of the tensor cores' sums on hard operands, which the simulator's tests replay."""
     record = simulator_records.sums(device)
     (folder / f"{bench.slug(device.short)}-sums.json").write_text(bench.to_text(record))
-    return [f"sums: {len(record['sums'])} cases"]
+    failed = [f"sums: failed: {name}: {why[:200]}" for name, why in record["failed"].items()]
+    return [f"sums: {len(record['sums'])} cases, {len(failed)} failed", *failed[:12]]
 
 
 def part_faults(device: Device, folder: Path) -> list[str]:
