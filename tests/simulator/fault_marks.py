@@ -20,9 +20,9 @@ def marks(program, name):
     """(kinds, words, the lines that are named) of a fault; words: lists of alternatives"""
     kinds, words, lines = None, None, set()
     for number, line in enumerate(program.read_text().splitlines(), 1):
-        if match := re.search(rf"//! {name} ([a-z_ ]+): (.+)", line):
+        if match := re.search(rf"//[!?] {name} ([a-z_ ]+): (.+)", line):
             kinds, words = match[1].split(" or "), [w.split(" or ") for w in match[2].split(" | ")]
-        if re.search(rf"//[!~] {name}\b", line):
+        if re.search(rf"//[!?~] {name}\b", line):
             lines.add(number)
     return kinds, words, lines
 

@@ -4,11 +4,16 @@ E is the largest exponent among the products (each the sum of its factors') and 
 term is cut toward zero to a multiple of 2^(E - 25), of 8-bit floats 2^(E - 13), and the terms are added exactly. For a
 result of f32 the sum is cut toward zero to fp32, of 8-bit floats to 13 fraction bits; for one of f16 it is rounded to
 nearest even, nothing having been cut.
+
+Of 8-bit floats that is wgmma alone. For mma.sync, Hopper's machine code widens the factors to f16 and multiplies twice,
+by k = 0, 1, 4, 5, 8, 9, ... and then, onto that, by the other k; C is added last, rounded to nearest.
 """
 
 from fractions import Fraction
 
-from exact_arithmetic import FORMATS, INF, NAN, decode, encode, floor_log2, signed
+from exact_arithmetic import F16, FORMATS, INF, NAN, arithmetic, decode, encode, floor_log2, signed
+
+NARROW = ("e4m3", "e5m2")
 
 
 class Factor:
@@ -68,15 +73,36 @@ def tensor_sum(row, column, addend, d_kind="f32", narrow=False):
     return bits | (1 << 31 if total < 0 and bits else 0) if bits or total >= 0 else 1 << 31
 
 
-def matrix_product(a, b, c, a_kind, b_kind, d_kind="f32"):
-    """Bits of C + A B for arrays of bit patterns; c may be None."""
+def matrix_product(a, b, c, a_kind, b_kind, d_kind="f32", instruction="wgmma"):
+    """Bits of C + A B for arrays of bit patterns; c may be None. instruction: wgmma or mma, for mma.sync."""
     import numpy as np
 
+    if instruction == "mma" and a_kind in NARROW:
+        return product_by_halves(a, b, c, a_kind, b_kind, d_kind)
     rows, columns = factors(a, a_kind), factors(np.asarray(b).T, b_kind)
     addends = None if c is None else factors(c, d_kind)
-    narrow = a_kind in ("e4m3", "e5m2")
+    narrow = a_kind in NARROW
     return np.array(
         [[tensor_sum(row, column, addends and addends[i][j], d_kind, narrow) for j, column in enumerate(columns)]
          for i, row in enumerate(rows)],
         np.uint16 if d_kind == "f16" else np.uint32,
     )  # fmt: skip
+
+
+def product_by_halves(a, b, c, a_kind, b_kind, d_kind):
+    """matrix_product() of 8-bit floats by mma.sync."""
+    import numpy as np
+
+    wide = []
+    for matrix, kind in ((a, a_kind), (b, b_kind)):
+        table = np.array([encode(*decode(bits, FORMATS[kind]), F16) for bits in range(256)], np.uint16)
+        wide.append(table[matrix])
+    first = np.arange(a.shape[1]) % 4 < 2
+    product = None
+    for k in (first, ~first):
+        product = matrix_product(wide[0][:, k], wide[1][k], product, "f16", "f16", d_kind)
+    fmt = FORMATS[d_kind]
+    for place, addend in np.ndenumerate(c):
+        total = arithmetic("add", fmt, [int(addend), int(product[place])])
+        product[place] = fmt.nan if total == NAN else total
+    return product

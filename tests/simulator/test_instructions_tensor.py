@@ -179,7 +179,7 @@ def test_mma_of_8_bit_floats(k, d_kind, a_kind, b_kind):
             for shape in ((16, k), (k, 8)))  # fmt: skip
     c = to_bits(rng.standard_normal((16, 8)) * 1000, d_kind)
     got = mma(k, d_kind, a_kind, b_kind, a, b, c)
-    np.testing.assert_array_equal(got, matrix_product(a, b, c, a_kind, b_kind, d_kind))
+    np.testing.assert_array_equal(got, matrix_product(a, b, c, a_kind, b_kind, d_kind, "mma"))
 
 
 @pytest.mark.parametrize("k, d_kind, a_kind", FLOAT_FORMS)

@@ -88,8 +88,43 @@ inline void multiply_add_floats(const Warp &w, const uint32_t *a_slots, const ui
     const float *b = reinterpret_cast<const float *>(columns);
     factor_exponents(a, a_exponents, 16 * K, ElementA::kLeast);
     factor_exponents(b, b_exponents, 8 * K, ElementB::kLeast);
-    constexpr bool kNarrow = ElementA::kPerRegister == 4;
-    exact_sums_of_8_columns({a, b, a_exponents, b_exponents, d, 16, 8, K}, {kNarrow, odd});
+    exact_sums_of_8_columns({a, b, a_exponents, b_exponents, d, 16, 8, K}, {false, odd});
+}
+
+// D as its registers hold it: a sum of f16, rounded to odd, is rounded to nearest.
+inline void round_sums(float *d, bool half) {
+    if (!half) return;
+    alignas(64) uint16_t bits[128];
+    F16::narrow(d, bits, 128);
+    F16::widen(bits, d, 128);
+}
+
+// The same for 8-bit floats, as exec/tensor_sum.h says. half: D is f16.
+template <class ElementA, class ElementB, unsigned K>
+inline void multiply_add_floats8(const Warp &w, const uint32_t *a_slots, const uint32_t *b_slots, float *d, bool half) {
+    Floats8 columns[K];
+    load_columns<ElementB, K>(w, b_slots, columns);
+    alignas(64) float a[16][K];
+    load_rows<ElementA, K>(w, a_slots, &a[0][0]);
+    alignas(64) float sums[16 * 8] = {};
+    for (unsigned part = 0; part < 2; ++part) {
+        alignas(64) float a_part[16 * K / 2 + 16], b_part[8 * K / 2];
+        alignas(64) int16_t a_exponents[16 * K / 2 + 16], b_exponents[8 * K / 2];
+        for (unsigned i = 0; i < K / 2; ++i) {
+            const unsigned k = i / 2 * 4 + 2 * part + i % 2;
+            for (unsigned row = 0; row < 16; ++row) a_part[row * K / 2 + i] = a[row][k];
+            std::memcpy(b_part + 8 * i, &columns[k], sizeof columns[k]);
+        }
+        factor_exponents(a_part, a_exponents, 8 * K, HalfElement::kLeast);
+        factor_exponents(b_part, b_exponents, 4 * K, HalfElement::kLeast);
+        exact_sums_of_8_columns({a_part, b_part, a_exponents, b_exponents, sums, 16, 8, K / 2, part == 1},
+                                {false, half});
+        round_sums(sums, half);
+    }
+    for (unsigned i = 0; i < 128; ++i) {
+        d[i] += sums[i];
+        if (std::isnan(d[i])) d[i] = std::bit_cast<float>(0x7fffffffu);
+    }
 }
 
 // Copies a result register to its slot, in the lanes that execute.
@@ -146,7 +181,11 @@ void exec_mma_float(Warp &w, const Op &op) {
     }
     alignas(64) Floats8 sums[16];
     for (unsigned row = 0; row < 16; ++row) sums[row] = load_words<Floats8>(w, slots + 4 + kA + kA / 2, row);
-    multiply_add_floats<ElementA, ElementB, K>(w, slots + 4, slots + 4 + kA, reinterpret_cast<float *>(sums), false);
+    float *d = reinterpret_cast<float *>(sums);
+    if constexpr (ElementA::kPerRegister == 4)
+        multiply_add_floats8<ElementA, ElementB, K>(w, slots + 4, slots + 4 + kA, d, false);
+    else
+        multiply_add_floats<ElementA, ElementB, K>(w, slots + 4, slots + 4 + kA, d, false);
     store_words(w, slots, sums);
 }
 
@@ -160,7 +199,10 @@ void exec_mma_half(Warp &w, const Op &op) {
         F16::widen(reinterpret_cast<const uint16_t *>(w.regs + slots[2 + kA + kA / 2 + half]), tile[8 * half], 64);
     for (unsigned row = 0; row < 16; ++row)
         for (unsigned i = 0; i < 8; ++i) sums[row][i] = tile[row][kColumnOrder[i]];
-    multiply_add_floats<Element, ElementB, K>(w, slots + 2, slots + 2 + kA, &sums[0][0], true);
+    if constexpr (Element::kPerRegister == 4)
+        multiply_add_floats8<Element, ElementB, K>(w, slots + 2, slots + 2 + kA, &sums[0][0], true);
+    else
+        multiply_add_floats<Element, ElementB, K>(w, slots + 2, slots + 2 + kA, &sums[0][0], true);
     for (unsigned row = 0; row < 16; ++row)
         for (unsigned i = 0; i < 8; ++i) tile[row][kColumnOrder[i]] = sums[row][i];
     for (unsigned half = 0; half < 2; ++half) {

@@ -6,6 +6,10 @@
 // added exactly. For a result of f32 the sum is cut toward zero to fp32, of 8-bit floats to 13 fraction bits; for one
 // of f16 it is rounded to nearest even, nothing having been cut. NaN is 0x7fffffff, overflow gives infinity, a sum of
 // zeros is +0.
+//
+// Hopper has no mma.sync of 8-bit floats: ptxas (13.0) widens the factors to f16 and multiplies twice, by k = 0, 1, 4,
+// 5, 8, 9, ... onto zero, then by the other k onto that; each is a sum of f16 as above, with a result of D's type. C is
+// added to it last, rounded to nearest.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ inline decltype(&cuTensorMapEncodeTiled) encoder() {
 // A map of a matrix of floats: rows of `pitch` bytes.
 inline CUtensorMap map_of(float *matrix, unsigned columns, unsigned rows, unsigned pitch, unsigned box_columns,
                           unsigned box_rows, CUtensorMapSwizzle swizzle = CU_TENSOR_MAP_SWIZZLE_NONE) {
-    CUtensorMap map;
+    static CUtensorMap map;  // g++ 12 has placed a local one at no multiple of 64
     const cuuint64_t size[] = {columns, rows}, stride[] = {pitch};
     const cuuint32_t box[] = {box_columns, box_rows}, step[] = {1, 1};
     if (encoder()(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, matrix, size, stride, box, step,

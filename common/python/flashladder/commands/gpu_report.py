@@ -2,9 +2,9 @@
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
-PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune" and "profiler" are
-two more, which have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest for their
-parts).
+PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune", "profiler", "sums"
+and "faults" are more, which have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest
+for their parts).
 """
 
 import concurrent.futures
@@ -43,6 +43,7 @@ from flashladder.measuring import (
     recorded,
     report_archive,
     roofline,
+    simulator_records,
     stream_times,
 )
 from flashladder.running.job import Job, StageError, answer
@@ -50,8 +51,9 @@ from flashladder.simulator import counters
 from flashladder.tuning import record as tuning
 
 PARTS = ("test", "sanitize", "bench", "inputs", "outputs", "ncu", "ablations", "order", "roofline", "streams")
-# Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md.
-ASKED_FOR = ("tune", "profiler")
+# Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md;
+# "sums" and "faults" are what the simulator's tests are held to, and faults hang or end a context by design.
+ASKED_FOR = ("tune", "profiler", "sums", "faults")
 TEST_SECONDS = 240  # for each of the two runs
 BENCH_SECONDS = 300
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -256,6 +258,25 @@ def part_profiler(device: Device, folder: Path) -> list[str]:
     return [f"profiler: {len(record['kernels'])} kernels of {len(profiler.KERNELS)}", *notes, *missing]
 
 
+def part_sums(device: Device, folder: Path) -> list[str]:
+    """Bits of the tensor cores' sums on hard operands, which the simulator's tests replay."""
+    record = simulator_records.sums(device)
+    (folder / f"{bench.slug(device.short)}-sums.json").write_text(bench.to_text(record))
+    failed = [f"sums: failed: {name}: {why[:200]}" for name, why in record["failed"].items()]
+    return [f"sums: {len(record['sums'])} cases, {len(failed)} failed", *failed[:12]]
+
+
+def part_faults(device: Device, folder: Path) -> list[str]:
+    """What the GPU makes of the faulty kernels for Hopper, which the simulator names with their lines."""
+    record = simulator_records.faults(device)
+    (folder / f"{bench.slug(device.short)}-faults.json").write_text(bench.to_text(record))
+    summary = []
+    for twin, words in (("gpu", "faulty"), ("gpu mended", "mended")):
+        counts = simulator_records.outcomes(record, twin)
+        summary.append(f"faults: {words}: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
+    return summary + [f"faults: the GPU stopped answering {record['stopped']}"] * bool(record["stopped"])
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
@@ -268,6 +289,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     functions |= {"inputs": part_inputs, "outputs": part_outputs}
     functions |= {"ablations": part_ablations, "order": part_order}
     functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
+    functions |= {"sums": part_sums, "faults": part_faults}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

@@ -4,7 +4,7 @@
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
 `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`,
-`profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`.
+`profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`, `faults [list]`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
@@ -12,7 +12,7 @@ flashladder.commands.figures.
 import re
 from pathlib import Path
 
-from flashladder.commands import figures, profiler_pages, timeline_pages
+from flashladder.commands import faults_page, figures, profiler_pages, timeline_pages
 from flashladder.commands.markdown import NOTHING, STALE_NOTE
 from flashladder.commands.markdown import caption as _caption
 from flashladder.commands.markdown import table as _table
@@ -382,6 +382,7 @@ _KINDS = {
     "profiler-picture": profiler_pages.picture,
     "provenance": provenance,
     "roofline": roofline,
+    "faults": faults_page.page,
     "inputs": inputs,
     "outputs": outputs,
     "streams": streams,

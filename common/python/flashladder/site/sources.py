@@ -42,7 +42,15 @@ SECTIONS = (
         ("docs/results_table.md", "docs/results.md", "docs/benchmarks.md", "docs/profiler.md", "docs/timeline.md"),
     ),
     Section("Practise and teach", ("docs/exercises.md", "docs/instructors.md", "docs/grading.md")),
-    Section("The simulator", ("common/simulator/README.md", "common/simulator/**/*.md", "tests/fuzz/README.md")),
+    Section(
+        "The simulator",
+        (
+            "common/simulator/README.md",
+            "docs/mistakes_on_a_gpu.md",
+            "common/simulator/**/*.md",
+            "tests/fuzz/README.md",
+        ),
+    ),
     Section("Reference", (PYTHON_PAGE, "api/*.rst", "docs/architecture.md")),
     Section("Carry it on", ("README.md", "docs/contributing.md", "CHANGELOG.md", "**/*.md")),
 )

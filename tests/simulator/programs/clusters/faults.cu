@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "../fault_run.h"
 #include "cluster.cuh"
 
 // clang-format off
@@ -448,7 +449,6 @@ int main(int argc, char **argv) {
     unsigned *in, *out;
     cudaMalloc(&in, 4096);
     cudaMalloc(&out, 4096);
-    cudaMemset(in, 0, 4096);
     cudaLaunchConfig_t config{};
     config.gridDim = 4;
     config.blockDim = 64;
@@ -458,9 +458,9 @@ int main(int argc, char **argv) {
     config.attrs = &attribute;
     config.numAttrs = 1;
     for (const auto &it : cases)
-        if (argc == 3 && !std::strcmp(argv[1], it.name))
-            cudaLaunchKernelEx(&config, it.kernel[argv[2][0] == '1'], out, (const unsigned *)in);
-    const cudaError_t error = cudaDeviceSynchronize();
-    std::printf("%s\n", cudaGetErrorName(error));
-    return error == cudaSuccess ? 0 : 3;
+        if (argc >= 3 && !std::strcmp(argv[1], it.name))
+            return run_fault(
+                argc, argv, out, 4096, [&](bool numbers) { put_numbers(in, 4096, numbers); },
+                [&](bool mended) { cudaLaunchKernelEx(&config, it.kernel[mended], out, (const unsigned *)in); });
+    return 2;
 }

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "../fault_run.h"
 #include "../tensor_map.h"
 
 // clang-format off
@@ -201,11 +202,8 @@ int main(int argc, char **argv) {
     cudaMalloc(&matrix, sizeof numbers);
     cudaMalloc(&other, sizeof numbers);
     cudaMalloc(&out, sizeof results);
-    cudaMemset(other, 0, sizeof numbers);
-    cudaMemset(out, 0, sizeof results);
     for (unsigned i = 0; i < rows * columns; ++i) numbers[i] = float(i);
-    cudaMemcpy(matrix, numbers, sizeof numbers, cudaMemcpyHostToDevice);
-    const bool all = argc == 3 && !std::strcmp(argv[1], "all_fields");
+    const bool all = argc >= 3 && !std::strcmp(argv[1], "all_fields");
     CUtensorMap map = map_of(other, columns, rows, 128, columns, 8);
     if (all) {  // of which nothing is kept
         const cuuint64_t size = 64;
@@ -216,16 +214,22 @@ int main(int argc, char **argv) {
     }
     CUtensorMap *maps;
     cudaMalloc(&maps, 32 * sizeof map);
-    cudaMemset(maps, 0, 32 * sizeof map);
-    cudaMemcpy(maps + 1, &map, sizeof map, cudaMemcpyHostToDevice);
-    for (const auto &it : cases)
-        if (argc == 3 && !std::strcmp(argv[1], it.name))
-            it.kernel[argv[2][0] == '1']<<<1, 64>>>(map, maps, matrix, out);
-    const cudaError_t error = cudaDeviceSynchronize();
-    std::printf("%s\n", cudaGetErrorName(error));
-    if (error != cudaSuccess) return 3;
-    cudaMemcpy(results, out, sizeof results, cudaMemcpyDeviceToHost);
-    for (unsigned i = 0; i < (all ? n : 64); ++i)
-        if (results[i] != float(n + i)) return 4;
-    return 0;
+    const auto prepare = [&](bool) {
+        cudaMemcpy(matrix, numbers, sizeof numbers, cudaMemcpyHostToDevice);
+        cudaMemset(other, 0, sizeof numbers);
+        cudaMemset(out, 0, sizeof results);
+        cudaMemset(maps, 0, 32 * sizeof map);
+        cudaMemcpy(maps + 1, &map, sizeof map, cudaMemcpyHostToDevice);
+    };
+    for (const auto &it : cases) {
+        if (argc < 3 || std::strcmp(argv[1], it.name)) continue;
+        const auto launch = [&](bool mended) { it.kernel[mended]<<<1, 64>>>(map, maps, matrix, out); };
+        const int status = run_fault(argc, argv, out, all ? sizeof results : 64 * sizeof(float), prepare, launch);
+        if (status || argc > 3) return status;
+        cudaMemcpy(results, out, sizeof results, cudaMemcpyDeviceToHost);
+        for (unsigned i = 0; i < (all ? n : 64); ++i)
+            if (results[i] != float(n + i)) return 4;
+        return 0;
+    }
+    return 2;
 }

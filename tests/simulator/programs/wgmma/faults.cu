@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "../fault_run.h"
 #include "wgmma.h"
 
 // clang-format off
@@ -263,17 +264,16 @@ struct Case {
 
 int main(int argc, char **argv) {
     for (const Case &c : kCases) {
-        if (argc != 3 || std::strcmp(argv[1], c.name)) continue;
+        if (argc < 3 || std::strcmp(argv[1], c.name)) continue;
         float *out;
         uint4 *in;
         cudaMalloc(&out, 256 * 4 * sizeof(float));
         cudaMalloc(&in, 256 * sizeof(uint4));
-        cudaMemset(in, 0, 256 * sizeof(uint4));
         const bool two = !std::strcmp(argv[1], "refilled_without_an_order");
-        (argv[2][0] == '1' ? c.mended : c.faulty)<<<1, two ? 256 : 128>>>(out, in);
-        const cudaError_t error = cudaDeviceSynchronize();
-        std::printf("%s\n", cudaGetErrorName(error));
-        return error == cudaSuccess ? 0 : 3;
+        return run_fault(
+            argc, argv, out, 256 * 4 * sizeof(float),
+            [&](bool numbers) { put_numbers(in, 256 * sizeof(uint4), numbers); },
+            [&](bool mended) { (mended ? c.mended : c.faulty)<<<1, two ? 256 : 128>>>(out, in); });
     }
     return 2;
 }
