@@ -19,6 +19,7 @@ from flashladder.tuning.store import Known, Place, Store, Times
 from flashladder.tuning.tune import TimingFailed
 
 WIDE = Configuration("bf16", 64, 192, 128, 3, 1, True, 32, 160)
+TWO_BLOCKS = Configuration("bf16", 64, 64, 128, 2, 1, False, 24, 232, 2)
 ADMITTED = [one for d in (64, 128) for one in shapes.admitted(shapes.space("bf16", d))]
 
 
@@ -49,6 +50,8 @@ def test_what_is_no_configuration_is_refused_in_words(text, words):
     ("register_file", replace(WIDE, producer_registers=40)),
     ("accumulators", replace(WIDE, d_head=128, kv_stages=2, consumer_registers=160, Br=192)),
     ("shared_memory", replace(WIDE, kv_stages=6)),
+    ("blocks", replace(WIDE, blocks=0)),
+    ("resident_shared_memory", replace(TWO_BLOCKS, kv_stages=4)),
 ))  # fmt: skip
 def test_each_rule_refuses_what_breaks_it_alone(rule, wrong):
     names = [one.name for one in refusals(wrong)]
@@ -62,8 +65,9 @@ def test_one_consumer_takes_no_turns_and_a_box_has_256_rows():
 
 
 def test_registers_at_the_launch_and_what_they_are_shared_into():
-    assert (of_stage_23().launch_registers, WIDE.launch_registers) == (168, 128)
-    assert 2 * 240 + 24 == 3 * 168 and 3 * 160 + 32 == 4 * 128
+    assert [one.launch_registers for one in (of_stage_23(), WIDE, TWO_BLOCKS)] == [168, 128, 128]
+    assert 2 * 240 + 24 == 3 * 168 and 3 * 160 + 32 == 4 * 128 and 232 + 24 == 2 * 128
+    assert "register_file" in [one.name for one in refusals(replace(TWO_BLOCKS, consumer_registers=240))]
 
 
 def test_three_consumers_have_no_registers_at_d_head_128():
@@ -155,7 +159,7 @@ FlashStatus flash::fail(FlashStatus status, const char *, ...) { return status; 
 FlashStatus flash::check(const FlashParams *, const Limits &, size_t) { return FLASH_OK; }
 FlashStatus flash::launch(const Launch &, const FlashParams &, cudaStream_t) { return FLASH_OK; }
 FlashStatus flash::describe(const Limits &, const Launch &, size_t, FlashDescription *) { return FLASH_OK; }
-dim3 flash::persistent(int works) { return dim3(works); }
+dim3 flash::persistent(int works, int blocks) { return dim3(std::min(works, 10 * blocks)); }
 cudaError_t cudaGetDevice(int *number) { *number = 0; return cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *one, int) {
     std::strcpy(one->name, "NVIDIA H200");
@@ -163,10 +167,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *one, int) {
     return cudaSuccess;
 }
 int main(int, char **words) {
-    const auto one = [](const char *name, int Br) {
-        return instance<__nv_bfloat16>(name, 64, kernel, Br, 128, 128, 96 << 10);
+    const auto one = [](const char *name, int Br, int blocks = 1) {
+        return instance<__nv_bfloat16>(name, 64, kernel, Br, 128, 128, blocks, 96 << 10);
     };
-    const Table table = {{one("first", 128), one("short", 128), one("long", 192), one("masked", 128)},
+    const Table table = {{one("first", 128), one("short", 128), one("long", 192), one("masked", 128, 2)},
                          {{"NVIDIA H200", 90, 132, FLASH_BF16, 64, 1, 1000, "short", full, "predicted from nothing"},
                           {"NVIDIA H200", 90, 132, FLASH_BF16, 64, 1001, 1 << 30, "long", full},
                           {"NVIDIA H200", 90, 132, FLASH_BF16, 64, 1, 2000, "masked", causal}}};
@@ -191,8 +195,8 @@ int main(int, char **words) {
 
 def test_the_mask_and_the_length_choose(choose):
     assert choose(512, False) == ["short", "1", "128", "4"]
-    assert choose(4001, False) == ["long", "1", "192", "21"], "any length: no tile has to divide it"
-    assert choose(512, True)[0] == "masked"
+    assert choose(4001, False) == ["long", "1", "192", "10"], "any length: no tile has to divide it"
+    assert choose(2000, True) == ["masked", "1", "128", "16"], "20 blocks would fit on 10 multiprocessors"
     assert choose(4001, True)[0] == "first", "nothing was chosen for it"
 
 

@@ -174,6 +174,7 @@ RULES: tuple[Rule, ...] = (
         lambda c, _: (
             _rows_in_order(c)
             and _registers_in_order(c)
+            and c.blocks > 0
             and not c.producer_registers <= c.launch_registers <= c.consumer_registers
         ),
     ),
