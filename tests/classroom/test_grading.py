@@ -17,23 +17,34 @@ from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import breakit, stages
 from flashladder.ladder.kernels import problems_for
+from flashladder.ladder.launches import launches
+from flashladder.running.verify import check
 
 ALL_CHECKS = ("correct", "hazards", "technique")
 CONDITIONS = tomllib.loads((ROOT / "tests/classroom/mutants.toml").read_text())
 ONE_CONDITION = [(number, name) for name, entry in CONDITIONS.items() for number in entry["stages"]]
 # Those of whose kernels stage.toml gives every instance.
-GRADED = [
-    stage
-    for stage in stages.all_stages()
-    if set(stage.data["launch"][-1]["template"]) <= {"T", "d_head"} and not device_code.takes_tensor_maps(stage)
-]
+GRADED = [stage for stage in stages.all_stages() if set(stage.data["launch"][-1]["template"]) <= {"T", "d_head"}]
+
+
+def in_the_kernel(mutant) -> bool:
+    """And not in the launcher, which the grader takes from stage.toml."""
+    text = mutant.stage.kernel.read_text()
+    return all(
+        old in text.partition("FlashStatus flash_forward(")[0].partition("flash::Launch plan(")[0]
+        for old, _, _ in mutant.edits
+    )
+
+
 OTHERS = [
     mutant
     for stage in GRADED
     for kind in ("hazard", "technique")
-    for mutant in [one for one in mutants.load(stage.number) if one.kind == kind and not one.lives][:1]
+    for mutant in [
+        one for one in mutants.load(stage.number) if one.kind == kind and not one.lives and in_the_kernel(one)
+    ][:1]
 ]
-QUICK = [(5, "fp16")]  # of the quick tests
+QUICK = [(5, "fp16"), (25, "several_batches")]  # of the quick tests
 
 
 def kernel_assignment(number: int):
@@ -288,7 +299,34 @@ def test_what_is_written_beside_a_buffer_shows_on_a_gpu(level, sandbox, gpu_of_p
     assert outcome.failure == "hazard" and outcome.words == "the kernel wrote outside of O"
 
 
-@pytest.mark.parametrize("stage", [one for one in stages.all_stages() if device_code.takes_tensor_maps(one)], ids=str)
-def test_a_stage_with_tensor_maps_says_that_it_is_not_graded(stage):
-    with pytest.raises(FlashLadderError, match=f"Stage {stage.id} is not graded: its kernel takes tensor maps"):
-        device_code.instances(stage)
+@pytest.mark.long
+@pytest.mark.parametrize("number", [14, 25])
+def test_a_gpu_gets_tensor_maps_and_scales(number, sandbox, gpu_of_paste):
+    """For buffers behind guards, and for the solution that is timed in turns."""
+    stage = stages.get(number)
+    problem = stage.own(Problem(B=2, Hq=2, Hkv=1, Nq=200, Nkv=300, d_head=64, layout="bnhd"))
+    inputs = problem.random(1)
+    built = device_code.compile_kernel(stage, stage.kernel.read_text(), sandbox)
+    outcome = device_code.run(stage, built, problem, inputs, replace(sandbox, device=gpu_of_paste), rival=built)
+    assert check(problem, inputs, outcome.output, outcome.log_sum_exp), outcome.words
+    assert outcome.speed
+
+
+@pytest.mark.long
+def test_a_wait_that_never_ends_is_ended_and_told(level, tmp_path):
+    """A deadlock of mbarriers: the stub that waits for itself, dressed up."""
+    text = submission(14, wait_for_the_buffer="ptx::mbarrier_wait(&shared.empty[next], (j + 1) / kv_stages % 2 + 0);")
+    got = graded(tmp_path, text, 14, "wait_for_the_buffer")
+    assert got.points == 0 and "deadlock: no thread of the block can go on" in got.hazards[0]["message"], as_json(got)
+
+
+@pytest.mark.parametrize("number", [12, 24])
+def test_a_stage_with_instances_that_a_table_chooses_says_that_it_is_not_graded(number):
+    with pytest.raises(FlashLadderError, match="has the template argument .*: a stage with such a kernel cannot be"):
+        device_code.instances(stages.get(number))
+
+
+def test_what_takes_tensor_maps_says_how_large_their_boxes_are():
+    for stage in stages.all_stages():
+        takes = "TensorMaps maps" in stage.kernel.read_text()
+        assert takes is bool(launches(stage, problems_for(stage)[0])[-1].boxes), stage.name

@@ -3,12 +3,15 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from flashladder import plot
 from flashladder.commands import results
 from flashladder.core.device import Device
+from flashladder.core.dtypes import to_bits
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import bench, gpu_memory, provenance, recorded
 
@@ -19,16 +22,16 @@ SETTINGS = bench.Settings(
 
 @pytest.fixture
 def bench_on_fake(fake, fake_device, fake_stage, monkeypatch, tmp_path):
-    """bench_on_fake(plant) -> the results of a benchmark of the fake stage."""
+    """bench_on_fake(plant) -> the results of a benchmark of the fake stage, or of every one of those given."""
 
-    def run(plant: int = 0, settings: bench.Settings = SETTINGS) -> dict:
+    def run(plant: int = 0, settings: bench.Settings = SETTINGS, every: tuple = ()) -> dict:
         monkeypatch.setattr(gpu_memory, "torch", None)
         monkeypatch.setattr(gpu_memory, "loaded_cudart", lambda: None)
         monkeypatch.setattr(bench, "cudart", lambda device: fake.cudart)
         monkeypatch.setattr(bench, "stage_library", lambda number: fake(plant))
         monkeypatch.setattr(bench, "check_build", lambda device: None)
         monkeypatch.setattr(bench, "results_directory", lambda: tmp_path / "results")
-        monkeypatch.setattr(stages, "all_stages", lambda: (fake_stage,))
+        monkeypatch.setattr(stages, "all_stages", lambda: every or (fake_stage,))
         return recorded.load(bench.run_bench(settings, Device("gpu", fake_device)))
 
     return run
@@ -240,3 +243,96 @@ def test_causal_figures_have_tables_and_pictures_of_their_own(monkeypatch):
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["13_masking", "FlashAttention-2"]
     with pytest.raises(FlashLadderError, match="No results for bf16, d = 64, causal to plot"):
         plot.throughput([(record, False)], "bf16", 64, causal=True)
+
+
+def fp8_stage(folder) -> stages.Kernel:
+    (folder / "25_fake").mkdir()
+    (folder / "25_fake/kernel.cu").write_text("// another kernel\n")
+    return stages.Kernel(25, "25_fake", "Fake", "bytes", 75, None, folder / "25_fake", {"dtypes": ["e4m3"]})
+
+
+def test_e4m3_stands_beside_the_first_other_type():
+    settings = replace(SETTINGS, lengths=(16,), causal=(False,), dtypes=("bf16", "e4m3", "fp16"))
+    assert [[problem.dtype for problem in run] for run in settings.runs()] == [["bf16", "e4m3"], ["fp16"]]
+    assert [[problem.dtype for problem in run] for run in replace(settings, dtypes=("e4m3",)).runs()] == [["e4m3"]]
+    ((one, beside), _) = settings.runs()
+    assert beside == replace(one, dtype="e4m3") and beside.flops() == one.flops()
+
+
+def test_a_stage_of_bytes_is_timed_in_the_same_run(bench_on_fake, fake_stage, tmp_path, monkeypatch, capsys):
+    """With the others of its shape, in turn, verified by its type's bounds, and never in their table."""
+    both = (fake_stage, fp8_stage(tmp_path))
+    order = []
+    once = bench.Bench.time_once
+    monkeypatch.setattr(
+        bench.Bench, "time_once", lambda self, candidate: order.append(candidate.name) or once(self, candidate)
+    )
+    compared = []
+    compare = bench.compare
+    monkeypatch.setattr(bench, "compare", lambda *arrays: compared.append(arrays[-1]) or compare(*arrays))
+    settings = replace(SETTINGS, lengths=(16,), stages=(1, 25), fewest_runs=3, most_runs=3)
+    got = bench_on_fake(settings=settings, every=both)
+    assert [(row["name"], row["dtype"]) for row in got["measurements"]] == [("01_fake", "bf16"), ("25_fake", "e4m3")]
+    assert order == ["01_fake", "25_fake"] * 4 and compared == ["bf16", "e4m3"]
+    assert 0 < got["measurements"][1]["relative_error"] < 0.04
+    titles = [line for line in capsys.readouterr().out.splitlines() if "TFLOP/s" in line]
+    assert ["bf16" in title for title in titles] == [True, False] and "e4m3" in titles[1]
+
+
+def test_a_wrong_stage_of_bytes_is_not_timed(bench_on_fake, tmp_path):
+    with pytest.raises(FlashLadderError, match="25_fake is wrong for e4m3 .* so it is not timed"):
+        bench_on_fake(2, replace(SETTINGS, stages=(25,)), every=(fp8_stage(tmp_path),))
+
+
+def test_without_a_stage_of_bytes_nothing_of_them_is_prepared(bench_on_fake, monkeypatch):
+    prepared, prepare = [], bench.Bench.prepared
+    monkeypatch.setattr(
+        bench.Bench, "prepared", lambda self, problem: prepared.append(problem.dtype) or prepare(self, problem)
+    )
+    bench_on_fake()
+    assert set(prepared) == {"bf16"}
+
+
+def test_a_peer_that_computes_something_else_is_not_timed():
+    one = bench.Bench.__new__(bench.Bench)
+    one.skipped, one.cudart = [], type("Quiet", (), {"synchronize": lambda self: None})()
+    problem = Problem(B=1, Hq=1, Nq=16, d_head=64)
+    memory = type("Memory", (), {"poison": lambda self: None})()
+    shape = problem.shape("O")
+    right = np.ones(shape)[0]
+    expected = (np.arange(16), [(0, 0)], right, right, np.zeros_like(right))
+    for value, timed in ((1.0, True), (1.05, True), (0.0, False), (float("nan"), False)):
+        bits = to_bits(np.full(shape, value, np.float32), "bf16")
+        peer = bench.Candidate("Peer", "peer", lambda: None, lambda bits=bits: bits)
+        assert one.admit(peer, problem, memory, expected) is timed, value
+        assert ("note" in peer.facts) is (value == 1.05)
+    assert all(row["reason"].startswith("it computes something else") for row in one.skipped)
+
+
+def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
+    """Stage 25's page shows them beside the bf16 of the same run, in two tables; bf16's tables have none of them."""
+    record = causal_record()
+    facts = {key: value for key, value in record["measurements"][0].items() if key not in ("name", "kind", "tflops")}
+
+    def row(name, tflops, dtype, kind="stage"):
+        return facts | {"name": name, "kind": kind, "tflops": tflops, "dtype": dtype}
+
+    record["measurements"] = [
+        row("23_schedule", 746.0, "bf16"),
+        row("25_fp8", 1071.0, "e4m3"),
+        row("cuDNN attention", 675.0, "bf16", "peer"),
+        row("cuDNN FP8", 1031.0, "e4m3", "peer"),
+    ]
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
+    assert "1071.0" in results.throughput("e4m3", "128") and "746.0" not in results.throughput("e4m3", "128")
+    for text in (results.throughput("bf16", "128"), results.stage("23"), results.ladder()):
+        assert "1071.0" not in text and "1031.0" not in text
+    e4m3, bf16 = results.stage("25").split("TFLOP/s, bf16")
+    assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3
+    assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
+    assert "25_fp8, d = 128 | 1 |" in results.resources()
+    assert results.pictures("e4m3") == "![e4m3, d = 128](results/throughput-e4m3-d128.png)"
+    figure = plot.throughput([(record, False)], "e4m3", 128)
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["25_fp8", "cuDNN FP8"]
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
+    assert results.stage("25") == results.pictures("e4m3") == results.NOTHING

@@ -1,5 +1,6 @@
-// A stage on the host (bf16 only) with the ABI of attention.h. PLANT plants an error that verification must find:
-// 1 no scale, 2 the last key is skipped, 3 the last row stays unwritten, 4 heads swapped, 5 a future key leaks in.
+// A stage on the host (bf16, or e4m3 with scales) with the ABI of attention.h. PLANT plants an error that verification
+// must find: 1 no scale, 2 the last key is skipped, 3 the last row stays unwritten, 4 heads swapped, 5 a future key
+// leaks in.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,8 +14,16 @@
 
 static const char *error = "";
 
+static bool bytes = false;  // Q, K and V are e4m3
+
 static float load(const FlashTensor &t, int b, int h, int n, int x) {
-    auto bits = static_cast<const uint16_t *>(t.data)[b * t.stride_batch + h * t.stride_head + n * t.stride_row + x];
+    int64_t at = b * t.stride_batch + h * t.stride_head + n * t.stride_row + x;
+    if (bytes) {
+        int code = static_cast<const uint8_t *>(t.data)[at], exponent = code >> 3 & 15, fraction = code & 7;
+        float size = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
+        return code & 128 ? -size : size;
+    }
+    auto bits = static_cast<const uint16_t *>(t.data)[at];
     uint32_t wide = uint32_t(bits) << 16;
     float value;
     std::memcpy(&value, &wide, 4);
@@ -46,7 +55,8 @@ extern "C" const char *flash_last_error() {
 }
 
 extern "C" FlashStatus flash_forward(const FlashParams *p, cudaStream_t) {
-    if (p->dtype != FLASH_BF16) return error = "this stage knows bf16 only", FLASH_UNSUPPORTED;
+    if (p->dtype == FLASH_FP16) return error = "this stage knows bf16 and e4m3 only", FLASH_UNSUPPORTED;
+    bytes = p->dtype == FLASH_E4M3;
     if (p->Nq % 16) return error = "Nq must be a multiple of 16", FLASH_UNSUPPORTED;
     if (!p->workspace) return error = "no workspace", FLASH_INVALID_ARGUMENT;
     float scale = PLANT == 1 ? 1.0f : p->scale;
@@ -61,12 +71,14 @@ extern "C" FlashStatus flash_forward(const FlashParams *p, cudaStream_t) {
                 double top = -INFINITY, sum = 0;
                 for (int m = 0; m < keys; ++m) {
                     for (int x = 0; x < p->d_head; ++x) weight[m] += load(p->Q, b, h, n, x) * load(p->K, b, kv, m, x);
+                    if (bytes) weight[m] *= p->Q_scales[b * p->Hq + h] * p->K_scales[b * p->Hkv + kv];
                     top = std::max(top, weight[m] *= scale);
                 }
                 for (double &w : weight) sum += w = std::exp(w - top);
                 for (int x = 0; x < p->d_head; ++x) {
                     double out = 0;
                     for (int m = 0; m < keys; ++m) out += weight[m] / sum * load(p->V, b, kv, m, x);
+                    if (bytes) out *= p->V_scales[b * p->Hkv + kv];
                     store(p->O, b, h, n, x, float(out));
                 }
             }

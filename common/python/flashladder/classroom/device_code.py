@@ -17,7 +17,6 @@ import numpy as np
 
 from flashladder.classroom import device_worker, isolation
 from flashladder.classroom.isolation import Box, Level, Limits
-from flashladder.core.abi import DTYPES
 from flashladder.core.device import Device, cudart
 from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
@@ -27,6 +26,7 @@ from flashladder.ladder.kernels import Kernel, stage_flags
 from flashladder.ladder.launches import launches, workspace_bytes
 
 HEAD_DIMS = (64, 128)
+MANY = 1 << 30  # multiprocessors: more than any device has
 MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
 MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
 COMPILING = Limits(seconds=60, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
@@ -94,29 +94,20 @@ class Outcome:
         return sum(launch["instructions"]["total"] for launch in self.launches)
 
 
-def takes_tensor_maps(stage: Kernel) -> bool:
-    """Whether the stage's kernel has a second parameter, which the grader's own launcher does not make."""
-    return "TensorMaps maps" in stage.source.read_text()
-
-
 def instances(stage: Kernel) -> list[tuple[str, str]]:
-    """Every instance of the stage's kernels: (as C++ names it, as PTX names it)."""
-    if takes_tensor_maps(stage):
-        raise FlashLadderError(
-            f"Stage {stage.id} is not graded: its kernel takes tensor maps, which the grader does not make. "
-            "Its exercises are judged by `make exercise-NN` and in its notebook."
-        )
+    """Every instance of the stage's kernels: (as C++ declares it, name and parameters; as PTX names it)."""
     found = {}
-    for dtype in DTYPES:
+    for dtype in stage.dtypes:
         for d_head in HEAD_DIMS:
             for launch in launches(stage, Problem(d_head=d_head, dtype=dtype)):
-                found[launch.instance(dtype, d_head)] = launch.symbol(dtype, d_head)
+                declared = f"{launch.instance(dtype, d_head)}({launch.parameters})"
+                found[declared] = launch.symbol(dtype, d_head)
     return list(found.items())
 
 
 def _instances_source(stage: Kernel) -> str:
     """What is compiled: the kernel's text, and the instances that its launcher would ask for."""
-    wanted = [f"template __global__ void {name}(FlashParams);" for name, _ in instances(stage) if "<" in name]
+    wanted = [f"template __global__ void {name};" for name, _ in instances(stage) if "<" in name]
     return "\n".join(['#include "kernel.cu"', *wanted, ""])
 
 
@@ -154,7 +145,9 @@ def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
         if done.status or done.ended:
             return Built(b"", _compiler_words(said, done.status), lines)
     text = ptx.decode(errors="replace")
-    missing = [name for name, symbol in instances(stage) if not re.search(rf"\.entry\s+{symbol}\s*\(", text)]
+    missing = [
+        name.partition("(")[0] for name, symbol in instances(stage) if not re.search(rf"\.entry\s+{symbol}\s*\(", text)
+    ]
     if missing:
         return Built(
             b"", f"after compiling, the kernel {missing[0]} is not there: is its name or its template changed?"
@@ -198,7 +191,10 @@ def run(
         if rival:
             (folder / "solution.ptx").write_bytes(rival.ptx)
         for tensor in "QKV":
-            (folder / tensor).write_bytes(np.ascontiguousarray(inputs[tensor], dtype=np.uint16).tobytes())
+            bits = np.ascontiguousarray(inputs[tensor], dtype=problem.bits_type(tensor))
+            (folder / tensor).write_bytes(bits.tobytes())
+        for tensor, scales in problem.scales(inputs).items():
+            (folder / tensor).write_bytes(scales.tobytes())
         (folder / "kernel.ptx").write_bytes(built.ptx)
         readable = (*isolation.python_paths(sandbox.level.python[0]), PACKAGE, where.parent)
         devices = () if simulated else tuple(one for one in Path("/dev").glob("nvidia*") if not one.is_dir())
@@ -216,6 +212,7 @@ def run(
                 "WARPSIM_TIMEOUT_S": f"{limits.seconds - 5:.0f}",
                 "WARPSIM_MAX_MEMORY": str(DEVICE_MEMORY),
             }
+            environment |= stage.simulated
             environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
         command = [*sandbox.level.python, "-m", device_worker.__name__]
         done = isolation.run(sandbox.level, command, box, limits, environment)
@@ -225,6 +222,8 @@ def run(
 def _job(stage: Kernel, problem: Problem, where: Path) -> dict:
     """What flashladder.classroom.device_worker is told."""
     sizes = {name: problem.bytes(name) for name in "QKVO"}
+    scales = problem.scales({})
+    sizes |= {name: array.nbytes for name, array in scales.items()}
     if stage.data.get("log_sum_exp"):
         sizes["log_sum_exp"] = 4 * problem.B * problem.Hq * problem.Nq
     if workspace_bytes(stage, problem):
@@ -235,13 +234,16 @@ def _job(stage: Kernel, problem: Problem, where: Path) -> dict:
             "grid": launch.grid,
             "threads": launch.threads,
             "shared_bytes": launch.shared_bytes,
+            "boxes": launch.boxes,
+            "resident": launch.resident,
         }
-        for launch in launches(stage, problem)
+        for launch in launches(stage, problem, MANY)  # the process knows how many multiprocessors there are
     ]
     return {
         "cudart": str(where),
         "params": bytes(problem.params({})).hex(),
         "bytes": sizes,
+        "inputs": ["Q", "K", "V", *scales],
         "launches": planned,
     }
 
@@ -295,9 +297,11 @@ def _speed(result: dict) -> float | None:
 
 
 def _hazards(report: dict) -> list[dict]:
-    """All hazards of a report, in which what is read of it later is there and of its type. Raises otherwise."""
+    """All hazards of a report, in which what is read of it later is there and of its type. Raises otherwise. Notes are
+    among them: what ptxas would repair is a mistake, too (WARPSIM_HAZARDS=strict, and yet the run goes on)."""
     found = []
     for launch in report["launches"]:
+        launch["hazards"] += launch.pop("notes", [])
         launch["instructions"]["total"] += 0
         for hazard in launch["hazards"]:
             hazard["line"] += 0

@@ -2,9 +2,10 @@
 
     python -m flashladder.classroom.device_worker
 
-The working directory holds job.json, kernel.ptx and the bytes of Q, K and V (flashladder.classroom.device_code writes
-them); those of O and log_sum_exp and result.json are left there. The expected result is never in this process. It needs
-the standard library alone, and so starts in a tenth of the time that NumPy takes.
+The working directory holds job.json, kernel.ptx and the bytes of Q, K and V, of e4m3 those of their scales, too
+(flashladder.classroom.device_code writes them); those of O and log_sum_exp and result.json are left there. The expected
+result is never in this process. It needs the standard library alone, and so starts in a tenth of the time that NumPy
+takes.
 """
 
 import ctypes
@@ -14,7 +15,8 @@ from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_void_p
 from pathlib import Path
 
 from flashladder.core.abi import FlashParams
-from flashladder.running.cudart import DEVICE_TO_HOST, HOST_TO_DEVICE, L2_BYTES, CudaError, Cudart
+from flashladder.running import tensor_maps
+from flashladder.running.cudart import DEVICE_TO_HOST, HOST_TO_DEVICE, L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
 
 GUARD = 1 << 16  # bytes on either side of a buffer on a GPU; the simulator knows each buffer's bounds
 GUARD_BYTE = 0xA5
@@ -79,8 +81,13 @@ class Module:
         return kernel
 
     def launch(self, kernel: c_void_p, launch: dict, params: FlashParams) -> None:
-        arguments = (c_void_p * 1)(ctypes.addressof(params))
-        grid, block = Dim3(*launch["grid"]), Dim3(launch["threads"], 1, 1)
+        boxes = launch["boxes"]
+        maps = [tensor_maps.make(self._cudart, params, *boxes)] if boxes else []
+        arguments = (c_void_p * (1 + len(maps)))(*(ctypes.addressof(one) for one in (params, *maps)))
+        x, y, z = launch["grid"]
+        if launch["resident"]:
+            x = min(x, self._cudart.attribute(MULTIPROCESSORS))
+        grid, block = Dim3(x, y, z), Dim3(launch["threads"], 1, 1)
         self._cudart.call(
             "cudaLaunchKernel", kernel, grid, block, arguments, c_size_t(launch["shared_bytes"]), c_void_p()
         )
@@ -126,12 +133,14 @@ def execute(job: dict) -> dict:
     cudart = Cudart(job["cudart"])
     buffers = Buffers(cudart, job["guarded"])
     params = FlashParams.from_buffer_copy(bytes.fromhex(job["params"]))
-    inputs = {name: Path(name).read_bytes() for name in "QKV"}
+    inputs = {name: Path(name).read_bytes() for name in job["inputs"]}
     pointers = {name: buffers.make(name, size) for name, size in job["bytes"].items()}
-    for name in "QKV":
-        upload(cudart, pointers[name], inputs[name])
+    for name, data in inputs.items():
+        upload(cudart, pointers[name], data)
     for name in "QKVO":
         getattr(params, name).data = pointers[name]
+    for name in ("Q_scales", "K_scales", "V_scales"):
+        setattr(params, name, pointers.get(name))
     params.log_sum_exp, params.workspace = pointers.get("log_sum_exp"), pointers.get("workspace")
     params.workspace_bytes = job["bytes"].get("workspace", 0)
 
@@ -144,7 +153,7 @@ def execute(job: dict) -> dict:
     for name in ("O", "log_sum_exp"):
         if name in pointers:
             Path(name).write_bytes(download(cudart, pointers[name], job["bytes"][name]))
-    changed = [name for name in "QKV" if download(cudart, pointers[name], len(inputs[name])) != inputs[name]]
+    changed = [name for name in inputs if download(cudart, pointers[name], len(inputs[name])) != inputs[name]]
     return {"status": "ok", "changed_inputs": changed, "touched_guards": buffers.touched_guards()} | times
 
 

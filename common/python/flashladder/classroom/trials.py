@@ -11,7 +11,6 @@ from flashladder.classroom import device_code
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.device_code import Built, Outcome, Sandbox
 from flashladder.core.device import Device
-from flashladder.core.dtypes import to_bits
 from flashladder.core.problem import Problem
 from flashladder.ladder import technique
 from flashladder.ladder.kernels import Kernel
@@ -25,7 +24,7 @@ ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of
 
 
 def draw(problem: Problem, kind: str, seed: int) -> dict[str, np.ndarray]:
-    """Q, K and V as bit patterns in the problem's layout. kind: one of assignment.INPUTS.
+    """Q, K and V as bit patterns in the problem's layout, of e4m3 with scales. kind: one of assignment.INPUTS.
 
     large: logits of several thousands, whose exp() overflows. negative: all scores far below 0. one_hot: each row
     of P is all but one zero, and the hot key is among the last.
@@ -41,7 +40,7 @@ def draw(problem: Problem, kind: str, seed: int) -> dict[str, np.ndarray]:
         values["Q"][...], values["K"][...] = 0, 0
         values["Q"][..., 0] = 60
         problem.to_bhnd(values["K"])[:, :, -1 - seed % min(8, problem.Nkv), 0] = 60
-    return {name: to_bits(array, problem.dtype) for name, array in values.items()}
+    return problem.rounded(values, rooms=3)
 
 
 @dataclass(frozen=True)
@@ -151,6 +150,7 @@ def judge(
 
     tried, spent = [], None
     for trial in trials(assignment):
+        trial = replace(trial, problem=stage.own(trial.problem))
         if spent:  # what ran out of its budget once does so again, at the others' expense
             words = f"not run after {spent.trial.problem}, where {spent.outcome.words}"
             tried.append(Tried(trial, Outcome("budget", words), None))
@@ -207,9 +207,10 @@ def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simul
 def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
     """On a GPU, at the size TIMED; 0.0 for a kernel that is not right there, or ends otherwise."""
     solution = device_code.compile_kernel(stage, stage.kernel.read_text(), sandbox)
-    inputs = TIMED.random(TECHNIQUE_SEED)
-    outcome = device_code.run(stage, built, TIMED, inputs, sandbox, rival=solution)
-    if outcome.output is None or not check(TIMED, inputs, outcome.output, outcome.log_sum_exp):
+    timed = stage.own(TIMED)
+    inputs = timed.random(TECHNIQUE_SEED)
+    outcome = device_code.run(stage, built, timed, inputs, sandbox, rival=solution)
+    if outcome.output is None or not check(timed, inputs, outcome.output, outcome.log_sum_exp):
         return 0.0
     return outcome.speed
 
@@ -218,7 +219,7 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
     """What the wrong results have in common: one plain problem, and others that differ from it in one thing each."""
     launch = stage.data["launch"][-1]
     Br, Bc = launch.get("Br", 32), launch.get("Bc", 32)
-    plain = Trial("", True, Problem(B=1, Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128), "normal", 1)
+    plain = Trial("", True, stage.own(Problem(B=1, Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128)), "normal", 1)
     changes = {
         "with d_head = 64": {"d_head": 64},
         "with fp16": {"dtype": "fp16"},
@@ -235,6 +236,8 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
             "with grouped heads": {"Hkv": 1},
             "with lengths that are no multiple of the tile": {"Nq": Br - 9, "Nkv": 2 * Bc - 9},
         }
+    if "fp16" not in stage.dtypes:
+        del changes["with fp16"]
     if not attempt(plain).right:
         opposite = {
             "with d_head = 128": {"d_head": 64},
@@ -244,6 +247,8 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
             "with several heads": {"Hq": 1},
             "with more than one K/V tile": {"Nkv": Bc},
         }
+        if "fp16" not in stage.dtypes:
+            del opposite["with bf16"]
         right = [words for words, change in opposite.items() if attempt(_changed(plain, change)).right]
         return f"wrong only {' and '.join(right)}" if right else "wrong everywhere that it was tried"
     wrong = [words for words, change in changes.items() if not attempt(_changed(plain, change)).right]
@@ -264,7 +269,7 @@ def leave_accesses(folder: Path, stage: Kernel, source: str, built: Built, sandb
     def text(file: str, line: int) -> str:
         return lines[line - 1].strip() if Path(file).name == "kernel.cu" and 0 < line <= len(lines) else ""
 
-    problem = Problem(Hq=1, Nq=accesses.PROBLEM.Nq, d_head=128)
+    problem = stage.own(Problem(Hq=1, Nq=accesses.PROBLEM.Nq, d_head=128))
     outcome = device_code.run(
         stage, built, problem, problem.random(1), replace(sandbox, device=Device("sim", None)), accesses=1
     )

@@ -59,7 +59,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--heads", type=int, default=defaults.heads)
     parser.add_argument("--lengths", type=numbers, default=defaults.lengths, metavar="N,N,...")
     parser.add_argument("--dims", type=numbers, default=defaults.head_dims, metavar="D,D")
-    parser.add_argument("--dtypes", type=words, default=defaults.dtypes, metavar="T,T", help="bf16, fp16")
+    parser.add_argument("--dtypes", type=words, default=defaults.dtypes, metavar="T,T", help="bf16, fp16, e4m3")
     parser.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all")
     parser.add_argument("--masks", type=words, default=("full", "causal"), metavar="M,M", help="full, causal")
     parser.add_argument("--no-peers", action="store_true")

@@ -142,7 +142,7 @@ def part_sanitize(device: Device, folder: Path) -> list[str]:
 
 def part_bench(device: Device, folder: Path) -> list[str]:
     settings = bench.Settings(
-        head_dims=(128, 64), dtypes=("bf16", "fp16"), deadline=BENCH_SECONDS, seconds=0.2, slowest_run=5.0
+        head_dims=(128, 64), dtypes=("bf16", "e4m3", "fp16"), deadline=BENCH_SECONDS, seconds=0.2, slowest_run=5.0
     )
     file = bench.run_bench(settings, device)
     shutil.copy(file, folder / f"{bench.slug(device.short)}.json")
@@ -150,10 +150,11 @@ def part_bench(device: Device, folder: Path) -> list[str]:
     try:
         from flashladder import plot
 
-        for d, mask in itertools.product((64, 128), ("", "-causal")):
-            if recorded.pick(measured, dtype="bf16", d_head=d, causal=bool(mask)):
-                figure = plot.throughput([(measured, True)], "bf16", d, causal=bool(mask))
-                plot.save(figure, folder / f"throughput-d{d}{mask}.png")
+        for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
+            dtype, d, causal = what
+            if recorded.pick(measured, dtype=dtype, d_head=d, causal=causal):
+                figure = plot.throughput([(measured, True)], *what)
+                plot.save(figure, folder / recorded.picture(*what))
     except (ImportError, FlashLadderError) as error:
         return [f"bench: no plot: {error}"]
     return [f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped"]

@@ -2,13 +2,15 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `stage NN [causal]`, `resources`,
-`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`, `tuned-pictures`,
-`profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`, `faults [list]`.
+What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `stage NN [causal]`,
+`resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
+`tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
+`faults [list]`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
 
+import itertools
 import re
 from pathlib import Path
 
@@ -68,12 +70,19 @@ def _causal(mask: str) -> tuple[bool, str]:
     return (True, ", causal (half the FLOPs counted)") if mask else (False, "")
 
 
+def _type(stage: stages.Stage) -> str:
+    """The type whose figures stand for a stage: bf16, or what it takes in its place."""
+    return "bf16" if "bf16" in stage.dtypes else stage.dtypes[0]
+
+
 def ablations(number: str = "all", d: str = "128", mask: str = "") -> str:
-    """Kernels with one idea changed at a time, each below the one that it is taken from; number: of one stage."""
+    """Kernels with one idea changed at a time, each below the one that it is taken from, in bf16; number: of one stage,
+    in its type."""
     parts = []
     causal, masked = _causal(mask)
+    dtype = "bf16" if number == "all" else _type(stages.get(number))
     for results in recorded.shipped(kind="ablations"):
-        rows = recorded.pick(results, dtype="bf16", d_head=int(d), causal=causal)
+        rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
         if not rows:
             continue
         lengths = sorted({row["Nq"] for row in rows})
@@ -92,8 +101,8 @@ def ablations(number: str = "all", d: str = "128", mask: str = "") -> str:
             continue
         peers = dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
         body += [[name, *(_figure(by_key.get((name, n))) for n in lengths), ""] for name in peers]
-        text = _setting(results, f"TFLOP/s, bf16, d = {d}{masked}")
-        head = [f"bf16, d = {d}", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
+        text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
+        head = [f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
         block = [_caption(results, text), "", _table(head, body)]
         if any(recorded.is_stale(row) for row in shown):
             block += ["", STALE_NOTE]
@@ -123,37 +132,57 @@ def throughput(dtype: str, d: str, mask: str = "") -> str:
     return "\n\n".join(parts) or NOTHING
 
 
+def pictures(dtype: str) -> str:
+    """What throughput() has, as pictures, for a document beside the folder results; none before there is a record."""
+    files = [
+        f"![{dtype}, d = {d}{', causal' if causal else ''}](results/{recorded.picture(dtype, d, causal)})"
+        for d, causal in itertools.product((128, 64), (False, True))
+        if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one in recorded.shipped())
+    ]
+    return "\n\n".join(files) or NOTHING
+
+
 def stage(number: str, mask: str = "") -> str:
-    """One stage beside the one before and the peers, with the registers and shared memory that it takes."""
+    """One stage beside the one before and the peers, with the registers and shared memory that it takes. A stage of
+    another type than bf16 beside the peers of its type; and below, in a table of their own, bf16's in the same run."""
     causal, masked = _causal(mask)
     this = stages.get(number)
-    before = stages.previous_of(this)
+    pair = [one for one in (stages.previous_of(this), this) if one]
     parts = []
     for results in recorded.shipped():
-        rows = recorded.pick(results, dtype="bf16", causal=causal)
-        names = [one.name for one in (before, this) if one]
-        names += dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
-        lengths = sorted({row["Nq"] for row in rows})
-        by_key = {(row["name"], row["d_head"], row["Nq"]): row for row in rows}
-        body = []
-        for d in sorted({row["d_head"] for row in rows}):
-            for name in names:
-                found = [by_key.get((name, d, n)) for n in lengths]
-                if any(found):
-                    body.append([f"{name}, d = {d}", *(_figure(row) for row in found)])
-        if not any(this.name in line[0] for line in body):
+        own = recorded.pick(results, dtype=_type(this), causal=causal, name=this.name)
+        if not own:
             continue
-        block = [
-            _caption(results, f"TFLOP/s, bf16{masked}, median"),
-            "",
-            _table(["", *(f"N = {n}" for n in lengths)], body),
-        ]
+        block, shown = [], []
+        for dtype in dict.fromkeys((_type(this), "bf16")):
+            rows = recorded.pick(results, dtype=dtype, causal=causal)
+            names = [one.name for one in pair if _type(one) == dtype]
+            names += dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
+            chosen = [row for row in rows if row["name"] in names]
+            if chosen:
+                table = _by_length(chosen, names)
+                block += [_caption(results, f"TFLOP/s, {dtype}{masked}, median"), "", table, ""]
+                shown += chosen
+        block.pop()
         if not causal:  # else it stands below the other table
-            block += ["", _facts(rows, [one for one in (before, this) if one])]
-        if any(recorded.is_stale(row) for row in rows if row["name"] in names):
+            block += ["", _facts(shown, pair)]
+        if any(recorded.is_stale(row) for row in shown):
             block += ["", STALE_NOTE]
         parts.append("\n".join(block))
     return "\n\n".join(parts) or NOTHING
+
+
+def _by_length(rows: list[dict], names: list[str]) -> str:
+    """A line for each name and head dim, in the order of the names; rows: of one type, with a mask or without."""
+    lengths = sorted({row["Nq"] for row in rows})
+    by_key = {(row["name"], row["d_head"], row["Nq"]): row for row in rows}
+    body = []
+    for d in sorted({row["d_head"] for row in rows}):
+        for name in names:
+            found = [by_key.get((name, d, n)) for n in lengths]
+            if any(found):
+                body.append([f"{name}, d = {d}", *(_figure(row) for row in found)])
+    return _table(["", *(f"N = {n}" for n in lengths)], body)
 
 
 def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
@@ -172,10 +201,13 @@ def resources() -> str:
     """Registers, spills, shared memory and resident blocks of all stages."""
     parts = []
     for results in recorded.shipped():
-        rows = recorded.pick(results, dtype="bf16", causal=False)
+        types = {one.name: _type(one) for one in stages.all_stages()}
+        rows = [row for row in recorded.pick(results, causal=False) if row["dtype"] == types.get(row["name"])]
         names = {row["name"] for row in rows}
         measured = [one for one in stages.all_stages() if one.name in names]
-        parts.append(f"{_caption(results, 'bf16, native code')}\n\n{_facts(rows, measured)}")
+        other = sorted({dtype for name, dtype in types.items() if name in names} - {"bf16"})
+        what = ", ".join(["bf16", *(f"where a stage does not take it {dtype}" for dtype in other), "native code"])
+        parts.append(f"{_caption(results, what)}\n\n{_facts(rows, measured)}")
     return "\n\n".join(parts) or NOTHING
 
 
@@ -373,6 +405,7 @@ def provenance() -> str:
 _KINDS = {
     "ladder": ladder,
     "throughput": throughput,
+    "throughput-pictures": pictures,
     "stage": stage,
     "resources": resources,
     "ablations": ablations,
@@ -457,12 +490,13 @@ def _draw(folder: Path) -> list[Path]:
     from flashladder import plot  # matplotlib is slow to load, and not everyone has it
 
     shipped = recorded.shown()
-    wanted = {f"throughput-d{d}.png": lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
+    wanted = {recorded.picture("bf16", d, False): lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
     wanted["tile-kinds.png"] = plot.tile_kinds
     wanted["block-orders.png"] = plot.block_orders
-    for d in (64, 128):
-        if any(recorded.pick(one, dtype="bf16", d_head=d, causal=True) for one, _ in shipped):
-            wanted[f"throughput-d{d}-causal.png"] = lambda d=d: plot.throughput(shipped, "bf16", d, causal=True)
+    for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
+        dtype, d, causal = what
+        if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one, _ in shipped):
+            wanted[recorded.picture(*what)] = lambda what=what: plot.throughput(shipped, *what)
     changed = []
     if recorded.shipped(kind="ablations"):
         wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))

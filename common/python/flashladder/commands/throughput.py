@@ -29,9 +29,9 @@ def plot_latest() -> None:
     shown = recorded.shown(recorded.latest_live())
     if not shown:
         raise FlashLadderError("Nothing to plot: no results below build/results or docs/results. Run `make bench`.")
-    for d, causal in itertools.product((64, 128), (False, True)):
-        usable = [pair for pair in shown if recorded.pick(pair[0], dtype="bf16", d_head=d, causal=causal)]
+    for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
+        dtype, d, causal = what
+        usable = [pair for pair in shown if recorded.pick(pair[0], dtype=dtype, d_head=d, causal=causal)]
         if usable:
-            name = f"throughput-d{d}{'-causal' if causal else ''}.png"
-            file = plot.save(plot.throughput(usable, "bf16", d, causal), results_directory() / name)
+            file = plot.save(plot.throughput(usable, *what), results_directory() / recorded.picture(*what))
             say(f"Plot: {os.path.relpath(file, ROOT)}")

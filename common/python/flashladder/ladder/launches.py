@@ -16,13 +16,16 @@ _TYPES = {  # C++, mangled
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel launch for one problem; the kernel takes the FlashParams of attention.h and nothing else."""
+    """One kernel launch for one problem; the kernel takes the FlashParams of attention.h, and with boxes
+    the TensorMaps of tensor_maps.h behind them."""
 
     kernel: str
     template: tuple[str, ...]  # of "T" (the element type) and "d_head"
     grid: tuple[int, int, int]
     threads: int
     shared_bytes: int  # dynamic
+    boxes: tuple[int, int] | None = None  # rows that one copy of TMA brings, of Q and of K and V; None: no tensor maps
+    resident: bool = False  # as many blocks as there are multiprocessors, if there is work for them
 
     def instance(self, dtype: str, d_head: int) -> str:
         """As C++ names it: flash_kernel<__half, 64>. FlashLadderError where the template has other arguments, too."""
@@ -40,7 +43,13 @@ class Launch:
         templates as instance()."""
         words = {"T": _TYPES[dtype][1], "d_head": f"Li{d_head}E"}
         arguments = f"I{''.join(words[name] for name in self.template)}Ev" if self.template else ""
-        return f"_Z{len(self.kernel)}{self.kernel}{arguments}11FlashParams"
+        maps = "10TensorMaps" if self.boxes else ""
+        return f"_Z{len(self.kernel)}{self.kernel}{arguments}11FlashParams{maps}"
+
+    @property
+    def parameters(self) -> str:
+        """As C++ declares them."""
+        return "FlashParams" + (", const __grid_constant__ TensorMaps" if self.boxes else "")
 
 
 def _names(problem: Problem, launch: dict) -> dict[str, int]:
@@ -57,7 +66,10 @@ def launches(stage: Kernel, problem: Problem, multiprocessors: int | None = None
         names |= {"multiprocessors": multiprocessors or stage.data.get("simulated_multiprocessors", 132)}
         grid = tuple(evaluate(expression, names) for expression in launch["grid"])
         shared_bytes = evaluate(launch["shared_bytes"], names)
-        found.append(Launch(launch["kernel"], tuple(launch["template"]), grid, launch["threads"], shared_bytes))
+        boxes = tuple(evaluate(rows, names) for rows in launch["boxes"]) if "boxes" in launch else None
+        resident = "multiprocessors" in launch["grid"][0]
+        template = tuple(launch["template"])
+        found.append(Launch(launch["kernel"], template, grid, launch["threads"], shared_bytes, boxes, resident))
     return found
 
 

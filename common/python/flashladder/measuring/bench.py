@@ -17,11 +17,12 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.measuring import gpu_memory, peers, provenance
+from flashladder.measuring import cudnn_fp8, gpu_memory, peers, provenance
 from flashladder.running.cudart import L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
 from flashladder.running.verify import POISON, Comparison, compare, reference
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
+PEER_ERROR = 0.25  # relative: what is further off is another function of Q, K and V, or not finite
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Settings:
     heads: int = 16
     lengths: tuple[int, ...] = LENGTHS
     head_dims: tuple[int, ...] = (64, 128)
-    dtypes: tuple[str, ...] = ("bf16",)
+    dtypes: tuple[str, ...] = ("bf16", "e4m3")  # e4m3 in one run with the first of the others
     causal: tuple[bool, ...] = (False, True)  # causal: of the stages that have it, and the peers beside them
     stages: tuple[int, ...] = ()  # none: all
     peers: bool = True
@@ -47,6 +48,18 @@ class Settings:
             for causal in self.causal
             for d in self.head_dims
             for n in self.lengths
+        ]
+
+    def runs(self) -> list[tuple[Problem, ...]]:
+        """The problems, of which those of a tuple are timed in one run: e4m3 stands beside the first other type."""
+        problems = self.problems()
+        others = [dtype for dtype in self.dtypes if dtype != "e4m3"]
+        if "e4m3" not in self.dtypes or not others:
+            return [(problem,) for problem in problems]
+        return [
+            (problem, replace(problem, dtype="e4m3")) if problem.dtype == others[0] else (problem,)
+            for problem in problems
+            if problem.dtype != "e4m3"
         ]
 
 
@@ -111,11 +124,11 @@ class Bench:
                 candidate.launch()
             self.cudart.synchronize()
             candidate.first_seconds = min(candidate.first_seconds, self.time_once(candidate) / 1e3)
-        wanted = {candidate.name: candidate.runs_wanted(self.settings) for candidate in candidates}
-        rounds = max(wanted.values(), default=0)
+        wanted = [candidate.runs_wanted(self.settings) for candidate in candidates]
+        rounds = max(wanted, default=0)
         for turn in range(rounds):
-            for candidate in candidates:
-                due = (turn + 1) * wanted[candidate.name] // rounds
+            for candidate, runs in zip(candidates, wanted, strict=True):
+                due = (turn + 1) * runs // rounds
                 if len(candidate.times_ms) < due:
                     candidate.times_ms.append(self.time_once(candidate))
 
@@ -145,7 +158,10 @@ class Bench:
             message = candidate.comparison.message if not candidate.comparison else f"{unwritten} elements unwritten"
             if candidate.kind == "stage":
                 raise FlashLadderError(f"{candidate.name} is wrong for {problem}, so it is not timed: {message}")
-            # A peer rounds P to 16 bits elsewhere than the stages do: note it, time it.
+            if not candidate.comparison.frobenius <= PEER_ERROR:
+                self.skip(candidate.name, problem, f"it computes something else: {message}")
+                return False
+            # A peer rounds P elsewhere than the stages do, and cuDNN's FP8 rounds O to a byte: note it, time it.
             candidate.facts["note"] = f"beyond the stages' bound: {message}"
         return True
 
@@ -199,6 +215,8 @@ class Bench:
     def peer_candidates(self, problem: Problem, memory) -> list[Candidate]:
         if not (self.torch and self.settings.peers):
             return []
+        if problem.dtype == "e4m3":
+            return self.fp8_peers(problem, memory)
         found = []
         for name in peers.BACKENDS:
             call, kept = peers.attention_call(name, problem, memory.tensors), {}
@@ -212,6 +230,15 @@ class Bench:
 
             found.append(Candidate(name, "peer", launch, output, problem.flops()))
         return found
+
+    def fp8_peers(self, problem: Problem, memory) -> list[Candidate]:
+        """cuDNN's, where its package is there and takes the problem; else the record says why not."""
+        try:
+            launch, output, facts = cudnn_fp8.attention(problem, memory.tensors)
+        except cudnn_fp8.Unavailable as error:
+            self.skip(cudnn_fp8.NAME, problem, str(error))
+            return []
+        return [Candidate(cudnn_fp8.NAME, "peer", launch, output, problem.flops(), facts)]
 
     def multiprocessors(self) -> int:
         return self.cudart.attribute(MULTIPROCESSORS)
@@ -230,26 +257,33 @@ class Bench:
         heads = [(0, 0), (problem.B - 1, problem.Hq - 1)]
         return memory, (rows, heads, *reference(problem, inputs, rows, heads))
 
-    def bench_problem(self, problem: Problem) -> None:
-        timed = self.stages_for(problem)
-        if not timed:
+    def bench_problem(self, *problems: Problem) -> None:
+        """Times stages and peers of a problem, and of those that stand beside it, one run of each in turn. Nothing
+        where no stage takes any of them; and none of a problem beside the first that no stage takes."""
+        if not any(self.stages_for(problem) for problem in problems):
             return
-        memory, expected = self.prepared(problem)
-        admitted = []
-        for candidate in [
-            *(self.stage_candidate(stage, problem, memory) for stage in timed),
-            *self.peer_candidates(problem, memory),
-        ]:
-            if candidate and self.admit(candidate, problem, memory, expected):
-                admitted.append(candidate)
-        self.measure(admitted)
+        admitted, memories = [], []
+        for problem in problems:
+            timed = self.stages_for(problem)
+            if not timed and problem is not problems[0]:
+                continue
+            memory, expected = self.prepared(problem)
+            memories.append(memory)
+            for candidate in [
+                *(self.stage_candidate(stage, problem, memory) for stage in timed),
+                *self.peer_candidates(problem, memory),
+            ]:
+                if candidate and self.admit(candidate, problem, memory, expected):
+                    admitted.append((candidate, problem))
+        self.measure([candidate for candidate, _ in admitted])
         clocks = provenance.clocks()
-        for candidate in admitted:
+        for candidate, problem in admitted:
             self.record(candidate, problem, clocks)
             if candidate.kind == "stage":
                 key = (int(candidate.name[:2]), problem.d_head, problem.dtype, problem.causal)
                 self.too_slow[key] = float(np.median(candidate.times_ms)) / 1e3
-        memory.release()
+        for memory in memories:
+            memory.release()
 
     def record(self, candidate: Candidate, problem: Problem | None, clocks: dict | None) -> None:
         p20, median, p80 = (float(value) for value in np.percentile(candidate.times_ms, [20, 50, 80]))
@@ -270,19 +304,29 @@ class Bench:
         if not (self.torch and self.settings.peers):
             return
         for dtype in self.settings.dtypes:
-            launch, flops = peers.matmul_call(dtype)
-            candidate = Candidate(peers.CEILING, "ceiling", launch, flops=flops, facts={"dtype": dtype})
-            self.measure([candidate])
+            if dtype == "e4m3" and not any(dtype in stage.dtypes for stage in self.stages):
+                continue
+            try:
+                launch, flops = peers.matmul_call(dtype)
+                candidate = Candidate(peers.CEILING, "ceiling", launch, flops=flops, facts={"dtype": dtype})
+                self.measure([candidate])
+            except Exception as error:
+                if dtype != "e4m3" or isinstance(error, CudaError):
+                    raise
+                say(f"No ceiling of {dtype}, by this PyTorch on this GPU: {str(error).splitlines()[:1]}")
+                continue
             self.record(candidate, None, provenance.clocks())
 
     def run(self) -> dict:
         began = time.monotonic()
         self.bench_ceiling()
-        for problem in progress(self.settings.problems(), "bench"):
+        for problems in progress(self.settings.runs(), "bench"):
             if self.settings.deadline and time.monotonic() - began > self.settings.deadline:
-                self.skip("all", problem, f"the time set for this benchmark, {self.settings.deadline:.0f} s, is over")
+                for problem in problems:
+                    reason = f"the time set for this benchmark, {self.settings.deadline:.0f} s, is over"
+                    self.skip("all", problem, reason)
                 continue
-            self.bench_problem(problem)
+            self.bench_problem(*problems)
         self.cudart.free(self.flush_buffer)
         record = provenance.collect(self.device) | {"runtime": self.cudart.version(), **peers.versions()}
         return {

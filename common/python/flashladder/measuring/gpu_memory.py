@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder.core.dtypes import to_bits
+from flashladder.core.dtypes import OUTPUT, to_bits
 from flashladder.core.problem import Problem
 from flashladder.running.cudart import Cudart
 
@@ -29,17 +29,24 @@ def loaded_cudart() -> str | None:
     return None
 
 
+def torch_type(dtype: str):
+    """PyTorch's type of that name: bf16, fp16 or e4m3."""
+    return {"bf16": torch.bfloat16, "fp16": torch.float16, "e4m3": torch.float8_e4m3fn}[dtype]
+
+
 class TorchMemory:
-    """Tensors of PyTorch; `tensors` maps Q, K, V and O to them."""
+    """Tensors of PyTorch; `tensors` maps Q, K, V and O to them, and of e4m3 Q_scales and its like, which are 1."""
 
     def __init__(self, problem: Problem, seed: int):
         self.problem = problem
         generator = torch.Generator(device="cuda").manual_seed(seed)
-        kind = torch.bfloat16 if problem.dtype == "bf16" else torch.float16
+        kind = torch_type(problem.dtype)
         self.tensors = {
             name: torch.randn(problem.shape(name), generator=generator, device="cuda").to(kind) for name in "QKV"
         }
-        self.tensors["O"] = torch.empty(problem.shape("O"), dtype=kind, device="cuda")
+        self.tensors["O"] = torch.empty(problem.shape("O"), dtype=torch_type(OUTPUT[problem.dtype]), device="cuda")
+        for name, scales in problem.scales({}).items():
+            self.tensors[name] = torch.ones(scales.shape, dtype=torch.float32, device="cuda")
         self._scratch = None
 
     def pointers(self) -> dict[str, int]:
@@ -66,7 +73,9 @@ class TorchMemory:
 
 
 def host_bits(tensor) -> np.ndarray:
-    """A 16-bit tensor of PyTorch as uint16 patterns on the host."""
+    """A tensor of PyTorch as patterns on the host: uint16 of types of two bytes, uint8 of one."""
+    if tensor.element_size() == 1:
+        return tensor.contiguous().view(torch.uint8).cpu().numpy()
     return tensor.contiguous().view(torch.int16).cpu().numpy().view(np.uint16)
 
 
@@ -81,6 +90,9 @@ class PlainMemory:
         for index, name in enumerate("QKV"):
             values = np.resize(np.roll(block, 1_000_003 * index), problem.shape(name))
             cudart.upload(self._pointers[name], values)
+        for name, scales in problem.scales({}).items():
+            self._pointers[name] = cudart.malloc(scales.nbytes)
+            cudart.upload(self._pointers[name], scales)
 
     def pointers(self) -> dict[str, int]:
         return dict(self._pointers)
@@ -95,7 +107,7 @@ class PlainMemory:
         self._cudart.fill(self._pointers["O"], 0xFF, self.problem.bytes("O"))
 
     def bits(self, name: str) -> np.ndarray:
-        array = np.empty(self.problem.shape(name), np.uint16)
+        array = np.empty(self.problem.shape(name), self.problem.bits_type(name))
         self._cudart.download(array, self._pointers[name])
         return array
 

@@ -1,5 +1,6 @@
 """What GPUs' tensor cores give at most, by their data sheets: TFLOP/s of 16-bit products summed in fp32, without
-sparsity, at the boost clock. For plausibility alone: nothing is compared with these figures in tables or plots."""
+sparsity, at the boost clock; twice as many of e4m3, on those that have it. For plausibility alone: nothing is compared
+with these figures in tables or plots."""
 
 import re
 
@@ -29,6 +30,7 @@ _DENSE = (
 SLACK = 1.15
 
 
-def dense(device: str) -> float | None:
+def dense(device: str, dtype: str = "bf16") -> float | None:
     """TFLOP/s of a device such as "NVIDIA A100-SXM4-80GB"; None where it is not in the table."""
-    return next((float(peak) for pattern, peak in _DENSE if re.search(pattern, device)), None)
+    factor = 2 if dtype == "e4m3" else 1
+    return next((float(factor * peak) for pattern, peak in _DENSE if re.search(pattern, device)), None)

@@ -1,7 +1,8 @@
-"""What the stages are measured against: PyTorch SDPA's FlashAttention-2 and cuDNN, and cuBLAS as the ceiling."""
+"""What the stages are measured against: FlashAttention-2 and cuDNN by PyTorch's SDPA, and cuBLAS as the ceiling.
+The peer of e4m3 is in cudnn_fp8."""
 
 from flashladder.core.problem import Problem
-from flashladder.measuring import gpu_memory
+from flashladder.measuring import cudnn_fp8, gpu_memory
 
 BACKENDS = {"FlashAttention-2": "FLASH_ATTENTION", "cuDNN attention": "CUDNN_ATTENTION"}
 CEILING = "cuBLAS matmul"
@@ -29,14 +30,18 @@ def attention_call(name: str, problem: Problem, tensors: dict):
 def matmul_call(dtype: str):
     """A function that multiplies two square matrices, and its number of floating-point operations."""
     torch = gpu_memory.torch
-    kind = torch.bfloat16 if dtype == "bf16" else torch.float16
+    kind, flops = gpu_memory.torch_type(dtype), 2.0 * CEILING_SIZE**3
     a, b = (torch.randn(CEILING_SIZE, CEILING_SIZE, device="cuda", dtype=torch.float32).to(kind) for _ in range(2))
+    if dtype == "e4m3":  # the second matrix by columns, as the tensor cores take bytes; bf16 out, as attention has it
+        one = torch.ones((), device="cuda")
+        return lambda: torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True), flops
     out = torch.empty_like(a)
-    return lambda: torch.matmul(a, b, out=out), 2.0 * CEILING_SIZE**3
+    return lambda: torch.matmul(a, b, out=out), flops
 
 
 def versions() -> dict:
     torch = gpu_memory.torch_with_cuda()
     if not torch:
         return {}
-    return {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "torch_cuda": torch.version.cuda}
+    found = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "torch_cuda": torch.version.cuda}
+    return found | cudnn_fp8.versions()

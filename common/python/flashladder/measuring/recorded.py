@@ -103,6 +103,11 @@ def pick(results: dict, **wanted) -> list[dict]:
     return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
 
 
+def picture(dtype: str, d: int, causal: bool) -> str:
+    """The file name of a picture of the throughput, beside the records."""
+    return f"throughput-{'' if dtype == 'bf16' else f'{dtype}-'}d{d}{'-causal' if causal else ''}.png"
+
+
 def ceiling(results: dict, dtype: str) -> dict | None:
     rows = results["measurements"]
     return next((row for row in rows if row["kind"] == "ceiling" and row["dtype"] == dtype), None)

@@ -208,7 +208,7 @@ def _time(found: Findings, name: str, row: dict, problem: Problem | None, label:
             found.row(
                 name, "sum", f"{label}: {row['tflops']} TFLOP/s, but its median of {times[1]} ms makes {said:.1f}"
             )
-    peak = peaks.dense(device)
+    peak = peaks.dense(device, row.get("dtype"))
     most = max(row["tflops"], problem.flops() / times[1] / 1e9 if problem else 0.0)
     if peak and most > peak * peaks.SLACK:
         text = (

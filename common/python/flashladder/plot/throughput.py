@@ -8,7 +8,7 @@ from flashladder.measuring import recorded
 from flashladder.plot.style import BLUE, GREY, INK, MARKERS, SEQUENCE, SKY, caption, new_figure
 
 # The ladder climbs from dark to light; peers are grey.
-PEER_GREYS = {"FlashAttention-2": "#444444", "cuDNN attention": "#999999"}
+PEER_GREYS = {"FlashAttention-2": "#444444", "cuDNN attention": "#999999", "cuDNN FP8": "#999999"}
 
 
 def _look(results: dict, name: str) -> tuple:

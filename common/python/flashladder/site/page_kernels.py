@@ -152,8 +152,9 @@ def request(one: Offered, library: Path, ptx: str, problem: Problem, configurati
         lines.append("log_sum_exp")
     if workspace_bytes(stage, problem):
         lines.append(f"workspace {workspace_bytes(stage, problem)}")
-    if "TensorMaps maps" in stage.source.read_text():
-        lines.append(f"boxes {stage.data['launch'][-1]['Br']} {stage.data['launch'][-1]['Bc']}")
+    boxes = launches(stage, problem)[-1].boxes
+    if boxes:
+        lines.append(f"boxes {boxes[0]} {boxes[1]}")
     if len(stage.data["launch"]) > 1:
         planned = launches(stage, problem)
         seen = [(p.symbol(problem.dtype, problem.d_head), p.grid, p.threads, p.shared_bytes) for p in planned]
