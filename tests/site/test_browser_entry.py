@@ -1,6 +1,7 @@
 """What the browser's page runs is what the stages' programs run: the same launches, counters and hazards."""
 
 import json
+import re
 import subprocess
 
 import page_runs
@@ -57,6 +58,20 @@ def test_a_stage_is_reported_as_its_program_reports_it(one, tmp_path):
         assert result["worst"] <= 1 and 0 < result["frobenius"] < 4e-3
 
 
+def test_the_boxes_are_those_of_the_configuration_that_runs(tmp_path):
+    """Stage 24's own choice at d_head 64 has query tiles of 192 rows; stage.toml's launch, of 128."""
+    one = next(one for one in OFFERED if one.id == "24")
+    at = next(at for at, (problem, _) in enumerate(one.problems()) if problem.d_head == 64)
+    problems = one.problems()[at : at + 1] + one.problems()[:1]
+    file = browser.kernel_file(one, problems)
+    boxes = [re.search(r"^boxes (.*)$", request, re.M)[1] for request in file["requests"]]
+    assert boxes == ["192 128", "128 128"]
+    result = page_runs.native(file["ptx"], page_runs.with_settings(file["requests"][0]), tmp_path)
+    assert result["status"] == "right", result["message"]
+    wanted = runner_report(one.stage, *problems[0], tmp_path)
+    assert page_runs.comparable(result["report"]) == page_runs.comparable(wanted)
+
+
 def judged(one, problem, configuration) -> tuple[dict, Comparison | None]:
     """The report of a mistake's own library, and what is to be said of its result, if there is one: as `make stage-NN
     break` runs it, but on the page's inputs. In which warp a mistake shows first may depend on them."""
@@ -73,11 +88,8 @@ MISTAKES = [one for one in OFFERED if one.kind == "mistake"]
 
 
 def places(launches) -> list[list[tuple]]:
-    """Of each hazard: of a deadlock the kind alone, since any of those who wait for ever may be the one it names."""
-    return [
-        [(h["kind"],) if h["kind"] == "deadlock" else (h["kind"], h["line"], h["block"], h["warp"]) for h in found]
-        for found in (one["hazards"] for one in launches)
-    ]
+    """Of each hazard, by launch: what it is, and who does it where."""
+    return [[(h["kind"], h["line"], h["block"], h["warp"]) for h in one["hazards"]] for one in launches]
 
 
 @pytest.mark.parametrize("one", marked(MISTAKES, {"02-missing_barrier_after_load"}))

@@ -2,7 +2,8 @@
 for each, as requests (common/browser/request.h).
 
 A launch is the one that the library's own host code makes: it is run once on the simulator of this machine, with a
-budget of one instruction, and the report says what was launched. Of stages with several kernels stage.toml says it.
+budget of one instruction, and the report says what was launched. The rows of a TMA box are those of the tile that the
+library describes for the problem. Of stages with several kernels stage.toml says what is launched.
 """
 
 import ctypes
@@ -45,8 +46,8 @@ class Offered:
         return compile_kernel(self.source(), self.stage)
 
     def problems(self) -> list[tuple[Problem, str | None]]:
-        """What the page offers to run it on, and by which configuration; the first one is what it begins with. Of a
-        mistake: what it is judged by, in that order."""
+        """What the page offers to run it on, and by which configuration (None: the library chooses); the first one is
+        what it begins with. Of a mistake: what it is judged by, in that order."""
         if self.kind == "mistake":
             return judged_by(self.stage)
         found = [Problem(Hq=1, Nq=rows, d_head=128) for rows in (256, 128, 512)]
@@ -57,7 +58,7 @@ class Offered:
                 Problem(Hq=1, Nq=256, d_head=128, causal=True),
                 Problem(Hq=4, Hkv=2, Nq=150, Nkv=230, d_head=128, causal=True),
             ]
-        return [(problem, self.stage.configuration(problem)) for problem in found]
+        return [(problem, None) for problem in found]
 
 
 def offered() -> list[Offered]:
@@ -141,6 +142,13 @@ def observed_launch(
     return symbols[0], launch["grid"], launch["block"][0], 0 if static else total
 
 
+def observed_tile(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> tuple[int, int]:
+    """Rows of Q and of K/V that a block works on at a time, of the instance that the library runs the problem with."""
+    name, where = str(library), Device("sim", None)
+    found = run_library(name, library, problem, None, where, stage.simulated, 60, configuration=configuration)
+    return found.description["Br"], found.description["Bc"]
+
+
 def request(one: Offered, library: Path, ptx: str, problem: Problem, configuration: str | None) -> str:
     """What the page asks for to run the problem (common/browser/request.h)."""
     stage = one.stage
@@ -153,7 +161,7 @@ def request(one: Offered, library: Path, ptx: str, problem: Problem, configurati
     if workspace_bytes(stage, problem):
         lines.append(f"workspace {workspace_bytes(stage, problem)}")
     if "TensorMaps maps" in stage.source.read_text():
-        lines.append(f"boxes {stage.data['launch'][-1]['Br']} {stage.data['launch'][-1]['Bc']}")
+        lines.append(f"boxes {' '.join(map(str, observed_tile(stage, library, problem, configuration)))}")
     if len(stage.data["launch"]) > 1:
         planned = launches(stage, problem)
         seen = [(p.symbol(problem.dtype, problem.d_head), p.grid, p.threads, p.shared_bytes) for p in planned]
