@@ -40,7 +40,7 @@ class Offered:
         return breakit.patched_source(self.cause) if self.cause else self.stage.kernel
 
     def library(self) -> Path:
-        """Of a stage as it was built; of the others bf16 with d_head 128 alone, built here."""
+        """Of a stage as it was built; of the others what break builds, here."""
         if not self.cause:
             return stage_library(self.stage.number)
         return compile_kernel(self.source(), self.stage)
@@ -52,21 +52,21 @@ class Offered:
             return judged_by(self.stage)
         found = [Problem(Hq=1, Nq=rows, d_head=128) for rows in (256, 128, 512)]
         if self.kind == "stage":
-            found += [Problem(Hq=1, Nq=256, d_head=64), Problem(Hq=1, Nq=256, d_head=128, dtype="fp16")]
+            found.append(Problem(Hq=1, Nq=256, d_head=64))
+            if "fp16" in self.stage.dtypes:
+                found.append(Problem(Hq=1, Nq=256, d_head=128, dtype="fp16"))
         if self.stage.data.get("masks"):
             found += [
                 Problem(Hq=1, Nq=256, d_head=128, causal=True),
                 Problem(Hq=4, Hkv=2, Nq=150, Nkv=230, d_head=128, causal=True),
             ]
-        return [(problem, None) for problem in found]
+        return [(self.stage.own(problem), None) for problem in found]
 
 
 def offered() -> list[Offered]:
     """All of them, by stage: the stage, its variants, its mistakes."""
     found = []
     for stage in stages.all_stages():
-        if "bf16" not in stage.dtypes:
-            continue  # the page's inputs are of two bytes
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
