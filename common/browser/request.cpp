@@ -69,8 +69,8 @@ void read_problem(Line &line, flash::Problem &problem) {
     problem.d_head = line.number(64, 128);
     if (problem.Hq % problem.Hkv || problem.d_head % 64) line.fail("no such heads");
     const std::string type = line.needed();
-    if (type != "bf16" && type != "fp16") line.fail("the type is bf16 or fp16");
-    problem.dtype = type == "bf16" ? FLASH_BF16 : FLASH_FP16;
+    if (type != "bf16" && type != "fp16" && type != "e4m3") line.fail("the type is bf16, fp16 or e4m3");
+    problem.dtype = type == "bf16" ? FLASH_BF16 : type == "fp16" ? FLASH_FP16 : FLASH_E4M3;
     const std::string mask = line.word();
     if (!mask.empty() && mask != "causal") line.fail("the mask is `causal` or nothing");
     problem.causal = !mask.empty();

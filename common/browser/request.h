@@ -30,7 +30,7 @@ struct Request {
 
 // Lines of words, in any order, all but `launch` at most once:
 //
-//     problem B Hq Hkv Nq Nkv d_head       bf16 or fp16 after it, then `causal` or nothing
+//     problem B Hq Hkv Nq Nkv d_head       bf16, fp16 or e4m3 after it, then `causal` or nothing
 //     scale X                              of the scores; 1 / sqrt(d_head) where it is not given
 //     seed N
 //     log_sum_exp

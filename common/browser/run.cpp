@@ -49,11 +49,16 @@ struct Verdict {
 Verdict run_and_compare(const Request &request, std::string_view ptx) {
     const flash::Problem &problem = request.problem;
     const flash::Inputs inputs = flash::random_inputs(problem, request.seed);
-    const DeviceArray Q(inputs.Q), K(inputs.K), V(inputs.V),
+    const auto bytes = [&](const std::vector<uint16_t> &patterns) { return flash::memory(patterns, problem.dtype); };
+    const DeviceArray Q(bytes(inputs.Q)), K(bytes(inputs.K)), V(bytes(inputs.V)),
         O(std::vector<uint16_t>(problem.q_elements(), flash::poison)), workspace(request.workspace_bytes),
         log_sum_exp(request.log_sum_exp ? problem.rows() * sizeof(float) : 0);
+    const DeviceArray Q_scales(inputs.Q_scales), K_scales(inputs.K_scales), V_scales(inputs.V_scales);
     FlashParams params = problem.params(Q.data(), K.data(), V.data(), O.data());
     params.log_sum_exp = static_cast<float *>(log_sum_exp.data());
+    params.Q_scales = static_cast<const float *>(Q_scales.data());
+    params.K_scales = static_cast<const float *>(K_scales.data());
+    params.V_scales = static_cast<const float *>(V_scales.data());
     params.workspace = workspace.data();
     params.workspace_bytes = request.workspace_bytes;
     launch_all(request, ptx, params);

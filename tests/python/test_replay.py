@@ -164,6 +164,11 @@ def test_groups_are_waited_for_from_the_oldest():
     assert [one.end for one in waits] == [pytest.approx(200), pytest.approx(400)]
 
 
+def test_fewer_groups_than_may_be_left_are_not_waited_for():
+    steps = [Async(200), Commit("cp.async"), Async(400), Commit("cp.async"), WaitGroups("cp.async", 3)]
+    assert check(run(steps)).end == 0
+
+
 def test_what_no_group_has_is_waited_for_by_nobody():
     result = check(run([Async(200), WaitGroups("cp.async", 0)]))
     assert result.end == 0

@@ -13,6 +13,7 @@ import pytest
 from flashladder.commands import browser
 from flashladder.core.dtypes import to_bits
 from flashladder.core.paths import build_directory
+from flashladder.simulator import trace, warps
 from flashladder.site import run_page
 
 SETTINGS = {
@@ -47,8 +48,13 @@ def inputs(problem, seed: int = 0) -> dict[str, np.ndarray]:
             break
     values, found = np.concatenate(drawn), {}
     for name, size in sizes.items():
-        found[name] = to_bits(values[:size].reshape(problem.shape(name)), problem.dtype)
-        values = values[size:]
+        tensor, values = values[:size].reshape(problem.shape(name)), values[size:]
+        if problem.dtype == "e4m3":
+            largest = np.abs(tensor).max(axis=(2, 3))
+            room = (np.arange(largest.size) % 3 + 1).reshape(largest.shape).astype(np.float32)
+            found[f"{name}_scales"] = scales = largest / np.float32(448) * room
+            tensor = tensor / scales[:, :, None, None]
+        found[name] = to_bits(tensor, problem.dtype)
     return found
 
 
@@ -112,6 +118,25 @@ def _output(command: list[str], cwd: Path | None) -> str:
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+def timelines(file: dict, traced: dict, folder: Path) -> list[warps.WarpTimeline]:
+    """What the Python package makes of the trace's launches, with the sources that the page has of the kernel."""
+    for name, text in file["sources"].items():
+        (folder / name).write_text(text)
+    launches = [one | {"files": [str(folder / name) for name in one["files"]]} for one in traced["launches"]]
+    return [warps.of_launch(one, "") for one in trace.read(traced | {"launches": launches})]
+
+
+def same_timeline(ours: dict, theirs: warps.WarpTimeline) -> None:
+    """The page's numbers are the package's, to the last bit, and so are its words."""
+    names = ("warp", "kind", "start", "end", "label", "words")
+    assert [[span[name] for name in names] for span in ours["spans"]] == [
+        [getattr(span, name) for name in names] for span in theirs.spans
+    ]
+    busy = {f"{unit} {number}": [list(bar) for bar in bars] for (unit, number), bars in theirs.busy.items()}
+    assert dict(ours["busy"]) == busy
+    assert (ours["end"], ours["warps"]) == (theirs.end, len(theirs.warps))
 
 
 def without_addresses(found):

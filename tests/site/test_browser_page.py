@@ -6,6 +6,7 @@ import functools
 import gzip
 import http.server
 import json
+import math
 import os
 import re
 import shutil
@@ -18,6 +19,7 @@ import pytest
 
 from flashladder.building import build
 from flashladder.commands import browser
+from flashladder.simulator import warps
 from flashladder.site import page_kernels, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
@@ -160,8 +162,30 @@ def check_seen(one, seen: dict, folder: Path) -> None:
         if any(access["space"] == "shared" for access in launch.get("accesses", [])):
             assert seen["cells"] >= 32
     assert seen["steps"] >= 1 and seen["presses"] == seen["steps"] - 1
+    check_timeline(file, native, seen, folder)
     ending = "the run failed" if native["status"] == "failed" else "has done all that it has to do"
     assert ending in seen["where"]
+
+
+def check_timeline(file: dict, native: dict, seen: dict, folder: Path) -> None:
+    """The picture of the first launch is the package's timeline of this machine's trace, and says what its bars are."""
+    if native["status"] == "failed":
+        assert seen["timeline"] is None and "This launch failed" in seen["text"]
+        return
+    wanted = page_runs.timelines(file, native["trace"], folder)[0]
+    page_runs.same_timeline(seen["timeline"], wanted)
+    assert "A model, not a measurement" in seen["text"] and "No throughput" in seen["text"]
+    warp = wanted.of_scheduler(0)[0]
+    first = next(span for span in wanted.spans if span.warp == warp and span.kind not in warps.BACKGROUND)
+    assert seen["bars"].pop("keyboard") == bar_words(first)
+    assert set(seen["bars"]) == {span.kind for span in wanted.spans}
+    for kind, words in seen["bars"].items():
+        assert words in {bar_words(span) for span in wanted.spans if span.kind == kind}
+
+
+def bar_words(span) -> str:
+    start, end, length = (f"{math.floor(clocks + 0.5):,}" for clocks in (span.start, span.end, span.end - span.start))
+    return f"Warp {span.warp}, clocks {start} to {end} ({length}): {span.words}"
 
 
 @pytest.mark.parametrize("one", IN_CHROMIUM, ids=lambda one: one.id)

@@ -17,6 +17,16 @@ export function element(name, attributes, text) {
 
 export const count = (number) => number.toLocaleString("en");
 
+// What `show` makes of a launch; of several, that of the one chosen in a menu.
+export function byLaunch(id, launches, show) {
+  const place = node("div"), menu = node("select", { id });
+  launches.forEach((one, number) => menu.append(node("option", { value: number }, one.kernel)));
+  const choose = () => place.replaceChildren(...show(launches[Number(menu.value)]));
+  menu.addEventListener("change", choose);
+  choose();
+  return launches.length > 1 ? [node("p", {}, node("label", { for: id }, "Kernel "), menu), place] : [place];
+}
+
 // The lines around a place in a source file, with that line marked.
 export function excerpt(text, line) {
   const lines = text.split("\n");

@@ -107,7 +107,7 @@ async function run(event) {
     for (const at of wanted) {
       told.textContent = `Running ${one.problems[at]} …`;
       const { result, seconds } = await runOnce(file.ptx, requestText(file.requests[at], one));
-      show(place, { result, seconds, problem: one.problems[at], sources: file.sources });
+      show(place, { result, seconds, problem: one.problems[at], file, clocks: catalogue.clocks });
       place.dataset.result = JSON.stringify(result);
       if (result.status !== "right") break;
     }

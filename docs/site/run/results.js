@@ -2,6 +2,7 @@
 import { count, excerpt, node } from "./dom.js";
 import { bankGrid } from "./pictures.js";
 import { stepping } from "./steps.js";
+import { clocksPart } from "./timeline_view.js";
 
 const VERDICTS = { right: "Right", wrong: "Wrong", failed: "Failed", refused: "Refused" };
 
@@ -150,10 +151,12 @@ function costs(launches, sources) {
 }
 
 // Puts it all into `place`, whatever was there before.
-export function show(place, { result, seconds, problem, sources }) {
+export function show(place, { result, seconds, problem, file, clocks }) {
+  const { sources } = file;
   const launches = result.report?.launches ?? [];
   place.replaceChildren(verdict(result, problem, seconds));
   if (!launches.length) return;
-  place.append(...hazards(launches, sources), ...stepping(result.trace, sources), ...bankPictures(launches, sources));
+  place.append(...hazards(launches, sources), ...stepping(result.trace, sources), ...clocksPart(result.trace, file, clocks));
+  place.append(...bankPictures(launches, sources));
   place.append(node("h2", {}, "Counters"), ...launches.flatMap(counters), costs(launches, sources));
 }

@@ -1,14 +1,8 @@
 // The warps of the first block, step by step: a strip of what each did in which step, and where it then is.
-import { count, element, excerpt, node } from "./dom.js";
+import { byLaunch, count, element, excerpt, node } from "./dom.js";
+import { KINDS } from "./model.js";
 import { order } from "./order.js";
 
-// As flashladder/simulator/steps.py has it; addresses, moves and branches are none of these.
-const KINDS = {
-  product: ["tensor", "ldmatrix"],
-  arithmetic: ["fp16", "fp32", "fp64", "special_function", "shuffle", "vote"],
-  copy: ["load_global", "store_global", "load_shared", "store_shared", "load_generic", "store_generic", "stmatrix",
-    "atomic", "async_copy", "bulk_copy", "tensor_copy", "texture", "surface"],
-};
 const WORDS = { product: "products", arithmetic: "arithmetic", copy: "loads, stores and copies" };
 const CELL = 18, LEFT = 58, TOP = 22;
 
@@ -139,25 +133,15 @@ function viewer(launch, sources) {
 export function stepping(trace, sources) {
   const launches = (trace?.launches ?? []).filter((one) => one.traced.length && !one.traced[0].cut);
   if (!launches.length) return [];
-  const place = node("div");
-  const show = (at) => place.replaceChildren(...viewer(launches[at], sources));
-  show(0);
-  const parts = [
+  return [
     node("h2", {}, "The warps, step by step"),
     node(
       "p",
       { class: "note" },
       "The first block. In a step each warp runs to its next barrier or wait for others, if what it waited for has come. ",
       "This is an order that the kernel allows, without any clock: steps take differently long. ",
-      node("a", { href: "docs/timeline.html" }, "The timeline's model"),
-      " gives them clocks.",
+      "The model below gives them clocks.",
     ),
+    ...byLaunch("run-launch", launches, (launch) => viewer(launch, sources)),
   ];
-  if (launches.length > 1) {
-    const menu = node("select", { id: "run-launch" });
-    launches.forEach((one, number) => menu.append(node("option", { value: number }, one.kernel)));
-    menu.addEventListener("change", () => show(Number(menu.value)));
-    parts.push(node("p", {}, node("label", { for: "run-launch" }, "Kernel "), menu));
-  }
-  return [...parts, place];
 }

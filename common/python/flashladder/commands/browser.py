@@ -3,8 +3,8 @@
 Writes build/browser/out, which `make docs` takes along:
 
     simulator.js, simulator.wasm    common/browser, compiled by Emscripten
-    catalogue.json                  the kernels and problems that the page offers
-    kernels/ID.json.gz              of one kernel: its PTX, its source files, a request for each problem
+    catalogue.json                  the kernels and problems that the page offers, the numbers of the timeline's model
+    kernels/ID.json.gz              of one kernel: PTX, source files and their phases, a request for each problem
 """
 
 import concurrent.futures
@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from flashladder.building import build, toolchain
@@ -22,6 +23,8 @@ from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
+from flashladder.simulator import clocks
+from flashladder.simulator.warps import phases
 from flashladder.site import page_kernels
 from flashladder.site.page_kernels import Offered
 from flashladder.site.run_page import shipped
@@ -86,7 +89,12 @@ def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None 
     wanted = one.problems() if problems is None else problems
     requests = [page_kernels.request(one, library, ptx, problem, name) for problem, name in wanted]
     sources = {name: Path(place) for name, place in places.items() if ROOT in Path(place).parents}
-    return {"ptx": ptx, "requests": requests, "sources": {name: file.read_text() for name, file in sources.items()}}
+    return {
+        "ptx": ptx,
+        "requests": requests,
+        "sources": {name: file.read_text() for name, file in sources.items()},
+        "phases": {name: [[one.name, one.first, one.last] for one in phases(file)] for name, file in sources.items()},
+    }
 
 
 def entry(one: Offered) -> dict:
@@ -113,7 +121,7 @@ def write_kernels(kernels: list[Offered]) -> None:
     with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
         for _ in pool.map(write, kernels):
             pass
-    catalogue = {"kernels": [entry(one) for one in kernels]}
+    catalogue = {"kernels": [entry(one) for one in kernels], "clocks": asdict(clocks.load())}
     (shipped() / "catalogue.json").write_text(json.dumps(catalogue, ensure_ascii=False, indent=1) + "\n")
 
 

@@ -265,7 +265,7 @@ class Machine:
 
     def _waitgroups(self, number: int, state: _State, step: WaitGroups, now: float) -> None:
         groups = state.groups[step.queue]
-        done = max(groups[: len(groups) - step.most] if step.most else groups, default=0.0)
+        done = max(groups[: max(len(groups) - step.most, 0)], default=0.0)
         if done <= now:
             return self._go_on(number, now)
         end = done + (self.clocks.wgmma_latency if step.queue == "wgmma" else 0.0)

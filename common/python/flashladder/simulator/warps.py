@@ -83,14 +83,15 @@ def _lines(file: str) -> tuple[str, ...]:
 
 
 @cache
-def _phases(file: str) -> tuple[source.Part, ...]:
-    lines = _lines(file)
-    return tuple(part for part in source.parts(Path(file)) if "----" in lines[part.first - 1]) if lines else ()
+def phases(file: Path) -> tuple[source.Part, ...]:
+    """The parts of a source file that marks such as `// ---- load ----` name; none of a file that is not there."""
+    lines = _lines(str(file))
+    return tuple(part for part in source.parts(file) if "----" in lines[part.first - 1]) if lines else ()
 
 
 def phase_of(file: str, line: int) -> str:
     """The phase that the line stands in, by marks such as `// ---- load ----`; empty where there is none."""
-    found = [part for part in _phases(file) if part.first <= line <= part.last]
+    found = [part for part in phases(Path(file)) if part.first <= line <= part.last]
     return min(found, key=lambda part: part.last - part.first).name if found else ""
 
 

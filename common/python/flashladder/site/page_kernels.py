@@ -2,7 +2,8 @@
 for each, as requests (common/browser/request.h).
 
 A launch is the one that the library's own host code makes: it is run once on the simulator of this machine, with a
-budget of one instruction, and the report says what was launched. Of stages with several kernels stage.toml says it.
+budget of one instruction, and the report says what was launched. The rows of a TMA box are those of the tile that the
+library describes for the problem. Of stages with several kernels stage.toml says what is launched.
 """
 
 import ctypes
@@ -39,33 +40,33 @@ class Offered:
         return breakit.patched_source(self.cause) if self.cause else self.stage.kernel
 
     def library(self) -> Path:
-        """Of a stage as it was built; of the others bf16 with d_head 128 alone, built here."""
+        """Of a stage as it was built; of the others what break builds, here."""
         if not self.cause:
             return stage_library(self.stage.number)
         return compile_kernel(self.source(), self.stage)
 
     def problems(self) -> list[tuple[Problem, str | None]]:
-        """What the page offers to run it on, and by which configuration; the first one is what it begins with. Of a
-        mistake: what it is judged by, in that order."""
+        """What the page offers to run it on, and by which configuration (None: the library chooses); the first one is
+        what it begins with. Of a mistake: what it is judged by, in that order."""
         if self.kind == "mistake":
             return judged_by(self.stage)
         found = [Problem(Hq=1, Nq=rows, d_head=128) for rows in (256, 128, 512)]
         if self.kind == "stage":
-            found += [Problem(Hq=1, Nq=256, d_head=64), Problem(Hq=1, Nq=256, d_head=128, dtype="fp16")]
+            found.append(Problem(Hq=1, Nq=256, d_head=64))
+            if "fp16" in self.stage.dtypes:
+                found.append(Problem(Hq=1, Nq=256, d_head=128, dtype="fp16"))
         if self.stage.data.get("masks"):
             found += [
                 Problem(Hq=1, Nq=256, d_head=128, causal=True),
                 Problem(Hq=4, Hkv=2, Nq=150, Nkv=230, d_head=128, causal=True),
             ]
-        return [(problem, self.stage.configuration(problem)) for problem in found]
+        return [(self.stage.own(problem), None) for problem in found]
 
 
 def offered() -> list[Offered]:
     """All of them, by stage: the stage, its variants, its mistakes."""
     found = []
     for stage in stages.all_stages():
-        if "bf16" not in stage.dtypes:
-            continue  # the page's inputs are of two bytes
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
@@ -141,6 +142,13 @@ def observed_launch(
     return symbols[0], launch["grid"], launch["block"][0], 0 if static else total
 
 
+def observed_tile(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> tuple[int, int]:
+    """Rows of Q and of K/V that a block works on at a time, of the instance that the library runs the problem with."""
+    name, where = str(library), Device("sim", None)
+    found = run_library(name, library, problem, None, where, stage.simulated, 60, configuration=configuration)
+    return found.description["Br"], found.description["Bc"]
+
+
 def request(one: Offered, library: Path, ptx: str, problem: Problem, configuration: str | None) -> str:
     """What the page asks for to run the problem (common/browser/request.h)."""
     stage = one.stage
@@ -152,9 +160,8 @@ def request(one: Offered, library: Path, ptx: str, problem: Problem, configurati
         lines.append("log_sum_exp")
     if workspace_bytes(stage, problem):
         lines.append(f"workspace {workspace_bytes(stage, problem)}")
-    boxes = launches(stage, problem)[-1].boxes
-    if boxes:
-        lines.append(f"boxes {boxes[0]} {boxes[1]}")
+    if "TensorMaps maps" in stage.source.read_text():
+        lines.append(f"boxes {' '.join(map(str, observed_tile(stage, library, problem, configuration)))}")
     if len(stage.data["launch"]) > 1:
         planned = launches(stage, problem)
         seen = [(p.symbol(problem.dtype, problem.d_head), p.grid, p.threads, p.shared_bytes) for p in planned]
