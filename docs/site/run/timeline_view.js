@@ -45,21 +45,20 @@ function view(launch, clocks, { sources, phases }) {
   const closer = node("button", { type: "button", id: "run-closer" }, "Closer");
   const farther = node("button", { type: "button", id: "run-farther" }, "Farther");
   const slider = node("input", { type: "range", min: 0, max: 1000, value: 0, "aria-label": "from which clock on" });
-  const window_ = node("p", { class: "where" });
+  const shown = node("p", { class: "where" });
   const picture = node("div", { id: "run-timeline" });
   const told = node("p", { class: "told", role: "status" }, HINT);
   const code = node("div");
   let from = 0, zoom = 1, width = 0, span, drawn;
 
   const long = () => end / zoom;
-  const tell = (chosen, withLine) => {
+  const tell = (chosen) => {
     span = chosen;
     drawn.mark(span);
     const length = span && clocksOf(span.end - span.start);
     told.textContent = span
       ? `Warp ${span.warp}, clocks ${clocksOf(span.start)} to ${clocksOf(span.end)} (${length}): ${span.words}`
       : HINT;
-    if (!withLine) return;
     const { file, line } = span?.place ?? {};
     code.replaceChildren(...(line && sources[file] ? [excerpt(sources[file], line)] : []));
   };
@@ -69,7 +68,7 @@ function view(launch, clocks, { sources, phases }) {
     slider.value = zoom === 1 ? 0 : (1000 * from) / (end - long());
     farther.disabled = zoom === 1;
     closer.disabled = long() < 100;
-    window_.textContent = `clocks ${clocksOf(from)} to ${clocksOf(from + long())} of ${clocksOf(end)}`;
+    shown.textContent = `clocks ${clocksOf(from)} to ${clocksOf(from + long())} of ${clocksOf(end)}`;
     const focused = document.activeElement === drawn?.svg;
     width = picture.clientWidth;
     drawn = drawTimeline(timeline, { scheduler: Number(menu.value), from, to: from + long(), width: width || 600 });
@@ -107,9 +106,9 @@ function view(launch, clocks, { sources, phases }) {
   });
   picture.addEventListener("pointermove", (event) => {
     const found = event.pointerType === "mouse" ? placeOf(event) : undefined;
-    if (found && found !== span) tell(found, false);
+    if (found && found !== span) tell(found);
   });
-  picture.addEventListener("click", (event) => tell(placeOf(event), true));
+  picture.addEventListener("click", (event) => tell(placeOf(event)));
   picture.addEventListener("keydown", (event) => {
     if (!event.key.startsWith("Arrow")) return;
     event.preventDefault();
@@ -118,14 +117,14 @@ function view(launch, clocks, { sources, phases }) {
       from = next.start - long() / 4;
       draw();
     }
-    tell(next, true);
+    tell(next);
   });
   new ResizeObserver(() => {
     if (picture.clientWidth !== width) draw();
   }).observe(picture);
   picture.timeline = timeline; // for who wants its numbers
   draw();
-  const controls = node("div", { class: "stepping" }, node("label", { for: "run-scheduler" }, "Show"), menu, closer, farther, slider, window_);
+  const controls = node("div", { class: "stepping" }, node("label", { for: "run-scheduler" }, "Show"), menu, closer, farther, slider, shown);
   return [controls, legend(timeline), picture, told, code, shares(timeline)];
 }
 
