@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from flashladder.core.toml import tomllib
-
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
+from flashladder.core.toml import tomllib
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.measuring import recorded
