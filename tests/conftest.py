@@ -1,8 +1,35 @@
 """For all tests, and read before any of them, or NumPy, is."""
 
+import collections
 import os
+
+import pytest
 
 # References are small matrix products, in as many processes as the machine has cores. OpenBLAS's threads would wait for
 # each other and for a core by spinning: in a profile of test_masking that was most of the time. Processes that tests
 # start inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def pytest_collection_modifyitems(config, items):
+    """FLASHLADDER_DEALT="1/3 test_a test_b 0/7 test_c": of the tests test_a and test_b, functions or whole files, every
+    third case alone, from the second on, and of test_c every seventh, from the first on. For tests that run others
+    again, where what differs between these cases is not what the second run is for.
+    """
+    deals, seen = {}, collections.Counter()
+    for word in os.environ.get("FLASHLADDER_DEALT", "").split():
+        if "/" in word:
+            hand, hands = map(int, word.split("/"))
+        else:
+            deals[word] = hand, hands
+    kept, left_out = [], []
+    for item in items:
+        family = next((name for name in (getattr(item, "originalname", ""), item.path.stem) if name in deals), None)
+        hand, hands = deals.get(family, (0, 1))
+        (kept if seen[family] % hands == hand else left_out).append(item)
+        seen[family] += 1
+    if unknown := deals.keys() - seen:
+        raise pytest.UsageError(f"FLASHLADDER_DEALT: no such test: {', '.join(sorted(unknown))}")
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept

@@ -32,8 +32,8 @@ std::string Problem::text() const {
 
 FlashParams Problem::params(void *Q, void *K, void *V, void *O) const {
     const auto tensor = [this](void *data, int H, int N) {
-        const int64_t d = d_head;
-        return layout == Layout::bhnd ? FlashTensor{data, H * N * d, N * d, d} : FlashTensor{data, N * H * d, d, H * d};
+        const int64_t d = d_head;  // first in each product: that of two lengths alone may not fit in int
+        return layout == Layout::bhnd ? FlashTensor{data, d * H * N, d * N, d} : FlashTensor{data, d * H * N, d, d * H};
     };
     FlashParams params{};
     params.Q = tensor(Q, Hq, Nq), params.K = tensor(K, Hkv, Nkv), params.V = tensor(V, Hkv, Nkv);

@@ -12,7 +12,7 @@ struct Timing {
 };
 
 // Calls `work` (which queues kernels on the default stream) `warm_up` times, then `iterations` times between two
-// events, with the L2 cache overwritten before each. Throws std::runtime_error with CUDA's words.
+// events, with the L2 cache overwritten before each. Throws CudaError (device_array.h).
 Timing time_on_gpu(const std::function<void()> &work, int warm_up, int iterations);
 
 }  // namespace flash

@@ -297,7 +297,7 @@ int main(int argc, char **argv) {
         if (argc > 2 && !std::strcmp(argv[1], target->name)) settings.target = target;
     if (!settings.target) {
         std::fputs(
-            "usage: warpsim-fuzz ptx|fatbin|kernels --replay FILE... | --keep FOLDER FILE... |\n"
+            "usage: warpsim-fuzz ptx|fatbin|kernels|maps --replay FILE... | --keep FOLDER FILE... |\n"
             "       --findings FOLDER [--corpus FOLDER] [--seed N] [--count N] [--seconds N] [--cpu-seconds N]\n",
             stderr);
         return 2;

@@ -80,6 +80,11 @@ def test_wrong_arguments_are_refused(plain, tmp_path, options, message):
     assert done.returncode == 2 and message in done.stderr and not done.stdout, done
 
 
+def test_the_usage_names_all_targets(plain):
+    done = subprocess.run([plain], capture_output=True, text=True)
+    assert done.returncode == 2 and f"warpsim-fuzz {'|'.join(fuzz.TARGETS)} " in done.stderr
+
+
 def planted(plain, tmp_path, word, *options):
     """The fuzzer's end over inputs that do nothing, but for one."""
     corpus = tmp_path / "corpus"

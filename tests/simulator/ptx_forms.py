@@ -554,8 +554,9 @@ def kernel(k, form):
     return f".visible .entry kernel{k}()\n{{\n{REGISTERS}    {form};\n    ret;\n}}\n"
 
 
-def ptxas_takes(forms, target="sm_90a", ptxas="ptxas", chunk=400):
-    """{form: ptxas's complaint, empty where it takes the form}"""
+def ptxas_takes(forms, target="sm_90a", ptxas="ptxas", chunk=300):
+    """{form: ptxas's complaint, empty where it takes the form}. chunk: how many it is asked about at once; it is asked
+    again about those that it has not complained of."""
     complaints = {}
     for first in range(0, len(forms), chunk):
         todo = list(forms[first : first + chunk])
@@ -593,8 +594,8 @@ def ptxas_takes(forms, target="sm_90a", ptxas="ptxas", chunk=400):
     return complaints
 
 
-def simulator_takes(forms, inspect, target="sm_90a", chunk=1000):
-    """The same of the simulator."""
+def simulator_takes(forms, inspect, target="sm_90a", chunk=200):
+    """The same of the simulator, which is asked again without the first form that it cannot read."""
     complaints = {}
     for first in range(0, len(forms), chunk):
         todo = list(forms[first : first + chunk])

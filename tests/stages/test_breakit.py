@@ -79,6 +79,21 @@ def test_a_patched_kernel_is_compiled_as_its_stage_is(number):
     assert not lost, f"options of the build that a patched kernel is not compiled with: {' '.join(lost)}"
 
 
+def test_two_changes_of_a_kernel_share_the_launchers_objects(tmp_path):
+    stage = stages.get(2)
+
+    def compiled(text: str) -> tuple[Path, set[tuple[str, int]]]:
+        """The library, and the objects of the launcher with their ages."""
+        (tmp_path / "kernel.cu").write_text(stage.kernel.read_text() + text)
+        library = kernels.compile_kernel(tmp_path / "kernel.cu", stage)
+        return library, {(file.name, file.stat().st_mtime_ns) for file in (build_directory() / "launcher").glob("*.o")}
+
+    first, objects = compiled("// one\n")
+    second, after = compiled("// two\n")
+    assert first != second and objects and objects <= after
+    assert not kernels.judge(stage, second).caught
+
+
 def test_a_patch_that_does_not_fit_says_where_and_what_to_do(tmp_path, monkeypatch):
     """A reader's own change to the kernel, in the middle of what a patch wants to change."""
     mistake = breakit.get(2, "no_rescale")

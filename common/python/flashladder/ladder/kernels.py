@@ -88,6 +88,38 @@ def stage_flags(stage: Kernel) -> list[str]:
     return flags
 
 
+def _compiled(product: Path, command: list[str], sources: list[Path]) -> None:
+    """Compiles `sources` into `product`, which appears whole or not at all; CompileError names the first of them."""
+    partial = product.with_name(f".{os.getpid()}.{threading.get_ident()}.{product.name}")
+    env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
+    done = subprocess.run([*command, "-o", str(partial), *map(str, sources)], env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise CompileError(sources[0], done.stdout + done.stderr)
+    partial.with_suffix(".log").write_text(done.stdout + done.stderr)
+    os.replace(partial.with_suffix(".log"), product.with_suffix(".log"))
+    os.replace(partial, product)
+
+
+def _name(command: list[str], files: list[Path]) -> str:
+    """A file name for what the command makes of the files, by their contents."""
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in files))
+    digest.update(repr((command, build.info()["nvcc_version"])).encode())
+    return digest.hexdigest()[:16]
+
+
+def _launcher(flags: list[str], sources: list[Path], headers: list[Path]) -> list[Path]:
+    """The objects of the launcher, which no kernel.cu changes, in build/launcher. Cached by content."""
+    folder = build_directory() / "launcher"
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = []
+    for source in sources:
+        command = [*flags, "-c"]
+        objects.append(folder / f"{source.stem}.{_name(command, [source, *headers])}.o")
+        if not objects[-1].exists():
+            _compiled(objects[-1], command, [source])
+    return objects
+
+
 def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None = None) -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
@@ -98,23 +130,14 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None 
     only = stage.data.get("judged_build", "BF16_128") if only is None else only
     launcher = [ROOT / "common/host/launch.cpp", ROOT / "common/host/tensor_maps.cpp"]
     exports = ROOT / "common/cmake/stage.map"
-    headers = sorted([*(ROOT / "common/include").iterdir(), *stage.folder.glob("*.h"), *kernel.parent.glob("*.h")])
-    command = [*stage_flags(stage), "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
-    command += [f"-I{stage.folder}", *([f"-DFLASH_ONLY_{only}"] if only else []), *options]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, *launcher, exports, *headers)))
-    digest.update(repr((command, build.info()["nvcc_version"])).encode())
-    library = kernel.parent / f"{digest.hexdigest()[:16]}.so"
-    if library.exists():
-        return library
-    partial = library.with_name(f".{os.getpid()}.{threading.get_ident()}.{library.name}")
-    command += ["-o", str(partial), str(kernel), *map(str, launcher)]
-    env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
-    done = subprocess.run(command, env=env, capture_output=True, text=True)
-    if done.returncode:
-        raise CompileError(kernel, done.stdout + done.stderr)
-    partial.with_suffix(".log").write_text(done.stdout + done.stderr)
-    os.replace(partial.with_suffix(".log"), library.with_suffix(".log"))
-    os.replace(partial, library)
+    common = sorted((ROOT / "common/include").iterdir())
+    headers = sorted([*common, *stage.folder.glob("*.h"), *kernel.parent.glob("*.h")])
+    flags = [*stage_flags(stage), *([f"-DFLASH_ONLY_{only}"] if only else [])]
+    command = [*flags, "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
+    command += [f"-I{stage.folder}", *options]
+    library = kernel.parent / f"{_name(command, [kernel, *launcher, exports, *headers])}.so"
+    if not library.exists():
+        _compiled(library, command, [kernel, *_launcher(flags, launcher, common)])
     return library
 
 

@@ -27,6 +27,8 @@ constexpr unsigned columns = 32, rows = 64, n = 8 * columns, bytes = n * sizeof(
 #define ADDRESS(map) REPLACE("global_address", "b64", "l", map, matrix)
 #define LOAD_CHANGED(map) if (t == 0) { ARRIVE_EXPECT(&bar, bytes); LOAD_BOX(buffer, map, 0, 8, &bar); }
 #define END WAIT(&bar, 0); out[t] = buffer[t];
+#define CHANGE CUtensorMap *const changed = maps; if (t == 0) ADDRESS(&map); __syncwarp();
+#define USE if (t < 32) ACQUIRE(changed); __syncthreads(); LOAD_CHANGED(changed) END
 
 KERNEL(all_fields) {
     BEGIN
@@ -138,38 +140,23 @@ KERNEL(no_map) {
 
 KERNEL(map_off_by_32) {
     BEGIN
-    CUtensorMap *const changed = maps;
-    if (t == 0) ADDRESS(&map);
-    __syncwarp();
+    CHANGE
     if (t < 32) COPY_MAP(reinterpret_cast<char *>(changed) + (mended ? 0 : 32), &map);  //! map_off_by_32 misaligned: no multiple of 64
-    if (t < 32) ACQUIRE(changed);
-    __syncthreads();
-    LOAD_CHANGED(changed)
-    END
+    USE
 }
 
 KERNEL(each_lane_its_own) {
     BEGIN
-    CUtensorMap *const changed = maps;
-    if (t == 0) ADDRESS(&map);
-    __syncwarp();
+    CHANGE
     if (t < 32) COPY_MAP(mended ? changed : maps + t, &map);  //! each_lane_its_own invalid_argument: the whole warp asks for one copy
-    if (t < 32) ACQUIRE(changed);
-    __syncthreads();
-    LOAD_CHANGED(changed)
-    END
+    USE
 }
 
 KERNEL(past_the_allocation) {
     BEGIN
-    CUtensorMap *const changed = maps;
-    if (t == 0) ADDRESS(&map);
-    __syncwarp();
+    CHANGE
     if (t < 32) COPY_MAP(mended ? changed : maps + 32, &map);  //! past_the_allocation out_of_bounds: writes a tensor map at
-    if (t < 32) ACQUIRE(changed);
-    __syncthreads();
-    LOAD_CHANGED(changed)
-    END
+    USE
 }
 
 // clang-format on
