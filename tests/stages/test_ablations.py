@@ -10,7 +10,7 @@ from flashladder.core.paths import STAGES
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, kernels, stages, technique
 from flashladder.ladder.run import run_problem
-from flashladder.measuring import ablation_times
+from flashladder.measuring import ablation_times, bench
 from flashladder.running.job import StageError
 from flashladder.running.verify import check
 
@@ -40,11 +40,11 @@ def test_every_patch_has_a_title():
 
 def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
     """In the same run: a percentage of another run's figure would say something about the weather."""
-    runs = []
+    runs, real_heats = [], bench.Bench.heats
 
     class Bench:
         def __init__(self, settings, where):
-            self.stages, self.libraries = [], {}
+            self.stages, self.libraries, self.heat_of = [], {}, None
             runs.append((settings, self))
 
         def run(self):
@@ -61,6 +61,10 @@ def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
     ((settings, timing),) = runs
     assert set(settings.stages) == {one.stage.number for one in ablations.ablations()}
     assert [one.name for one in timing.stages] == [f"{one.stage.id} {one.title}" for one in ablations.ablations()]
+    names = ["05_swizzle", timing.stages[0].name, "23_schedule", "24 tiles counted with a sign"]
+    candidates = [bench.Candidate(name, "stage", None) for name in names] + [bench.Candidate("peer", "peer", None)] * 2
+    heats = real_heats(timing, candidates)
+    assert [[one.name for one in heat] for heat in heats] == [names[:2], names[2:3], names[3:], ["peer", "peer"]]
     for one in timing.stages:  # they are compiled side by side: each with its own library
         assert timing.libraries[one.number] == one.name[3:]
     assert set(settings.head_dims) == {64, 128}

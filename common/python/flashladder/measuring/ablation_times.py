@@ -15,6 +15,12 @@ from flashladder.ladder.ablations import ablations, library
 from flashladder.measuring import bench
 
 
+def heat(candidate: bench.Candidate) -> str:
+    """A stage runs in turn with its variants alone, the peers with each other: behind kernels that take more power the
+    same machine code was up to 16 percent slower, so variants must not stand behind other kernels than their stage."""
+    return candidate.name[:2] if candidate.kind == "stage" else candidate.kind
+
+
 def run(device: Device | None = None) -> Path:
     """Times the variants on a GPU, of stages that mask causal ones, too; returns the JSON file below build/results."""
     device = device or choose(80)
@@ -31,6 +37,7 @@ def run(device: Device | None = None) -> Path:
     for number, (one, file) in enumerate(zip(variants, files, strict=True), 901):  # stands for it in Bench's tables
         timing.stages.append(replace(one.stage, number=number, name=f"{one.stage.id} {one.title}"))
         timing.libraries[number] = StageLibrary(file)
+    timing.heat_of = heat
     results = timing.run()
     bench.print_tables(results)
     folder = results_directory()

@@ -107,6 +107,7 @@ class Bench:
         self.skipped: list[dict] = []
         self.too_slow: dict[tuple, float] = {}
         self.prepare = None  # called with a problem and PyTorch's tensors of it: other inputs than normal ones
+        self.heat_of = None  # called with a candidate: those with the same answer are timed in turn, others apart
 
     def time_once(self, candidate: Candidate) -> float:
         """Milliseconds of one run with a cold L2, by CUDA events."""
@@ -131,6 +132,13 @@ class Bench:
                 due = (turn + 1) * runs // rounds
                 if len(candidate.times_ms) < due:
                     candidate.times_ms.append(self.time_once(candidate))
+
+    def heats(self, candidates: list[Candidate]) -> list[list[Candidate]]:
+        """Who is timed in turn with whom: all with all, or as heat_of says."""
+        found = {}
+        for candidate in candidates:
+            found.setdefault(self.heat_of and self.heat_of(candidate), []).append(candidate)
+        return list(found.values())
 
     def skip(self, name: str, problem: Problem, reason: str) -> None:
         self.skipped.append({"name": name, **asdict(problem), "reason": reason})
@@ -275,7 +283,8 @@ class Bench:
             ]:
                 if candidate and self.admit(candidate, problem, memory, expected):
                     admitted.append((candidate, problem))
-        self.measure([candidate for candidate, _ in admitted])
+        for heat in self.heats([candidate for candidate, _ in admitted]):
+            self.measure(heat)
         clocks = provenance.clocks()
         for candidate, problem in admitted:
             self.record(candidate, problem, clocks)

@@ -64,7 +64,7 @@ KERNEL(factors_written_in_flight) {
     asm volatile("add.u32 %0, %0, 1;" : "+r"(r[0]));  //? factors_written_in_flight async_pending: A's register
     if constexpr (!mended) WAIT(0);
     STORE
-    out[t] += r[0];
+    out[t * 4] += r[0];  // a word of its own: who adds to another thread's races with its store
 }
 
 KERNEL(no_fence) {
