@@ -5,12 +5,13 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `stage NN [causal]`,
 `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
 `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
-`faults [list]`.
+`faults [list]`, `shapes D [causal]`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
 
 import itertools
+import math
 import re
 from pathlib import Path
 
@@ -389,6 +390,28 @@ _PICTURES = {
 }
 
 
+def shapes(d: str, mask: str = "") -> str:
+    """All configurations of stage 24 in one run, bf16, the fastest over all lengths first; what runs where is bold."""
+    causal, words = _causal(mask)
+    parts = []
+    for made in recorded.shipped(kind="shapes"):
+        wanted = {"dtype": "bf16", "d_head": int(d), "causal": causal}
+        lengths = sorted({row["Nq"] for row in recorded.pick(made, **wanted)})
+        chosen = {(row["configuration"], row["Nq"]) for row in made["chosen"] if wanted.items() <= row.items()}
+        rows: dict[str, dict[int, float]] = {}
+        for row in recorded.pick(made, **wanted):
+            rows.setdefault(row["name"], {})[row["Nq"]] = row["tflops"]
+        body = [
+            [f"`{name}`" if name.startswith("(") else name]
+            + [f"**{seen[n]:.1f}**" if (name, n) in chosen else f"{seen[n]:.1f}" for n in lengths]
+            for name, seen in sorted(rows.items(), key=lambda one: -math.prod(one[1].values()))
+        ]
+        text = f"TFLOP/s, bf16, d = {d}{words}; bold: what runs there"
+        stale = f"\n\n{STALE_NOTE}" if made["kernel_sha256"] != shape_table.kernel_hash() else ""
+        parts.append(f"{_caption(made, text)}\n\n{_table(['', *(f'N = {n}' for n in lengths)], body)}{stale}")
+    return "\n\n".join(parts) or NOTHING
+
+
 def provenance() -> str:
     parts = []
     for results in recorded.shipped():
@@ -418,6 +441,7 @@ _KINDS = {
     "faults": faults_page.page,
     "inputs": inputs,
     "outputs": outputs,
+    "shapes": shapes,
     "streams": streams,
     "timeline-clocks": timeline_pages.clocks_table,
     "timeline-errors": timeline_pages.errors_table,
