@@ -68,8 +68,10 @@ def measured(monkeypatch, tmp_path):
         "": [row("09_double_buffering", 300.0, fresh), row("08_fragment_tiles", 200.0, "another")],
         "ablations": [row("09_double_buffering", 310.0, fresh), row("09 no swizzle", 100.0, fresh)],
     }
+    runs["shapes"] = [row("(A)", 500.0, None, kind="configuration"), row("09_double_buffering", 250.0, None)]
+    shapes = {"provenance": {"kernels": {"09_double_buffering": fresh}}, "kernel_sha256": "another"}
     other = {"provenance": {"device": "NVIDIA H100"}, "measurements": [row("09_double_buffering", 150.0, fresh)]}
-    monkeypatch.setattr(recorded, "shipped", lambda kind="": [{"measurements": runs[kind]}, other])
+    monkeypatch.setattr(recorded, "shipped", lambda kind="": [shapes | {"measurements": runs[kind]}, other])
     monkeypatch.setattr(recorded, "RECORDED", tmp_path)
     record = {"version": 1, "provenance": {}, "rows": [{"name": "a", "x": 1.5, "n": [1, 2]}]}
     (tmp_path / "G.json").write_text(json.dumps(record))
@@ -83,6 +85,8 @@ def measured(monkeypatch, tmp_path):
         ("tflops(9) / tflops(8) : .2f", "1.50 (stale)"),
         ('tflops(9, gpu="H100") / tflops(9) : .1f', "0.5"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
+        ("shape(9) : .0f", "250"),
+        ('shape("(A)") / shape(9) : .1f', "2.0 (stale)"),
         ('resource(9, "registers") : ,d', "255"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
         ('record("G.json", "rows", 0, "n", 1) : d', "2"),

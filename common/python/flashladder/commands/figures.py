@@ -19,6 +19,7 @@ from flashladder.ladder import ablations, run, stages
 from flashladder.measuring import block_order, machine_code, profile, profiler, recorded, step_clocks
 from flashladder.simulator import counters, warps
 from flashladder.tuning import record as tuning
+from flashladder.tuning import shape_table
 
 MARK = re.compile(r"<!-- figure: (?P<what>.*?) -->(?P<text>.*?)<!-- end -->", re.S)
 STALE = " (stale)"  # the kernel has changed since this was measured
@@ -72,12 +73,24 @@ class _Figures:
         return self._row(recorded.first("inputs"), name, False, Nq=N, inputs=inputs)["tflops"]
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
-        """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself. The first record
-        that has it: of later stages there is one of its own."""
+        """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself. The first
+        record that has it: of later stages there is one of its own."""
         name = stages.get(name).name if isinstance(name, int) else name
         records = recorded.shipped(kind="ablations")
         having = [one for one in records if recorded.pick(one, name=name)]
         return self._row((having or records or [None])[0], name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
+
+    def shape(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
+        """TFLOP/s where stage 24's configurations were timed side by side: shape("(BF16, 128, 128, 128, 12):
+        kv_buffers_2+turns+registers_24_240"), shape(23), shape("cuDNN attention")."""
+        name = stages.get(name).name if isinstance(name, int) else name
+        made = recorded.first("shapes")
+        if made:  # that record has its kernels' hashes once, and not in each row
+            kernels = made["provenance"]["kernels"]
+            rows = [row | {"kernel_sha256": kernels.get(row["name"])} for row in made["measurements"]]
+            self.stale |= name.startswith("(") and made["kernel_sha256"] != shape_table.kernel_hash()
+            made = made | {"measurements": rows}
+        return self._row(made, name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
 
     def resource(self, stage: int, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
@@ -194,6 +207,7 @@ FUNCTIONS = (
     "tflops",
     "on_inputs",
     "ablation",
+    "shape",
     "resource",
     "counter",
     "instructions",
