@@ -160,7 +160,7 @@ def request(one: Offered, library: Path, ptx: str, problem: Problem, configurati
         lines.append("log_sum_exp")
     if workspace_bytes(stage, problem):
         lines.append(f"workspace {workspace_bytes(stage, problem)}")
-    if "TensorMaps maps" in stage.source.read_text():
+    if launches(stage, problem)[-1].boxes:
         lines.append(f"boxes {' '.join(map(str, observed_tile(stage, library, problem, configuration)))}")
     if len(stage.data["launch"]) > 1:
         planned = launches(stage, problem)
