@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
     constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
     constexpr int Q_bytes = sizeof(Shared<T, d_head>::Q[0]);
-    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);  // one for the warp, as the compiler now knows
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;  // the compiler knows: uniform
 
     if (threadIdx.x == 0) {
         for (int s = 0; s < q_stages; ++s) {
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads, 1)
     uint32_t j = 0;                            // as the producer counts
     for (int t = blockIdx.x, q = 0; t < query_tiles; t += gridDim.x, ++q) {
         const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
-        const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
+        const int warp_row = first_row + warp * 16, Q_now = q % q_stages;
         float O[d_head / 2] = {};  // [64, d_head] per warpgroup
         // For each of the two rows: a maximum of S, not scaled; of the sum of P this lane's part.
         float row_max[2] = {-INFINITY, -INFINITY}, row_sum[2] = {};

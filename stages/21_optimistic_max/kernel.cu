@@ -18,11 +18,10 @@ constexpr int threads = 128 * (consumers + 1);
 constexpr int producer_registers = 24, consumer_registers = 240;  // a thread; together what 3 x 168 were at the launch
 constexpr int q_stages = 2, kv_stages = 2;                        // buffers for tiles of Q; of K and of V
 constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
-// With a maximum just taken, P is at most 2^-margin; from 2 on the bet is lost. fp16 has bits to lose below 2^-14.
+// With a maximum just taken, P is at most 2^-margin. fp16 has bits to lose below 2^-14.
 template <typename T>
-constexpr float margin = std::is_same_v<T, __half> ? 3 : 7;
-constexpr uint32_t two_or_more = 0x40004000;  // the highest bit of the exponent of two numbers, fp16 or bf16
-constexpr int panel = 64;                     // elements in 128 bytes: the columns that TMA swizzles together
+constexpr float margin = std::is_same_v<T, __half> ? 3 : 32;
+constexpr int panel = 64;  // elements in 128 bytes: the columns that TMA swizzles together
 
 // A block's shared memory. TMA and wgmma want tiles at multiples of 1,024 bytes.
 template <typename T, int d_head>
@@ -103,7 +102,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
     constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
     constexpr int Q_bytes = sizeof(Shared<T, d_head>::Q[0]);
-    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);  // one for the warp, as the compiler now knows
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;  // the compiler knows: uniform
 
     if (threadIdx.x == 0) {
         for (int s = 0; s < q_stages; ++s) {
@@ -148,7 +147,8 @@ __global__ void __launch_bounds__(threads, 1)
     // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
     // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
     const int lane = threadIdx.x % 32;
-    const float scale_log2 = params.scale * 1.44269504f;  // exp(scale x) = 2^(scale log2(e) x)
+    const float scale_log2 = params.scale * 1.44269504f;                   // exp(scale x) = 2^(scale log2(e) x)
+    constexpr float most = std::is_same_v<T, __half> ? 0x1p15f : 0x1p64f;  // a lane's sum of P: there its bet is lost
 
     // How wgmma finds the tiles: the warpgroup's 64 rows of Q and the rows of K, along d_head, and V's columns, along
     // its rows. 8 rows of a panel are 1,024 bytes.
@@ -160,12 +160,11 @@ __global__ void __launch_bounds__(threads, 1)
     uint32_t j = 0;                            // as the producer counts
     for (int t = blockIdx.x, q = 0; t < query_tiles; t += gridDim.x, ++q) {
         const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
-        const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
+        const int warp_row = first_row + warp * 16, Q_now = q % q_stages;
         float O[d_head / 2] = {};  // [64, d_head] per warpgroup
         // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
         // last taken, and the margin; of the sum of P this lane's part.
         float reference[2] = {lowest, lowest}, row_sum[2] = {};
-        bool look = true;  // for a maximum before P is computed: nothing to bet on yet, or the last bet was lost
 
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
 
@@ -198,15 +197,8 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::wgmma_commit();
         };
 
-        take_turn(warpgroup);
-        issue_S(j);
-        pass_turn(warpgroup);  // the other one's products queue up behind these
-        ptx::wgmma_wait<0>(S);
-        for (int tile = tiles - 1;; --tile, ++j) {
-            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
-            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
-
-            // ---- mask ----
+        // ---- mask ----
+        const auto mask = [&](int tile) {
             const int first_column = tile * Bc;
             if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
 #pragma unroll
@@ -216,67 +208,70 @@ __global__ void __launch_bounds__(threads, 1)
                         S[x] = -INFINITY;
                 }
             }
+        };
 
-            // ---- online softmax ----
+        // ---- online softmax ----
+        // P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never leave their
+        // lanes. S stays. Returns whether this lane's bet is lost.
+        float sum[2] = {INFINITY, INFINITY};  // of this lane's elements alone; nothing to bet on yet is as good as lost
+        const auto exponentials = [&] {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                sum[half] = 0.0f;
+#pragma unroll
+                for (int x = 2 * half; x < Bc / 2; x += 4) {
+                    const float p0 = ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
+                    const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
+                    sum[half] += p0 + p1;
+                    P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
+                }
+            }
+            return !(fmaxf(sum[0], sum[1]) < most);
+        };
+        // For the rows that have lost, whoever else has: no row's numbers depend on its neighbours'.
+        const auto take_maximum = [&] {
+            float rescale[2];  // what older sums and outputs shrink by when the maximum grows
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                float new_max = -INFINITY;
+#pragma unroll
+                for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
+                new_max = row_reduce_max(new_max);
+                const float old = reference[half];
+                if (__ballot_sync(0xffffffff, !(sum[half] < most)) >> lane / 4 * 4 & 15)  // by one of its four lanes
+                    reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
+                rescale[half] = ptx::exp2(old - reference[half]);
+                row_sum[half] *= rescale[half];
+            }
+#pragma unroll
+            for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
+        };
+
+        take_turn(warpgroup);
+        issue_S(j);
+        pass_turn(warpgroup);  // the other one's products queue up behind these
+        ptx::wgmma_wait<0>(S);
+        mask(tiles - 1);
+        take_maximum();
+        for (int tile = tiles - 1;; ++j) {
+            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
+            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
             ptx::wgmma_wait<0>(O, P);  // of the tile before, if there is one: O and P may be touched again
             if (lane == 0 && tile < tiles - 1) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
-
-            // P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never leave their
-            // lanes. S stays. Returns the bits that any P has.
-            float sum[2];  // of this lane's elements alone
-            const auto exponentials = [&] {
-                uint32_t bits = 0;
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    sum[half] = 0.0f;
-#pragma unroll
-                    for (int x = 2 * half; x < Bc / 2; x += 4) {
-                        const float p0 =
-                            ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
-                        const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
-                        sum[half] += p0 + p1;
-                        bits |= P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
-                    }
-                }
-                return bits;
-            };
-            // Returns whether a row's maximum has grown by more than a bet allows: the next tile's may, too.
-            const auto take_maximum = [&] {
-                float rescale[2];  // what older sums and outputs shrink by when the maximum grows
-                bool fast = false;
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    float new_max = -INFINITY;
-#pragma unroll
-                    for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
-                    new_max = row_reduce_max(new_max);
-                    const float old = reference[half];
-                    const float now = new_max * scale_log2 + margin<T>;
-                    reference[half] =
-                        now > old + margin<T> + 1 ? now : old;  // by this row alone, whoever else has lost
-                    rescale[half] = ptx::exp2(old - reference[half]);
-                    fast |= old > lowest && reference[half] > old;
-                    row_sum[half] *= rescale[half];
-                }
-#pragma unroll
-                for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
-                return __any_sync(0xffffffff, fast);
-            };
-            if (look) look = take_maximum();
-            if (__any_sync(0xffffffff, exponentials() & two_or_more)) {
+            if (__any_sync(0xffffffff, exponentials())) {
                 take_maximum();
                 exponentials();
-                look = true;
             }
             row_sum[0] += sum[0], row_sum[1] += sum[1];
 
-            if (tile == 0) break;
+            if (tile-- == 0) break;
 
             take_turn(warpgroup);
             issue_S(j + 1);
             issue_PV(j);
             pass_turn(warpgroup);
-            ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask and the softmax
+            ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask
+            mask(tile);
         }
         take_turn(warpgroup);
         issue_PV(j);

@@ -21,15 +21,20 @@ struct Configuration {      // flashladder/tuning/shapes.py has the same names, 
 };
 constexpr int q_stages = 2;          // buffers for tiles of Q
 constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
-// With a maximum just taken, P is at most 2^-margin; from 2 on the bet is lost. fp16 has bits to lose below 2^-14.
+// With a maximum just taken, P is at most 2^-margin. fp16 has bits to lose below 2^-14.
 template <typename T>
-constexpr float margin = std::is_same_v<T, __half> ? 3 : 7;
-constexpr uint32_t two_or_more = 0x40004000;  // the highest bit of the exponent of two numbers, fp16 or bf16
-constexpr int panel = 64;                     // elements in 128 bytes: the columns that TMA swizzles together
+constexpr float margin = std::is_same_v<T, __half> ? 3 : 32;
+constexpr int panel = 64;  // elements in 128 bytes: the columns that TMA swizzles together
 
 template <Configuration config, int number>
 struct Part {
     static constexpr int begin = config.Bc / config.parts * number, end = begin + config.Bc / config.parts;  // columns
+};
+
+// One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V, none
+// where there is no more work; row i sees columns 0 to i + diagonal.
+struct QueryTile {
+    int batch, head, kv_head, first_row, diagonal, tiles;
 };
 
 // A block's shared memory. TMA and wgmma want tiles at multiples of 1,024 bytes.
@@ -40,12 +45,7 @@ struct Shared {
     T K[kv_stages][Bc * d_head], V[kv_stages][Bc * d_head];
     uint64_t Q_full[q_stages], Q_empty[q_stages];  // mbarriers
     uint64_t K_full[kv_stages], K_empty[kv_stages], V_full[kv_stages], V_empty[kv_stages];
-};
-
-// One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V; row i sees
-// columns 0 to i + diagonal.
-struct QueryTile {
-    int batch, head, kv_head, first_row, diagonal, tiles;
+    QueryTile query_tiles[q_stages];  // which ones lie in Q
 };
 
 // Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
@@ -90,6 +90,15 @@ __device__ int query_tile_number(bool causal, int query_tiles, int q) {
     return (q / neighbours * gridDim.x + blockIdx.x) * neighbours + q % neighbours;
 }
 
+// A query tile as the producer has written it down. One lane reads, and the compiler knows that all have the same.
+__device__ QueryTile handed_over(const QueryTile &written, int lane) {
+    QueryTile tile = {};
+    if (lane == 0) tile = written;
+    for (int *field : {&tile.batch, &tile.head, &tile.kv_head, &tile.first_row, &tile.diagonal, &tile.tiles})
+        *field = __shfl_sync(0xffffffff, *field, 0);
+    return tile;
+}
+
 // Four lanes that hold a row, four registers each: afterwards register i of lane k is what register k of lane i was.
 __device__ void transpose(uint32_t (&x)[4], int lane) {
 #pragma unroll
@@ -114,7 +123,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
     constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
     constexpr int Q_bytes = sizeof(Shared<T, d_head, config>::Q[0]);
-    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);  // one for the warp, as the compiler now knows
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;  // the compiler knows: uniform
 
     if (threadIdx.x == 0) {
         for (int s = 0; s < q_stages; ++s) {
@@ -136,10 +145,21 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         ptx::setmaxnreg_dec<config.producer_registers>();
         if (threadIdx.x == 128 * consumers) {
             uint32_t j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
-            for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
-                const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t, Br, Bc);
-                const int Q_now = q % q_stages;
+            int V_row = 0, V_head = 0, V_batch = 0;  // the tile of V that is asked for behind the next one of K
+            const auto load_V = [&](uint32_t number) {
+                const uint32_t s = number % kv_stages;
+                ptx::mbarrier_wait(&shared.V_empty[s], number / kv_stages % 2 ^ 1);
+                load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], V_row, V_head, V_batch);
+            };
+            for (int q = 0;; ++q) {
+                const int t = query_tile_number(params.causal, query_tiles, q), Q_now = q % q_stages;
                 ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
+                const QueryTile work = t < query_tiles ? query_tile(params, t, Br, Bc) : QueryTile{};
+                const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = work;
+                if (tiles == 0) {
+                    ptx::mbarrier_arrive(&shared.Q_full[Q_now]);  // no Q comes
+                    break;
+                }
                 load_tile(shared.Q[Q_now], Q_bytes, maps.Q, &shared.Q_full[Q_now], first_row, head, batch);
                 for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
                     // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
@@ -147,10 +167,11 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                     const uint32_t s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
                     ptx::mbarrier_wait(&shared.K_empty[s], before);
                     load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
-                    ptx::mbarrier_wait(&shared.V_empty[s], before);
-                    load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], row, kv_head, batch);
+                    if (j > 0) load_V(j - 1);
+                    V_row = row, V_head = kv_head, V_batch = batch;
                 }
             }
+            if (j > 0) load_V(j - 1);
         }
         return;
     }
@@ -159,7 +180,8 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
     // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
     const int lane = threadIdx.x % 32;
-    const float scale_log2 = params.scale * 1.44269504f;  // exp(scale x) = 2^(scale log2(e) x)
+    const float scale_log2 = params.scale * 1.44269504f;                   // exp(scale x) = 2^(scale log2(e) x)
+    constexpr float most = std::is_same_v<T, __half> ? 0x1p15f : 0x1p64f;  // a lane's sum of P: there its bet is lost
 
     // How wgmma finds the tiles: the warpgroup's 64 rows of Q and the rows of K, along d_head, and V's columns, along
     // its rows. 8 rows of a panel are 1,024 bytes.
@@ -169,16 +191,16 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
 
     if (config.turns && warpgroup == consumers - 1) ptx::barrier_arrive(1, 256);  // the first turn is warpgroup 0's
     uint32_t j = 0;                                                               // as the producer counts
-    for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
-        const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t, Br, Bc);
-        const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
+    for (int q = 0;; ++q) {
+        const int Q_now = q % q_stages;
+        ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
+        const auto [batch, head, kv_head, first_row, diagonal, tiles] = handed_over(shared.query_tiles[Q_now], lane);
+        if (tiles == 0) break;
+        const int warp_row = first_row + warp * 16;
         float O[d_head / 2] = {};  // [64, d_head] per warpgroup
         // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
         // last taken, and the margin; of the sum of P this lane's part.
         float reference[2] = {lowest, lowest}, row_sum[2] = {};
-        bool look = true;  // for a maximum before P is computed: nothing to bet on yet, or the last bet was lost
-
-        ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
 
         // ---- S = QKᵀ ----
         float S[Bc / 2];                             // [64, Bc] per warpgroup
@@ -214,15 +236,9 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
             issue();
             if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256);
         };
-        in_turn([&] { issue_S(j); });
-        ptx::wgmma_wait<0>(S);
-        for (int tile = tiles - 1;; --tile, ++j) {
-            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
-            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
-            const bool V_read = lane == 0 && tile < tiles - 1;
-            if (config.parts == 2 && V_read) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
 
-            // ---- mask ----
+        // ---- mask ----
+        const auto mask = [&](int tile) {
             const int first_column = tile * Bc;
             if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
 #pragma unroll
@@ -232,74 +248,78 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                         S[x] = -INFINITY;
                 }
             }
+        };
 
-            // ---- online softmax ----
+        // ---- online softmax ----
+        // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
+        // leave their lanes. S stays. Returns whether this lane's bet is lost.
+        float sum[2] = {INFINITY, INFINITY};  // of this lane's elements alone; nothing to bet on yet is as good as lost
+        const auto exponentials = [&](auto part) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                sum[half] = 0.0f;
+#pragma unroll
+                for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4) {
+                    const float p0 = ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
+                    const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
+                    sum[half] += p0 + p1;
+                    P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
+                }
+            }
+            return !(fmaxf(sum[0], sum[1]) < most);
+        };
+        // For the rows that have lost, whoever else has: no row's numbers depend on its neighbours'.
+        const auto take_maximum = [&](auto part) {
+            float rescale[2];  // what older sums and outputs shrink by when the maximum grows
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                float new_max = -INFINITY;
+#pragma unroll
+                for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4)
+                    new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
+                new_max = row_reduce_max(new_max);
+                const float old = reference[half];
+                if (__ballot_sync(0xffffffff, !(sum[half] < most)) >> lane / 4 * 4 & 15)  // by one of its four lanes
+                    reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
+                rescale[half] = ptx::exp2(old - reference[half]);
+                row_sum[half] *= rescale[half];
+            }
+#pragma unroll
+            for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
+        };
+        const auto softmax_and_PV = [&](auto part) {
+            if (__any_sync(0xffffffff, exponentials(part))) {
+                ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
+                take_maximum(part);
+                exponentials(part);
+            }
+            row_sum[0] += sum[0], row_sum[1] += sum[1];
+            if constexpr (config.parts == 2) issue_PV(j, part);
+        };
+
+        in_turn([&] { issue_S(j); });
+        ptx::wgmma_wait<0>(S);
+        mask(tiles - 1);
+        take_maximum(Part<config, 0>());
+        for (int tile = tiles - 1;; ++j) {
+            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
+            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
+            const bool V_read = lane == 0 && tile < tiles - 1;
+            if (config.parts == 2 && V_read) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
             if constexpr (config.parts == 1) ptx::wgmma_wait<0>(O, P);  // of the tile before: they may be touched again
             if (config.parts == 1 && V_read) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
-            // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
-            // leave their lanes. S stays. Returns the bits that any P has.
-            float sum[2];  // of this lane's elements alone
-            const auto exponentials = [&](auto part) {
-                uint32_t bits = 0;
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    sum[half] = 0.0f;
-#pragma unroll
-                    for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4) {
-                        const float p0 =
-                            ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
-                        const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
-                        sum[half] += p0 + p1;
-                        bits |= P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
-                    }
-                }
-                return bits;
-            };
-            // Returns whether a row's maximum has grown by more than a bet allows: the next tile's may, too.
-            const auto take_maximum = [&](auto part) {
-                float rescale[2];  // what older sums and outputs shrink by when the maximum grows
-                bool fast = false;
-#pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    float new_max = -INFINITY;
-#pragma unroll
-                    for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4)
-                        new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
-                    new_max = row_reduce_max(new_max);
-                    const float old = reference[half];
-                    const float now = new_max * scale_log2 + margin<T>;
-                    reference[half] =
-                        now > old + margin<T> + 1 ? now : old;  // by this row alone, whoever else has lost
-                    rescale[half] = ptx::exp2(old - reference[half]);
-                    fast |= old > lowest && reference[half] > old;
-                    row_sum[half] *= rescale[half];
-                }
-#pragma unroll
-                for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
-                return __any_sync(0xffffffff, fast);
-            };
-            if (look) look = take_maximum(Part<config, 0>());
-            const auto softmax_and_PV = [&](auto part) {
-                if (__any_sync(0xffffffff, exponentials(part) & two_or_more)) {
-                    ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
-                    take_maximum(part);
-                    exponentials(part);
-                    look = true;
-                }
-                row_sum[0] += sum[0], row_sum[1] += sum[1];
-                if constexpr (config.parts == 2) issue_PV(j, part);
-            };
             softmax_and_PV(Part<config, 0>());
             if constexpr (config.parts == 2) softmax_and_PV(Part<config, 1>());
-            if (tile == 0) break;
+            if (tile-- == 0) break;
 
             if constexpr (config.parts == 2) {
                 issue_S(j + 1);
                 ptx::wgmma_wait<0>(S, O, P);
             } else {
                 in_turn([&] { issue_S(j + 1), issue_PV(j, Part<config, 0>()); });
-                ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask and the softmax
+                ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask
             }
+            mask(tile);
         }
         if constexpr (config.parts == 1) in_turn([&] { issue_PV(j, Part<config, 0>()); });
         ptx::wgmma_wait<0>(O);
