@@ -8,6 +8,7 @@ from pathlib import Path
 TYPES = {"__half": "f16", "__nv_bfloat16": "bf16", "e4m3": "e4m3"}  # of numbers.cuh: PTX's
 SHARED_A = (128,)  # columns of D = A B with A and B in shared memory, both K-major
 REGISTER_A = (64, 128)  # with A in registers, and B in shared memory, MN-major (e4m3: K-major, it knows no other)
+REGISTER_A_K_MAJOR = (128,)  # the same with B K-major, of the 16-bit types
 
 HEADER = """\
 // Written by make_wgmma.py: one function for each shape of wgmma that a stage uses.
@@ -39,11 +40,15 @@ __device__ void wgmma_ss(float (&D)[N / 2], uint64_t A, uint64_t B, bool accumul
 // [N, 32] there, V transposed.
 template <typename T, int N>
 __device__ void wgmma_rs(float (&D)[N / 2], const uint32_t (&A)[4], uint64_t B, bool accumulate);
+
+// The same with B K-major, of 16-bit elements, too: [N, 16] there, rows of K as they are.
+template <typename T, int N>
+__device__ void wgmma_rs_k_major(float (&D)[N / 2], const uint32_t (&A)[4], uint64_t B, bool accumulate);
 """
 
 
 def function(kind: str, name: str, dtype: str, columns: int) -> str:
-    """One specialisation. kind: ss or rs."""
+    """One specialisation. kind: ss, rs or rs_k_major."""
     count = columns // 2  # of accumulators
     D = ", ".join(f"%{i}" for i in range(count))
     outputs = ", ".join(f'"+f"(D[{i}])' for i in range(count))
@@ -54,7 +59,7 @@ def function(kind: str, name: str, dtype: str, columns: int) -> str:
         parameter, after = "const uint32_t (&A)[4]", count + 4
         A = "{" + ", ".join(f"%{count + i}" for i in range(4)) + "}"
         inputs = ", ".join(f'"r"(A[{i}])' for i in range(4))
-        layout = ", 1"  # B is
+        layout = ", 1" if kind == "rs" else ", 0"  # whether B is
     k = 16
     if dtype == "e4m3":
         k, layout = 32, ""  # an operand is 32 bytes deep; of bytes none can be transposed
@@ -76,6 +81,12 @@ __device__ inline void wgmma_{kind}<{name}, {columns}>(float (&D)[{count}], {par
 def text() -> str:
     functions = [function("ss", name, dtype, n) for n in SHARED_A for name, dtype in TYPES.items()]
     functions += [function("rs", name, dtype, n) for n in REGISTER_A for name, dtype in TYPES.items()]
+    functions += [
+        function("rs_k_major", name, dtype, n)
+        for n in REGISTER_A_K_MAJOR
+        for name, dtype in TYPES.items()
+        if dtype != "e4m3"
+    ]
     return HEADER + "".join(functions) + "\n}  // namespace ptx\n"
 
 

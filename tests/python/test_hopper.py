@@ -9,7 +9,7 @@ from flashladder.building import build
 from flashladder.core import device
 from flashladder.core.device import Compute, Gpu
 from flashladder.core.paths import ROOT
-from flashladder.ladder import stages
+from flashladder.ladder import ablations, stages
 from flashladder.ladder.kernels import stage_flags
 
 INCLUDE = ROOT / "common/include"
@@ -29,7 +29,7 @@ def test_wgmma_is_as_its_script_writes_it():
 def test_wgmma_names_each_register_once():
     text = (INCLUDE / "wgmma.cuh").read_text()
     found = re.findall(
-        r"wgmma_(ss|rs)<(\w+), (\d+)>.*?m64n(\d+)k(\d+)\.f32\.(\w+)\.(\w+) \"\n\s+\"\{(.*?)\}", text, re.S
+        r"wgmma_(ss|rs_k_major|rs)<(\w+), (\d+)>.*?m64n(\d+)k(\d+)\.f32\.(\w+)\.(\w+) \"\n\s+\"\{(.*?)\}", text, re.S
     )
     assert len(found) == len({(kind, name, n) for kind, name, n, *_ in found}) == text.count("\ntemplate <>")
     types = {"__half": ("f16", "16"), "__nv_bfloat16": ("bf16", "16"), "e4m3": ("e4m3", "32")}
@@ -40,9 +40,10 @@ def test_wgmma_names_each_register_once():
 
 
 def test_every_shape_of_wgmma_is_used():
-    """Only what a stage uses: each kind and width stands in some kernel, by a constant of it."""
+    """Only what a stage uses, or one of its ablations: each kind stands in some kernel, by a constant of it."""
     kernels = "".join(stage.source.read_text() for stage in stages.all_stages())
-    for kind in ("ss", "rs"):
+    kernels += "".join(one.patch.read_text() for one in ablations.ablations())
+    for kind in ("ss", "rs", "rs_k_major"):
         assert f"ptx::wgmma_{kind}<T" in kernels
 
 

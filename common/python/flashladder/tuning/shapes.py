@@ -22,6 +22,7 @@ from flashladder.tuning.rules import HEAD_DIMS, REGISTERS_A_THREAD, Device, Rule
 S_COLUMNS = (128,)  # of the wgmma in wgmma.cuh that have A and B in shared memory
 BOX_ROWS = 256  # that one TMA copy brings at most
 Q_STAGES = 2  # buffers for tiles of Q
+QUERY_TILE_BYTES = 24  # six ints: which query tile lies in a buffer
 SYSTEM_BYTES = 1024  # of each block's shared memory
 DEVICE = Device()  # compute capability 9.0
 # Of a thread of the producer and of a consumer, by rows of Q and blocks on a multiprocessor: what a launch of so many
@@ -64,10 +65,9 @@ class Configuration:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block: tiles of Q, K and V, and two mbarriers for each."""
-        return 2 * self.d_head * (Q_STAGES * self.Br + 2 * self.kv_stages * self.Bc) + 16 * (
-            Q_STAGES + 2 * self.kv_stages
-        )
+        """Of a block: tiles of Q, K and V, two mbarriers for each, and what is written of each tile of Q."""
+        tiles = 2 * self.d_head * (Q_STAGES * self.Br + 2 * self.kv_stages * self.Bc)
+        return tiles + 16 * (Q_STAGES + 2 * self.kv_stages) + QUERY_TILE_BYTES * Q_STAGES
 
     @property
     def launch_registers(self) -> int:
