@@ -129,9 +129,10 @@ def functions(sass: str) -> dict[str, str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with as many exponentials
-    as any has; None where there is none. (Longer ones are jumps back from a wait that the compiler has put behind the
-    function's end, or a loop over query tiles, which may have products of its own, but no softmax.)"""
+    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with nine tenths of the
+    exponentials that any has; None where there is none. (Longer ones are jumps back from a wait that the compiler has
+    put behind the function's end, or a loop over query tiles, which may have products of its own and take a first
+    maximum, but has no softmax.)"""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
@@ -150,7 +151,9 @@ def loop_of(sass: str) -> Loop | None:
     multiplying = [loop for loop in loops if count(loop, "HMMA", "HGMMA", "QGMMA")]
     if not multiplying:
         return None
-    begin, end = min(multiplying, key=lambda loop: (-count(loop, "MUFU.EX2"), loop[1] - loop[0]))
+    most = max(count(loop, "MUFU.EX2") for loop in multiplying)
+    whole = [loop for loop in multiplying if count(loop, "MUFU.EX2") >= 0.9 * most]
+    begin, end = min(whole, key=lambda loop: loop[1] - loop[0])
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
     code = code[begin : end + 1]
     order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)
