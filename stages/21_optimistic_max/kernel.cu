@@ -48,6 +48,17 @@ __device__ QueryTile query_tile(const FlashParams &params, int t) {
     return {batch, head, kv_head, first_row, diagonal, tiles};
 }
 
+// Where a consumer is in the queue of K or of V: at which buffer, and at which parity its barriers are.
+template <int buffers>
+struct Place {
+    uint32_t buffer = 0, parity = 0;
+    // This warp has read the tile: the buffer is free as far as it goes. On to the next one.
+    __device__ void leave(uint64_t *empty, int lane) {
+        if (lane == 0) ptx::mbarrier_arrive(&empty[buffer]);
+        if (++buffer == buffers) buffer = 0, parity ^= 1;
+    }
+};
+
 // Announces a tile of so many bytes at `full` and asks for it, the rows from `row` on of one head: the calling thread
 // goes on at once.
 __device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_t *full, int row, int head, int batch) {
@@ -157,27 +168,25 @@ __global__ void __launch_bounds__(threads, 1)
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
 
     if (warpgroup == 1) pass_turn(warpgroup);  // the first turn is warpgroup 0's
-    uint32_t j = 0;                            // as the producer counts
+    Place<kv_stages> K_at, V_at;               // K's first: a tile's S comes before the PV of the one before
     for (int t = blockIdx.x, q = 0; t < query_tiles; t += gridDim.x, ++q) {
         const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
         const int warp_row = first_row + warp * 16, Q_now = q % q_stages;
         float O[d_head / 2] = {};  // [64, d_head] per warpgroup
-        // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum when it was
-        // last taken, and the margin; of the sum of P this lane's part.
+        // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to; this lane's part of P's sum.
         float reference[2] = {lowest, lowest}, row_sum[2] = {};
 
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
 
         // ---- S = QKᵀ ----
-        float S[Bc / 2];                             // [64, Bc] per warpgroup
-        const auto issue_S = [&](uint32_t number) {  // of the queue's tile
-            const uint32_t now = number % kv_stages;
-            ptx::mbarrier_wait(&shared.K_full[now], number / kv_stages % 2);  // all bytes of this tile are there
+        float S[Bc / 2];  // [64, Bc] per warpgroup
+        const auto issue_S = [&] {
+            ptx::mbarrier_wait(&shared.K_full[K_at.buffer], K_at.parity);  // all bytes of this tile are there
             ptx::wgmma_fence(S);
 #pragma unroll
             for (int k = 0; k < d_head / 16; ++k) {  // 16 columns are 32 bytes of a row; a panel has four times 16
                 const uint64_t step = further(k % 4 * 32), Q_panel = further(Q_now * Q_bytes + k / 4 * Br * row_bytes);
-                const uint64_t K_tile = further(now * tile_bytes), K_panel = further(k / 4 * Bc * row_bytes);
+                const uint64_t K_tile = further(K_at.buffer * tile_bytes), K_panel = further(k / 4 * Bc * row_bytes);
                 ptx::wgmma_ss<T, Bc>(S, Q_matrix + Q_panel + step, K_matrix + K_tile + K_panel + step, k > 0);
             }
             ptx::wgmma_commit();
@@ -185,13 +194,12 @@ __global__ void __launch_bounds__(threads, 1)
 
         // ---- O += PV ----
         uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
-        const auto issue_PV = [&](uint32_t number) {
-            const uint32_t now = number % kv_stages;
-            ptx::mbarrier_wait(&shared.V_full[now], number / kv_stages % 2);
+        const auto issue_PV = [&] {
+            ptx::mbarrier_wait(&shared.V_full[V_at.buffer], V_at.parity);
             ptx::wgmma_fence(O, P);
 #pragma unroll
             for (int k = 0; k < Bc / 16; ++k) {
-                const uint64_t V_rows = further(now * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
+                const uint64_t V_rows = further(V_at.buffer * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
                 ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
             }
             ptx::wgmma_commit();
@@ -211,8 +219,7 @@ __global__ void __launch_bounds__(threads, 1)
         };
 
         // ---- online softmax ----
-        // P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never leave their
-        // lanes. S stays. Returns whether this lane's bet is lost.
+        // P, an operand A as it lies in the lanes, and its sums. S stays. Returns whether this lane's bet is lost.
         float sum[2] = {INFINITY, INFINITY};  // of this lane's elements alone; nothing to bet on yet is as good as lost
         const auto exponentials = [&] {
 #pragma unroll
@@ -248,16 +255,13 @@ __global__ void __launch_bounds__(threads, 1)
         };
 
         take_turn(warpgroup);
-        issue_S(j);
+        issue_S();
         pass_turn(warpgroup);  // the other one's products queue up behind these
         ptx::wgmma_wait<0>(S);
+        K_at.leave(shared.K_empty, lane);
         mask(tiles - 1);
         take_maximum();
-        for (int tile = tiles - 1;; ++j) {
-            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
-            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
-            ptx::wgmma_wait<0>(O, P);  // of the tile before, if there is one: O and P may be touched again
-            if (lane == 0 && tile < tiles - 1) ptx::mbarrier_arrive(&shared.V_empty[(j - 1) % kv_stages]);
+        for (int tile = tiles - 1;;) {
             if (__any_sync(0xffffffff, exponentials())) {
                 take_maximum();
                 exponentials();
@@ -267,18 +271,21 @@ __global__ void __launch_bounds__(threads, 1)
             if (tile-- == 0) break;
 
             take_turn(warpgroup);
-            issue_S(j + 1);
-            issue_PV(j);
+            issue_S();
+            issue_PV();
             pass_turn(warpgroup);
             ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask
+            K_at.leave(shared.K_empty, lane);
             mask(tile);
+            ptx::wgmma_wait<0>(O, P);  // they may be touched again
+            V_at.leave(shared.V_empty, lane);
         }
+        if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
         take_turn(warpgroup);
-        issue_PV(j);
+        issue_PV();
         pass_turn(warpgroup);
         ptx::wgmma_wait<0>(O);
-        if (lane == 0) ptx::mbarrier_arrive(&shared.V_empty[j % kv_stages]);
-        ++j;
+        V_at.leave(shared.V_empty, lane);
 
         // ---- store ----
         T *O_global = static_cast<T *>(params.O.data) + batch * params.O.stride_batch + head * params.O.stride_head;
