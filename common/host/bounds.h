@@ -17,7 +17,7 @@ struct Bounds {
 inline constexpr Bounds bounds_fp16{
     .unit_roundoff = 0x1p-11, .half_smallest = 0x1p-25, .weight = 0x1p-3, .element = 4, .frobenius = 6e-4};
 inline constexpr Bounds bounds_bf16{
-    .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .weight = 0x1p-7, .element = 4, .frobenius = 4e-3};
+    .unit_roundoff = 0x1p-8, .half_smallest = 0x1p-134, .weight = 0x1p-32, .element = 4, .frobenius = 4e-3};
 // Of P: O is bf16. `fine` has the errors of the scores besides (score_error_unit), each as if the worst came together.
 inline constexpr Bounds bounds_e4m3{.unit_roundoff = 0x1p-4,
                                     .half_smallest = 0x1p-10,

@@ -12,6 +12,7 @@ from adversarial import KINDS, adversarial
 from calls import NUMBERS, Call, gaps, mixed, packed, plain, shared, verified
 
 from flashladder.core.abi import DTYPES
+from flashladder.core.dtypes import from_bits, to_bits
 from flashladder.core.problem import Problem
 from flashladder.ladder.run import describe, run_problem
 from flashladder.running.verify import POISON
@@ -105,6 +106,21 @@ def test_scales(stage, tile):
     lowest = 0.01 if describe(stage)["positive_scale"] else -0.5
     kinds = itertools.product((lowest, 2.0), DTYPES)
     verified(stage, *(Call(Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64, dtype=t, scale=scale)) for scale, t in kinds))
+
+
+def test_rows_do_not_know_their_neighbours(stage, tile):
+    """One row of each eight gets scores whose maximum grows far from tile to tile: all others keep every bit."""
+    Br, Bc = tile
+    problem = Problem(Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, scale=2.0)
+    before = problem.random(5)
+    others = np.arange(Br) % 8 != 3
+    rows = from_bits(before["Q"], problem.dtype)
+    rows[:, :, ~others] *= 64
+    after = before | {"Q": to_bits(rows, problem.dtype)}
+    first, second = verified(stage, Call(problem, inputs=before), Call(problem, inputs=after))
+    wrong = int((first[:, :, others] != second[:, :, others]).sum())
+    assert not wrong, f"stage {stage.id}: {wrong} elements of O changed in rows whose own Q has not changed"
+    assert (first[:, :, ~others] != second[:, :, ~others]).any(), "no row has changed, so the test says nothing"
 
 
 def test_what_O_held_before_does_not_matter(stage, tile):

@@ -60,7 +60,7 @@ class Run:
         keys = p.to_bhnd(values["K"])
         p.to_bhnd(values["Q"])[..., 0] = 8
         keys[..., 0] = 0
-        keys[:, :, slice(None, 64) if self.inputs == "largest_first" else slice(-64, None), 0] = 20
+        keys[:, :, slice(None, 64) if self.inputs == "largest_first" else slice(-64, None), 0] = 200
         return p.rounded(values)
 
 
