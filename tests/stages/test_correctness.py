@@ -111,7 +111,7 @@ def test_scales(stage, tile):
 def test_rows_do_not_know_their_neighbours(stage, tile):
     """One row of each eight gets scores whose maximum grows far from tile to tile: all others keep every bit."""
     Br, Bc = tile
-    problem = Problem(Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, scale=2.0)
+    problem = stage.own(Problem(Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, scale=2.0))
     before = problem.random(5)
     others = np.arange(Br) % 8 != 3
     rows = from_bits(before["Q"], problem.dtype)
