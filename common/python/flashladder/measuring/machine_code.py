@@ -129,10 +129,10 @@ def functions(sass: str) -> dict[str, str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with at least half as many
-    exponentials as any has; None where there is none. (Longer ones are jumps back from a wait that the compiler has put
-    behind the function's end, or a loop over query tiles, which may have products of its own and the exponentials of
-    its first maximum, or of a first tile that is worked on apart.)"""
+    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with at least half as
+    many exponentials as any has; None where there is none. (Longer ones are jumps back from a wait that the compiler
+    has put behind the function's end, or a loop over query tiles, which may have products of its own and the
+    exponentials of its first maximum, or of a first tile that is worked on apart.)"""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
