@@ -159,8 +159,9 @@ def check_seen(one, seen: dict, folder: Path) -> None:
             assert hazard["message"] in seen["text"]
             line = file["sources"][hazard["file"]].splitlines()[hazard["line"] - 1]
             assert line.strip() in seen["text"], "the source line of a hazard"
-        if any(access["space"] == "shared" for access in launch.get("accesses", [])):
-            assert seen["cells"] >= 32
+        lanes = [access["lanes"].bit_count() for access in launch.get("accesses", []) if access["space"] == "shared"]
+        if lanes:
+            assert seen["cells"] >= min(lanes), "a cell for each lane of the access that is drawn"
     assert seen["steps"] >= 1 and seen["presses"] == seen["steps"] - 1
     check_timeline(file, native, seen, folder)
     ending = "the run failed" if native["status"] == "failed" else "has done all that it has to do"
