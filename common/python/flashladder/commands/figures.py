@@ -74,7 +74,7 @@ class _Figures:
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
         """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself. The first
-        record that has it: of later stages there is one of its own."""
+        record that has it."""
         name = stages.get(name).name if isinstance(name, int) else name
         records = recorded.shipped(kind="ablations")
         having = [one for one in records if recorded.pick(one, name=name)]

@@ -36,8 +36,7 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     "tuning", the fastest configurations; "shapes", those of stage 24; "profiler", what Nsight Compute says of some
     kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's; "fp8-errors",
     what e4m3 costs in accuracy, of the simulator; "sums", bits of tensor cores' sums; "faults", what comes of mistakes
-    that the simulator names. They lie in GPU-KIND.json, of one kind also in several (GPU-WORD-KIND.json), the machine
-    code in e.g. sm_90-machine-code.json.
+    that the simulator names. They lie in GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
     """
     found = []
     for file in sorted(folder.glob("*.json")):

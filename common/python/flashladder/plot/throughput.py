@@ -192,7 +192,7 @@ def _families(axes, families: list[tuple[dict, list[dict]]], peers: list[dict]) 
     for tick, (_, name) in zip(axes.get_yticklabels(), names, strict=True):
         tick.set_fontweight("bold" if name.endswith("itself") else "normal")
     axes.invert_yaxis()
-    axes.margins(x=0.15, y=0.02)
+    axes.margins(x=0.2, y=0.02)  # of the longest bar: room for its figures
     axes.set_xlabel("TFLOP/s; in brackets: of the kernel itself")
     axes.grid(alpha=0.25, axis="x")
     axes.set_axisbelow(True)
