@@ -1,9 +1,10 @@
 // Stage 24: the shape chooses. How many rows a query tile has, how many tiles of K and V are under way, whether P comes
-// in parts: a configuration, known at compile time. d_head, mask and length say which one runs (instances.h).
+// in parts, where Q lies: a configuration, known at compile time. d_head, mask and length say which one runs
+// (instances.h).
 //
-// A query tile is Br rows of Q, of which each of a block's consumer warpgroups has 64 and each warp 16. For
-// it the block walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there
-// are buffers, and does not stop at a query tile's end.
+// A query tile is Br rows of Q, 64 for each consumer warpgroup, 16 for each warp. For it the block walks over K and V
+// in tiles of Bc = 128 rows; the producer is ahead by as many as there are buffers. Nobody stops at a query tile's end:
+// the next one's first S is under way with this one's last PV.
 
 #include "configured.h"
 #include "launch.h"
@@ -14,8 +15,9 @@
 
 struct Configuration {      // flashladder/tuning/shapes.py has the same names, and the rules of what goes together
     int Br, Bc, kv_stages;  // rows of Q (and of S, P, O) a block; rows of K and V a tile; buffers for K's and for V's
-    int parts;              // of P: 1, PV goes on under the next tile's softmax (21); 2, under the other part's (22)
-    bool turns;             // consumers take turns at the tensor cores (18)
+    int parts;            // of P: 1, PV goes on under the next tile's mask (21); 2, under the other part's softmax (22)
+    bool turns;           // consumers take turns at the tensor cores (18)
+    bool Q_in_registers;  // each warp's rows, for all of a query tile; else each product reads them in shared memory
     int producer_registers, consumer_registers, blocks;            // a thread; blocks that a multiprocessor holds
     constexpr int threads() const { return 128 * (Br / 64 + 1); }  // a consumer for each 64 rows, and the producer
 };
@@ -26,9 +28,9 @@ template <typename T>
 constexpr float margin = std::is_same_v<T, __half> ? 3 : 32;
 constexpr int panel = 64;  // elements in 128 bytes: the columns that TMA swizzles together
 
-template <Configuration config, int number>
-struct Part {
-    static constexpr int begin = config.Bc / config.parts * number, end = begin + config.Bc / config.parts;  // columns
+template <int first, int last>
+struct Columns {
+    static constexpr int begin = first, end = last;  // of S and P
 };
 
 // One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V, none
@@ -48,11 +50,15 @@ struct Shared {
     QueryTile query_tiles[q_stages];  // which ones lie in Q
 };
 
-// Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
-// last rows come first, then the first, the last but one, ...: two neighbours see as many keys as any other two.
-__device__ QueryTile query_tile(const FlashParams &params, int t, int Br, int Bc) {
-    const int row_tiles = (params.Nq + Br - 1) / Br, row_tile = t % row_tiles, batch = t / row_tiles / params.Hq;
+// Query tile number t, none behind the last. One head's follow each other, so that blocks side by side read the same K
+// and V. If causal, the last rows come first, then the first, the last but one, ...: two neighbours see as many keys as
+// any other two. Every other head goes the other way round: where one is left over at a head's end, its neighbour is
+// its like.
+__device__ QueryTile query_tile(const FlashParams &params, int t, int query_tiles, int Br, int Bc) {
+    if (t >= query_tiles) return {};
+    const int row_tiles = (params.Nq + Br - 1) / Br, place = t % row_tiles, batch = t / row_tiles / params.Hq;
     const int head = t / row_tiles % params.Hq, kv_head = head / (params.Hq / params.Hkv);
+    const int row_tile = t / row_tiles % 2 ? row_tiles - 1 - place : place;
     const int in_turn = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
     const int first_row = (params.causal ? in_turn : row_tile) * Br;
     const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
@@ -101,12 +107,12 @@ __device__ int query_tile_number(bool causal, int query_tiles, int q) {
     return (q / neighbours * gridDim.x + blockIdx.x) * neighbours + q % neighbours;
 }
 
-// A query tile as the producer has written it down. One lane reads, and the compiler knows that all have the same.
-__device__ QueryTile handed_over(const QueryTile &written, int lane) {
-    QueryTile tile = {};
-    if (lane == 0) tile = written;
-    for (int *field : {&tile.batch, &tile.head, &tile.kv_head, &tile.first_row, &tile.diagonal, &tile.tiles})
-        *field = __shfl_sync(0xffffffff, *field, 0);
+// A query tile as the producer has written it down. The compiler knows that all lanes have the same, of what the loop
+// over its tiles uses.
+__device__ QueryTile handed_over(const QueryTile &written) {
+    QueryTile tile = written;
+    for (int *field : {&tile.first_row, &tile.diagonal, &tile.tiles}) *field = __shfl_sync(0xffffffff, *field, 0);
+    __syncwarp();  // all have read it before one of them gives it back
     return tile;
 }
 
@@ -135,7 +141,6 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
     constexpr int Q_bytes = sizeof(Shared<T, d_head, config>::Q[0]);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;  // the compiler knows: uniform
-
     if (threadIdx.x == 0) {
         for (int s = 0; s < q_stages; ++s) {
             ptx::mbarrier_init(&shared.Q_full[s], 1);
@@ -150,7 +155,6 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         ptx::fence_mbarrier_init();
     }
     __syncthreads();  // nobody waits at a barrier that is not there yet
-
     // ---- load ----
     if (warpgroup == consumers) {
         ptx::setmaxnreg_dec<config.producer_registers>();
@@ -162,11 +166,14 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                 ptx::mbarrier_wait(&shared.V_empty[s], number / kv_stages % 2 ^ 1);
                 load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], V_row, V_head, V_batch);
             };
+            const auto work = [&](int q) {
+                return query_tile(params, query_tile_number(params.causal, query_tiles, q), query_tiles, Br, Bc);
+            };
+            QueryTile next = work(0);
             for (int q = 0;; ++q) {
-                const int t = query_tile_number(params.causal, query_tiles, q), Q_now = q % q_stages;
+                const int Q_now = q % q_stages;
                 ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
-                const QueryTile work = t < query_tiles ? query_tile(params, t, Br, Bc) : QueryTile{};
-                const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = work;
+                const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = next;
                 if (tiles == 0) {
                     ptx::mbarrier_arrive(&shared.Q_full[Q_now]);  // no Q comes
                     break;
@@ -180,6 +187,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                     load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
                     if (j > 0) load_V(j - 1);
                     V_row = row, V_head = kv_head, V_batch = batch;
+                    if (tile == tiles - 1) next = work(q + 1);  // divisions, for which no buffer waits now
                 }
             }
             if (j > 0) load_V(j - 1);
@@ -187,160 +195,177 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         return;
     }
     ptx::setmaxnreg_inc<config.consumer_registers>();
-
     // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
     // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
     const int lane = threadIdx.x % 32;
     const float scale_log2 = params.scale * 1.44269504f;                   // exp(scale x) = 2^(scale log2(e) x)
     constexpr float most = std::is_same_v<T, __half> ? 0x1p15f : 0x1p64f;  // a lane's sum of P: there its bet is lost
-
     // How wgmma finds the tiles: the warpgroup's 64 rows of Q and the rows of K, along d_head, and V's columns, along
     // its rows. 8 rows of a panel are 1,024 bytes.
     const uint64_t Q_matrix = ptx::matrix_descriptor(shared.Q[0] + warpgroup * 64 * panel, 0, 8 * row_bytes);
     const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes);
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
-
     if (config.turns && warpgroup == consumers - 1) ptx::barrier_arrive(1, 256);  // the first turn is warpgroup 0's
     Place<kv_stages> K_at, V_at;  // K's first: a tile's S comes before the PV of the one before
-    for (int q = 0;; ++q) {
+    QueryTile now;                // what S, and what follows of it, is of; O may still be the one before's
+    int tile;                     // the same of K and V
+
+    // ---- S = QKᵀ ----
+    uint32_t Q[config.Q_in_registers ? d_head / 16 : 1][4];  // [64, d_head] per warpgroup
+    const auto take_query_tile = [&](int q) {
         const int Q_now = q % q_stages;
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
-        const auto [batch, head, kv_head, first_row, diagonal, tiles] = handed_over(shared.query_tiles[Q_now], lane);
-        if (tiles == 0) break;
-        const int warp_row = first_row + warp * 16;
-        float O[d_head / 2] = {};  // [64, d_head] per warpgroup
-        // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to; this lane's part of P's sum.
-        float reference[2] = {lowest, lowest}, row_sum[2] = {};
-
-        // ---- S = QKᵀ ----
-        float S[Bc / 2];  // [64, Bc] per warpgroup
-        const auto issue_S = [&] {
-            ptx::mbarrier_wait(&shared.K_full[K_at.buffer], K_at.parity);  // all bytes of this tile are there
-            ptx::wgmma_fence(S);
+        now = handed_over(shared.query_tiles[Q_now]), tile = now.tiles - 1;
+        if constexpr (config.Q_in_registers) {
+            if (now.tiles == 0) return;
 #pragma unroll
-            for (int k = 0; k < d_head / 16; ++k) {  // 16 columns are 32 bytes of a row; a panel has four times 16
-                const uint64_t step = further(k % 4 * 32), Q_panel = further(Q_now * Q_bytes + k / 4 * Br * row_bytes);
-                const uint64_t K_tile = further(K_at.buffer * tile_bytes), K_panel = further(k / 4 * Bc * row_bytes);
-                ptx::wgmma_ss<T, Bc>(S, Q_matrix + Q_panel + step, K_matrix + K_tile + K_panel + step, k > 0);
+            for (int k = 0; k < d_head / 16; ++k) {  // TMA has put 16 bytes number i of row r at number i ^ r % 8
+                const int row = warp * 16 + lane % 16, piece = (k % 4 * 2 + lane / 16) ^ row % 8;
+                ptx::ldmatrix_x4(Q[k], ptx::shared_address(shared.Q[Q_now] + (k / 4 * Br + row) * panel + piece * 8));
             }
-            ptx::wgmma_commit();
-        };
-
-        // ---- O += PV ----
-        uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
-        const auto issue_PV = [&](auto part) {
-            if (part.begin == 0) ptx::mbarrier_wait(&shared.V_full[V_at.buffer], V_at.parity);
-            ptx::wgmma_fence(O, P);
-#pragma unroll
-            for (int k = part.begin / 16; k < part.end / 16; ++k) {
-                const uint64_t V_rows = further(V_at.buffer * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
-                ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
-            }
-            ptx::wgmma_commit();
-        };
-
-        const auto in_turn = [&](auto issue) {  // barrier 1 + w: all of w wait, all of the one before have passed it on
-            if (config.turns) ptx::barrier_sync(1 + warpgroup, 256);
-            issue();
-            if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256);
-        };
-
-        // ---- mask ----
-        const auto mask = [&](int tile) {
-            const int first_column = tile * Bc;
-            if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
-#pragma unroll
-                for (int x = 0; x < Bc / 2; ++x) {
-                    const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
-                    if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
-                        S[x] = -INFINITY;
-                }
-            }
-        };
-
-        // ---- online softmax ----
-        // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
-        // leave their lanes. S stays. Returns whether this lane's bet is lost.
-        float sum[2] = {INFINITY, INFINITY};  // of this lane's elements alone; nothing to bet on yet is as good as lost
-        const auto exponentials = [&](auto part) {
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                sum[half] = 0.0f;
-#pragma unroll
-                for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4) {
-                    const float p0 = ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
-                    const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
-                    sum[half] += p0 + p1;
-                    P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
-                }
-            }
-            return !(fmaxf(sum[0], sum[1]) < most);
-        };
-        // For the rows that have lost, whoever else has: no row's numbers depend on its neighbours'.
-        const auto take_maximum = [&](auto part) {
-            float rescale[2];  // what older sums and outputs shrink by when the maximum grows
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                float new_max = -INFINITY;
-#pragma unroll
-                for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4)
-                    new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
-                new_max = row_reduce_max(new_max);
-                const float old = reference[half];
-                if (__ballot_sync(0xffffffff, !(sum[half] < most)) >> lane / 4 * 4 & 15)  // by one of its four lanes
-                    reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
-                rescale[half] = ptx::exp2(old - reference[half]);
-                row_sum[half] *= rescale[half];
-            }
-#pragma unroll
-            for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
-        };
-        const auto softmax_and_PV = [&](auto part) {
-            if (__any_sync(0xffffffff, exponentials(part))) {
-                ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
-                take_maximum(part);
-                exponentials(part);
-            }
-            row_sum[0] += sum[0], row_sum[1] += sum[1];
-            if constexpr (config.parts == 2) issue_PV(part);
-        };
-
-        in_turn([&] { issue_S(); });
-        ptx::wgmma_wait<0>(S);
-        K_at.leave(shared.K_empty, lane);
-        mask(tiles - 1);
-        take_maximum(Part<config, 0>());
-        for (int tile = tiles - 1;;) {
-            softmax_and_PV(Part<config, 0>());
-            if constexpr (config.parts == 2) softmax_and_PV(Part<config, 1>());
-            if (tile-- == 0) break;
-
-            if constexpr (config.parts == 2) {
-                issue_S();
-                ptx::wgmma_wait<0>(S, O, P);
-            } else {
-                in_turn([&] { issue_S(), issue_PV(Part<config, 0>()); });
-                ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask
-            }
-            K_at.leave(shared.K_empty, lane);
-            mask(tile);
-            if constexpr (config.parts == 1) ptx::wgmma_wait<0>(O, P);  // they may be touched again
-            V_at.leave(shared.V_empty, lane);
+            __syncwarp();
+            if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
         }
-        if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
-        if constexpr (config.parts == 1) in_turn([&] { issue_PV(Part<config, 0>()); });
-        ptx::wgmma_wait<0>(O);
-        V_at.leave(shared.V_empty, lane);
+    };
+    float S[Bc / 2];  // [64, Bc] per warpgroup
+    const auto issue_S = [&](int q) {
+        ptx::mbarrier_wait(&shared.K_full[K_at.buffer], K_at.parity);  // all bytes of this tile are there
+        ptx::wgmma_fence(S);
+#pragma unroll
+        for (int k = 0; k < d_head / 16; ++k) {  // 16 columns are 32 bytes of a row; a panel has four times 16
+            const uint64_t step = further(k % 4 * 32), K_panel = further(k / 4 * Bc * row_bytes);
+            const uint64_t K_rows = K_matrix + further(K_at.buffer * tile_bytes) + K_panel + step;
+            const uint64_t Q_rows = Q_matrix + further(q % q_stages * Q_bytes + k / 4 * Br * row_bytes) + step;
+            if constexpr (config.Q_in_registers)
+                ptx::wgmma_rs_k_major<T, Bc>(S, Q[k], K_rows, k > 0);
+            else
+                ptx::wgmma_ss<T, Bc>(S, Q_rows, K_rows, k > 0);
+        }
+        ptx::wgmma_commit();
+    };
 
-        // ---- store ----
-        T *O_global = static_cast<T *>(params.O.data) + batch * params.O.stride_batch + head * params.O.stride_head;
+    // ---- O += PV ----
+    float O[d_head / 2];     // [64, d_head] per warpgroup
+    uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
+    using First = Columns<0, Bc / config.parts>;
+    using Second = Columns<Bc / config.parts, Bc>;  // none with P whole
+    const auto issue_PV = [&](auto part) {
+        if (part.begin == 0) ptx::mbarrier_wait(&shared.V_full[V_at.buffer], V_at.parity);
+        ptx::wgmma_fence(O, P);
+#pragma unroll
+        for (int k = part.begin / 16; k < part.end / 16; ++k) {
+            const uint64_t V_rows = further(V_at.buffer * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
+            ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
+        }
+        ptx::wgmma_commit();
+    };
+
+    const auto take_turn = [&] {  // barrier 1 + w: all of w wait, all of the one before have passed it on
+        if (config.turns) ptx::barrier_sync(1 + warpgroup, 256);
+    };
+    const auto pass_turn = [&] {  // with its S at hand: before, another one's products would hold this one's up
+        if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256);
+    };
+    // The next tile's S, of this query tile or of the next one; with P whole, and with this tile's PV.
+    const auto next_S = [&](int q) {
+        if constexpr (config.parts == 2) {
+            issue_S(q);
+            ptx::wgmma_wait<0>(S, O, P);
+        } else {
+            take_turn(), issue_S(q), issue_PV(First());
+            ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask
+        }
+        K_at.leave(shared.K_empty, lane);
+    };
+    const auto end_of_PV = [&] {
+        pass_turn();
+        ptx::wgmma_wait<0>(O, P);  // they may be touched again
+        V_at.leave(shared.V_empty, lane);
+    };
+
+    // ---- mask ----
+    const auto mask = [&] {
+        const int first_column = tile * Bc, warp_row = now.first_row + warp * 16;
+        if (first_column + Bc > min(params.Nkv, warp_row + 1 + now.diagonal)) {  // the warp's first row sees fewest
+#pragma unroll
+            for (int x = 0; x < Bc / 2; ++x) {
+                const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
+                if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + now.diagonal))
+                    S[x] = -INFINITY;
+            }
+        }
+    };
+
+    // ---- online softmax ----
+    // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to; this lane's part of P's sum.
+    float reference[2], row_sum[2];
+    float sum[2];      // of this lane's elements of a part alone
+    float rescale[2];  // what older sums and outputs shrink by when the maximum grows
+    bool careful;      // this warp looks at each tile's maximum before it bets
+    // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
+    // leave their lanes. S stays. Returns whether this lane's bet is lost.
+    const auto exponentials = [&](auto part) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            sum[half] = 0.0f;
+#pragma unroll
+            for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4) {
+                const float p0 = ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
+                const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
+                sum[half] += p0 + p1;
+                P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
+            }
+        }
+        return !(fmaxf(sum[0], sum[1]) < most);
+    };
+    // For the rows that have lost, whoever else has: no row's numbers depend on its neighbours'.
+    const auto take_maximum = [&](auto part, float slack) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float new_max = -INFINITY;
+#pragma unroll
+            for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4)
+                new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
+            new_max = row_reduce_max(new_max);
+            const float old = reference[half], wanted = new_max * scale_log2 + margin<T>;
+            const bool lost =
+                __ballot_sync(0xffffffff, !(sum[half] < most)) >> lane / 4 * 4 & 15;  // by one of four lanes
+            if (lost && wanted > old + slack) reference[half] = wanted;
+            rescale[half] = ptx::exp2(old - reference[half]);
+            row_sum[half] *= rescale[half];
+        }
+    };
+    const auto rescale_O = [&] {
+#pragma unroll
+        for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
+    };
+    const auto softmax = [&](auto part) {
+        if (__any_sync(0xffffffff, exponentials(part))) {
+            // A bet lost so early is not the last one. (Rows that had seen no key yet had none.)
+            if (now.tiles - tile <= 8) careful |= __all_sync(0xffffffff, fminf(reference[0], reference[1]) > lowest);
+            ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
+            take_maximum(part, 0), rescale_O(), exponentials(part);
+        }
+        row_sum[0] += sum[0], row_sum[1] += sum[1];
+    };
+    const auto first_softmax = [&] {
+        reference[0] = reference[1] = lowest, row_sum[0] = row_sum[1] = 0.0f, careful = false;
+        sum[0] = sum[1] = INFINITY;  // nothing to bet on yet is as good as lost
+        take_maximum(First(), 0);
+        softmax(First());
+    };
+
+    // ---- store ----
+    const auto store = [&](const QueryTile &done, const float (&reference)[2], const float (&row_sum)[2]) {
+        T *O_global =
+            static_cast<T *>(params.O.data) + done.batch * params.O.stride_batch + done.head * params.O.stride_head;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const float sum = row_reduce_sum(row_sum[half]);
             const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;  // rows that see no key are 0
-            const int i = warp_row + 8 * half + lane / 4;
+            const int i = done.first_row + warp * 16 + 8 * half + lane / 4;
             if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
-                params.log_sum_exp[(int64_t{batch} * params.Hq + head) * params.Nq + i] =
+                params.log_sum_exp[(int64_t{done.batch} * params.Hq + done.head) * params.Nq + i] =
                     sum > 0.0f ? reference[half] * 0.693147181f + logf(sum) : -INFINITY;
 #pragma unroll
             for (int n = 0; n < d_head / 8; n += 4) {  // 32 columns: 16 bytes for each of the four lanes
@@ -356,6 +381,42 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                         make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
             }
         }
+        __syncwarp();  // behind branches that differ the compiler would not take the lanes for together any more
+    };
+
+    take_query_tile(0), take_turn(), issue_S(0);  // each block has a query tile
+    ptx::wgmma_wait<0>(S);
+    K_at.leave(shared.K_empty, lane);
+    mask(), pass_turn(), first_softmax();
+    for (int q = 0; now.tiles > 0; ++q) {
+#pragma unroll
+        for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
+        for (;;) {  // the first part of this tile's P is there
+            if constexpr (config.parts == 2) issue_PV(First()), softmax(Second()), issue_PV(Second());
+            if (tile-- == 0) break;
+            next_S(q), mask();
+            if (careful) {
+                sum[0] = sum[1] = INFINITY;
+                take_maximum(Columns<0, Bc>(), 2 * margin<T>);  // P is at most 2^margin, far from a lost bet
+                ptx::wgmma_wait<0>(O, P);
+                if (__any_sync(0xffffffff, fminf(rescale[0], rescale[1]) < 1.0f)) rescale_O();
+            }
+            end_of_PV(), softmax(First());
+        }
+        if (!config.Q_in_registers && lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[q % q_stages]);
+
+        // The next query tile begins, and as its P is there, O's registers are emptied.
+        const QueryTile done = now;
+        const float done_reference[2] = {reference[0], reference[1]}, done_sum[2] = {row_sum[0], row_sum[1]};
+        take_query_tile(q + 1);
+        if (now.tiles > 0) {
+            next_S(q + 1), mask(), end_of_PV();
+            first_softmax();
+        } else {
+            if constexpr (config.parts == 1) take_turn(), issue_PV(First());
+            end_of_PV();
+        }
+        store(done, done_reference, done_sum);
     }
     if (config.turns && warpgroup == 0) ptx::barrier_sync(1, 256);  // the last that was passed: no arrival is left over
 }

@@ -5,7 +5,7 @@ A configuration is a frozen dataclass, one readable line that is parsed back exa
 
     >>> configuration = parse("(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160")
     >>> configuration.consumers, str(configuration), configuration.cpp()
-    (3, '(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160', '{192, 128, 3, 1, true, 32, 160, 1}')
+    (3, '(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160', '{192, 128, 3, 1, true, false, 32, 160, 1}')
 
 RULES say what goes together; space() is what `make tune ARGS="--stage 24"` looks at, before the rules.
 """
@@ -49,6 +49,7 @@ class Configuration:
     kv_stages: int = 2  # buffers for tiles of K, and of V
     parts: int = 1  # of P
     turns: bool = False  # consumers take turns at the tensor cores
+    Q_in_registers: bool = False  # each warp's rows, for all of a query tile
     producer_registers: int = 24  # a thread
     consumer_registers: int = 240
     blocks: int = 1  # that a multiprocessor holds at a time
@@ -77,13 +78,14 @@ class Configuration:
 
     @property
     def accumulators(self) -> int:
-        """Registers of a consumer's thread that hold S and O, fp32, and P beside them."""
-        return self.Bc // 2 + self.d_head // 2 + self.Bc // 4
+        """Registers of a consumer's thread that hold S and O, fp32, P beside them, and Q if it lies there."""
+        return self.Bc // 2 + self.d_head // 2 + self.Bc // 4 + (self.d_head // 4 if self.Q_in_registers else 0)
 
     def __str__(self) -> str:
         words = [f"kv_buffers_{self.kv_stages}"]
         words += [f"parts_{self.parts}"] if self.parts != 1 else []
         words += ["turns"] if self.turns else []
+        words += ["q_in_registers"] if self.Q_in_registers else []
         words += [f"registers_{self.producer_registers}_{self.consumer_registers}"]
         words += [f"blocks_{self.blocks}"] if self.blocks != 1 else []
         tile = f"{self.Br}, {self.Bc}, {self.threads // 32}"
@@ -97,7 +99,7 @@ class Configuration:
 
 _SHORT_FORM = re.compile(
     r"\s*\((\w+),\s*(\d+),\s*(\d+),\s*(\d+),\s*(\d+)\)\s*:\s*"
-    r"kv_buffers_(\d+)(?:\+parts_(\d+))?(\+turns)?\+registers_(\d+)_(\d+)(?:\+blocks_(\d+))?\s*"
+    r"kv_buffers_(\d+)(?:\+parts_(\d+))?(\+turns)?(\+q_in_registers)?\+registers_(\d+)_(\d+)(?:\+blocks_(\d+))?\s*"
 )
 
 
@@ -106,9 +108,10 @@ def parse(text: str) -> Configuration:
     match = _SHORT_FORM.fullmatch(text)
     if not match or match[1].lower() not in DTYPES:
         raise FlashLadderError(f"'{text}' is no configuration of stage 24; one is written like '{FIRST}'.")
-    dtype, d_head, Br, Bc, warps, stages, parts, turns, *others, blocks = match.groups()
+    dtype, d_head, Br, Bc, warps, stages, parts, *words, producer, consumer, blocks = match.groups()
     numbers = map(int, (d_head, Br, Bc, stages, parts or 1))
-    found = Configuration(dtype.lower(), *numbers, turns is not None, *map(int, others), int(blocks or 1))
+    switches = (word is not None for word in words)
+    found = Configuration(dtype.lower(), *numbers, *switches, int(producer), int(consumer), int(blocks or 1))
     if found.threads != 32 * int(warps):
         raise FlashLadderError(
             f"'{text}' says {warps} warps; with Br = {found.Br} a block has {found.threads // 32}: "
@@ -196,7 +199,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "accumulators",
-        f"S, P, O and {REGISTERS_BESIDE} more fit into a consumer's registers; else each turn spills them.",
+        f"S, P, O, Q if it lies there, and {REGISTERS_BESIDE} more fit into a consumer's registers; else they are spilled.",
         lambda c, _: (
             _registers_in_order(c)
             and c.accumulators + REGISTERS_BESIDE > min(c.consumer_registers, REGISTERS_A_THREAD)
@@ -228,8 +231,9 @@ def refusals(configuration: Configuration, device: Device = DEVICE) -> list[Rule
 def space(dtype: str, d_head: int) -> Iterator[Configuration]:
     """All that is looked at, before the rules."""
     tiles = [(Br, blocks, *registers) for (Br, blocks), each in REGISTERS.items() for registers in each]
-    for (Br, blocks, *registers), stages, parts, turns in product(tiles, (2, 3, 4), (1, 2), (False, True)):
-        yield Configuration(dtype, d_head, Br, 128, stages, parts, turns, *registers, blocks)
+    switches = (False, True)
+    for (Br, blocks, *registers), stages, parts, *words in product(tiles, (2, 3, 4), (1, 2), switches, switches):
+        yield Configuration(dtype, d_head, Br, 128, stages, parts, *words, *registers, blocks)
 
 
 def admitted(configurations: Iterable[Configuration], device: Device = DEVICE) -> list[Configuration]:
