@@ -199,7 +199,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "accumulators",
-        f"S, P, O, Q if it lies there, and {REGISTERS_BESIDE} more fit into a consumer's registers; else they are spilled.",
+        f"S, P, O, Q if it lies there, and {REGISTERS_BESIDE} more fit into a consumer's registers.",
         lambda c, _: (
             _registers_in_order(c)
             and c.accumulators + REGISTERS_BESIDE > min(c.consumer_registers, REGISTERS_A_THREAD)
