@@ -116,14 +116,14 @@ def test_a_loop_over_query_tiles_with_more_products_is_not_taken_for_it():
 
 
 def test_a_first_maximum_before_the_loop_is_no_part_of_it():
-    """A loop over query tiles that takes one, or works on a first tile apart, has more exponentials than the loop over
-    K and V."""
+    """A loop over query tiles that takes one, or works on a first tile apart, before the last query tile's end and
+    before the first one's begin, has several times the exponentials of the loop over K and V."""
     exponential = "        /*0100*/                   MUFU.EX2 R209, R166 ;\n"
     many = SASS.replace(exponential, exponential * 20)
-    text = many.replace(".L_x_1:\n", f".L_x_7:\n{exponential * 15}.L_x_1:\n")
+    text = many.replace(".L_x_1:\n", f".L_x_7:\n{exponential * 55}.L_x_1:\n")
     jump = "        /*0134*/               @P1 BRA `(.L_x_7) ;\n"
     text = text.replace("        /*0130*/                   MUFU.RCP R3, R4 ;\n", jump)
-    assert text.count("EX2") == 35
+    assert text.count("EX2") == 75
     assert machine_code.loop_of(text).order == machine_code.loop_of(many).order
 
 

@@ -128,11 +128,8 @@ def functions(sass: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2]))
 
 
-def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with at least half as
-    many exponentials as any has; None where there is none. (Longer ones are jumps back from a wait that the compiler
-    has put behind the function's end, or a loop over query tiles, which may have products of its own and the
-    exponentials of its first maximum, or of a first tile that is worked on apart.)"""
+def _find_loop(sass: str) -> tuple[list[tuple[str, str, str]], tuple[tuple[int, int], ...]] | None:
+    """(opcode, predicate, operands) of the loop over K and V, and the loops inside. See loop_of()."""
     code, labels, jumps = [], {}, []
     for line in sass.splitlines():
         label, found = _LABEL.match(line), _INSTRUCTION.match(line)
@@ -152,10 +149,27 @@ def loop_of(sass: str) -> Loop | None:
     if not multiplying:
         return None
     most = max(count(loop, "MUFU.EX2") for loop in multiplying)
-    whole = [loop for loop in multiplying if 2 * count(loop, "MUFU.EX2") >= most]
+    whole = [loop for loop in multiplying if 4 * count(loop, "MUFU.EX2") >= most]
     begin, end = min(whole, key=lambda loop: loop[1] - loop[0])
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
-    code = code[begin : end + 1]
+    return code[begin : end + 1], inner
+
+
+def opcodes(sass: str) -> list[str]:
+    """Of the loop over K and V in a function's text, in order; see loop_of()."""
+    found = _find_loop(sass)
+    return [opcode for opcode, _, _ in found[0]] if found else []
+
+
+def loop_of(sass: str) -> Loop | None:
+    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with at least a quarter
+    of the exponentials that any has; None where there is none. (Longer ones are jumps back from a wait that the
+    compiler has put behind the function's end, or a loop over query tiles, which may have products of its own and the
+    exponentials of its first tile: worked on apart, in the way into the loop and in the way round.)"""
+    found = _find_loop(sass)
+    if found is None:
+        return None
+    code, inner = found
     order = "".join(letter_of(opcode, predicate) for opcode, predicate, _ in code)
     return Loop(order, inner, _first_uses([(opcode, rest) for opcode, _, rest in code]))
 
