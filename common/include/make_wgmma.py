@@ -11,7 +11,7 @@ REGISTER_A = (64, 128)  # with A in registers, and B in shared memory, MN-major 
 REGISTER_A_K_MAJOR = (128,)  # the same with B K-major, of the 16-bit types
 
 HEADER = """\
-// Written by make_wgmma.py: one function for each shape of wgmma that a stage, or an ablation of one, uses.
+// Written by make_wgmma.py: one function for each shape of wgmma that a stage uses.
 //
 // wgmma.mma_async.m64nNk16: issues D += A B for the warpgroup's 128 threads on the tensor cores.
 // A: [64, 16], B: [16, N], both 16-bit; D: [64, N], fp32. Of e4m3, a byte each, k is 32: A [64, 32], B [32, N].

@@ -1,4 +1,4 @@
-// Written by make_wgmma.py: one function for each shape of wgmma that a stage, or an ablation of one, uses.
+// Written by make_wgmma.py: one function for each shape of wgmma that a stage uses.
 //
 // wgmma.mma_async.m64nNk16: issues D += A B for the warpgroup's 128 threads on the tensor cores.
 // A: [64, 16], B: [16, N], both 16-bit; D: [64, N], fp32. Of e4m3, a byte each, k is 32: A [64, 32], B [32, N].
