@@ -1,8 +1,9 @@
 """Stage 24's configurations: their short form, the rules, the table and what it is predicted from, the tuner with times
 that are made up, and the choice by mask in C++. No figure here is of a machine."""
 
+import re
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import pytest
 from hostcc import compile_cpp
@@ -12,14 +13,15 @@ from flashladder.commands import tune_shapes
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
+from flashladder.ladder import stages
 from flashladder.measuring import bench, gpu_memory, recorded
 from flashladder.tuning import gpu_times, instances, shape_table, shape_tuner, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23, parse, refusals
 from flashladder.tuning.store import Known, Place, Store, Times
 from flashladder.tuning.tune import TimingFailed
 
-WIDE = Configuration("bf16", 64, 192, 128, 3, 1, True, 32, 160)
-TWO_BLOCKS = Configuration("bf16", 64, 64, 128, 2, 1, False, 24, 232, 2)
+WIDE = Configuration("bf16", 64, 192, 128, 3, 1, True, False, 32, 160)
+TWO_BLOCKS = Configuration("bf16", 64, 64, 128, 2, 1, False, False, 24, 232, 2)
 ADMITTED = [one for d in (64, 128) for one in shapes.admitted(shapes.space("bf16", d))]
 
 
@@ -28,10 +30,22 @@ def test_the_short_form_is_parsed_back(one):
     assert parse(str(one)) == one and not refusals(one)
 
 
+def test_each_switch_has_its_word_and_its_place_in_the_struct():
+    both = replace(of_stage_23(), parts=1, turns=True, Q_in_registers=True)
+    assert str(both) == "(BF16, 128, 128, 128, 12): kv_buffers_2+turns+q_in_registers+registers_24_240"
+    assert both.cpp() == "{128, 128, 2, 1, true, true, 24, 240, 1}"
+    assert replace(both, turns=False).cpp() == "{128, 128, 2, 1, false, true, 24, 240, 1}"
+    struct = stages.get(24).kernel.read_text().split("struct Configuration {")[1].split("};")[0]
+    code = re.sub(r"//.*|constexpr.*", "", struct)
+    names = [name.strip() for _, names in re.findall(r"(int|bool) ([^;]+);", code) for name in names.split(",")]
+    assert names == [field.name for field in fields(Configuration)][2:]
+
+
 @pytest.mark.parametrize("text, words", (
     ("(BF16, 64, 192, 128, 12): kv_buffers_3+turns+registers_32_160", "says 12 warps; with Br = 192 a block has 16"),
     ("(FP32, 64, 192, 128, 16): kv_buffers_3+registers_32_160", "no configuration of stage 24"),
     ("(BF16, 64, 192, 128, 16): turns+kv_buffers_3+registers_32_160", "no configuration of stage 24"),
+    ("(BF16, 64, 128, 128, 12): kv_buffers_2+q_in_registers+turns+registers_24_240", "no configuration of stage 24"),
 ))  # fmt: skip
 def test_what_is_no_configuration_is_refused_in_words(text, words):
     with pytest.raises(FlashLadderError, match=words):
@@ -49,6 +63,8 @@ def test_what_is_no_configuration_is_refused_in_words(text, words):
     ("given_and_taken", replace(WIDE, Br=128, consumer_registers=160)),
     ("register_file", replace(WIDE, producer_registers=40)),
     ("accumulators", replace(WIDE, d_head=128, kv_stages=2, consumer_registers=160, Br=192)),
+    ("accumulators", replace(WIDE, Q_in_registers=True)),
+    ("accumulators", replace(TWO_BLOCKS, Q_in_registers=True, consumer_registers=160)),
     ("shared_memory", replace(WIDE, kv_stages=6)),
     ("blocks", replace(WIDE, blocks=0)),
     ("resident_shared_memory", replace(TWO_BLOCKS, kv_stages=4)),
@@ -73,6 +89,38 @@ def test_registers_at_the_launch_and_what_they_are_shared_into():
 def test_three_consumers_have_no_registers_at_d_head_128():
     """What choices.toml says."""
     assert not [one for one in shapes.admitted(shapes.space("bf16", 128)) if one.consumers > 2]
+
+
+def test_q_in_registers_takes_those_of_its_fragments():
+    """A thread has four registers for each 16 columns of Q; without them all else of the configuration stays."""
+    for one in ADMITTED:
+        other = replace(one, Q_in_registers=not one.Q_in_registers)
+        more, fewer = (one, other) if one.Q_in_registers else (other, one)
+        assert more.accumulators - fewer.accumulators == 4 * one.d_head // 16
+        assert more.shared_bytes == fewer.shared_bytes and not refusals(fewer)
+
+
+def test_q_in_registers_is_for_one_or_two_consumers_that_have_more_than_160():
+    having = [one for one in ADMITTED if one.Q_in_registers]
+    assert {(one.d_head, one.Br, one.consumer_registers) for one in having} == {
+        (64, 128, 240), (64, 64, 232), (128, 128, 240),
+    }  # fmt: skip
+    # And all of them have it: no other rule looks at the field.
+    others = [one for one in ADMITTED if not one.Q_in_registers and one.consumer_registers > 160]
+    assert {replace(one, Q_in_registers=True) for one in others} == set(having)
+
+
+@pytest.mark.parametrize("d_head, looked_at, left", ((64, 144, 39), (128, 144, 6)))
+def test_what_is_looked_at_and_what_the_rules_leave(d_head, looked_at, left):
+    """Six shapes and registers, two to four buffers, P whole or in two parts, turns or none, Q here or there."""
+    space = list(shapes.space("bf16", d_head))
+    assert len(space) == len(set(space)) == looked_at == 6 * 3 * 2 * 2 * 2
+    assert len(shapes.admitted(space)) == left
+
+
+def test_the_record_has_timed_what_the_rules_leave():
+    (made,) = recorded.shipped(kind="shapes")
+    assert {row["configuration"] for row in made["configurations"]} == {str(one) for one in ADMITTED}
 
 
 def test_refused_is_counted_by_rule():

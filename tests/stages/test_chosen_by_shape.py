@@ -1,8 +1,13 @@
 """Instances of stage 24's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
-earlier stage's form it computes and counts what that stage does; what no rule refuses spills no register."""
+earlier stage's form it computes what that stage does; what no rule refuses spills no register."""
 
+import math
 import re
+import tempfile
+from dataclasses import fields, replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import chosen_stages
 
@@ -11,6 +16,7 @@ from flashladder.ladder import stages
 from flashladder.ladder.run import describe, run_problem
 from flashladder.measuring import machine_code
 from flashladder.running.verify import check
+from flashladder.simulator import trace
 from flashladder.tuning import shape_model, shape_table, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23
 
@@ -61,21 +67,52 @@ def test_what_no_rule_refuses_spills_nothing_and_is_not_serialised(c):
     assert "wgmma" not in built.library.with_suffix(".log").read_text()
 
 
-def of_both(c: Configuration, number: int, problem: Problem):
-    inputs = problem.random(number)
+@pytest.mark.long
+def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform():
+    """Of the table that is built nothing is spilled, and no product waits for another. Lanes that the compiler takes
+    for apart it would bring together again in each turn of the loop over K and V (WARPSYNC), and fetch from a register
+    what all of them have (R2UR); and of barriers there are a turn's two alone."""
+    cubin = machine_code.compile_for(stages.get(24).kernel, "sm_90a")
+    report = cubin.with_suffix(".txt").read_text()
+    assert "wgmma" not in report, "ptxas makes products wait for each other"
+    assert re.findall(r"(\d+) bytes stack frame", report) == ["0"] * len(BUILT), "registers are spilled"
+    kernels = machine_code.functions(machine_code.disassemble(cubin))
+    assert len(kernels) == len(BUILT)
+    mangled = {True: "Lb1E", False: "Lb0E"}
+    for c in BUILT:
+        values = [getattr(c, field.name) for field in fields(c)][2:]
+        words = "".join(mangled[one] if isinstance(one, bool) else f"Li{one}E" for one in values)
+        kind = {"bf16": "bfloat16", "fp16": "half"}[c.dtype]
+        (text,) = [text for name, text in kernels.items() if f"{kind}Li{c.d_head}E" in name and words in name]
+        opcodes = machine_code.opcodes(text)
+        counts = {name: sum(one.startswith(name) for one in opcodes) for name in ("HGMMA", "WARPSYNC", "R2UR", "BAR")}
+        steps = c.d_head // 16 + c.Bc // 16
+        assert counts == {"HGMMA": steps, "WARPSYNC": 0, "R2UR": 0, "BAR": 2 * c.turns}, f"{c}: {counts}"
+
+
+def of_both(c: Configuration, number: int, problem: Problem, inputs=None):
+    inputs = inputs or problem.random(number)
     library = None if c in BUILT else shape_table.build(c).library
     configured = run_problem(24, problem, inputs, "sim", library, STRICT, configuration=str(c))
     return configured, run_problem(number, problem, inputs, "sim", environment=STRICT)
 
 
+def executed(got) -> dict[str, int]:
+    return got.report["launches"][-1]["instructions"]["by_class"]
+
+
+@pytest.mark.parametrize("Q_in_registers", (False, True))
 @pytest.mark.parametrize("d_head", (64, 128))
-def test_with_the_configuration_of_stage_23_it_is_stage_23(d_head):
-    """To the bit, and instruction by instruction."""
+def test_with_the_configuration_of_stage_23_it_computes_what_stage_23_does(d_head, Q_in_registers):
+    """To the bit, wherever Q lies, and by as many products: those at a query tile's end are the same ones earlier."""
     problem = Problem(Hq=3, Nq=260, Nkv=390, d_head=d_head, causal=True)
-    configured, plain = of_both(of_stage_23("bf16", d_head), 23, problem)
+    c = replace(of_stage_23("bf16", d_head), Q_in_registers=Q_in_registers)
+    configured, plain = of_both(c, 23, problem)
     assert (configured.bits == plain.bits).all() and (configured.log_sum_exp == plain.log_sum_exp).all()
-    got, wanted = (one.report["launches"][-1]["instructions"]["by_class"] for one in (configured, plain))
-    assert got["tensor"] == wanted["tensor"] and got == wanted
+    got, wanted = executed(configured), executed(plain)
+    assert got["tensor"] == wanted["tensor"] and got["special_function"] == wanted["special_function"]
+    # 16 rows and 16 columns of Q an ldmatrix, of each of the 9 query tiles.
+    assert got.get("ldmatrix", 0) == (9 * c.Br // 16 * d_head // 16 if Q_in_registers else 0)
 
 
 def test_with_p_whole_it_computes_what_stage_21_does():
@@ -85,12 +122,38 @@ def test_with_p_whole_it_computes_what_stage_21_does():
     assert (configured.bits == plain.bits).all() and (configured.log_sum_exp == plain.log_sum_exp).all()
 
 
-@pytest.mark.long
-def test_with_the_configuration_of_stage_23_its_machine_code_is_stage_23s():
-    for d_head in (64, 128):
-        copy = shape_table.source_with(of_stage_23("bf16", d_head))
-        got = machine_code.measure(copy, "sm_90a")[d_head]
-        assert got["loop"] == machine_code.measure(stages.get(23).kernel, "sm_90a")[d_head]["loop"]
+@pytest.mark.parametrize("dtype", ("bf16", "fp16"))
+def test_who_loses_a_bet_early_looks_first(dtype):
+    """Scores of sd 80, and the largest of a row may be anywhere: stage 23 loses bets again and again, and each takes
+    the exponentials of its part twice."""
+    problem = Problem(Hq=1, Nq=128, Nkv=1024, d_head=128, dtype=dtype)
+    values = {name: np.random.default_rng(5).standard_normal(problem.shape(name), np.float32) for name in "QKV"}
+    inputs = problem.rounded(values | {"Q": 80 * values["Q"]})
+    configured, plain = of_both(of_stage_23(dtype), 23, problem, inputs)
+    assert check(problem, inputs, configured.bits, configured.log_sum_exp)
+    once = 8 * 2 * 1024 // 4  # 8 warps; of each lane two rows and a quarter of the columns
+    again, before = (executed(one)["special_function"] - once for one in (configured, plain))
+    assert 0 < 3 * again < before, (again, before)
+
+
+@pytest.mark.parametrize("row_tiles", (3, 4, 5))
+def test_causal_each_block_has_as_many_tiles(row_tiles):
+    """With an odd number of query tiles a head, of 192 rows, pairs of neighbours straddle heads. Five query tiles see
+    2, 3, 5, 6 and 8 tiles of K and V; a pair of two heads' middle ones sees as many as one of a last and a first."""
+    c = next(one for one in BUILT if one.Br == 192 and one.dtype == "bf16")
+    n = 192 * row_tiles
+    problem = Problem(Hq=2, Nq=n, Nkv=n, d_head=64, causal=True)
+    blocks = row_tiles  # a pair each
+    with tempfile.TemporaryDirectory(prefix="flashladder-") as folder:
+        file = Path(folder) / "trace.json"
+        variables = {"WARPSIM_TRACE": str(file), "WARPSIM_TRACE_BLOCKS": str(blocks)}
+        variables |= {"WARPSIM_MULTIPROCESSORS": str(blocks)}
+        run_problem(24, problem, None, "sim", None, variables, configuration=str(c))
+        (launch,) = trace.load(file)
+    copies = [sum(event.kind == "copy" for warp in block.warps for event in warp) for block in launch.blocks]
+    tiles = [(count - 2) // 2 for count in copies]  # of K and of V, besides two of Q
+    assert len(tiles) == blocks and sum(tiles) == 2 * sum(math.ceil(192 * (i + 1) / 128) for i in range(row_tiles))
+    assert max(tiles) - min(tiles) <= 1, tiles
 
 
 MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(24).folder / "README.md").read_text(), re.M)

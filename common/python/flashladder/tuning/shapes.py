@@ -121,7 +121,7 @@ def parse(text: str) -> Configuration:
 
 
 def of_stage_23(dtype: str = "bf16", d_head: int = 128) -> Configuration:
-    """With it the kernel is stage 23's."""
+    """With it the loop over K and V is stage 23's: the same products and sums, to the bit."""
     return Configuration(dtype, d_head, parts=2)
 
 
@@ -199,7 +199,8 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "accumulators",
-        f"S, P, O, Q if it lies there, and {REGISTERS_BESIDE} more fit into a consumer's registers.",
+        f"S, P, O, Q if it lies there, and {REGISTERS_BESIDE} more fit into a consumer's registers; "
+        "else each turn spills them.",
         lambda c, _: (
             _registers_in_order(c)
             and c.accumulators + REGISTERS_BESIDE > min(c.consumer_registers, REGISTERS_A_THREAD)
