@@ -3,9 +3,7 @@ earlier stage's form it computes what that stage does; what no rule refuses spil
 
 import math
 import re
-import tempfile
 from dataclasses import fields, replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -144,12 +142,7 @@ def test_causal_each_block_has_as_many_tiles(row_tiles):
     n = 192 * row_tiles
     problem = Problem(Hq=2, Nq=n, Nkv=n, d_head=64, causal=True)
     blocks = row_tiles  # a pair each
-    with tempfile.TemporaryDirectory(prefix="flashladder-") as folder:
-        file = Path(folder) / "trace.json"
-        variables = {"WARPSIM_TRACE": str(file), "WARPSIM_TRACE_BLOCKS": str(blocks)}
-        variables |= {"WARPSIM_MULTIPROCESSORS": str(blocks)}
-        run_problem(24, problem, None, "sim", None, variables, configuration=str(c))
-        (launch,) = trace.load(file)
+    launch = trace.of(24, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
     copies = [sum(event.kind == "copy" for warp in block.warps for event in warp) for block in launch.blocks]
     tiles = [(count - 2) // 2 for count in copies]  # of K and of V, besides two of Q
     assert len(tiles) == blocks and sum(tiles) == 2 * sum(math.ceil(192 * (i + 1) / 128) for i in range(row_tiles))
@@ -162,7 +155,7 @@ MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(24).f
 @pytest.mark.long
 @pytest.mark.parametrize("short_form, clocks", MODELLED, ids=[one for one, _ in MODELLED])
 def test_the_model_says_what_the_readme_says(short_form, clocks):
-    assert len(MODELLED) == 5
+    assert len(MODELLED) == 6
     assert shape_model.clocks_a_step(shapes.parse(short_form)) == pytest.approx(int(clocks), rel=0.02)
 
 

@@ -7,6 +7,7 @@ from statistics import median
 
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.run import describe
 from flashladder.measuring import recorded
 from flashladder.simulator import clocks, replay, steps, trace
 
@@ -56,17 +57,20 @@ def measured(rows: dict[int, dict], khz: float) -> float:
 def predicted(stage: stages.Stage, row: dict) -> float:
     numbers = clocks.load()
     ends = []
+    # What runs where it was measured; at the model's lengths the stage may choose another.
+    timed = Problem(B=row["B"], Hq=row["Hq"], Nq=row["Nq"], d_head=row["d_head"], dtype="bf16")
+    configuration = describe(stage, timed, "sim")["configuration"] or None
     for length in _LENGTHS:
         problem = Problem(B=1, Hq=1, Nq=length, d_head=row["d_head"], dtype="bf16")
-        launch = _traced(stage, problem, row["resident_blocks"])
+        launch = _traced(stage, problem, row["resident_blocks"], configuration)
         ends.append(replay.replay(steps.programs(launch, numbers), numbers).end)
     return (ends[1] - ends[0]) * row["Bc"] / (_LENGTHS[1] - _LENGTHS[0])
 
 
 @cache
-def _traced(stage: stages.Stage, problem: Problem, blocks: int) -> trace.Launch:
+def _traced(stage: stages.Stage, problem: Problem, blocks: int, configuration: str | None) -> trace.Launch:
     # As many multiprocessors as the device has: a block of a persistent kernel, too, has one query tile then.
-    return trace.of(stage, problem, blocks, {"WARPSIM_MULTIPROCESSORS": "0"})
+    return trace.of(stage, problem, blocks, {"WARPSIM_MULTIPROCESSORS": "0"}, configuration)
 
 
 @cache

@@ -120,14 +120,21 @@ def load(file: Path) -> list[Launch]:
         raise FlashLadderError(f"the trace {file} cannot be read: {error}") from error
 
 
-def of(stage: stages.Stage | int | str, problem: Problem, blocks: int = 1, more: dict | None = None) -> Launch:
-    """The first `blocks` blocks of the stage's longest kernel, on the simulator; more: variables of its environment."""
+def of(
+    stage: stages.Stage | int | str,
+    problem: Problem,
+    blocks: int = 1,
+    more: dict | None = None,
+    configuration: str | None = None,
+) -> Launch:
+    """The first `blocks` blocks of the stage's longest kernel, on the simulator; more: variables of its environment;
+    configuration: the short form of an instance, where the stage has some; None: its own choice for the problem."""
     if not 1 <= blocks <= MOST_BLOCKS:
         raise FlashLadderError(f"a trace is of 1 to {MOST_BLOCKS} blocks, not of {blocks}")
     with tempfile.TemporaryDirectory(prefix="flashladder-") as folder:
         file = Path(folder) / "trace.json"
         variables = {"WARPSIM_TRACE": str(file), "WARPSIM_TRACE_BLOCKS": str(blocks)}
-        run_problem(stage, problem, device="sim", environment=variables | (more or {}))
+        run_problem(stage, problem, device="sim", environment=variables | (more or {}), configuration=configuration)
         launches = load(file)
     traced = [launch for launch in launches if launch.blocks]
     if not traced:

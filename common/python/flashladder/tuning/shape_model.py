@@ -1,6 +1,7 @@
 """What the model of the warps' timeline says of a configuration of stage 24: clocks, and no measurement.
 
-docs/timeline.md has the model and how far off it is.
+It is of turns within a query tile: from one to the next the difference of two lengths has nothing. docs/timeline.md has
+the model and how far off it is.
 """
 
 import tempfile

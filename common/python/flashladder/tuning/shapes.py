@@ -1,5 +1,5 @@
 """Configurations of stage 24's kernel: how high its tiles are, how many buffers they have, whether P comes in parts,
-how many blocks share a multiprocessor.
+where Q lies, how many blocks share a multiprocessor.
 
 A configuration is a frozen dataclass, one readable line that is parsed back exactly, and an aggregate of C++:
 
