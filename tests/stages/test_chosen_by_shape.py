@@ -102,7 +102,7 @@ def executed(got) -> dict[str, int]:
 @pytest.mark.parametrize("Q_in_registers", (False, True))
 @pytest.mark.parametrize("d_head", (64, 128))
 def test_with_the_configuration_of_stage_23_it_computes_what_stage_23_does(d_head, Q_in_registers):
-    """To the bit, wherever Q lies, and by as many products: those at a query tile's end are the same ones earlier."""
+    """To the bit where no bet is lost, wherever Q lies, and by as many products: some only come earlier."""
     problem = Problem(Hq=3, Nq=260, Nkv=390, d_head=d_head, causal=True)
     c = replace(of_stage_23("bf16", d_head), Q_in_registers=Q_in_registers)
     configured, plain = of_both(c, 23, problem)

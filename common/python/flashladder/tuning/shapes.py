@@ -121,7 +121,7 @@ def parse(text: str) -> Configuration:
 
 
 def of_stage_23(dtype: str = "bf16", d_head: int = 128) -> Configuration:
-    """With it the loop over K and V is stage 23's: the same products and sums, to the bit."""
+    """With it the kernel computes what stage 23 does, to the bit where no bet is lost early."""
     return Configuration(dtype, d_head, parts=2)
 
 
