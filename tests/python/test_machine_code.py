@@ -116,8 +116,8 @@ def test_a_loop_over_query_tiles_with_more_products_is_not_taken_for_it():
 
 
 def test_a_first_maximum_before_the_loop_is_no_part_of_it():
-    """A loop over query tiles that takes one, or works on a first tile apart, before the last query tile's end and
-    before the first one's begin, has several times the exponentials of the loop over K and V."""
+    """A loop over query tiles that takes one, or works on each one's first tile apart, has up to three times the
+    exponentials of the loop over K and V, and some more."""
     exponential = "        /*0100*/                   MUFU.EX2 R209, R166 ;\n"
     many = SASS.replace(exponential, exponential * 20)
     text = many.replace(".L_x_1:\n", f".L_x_7:\n{exponential * 55}.L_x_1:\n")

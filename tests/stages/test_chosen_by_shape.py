@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from conftest import chosen_stages
 
+from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import describe, run_problem
@@ -157,6 +158,14 @@ MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(24).f
 def test_the_model_says_what_the_readme_says(short_form, clocks):
     assert len(MODELLED) == 6
     assert shape_model.clocks_a_step(shapes.parse(short_form)) == pytest.approx(int(clocks), rel=0.02)
+
+
+@pytest.mark.long
+def test_the_model_does_not_know_where_q_lies():
+    c = of_stage_23()
+    ends = {f"{shape_model.clocks_a_step(replace(c, Q_in_registers=there)):,.0f}" for there in (False, True)}
+    (clocks,) = ends
+    assert f"the same {clocks} clocks" in (ROOT / "docs/timeline.md").read_text()
 
 
 def test_the_shape_chooses():
