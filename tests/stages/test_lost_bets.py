@@ -1,0 +1,90 @@
+"""Stage 24 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some query tiles
+while the one before is still to be stored. Several query tiles a block, each configuration that is built."""
+
+import numpy as np
+import pytest
+from conftest import chosen_stages
+
+from flashladder.core.dtypes import from_bits, to_bits
+from flashladder.core.problem import Problem
+from flashladder.ladder import stages
+from flashladder.ladder.run import run_problem
+from flashladder.running.verify import check
+from flashladder.tuning import shape_table
+
+pytestmark = pytest.mark.skipif(24 not in [one.number for one in chosen_stages()], reason="tests of stage 24")
+
+STAGE = stages.get(24)
+STRICT = STAGE.simulated | {"WARPSIM_HAZARDS": "strict"}
+BUILT = shape_table.configurations_built()
+HUGE = 100.0  # the standard deviation of scores of random inputs: most tiles have some row's new maximum, far above
+
+
+def problem_of(c, scores: float = 1.0, **more) -> Problem:
+    """Four query tiles for each of the three blocks, and more tiles of K and V than bets count as early; scores: their
+    standard deviation, of random inputs."""
+    sizes = {"Hq": 4, "Hkv": 2, "Nq": 2 * c.Br + 70, "Nkv": 9 * c.Bc + 77}
+    return Problem(d_head=c.d_head, dtype=c.dtype, scale=scores / c.d_head**0.5, **sizes | more)
+
+
+def run(c, problem: Problem, inputs: dict):
+    got = run_problem(24, problem, inputs, "sim", environment=STRICT, configuration=str(c))
+    comparison = check(problem, inputs, got.bits, got.log_sum_exp)
+    assert comparison, f"{c}, {problem}: {comparison.message}"
+    return got
+
+
+def instructions(got, text: str) -> int:
+    """How many were executed of the one line of the kernel that has this text."""
+    (line,) = [n for n, words in enumerate(STAGE.kernel.read_text().splitlines(), 1) if text in words]
+    lines = got.report["launches"][-1]["lines"]
+    return sum(one["instructions"] for one in lines if one["line"] == line and one["file"].endswith("kernel.cu"))
+
+
+def looked_first(got) -> int:
+    return instructions(got, "fminf(rescale[0], rescale[1]) < 1.0f)) rescale_O();")
+
+
+def lost(got) -> int:
+    return instructions(got, "take_maximum(part, 0), rescale_O(), exponentials(part);")
+
+
+@pytest.mark.parametrize("c", BUILT, ids=str)
+def test_who_loses_early_looks_first(c):
+    causal = c.dtype == "bf16"
+    problem = problem_of(c, HUGE, causal=causal)
+    assert looked_first(run(c, problem, problem.random(6))), f"{c}: no warp has looked at a maximum before its bet"
+
+
+@pytest.mark.parametrize("c", BUILT, ids=str)
+def test_who_loses_late_goes_on_betting(c):
+    """The keys of the first tile, which comes last, have scores far above all others'."""
+    problem = problem_of(c, Hq=1, Hkv=1)
+    values = {name: from_bits(bits, c.dtype).astype(np.float32) for name, bits in problem.random(7).items()}
+    values["Q"][..., 0] = 8
+    values["K"][..., 0] = 0
+    values["K"][:, :, : c.Bc // 2, 0] = 150 / (8 * problem.scale)
+    got = run(c, problem, problem.rounded(values))
+    assert lost(got) and not looked_first(got), f"{c}: {lost(got)} and {looked_first(got)} instructions"
+
+
+@pytest.mark.parametrize("c", BUILT, ids=str)
+def test_who_sees_no_key_at_first_has_lost_nothing(c):
+    """Causal: the tile on the diagonal is all masked for some warps. Their first keys are no reason to look first."""
+    problem = problem_of(c, Hq=2, causal=True)
+    assert not looked_first(run(c, problem, problem.random(8))), f"{c}: a warp looks first though no bet was lost"
+
+
+@pytest.mark.parametrize("c", BUILT, ids=str)
+def test_no_query_tile_knows_the_one_before_or_behind(c):
+    """The rows of each second query tile get scores with which they lose most bets: all others keep every bit."""
+    problem = problem_of(c, Nkv=3 * c.Bc + 5)
+    before = problem.random(9)
+    others = np.arange(problem.Nq) // c.Br != 1
+    rows = from_bits(before["Q"], c.dtype).astype(np.float32)
+    rows[:, :, ~others] *= 100
+    after = before | {"Q": to_bits(rows, c.dtype)}
+    first, second = (problem.to_bhnd(run(c, problem, inputs).bits) for inputs in (before, after))
+    wrong = int((first[:, :, others] != second[:, :, others]).sum())
+    assert not wrong, f"{c}: {wrong} elements of O changed in rows whose own Q has not changed"
+    assert (first[:, :, ~others] != second[:, :, ~others]).any(), "no row has changed, so the test says nothing"
