@@ -1,5 +1,5 @@
-"""Stage 24 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some query tiles
-while the one before is still to be stored. Several query tiles a block, each configuration that is built."""
+"""Stage 24 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some query
+tiles while the one before is still to be stored. Several query tiles a block, each configuration that is built."""
 
 import numpy as np
 import pytest
@@ -58,12 +58,12 @@ def test_who_loses_early_looks_first(c):
 
 @pytest.mark.parametrize("c", BUILT, ids=str)
 def test_who_loses_late_goes_on_betting(c):
-    """The keys of the first tile, which comes last, have scores far above all others'."""
+    """Keys of the second tile, which comes last but one, have scores far above all others'."""
     problem = problem_of(c, Hq=1, Hkv=1)
     values = {name: from_bits(bits, c.dtype).astype(np.float32) for name, bits in problem.random(7).items()}
     values["Q"][..., 0] = 8
     values["K"][..., 0] = 0
-    values["K"][:, :, : c.Bc // 2, 0] = 150 / (8 * problem.scale)
+    values["K"][:, :, c.Bc : c.Bc + c.Bc // 2, 0] = 150 / (8 * problem.scale)
     got = run(c, problem, problem.rounded(values))
     assert lost_a_bet(got), f"{c}: no bet was lost, so the test says nothing"
     assert not looked_first(got), f"{c}: a warp looks first, of which no bet was lost early"
