@@ -28,10 +28,10 @@ CHOICE("NVIDIA H200", 90, 132, FLASH_BF16, 128, 1449, 1073741824, "(BF16, 128, 1
 CHOICE("NVIDIA H200", 90, 132, FLASH_BF16, 128, 1, 5792, "(BF16, 128, 128, 128, 12): kv_buffers_2+turns+registers_24_240", flash::causal, "")
 CHOICE("NVIDIA H200", 90, 132, FLASH_BF16, 128, 5793, 1073741824, "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+q_in_registers+registers_24_240", flash::causal, "")
 CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 128, 1, 1073741824, "(FP16, 128, 128, 128, 12): kv_buffers_2+parts_2+q_in_registers+registers_24_240", flash::full, "predicted from bf16, of which it is the fastest from 2048 on; three consumers have no registers for S, P and O at d_head 128")
-CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 128, 1, 1073741824, "(FP16, 128, 128, 128, 12): kv_buffers_2+parts_2+q_in_registers+registers_24_240", flash::causal, "predicted from bf16, of which it is the fastest from 4096 on; three consumers have no registers for S, P and O at d_head 128")
+CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 128, 1, 1073741824, "(FP16, 128, 128, 128, 12): kv_buffers_2+parts_2+q_in_registers+registers_24_240", flash::causal, "predicted from bf16, of which it is the fastest from 2048 on; three consumers have no registers for S, P and O at d_head 128")
 CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 64, 1, 128, "(FP16, 64, 64, 128, 8): kv_buffers_2+registers_24_160+blocks_2", flash::full, "predicted from counting: a query tile of 192 rows would have 64 or more for nothing")
-CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 64, 129, 1073741824, "(FP16, 64, 192, 128, 16): kv_buffers_4+turns+registers_32_160", flash::full, "predicted from bf16, of which it is the fastest or within half a percent of it at all lengths")
-CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 64, 1, 1073741824, "(FP16, 64, 128, 128, 12): kv_buffers_4+turns+q_in_registers+registers_24_240", flash::causal, "predicted from bf16, of which it is the fastest or within one percent of it up to 8192")
+CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 64, 129, 1073741824, "(FP16, 64, 192, 128, 16): kv_buffers_4+turns+registers_32_160", flash::full, "predicted from bf16, of which it is the fastest at all lengths")
+CHOICE("NVIDIA H200", 90, 132, FLASH_FP16, 64, 1, 1073741824, "(FP16, 64, 128, 128, 12): kv_buffers_4+turns+q_in_registers+registers_24_240", flash::causal, "predicted from bf16, of which it is the fastest up to 8192")
 }};
 #undef INSTANCE
 #undef CHOICE
