@@ -104,6 +104,17 @@ def test_a_wait_that_the_compiler_put_behind_the_end_is_no_part_of_the_loop():
     assert machine_code.loop_of(WAITING).order == machine_code.loop_of(SASS).order
 
 
+def test_a_wait_of_a_shorter_stretch_with_products_and_exponentials_closes_no_loop():
+    """As where the next query tile's first tile is worked on behind the loop: that is passed once."""
+    products = "        /*012c*/                   HMMA.16816.F32.BF16 R52, R144, R148, R52 ;\n"
+    exponential = "        /*012e*/                   MUFU.EX2 R209, R166 ;\n"
+    end = "        /*0130*/                   EXIT ;\n"
+    text = WAITING.replace(end, f".L_x_8:\n{products}{exponential}{end}")
+    text = text.replace("/*013c*/                   BRA `(.L_x_2) ;", "/*013c*/                   BRA `(.L_x_8) ;")
+    assert text.count("HMMA") == text.count("MUFU.EX2") == 2 and text.count("L_x_8") == 2
+    assert machine_code.loop_of(text).order == machine_code.loop_of(SASS).order
+
+
 def test_a_loop_over_query_tiles_with_more_products_is_not_taken_for_it():
     """It has a product before and one behind, and a division that no turn has."""
     product = "        /*002c*/                   HMMA.16816.F32.BF16 R52, R144, R148, R52 ;\n"

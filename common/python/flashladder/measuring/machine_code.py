@@ -140,14 +140,13 @@ def _find_loop(sass: str) -> tuple[list[tuple[str, str, str]], tuple[tuple[int, 
             if found["opcode"].startswith("BRA") and target:
                 jumps.append((len(code), target[1]))
             code.append((found["opcode"], found["predicate"] or "", found["rest"]))
-    loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at]
+    last = max((at for at, (opcode, _, _) in enumerate(code) if opcode == "EXIT"), default=len(code))
+    loops = [(labels[name], at) for at, name in jumps if labels.get(name, at + 1) <= at < last]
 
     def count(loop: tuple[int, int], *begins: str) -> int:
         return sum(opcode.startswith(begins) for opcode, _, _ in code[loop[0] : loop[1] + 1])
 
-    ends = [at for at, (opcode, _, _) in enumerate(code) if opcode == "EXIT"]
     multiplying = [loop for loop in loops if count(loop, "HMMA", "HGMMA", "QGMMA")]
-    multiplying = [loop for loop in multiplying if ends and loop[1] < ends[-1]] or multiplying
     if not multiplying:
         return None
     most = max(count(loop, "MUFU.EX2") for loop in multiplying)
@@ -164,10 +163,10 @@ def opcodes(sass: str) -> list[str]:
 
 
 def loop_of(sass: str) -> Loop | None:
-    """The loop over K and V in a function's text: of those with mma or wgmma that end before the function does the
-    shortest one with at least a quarter of the exponentials that any has; None where there is none. (Behind the
-    function's end are waits that jump back. Longer ones are loops over query tiles, which may have products of their
-    own and the exponentials of a first tile: worked on apart, in the way into the loop and in the way round.)"""
+    """The loop over K and V in a function's text: of those with mma or wgmma the shortest one with at least a quarter
+    of the exponentials that any has; None where there is none. (Longer ones are loops over query tiles, which may have
+    products of their own and the exponentials of their first tile: worked on apart, in the way into the loop and in the
+    way round. Behind the last EXIT stand waits that failed: a jump back from there closes no loop.)"""
     found = _find_loop(sass)
     if found is None:
         return None
