@@ -67,17 +67,17 @@ def _bars(axes, results: dict, dtype: str, d: int, causal: bool, what: str) -> N
         )
         label = f"{_short(row['tflops'])}{' (stale)' if stale else ''}{_shares(row, rows, ceiling)}"
         ground = {"facecolor": "white", "edgecolor": "none", "pad": 0}  # the line of the matrix product stays behind
-        axes.bar_label(bar, [label], fontsize=8, padding=4, bbox=ground)
+        axes.bar_label(bar, [label], fontsize=7.5, padding=4, bbox=ground)
         names.append(row["name"])
     if ceiling:
         axes.axvline(ceiling["tflops"], color=GREY, linestyle=":", linewidth=1)
-        # Along the line, beside the short bars.
+        # At the line's end, below the bars and what is written beside them.
         axes.text(
-            ceiling["tflops"], 1, "cuBLAS matmul ", ha="right", va="center", rotation=90, fontsize=7, color="#555555"
+            ceiling["tflops"], len(rows) - 0.1, " cuBLAS matmul", ha="left", va="center", fontsize=7, color="#555555"
         )
     axes.set_yticks(range(len(names)), names, fontsize=8)
     axes.invert_yaxis()
-    axes.margins(x=0.6)  # for what is written beside the bars
+    axes.margins(x=1.35)  # for what is written beside the bars: the longest bar has the longest text
     axes.set_xlabel("TFLOP/s")
     axes.set_title(f"{what}\n{dtype}, d = {d}, N = {length}{_masked(causal)}", fontsize=9)
 
