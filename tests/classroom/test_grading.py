@@ -44,7 +44,7 @@ OTHERS = [
         one for one in mutants.load(stage.number) if one.kind == kind and not one.lives and in_the_kernel(one)
     ][:1]
 ]
-QUICK = [(5, "fp16"), (25, "several_batches")]  # of the quick tests
+QUICK = [(5, "fp16"), (27, "several_batches")]  # of the quick tests
 
 
 def kernel_assignment(number: int):
@@ -300,7 +300,7 @@ def test_what_is_written_beside_a_buffer_shows_on_a_gpu(level, sandbox, gpu_of_p
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [14, 25])
+@pytest.mark.parametrize("number", [14, 27])
 def test_a_gpu_gets_tensor_maps_and_scales(number, sandbox, gpu_of_paste):
     """For buffers behind guards, and for the solution that is timed in turns."""
     stage = stages.get(number)
@@ -320,7 +320,7 @@ def test_a_wait_that_never_ends_is_ended_and_told(level, tmp_path):
     assert got.points == 0 and "deadlock: no thread of the block can go on" in got.hazards[0]["message"], as_json(got)
 
 
-@pytest.mark.parametrize("number", [12, 24])
+@pytest.mark.parametrize("number", [12, 26])
 def test_a_stage_with_instances_that_a_table_chooses_says_that_it_is_not_graded(number):
     with pytest.raises(FlashLadderError, match="has the template argument .*: a stage with such a kernel cannot be"):
         device_code.instances(stages.get(number))

@@ -310,7 +310,7 @@ def test_a_peer_that_computes_something_else_is_not_timed():
 
 
 def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
-    """Stage 25's page shows them beside the bf16 of the same run, in two tables; bf16's tables have none of them."""
+    """Stage 27's page shows them beside the bf16 of the same run, in two tables; bf16's tables have none of them."""
     record = causal_record()
     facts = {key: value for key, value in record["measurements"][0].items() if key not in ("name", "kind", "tflops")}
 
@@ -319,7 +319,7 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
 
     record["measurements"] = [
         row("23_schedule", 746.0, "bf16"),
-        row("25_fp8", 1071.0, "e4m3"),
+        row("27_fp8", 1071.0, "e4m3"),
         row("cuDNN attention", 675.0, "bf16", "peer"),
         row("cuDNN FP8", 1031.0, "e4m3", "peer"),
     ]
@@ -327,12 +327,12 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     assert "1071.0" in results.throughput("e4m3", "128") and "746.0" not in results.throughput("e4m3", "128")
     for text in (results.throughput("bf16", "128"), results.stage("23"), results.ladder()):
         assert "1071.0" not in text and "1031.0" not in text
-    e4m3, bf16 = results.stage("25").split("TFLOP/s, bf16")
+    e4m3, bf16 = results.stage("27").split("TFLOP/s, bf16")
     assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
-    assert "25_fp8, d = 128 | 1 |" in results.resources()
+    assert "27_fp8, d = 128 | 1 |" in results.resources()
     assert results.pictures("e4m3") == "![e4m3, d = 128](results/throughput-e4m3-d128.png)"
     figure = plot.throughput([(record, False)], "e4m3", 128)
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["25_fp8", "cuDNN FP8"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["27_fp8", "cuDNN FP8"]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
-    assert results.stage("25") == results.pictures("e4m3") == results.NOTHING
+    assert results.stage("27") == results.pictures("e4m3") == results.NOTHING

@@ -1,4 +1,4 @@
-"""Instances of stage 24's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
+"""Instances of stage 26's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
 earlier stage's form it computes what that stage does; what no rule refuses spills no register."""
 
 import math
@@ -19,16 +19,16 @@ from flashladder.simulator import trace
 from flashladder.tuning import shape_model, shape_table, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23
 
-pytestmark = pytest.mark.skipif(24 not in [one.number for one in chosen_stages()], reason="tests of stage 24")
+pytestmark = pytest.mark.skipif(26 not in [one.number for one in chosen_stages()], reason="tests of stage 26")
 
 BUILT = shape_table.configurations_built()
 ADMITTED = [one for d in (64, 128) for one in shapes.admitted(shapes.space("bf16", d))]
-STRICT = stages.get(24).simulated | {"WARPSIM_HAZARDS": "strict"}
+STRICT = stages.get(26).simulated | {"WARPSIM_HAZARDS": "strict"}
 
 
 def right(c: Configuration, problem: Problem, library=None) -> None:
     inputs = problem.random(3)
-    got = run_problem(24, problem, inputs, "sim", library, STRICT, configuration=str(c))
+    got = run_problem(26, problem, inputs, "sim", library, STRICT, configuration=str(c))
     comparison = check(problem, inputs, got.bits, got.log_sum_exp)
     assert comparison, f"{c}, {problem}: {comparison.message}"
     says = {key: got.description[key] for key in ("configuration", "Br", "Bc", "threads", "shared_bytes")}
@@ -71,7 +71,7 @@ def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform(
     """Of the table that is built nothing is spilled, and no product waits for another. Lanes that the compiler takes
     for apart it would bring together again in each turn of the loop over K and V (WARPSYNC), and fetch from a register
     what all of them have (R2UR); and of barriers there are a turn's two alone."""
-    cubin = machine_code.compile_for(stages.get(24).kernel, "sm_90a")
+    cubin = machine_code.compile_for(stages.get(26).kernel, "sm_90a")
     report = cubin.with_suffix(".txt").read_text()
     assert "wgmma" not in report, "ptxas makes products wait for each other"
     assert re.findall(r"(\d+) bytes stack frame", report) == ["0"] * len(BUILT), "registers are spilled"
@@ -92,7 +92,7 @@ def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform(
 def of_both(c: Configuration, number: int, problem: Problem, inputs=None):
     inputs = inputs or problem.random(number)
     library = None if c in BUILT else shape_table.build(c).library
-    configured = run_problem(24, problem, inputs, "sim", library, STRICT, configuration=str(c))
+    configured = run_problem(26, problem, inputs, "sim", library, STRICT, configuration=str(c))
     return configured, run_problem(number, problem, inputs, "sim", environment=STRICT)
 
 
@@ -143,14 +143,14 @@ def test_causal_each_block_has_as_many_tiles(row_tiles):
     n = 192 * row_tiles
     problem = Problem(Hq=2, Nq=n, Nkv=n, d_head=64, causal=True)
     blocks = row_tiles  # a pair each
-    launch = trace.of(24, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
+    launch = trace.of(26, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
     copies = [sum(event.kind == "copy" for warp in block.warps for event in warp) for block in launch.blocks]
     tiles = [(count - 2) // 2 for count in copies]  # of K and of V, besides two of Q
     assert len(tiles) == blocks and sum(tiles) == 2 * sum(math.ceil(192 * (i + 1) / 128) for i in range(row_tiles))
     assert max(tiles) - min(tiles) <= 1, tiles
 
 
-MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(24).folder / "README.md").read_text(), re.M)
+MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(26).folder / "README.md").read_text(), re.M)
 
 
 @pytest.mark.long
@@ -171,7 +171,7 @@ def test_the_model_does_not_know_where_q_lies():
 def test_the_shape_chooses():
     """By the committed table: head dim, mask and length."""
     seen = {
-        (d, causal, n): describe(24, Problem(Nq=n, d_head=d, causal=causal))["configuration"]
+        (d, causal, n): describe(26, Problem(Nq=n, d_head=d, causal=causal))["configuration"]
         for d in (64, 128)
         for causal in (False, True)
         for n in (100, 1000)
@@ -185,4 +185,4 @@ def test_the_shape_chooses():
 def test_a_configuration_that_is_not_built_is_refused_with_those_that_are():
     c = next(one for one in ADMITTED if one not in BUILT)
     with pytest.raises(Exception, match="has no instance"):
-        describe(24, Problem(Nq=64, d_head=c.d_head), configuration=str(c))
+        describe(26, Problem(Nq=64, d_head=c.d_head), configuration=str(c))

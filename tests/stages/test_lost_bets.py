@@ -1,4 +1,4 @@
-"""Stage 24 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some query
+"""Stage 26 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some query
 tiles while the one before is still to be stored. Several query tiles a block, each configuration that is built."""
 
 import numpy as np
@@ -12,9 +12,9 @@ from flashladder.ladder.run import run_problem
 from flashladder.running.verify import check
 from flashladder.tuning import shape_table
 
-pytestmark = pytest.mark.skipif(24 not in [one.number for one in chosen_stages()], reason="tests of stage 24")
+pytestmark = pytest.mark.skipif(26 not in [one.number for one in chosen_stages()], reason="tests of stage 26")
 
-STAGE = stages.get(24)
+STAGE = stages.get(26)
 STRICT = STAGE.simulated | {"WARPSIM_HAZARDS": "strict"}
 BUILT = shape_table.configurations_built()
 HUGE = 100.0  # the standard deviation of scores of random inputs: most tiles have some row's new maximum, far above
@@ -28,7 +28,7 @@ def problem_of(c, scores: float = 1.0, **more) -> Problem:
 
 
 def run(c, problem: Problem, inputs: dict):
-    got = run_problem(24, problem, inputs, "sim", environment=STRICT, configuration=str(c))
+    got = run_problem(26, problem, inputs, "sim", environment=STRICT, configuration=str(c))
     comparison = check(problem, inputs, got.bits, got.log_sum_exp)
     assert comparison, f"{c}, {problem}: {comparison.message}"
     return got

@@ -81,7 +81,7 @@ class _Figures:
         return self._row((having or records or [None])[0], name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
 
     def shape(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
-        """TFLOP/s where stage 24's configurations were timed side by side: shape("(BF16, 128, 128, 128, 12):
+        """TFLOP/s where stage 26's configurations were timed side by side: shape("(BF16, 128, 128, 128, 12):
         kv_buffers_2+turns+registers_24_240"), shape(23), shape("cuDNN attention")."""
         name = stages.get(name).name if isinstance(name, int) else name
         made = recorded.first("shapes")

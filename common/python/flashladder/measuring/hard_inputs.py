@@ -48,7 +48,7 @@ def fill(kind: str, problem: Problem, tensors: dict) -> None:
 
 def measure(device: Device, stages: tuple[int, ...]) -> dict:
     """Each of KINDS at LENGTHS, bf16, d = 128: the stages and the peers in one run, checked before they are timed."""
-    # Without e4m3: stage 25 looks at the maximum for every tile, so that its time has nothing to lose.
+    # Without e4m3: stage 27 looks at the maximum for every tile, so that its time has nothing to lose.
     settings = bench.Settings(head_dims=(128,), dtypes=("bf16",), stages=stages, lengths=LENGTHS, causal=(False,))
     timing = bench.Bench(settings, device)
     if not timing.torch:

@@ -1,8 +1,8 @@
-"""Instances of stage 24's kernel: the table of those built by default, and any configuration in a library of its own.
+"""Instances of stage 26's kernel: the table of those built by default, and any configuration in a library of its own.
 
-stages/24_shapes/instances.h is that table: what is built, and which of them runs what. It follows from two things, and
+stages/26_shapes/instances.h is that table: what is built, and which of them runs what. It follows from two things, and
 `make results` writes it: what GPUs chose that were tuned (docs/results/GPU-shapes.json), and, where none was for a
-type, head dim and mask, what stages/24_shapes/choices.toml predicts; that says from what, and so does the table.
+type, head dim and mask, what stages/26_shapes/choices.toml predicts; that says from what, and so does the table.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from flashladder.tuning import shapes
 from flashladder.tuning.instances import LONGEST, Built
 from flashladder.tuning.shapes import Configuration, parse
 
-STAGE = 24
+STAGE = 26
 TABLE = stages.get(STAGE).folder / "instances.h"
 PREDICTED = TABLE.with_name("choices.toml")
 MASKS = ("full", "causal")
@@ -80,7 +80,7 @@ def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = (
 
 
 def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
-    """Compiles stage 24's kernel with this configuration alone; see instances.build(), which does it for stage 12."""
+    """Compiles stage 26's kernel with this configuration alone; see instances.build(), which does it for stage 12."""
     copy = source_with(configuration, kernel)
     native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
     return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
@@ -95,7 +95,7 @@ def source_with(configuration: Configuration, kernel: Path | None = None) -> Pat
 
 
 def kernel_hash() -> str:
-    """sha256 of stage 24's kernel.cu without its table, which follows from what was recorded of the kernel."""
+    """sha256 of stage 26's kernel.cu without its table, which follows from what was recorded of the kernel."""
     return hashlib.sha256(stages.get(STAGE).kernel.read_bytes()).hexdigest()
 
 

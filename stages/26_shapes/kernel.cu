@@ -1,4 +1,4 @@
-// Stage 24: the shape chooses. How many rows a query tile has, how many tiles of K and V are under way, whether P comes
+// Stage 26: the shape chooses. How many rows a query tile has, how many tiles of K and V are under way, whether P comes
 // in parts, where Q lies: a configuration, known at compile time. d_head, mask and length say which one runs
 // (instances.h).
 //
@@ -50,12 +50,10 @@ struct Shared {
     QueryTile query_tiles[q_stages];  // which ones lie in Q
 };
 
-// Query tile number t, none behind the last. One head's follow each other, so that blocks side by side read the same K
-// and V. If causal, the last rows come first, then the first, the last but one, ...: two neighbours see as many keys as
-// any other two. Every other head goes the other way round: where one is left over at a head's end, its neighbour is
-// its like.
-__device__ QueryTile query_tile(const FlashParams &params, int t, int query_tiles, int Br, int Bc) {
-    if (t >= query_tiles) return {};
+// Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
+// last rows come first, then the first, the last but one, ...: two neighbours see as many keys as any other two. Every
+// other head goes the other way round: where one is left over at a head's end, its neighbour is its like.
+__device__ QueryTile query_tile(const FlashParams &params, int t, int Br, int Bc) {
     const int row_tiles = (params.Nq + Br - 1) / Br, place = t % row_tiles, batch = t / row_tiles / params.Hq;
     const int head = t / row_tiles % params.Hq, kv_head = head / (params.Hq / params.Hkv);
     const int row_tile = t / row_tiles % 2 ? row_tiles - 1 - place : place;
@@ -166,14 +164,11 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                 ptx::mbarrier_wait(&shared.V_empty[s], number / kv_stages % 2 ^ 1);
                 load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], V_row, V_head, V_batch);
             };
-            const auto work = [&](int q) {
-                return query_tile(params, query_tile_number(params.causal, query_tiles, q), query_tiles, Br, Bc);
-            };
-            QueryTile next = work(0);
             for (int q = 0;; ++q) {
-                const int Q_now = q % q_stages;
+                const int t = query_tile_number(params.causal, query_tiles, q), Q_now = q % q_stages;
                 ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
-                const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = next;
+                const QueryTile work = t < query_tiles ? query_tile(params, t, Br, Bc) : QueryTile{};
+                const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = work;
                 if (tiles == 0) {
                     ptx::mbarrier_arrive(&shared.Q_full[Q_now]);  // no Q comes
                     break;
@@ -187,7 +182,6 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                     load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
                     if (j > 0) load_V(j - 1);
                     V_row = row, V_head = kv_head, V_batch = batch;
-                    if (tile == tiles - 1) next = work(q + 1);  // divisions, for which no buffer waits now
                 }
             }
             if (j > 0) load_V(j - 1);
@@ -208,22 +202,27 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     if (config.turns && warpgroup == consumers - 1) ptx::barrier_arrive(1, 256);  // the first turn is warpgroup 0's
     Place<kv_stages> K_at, V_at;  // K's first: a tile's S comes before the PV of the one before
     QueryTile now;                // what S, and what follows of it, is of; O may still be the one before's
-    int tile;                     // the same of K and V
+    const auto &[batch, head, kv_head, first_row, diagonal, tiles] = now;
+    int warp_row, tile;   // the warp's first row; which tile of K and V S is of
+    float O[d_head / 2];  // [64, d_head] per warpgroup
+    // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to; this lane's part of P's sum.
+    float reference[2] = {lowest, lowest}, row_sum[2] = {};
 
     // ---- S = QKᵀ ----
     uint32_t Q[config.Q_in_registers ? d_head / 16 : 1][4];  // [64, d_head] per warpgroup
     const auto take_query_tile = [&](int q) {
         const int Q_now = q % q_stages;
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
-        now = handed_over(shared.query_tiles[Q_now]), tile = now.tiles - 1;
+        now = handed_over(shared.query_tiles[Q_now]);
+        warp_row = first_row + warp * 16, tile = tiles - 1;
         if constexpr (config.Q_in_registers) {
-            if (now.tiles == 0) return;
+            if (tiles == 0) return;
 #pragma unroll
             for (int k = 0; k < d_head / 16; ++k) {  // TMA has put 16 bytes number i of row r at number i ^ r % 8
                 const int row = warp * 16 + lane % 16, piece = (k % 4 * 2 + lane / 16) ^ row % 8;
                 ptx::ldmatrix_x4(Q[k], ptx::shared_address(shared.Q[Q_now] + (k / 4 * Br + row) * panel + piece * 8));
             }
-            __syncwarp();
+            __syncwarp();  // all lanes have read their rows
             if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
         }
     };
@@ -245,7 +244,6 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     };
 
     // ---- O += PV ----
-    float O[d_head / 2];     // [64, d_head] per warpgroup
     uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
     using First = Columns<0, Bc / config.parts>;
     using Second = Columns<Bc / config.parts, Bc>;  // none with P whole
@@ -284,26 +282,24 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     };
 
     // ---- mask ----
-    const auto mask = [&] {
-        const int first_column = tile * Bc, warp_row = now.first_row + warp * 16;
-        if (first_column + Bc > min(params.Nkv, warp_row + 1 + now.diagonal)) {  // the warp's first row sees fewest
+    const auto mask = [&](int tile) {
+        const int first_column = tile * Bc;
+        if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
 #pragma unroll
             for (int x = 0; x < Bc / 2; ++x) {
                 const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
-                if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + now.diagonal))
+                if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
                     S[x] = -INFINITY;
             }
         }
     };
 
     // ---- online softmax ----
-    // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to; this lane's part of P's sum.
-    float reference[2], row_sum[2];
-    float sum[2];      // of this lane's elements of a part alone
-    float rescale[2];  // what older sums and outputs shrink by when the maximum grows
-    bool careful;      // this warp looks at each tile's maximum before it bets
     // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
     // leave their lanes. S stays. Returns whether this lane's bet is lost.
+    float sum[2] = {INFINITY, INFINITY};  // of this lane's elements alone; nothing to bet on yet is as good as lost
+    float rescale[2];                     // what older sums and outputs shrink by when the maximum grows
+    bool careful = false;                 // this warp looks at each tile's maximum before it bets
     const auto exponentials = [&](auto part) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -328,9 +324,8 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                 new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
             new_max = row_reduce_max(new_max);
             const float old = reference[half], wanted = new_max * scale_log2 + margin<T>;
-            const bool lost =
-                __ballot_sync(0xffffffff, !(sum[half] < most)) >> lane / 4 * 4 & 15;  // by one of four lanes
-            if (lost && wanted > old + slack) reference[half] = wanted;
+            if (__ballot_sync(0xffffffff, !(sum[half] < most)) >> lane / 4 * 4 & 15)  // by one of its four lanes
+                if (wanted > old + slack) reference[half] = wanted;
             rescale[half] = ptx::exp2(old - reference[half]);
             row_sum[half] *= rescale[half];
         }
@@ -342,17 +337,17 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     const auto softmax = [&](auto part) {
         if (__any_sync(0xffffffff, exponentials(part))) {
             // A bet lost so early is not the last one. (Rows that had seen no key yet had none.)
-            if (now.tiles - tile <= 8) careful |= __all_sync(0xffffffff, fminf(reference[0], reference[1]) > lowest);
+            if (tiles - tile <= 8) careful |= __all_sync(0xffffffff, fminf(reference[0], reference[1]) > lowest);
             ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
             take_maximum(part, 0), rescale_O(), exponentials(part);
         }
         row_sum[0] += sum[0], row_sum[1] += sum[1];
     };
+    // Behind a maximum no bet is lost, and O, still the query tile's before, is left alone.
     const auto first_softmax = [&] {
-        reference[0] = reference[1] = lowest, row_sum[0] = row_sum[1] = 0.0f, careful = false;
-        sum[0] = sum[1] = INFINITY;  // nothing to bet on yet is as good as lost
-        take_maximum(First(), 0);
-        softmax(First());
+        reference[0] = reference[1] = lowest, sum[0] = sum[1] = INFINITY, careful = false;
+        take_maximum(First(), 0), exponentials(First());
+        row_sum[0] = sum[0], row_sum[1] = sum[1];
     };
 
     // ---- store ----
@@ -385,16 +380,15 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     };
 
     take_query_tile(0), take_turn(), issue_S(0);  // each block has a query tile
-    ptx::wgmma_wait<0>(S);
-    K_at.leave(shared.K_empty, lane);
-    mask(), pass_turn(), first_softmax();
-    for (int q = 0; now.tiles > 0; ++q) {
+    ptx::wgmma_wait<0>(S), K_at.leave(shared.K_empty, lane);
+    mask(tile), pass_turn(), first_softmax();
+    for (int q = 0; tiles > 0; ++q) {
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
         for (;;) {  // the first part of this tile's P is there
             if constexpr (config.parts == 2) issue_PV(First()), softmax(Second()), issue_PV(Second());
             if (tile-- == 0) break;
-            next_S(q), mask();
+            next_S(q), mask(tile);
             if (careful) {
                 sum[0] = sum[1] = INFINITY;
                 take_maximum(Columns<0, Bc>(), 2 * margin<T>);  // P is at most 2^margin, far from a lost bet
@@ -409,13 +403,12 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         const QueryTile done = now;
         const float done_reference[2] = {reference[0], reference[1]}, done_sum[2] = {row_sum[0], row_sum[1]};
         take_query_tile(q + 1);
-        if (now.tiles > 0) {
-            next_S(q + 1), mask(), end_of_PV();
-            first_softmax();
-        } else {
-            if constexpr (config.parts == 1) take_turn(), issue_PV(First());
-            end_of_PV();
-        }
+        if (tiles > 0)
+            next_S(q + 1), mask(tile), end_of_PV(), first_softmax();
+        else if (config.parts == 1)
+            take_turn(), issue_PV(First()), end_of_PV();
+        else
+            ptx::wgmma_wait<0>(O);
         store(done, done_reference, done_sum);
     }
     if (config.turns && warpgroup == 0) ptx::barrier_sync(1, 256);  // the last that was passed: no arrival is left over
@@ -423,7 +416,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 24,
+constexpr flash::Limits limits = {.stage = 26,
                                   .title = "Shapes",
                                   .min_compute = 90,
                                   .causal = true,
