@@ -1,4 +1,4 @@
-// Stage 25: FP8. Q, K, V and P are e4m3, a byte each, and the tensor cores multiply twice as many in a clock. They take
+// Stage 27: FP8. Q, K, V and P are e4m3, a byte each, and the tensor cores multiply twice as many in a clock. They take
 // V transposed alone, are exact to 13 bits alone, and P has but 18 powers of two: each is a piece of this kernel.
 //
 // A query tile is Br = 128 rows of Q, of which each of a block's two consumer warpgroups has 64 and each warp 16. For
@@ -340,7 +340,7 @@ __global__ void __launch_bounds__(threads, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 25,
+constexpr flash::Limits limits = {.stage = 27,
                                   .title = "FP8",
                                   .min_compute = 90,
                                   .Br = Br,

@@ -46,7 +46,7 @@ def looked_first(got) -> int:
 
 
 def lost_a_bet(got) -> int:
-    return instructions(got, "if (now.tiles - tile <= 8) careful")
+    return instructions(got, "if (tiles - tile <= 8) careful")
 
 
 @pytest.mark.parametrize("c", BUILT, ids=str)
