@@ -246,9 +246,9 @@ def test_causal_figures_have_tables_and_pictures_of_their_own(monkeypatch):
 
 
 def fp8_stage(folder) -> stages.Kernel:
-    (folder / "25_fake").mkdir()
-    (folder / "25_fake/kernel.cu").write_text("// another kernel\n")
-    return stages.Kernel(25, "25_fake", "Fake", "bytes", 75, None, folder / "25_fake", {"dtypes": ["e4m3"]})
+    (folder / "27_fake").mkdir()
+    (folder / "27_fake/kernel.cu").write_text("// another kernel\n")
+    return stages.Kernel(27, "27_fake", "Fake", "bytes", 75, None, folder / "27_fake", {"dtypes": ["e4m3"]})
 
 
 def test_e4m3_stands_beside_the_first_other_type():
@@ -270,18 +270,18 @@ def test_a_stage_of_bytes_is_timed_in_the_same_run(bench_on_fake, fake_stage, tm
     compared = []
     compare = bench.compare
     monkeypatch.setattr(bench, "compare", lambda *arrays: compared.append(arrays[-1]) or compare(*arrays))
-    settings = replace(SETTINGS, lengths=(16,), stages=(1, 25), fewest_runs=3, most_runs=3)
+    settings = replace(SETTINGS, lengths=(16,), stages=(1, 27), fewest_runs=3, most_runs=3)
     got = bench_on_fake(settings=settings, every=both)
-    assert [(row["name"], row["dtype"]) for row in got["measurements"]] == [("01_fake", "bf16"), ("25_fake", "e4m3")]
-    assert order == ["01_fake", "25_fake"] * 4 and compared == ["bf16", "e4m3"]
+    assert [(row["name"], row["dtype"]) for row in got["measurements"]] == [("01_fake", "bf16"), ("27_fake", "e4m3")]
+    assert order == ["01_fake", "27_fake"] * 4 and compared == ["bf16", "e4m3"]
     assert 0 < got["measurements"][1]["relative_error"] < 0.04
     titles = [line for line in capsys.readouterr().out.splitlines() if "TFLOP/s" in line]
     assert ["bf16" in title for title in titles] == [True, False] and "e4m3" in titles[1]
 
 
 def test_a_wrong_stage_of_bytes_is_not_timed(bench_on_fake, tmp_path):
-    with pytest.raises(FlashLadderError, match="25_fake is wrong for e4m3 .* so it is not timed"):
-        bench_on_fake(2, replace(SETTINGS, stages=(25,)), every=(fp8_stage(tmp_path),))
+    with pytest.raises(FlashLadderError, match="27_fake is wrong for e4m3 .* so it is not timed"):
+        bench_on_fake(2, replace(SETTINGS, stages=(27,)), every=(fp8_stage(tmp_path),))
 
 
 def test_without_a_stage_of_bytes_nothing_of_them_is_prepared(bench_on_fake, monkeypatch):

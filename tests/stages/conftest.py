@@ -32,7 +32,7 @@ collect_ignore_glob += [] if e4m3_stages() else ["test_e4m3.py"]
 
 # Stages that change one thing of a kernel whose neighbours are tested in `make test`: their longer tests are among the
 # long ones, but in `make stage-NN test`, where all of the stage's tests are wanted.
-BETWEEN = (17, 18, 19, 20, 22)
+BETWEEN = (17, 18, 19, 20, 22, 24, 25)
 LONGER = ("test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths")
 
 

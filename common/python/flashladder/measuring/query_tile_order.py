@@ -1,4 +1,4 @@
-"""A model of a persistent grid: which block works on which query tile when, in stages 17 to 22 and in stage 23.
+"""A model of a persistent grid: which block works on which query tile when, in stages 17 to 22 and 23 to 25.
 
 A query tile takes as long as it has tiles of K and V; each block's next one follows at once. Nothing else is in it: no
 memory, no caches, no start and no end of a query tile. What it says is how much of the time the blocks are busy, and
@@ -30,7 +30,7 @@ def heads_apart(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int
 
 
 def side_by_side(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int]]:
-    """(head, row tile) by number, as in stage 23: one head after the other; if causal its last rows, its first,
+    """(head, row tile) by number, as in stages 23 to 25: one head after the other; if causal its last rows, its first,
     its last but one, ..."""
     in_turn = [place // 2 if place % 2 else row_tiles - 1 - place // 2 for place in range(row_tiles)]
     return [(head, row_tile) for head in range(heads) for row_tile in (in_turn if causal else range(row_tiles))]
