@@ -109,9 +109,23 @@ def test_with_the_configuration_of_stage_23_it_computes_what_stage_23_does(d_hea
     configured, plain = of_both(c, 23, problem)
     assert (configured.bits == plain.bits).all() and (configured.log_sum_exp == plain.log_sum_exp).all()
     got, wanted = executed(configured), executed(plain)
-    assert got["tensor"] == wanted["tensor"] and got["special_function"] == wanted["special_function"]
+    # Stage 23 works out what a query tile's first part would shrink older outputs by: of two rows, in 9 times 8 warps.
+    assert got["tensor"] == wanted["tensor"] and got["special_function"] == wanted["special_function"] - 2 * 9 * 8
     # 16 rows and 16 columns of Q an ldmatrix, of each of the 9 query tiles.
     assert got.get("ldmatrix", 0) == (9 * c.Br // 16 * d_head // 16 if Q_in_registers else 0)
+
+
+@pytest.mark.parametrize("d_head", (64, 128))
+def test_with_q_in_registers_besides_it_does_what_stage_25_does(d_head):
+    """To the bit, by as many products, exponentials and reads of Q; only the order of the query tiles is another."""
+    problem = Problem(Hq=3, Nq=260, Nkv=390, d_head=d_head, causal=True)
+    configured, plain = of_both(replace(of_stage_23("bf16", d_head), Q_in_registers=True), 25, problem)
+    assert (configured.bits == plain.bits).all() and (configured.log_sum_exp == plain.log_sum_exp).all()
+    got, wanted = (
+        {name: executed(one)[name] for name in ("tensor", "special_function", "ldmatrix")}
+        for one in (configured, plain)
+    )
+    assert got == wanted
 
 
 def test_with_p_whole_it_computes_what_stage_21_does():
