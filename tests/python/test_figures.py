@@ -91,6 +91,8 @@ def measured(monkeypatch, tmp_path):
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
         ('record("G.json", "rows", 0, "n", 1) : d', "2"),
         ("1000 * 95.3 : count", "95.3 k"),
+        ("tflops(7) / tflops(9) : .2f", "(not recorded yet)"),  # a stage that this record is older than
+        ('ablation("09 kv_stages 1") : .1f', "(not recorded yet)"),
     ],
 )
 def test_a_figure_is_computed(measured, what, text):

@@ -46,6 +46,8 @@ class _Figures:
 
     def _row(self, results: dict | None, name: str, causal: bool = False, **wanted) -> dict:
         rows = recorded.pick(results, name=name, causal=causal, **wanted) if results else []
+        if results and not recorded.pick(results, name=name) and name in _kernels():
+            raise _Unrecorded  # newer than the record
         if not rows:
             there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results))) if results else "nothing"
             wanted |= {"causal": causal}
@@ -218,6 +220,13 @@ FUNCTIONS = (
     "modelled",
     "turn",
 )
+
+
+@cache
+def _kernels() -> set[str]:
+    """Names that a record has once the GPU has run: of the stages, and of their ablations."""
+    titles = {f"{one.stage.id} {one.title}" for one in ablations.ablations()}
+    return titles | {stage.name for stage in stages.every_stage()}
 
 
 @cache

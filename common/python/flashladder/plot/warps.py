@@ -63,8 +63,8 @@ def warps(timeline: WarpTimeline, start: float = 0, end: float = 0, scheduler: i
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
-    axes.set_title(timeline.title, fontsize=9, loc="left", pad=24)
     shown = [kind for kind in KINDS if any(span.kind == kind and span.warp in rows for span in timeline.spans)]
+    axes.set_title(timeline.title, fontsize=9, loc="left", pad=24 if len(shown) <= 5 else 38)  # above the legend's lines
     handles = []
     for kind in shown:
         colour, hatch = LOOKS[kind]
