@@ -64,7 +64,7 @@ def warps(timeline: WarpTimeline, start: float = 0, end: float = 0, scheduler: i
     axes.grid(axis="x", alpha=0.3)
     axes.set_axisbelow(True)
     shown = [kind for kind in KINDS if any(span.kind == kind and span.warp in rows for span in timeline.spans)]
-    axes.set_title(timeline.title, fontsize=9, loc="left", pad=24 if len(shown) <= 5 else 38)  # above the legend's lines
+    axes.set_title(timeline.title, fontsize=9, loc="left", pad=24 if len(shown) <= 5 else 38)  # above it
     handles = []
     for kind in shown:
         colour, hatch = LOOKS[kind]
