@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
-QUICKLY = HERE.parent / "unoptimised"
+LAUNCHER = HERE / "of_another_build"
 NEEDS = {"x86-64": set(), "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}}
 # What runs instructions; the rest of the simulator has nothing to do with the CPU's level.
 TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py", "test_wgmma.py"]
@@ -30,8 +30,8 @@ def lacks(level):
 @pytest.mark.parametrize("level", NEEDS)
 def test_the_simulator_built_for(level):
     """Bit for bit the same expectations, whatever instructions the compiler may use. What executes instructions (exec)
-    is optimised as in the build itself; the rest is compiled for the level without. Of the
-    correct programs one level runs the default order, the other the shuffled one."""
+    is compiled for the level; the rest, no line of which knows of levels, is the build's own. Of the correct programs
+    one level runs the default order, the other the shuffled one."""
     if platform.machine() != "x86_64":
         pytest.skip(f"builds for {level}: this is {platform.machine()}")
     if missing := lacks(level):
@@ -40,11 +40,12 @@ def test_the_simulator_built_for(level):
     if not cmake:
         pytest.skip(f"builds the simulator for {level}: no cmake on PATH")
     folder = cudart.BUILD / f"march-{level}"
+    taken = {"COMPILED": "exec", "BUILT": str(cudart.BUILD / "simulator")}
     for command in (
-        [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_MARCH={level}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={QUICKLY}"],
+        [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_MARCH={level}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={LAUNCHER}"],
         [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", os.environ.get("FLASHLADDER_JOBS", "2")],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OPTIMISED": "exec"})
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | taken)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     if not (folder / "tests").exists():
         (folder / "tests").symlink_to(cudart.BUILD / "tests")  # the same programs: nvcc need not compile them again
