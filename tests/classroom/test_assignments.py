@@ -14,7 +14,7 @@ from assignment_files import assignment_text
 from flashladder.classroom import assignment, check, exercise, handout, services
 from flashladder.classroom.closure import closure
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT
+from flashladder.core.paths import ROOT, build_directory
 from flashladder.ladder import stages
 
 READY = assignment.all_assignments()
@@ -195,13 +195,22 @@ def make(folder: Path, *words: str, **environment: str) -> subprocess.CompletedP
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True)
 
 
+def sources(folder: Path) -> dict[str, bytes]:
+    """All that the compiler reads and CMake is told, by its path in the folder."""
+    found = sorted(one for one in folder.rglob("*") if one.suffix in (".cpp", ".h", ".cuh", ".txt", ".map"))
+    return {str(one.relative_to(folder)): one.read_bytes() for one in found}
+
+
 @pytest.mark.long
 def test_the_folder_builds_and_checks_alone(tmp_path):
-    """The first ready assignment on a machine of its own: wrong in words, right once it is solved. The
-    simulator is compiled without optimisation."""
+    """The first ready assignment on a machine of its own: wrong in words, right once it is solved. Of the simulator it
+    holds the sources that this build has compiled, byte for byte: their objects are taken from there."""
     one = READY[0]
     folder = handout.write(one, tmp_path / "given")
-    settings = {"CMAKE_CXX_COMPILER_LAUNCHER": str(ROOT / "tests/unoptimised")}
+    for tree in ("common/simulator", "common/include"):
+        assert sources(folder / "harness" / tree) == sources(ROOT / tree)
+    settings = {"CMAKE_CXX_COMPILER_LAUNCHER": str(ROOT / "tests/of_another_build")}
+    settings |= {"COMPILED": "host", "BUILT": str(build_directory())}
     number = one.stages[0]
     file = folder / assignment.file_name(number)
     file.write_text(solved(one, number))

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
-LAUNCHER = HERE / "of_another_build"
+LAUNCHER = HERE.parent / "of_another_build"
 NEEDS = {"x86-64": set(), "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}}
 # What runs instructions; the rest of the simulator has nothing to do with the CPU's level.
 TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py", "test_wgmma.py"]
@@ -40,12 +40,12 @@ def test_the_simulator_built_for(level):
     if not cmake:
         pytest.skip(f"builds the simulator for {level}: no cmake on PATH")
     folder = cudart.BUILD / f"march-{level}"
-    taken = {"COMPILED": "exec", "BUILT": str(cudart.BUILD / "simulator")}
+    own = {"COMPILED": "exec", "BUILT": str(cudart.BUILD / "simulator")}
     for command in (
         [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_MARCH={level}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={LAUNCHER}"],
         [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", os.environ.get("FLASHLADDER_JOBS", "2")],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | taken)
+        done = subprocess.run(command, capture_output=True, text=True, env=os.environ | own)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     if not (folder / "tests").exists():
         (folder / "tests").symlink_to(cudart.BUILD / "tests")  # the same programs: nvcc need not compile them again
