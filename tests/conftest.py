@@ -11,11 +11,22 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+# Files whose tests take minutes, or whose fixtures do. They come first: begun last, one of them would keep one core busy
+# while the others wait for it.
+LONGEST = (
+    "test_marches", "test_sanitizers", "test_browser_page", "test_site", "test_other_machines", "test_notebooks_run",
+)  # fmt: skip
+
+
 def pytest_collection_modifyitems(config, items):
-    """FLASHLADDER_DEALT="1/3 test_a test_b 0/7 test_c": of the tests test_a and test_b, functions or whole files, every
+    """Puts the files of LONGEST first, in that order.
+
+    FLASHLADDER_DEALT="1/3 test_a test_b 0/7 test_c": of the tests test_a and test_b, functions or whole files, every
     third case alone, from the second on, and of test_c every seventh, from the first on. For tests that run others
     again, where what differs between these cases is not what the second run is for.
     """
+    order = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: order.get(item.path.stem, len(order)))
     deals, seen = {}, collections.Counter()
     for word in os.environ.get("FLASHLADDER_DEALT", "").split():
         if "/" in word:
