@@ -15,7 +15,7 @@ from flashladder.core.abi import DTYPES
 from flashladder.core.dtypes import from_bits, to_bits
 from flashladder.core.problem import Problem
 from flashladder.ladder.run import describe, run_problem
-from flashladder.running.verify import POISON
+from flashladder.running.verify import POISON, check
 
 HEAD_DIMS = (64, 128)
 SEED = int(os.environ.get("FLASHLADDER_SEED", "20"))  # of test_random_inputs; another one for other inputs
@@ -121,6 +121,33 @@ def test_rows_do_not_know_their_neighbours(stage, tile):
     wrong = int((first[:, :, others] != second[:, :, others]).sum())
     assert not wrong, f"stage {stage.id}: {wrong} elements of O changed in rows whose own Q has not changed"
     assert (first[:, :, ~others] != second[:, :, ~others]).any(), "no row has changed, so the test says nothing"
+
+
+def test_infinite_scores_stay_in_their_rows(stage, tile):
+    """Two rows of one head, 8 apart so that a lane may hold both, have an infinite score in the tile that comes first.
+    They become NaN; all other rows keep every bit, those of the query tile before in the same block among them."""
+    if stage.dtypes == ("e4m3",):
+        pytest.skip("no product of e4m3's numbers is infinite")
+    Br, Bc = tile
+    problem = Problem(Hq=2, Nq=3 * Br, Nkv=2 * Bc, d_head=128)
+    values = {name: from_bits(bits, "bf16").astype(np.float32) for name, bits in problem.random(6).items()}
+    values["Q"][..., 0] = 0
+    values["K"][..., 0] = 0
+    values["K"][:, :, [2, -Bc + 2], 0] = 1e20  # in the tile that comes first, whichever that is
+    before = problem.rounded(values)
+    infinite = np.zeros((1, 2, problem.Nq), bool)
+    infinite[0, 1, Br + 5] = infinite[0, 1, Br + 13] = True
+    values["Q"][infinite, 0] = 1e20
+    first, second = (
+        run_problem(stage, problem, inputs, "sim", environment=stage.simulated)
+        for inputs in (before, problem.rounded(values))
+    )
+    comparison = check(problem, before, first.bits, first.log_sum_exp)
+    assert comparison, f"stage {stage.id}, {problem}: {comparison.message}"
+    first, second = first.bits, second.bits
+    wrong = int((first[~infinite] != second[~infinite]).sum())
+    assert not wrong, f"stage {stage.id}: {wrong} elements of O changed in rows without an infinite score"
+    assert np.isnan(from_bits(second[infinite], "bf16")).all(), "no score was infinite, so the test says nothing"
 
 
 def test_what_O_held_before_does_not_matter(stage, tile):
