@@ -30,8 +30,8 @@ def lacks(level):
 @pytest.mark.parametrize("level", NEEDS)
 def test_the_simulator_built_for(level):
     """Bit for bit the same expectations, whatever instructions the compiler may use. What executes instructions (exec)
-    is compiled for the level; the rest, no line of which knows of levels, is the build's own. Of the correct programs
-    one level runs the default order, the other the shuffled one."""
+    is compiled for the level; the rest is the build's own. Of the correct programs one level runs the default order,
+    the other the shuffled one."""
     if platform.machine() != "x86_64":
         pytest.skip(f"builds for {level}: this is {platform.machine()}")
     if missing := lacks(level):
