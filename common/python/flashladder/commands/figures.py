@@ -162,13 +162,13 @@ class _Figures:
 
     def turn(self, stage: int, of: str = "model", d: int = 128) -> float:
         """Clocks of a turn over a tile of K and V: of "model", or "measured" (measuring/step_clocks.py)."""
-        found = [step for step in step_clocks.all_steps(d) if step.stage.number == stage]
+        found = step_clocks.step_of(stages.get(stage), d)
         if not found:
             raise _Unrecorded
         if of not in ("model", "measured", "floor"):
             raise FlashLadderError(f'A turn has clocks of "model", "measured" and "floor", not of "{of}".')
-        self.stale |= found[0].stale and of == "measured"
-        return getattr(found[0], of)
+        self.stale |= found.stale and of == "measured"
+        return getattr(found, of)
 
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",

@@ -74,35 +74,26 @@ def _traced(stage: stages.Stage, problem: Problem, blocks: int, configuration: s
 
 
 @cache
+def step_of(stage: stages.Stage, d_head: int) -> Step | None:
+    """Of a recorded stage with tensor cores; None of another, or where nothing is recorded."""
+    results, profiled = recorded.first(), recorded.first("profiler")
+    if stage.number < FIRST or not results or not profiled:
+        return None
+    rows = {
+        row["Nq"]: row for row in recorded.pick(results, name=stage.name, dtype="bf16", d_head=d_head, causal=False)
+    }
+    if not all(length in rows for length in _MEASURED):
+        return None
+    row = rows[_MEASURED[0]]
+    Br, Bc, blocks = row["Br"], row["Bc"], row["resident_blocks"]
+    floor = blocks * 4 * Br * Bc * d_head / 4096
+    model, timed = predicted(stage, row), measured(rows, clock_khz(results, profiled))
+    return Step(stage, d_head, blocks, (Br, Bc), floor, model, timed, recorded.is_stale(row))
+
+
 def all_steps(d_head: int) -> tuple[Step, ...]:
     """Of every recorded stage with tensor cores; empty where nothing is recorded."""
-    results, profiled = recorded.first(), recorded.first("profiler")
-    if not results or not profiled:
-        return ()
-    khz = clock_khz(results, profiled)
-    found = []
-    for stage in stages.all_stages():
-        rows = {
-            row["Nq"]: row for row in recorded.pick(results, name=stage.name, dtype="bf16", d_head=d_head, causal=False)
-        }
-        if stage.number < FIRST or not all(length in rows for length in _MEASURED):
-            continue
-        row = rows[_MEASURED[0]]
-        Br, Bc, blocks = row["Br"], row["Bc"], row["resident_blocks"]
-        floor = blocks * 4 * Br * Bc * d_head / 4096
-        found.append(
-            Step(
-                stage,
-                d_head,
-                blocks,
-                (Br, Bc),
-                floor,
-                predicted(stage, row),
-                measured(rows, khz),
-                recorded.is_stale(row),
-            )
-        )
-    return tuple(found)
+    return tuple(step for stage in stages.all_stages() if (step := step_of(stage, d_head)))
 
 
 def deviation(found: tuple[Step, ...]) -> float:
