@@ -93,6 +93,44 @@ def test_exponents_near_the_ends(a_kind, low, high, seed):
 
 
 @pytest.mark.parametrize("a_kind", ["bf16", "tf32"])
+@pytest.mark.parametrize(("low", "high"), [(100, 160), (140, 200), (190, 250)])
+@pytest.mark.parametrize("adds", [0, 1])
+def test_products_beyond_fp32(a_kind, low, high, adds):
+    """Sums that reach infinity of either sign, such terms that cancel or nearly do, and D of all sorts."""
+    rng = np.random.default_rng(low)
+    k, n = 256 // BITS[a_kind], 40
+    a = rng.uniform(-2, 2, (64, k)) * 2.0 ** rng.integers(low // 2, high // 2, (64, 1))
+    b = rng.uniform(-2, 2, (n, k)) * 2.0 ** rng.integers(low // 2, high // 2, (n, 1))
+    a[:, 1::2], b[::2, 1::2] = a[:, ::2], -b[::2, ::2]
+    a[3::4] *= 2.0 ** rng.integers(-60, 1, a[3::4].shape)
+    b[5::8], a[5::16] = 0, 0
+    a[:, 0] *= rng.choice([1, 1.5], 64)
+    d = to_bits(rng.uniform(-2, 2, (64, n)) * 2.0 ** rng.integers(-149, 127, (64, n)), "f32")
+    ends = np.array([0, 0x80000000, 0x7F7FFFFF, 0xFF7FFFFF, 0x7F800000, 0xFF800000, 0x7FC00001], np.uint32)
+    d[:, ::3] = rng.choice(ends, d[:, ::3].shape)
+    bits = to_bits(a, a_kind), to_bits(b, a_kind)
+    want = matrix_product(bits[0], bits[1].T, d if adds else None, a_kind, a_kind)
+    kinds = {0x7F800000, 0xFF800000, 0} | ({0x7FFFFFFF} if adds else set())
+    assert kinds <= set(want.flat), "no sum is infinite, or none cancels"
+    check(*bits, d, a_kind, a_kind, "f32", Tile(1024, 128), Tile(16384, 128), adds)
+
+
+@pytest.mark.parametrize("a_kind", ["bf16", "tf32"])
+@pytest.mark.parametrize("power", [74, 83, 120])
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("of_b", [0, 3])
+def test_one_huge_factor_of_each(a_kind, power, sign, of_b):
+    """One element of A and one of B are huge, with the same k (of_b 0) or not; all others are normal numbers."""
+    rng = np.random.default_rng(power)
+    k, n = 256 // BITS[a_kind], 40
+    a, b = rng.standard_normal((64, k)), rng.standard_normal((n, k))
+    a[17, 2], b[11, 2 + of_b] = 1.25 * 2.0**power, sign * 1.5 * 2.0**power
+    d = random_bits(rng, (64, n), "f32", 5)
+    a, b = to_bits(a, a_kind), to_bits(b, a_kind)
+    check(a, b, d, a_kind, a_kind, "f32", Tile(1024, 128), Tile(16384, 128))
+
+
+@pytest.mark.parametrize("a_kind", ["bf16", "tf32"])
 @pytest.mark.parametrize("spread", [20, 45, 70])
 @pytest.mark.parametrize("seed", range(2))
 def test_factors_far_apart(a_kind, spread, seed):

@@ -121,17 +121,19 @@ class Sums {
         const auto place = [=](unsigned group) { return registers + slots[group / 2 * 4 + group % 2]; };
         Ints exponents[kMostColumns / kBlock], fields[kGroups], odd[kGroups], any_odd = {};
         find_exponents(chunk, lanes, exponents);
-        // From here on exponents are fp32's fields; `least`: none below it is known.
+        // From here on exponents are fp32's fields; `least`: none below it is known. Factors may be so large that
+        // it is above all that vectors take; `known` is how many are left.
         const Ints base = __builtin_shuffle(load<Ints>(base_ + chunk), lanes) + 127;
         const Ints right = base + (kClamped + 1), least = right > kLeast + 127 ? right : ints(kLeast + 127);
-        const Words range = as<Words>(ints(kMost + 127) - least);
+        const Ints room = ints(kMost + 128) - least;
+        const Words known = as<Words>(room > 0 ? room : Ints{});
         const bool adds = o_.adds;
         for (unsigned group = 0; group < groups; ++group) {
             const Floats d = adds ? load<Floats>(place(group)) : Floats{};
             const Ints of_products = of_group(exponents, group) + base;
             const Ints of_d = as<Ints>(as<Words>(d) << 1 >> 24);  // of 0 and of subnormal numbers 0
             fields[group] = of_products > of_d ? of_products : of_d;
-            odd[group] = as<Words>(fields[group] - least) > range;
+            odd[group] = as<Words>(fields[group] - least) >= known;
             any_odd |= odd[group];
         }
         if (any(any_odd)) [[unlikely]] {
