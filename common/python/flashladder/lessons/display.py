@@ -32,7 +32,7 @@ _BOX = (
     "font:12px/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre;overflow-x:auto"
 )
 _ADDED, _REMOVED, _PLACE = "background:#d2f4dc", "background:#ffd9d5", "color:#0550ae"
-PNG_DPI = 100
+PNG_DPI = 92
 
 
 class Shown:
