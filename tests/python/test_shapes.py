@@ -256,12 +256,19 @@ YARDSTICK = "a peer"
 
 
 class MadeUp:
-    """Workshop and Timer: the n-th candidate takes n milliseconds more, but for what `faster` says."""
+    """Workshop and Timer: the n-th candidate takes n milliseconds more, but for what `faster` says, and `hard` of
+    hard inputs."""
 
     peers = (YARDSTICK,)
 
-    def __init__(self, faster: dict[tuple[str, int, bool], float] | None = None, bad: str = ""):
+    def __init__(
+        self,
+        faster: dict[tuple[str, int, bool], float] | None = None,
+        bad: str = "",
+        hard: dict[str, float] | None = None,
+    ):
         self.faster, self.bad, self.heats, self.prepared = faster or {}, bad, [], []
+        self.on_hard, self.hard = hard or {}, hard is not None
 
     def prepare(self, configurations):
         for one in configurations:
@@ -271,13 +278,15 @@ class MadeUp:
     def at_hand(self, configurations):
         pass
 
-    def heat(self, problem, configurations, seconds, numbers=()):
+    def heat(self, problem, configurations, seconds, numbers=(), inputs="normal"):
         self.heats.append((problem, configurations, numbers))
         found = {}
         for one in configurations:
             if str(one) == self.bad:
                 raise TimingFailed(one, "wrong at element 3")
             ms = self.faster.get((str(one), problem.Nq, problem.causal), 10.0 + PLAN.candidates.index(one))
+            if inputs != "normal":
+                ms = self.on_hard[str(one)]
             found[str(one)] = Times("configuration", (ms, ms * 1.01, ms * 0.99))
         return found | {YARDSTICK: Times("peer", (12.0,) * 3)}
 
@@ -300,6 +309,22 @@ def test_it_chooses_by_mask_and_length(tmp_path):
     assert got[4096, True] == second
     assert all(numbers == (23,) for _, _, numbers in machine.heats)
     assert {problem.B * problem.Nq for problem, _, _ in machine.heats} == {16384}
+
+
+@pytest.mark.parametrize(
+    "hard, chosen", [({0: 20.0, 2: 18.0}, 2), ({0: 18.5, 2: 18.0}, 0), ({0: 10.0, 2: 20.0}, 0), (None, 0)]
+)
+def test_of_those_that_are_level_one_that_loses_its_bets_gives_way(tmp_path, hard, chosen):
+    """hard: milliseconds on huge scores by candidate. The third is half a percent ahead at one length, of which the
+    first is the winner; at all others nobody is level with the fastest."""
+    names = [str(one) for one in PLAN.candidates]
+    machine = MadeUp({(names[2], 512, False): 9.95}, hard=hard and {names[number]: ms for number, ms in hard.items()})
+    outcome = tuned(tmp_path, machine)
+    got = {(problem.Nq, problem.causal): one for problem, one in outcome.chosen.items()}
+    assert got[512, False] == PLAN.candidates[chosen] and outcome.winners["bf16", 64, False] == PLAN.candidates[0]
+    assert [(problem.Nq, problem.causal) for problem in outcome.hard] == ([(512, False)] if hard else [])
+    again = MadeUp({(names[2], 512, False): 9.95}, hard=hard and machine.on_hard)
+    assert tuned(tmp_path, again).chosen == outcome.chosen and not again.heats
 
 
 def test_a_second_run_measures_nothing_anew(tmp_path):

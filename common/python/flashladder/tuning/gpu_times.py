@@ -12,7 +12,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.measuring import bench, peers, provenance
+from flashladder.measuring import bench, hard_inputs, peers, provenance
 from flashladder.running.cudart import CudaError
 from flashladder.running.job import StageError, run_library
 from flashladder.running.verify import check
@@ -85,7 +85,8 @@ class GpuTimer:
         self.device, self.table = device, table
         self.bench = bench.Bench(bench.Settings(stages=numbers), device)
         self.peers = tuple(peers.BACKENDS) if self.bench.torch else ()
-        self._problem: Problem | None = None
+        self.hard = bool(self.bench.torch)
+        self._taken: tuple[Problem, str] | None = None
         self._libraries: dict[Configuration, StageLibrary] = {}
         self._mhz, self._clock_at = None, -CLOCK_SECONDS
 
@@ -105,11 +106,16 @@ class GpuTimer:
         )
 
     def heat(
-        self, problem: Problem, configurations: Sequence[Configuration], seconds: float, numbers: Sequence[int] = ()
+        self,
+        problem: Problem,
+        configurations: Sequence[Configuration],
+        seconds: float,
+        numbers: Sequence[int] = (),
+        inputs: str = "normal",
     ) -> dict[str, Times]:
         self.bench.settings = replace(self.bench.settings, seconds=seconds)
         try:
-            self._take(problem)
+            self._take(problem, inputs)
             candidates = [self._candidate(one, problem) for one in configurations]
             for one, candidate in zip(configurations, candidates, strict=True):
                 self._admit(one, candidate, problem)
@@ -128,13 +134,16 @@ class GpuTimer:
             for candidate in running
         }
 
-    def _take(self, problem: Problem) -> None:
-        """Inputs, reference and peers of the problem; kept while heats of the same problem follow."""
-        if problem == self._problem:
+    def _take(self, problem: Problem, inputs: str) -> None:
+        """Inputs, reference and peers of the problem; kept while heats of the same problem and inputs follow."""
+        if (problem, inputs) == self._taken:
             return
-        if self._problem:
+        if self._taken:
             self._memory.release()
-        self._problem, (self._memory, self._expected) = problem, self.bench.prepared(problem)
+        self.bench.prepare = None
+        if inputs != "normal":
+            self.bench.prepare = lambda problem, tensors: hard_inputs.fill(inputs, problem, tensors)
+        self._taken, (self._memory, self._expected) = (problem, inputs), self.bench.prepared(problem)
         self._peers = [
             peer
             for peer in self.bench.peer_candidates(problem, self._memory)

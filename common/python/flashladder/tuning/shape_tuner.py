@@ -2,7 +2,9 @@
 
 There are few of them, so all run in one heat at each length, with stage 23 and the peers: A B C A B C ... The winner
 of a type, head dim and mask is the one that is least behind over all lengths; chosen at a length is the winner, unless
-another is faster there by more than 1 percent. What was measured is in the Store before the next heat begins.
+another is faster there by more than 1 percent. Those that are within 1 percent of each other run once more, on scores
+with which most bets are lost, and one that loses much there gives way. What was measured is in the Store before the
+next heat begins.
 """
 
 import math
@@ -23,6 +25,8 @@ from flashladder.tuning.store import Known, Store, Times
 from flashladder.tuning.tune import PAYS, Timer, TimingFailed, Workshop, heat_key
 
 BESIDE = (23,)  # stages that run in each heat
+HARD = "huge"  # of hard_inputs.KINDS: scores with which most bets are lost
+GIVES_WAY = 1.05  # on HARD: who takes more than so many times as long as another that is as fast otherwise
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Plan:
 @dataclass
 class Outcome:
     heats: dict[Problem, dict[str, Times]] = field(default_factory=dict)
+    hard: dict[Problem, dict[str, Times]] = field(default_factory=dict)  # on HARD, where several are level
     chosen: dict[Problem, Configuration] = field(default_factory=dict)
     winners: dict[tuple[str, int, bool], Configuration] = field(default_factory=dict)
     known: dict[Configuration, Known] = field(default_factory=dict)
@@ -72,7 +77,15 @@ def run(plan: Plan, store: Store, workshop: Workshop, timer: Timer) -> Outcome:
             times = _heat(plan, problem, plan.of(group), store, timer, outcome)
             if times:
                 heats[problem] = outcome.heats[problem] = times
-        _choose(group, plan.of(group), heats, outcome)
+        winner = _winner(plan.of(group), heats)
+        if not winner:
+            continue
+        outcome.winners[group] = winner
+        for problem, times in progress(heats.items(), f"{what}, {HARD} scores", total=len(heats)):
+            level = _level(plan.of(group), times)
+            if len(level) > 1 and timer.hard:
+                outcome.hard[problem] = _heat(plan, problem, level, store, timer, outcome, HARD) or {}
+            outcome.chosen[problem] = _chosen(winner, level, outcome.hard.get(problem, {}))
     return outcome
 
 
@@ -89,16 +102,24 @@ def _prepare(plan: Plan, store: Store, workshop: Workshop, outcome: Outcome) -> 
 
 
 def _heat(
-    plan: Plan, problem: Problem, candidates: Sequence[Configuration], store: Store, timer: Timer, outcome: Outcome
+    plan: Plan,
+    problem: Problem,
+    candidates: Sequence[Configuration],
+    store: Store,
+    timer: Timer,
+    outcome: Outcome,
+    inputs: str = "normal",
 ) -> dict[str, Times] | None:
-    """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do."""
+    """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do. inputs: one of
+    hard_inputs.KINDS."""
     while running := [one for one in candidates if not outcome.known[one].failed]:
-        key = heat_key([*map(str, running), *map(str, plan.beside), *timer.peers], plan.seconds)
+        others = [] if inputs == "normal" else [inputs]
+        key = heat_key([*map(str, running), *map(str, plan.beside), *timer.peers, *others], plan.seconds)
         times = store.heat(str(problem), key)
         if times:
             return times
         try:
-            times = timer.heat(problem, running, plan.seconds, plan.beside)
+            times = timer.heat(problem, running, plan.seconds, plan.beside, inputs)
         except TimingFailed as failure:
             before = outcome.known[failure.configuration]
             known = Known("time", str(failure), before.registers, before.spill_bytes, before.resident_blocks)
@@ -119,30 +140,35 @@ def _median(times: Times) -> float:
     return statistics.median(times.ms)
 
 
-def _choose(
-    group: tuple[str, int, bool],
-    candidates: Sequence[Configuration],
-    heats: dict[Problem, dict[str, Times]],
-    outcome: Outcome,
-) -> None:
-    by_name = {str(one): one for one in candidates}
-    least = {
-        problem: min(_median(one) for name, one in times.items() if name in by_name) for problem, times in heats.items()
-    }
-    everywhere = [name for name in by_name if heats and all(name in times for times in heats.values())]
+def _winner(candidates: Sequence[Configuration], heats: dict[Problem, dict[str, Times]]) -> Configuration | None:
+    """The one that is least behind over all heats; None where none ran in all of them."""
+    everywhere = [one for one in candidates if heats and all(str(one) in times for times in heats.values())]
     if not everywhere:
-        return
+        return None
+    least = {problem: min(_median(times[str(one)]) for one in everywhere) for problem, times in heats.items()}
 
-    def far_behind(name: str) -> float:
+    def far_behind(one: Configuration) -> float:
         """The logarithm of the geometric mean of what it takes over what the fastest takes."""
-        return sum(math.log(_median(times[name]) / least[problem]) for problem, times in heats.items())
+        return sum(math.log(_median(times[str(one)]) / least[problem]) for problem, times in heats.items())
 
-    winner = min(everywhere, key=lambda name: (far_behind(name), name))
-    outcome.winners[group] = by_name[winner]
-    for problem, times in heats.items():
-        fastest = min((name for name in times if name in by_name), key=lambda name: (_median(times[name]), name))
-        faster = _median(times[winner]) > PAYS * _median(times[fastest])
-        outcome.chosen[problem] = by_name[fastest if faster else winner]
+    return min(everywhere, key=lambda one: (far_behind(one), str(one)))
+
+
+def _level(candidates: Sequence[Configuration], times: dict[str, Times]) -> list[Configuration]:
+    """Those that the fastest of a heat is not ahead of by more than PAYS, the fastest first."""
+    ran = sorted((one for one in candidates if str(one) in times), key=lambda one: (_median(times[str(one)]), str(one)))
+    return [one for one in ran if _median(times[str(one)]) <= PAYS * _median(times[str(ran[0])])]
+
+
+def _chosen(winner: Configuration, level: list[Configuration], hard: dict[str, Times]) -> Configuration:
+    """Of those that are level in a heat: the winner where it is one of them, else the fastest; unless that one gives
+    way on HARD. hard: the heat on it, empty where there was none."""
+    best = winner if winner in level else level[0]
+    ran = [one for one in level if str(one) in hard]
+    if best not in ran:
+        return best
+    quickest = min(ran, key=lambda one: (_median(hard[str(one)]), str(one)))
+    return quickest if _median(hard[str(best)]) > GIVES_WAY * _median(hard[str(quickest)]) else best
 
 
 # ---- the record ----
@@ -177,6 +203,11 @@ def make_record(outcome: Outcome, plan: Plan, device: Device, multiprocessors: i
         "measurements": [
             {"name": name, "kind": times.kind, **_shape(problem), **_figures(problem, times)}
             for problem, heat in outcome.heats.items()
+            for name, times in heat.items()
+        ],
+        "hard": [
+            {"name": name, "kind": times.kind, "inputs": HARD, **_shape(problem), **_figures(problem, times)}
+            for problem, heat in outcome.hard.items()
             for name, times in heat.items()
         ],
         "chosen": [

@@ -72,12 +72,18 @@ class Workshop(Protocol):
 
 class Timer(Protocol):
     peers: tuple[str, ...]  # that run in each heat
+    hard: bool  # whether it can make other inputs than normal ones
 
     def heat(
-        self, problem: Problem, configurations: Sequence[Configuration], seconds: float, numbers: Sequence[int] = ()
+        self,
+        problem: Problem,
+        configurations: Sequence[Configuration],
+        seconds: float,
+        numbers: Sequence[int] = (),
+        inputs: str = "normal",
     ) -> dict[str, Times]:
         """Times the configurations, the stages of these numbers and the peers in turn, each for so many seconds of
-        kernel time. TimingFailed."""
+        kernel time, on inputs of one of hard_inputs.KINDS. TimingFailed."""
 
 
 @dataclass(frozen=True)
