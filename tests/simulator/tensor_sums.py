@@ -11,18 +11,21 @@ by k = 0, 1, 4, 5, 8, 9, ... and then, onto that, by the other k; C is added las
 
 from fractions import Fraction
 
-from exact_arithmetic import F16, FORMATS, INF, NAN, arithmetic, decode, encode, floor_log2, signed
+from exact_arithmetic import F16, FORMATS, INF, NAN, arithmetic, decode, encode, signed
 
 NARROW = ("e4m3", "e5m2")
 
 
 class Factor:
-    """A number of a format: its value and its exponent, the format's least one where it is subnormal."""
+    """A number of a format: its value, where it is finite also as signed * 2^unit with whole numbers, and its exponent,
+    the format's least one where it is subnormal."""
 
     def __init__(self, bits, kind):
         fmt = FORMATS[kind]
         self.sign, self.value = decode(int(bits), fmt)
         self.special = self.value in (INF, NAN)
+        if not self.special:  # the denominator is a power of two
+            self.signed, self.unit = signed(self.sign, self.value.numerator), 1 - self.value.denominator.bit_length()
         field = int(bits) >> fmt.shift >> (fmt.precision - 1) & ((1 << fmt.exponent_bits) - 1)
         self.exponent = max(field, 1) - 1 + fmt.least_exponent
 
@@ -34,11 +37,11 @@ def factors(matrix, kind):
              for bits in row] for row in matrix]  # fmt: skip
 
 
-def cut(value, last):
-    """A Fraction cut toward zero, in units of 2^last."""
-    scaled = abs(value) * Fraction(2) ** -last
-    whole = scaled.numerator // scaled.denominator
-    return -whole if value < 0 else whole
+def cut(number, by):
+    """number * 2^by, cut toward zero to a whole number."""
+    if by >= 0:
+        return number << by
+    return -(-number >> -by) if number < 0 else number >> -by
 
 
 def tensor_sum(row, column, addend, d_kind="f32", narrow=False):
@@ -48,23 +51,24 @@ def tensor_sum(row, column, addend, d_kind="f32", narrow=False):
         if a.special or b.special:
             nan = NAN in (a.value, b.value) or 0 in (a.value, b.value)
             special.append(NAN if nan else (-1) ** (a.sign ^ b.sign))
-        elif a.value and b.value:
-            terms.append((signed(a.sign ^ b.sign, a.value * b.value), a.exponent + b.exponent))
+        elif a.signed and b.signed:
+            terms.append((a.signed * b.signed, a.unit + b.unit, a.exponent + b.exponent))
     if addend is not None and addend.special:
         special.append(NAN if addend.value == NAN else (-1) ** addend.sign)
-    elif addend is not None and addend.value:
-        terms.append((signed(addend.sign, addend.value), addend.exponent))
+    elif addend is not None and addend.signed:
+        terms.append((addend.signed, addend.unit, addend.exponent))
     fmt = FORMATS[d_kind]
     if special:
         return encode(0, NAN, fmt) if len(set(special)) > 1 or NAN in special else encode(special[0] < 0, INF, fmt)
     if not terms:
         return 0
-    last = max(exponent for _, exponent in terms) - (13 if narrow else 25)
-    total = sum(cut(value, last) for value, _ in terms)
-    value = abs(total) * Fraction(2) ** last
-    if narrow and value and d_kind != "f16":
-        unit = Fraction(2) ** (floor_log2(value) - 13)
-        value = value // unit * unit
+    last = max(exponent for _, _, exponent in terms) - (13 if narrow else 25)
+    total = sum(cut(number, unit - last) for number, unit, _ in terms)
+    whole = abs(total)
+    if narrow and d_kind != "f16":
+        fewer = max(whole.bit_length() - 14, 0)
+        whole = whole >> fewer << fewer
+    value = whole * Fraction(2) ** last
     if d_kind == "f16":
         return encode(total < 0, value, fmt) if total else 0
     bits = encode(0, value, fmt, "rz")
