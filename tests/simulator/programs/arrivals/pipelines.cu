@@ -73,7 +73,7 @@ __device__ void commit() {
 
 constexpr unsigned kTile = 128, kStages = 3, kBytes = kTile * sizeof(unsigned);
 
-// Warp 0 fills a ring; warps 1 to 4 take a tile each in turn, all together.
+// Warp 0 fills a ring; warps 1 to 4 take a tile each in turn, all together. out: [blocks][kTile].
 __global__ void ring(unsigned *out, const unsigned *in, unsigned tiles) {
     __shared__ alignas(128) unsigned buffer[kStages][kTile];
     __shared__ uint64_t full[kStages], empty[kStages];
@@ -103,7 +103,7 @@ __global__ void ring(unsigned *out, const unsigned *in, unsigned tiles) {
             sum += buffer[s][kTile + 31 - threadIdx.x];
             arrive(&empty[s]);
         }
-        out[threadIdx.x - 32] = sum;
+        out[blockIdx.x * kTile + threadIdx.x - 32] = sum;
     }
 }
 
@@ -224,7 +224,7 @@ int main() {
     for (unsigned t = 0; t < kTile; ++t) {
         unsigned sum = 0;
         for (unsigned i = 0; i < tiles; ++i) sum += in[i * kTile + kTile - 1 - t];
-        expect(got[t] == sum, "ring");
+        expect(got[t] == sum && got[kTile + t] == sum, "ring");
     }
     copies<<<1, kTile>>>(d_out, d_in);
     fetch();
