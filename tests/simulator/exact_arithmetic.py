@@ -60,19 +60,28 @@ def decode(bits, fmt):
         return sign, INF
     if exponent:
         fraction += 1 << (fmt.precision - 1)
-    return sign, Fraction(fraction) * Fraction(2) ** (max(exponent, 1) - 1 + fmt.least_exponent - fmt.precision + 1)
+    return sign, Fraction(*times_power(fraction, 1, max(exponent, 1) + fmt.least_exponent - fmt.precision))
+
+
+def times_power(numerator, denominator, power):
+    """numerator / denominator * 2^power as such a pair, not reduced: without the cost of a Fraction's power."""
+    return (numerator << power, denominator) if power >= 0 else (numerator, denominator << -power)
 
 
 def round_quotient(value, mode, sign=0):
     """A Fraction >= 0 to an integer; mode rn, rna, rz, rm, rp (rm, rp by the sign)."""
-    whole, rest = divmod(value.numerator, value.denominator)
+    return round_ratio(value.numerator, value.denominator, mode, sign)
+
+
+def round_ratio(numerator, denominator, mode, sign=0):
+    whole, rest = divmod(numerator, denominator)
     if rest == 0:
         return whole
     twice = 2 * rest
     if mode == "rn":
-        up = twice > value.denominator or twice == value.denominator and whole & 1
+        up = twice > denominator or twice == denominator and whole & 1
     elif mode == "rna":
-        up = twice >= value.denominator
+        up = twice >= denominator
     else:
         up = mode == ("rm" if sign else "rp")
     return whole + bool(up)
@@ -88,8 +97,8 @@ def encode(sign, value, fmt, mode="rn", satfinite=False):
     if value == 0:
         return top << fmt.shift
     exponent = max(floor_log2(value), fmt.least_exponent)
-    scaled = value / Fraction(2) ** (exponent - fmt.precision + 1)
-    magnitude = ((exponent - fmt.least_exponent) << (fmt.precision - 1)) + round_quotient(scaled, mode, sign)
+    scaled = times_power(value.numerator, value.denominator, fmt.precision - 1 - exponent)
+    magnitude = ((exponent - fmt.least_exponent) << (fmt.precision - 1)) + round_ratio(*scaled, mode, sign)
     if magnitude > fmt.largest:
         stays = satfinite or mode == "rz" or mode == "rm" and not sign or mode == "rp" and sign
         magnitude = fmt.largest if stays else (fmt.infinity if fmt.has_infinity else fmt.nan)
@@ -98,7 +107,8 @@ def encode(sign, value, fmt, mode="rn", satfinite=False):
 
 def floor_log2(value):
     guess = value.numerator.bit_length() - value.denominator.bit_length()
-    return guess if Fraction(2) ** guess <= value else guess - 1
+    numerator, denominator = times_power(value.numerator, value.denominator, -guess)
+    return guess if denominator <= numerator else guess - 1
 
 
 def signed(sign, value):
