@@ -11,8 +11,8 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
-# Files whose tests take minutes, or whose fixtures do. They come first: begun last, one of them would keep one core busy
-# while the others wait for it.
+# Files whose tests take minutes, or whose fixtures do. They come first: begun last, one of them would keep one core
+# busy while the others wait for it.
 LONGEST = (
     "test_marches", "test_sanitizers", "test_browser_page", "test_site", "test_other_machines", "test_notebooks_run",
 )  # fmt: skip
