@@ -169,6 +169,18 @@ def test_files_of_one_name_are_not_mixed_up():
         page_kernels.without_folders('.file 1 "/a/kernel.cu"\n.file 2 "/b/kernel.cu"\n')
 
 
+def test_only_what_is_launched_is_shipped():
+    """The second kernel has a line with a brace alone within it, as inline assembly has."""
+    kernels = [f".visible .entry {name}(\n)\n{{\n{body}ret;\n\n}}\n" for name, body in
+               (("first", ""), ("second", "{\n.reg .pred p;\n}\n"), ("third", ""))]  # fmt: skip
+    ptx = ".version 9.0\n\n" + "".join(kernels) + '\t.file\t1 "kernel.cu"\n'
+    empty = ["\n" * kernel.count("\n") for kernel in kernels]
+    without = ptx.replace(kernels[0], empty[0]).replace(kernels[2], empty[2])
+    assert page_kernels.of_these(ptx, ["launch second 1 1 1 32 0\n"]) == without
+    without = ptx.replace(kernels[1], empty[1])
+    assert page_kernels.of_these(ptx, ["x\nlaunch third 1\n", "launch first 1\n"]) == without
+
+
 def test_every_stage_is_offered_and_each_kernel_once():
     wanted = [stage.id for stage in stages.all_stages()]
     assert [one.id for one in OFFERED if one.kind == "stage"] == wanted

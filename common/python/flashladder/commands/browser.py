@@ -90,7 +90,7 @@ def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None 
     requests = [page_kernels.request(one, library, ptx, problem, name) for problem, name in wanted]
     sources = {name: Path(place) for name, place in places.items() if ROOT in Path(place).parents}
     return {
-        "ptx": ptx,
+        "ptx": page_kernels.of_these(ptx, requests),
         "requests": requests,
         "sources": {name: file.read_text() for name, file in sources.items()},
         "phases": {name: [[one.name, one.first, one.last] for one in phases(file)] for name, file in sources.items()},

@@ -107,6 +107,17 @@ def without_folders(ptx: str) -> tuple[str, dict[str, str]]:
     return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', shortened, ptx, flags=re.M), places
 
 
+def of_these(ptx: str, requests: list[str]) -> str:
+    """The PTX without the kernels that none of the requests launches: the page has no use for them. Empty lines are in
+    their place: reports name PTX by its line."""
+    wanted = {symbol for one in requests for symbol in re.findall(r"^launch (\w+) ", one, re.M)}
+    # Inline assembly has lines with a brace alone, too: a kernel's last one is followed by what is no kernel's.
+    kernel = r"^\.visible \.entry (\w+)\([\s\S]*?^\}\n(?=\s*(?:\.visible \.entry|\.file|\.section|\Z))"
+    return re.sub(
+        kernel, lambda found: found[0] if found[1] in wanted else "\n" * found[0].count("\n"), ptx, flags=re.M
+    )
+
+
 def demangle(symbol: str) -> str:
     """As the simulator's reports name a kernel."""
     library = ctypes.CDLL("libstdc++.so.6")
