@@ -266,9 +266,10 @@ class MadeUp:
         faster: dict[tuple[str, int, bool], float] | None = None,
         bad: str = "",
         hard: dict[str, float] | None = None,
+        bad_on_hard: str = "",
     ):
         self.faster, self.bad, self.heats, self.prepared = faster or {}, bad, [], []
-        self.on_hard, self.hard = hard or {}, hard is not None
+        self.on_hard, self.hard, self.bad_on_hard = hard or {}, hard is not None, bad_on_hard
 
     def prepare(self, configurations):
         for one in configurations:
@@ -282,7 +283,7 @@ class MadeUp:
         self.heats.append((problem, configurations, numbers))
         found = {}
         for one in configurations:
-            if str(one) == self.bad:
+            if str(one) == (self.bad if inputs == "normal" else self.bad_on_hard):
                 raise TimingFailed(one, "wrong at element 3")
             ms = self.faster.get((str(one), problem.Nq, problem.causal), 10.0 + PLAN.candidates.index(one))
             if inputs != "normal":
@@ -325,6 +326,14 @@ def test_of_those_that_are_level_one_that_loses_its_bets_gives_way(tmp_path, har
     assert [(problem.Nq, problem.causal) for problem in outcome.hard] == ([(512, False)] if hard else [])
     again = MadeUp({(names[2], 512, False): 9.95}, hard=hard and machine.on_hard)
     assert tuned(tmp_path, again).chosen == outcome.chosen and not again.heats
+
+
+def test_one_that_is_wrong_on_hard_inputs_is_not_chosen(tmp_path):
+    first, _, third, _ = PLAN.candidates
+    machine = MadeUp({(str(third), 512, False): 9.95}, hard={str(third): 18.0}, bad_on_hard=str(first))
+    outcome = tuned(tmp_path, machine)
+    got = {(problem.Nq, problem.causal): one for problem, one in outcome.chosen.items()}
+    assert list(outcome.failures) == [first] and got[512, False] == third
 
 
 def test_a_second_run_measures_nothing_anew(tmp_path):

@@ -165,10 +165,11 @@ def _chosen(winner: Configuration, level: list[Configuration], hard: dict[str, T
     way on HARD. hard: the heat on it, empty where there was none."""
     best = winner if winner in level else level[0]
     ran = [one for one in level if str(one) in hard]
-    if best not in ran:
+    if not ran:
         return best
     quickest = min(ran, key=lambda one: (_median(hard[str(one)]), str(one)))
-    return quickest if _median(hard[str(best)]) > GIVES_WAY * _median(hard[str(quickest)]) else best
+    stays = best in ran and _median(hard[str(best)]) <= GIVES_WAY * _median(hard[str(quickest)])
+    return best if stays else quickest  # one that is missing there was wrong
 
 
 # ---- the record ----
