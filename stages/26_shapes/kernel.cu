@@ -50,15 +50,26 @@ struct Shared {
     QueryTile query_tiles[q_stages];  // which ones lie in Q
 };
 
-// Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
-// last rows come first, then the first, the last but one, ...: two neighbours see as many keys as any other two. Every
-// other head goes the other way round: where one is left over at a head's end, its neighbour is its like.
-__device__ QueryTile query_tile(const FlashParams &params, int t, int Br, int Bc) {
-    const int row_tiles = (params.Nq + Br - 1) / Br, place = t % row_tiles, batch = t / row_tiles / params.Hq;
-    const int head = t / row_tiles % params.Hq, kv_head = head / (params.Hq / params.Hkv);
-    const int row_tile = t / row_tiles % 2 ? row_tiles - 1 - place : place;
-    const int in_turn = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
-    const int first_row = (params.causal ? in_turn : row_tile) * Br;
+// The query tile that this block works on when it has had q. One head's follow each other, so that blocks side by side
+// read the same K and V. If causal the last rows come first, then the first, the last but one, ..., and a block takes
+// two neighbours: together they see as many keys as any other two. Every other head goes the other way round: where one
+// is left over at a head's end, its neighbour is its like. Or by length: all heads' last rows, all heads' last but one,
+// ..., handed out to and fro. All K and V are wanted at a time then. It pays where blocks with 6 d_head rows of Q share
+// a head's, and where with pairs a sixth of all blocks' time would pass with nothing to do.
+__device__ QueryTile query_tile(const FlashParams &params, int query_tiles, int q, int Br, int Bc) {
+    const int row_tiles = (params.Nq + Br - 1) / Br, heads = params.B * params.Hq, blocks = gridDim.x;
+    const int rounds = (query_tiles + 2 * blocks - 1) / (2 * blocks);  // of pairs
+    const bool few_heads = blocks * Br >= params.B * params.Hkv * 6 * params.d_head;
+    const bool by_length = params.causal && (few_heads || query_tiles <= 2 * blocks * rounds * 5 / 6);
+    const int neighbours = params.causal && !by_length ? 2 : 1, round = q / neighbours;
+    const int in_round = by_length && round % 2 ? blocks - 1 - blockIdx.x : blockIdx.x;
+    const int t = (round * blocks + in_round) * neighbours + q % neighbours;
+    if (t >= query_tiles) return {};
+    const int place = by_length ? t / heads : t % row_tiles, number = by_length ? t % heads : t / row_tiles;
+    const int batch = number / params.Hq, head = number % params.Hq, kv_head = head / (params.Hq / params.Hkv);
+    const int row_tile = by_length || number % 2 ? row_tiles - 1 - place : place;
+    const int long_short = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
+    const int first_row = (params.causal && !by_length ? long_short : row_tile) * Br;
     const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
     const int columns = min(params.Nkv, first_row + Br + diagonal);            // of K and V that the rows see
     const int tiles = max(columns + Bc - 1, Bc) / Bc;                          // one, all masked, if they see no key
@@ -96,13 +107,6 @@ __device__ float row_reduce_max(float x) {
 __device__ float row_reduce_sum(float x) {
     x += __shfl_xor_sync(0xffffffff, x, 1);
     return x + __shfl_xor_sync(0xffffffff, x, 2);
-}
-
-// Which query tile this block works on when it has had q: one of each round; if causal two neighbours, where there are
-// enough for all blocks.
-__device__ int query_tile_number(bool causal, int query_tiles, int q) {
-    const int neighbours = causal && query_tiles >= 2 * gridDim.x ? 2 : 1;
-    return (q / neighbours * gridDim.x + blockIdx.x) * neighbours + q % neighbours;
 }
 
 // A query tile as the producer has written it down. The compiler knows that all lanes have the same, of what the loop
@@ -165,9 +169,9 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
                 load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], V_row, V_head, V_batch);
             };
             for (int q = 0;; ++q) {
-                const int t = query_tile_number(params.causal, query_tiles, q), Q_now = q % q_stages;
+                const int Q_now = q % q_stages;
                 ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
-                const QueryTile work = t < query_tiles ? query_tile(params, t, Br, Bc) : QueryTile{};
+                const QueryTile work = query_tile(params, query_tiles, q, Br, Bc);
                 const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = work;
                 if (tiles == 0) {
                     ptx::mbarrier_arrive(&shared.Q_full[Q_now]);  // no Q comes

@@ -46,7 +46,7 @@ def test_the_stage_before_lacks_it(stage):
     own = [entry["name"] for entry in stage.data.get("expected", [])]
     if not before or not own or stage.number == 13 or before.dtypes != stage.dtypes:
         pytest.skip("no stage before that takes its problems, or nothing that it adds")
-    found = technique.judge(stage, stage_library(before.number), own)
+    found = technique.judge(stage, stage_library(before.number), own, built_from=before)
     assert found, f"stage {before.id} meets all that stage {stage.id} expects of its own: {', '.join(own)}"
 
 

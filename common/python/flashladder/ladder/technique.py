@@ -209,8 +209,8 @@ def runs(
     usual = Problem(B=usual.B, Hq=usual.Hq, Nq=2 * usual.Nq, Nkv=usual.Nkv, d_head=d_head, dtype=dtype)
     found: dict[tuple, Run] = {}
     for one in chosen(stage, names):
-        sizes = {"B": usual.B, "Hq": usual.Hq, "Nq": usual.Nq, "Nkv": usual.Nkv, **one.problem}
-        run = Run(Problem(d_head=d_head, dtype=dtype, **sizes), one.inputs or "random")
+        sizes = {"B": usual.B, "Hq": usual.Hq, "Nq": usual.Nq, "Nkv": usual.Nkv, "d_head": d_head, **one.problem}
+        run = Run(Problem(dtype=dtype, **sizes), one.inputs or "random")
         found.setdefault((run.problem, run.inputs), run)
     return list(found.values())
 
@@ -221,14 +221,17 @@ def judge(
     names: Collection[str] | None = None,
     d_head: int = 128,
     dtype: str = "bf16",
+    built_from: stages.Stage | None = None,
 ) -> list[str]:
     """Runs the stage (or another build of it) on the simulator, by runs(), and collects the failures: each expectation
-    at most once. Raises StageError where a run fails."""
+    at most once. built_from: whose kernel the library has, if it is another stage's, which may have no configurations.
+    Raises StageError where a run fails."""
     stage = stages.get(stage)
+    built_from = built_from or stage
     found: dict[str, str] = {}
     for run in runs(stage, names, d_head, dtype):
         report = run_problem(
-            stage, run.problem, run.arrays(), "sim", library, configuration=stage.configuration(run.problem)
+            stage, run.problem, run.arrays(), "sim", library, configuration=built_from.configuration(run.problem)
         ).report
         for one in chosen(stage, names):
             words = [] if one.name in found else failures(stage, report, run.problem, [one.name], run.inputs)
