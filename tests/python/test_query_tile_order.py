@@ -35,6 +35,28 @@ def test_long_with_short_gives_each_block_as_much():
     assert model.busy("heads apart", 6 * model.Br, 1, True, 3) == pytest.approx(21 / 3 / 9)
 
 
+def test_to_and_fro_who_had_the_longest_has_the_shortest():
+    """7 row tiles for 3 blocks: 7 + 2 + 1, 6 + 3, 5 + 4."""
+    ends = {one.block: one.end for one in model.schedule("heads apart, to and fro", 7 * model.Br, 1, True, 3)}
+    assert ends == {0: 10, 1: 9, 2: 9}
+
+
+def test_with_every_other_head_reversed_the_middle_ones_of_two_heads_are_a_pair():
+    """3 row tiles of 2 heads for 3 blocks: 3 + 1, 2 + 2, 1 + 3; not reversed 3 + 1, 2 + 3, 1 + 2."""
+    for order, lengths in (
+        ("long with short, every other head reversed", {0: 4, 1: 4, 2: 4}),
+        ("head by head, long with short", {0: 4, 1: 5, 2: 3}),
+    ):
+        assert {one.block: one.end for one in model.schedule(order, 3 * model.Br, 2, True, 3)} == lengths
+
+
+def test_query_tiles_of_other_sizes():
+    """500 rows in query tiles of 192: three, which see 2, 3 and 4 tiles of 128 keys."""
+    pieces = model.schedule("heads apart", 500, 1, True, 3, rows=192)
+    assert [(one.row_tile, one.end) for one in pieces] == [(2, 4), (1, 3), (0, 2)]
+    assert model.busy("heads apart", 500, 1, True, 3, rows=192) == pytest.approx(9 / 12)
+
+
 def test_with_too_few_for_two_each_block_has_one():
     pieces = model.schedule("head by head, long with short", 3 * model.Br, 1, True, 3)
     assert [(one.block, one.row_tile) for one in pieces] == [(0, 2), (1, 0), (2, 1)]
@@ -65,3 +87,18 @@ def test_the_lesson_says_what_the_model_says():
             arguments = order, N, 16 * 16384 // N, mask == "causal"
             right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
             assert cell == right, f"{order}, {what}, {mask}, N = {N}"
+
+
+def test_the_lesson_of_shapes_says_what_the_model_says():
+    """stages/26_shapes/README.md: both orders, with query tiles of 128 and of 192 rows."""
+    text = (STAGES / "26_shapes" / "README.md").read_text()
+    rows = re.findall(r"^\| (128|192) \| ([^|]*?) \| (heads at a time|busy) \| (.*) \|$", text, re.M)
+    assert len(rows) == 6
+    for Br, order, what, cells in rows:
+        for N, cell in zip((512, 1024, 2048, 4096, 8192, 16384), cells.split(" | "), strict=True):
+            arguments = order, N, 16 * 16384 // N, True, model.BLOCKS, int(Br)
+            right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
+            assert cell == right, f"{Br} rows, {order}, {what}, N = {N}"
+    (idle,) = re.findall(r"busy with pairs, N = 2048 \| (.*) \|$", text, re.M)
+    for heads, cell in zip((16, 24, 32, 40, 48, 64), idle.split(" | "), strict=True):
+        assert cell == f"{model.busy('head by head, long with short', 2048, heads, True):.0%}"

@@ -149,19 +149,35 @@ def test_who_loses_a_bet_early_looks_first(dtype):
     assert 0 < 3 * again < before, (again, before)
 
 
+def tiles_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[int]:
+    """Tiles of K and V that each block of a device with so many multiprocessors goes over: causal, d_head = 64."""
+    c = next(one for one in BUILT if one.Br == Br and one.d_head == 64 and one.dtype == "bf16")
+    problem = Problem(Hq=heads, Nq=Br * row_tiles, Nkv=Br * row_tiles, d_head=64, causal=True)
+    launch = trace.of(26, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
+    copies = [[event.kind for warp in block.warps for event in warp].count("copy") for block in launch.blocks]
+    query_tiles = heads * row_tiles
+    all_tiles = heads * sum(math.ceil(Br * (i + 1) / 128) for i in range(row_tiles))
+    assert len(copies) == blocks and sum(copies) == 2 * all_tiles + query_tiles
+    return copies
+
+
 @pytest.mark.parametrize("row_tiles", (3, 4, 5))
 def test_causal_each_block_has_as_many_tiles(row_tiles):
-    """With an odd number of query tiles a head, of 192 rows, pairs of neighbours straddle heads. Five query tiles see
-    2, 3, 5, 6 and 8 tiles of K and V; a pair of two heads' middle ones sees as many as one of a last and a first."""
-    c = next(one for one in BUILT if one.Br == 192 and one.dtype == "bf16")
-    n = 192 * row_tiles
-    problem = Problem(Hq=2, Nq=n, Nkv=n, d_head=64, causal=True)
-    blocks = row_tiles  # a pair each
-    launch = trace.of(26, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
-    copies = [sum(event.kind == "copy" for warp in block.warps for event in warp) for block in launch.blocks]
-    tiles = [(count - 2) // 2 for count in copies]  # of K and of V, besides two of Q
-    assert len(tiles) == blocks and sum(tiles) == 2 * sum(math.ceil(192 * (i + 1) / 128) for i in range(row_tiles))
-    assert max(tiles) - min(tiles) <= 1, tiles
+    """With an odd number of query tiles a head, pairs of neighbours straddle heads: a pair of two heads' middle ones
+    sees as many tiles as one of a last and a first."""
+    copies = tiles_of_blocks(128, 2, row_tiles, row_tiles)  # a pair each: two copies of Q
+    assert copies == [2 * (row_tiles + 1) + 2] * row_tiles
+
+
+def test_few_heads_go_by_length():
+    """Eleven query tiles see 17, 15, 14, 12, 11, 9, 8, 6, 5, 3 and 2 tiles. To three blocks, to and fro, each has 34. In
+    pairs: 17 + 2 + 12 + 6, 15 + 3 + 11 + 8, 14 + 5 + 9."""
+    assert tiles_of_blocks(192, 1, 11, 3) == [2 * 34 + 3, 2 * 34 + 4, 2 * 34 + 4]
+
+
+def test_where_pairs_leave_blocks_idle_query_tiles_go_by_length():
+    """Two heads of 3 query tiles for 4 blocks: 3, 3, 2 + 1, 2 + 1. In pairs: 3 + 1, 2 + 2, 1 + 3, and none."""
+    assert tiles_of_blocks(128, 2, 3, 4) == [2 * 3 + 1, 2 * 3 + 1, 2 * 3 + 2, 2 * 3 + 2]
 
 
 MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(26).folder / "README.md").read_text(), re.M)

@@ -1,4 +1,4 @@
-"""A model of a persistent grid: which block works on which query tile when, in stages 17 to 22 and 23 to 25.
+"""A model of a persistent grid: which block works on which query tile when, in stages 17 to 22, 23 to 25 and 26.
 
 A query tile takes as long as it has tiles of K and V; each block's next one follows at once. Nothing else is in it: no
 memory, no caches, no start and no end of a query tile. What it says is how much of the time the blocks are busy, and
@@ -8,13 +8,14 @@ how many heads' K and V are wanted at a time.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-Br = Bc = 128
+Br = 128  # rows of a query tile where nothing else is said
+Bc = 128
 BLOCKS = 132  # one for each multiprocessor of an H200
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One query tile: rows from row_tile * Br on, of one head; the block that works on it, and from when to when, in
+    """One query tile: Br rows from row_tile * Br on, of one head; the block that works on it, and from when to when, in
     units of a tile of K and V."""
 
     block: int
@@ -41,41 +42,61 @@ def longest_first(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, i
     return [(head, row_tile) for head in range(heads) for row_tile in reversed(range(row_tiles))]
 
 
-# The order of the query tiles, and whether a block takes two neighbours where there are enough.
-ORDERS: dict[str, tuple[Callable[[int, int, bool], list[tuple[int, int]]], bool]] = {
-    "heads apart": (heads_apart, False),
-    "head by head, longest first": (longest_first, False),
-    "head by head, long with short": (side_by_side, True),
+def every_other_reversed(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int]]:
+    """(head, row tile) by number, as in stage 26 where pairs are taken: side_by_side, every other head from its end."""
+    tiles = side_by_side(row_tiles, heads, causal)
+    of_heads = [tiles[head * row_tiles : (head + 1) * row_tiles] for head in range(heads)]
+    return [tile for head, own in enumerate(of_heads) for tile in (reversed(own) if head % 2 else own)]
+
+
+@dataclass(frozen=True)
+class Order:
+    """(head, row tile) by number, of row_tiles, heads and causal; and to whom they go: two neighbours to each block
+    where there are enough (if causal), or one each, every other round from the last block to the first."""
+
+    in_order: Callable[[int, int, bool], list[tuple[int, int]]]
+    pairs: bool = False
+    to_and_fro: bool = False
+
+
+ORDERS = {
+    "heads apart": Order(heads_apart),
+    "head by head, longest first": Order(longest_first),
+    "head by head, long with short": Order(side_by_side, pairs=True),
+    "long with short, every other head reversed": Order(every_other_reversed, pairs=True),
+    "heads apart, to and fro": Order(heads_apart, to_and_fro=True),
 }
 
 
-def schedule(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS) -> list[Piece]:
-    """All query tiles in the order of their numbers. N: rows of Q and of K, a multiple of Br; heads: of all batches
-    together."""
-    in_order, pairs = ORDERS[order]
-    tiles = in_order(N // Br, heads, causal)
+def schedule(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS, rows: int = Br) -> list[Piece]:
+    """All query tiles in the order of their numbers. N: rows of Q and of K; heads: of all batches together; rows: of Q
+    in a query tile."""
+    how = ORDERS[order]
+    tiles = how.in_order(-(-N // rows), heads, causal)
     blocks = min(blocks, len(tiles))
-    neighbours = 2 if pairs and causal and len(tiles) >= 2 * blocks else 1
+    neighbours = 2 if how.pairs and causal and len(tiles) >= 2 * blocks else 1
     free = [0] * blocks
     found = []
     for number, (head, row_tile) in enumerate(tiles):
-        block = number // neighbours % blocks
+        turn, block = divmod(number // neighbours, blocks)
+        if how.to_and_fro and turn % 2:
+            block = blocks - 1 - block
         start = free[block]
-        free[block] += (row_tile + 1) * Br // Bc if causal else N // Bc
+        free[block] += -(-min(N, (row_tile + 1) * rows if causal else N) // Bc)
         found.append(Piece(block, start, free[block], head, row_tile))
     return found
 
 
-def busy(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS) -> float:
+def busy(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS, rows: int = Br) -> float:
     """The part of the time, until the last block has ended, that the blocks work on average."""
-    pieces = schedule(order, N, heads, causal, blocks)
+    pieces = schedule(order, N, heads, causal, blocks, rows)
     work = sum(one.end - one.start for one in pieces)
     return work / len({one.block for one in pieces}) / max(one.end for one in pieces)
 
 
-def heads_at_once(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS) -> float:
+def heads_at_once(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS, rows: int = Br) -> float:
     """How many heads are worked on at a time, on average over the time: so many K and V should have room in the L2."""
-    pieces = schedule(order, N, heads, causal, blocks)
+    pieces = schedule(order, N, heads, causal, blocks, rows)
     end = max(one.end for one in pieces)
     at_work: list[set[int]] = [set() for _ in range(end)]
     for one in pieces:

@@ -11,16 +11,21 @@ def query_tiles(
     heads: int = 6,
     blocks: int = 8,
     orders: tuple[str, ...] = ("heads apart", "head by head, long with short"),
+    rows: int = query_tile_order.Br,
+    masks: tuple[bool, ...] = (False, True),
 ) -> Figure:
-    """The model of measuring/query_tile_order.py: full above and causal below, an order in each column; a row for each
-    block, a bar for each query tile, with its head's number and its row tile's, coloured by head."""
+    """The model of measuring/query_tile_order.py: full above and causal below (masks: those that are causal or not), an
+    order in each column; a row for each block, a bar for each query tile of so many rows, with its head's number and
+    its row tile's, coloured by head."""
     figure = new_figure(
-        11, 6.6, "Which head and rows each block works on over time, for orders of the query tiles, full and causal"
+        11,
+        0.6 + 3 * len(masks),
+        "Which head and rows each block works on over time, for orders of the query tiles",
     )
-    panels = figure.subplots(2, len(orders), sharex="row", sharey=True, squeeze=False)
-    for row, causal in zip(panels, (False, True)):
+    panels = figure.subplots(len(masks), len(orders), sharex="row", sharey=True, squeeze=False)
+    for row, causal in zip(panels, masks):
         for axes, order in zip(row, orders):
-            _draw(axes, order, N, heads, causal, blocks)
+            _draw(axes, order, N, heads, causal, blocks, rows)
         row[0].set_ylabel("block")
     for axes in panels[-1]:
         axes.set_xlabel("time, in tiles of K and V")
@@ -32,16 +37,16 @@ def query_tiles(
     return figure
 
 
-def _draw(axes, order: str, N: int, heads: int, causal: bool, blocks: int) -> None:
-    pieces = query_tile_order.schedule(order, N, heads, causal, blocks)
+def _draw(axes, order: str, N: int, heads: int, causal: bool, blocks: int, rows: int) -> None:
+    pieces = query_tile_order.schedule(order, N, heads, causal, blocks, rows)
     for one in pieces:
         colour = in_order(one.head, heads)
         length = one.end - one.start
         axes.broken_barh([(one.start, length)], (one.block, 0.92), facecolor=colour, edgecolor="white", linewidth=0.6)
         if length > 2:
             label(axes, one.start + length / 2, one.block + 0.46, colour, f"{one.head}.{one.row_tile}", size=6.5)
-    part = query_tile_order.busy(order, N, heads, causal, blocks)
-    wanted = query_tile_order.heads_at_once(order, N, heads, causal, blocks)
+    part = query_tile_order.busy(order, N, heads, causal, blocks, rows)
+    wanted = query_tile_order.heads_at_once(order, N, heads, causal, blocks, rows)
     what = "causal" if causal else "full"
     axes.set_title(f"{what}, {order}: {wanted:.1f} heads at a time, busy {part:.0%}", fontsize=9)
     axes.axvline(sum(one.end - one.start for one in pieces) / blocks, color=BLUE, linestyle=":", linewidth=1.2)
