@@ -170,7 +170,7 @@ def test_causal_each_block_has_as_many_tiles(row_tiles):
 
 
 def test_few_heads_go_by_length():
-    """Eleven query tiles see 17, 15, 14, 12, 11, 9, 8, 6, 5, 3 and 2 tiles. To three blocks, to and fro, each has 34. In
+    """Eleven query tiles see 17, 15, 14, 12, 11, 9, 8, 6, 5, 3 and 2 tiles. To three blocks, to and fro: 34 each. In
     pairs: 17 + 2 + 12 + 6, 15 + 3 + 11 + 8, 14 + 5 + 9."""
     assert tiles_of_blocks(192, 1, 11, 3) == [2 * 34 + 3, 2 * 34 + 4, 2 * 34 + 4]
 
