@@ -57,6 +57,7 @@ ASKED_FOR = ("tune", "profiler", "sums", "faults")
 TEST_SECONDS = 240  # for each of the two runs
 BENCH_SECONDS = 300
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
+WHOLE_DEVICE = {"WARPSIM_MULTIPROCESSORS": "0"}  # as many as a GPU has, whatever a stage is simulated with otherwise
 
 
 def output_directory() -> Path:
@@ -189,7 +190,9 @@ def part_ncu(device: Device, folder: Path) -> list[str]:
     for stage in stages.all_stages():
         try:
             measured = ncu.measure(stage, stage.own(SMALL), device)
-            simulated = counters.totals(run_problem(stage, stage.own(SMALL), device="sim").report)
+            simulated = counters.totals(
+                run_problem(stage, stage.own(SMALL), device="sim", environment=WHOLE_DEVICE).report
+            )
         except (FlashLadderError, StageError) as error:
             notes.append(f"ncu: {stage.name}: {str(error)[:300]}")
             continue
