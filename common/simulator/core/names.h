@@ -17,9 +17,10 @@ const char *hazard_name(HazardKind);  // "shared_race": the report's "kind"
 // The report's name for what an op does to shared or global memory: "load", "cp_async", ...; null for other ops.
 const char *access_kind(OpClass);
 
-// The path that the PTX gives for a file; empty where it names none.
 // Of OpClass::bulk_copy and tensor_copy: "bulk copy", "TMA copy".
 const char *copy_noun(OpClass);
+
+// The path that the PTX gives for a file; empty where it names none.
 std::string file_name(const Program &, ptx::SourceLocation);
 
 // "kernel.cu:143" of an op, or "PTX line 77" without -lineinfo.

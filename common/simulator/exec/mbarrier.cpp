@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/names.h"
+#include "core/text.h"
 #include "exec/context.h"
 #include "exec/memory.h"
 
@@ -93,9 +94,7 @@ void changed_mbarrier(Block &block, uint32_t address, Mbarrier &m) {
 }
 
 std::string mbarrier_place(uint32_t address) {
-    char text[16];
-    std::snprintf(text, sizeof text, "0x%x", address);
-    return text;
+    return hex(address);
 }
 
 std::string mbarrier_text(const Block &block, uint32_t address) {

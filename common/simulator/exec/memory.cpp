@@ -2,9 +2,9 @@
 #include "exec/memory.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "core/program.h"
+#include "core/text.h"
 #include "exec/completions.h"
 #include "exec/pending_updates.h"
 #include "memory/global_memory.h"
@@ -12,16 +12,6 @@
 namespace warpsim {
 
 namespace {
-
-std::string hex(uint64_t value) {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-    return text;
-}
-
-std::string size_text(uint64_t bytes) {
-    return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
-}
 
 const char *window_name(uint64_t address) {
     switch (address & kWindowMask) {

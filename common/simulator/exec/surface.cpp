@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/text.h"
 #include "exec/image_access.h"
 
 namespace warpsim {
@@ -32,14 +33,14 @@ Target find_target(Warp &w, const Op &op, uint64_t handle, uint32_t lanes) {
     return {object, view->at(object->image.address)};
 }
 
-std::string size_text(const SurfaceObject &object) {
+std::string extent_text(const SurfaceObject &object) {
     const Image &image = object.image;
     const unsigned bytes = object.format.bytes();
     std::string text = std::to_string(image.width);
     const bool rows = object.geometry != TextureGeometry::d1 && object.geometry != TextureGeometry::a1d;
     if (rows) text += " x " + std::to_string(image.height);
     if (object.geometry == TextureGeometry::d3) text += " x " + std::to_string(image.depth);
-    text += " elements of " + std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+    text += " elements of " + size_text(bytes);
     if (object.geometry == TextureGeometry::a1d || object.geometry == TextureGeometry::a2d)
         text += " in " + std::to_string(image.depth) + (image.depth == 1 ? " layer" : " layers");
     return text;
@@ -104,13 +105,13 @@ class Accesses {
         const int64_t greatest[3] = {row - bytes_, static_cast<int64_t>(image.height) - 1,
                                      static_cast<int64_t>(image.depth) - 1};
         const auto text = [&](const std::string &wrong) {
-            std::string s = instruction_text(w_, op_) + (writes_ ? " writes " : " reads ") + std::to_string(bytes_) +
-                            (bytes_ == 1 ? " byte" : " bytes") + " at x = " + std::to_string(at[0]) + " bytes";
+            std::string s = instruction_text(w_, op_) + (writes_ ? " writes " : " reads ") + size_text(bytes_) +
+                            " at x = " + std::to_string(at[0]) + " bytes";
             if (form_.geometry != TextureGeometry::d1 && form_.geometry != TextureGeometry::a1d)
                 s += ", y = " + std::to_string(at[1]);
             if (deep) s += ", z = " + std::to_string(at[2]);
             if (layer_slot != kNoSlot) s += ", layer " + std::to_string(at[2]);
-            return s + wrong + size_text(object);
+            return s + wrong + extent_text(object);
         };
         bool inside = true;
         for (unsigned k = 0; k < 3; ++k) inside = inside && at[k] >= 0 && at[k] <= greatest[k];

@@ -5,6 +5,7 @@
 
 #include "core/names.h"
 #include "core/program.h"
+#include "core/text.h"
 #include "exec/access_log.h"
 #include "exec/bulk_copy.h"
 #include "exec/completions.h"
@@ -22,12 +23,6 @@ constexpr unsigned kPointer = 64;  // bits
 
 TensorForm form_of(const Op &op) {
     return unpack<TensorForm>(op.extra);
-}
-
-std::string hex(uint64_t value) {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-    return text;
 }
 
 // "the TMA copy at kernel.cu:12"

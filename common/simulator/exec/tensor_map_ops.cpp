@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 
 #include "core/names.h"
 #include "core/program.h"
 #include "core/tensor_map.h"
+#include "core/text.h"
 #include "exec/bulk_copy.h"
 #include "exec/completions.h"
 #include "exec/pending_updates.h"
@@ -21,12 +21,6 @@ namespace {
 using std::to_string;
 
 constexpr unsigned kPiece = 16;  // bytes of shared memory that the shadow looks at together
-
-std::string hex(uint64_t value) {
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
-    return text;
-}
 
 std::string text_of(const Warp &w, const Op &op) {
     return w.block->program->debug[op.index].text;

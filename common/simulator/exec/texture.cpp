@@ -1,5 +1,6 @@
 #include "exec/texture.h"
 
+#include "core/text.h"
 #include "exec/image_access.h"
 #include "exec/texture_sampling.h"
 
@@ -104,8 +105,7 @@ void exec_texture(Warp &w, const Op &op) {
             if (const uint64_t address = sampler.fault()) {
                 bad.add(lane, HazardKind::out_of_bounds, address, [&] {
                     const unsigned bytes = source.object->format.bytes();
-                    return instruction_text(w, op) + " reads a texel of " + std::to_string(bytes) +
-                           (bytes == 1 ? " byte" : " bytes") +
+                    return instruction_text(w, op) + " reads a texel of " + size_text(bytes) +
                            " through a texture object that is larger than its memory, " +
                            w.block->global->explain(address, bytes);
                 });

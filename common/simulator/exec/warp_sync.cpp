@@ -2,6 +2,7 @@
 // instruction of the same form and mask, wherever the compiler laid their code.
 #include <algorithm>
 
+#include "core/text.h"
 #include "exec/context.h"
 #include "exec/sync_ops.h"
 #include "exec/tracking.h"
@@ -10,12 +11,6 @@
 namespace warpsim {
 
 namespace {
-
-std::string hex(uint32_t value) {
-    char text[16];
-    std::snprintf(text, sizeof text, "0x%08x", value);
-    return text;
-}
 
 bool is_warp_barrier(const Op &op) {
     return op.fn == exec_warp_barrier;
@@ -78,7 +73,7 @@ void check_exited(WarpContext &w, const Op &op, uint32_t lanes, uint32_t missing
     if (!exited || is_warp_barrier(op)) return;
     const int lane = __builtin_ctz(lanes);
     report_hazard(w, op, HazardKind::missing_lanes, lane, 0,
-                  w.block->program->debug[op.index].text + " needs lanes " + hex(exited) +
+                  w.block->program->debug[op.index].text + " needs lanes " + lanes_hex(exited) +
                       " of its warp, which have exited or do not exist");
 }
 
@@ -171,7 +166,7 @@ bool arrive_at_warp_sync(WarpContext &w, Fragment &f, const Op &op, uint32_t lan
     for (unsigned lane = 0; lane < kLanes; ++lane) {
         if (!(lanes >> lane & 1) || (masks[lane] >> lane & 1)) continue;
         report_hazard(w, op, HazardKind::missing_lanes, int(lane), 0,
-                      w.block->program->debug[op.index].text + " with membermask " + hex(masks[lane]) +
+                      w.block->program->debug[op.index].text + " with membermask " + lanes_hex(masks[lane]) +
                           ", which does not name the executing lane " + std::to_string(lane));
         masks[lane] |= 1u << lane;
     }

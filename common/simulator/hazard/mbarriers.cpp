@@ -3,6 +3,7 @@
 
 #include "core/names.h"
 #include "core/program.h"
+#include "core/text.h"
 #include "hazard/shared_shadow_impl.h"
 
 namespace warpsim {
@@ -10,12 +11,6 @@ namespace warpsim {
 namespace {
 
 constexpr uint32_t kBytes = 8;
-
-std::string hex(uint32_t value) {
-    char text[16];
-    std::snprintf(text, sizeof text, "0x%x", value);
-    return text;
-}
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "core/text.h"
 #include "memory/pages.h"
 
 namespace warpsim {
@@ -218,21 +219,15 @@ bool GlobalMemory::is_device_address(uint64_t address) const {
 std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
     const Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
-    const auto size = [](uint64_t n) { return std::to_string(n) + (n == 1 ? " byte" : " bytes"); };
-    const auto hex = [](uint64_t n) {
-        char digits[24];
-        std::snprintf(digits, sizeof digits, "0x%llx", static_cast<unsigned long long>(n));
-        return std::string(digits);
-    };
     if (address < 4096) {
-        return address == 0 ? "a null pointer" : "a null pointer plus " + size(address);
+        return address == 0 ? "a null pointer" : "a null pointer plus " + size_text(address);
     }
     if (const AllocationView *view = m.find_locked(address)) {
         const uint64_t room = view->bytes - (address - view->base);
         if (bytes <= room)
             return "inside the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base);
         return "partly past the end of the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base) +
-               ", by " + size(bytes - room);
+               ", by " + size_text(bytes - room);
     }
     auto freed = m.freed.upper_bound(address);
     if (freed != m.freed.begin()) {
@@ -249,11 +244,12 @@ std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
     const uint64_t past = before ? address - (before->base + before->bytes) : ~0ull;
     const uint64_t ahead = next ? next->base - address : ~0ull;
     if (past <= ahead && past < std::max(kNear, before ? before->bytes : 0)) {
-        return size(past) + " past the end of the " + std::to_string(before->bytes) + "-byte allocation at " +
+        return size_text(past) + " past the end of the " + std::to_string(before->bytes) + "-byte allocation at " +
                hex(before->base);
     }
     if (ahead < past && ahead < std::max(kNear, next->bytes)) {
-        return size(ahead) + " before the " + std::to_string(next->bytes) + "-byte allocation at " + hex(next->base);
+        return size_text(ahead) + " before the " + std::to_string(next->bytes) + "-byte allocation at " +
+               hex(next->base);
     }
     return !m.in_reservation(address) && is_mapped(address) ? "not device memory: a host pointer" : "never allocated";
 }

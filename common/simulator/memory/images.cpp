@@ -1,7 +1,8 @@
 #include "memory/images.h"
 
-#include <cstdio>
 #include <utility>
+
+#include "core/text.h"
 
 namespace warpsim {
 namespace {
@@ -28,12 +29,10 @@ bool remove_from(std::vector<std::unique_ptr<const Object>> &objects, uint64_t f
 }
 
 std::string explain(uint64_t handle, const char *what, bool was_one, const char *other, bool is_other) {
-    char digits[24];
-    std::snprintf(digits, sizeof digits, "0x%llx", static_cast<unsigned long long>(handle));
-    const std::string name(what);
-    if (was_one) return std::string(digits) + ", a " + name + " object that was destroyed before the kernel ran";
-    if (is_other) return std::string(digits) + ", which is a " + other + " object, not a " + name + " object";
-    return std::string(digits) + ", which is no " + name + " object";
+    const std::string name(what), digits = hex(handle);
+    if (was_one) return digits + ", a " + name + " object that was destroyed before the kernel ran";
+    if (is_other) return digits + ", which is a " + other + " object, not a " + name + " object";
+    return digits + ", which is no " + name + " object";
 }
 
 }  // namespace

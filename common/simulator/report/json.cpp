@@ -2,6 +2,7 @@
 #include <json_writer.h>
 
 #include "core/names.h"
+#include "core/text.h"
 
 namespace warpsim {
 namespace {
@@ -45,11 +46,9 @@ void write_box(json::Writer &w, const LaunchReport &report, const BoxRecord &box
 void write_hazards(json::Writer &w, const char *key, const std::vector<HazardRecord> &hazards) {
     w.key(key).open('[');
     for (const HazardRecord &hazard : hazards) {
-        char address[24];
-        std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(hazard.address));
         w.open('{').key("kind").string(hazard_name(hazard.kind)).key("file").string(hazard.file);
         w.key("line").number(hazard.line).key("block").triple(hazard.block).key("warp").number(hazard.warp);
-        w.key("lane").raw(std::to_string(hazard.lane)).key("address").string(address);
+        w.key("lane").raw(std::to_string(hazard.lane)).key("address").string(hex(hazard.address));
         w.key("message").string(hazard.message).key("count").number(hazard.count).close('}');
     }
     w.close(']');

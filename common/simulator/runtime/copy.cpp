@@ -1,7 +1,8 @@
 #include "runtime/copy.h"
 
-#include <cstdio>
 #include <cstring>
+
+#include "core/text.h"
 
 namespace warpsim::rt {
 namespace {
@@ -10,12 +11,6 @@ namespace {
 constexpr uint64_t kLargestSnapshot = 32 << 20;
 
 enum class Place { device, pinned, managed, pageable };
-
-std::string hex(uint64_t value) {
-    char digits[24];
-    std::snprintf(digits, sizeof digits, "0x%llx", static_cast<unsigned long long>(value));
-    return digits;
-}
 
 // Bytes from the region's first to its last, in *span. False where the figures do not fit together.
 bool measure(const Region &region, const Extent &extent, uint64_t &span) {
