@@ -75,6 +75,12 @@ def test_the_picture_has_a_bar_for_each_query_tile():
     assert "causal, head by head, long with short" in style.in_words(figure)
 
 
+def test_the_picture_of_one_mask_and_other_rows():
+    figure = plot.query_tiles(500, 2, 3, orders=("heads apart, to and fro",), rows=192, masks=(True,))
+    (axes,) = figure.axes
+    assert len(axes.collections) == 2 * 3 and axes.get_title().startswith("causal, heads apart, to and fro")
+
+
 def test_the_lesson_says_what_the_model_says():
     """stages/23_schedule/README.md: the table of the model, 16 heads and B * N = 16384 as in the record."""
     text = (STAGES / "23_schedule" / "README.md").read_text()

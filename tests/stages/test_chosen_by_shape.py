@@ -149,8 +149,9 @@ def test_who_loses_a_bet_early_looks_first(dtype):
     assert 0 < 3 * again < before, (again, before)
 
 
-def tiles_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[int]:
-    """Tiles of K and V that each block of a device with so many multiprocessors goes over: causal, d_head = 64."""
+def copies_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[int]:
+    """TMA's copies in each block of a device with so many multiprocessors, causal, d_head = 64: one of Q for each query
+    tile, one of K and one of V for each tile of them that it sees."""
     c = next(one for one in BUILT if one.Br == Br and one.d_head == 64 and one.dtype == "bf16")
     problem = Problem(Hq=heads, Nq=Br * row_tiles, Nkv=Br * row_tiles, d_head=64, causal=True)
     launch = trace.of(26, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
@@ -165,19 +166,19 @@ def tiles_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[in
 def test_causal_each_block_has_as_many_tiles(row_tiles):
     """With an odd number of query tiles a head, pairs of neighbours straddle heads: a pair of two heads' middle ones
     sees as many tiles as one of a last and a first."""
-    copies = tiles_of_blocks(128, 2, row_tiles, row_tiles)  # a pair each: two copies of Q
+    copies = copies_of_blocks(128, 2, row_tiles, row_tiles)  # a pair each: two copies of Q
     assert copies == [2 * (row_tiles + 1) + 2] * row_tiles
 
 
 def test_few_heads_go_by_length():
     """Eleven query tiles see 17, 15, 14, 12, 11, 9, 8, 6, 5, 3 and 2 tiles. To three blocks, to and fro: 34 each. In
     pairs: 17 + 2 + 12 + 6, 15 + 3 + 11 + 8, 14 + 5 + 9."""
-    assert tiles_of_blocks(192, 1, 11, 3) == [2 * 34 + 3, 2 * 34 + 4, 2 * 34 + 4]
+    assert copies_of_blocks(192, 1, 11, 3) == [2 * 34 + 3, 2 * 34 + 4, 2 * 34 + 4]
 
 
 def test_where_pairs_leave_blocks_idle_query_tiles_go_by_length():
     """Two heads of 3 query tiles for 4 blocks: 3, 3, 2 + 1, 2 + 1. In pairs: 3 + 1, 2 + 2, 1 + 3, and none."""
-    assert tiles_of_blocks(128, 2, 3, 4) == [2 * 3 + 1, 2 * 3 + 1, 2 * 3 + 2, 2 * 3 + 2]
+    assert copies_of_blocks(128, 2, 3, 4) == [2 * 3 + 1, 2 * 3 + 1, 2 * 3 + 2, 2 * 3 + 2]
 
 
 MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(26).folder / "README.md").read_text(), re.M)

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/names.h"
+#include "core/text.h"
 #include "exec/bulk_copy.h"
 #include "exec/cluster.h"
 #include "exec/completions.h"
@@ -137,7 +138,7 @@ void exec_bulk_to_peer(Warp &w, const Op &op) {
         if ((bytes | from[lane] | sides.to[lane]) % kAlignment) {
             report_hazard(w, op, HazardKind::misaligned, int(lane), sides.to[lane],
                           text_of(w, op) + " copies " + to_string(bytes) + " bytes from shared " +
-                              mbarrier_place(uint32_t(from[lane])) + " to " + mbarrier_place(uint32_t(sides.to[lane])) +
+                              hex(uint32_t(from[lane])) + " to " + hex(uint32_t(sides.to[lane])) +
                               ": sizes and addresses are multiples of 16");
             continue;
         }

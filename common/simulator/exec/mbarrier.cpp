@@ -93,13 +93,9 @@ void changed_mbarrier(Block &block, uint32_t address, Mbarrier &m) {
         if (arrival.mbarrier == address) return wake(block);
 }
 
-std::string mbarrier_place(uint32_t address) {
-    return hex(address);
-}
-
 std::string mbarrier_text(const Block &block, uint32_t address) {
     const auto found = block.completions->mbarriers.find(address);
-    std::string text = "the mbarrier at shared " + mbarrier_place(address);
+    std::string text = "the mbarrier at shared " + hex(address);
     if (found != block.completions->mbarriers.end())
         text += " (initialised at " + where(*block.program, found->second.initialised) + ")";
     return text;
@@ -131,7 +127,7 @@ Mbarrier *find_mbarrier(Warp &w, const Op &op, unsigned lane, uint32_t address, 
         const Program &program = *w.block->program;
         report(w, op, lane, address,
                program.debug[op.index].text + " at " + where(program, op.index) + " uses the mbarrier at shared " +
-                   mbarrier_place(address) + ", which no mbarrier.init has initialised");
+                   hex(address) + ", which no mbarrier.init has initialised");
         return nullptr;
     }
     if (w.block->shadow) w.block->shadow->mbarrier_use(w, op, 1u << lane, address, by_proxy);

@@ -27,7 +27,6 @@ void change_mbarrier_bytes(Warp &, const Op &, unsigned lane, uint32_t address, 
 void let_arrive(Block &, uint32_t address, uint64_t phase);
 // Before something is added to what completes to mbarriers: where it is a great deal, the oldest arrives.
 void limit_arrivals(Block &);
-std::string mbarrier_place(uint32_t address);                // "0x400"
 std::string mbarrier_text(const Block &, uint32_t address);  // "the mbarrier at shared 0x400 (initialised at k.cu:8)"
 std::string mbarrier_lacks(const Mbarrier &);                // "1 arrival and 512 bytes outstanding"
 

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/names.h"
+#include "core/text.h"
 #include "exec/cluster.h"
 #include "exec/context.h"
 #include "exec/mbarrier.h"
@@ -112,8 +113,7 @@ std::string mbarrier_wait_text(const BlockContext &block, const WarpContext &w, 
     if (found == block.arriving.mbarriers.end()) return "an mbarrier that is none";
     const Mbarrier &m = found->second;
     return "phase " + std::to_string(wanted_phase(warp, op, lane, m)) + " of the mbarrier at shared " +
-           mbarrier_place(address[lane]) + ": " + mbarrier_lacks(m) + ", initialised at " +
-           where(*block.program, m.initialised);
+           hex(address[lane]) + ": " + mbarrier_lacks(m) + ", initialised at " + where(*block.program, m.initialised);
 }
 
 }  // namespace warpsim

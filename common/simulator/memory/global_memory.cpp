@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 
 #include "core/text.h"
 #include "memory/pages.h"
