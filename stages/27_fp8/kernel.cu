@@ -1,9 +1,7 @@
 // Stage 27: FP8. Q, K, V and P are e4m3, a byte each, and the tensor cores multiply twice as many in a clock. They take
 // V transposed alone, are exact to 13 bits alone, and P has but 18 powers of two: each is a piece of this kernel.
 //
-// A query tile is Br = 128 rows of Q, of which each of a block's two consumer warpgroups has 64 and each warp 16. For
-// it the block walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there
-// are buffers, and does not stop at a query tile's end. Two more warps transpose V on the way.
+// Query tiles, tiles of K and V, the producer and the stream without gaps are stage 26's. Further warps transpose V.
 
 #include "launch.h"
 #include "numbers.cuh"
@@ -11,54 +9,74 @@
 #include "tensor_maps.h"
 #include "wgmma.cuh"
 
-constexpr int Br = 128;             // rows of Q (and of S, P, O) that a block works on
-constexpr int Bc = 128;             // rows of K and V in a tile
-constexpr int consumers = Br / 64;  // warpgroups that compute; one more produces
-constexpr int threads = 128 * (consumers + 1);
-constexpr int producer_registers = 40, consumer_registers = 232;  // a thread; together what 3 x 168 were at the launch
-constexpr int transposers = 2;                                    // warps of the producer's warpgroup
-constexpr int q_stages = 2, kv_stages = 2;                        // buffers for tiles of Q; of K, V and V transposed
+template <int d_head>
+struct Shape {
+    static constexpr int consumers = d_head == 64 ? 3 : 2;    // warpgroups that compute
+    static constexpr int Br = 64 * consumers;                 // rows of Q (and of S, P, O) that a block works on
+    static constexpr int kv_stages = d_head == 64 ? 4 : 3;    // buffers for tiles of K, of V and of V transposed
+    static constexpr int transposers = d_head == 64 ? 2 : 4;  // the block's last warps; four are a warpgroup
+    static constexpr int consumer_registers = d_head == 64 ? 160 : 224;  // a thread
+};
+constexpr int threads = 512;         // consumers, and a warpgroup (d_head 64) or two for producer and transposers
+constexpr int other_registers = 32;  // a thread of these; with the consumers' together what 4 x 128 were at the launch
+constexpr int Bc = 128;              // rows of K and V in a tile
+constexpr int q_stages = 2;          // buffers for tiles of Q
 constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
 // P of a row's maximum is 2^headroom: e4m3 ends at 448 above, and below at 2^-9, with full precision at 2^-6.
 constexpr float headroom = 8;
 
-// P in two parts.
-template <int number>
-struct Part {
-    static constexpr int begin = Bc / 2 * number, end = begin + Bc / 2;  // columns
+// One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V, none
+// where there is no more work; row i sees columns 0 to i + diagonal.
+struct QueryTile {
+    int batch, head, kv_head, first_row, diagonal, tiles;
 };
 
 // A block's shared memory. TMA and wgmma want tiles at multiples of 1,024 bytes.
 template <int d_head>
 struct Shared {
+    static constexpr int Br = Shape<d_head>::Br, kv_stages = Shape<d_head>::kv_stages;
     e4m3 Q[q_stages][Br * d_head], K[kv_stages][Bc * d_head], V[kv_stages][Bc * d_head];  // [rows][d_head]
     e4m3 V_transposed[kv_stages][d_head * Bc];                                            // [d_head][Bc]
     uint64_t Q_full[q_stages], Q_empty[q_stages];                                         // mbarriers
     uint64_t K_full[kv_stages], K_empty[kv_stages], V_full[kv_stages], V_empty[kv_stages];
     uint64_t transposed_full[kv_stages], transposed_empty[kv_stages];
+    QueryTile query_tiles[q_stages];  // which ones lie in Q
 };
 
-// One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V; row i sees
-// columns 0 to i + diagonal.
-struct QueryTile {
-    int batch, head, kv_head, first_row, diagonal, tiles;
-};
-
-// Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
-// last rows come first, then the first, the last but one, ...: two neighbours see as many keys as any other two.
-__device__ QueryTile query_tile(const FlashParams &params, int t) {
-    const int row_tiles = (params.Nq + Br - 1) / Br, row_tile = t % row_tiles, batch = t / row_tiles / params.Hq;
-    const int head = t / row_tiles % params.Hq, kv_head = head / (params.Hq / params.Hkv);
-    const int in_turn = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
-    const int first_row = (params.causal ? in_turn : row_tile) * Br;
+// The query tile that this block works on when it has had q: head by head, if causal a long one with a short one; or by
+// length, the longest of all heads first, to and fro. Which of the two, and why, is stage 26's.
+__device__ QueryTile query_tile(const FlashParams &params, int query_tiles, int q, int Br, int Bc) {
+    const int row_tiles = (params.Nq + Br - 1) / Br, heads = params.B * params.Hq, blocks = gridDim.x;
+    const int rounds = (query_tiles + 2 * blocks - 1) / (2 * blocks);  // of pairs
+    const bool few_heads = blocks * Br >= params.B * params.Hkv * 6 * params.d_head;
+    const bool by_length = params.causal && (few_heads || query_tiles <= 2 * blocks * rounds * 5 / 6);
+    const int neighbours = params.causal && !by_length ? 2 : 1, round = q / neighbours;
+    const int in_round = by_length && round % 2 ? blocks - 1 - blockIdx.x : blockIdx.x;
+    const int t = (round * blocks + in_round) * neighbours + q % neighbours;
+    if (t >= query_tiles) return {};
+    const int place = by_length ? t / heads : t % row_tiles, number = by_length ? t % heads : t / row_tiles;
+    const int batch = number / params.Hq, head = number % params.Hq, kv_head = head / (params.Hq / params.Hkv);
+    const int row_tile = by_length || number % 2 ? row_tiles - 1 - place : place;
+    const int long_short = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
+    const int first_row = (params.causal && !by_length ? long_short : row_tile) * Br;
     const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
     const int columns = min(params.Nkv, first_row + Br + diagonal);            // of K and V that the rows see
     const int tiles = max(columns + Bc - 1, Bc) / Bc;                          // one, all masked, if they see no key
     return {batch, head, kv_head, first_row, diagonal, tiles};
 }
 
-// Announces a tile of so many bytes at `full` and asks for it, the rows from `row` on of one head: the calling thread
-// goes on at once.
+// Where a consumer is in the queue of K or of V: the buffer, and the parity of its barriers.
+template <int buffers>
+struct Place {
+    uint32_t buffer = 0, parity = 0;
+    // This warp has read the tile: the buffer is free as far as it goes. On to the next one.
+    __device__ void leave(uint64_t *empty, int lane) {
+        if (lane == 0) ptx::mbarrier_arrive(&empty[buffer]);
+        if (++buffer == buffers) buffer = 0, parity ^= 1;
+    }
+};
+
+// Announces a tile of so many bytes at `full` and asks for it, the rows from `row` on of one head, without waiting.
 __device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_t *full, int row, int head, int batch) {
     ptx::mbarrier_arrive_expect_tx(full, bytes);
     ptx::tma_load(tile, &map, full, 0, row, 0, head, batch);
@@ -79,11 +97,13 @@ __device__ float row_reduce_sum(float x) {
     return x + __shfl_xor_sync(0xffffffff, x, 2);
 }
 
-// Which query tile this block works on when it has had q: one of each round; if causal two neighbours, where there are
-// enough for all blocks.
-__device__ int query_tile_number(bool causal, int query_tiles, int q) {
-    const int neighbours = causal && query_tiles >= 2 * gridDim.x ? 2 : 1;
-    return (q / neighbours * gridDim.x + blockIdx.x) * neighbours + q % neighbours;
+// A query tile as the producer has written it down. The compiler knows that all lanes have the same, of what the loop
+// over its tiles uses.
+__device__ QueryTile handed_over(const QueryTile &written) {
+    QueryTile tile = written;
+    for (int *field : {&tile.first_row, &tile.diagonal, &tile.tiles}) *field = __shfl_sync(0xffffffff, *field, 0);
+    __syncwarp();  // all have read it before one of them gives it back
+    return tile;
 }
 
 // Four lanes that hold a row, four registers each: afterwards register i of lane k is what register k of lane i was.
@@ -99,10 +119,10 @@ __device__ void transpose(uint32_t (&x)[4], int lane) {
         }
 }
 
-// A tile of V to [d_head][Bc], as the tensor cores take bytes: 16 columns (a chunk) of 32 rows at a time, `chunks` of
-// them from `first` on. Of 16 rows place 4 c + e gets row 2 c + e % 2 + 8 (e / 2): so are the columns of P held.
+// A tile of V to [d_head][Bc], as the tensor cores take bytes: pieces of 32 rows by 16 columns (a chunk), each `step`th
+// from `first` on. Of 16 rows place 4 c + e gets row 2 c + e % 2 + 8 (e / 2): so are the columns of P held.
 template <int d_head>
-__device__ void transpose_tile(const e4m3 *V, e4m3 *transposed, int first, int chunks, int lane) {
+__device__ void transpose_tile(const e4m3 *V, e4m3 *transposed, int first, int step, int lane) {
     // The lane's row of V for ldmatrix; of V transposed for stmatrix, where rows 0, 2, 4, 6, 9, 11, 13 and 15 go
     // together, and the other eight: they are in eight different banks.
     const uint32_t from = ptx::shared_address(V) + lane * d_head + lane * d_head / 128 % (d_head / 16) * 16;
@@ -110,15 +130,15 @@ __device__ void transpose_tile(const e4m3 *V, e4m3 *transposed, int first, int c
     const uint32_t to = ptx::shared_address(transposed) + row * Bc + (row % 8 * 16 ^ lane / 16 * 16);
     const uint32_t even = 0x6420, odd = 0x7531;  // a register has two rows of V, by two columns: bytes of one column
     const uint32_t one = lane < 16 ? even : odd, other = lane < 16 ? odd : even;
-    for (int chunk = first; chunk < first + chunks; ++chunk)
-#pragma unroll
-        for (int rows = 0; rows < Bc; rows += 32) {
-            uint32_t x[4];
-            ptx::ldmatrix_x4_trans(x, from + rows * d_head ^ chunk * 16);
-            const uint32_t columns[4] = {__byte_perm(x[0], x[1], one), __byte_perm(x[0], x[1], other),
-                                         __byte_perm(x[2], x[3], one), __byte_perm(x[2], x[3], other)};
-            ptx::stmatrix_x4(to + chunk * 16 * Bc ^ rows, columns);
-        }
+#pragma unroll 1
+    for (int piece = first; piece < Bc / 32 * (d_head / 16); piece += step) {
+        const int rows = piece % (Bc / 32) * 32, chunk = piece / (Bc / 32);
+        uint32_t x[4];
+        ptx::ldmatrix_x4_trans(x, from + rows * d_head ^ chunk * 16);
+        const uint32_t columns[4] = {__byte_perm(x[0], x[1], one), __byte_perm(x[0], x[1], other),
+                                     __byte_perm(x[2], x[3], one), __byte_perm(x[2], x[3], other)};
+        ptx::stmatrix_x4(to + chunk * 16 * Bc ^ rows, columns);
+    }
 }
 
 // grid: as many blocks as multiprocessors, or as query tiles if they are fewer
@@ -127,15 +147,16 @@ __global__ void __launch_bounds__(threads, 1)
     flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<Shared<d_head> *>(shared_bytes);
-
+    constexpr int Br = Shape<d_head>::Br, kv_stages = Shape<d_head>::kv_stages, consumers = Shape<d_head>::consumers;
+    constexpr int transposers = Shape<d_head>::transposers;
     const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
     constexpr int row_bytes = d_head, tile_bytes = Bc * d_head, Q_bytes = Br * d_head;
-    const int warpgroup = __shfl_sync(0xffffffff, threadIdx.x / 128, 0);  // one for the warp, as the compiler now knows
-
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;  // the compiler knows: uniform
+    const int lane = threadIdx.x % 32;
     if (threadIdx.x == 0) {
         for (int s = 0; s < q_stages; ++s) {
             ptx::mbarrier_init(&shared.Q_full[s], 1);
-            ptx::mbarrier_init(&shared.Q_empty[s], 4 * consumers);
+            ptx::mbarrier_init(&shared.Q_empty[s], 4 * consumers + transposers);
         }
         for (int s = 0; s < kv_stages; ++s) {
             ptx::mbarrier_init(&shared.K_full[s], 1);  // the producer arrives; the bytes are counted besides
@@ -148,21 +169,23 @@ __global__ void __launch_bounds__(threads, 1)
         ptx::fence_mbarrier_init();
     }
     __syncthreads();  // nobody waits at a barrier that is not there yet
-
     // ---- load ----
-    if (warpgroup == consumers) {
-        ptx::setmaxnreg_dec<producer_registers>();
-        const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32 % 4, 0), lane = threadIdx.x % 32;
-        if (warp == 0 && lane == 0) {
+    if (warpgroup >= consumers) {
+        ptx::setmaxnreg_dec<other_registers>();
+        if (threadIdx.x == 128 * consumers) {
             uint32_t j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
-            for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
-                const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
+            for (int q = 0;; ++q) {
                 const int Q_now = q % q_stages;
                 ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
+                const QueryTile work = query_tile(params, query_tiles, q, Br, Bc);
+                const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = work;
+                if (tiles == 0) {
+                    ptx::mbarrier_arrive(&shared.Q_full[Q_now]);  // no Q comes
+                    break;
+                }
                 load_tile(shared.Q[Q_now], Q_bytes, maps.Q, &shared.Q_full[Q_now], first_row, head, batch);
                 for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
-                    // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
-                    // none, and a fresh barrier lets parity 1 pass.
+                    // A buffer's use number j / kv_stages; the one before it must be over, if there is one.
                     const uint32_t s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
                     ptx::mbarrier_wait(&shared.K_empty[s], before);
                     load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
@@ -171,15 +194,20 @@ __global__ void __launch_bounds__(threads, 1)
                 }
             }
         }
-        if (warp > 0 && warp <= transposers) {
-            constexpr int chunks = d_head / 16 / transposers;
+        const int transposer = warp - (threads / 32 - transposers);
+        if (transposer >= 0) {
             uint32_t j = 0;
-            for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
-                for (const int last = j + query_tile(params, t).tiles; j < last; ++j) {
+            for (int q = 0;; ++q) {
+                ptx::mbarrier_wait(&shared.Q_full[q % q_stages], q / q_stages % 2);
+                const int tiles = shared.query_tiles[q % q_stages].tiles;
+                __syncwarp();  // all have read it before one of them gives it back
+                if (tiles == 0) break;
+                if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[q % q_stages]);
+                for (const uint32_t last = j + tiles; j < last; ++j) {
                     const uint32_t s = j % kv_stages, now = j / kv_stages % 2;
                     ptx::mbarrier_wait(&shared.V_full[s], now);
                     ptx::mbarrier_wait(&shared.transposed_empty[s], now ^ 1);
-                    transpose_tile<d_head>(shared.V[s], shared.V_transposed[s], (warp - 1) * chunks, chunks, lane);
+                    transpose_tile<d_head>(shared.V[s], shared.V_transposed[s], transposer, transposers, lane);
                     ptx::fence_proxy_async();  // each lane's own bytes, for wgmma
                     __syncwarp();
                     if (lane == 0) ptx::mbarrier_arrive(&shared.V_empty[s]);
@@ -189,137 +217,141 @@ __global__ void __launch_bounds__(threads, 1)
         }
         return;
     }
-    ptx::setmaxnreg_inc<consumer_registers>();
-
+    ptx::setmaxnreg_inc<Shape<d_head>::consumer_registers>();
     // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
     // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
-    const int lane = threadIdx.x % 32;
-
     // How wgmma finds the tiles: the warpgroup's 64 rows of Q and the rows of K, along d_head, and V's columns, along
     // its rows.
-    const uint64_t Q_matrix =
-        ptx::matrix_descriptor(shared.Q[0] + warpgroup * 64 * d_head, 0, 8 * row_bytes, row_bytes);
+    const e4m3 *Q_rows = shared.Q[0] + warpgroup * 64 * d_head;
+    const uint64_t Q_matrix = ptx::matrix_descriptor(Q_rows, 0, 8 * row_bytes, row_bytes);
     const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes, row_bytes);
     const uint64_t V_matrix = ptx::matrix_descriptor(shared.V_transposed, 0, 8 * Bc, Bc);
+    if (warpgroup == consumers - 1) ptx::barrier_arrive(1, 256);  // the first turn is warpgroup 0's
+    Place<kv_stages> K_at, V_at;  // K's first: a tile's S comes before the PV of the one before
+    QueryTile now;                // what S, and what follows of it, is of; O may still be the one before's
+    const auto &[batch, head, kv_head, first_row, diagonal, tiles] = now;
+    int warp_row, tile;   // the warp's first row; which tile of K and V S is of
+    float scale_log2;     // exp(scale x) = 2^(scale log2(e) x), and each head's Q and K have a factor
+    float O[d_head / 2];  // [64, d_head] per warpgroup
+    // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum less the
+    // headroom; of the sum of P this lane's part; what O shrinks by before PV of the tile is added, and of the next.
+    float reference[2], row_sum[2], rescale[2], next_rescale[2];
 
-    uint32_t j = 0;  // as the producer counts
-    for (int t, q = 0; (t = query_tile_number(params.causal, query_tiles, q)) < query_tiles; ++q) {
-        const auto [batch, head, kv_head, first_row, diagonal, tiles] = query_tile(params, t);
-        const int warp_row = first_row + threadIdx.x / 32 * 16, Q_now = q % q_stages;
-        float O[d_head / 2] = {};  // [64, d_head] per warpgroup
-        // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum less the
-        // headroom; of the sum of P this lane's part.
-        float reference[2] = {lowest, lowest}, row_sum[2] = {};
-        // exp(scale x) = 2^(scale log2(e) x), and each head's Q and K have a factor.
-        const float scale_log2 = params.scale * 1.44269504f * params.Q_scales[batch * params.Hq + head] *
-                                 params.K_scales[batch * params.Hkv + kv_head];
-
+    // ---- S = QKᵀ ----
+    const auto take_query_tile = [&](int q) {
+        const int Q_now = q % q_stages;
         ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
-
-        // ---- S = QKᵀ ----
-        float S[Bc / 2];                             // [64, Bc] per warpgroup
-        const auto issue_S = [&](uint32_t number) {  // of the queue's tile
-            const uint32_t now = number % kv_stages;
-            ptx::mbarrier_wait(&shared.K_full[now], number / kv_stages % 2);  // all bytes of this tile are there
-            ptx::wgmma_fence(S);
+        now = handed_over(shared.query_tiles[Q_now]);
+        if (tiles == 0) return;
+        warp_row = first_row + warp * 16, tile = tiles - 1;
+        scale_log2 = params.scale * 1.44269504f * params.Q_scales[batch * params.Hq + head] *
+                     params.K_scales[batch * params.Hkv + kv_head];
+    };
+    float S[Bc / 2];  // [64, Bc] per warpgroup
+    const auto issue_S = [&](int q) {
+        ptx::mbarrier_wait(&shared.K_full[K_at.buffer], K_at.parity);  // all bytes of this tile are there
+        ptx::wgmma_fence(S);
 #pragma unroll
-            for (int k = 0; k < d_head / 32; ++k)  // 32 columns are 32 bytes of a row
-                ptx::wgmma_ss<e4m3, Bc>(S, Q_matrix + further(Q_now * Q_bytes + 32 * k),
-                                        K_matrix + further(now * tile_bytes + 32 * k), k > 0);
-            ptx::wgmma_commit();
-        };
+        for (int k = 0; k < d_head / 32; ++k)  // 32 columns are 32 bytes of a row
+            ptx::wgmma_ss<e4m3, Bc>(S, Q_matrix + further(q % q_stages * Q_bytes + 32 * k),
+                                    K_matrix + further(K_at.buffer * tile_bytes + 32 * k), k > 0);
+        ptx::wgmma_commit();
+    };
 
-        // ---- O += PV ----
-        float PV[d_head / 2];    // of one tile alone: what it is added to is exact to 13 bits, so O stays outside
-        uint32_t P[Bc / 32][4];  // [64, Bc] per warpgroup
-        const auto issue_PV = [&](uint32_t number, auto part) {
-            const uint32_t now = number % kv_stages;
-            if (part.begin == 0) ptx::mbarrier_wait(&shared.transposed_full[now], number / kv_stages % 2);
-            ptx::wgmma_fence(PV, P);
+    // ---- PV ----
+    float PV[d_head / 2];    // of one tile alone: what it is added to is exact to 13 bits, so O stays outside
+    uint32_t P[Bc / 32][4];  // [64, Bc] per warpgroup
+    const auto issue_PV = [&] {
+        ptx::mbarrier_wait(&shared.transposed_full[V_at.buffer], V_at.parity);
+        ptx::wgmma_fence(PV, P);
 #pragma unroll
-            for (int k = part.begin / 32; k < part.end / 32; ++k)  // 32 rows of V: 32 bytes of each column's
-                ptx::wgmma_rs<e4m3, d_head>(PV, P[k], V_matrix + further(now * tile_bytes + 32 * k), k > 0);
-            ptx::wgmma_commit();
-        };
+        for (int k = 0; k < Bc / 32; ++k)  // 32 rows of V: 32 bytes of each column's
+            ptx::wgmma_rs<e4m3, d_head>(PV, P[k], V_matrix + further(V_at.buffer * tile_bytes + 32 * k), k > 0);
+        ptx::wgmma_commit();
+    };
 
-        // ---- O = rescale O + PV ----
-        float rescale[2];  // what older sums and outputs shrink by when the maximum grows
-        const auto add_PV = [&](uint32_t number) {
-            if (lane == 0) ptx::mbarrier_arrive(&shared.transposed_empty[number % kv_stages]);
+    // Turns at the tensor cores: barrier 1 + w, all of w wait, all of the one before have passed it on, with its
+    // products complete.
+    const auto take_turn = [&] { ptx::barrier_sync(1 + warpgroup, 256); };
+    const auto pass_turn = [&] { ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256); };
+    // The next tile's S, of this query tile or of the next one, and with it this tile's PV.
+    const auto next_S = [&](int q) {
+        take_turn(), issue_S(q), issue_PV();
+        ptx::wgmma_wait<1>(S);  // the older of the two; PV goes on under the mask and the maximum
+        K_at.leave(shared.K_empty, lane);
+    };
+
+    // ---- O = rescale O + PV ----
+    const auto end_of_PV = [&] {
+        ptx::wgmma_wait<0>(PV, P);  // they may be touched again
+        pass_turn();
+        V_at.leave(shared.transposed_empty, lane);
 #pragma unroll
-            for (int x = 0; x < d_head / 2; ++x) O[x] = fmaf(O[x], rescale[x / 2 % 2], PV[x]);
-        };
+        for (int x = 0; x < d_head / 2; ++x) O[x] = fmaf(O[x], rescale[x / 2 % 2], PV[x]);
+    };
 
-        issue_S(j);
-        ptx::wgmma_wait<0>(S);
-        for (int tile = tiles - 1;; --tile, ++j) {
-            if (lane == 0) ptx::mbarrier_arrive(&shared.K_empty[j % kv_stages]);  // free as far as this warp goes
-            if (lane == 0 && tile == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
-
-            // ---- mask ----
-            const int first_column = tile * Bc;
-            if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
+    // ---- mask ----
+    const auto mask = [&](int tile) {
+        const int first_column = tile * Bc;
+        if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
 #pragma unroll
-                for (int x = 0; x < Bc / 2; ++x) {
-                    const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
-                    if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
-                        S[x] = -INFINITY;
-                }
+            for (int x = 0; x < Bc / 2; ++x) {
+                const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
+                if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
+                    S[x] = -INFINITY;
             }
+        }
+    };
 
-            // ---- online softmax ----
+    // ---- online softmax ----
+    const auto take_maximum = [&] {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            float new_max = -INFINITY;
+#pragma unroll
+            for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
+            const float old = reference[half];
+            reference[half] = fmaxf(old, row_reduce_max(new_max) * scale_log2 - headroom);
+            next_rescale[half] = ptx::exp2(old - reference[half]);
+            row_sum[half] *= next_rescale[half];
+        }
+    };
+    const auto first_maximum = [&] {
+        reference[0] = reference[1] = lowest, row_sum[0] = row_sum[1] = 0.0f;
+        take_maximum();
+    };
+    // 16 columns of S are four numbers of each row in a lane, the four bytes of a register of P: columns 2 c, 2 c + 1,
+    // 2 c + 8 and 2 c + 9, c = lane % 4, in the places 4 c to 4 c + 3.
+    const auto exponentials = [&] {
+#pragma unroll
+        for (int n = 0; n < Bc / 16; ++n)
 #pragma unroll
             for (int half = 0; half < 2; ++half) {
-                float new_max = -INFINITY;
+                float p[4];
 #pragma unroll
-                for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
-                const float now = fmaxf(reference[half], row_reduce_max(new_max) * scale_log2 - headroom);
-                rescale[half] = ptx::exp2(reference[half] - now);
-                row_sum[half] *= rescale[half];
-                reference[half] = now;
+                for (int e = 0; e < 4; ++e) {
+                    const float s = S[8 * n + 4 * (e / 2) + 2 * half + e % 2];
+                    p[e] = ptx::exp2(fmaf(s, scale_log2, -reference[half]));  // one multiply-add, one ex2
+                    row_sum[half] += p[e];
+                }
+                P[n / 2][2 * (n % 2) + half] = ptx::pack_e4m3(p[0], p[1], p[2], p[3]);
             }
-            // A part of P and its sums. 16 columns of S are four numbers of each row in a lane, the four bytes of a
-            // register of P: columns 2 c, 2 c + 1, 2 c + 8 and 2 c + 9, c = lane % 4, in the places 4 c to 4 c + 3.
-            const auto softmax_and_PV = [&](auto part) {
-#pragma unroll
-                for (int half = 0; half < 2; ++half)
-#pragma unroll
-                    for (int n = part.begin / 16; n < part.end / 16; ++n) {
-                        float p[4];
-#pragma unroll
-                        for (int e = 0; e < 4; ++e) {
-                            const float s = S[8 * n + 4 * (e / 2) + 2 * half + e % 2];
-                            p[e] = ptx::exp2(fmaf(s, scale_log2, -reference[half]));  // one multiply-add, one ex2
-                            row_sum[half] += p[e];
-                        }
-                        P[n / 2][2 * (n % 2) + half] = ptx::pack_e4m3(p[0], p[1], p[2], p[3]);
-                    }
-                issue_PV(j, part);
-            };
-            softmax_and_PV(Part<0>());
-            softmax_and_PV(Part<1>());
-            if (tile == 0) break;
+        rescale[0] = next_rescale[0], rescale[1] = next_rescale[1];
+    };
 
-            ptx::wgmma_wait<0>(PV, P);
-            issue_S(j + 1);  // goes on under the sum
-            add_PV(j);
-            ptx::wgmma_wait<0>(S);
-        }
-        ptx::wgmma_wait<0>(PV, P);
-        add_PV(j);
-        ++j;
-
-        // ---- store ----
+    // ---- store ----
+    const auto store = [&](const QueryTile &done, const float (&reference)[2], const float (&row_sum)[2]) {
         using T = __nv_bfloat16;
-        T *O_global = static_cast<T *>(params.O.data) + batch * params.O.stride_batch + head * params.O.stride_head;
-        const float V_scale = params.V_scales[batch * params.Hkv + kv_head];
+        T *O_global =
+            static_cast<T *>(params.O.data) + done.batch * params.O.stride_batch + done.head * params.O.stride_head;
+        const float V_scale = params.V_scales[done.batch * params.Hkv + done.kv_head];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const float sum = row_reduce_sum(row_sum[half]);
             const float inverse = sum > 0.0f ? V_scale / sum : 0.0f;  // rows that see no key are 0
-            const int i = warp_row + 8 * half + lane / 4;
+            const int i = done.first_row + warp * 16 + 8 * half + lane / 4;
             if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
-                params.log_sum_exp[(int64_t{batch} * params.Hq + head) * params.Nq + i] =
+                params.log_sum_exp[(int64_t{done.batch} * params.Hq + done.head) * params.Nq + i] =
                     sum > 0.0f ? reference[half] * 0.693147181f + logf(sum) : -INFINITY;
 #pragma unroll
             for (int n = 0; n < d_head / 8; n += 4) {  // 32 columns: 16 bytes for each of the four lanes
@@ -335,7 +367,28 @@ __global__ void __launch_bounds__(threads, 1)
                         make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
             }
         }
+        __syncwarp();  // behind branches that differ the compiler would not take the lanes for together any more
+    };
+
+    take_query_tile(0), take_turn(), issue_S(0);  // each block has a query tile
+    ptx::wgmma_wait<0>(S), pass_turn(), K_at.leave(shared.K_empty, lane);
+    mask(tile), first_maximum(), exponentials();
+    for (int q = 0; tiles > 0; ++q) {
+#pragma unroll
+        for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
+        while (tile-- > 0) next_S(q), mask(tile), take_maximum(), end_of_PV(), exponentials();
+        if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[q % q_stages]);
+        // The next query tile begins, and as its P is there, O's registers are emptied.
+        const QueryTile done = now;
+        const float done_reference[2] = {reference[0], reference[1]}, done_sum[2] = {row_sum[0], row_sum[1]};
+        take_query_tile(q + 1);
+        if (tiles > 0)
+            next_S(q + 1), mask(tile), first_maximum(), end_of_PV(), exponentials();
+        else
+            take_turn(), issue_PV(), end_of_PV();
+        store(done, done_reference, done_sum);
     }
+    if (warpgroup == 0) ptx::barrier_sync(1, 256);  // the last that was passed: no arrival is left over
 }
 
 // ---- launch ----
@@ -343,7 +396,7 @@ __global__ void __launch_bounds__(threads, 1)
 constexpr flash::Limits limits = {.stage = 27,
                                   .title = "FP8",
                                   .min_compute = 90,
-                                  .Br = Br,
+                                  .Br = Shape<128>::Br,  // the smaller
                                   .Bc = Bc,
                                   .causal = true,
                                   .grouped_heads = true,
@@ -354,6 +407,7 @@ constexpr flash::Limits limits = {.stage = 27,
 
 static flash::Launch plan(const FlashParams &params) {
     return flash::choose_d_head(params, [&]<int d_head>() {
+        constexpr int Br = Shape<d_head>::Br;
         return flash::Launch{.kernel = flash_kernel<d_head>,
                              .grid = flash::persistent(params.Hq * params.B * ((params.Nq + Br - 1) / Br)),
                              .threads = threads,
@@ -369,6 +423,8 @@ extern "C" FlashStatus flash_forward(const FlashParams *params, cudaStream_t str
 }
 
 extern "C" FlashStatus flash_describe(const FlashParams *params, FlashDescription *description) {
-    const FlashStatus status = flash::check_sizes(params, limits);
-    return status == FLASH_OK ? flash::describe(limits, plan(*params), 0, description) : status;
+    FlashStatus status = flash::check_sizes(params, limits);
+    if (status == FLASH_OK) status = flash::describe(limits, plan(*params), 0, description);
+    if (status == FLASH_OK && params->d_head == 64) description->Br = Shape<64>::Br;
+    return status;
 }

@@ -265,7 +265,7 @@ def command_grade(options) -> int:
 def command_ablations(options) -> int:
     from flashladder.measuring import ablation_times
 
-    say(f"Results: {ablation_times.run()}")
+    say(f"Results: {ablation_times.run(numbers=options.stages)}")
     return 0
 
 
@@ -414,7 +414,8 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
     sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
-    add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
+    sub = add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
+    sub.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all that have any")
     add_tune_options(
         add("tune", command_tune, "time the configurations of stage 12 or 26 and choose by shape; resumes")
     )

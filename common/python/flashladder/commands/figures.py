@@ -76,11 +76,14 @@ class _Figures:
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
         """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself. The first
-        record that has it."""
+        record that has it. In bf16; stages of another type alone, their variants and cuDNN FP8 in that."""
         name = stages.get(name).name if isinstance(name, int) else name
         records = recorded.shipped(kind="ablations")
         having = [one for one in records if recorded.pick(one, name=name)]
-        return self._row((having or records or [None])[0], name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
+        record = (having or records or [None])[0]
+        types = {row["dtype"] for row in recorded.pick(record, name=name)} if record else set()
+        dtype = "bf16" if "bf16" in types or not types else min(types)
+        return self._row(record, name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
     def shape(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
         """TFLOP/s where stage 26's configurations were timed side by side: shape("(BF16, 128, 128, 128, 12):

@@ -52,6 +52,11 @@ class Launch:
         return "FlashParams" + (", const __grid_constant__ TensorMaps" if self.boxes else "")
 
 
+def for_head_dim(launch: dict, d_head: int) -> dict:
+    """An entry of stage.toml's [[launch]] as it is at a head dim: [launch.d_head_64] has what differs at 64."""
+    return launch | launch.get(f"d_head_{d_head}", {})
+
+
 def _names(problem: Problem, launch: dict) -> dict[str, int]:
     names = {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head")}
     return names | {name: launch[name] for name in ("Br", "Bc") if name in launch}
@@ -62,6 +67,7 @@ def launches(stage: Kernel, problem: Problem, multiprocessors: int | None = None
     the one that the simulator plays for the stage. FlashLadderError names a wrong expression."""
     found = []
     for launch in stage.data["launch"]:
+        launch = for_head_dim(launch, problem.d_head)
         names = _names(problem, launch)
         names |= {"multiprocessors": multiprocessors or stage.data.get("simulated_multiprocessors", 132)}
         grid = tuple(evaluate(expression, names) for expression in launch["grid"])
@@ -76,4 +82,4 @@ def launches(stage: Kernel, problem: Problem, multiprocessors: int | None = None
 def workspace_bytes(stage: Kernel, problem: Problem) -> int:
     """Scratch in device memory that the stage needs for the problem."""
     expression = stage.data.get("workspace", {}).get("bytes", "0")
-    return evaluate(expression, _names(problem, stage.data["launch"][-1]))
+    return evaluate(expression, _names(problem, for_head_dim(stage.data["launch"][-1], problem.d_head)))

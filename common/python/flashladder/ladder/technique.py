@@ -17,7 +17,7 @@ from flashladder.core.expression import RELATIONS, evaluate
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import problem_for
-from flashladder.ladder.launches import launches
+from flashladder.ladder.launches import for_head_dim, launches
 from flashladder.ladder.run import run_problem
 
 SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
@@ -106,7 +106,7 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch); of the last launch
     order.first_block, order.last_block. A class or kind that the report does not have counts 0.
     """
-    launch = stage.data["launch"][-1]
+    launch = for_head_dim(stage.data["launch"][-1], problem.d_head)
     found = {name: int(getattr(problem, name)) for name in SIZES}
     found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
     found["blocks"] = math.prod(launches(stage, problem)[-1].grid)

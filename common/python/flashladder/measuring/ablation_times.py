@@ -11,6 +11,7 @@ from flashladder.core.console import progress
 from flashladder.core.device import Device, choose
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory
+from flashladder.ladder import stages
 from flashladder.ladder.ablations import ablations, library
 from flashladder.measuring import bench
 
@@ -21,16 +22,22 @@ def heat(candidate: bench.Candidate) -> str:
     return candidate.name[:2] if candidate.kind == "stage" else candidate.kind
 
 
-def run(device: Device | None = None) -> Path:
-    """Times the variants on a GPU, of stages that mask causal ones, too; returns the JSON file below build/results."""
+def run(device: Device | None = None, numbers: tuple[int, ...] = ()) -> Path:
+    """Times the variants on a GPU, of stages that mask causal ones, too; returns the JSON file below build/results.
+
+    numbers: of some stages alone, beside their kernels and the peers; FlashLadderError for one without variants."""
+    variants = [one for one in ablations() if not numbers or one.stage.number in numbers]
+    kernels = tuple(sorted({one.stage.number for one in variants}))  # what each is compared with, in the same run
+    if without := sorted(set(numbers) - set(kernels)):
+        raise FlashLadderError(f"Stage {without[0]:02d} has no ablations: there is no stages/*/ablations for it.")
     device = device or choose(80)
     if device.kind != "gpu":
         raise FlashLadderError("Ablations are timed, so they need a GPU; recorded ones are in docs/results.md.")
     bench.check_build(device)
-    kernels = tuple(sorted({one.stage.number for one in ablations()}))  # what each is compared with, in the same run
-    settings = bench.Settings(head_dims=(128, 64), stages=kernels, lengths=(1024, 4096, 16384))
+    types = {dtype for number in kernels for dtype in stages.get(number).dtypes}
+    dtypes = tuple(dtype for dtype in bench.Settings().dtypes if dtype in types)
+    settings = bench.Settings(head_dims=(128, 64), stages=kernels, lengths=(1024, 4096, 16384), dtypes=dtypes)
     timing = bench.Bench(settings, device)
-    variants = ablations()
     with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
         compiled = pool.map(lambda one: library(one, device.gpu.compute), variants)
         files = list(progress(compiled, "compile", total=len(variants)))
