@@ -108,7 +108,7 @@ bench:
 
 ablations:
 	$(call setup)
-	@$(flashladder) ablations
+	@$(flashladder) ablations $(ARGS)
 
 tune:
 	$(call setup)

@@ -130,7 +130,7 @@ __device__ void transpose_tile(const e4m3 *V, e4m3 *transposed, int first, int s
     const uint32_t to = ptx::shared_address(transposed) + row * Bc + (row % 8 * 16 ^ lane / 16 * 16);
     const uint32_t even = 0x6420, odd = 0x7531;  // a register has two rows of V, by two columns: bytes of one column
     const uint32_t one = lane < 16 ? even : odd, other = lane < 16 ? odd : even;
-#pragma unroll 1
+#pragma unroll 1  // for few registers
     for (int piece = first; piece < Bc / 32 * (d_head / 16); piece += step) {
         const int rows = piece % (Bc / 32) * 32, chunk = piece / (Bc / 32);
         uint32_t x[4];

@@ -2,9 +2,9 @@
 
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
-PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune", "profiler", "sums"
-and "faults" are more, which have to be named. Needs no network, and of Python numpy and rich (torch, matplotlib, pytest
-for their parts).
+PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune", "profiler",
+"sums", "faults" and "beside" are more, which have to be named. Needs no network, and of Python numpy and rich (torch,
+matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -34,6 +34,7 @@ from flashladder.ladder.run import run_problem
 from flashladder.measuring import (
     ablation_times,
     bench,
+    beside_products,
     hard_inputs,
     machine_code,
     ncu,
@@ -52,8 +53,9 @@ from flashladder.tuning import record as tuning
 
 PARTS = ("test", "sanitize", "bench", "inputs", "outputs", "ncu", "ablations", "order", "roofline", "streams")
 # Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md;
-# "sums" and "faults" are what the simulator's tests are held to, and faults hang or end a context by design.
-ASKED_FOR = ("tune", "profiler", "sums", "faults")
+# "sums" and "faults" are what the simulator's tests are held to, and faults hang or end a context by design; "beside"
+# is about the GPU and no stage.
+ASKED_FOR = ("tune", "profiler", "sums", "faults", "beside")
 TEST_SECONDS = 240  # for each of the two runs
 BENCH_SECONDS = 300
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -281,6 +283,13 @@ def part_faults(device: Device, folder: Path) -> list[str]:
     return summary + [f"faults: the GPU stopped answering {record['stopped']}"] * bool(record["stopped"])
 
 
+def part_beside(device: Device, folder: Path) -> list[str]:
+    """Clocks of instructions while the tensor cores multiply."""
+    record = beside_products.measure(device)
+    (folder / f"{bench.slug(device.short)}-beside-products.json").write_text(bench.to_text(record))
+    return [f"beside: {len(record['rows'])} figures"]
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
@@ -293,7 +302,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     functions |= {"inputs": part_inputs, "outputs": part_outputs}
     functions |= {"ablations": part_ablations, "order": part_order}
     functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
-    functions |= {"sums": part_sums, "faults": part_faults}
+    functions |= {"sums": part_sums, "faults": part_faults, "beside": part_beside}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

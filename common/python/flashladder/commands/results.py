@@ -5,7 +5,7 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `stage NN [causal]`,
 `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
 `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
-`faults [list]`, `shapes D [causal]`.
+`faults [list]`, `shapes D [causal]`, `beside-products`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
@@ -339,6 +339,22 @@ def streams() -> str:
     return "\n\n".join(parts) or NOTHING
 
 
+def beside_products() -> str:
+    """Clocks of instructions, alone and while the tensor cores multiply."""
+    parts = []
+    for record in recorded.shipped(kind="beside-products"):
+        by_key = {(row["instruction"], row["products"]): row for row in record["rows"]}
+        kinds = ["none", "bf16", "e4m3"]
+        body = []
+        for name in dict.fromkeys(row["instruction"] for row in record["rows"] if row["instruction"]):
+            clocks = [by_key[name, kind]["clocks"] for kind in kinds]
+            body.append([f"`{name}`", *(f"{one:.2f}" for one in clocks), f"{max(clocks[1:]) / clocks[0] - 1:+.0%}"])
+        head = ["clocks of an instruction", "alone", "beside products of bf16", "of e4m3", ""]
+        text = "One warp on each scheduler; the tensor cores are fed by another one"
+        parts.append(f"{_caption(record, text)}\n\n{_table(head, body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
 def tuned(what: str, d: str = "128", length: str = "4096") -> str:
     """A table of tuning/tables.py for each GPU, bf16: chosen, worth, stages, advice, fastest or refused."""
     parts = []
@@ -432,6 +448,7 @@ _KINDS = {
     "stage": stage,
     "resources": resources,
     "ablations": ablations,
+    "beside-products": beside_products,
     "counters": counters_table,
     "machine-code": machine_code_table,
     "profiler": profiler_pages.page,
