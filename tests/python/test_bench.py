@@ -318,14 +318,14 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
         return facts | {"name": name, "kind": kind, "tflops": tflops, "dtype": dtype}
 
     record["measurements"] = [
-        row("23_schedule", 746.0, "bf16"),
+        row("26_shapes", 746.0, "bf16"),
         row("27_fp8", 1071.0, "e4m3"),
         row("cuDNN attention", 675.0, "bf16", "peer"),
         row("cuDNN FP8", 1031.0, "e4m3", "peer"),
     ]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
     assert "1071.0" in results.throughput("e4m3", "128") and "746.0" not in results.throughput("e4m3", "128")
-    for text in (results.throughput("bf16", "128"), results.stage("23"), results.ladder()):
+    for text in (results.throughput("bf16", "128"), results.stage("26"), results.ladder()):
         assert "1071.0" not in text and "1031.0" not in text
     e4m3, bf16 = results.stage("27").split("TFLOP/s, bf16")
     assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3

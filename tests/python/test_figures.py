@@ -66,7 +66,11 @@ def measured(monkeypatch, tmp_path):
     fresh = stages.get(9).kernel_hash()
     runs = {
         "": [row("09_double_buffering", 300.0, fresh), row("08_fragment_tiles", 200.0, "another")],
-        "ablations": [row("09_double_buffering", 310.0, fresh), row("09 no swizzle", 100.0, fresh)],
+        "ablations": [
+            row("09_double_buffering", 310.0, fresh),
+            row("09 no swizzle", 100.0, fresh),
+            row("27 no turns", 700.0, None, dtype="e4m3", kind="variant"),
+        ],
     }
     runs["shapes"] = [row("(A)", 500.0, None, kind="configuration"), row("09_double_buffering", 250.0, None)]
     shapes = {"provenance": {"kernels": {"09_double_buffering": fresh}}, "kernel_sha256": "another"}
@@ -85,6 +89,7 @@ def measured(monkeypatch, tmp_path):
         ("tflops(9) / tflops(8) : .2f", "1.50 (stale)"),
         ('tflops(9, gpu="H100") / tflops(9) : .1f', "0.5"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
+        ('ablation("27 no turns") : .0f', "700"),  # of a type that it has alone
         ("shape(9) : .0f", "250"),
         ('shape("(A)") / shape(9) : .1f', "2.0 (stale)"),
         ('resource(9, "registers") : ,d', "255"),
