@@ -169,6 +169,17 @@ def test_instructions_become_stretches():
     assert warp.steps[0].units["issue"] == 11
 
 
+def test_ldmatrix_goes_with_the_products_that_it_feeds():
+    """With mma.sync it is a part of them; where wgmma finds its tiles itself it is a load like another."""
+    matrices = [("ldmatrix", "ldmatrix.sync.aligned.m8n8.x4.shared.b16")] * 8
+    mma = [("tensor", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32")] * 8
+    fp32 = [("fp32", "fma.rn.f32")] * 10
+    (warp,) = steps.programs(launch_of(*fp32, *matrices, *mma), clocks.load())
+    assert [step.kind for step in warp.steps] == ["arithmetic", "product"]
+    (warp,) = steps.programs(launch_of(*fp32, *matrices, *fp32), clocks.load())
+    assert [step.kind for step in warp.steps] == ["arithmetic", "copy", "arithmetic"]
+
+
 def test_loads_are_waited_for_and_reductions_are_not():
     cost = [(0, trace.Cost(0, 4, 0))]
     for cls, text, waits in (

@@ -9,10 +9,10 @@ from flashladder.simulator import replay, trace
 from flashladder.simulator.clocks import Clocks
 
 SECTOR = 32  # bytes
-_PRODUCT = ("tensor", "ldmatrix")
+_PRODUCT = ("tensor",)
 _ARITHMETIC = ("fp16", "fp32", "fp64", "special_function", "shuffle", "vote")
-_COPY = ("load_global", "store_global", "load_shared", "store_shared", "load_generic", "store_generic", "stmatrix",
-         "atomic", "async_copy", "bulk_copy", "tensor_copy", "texture", "surface")  # fmt: skip
+_COPY = ("load_global", "store_global", "load_shared", "store_shared", "load_generic", "store_generic", "ldmatrix",
+         "stmatrix", "atomic", "async_copy", "bulk_copy", "tensor_copy", "texture", "surface")  # fmt: skip
 # What is neither: addresses, moves, conversions, branches go with whatever stands around them.
 _KIND = {cls: kind for kind, group in (("product", _PRODUCT), ("arithmetic", _ARITHMETIC), ("copy", _COPY))
          for cls in group}  # fmt: skip
@@ -123,6 +123,9 @@ class Translation:
     def __init__(self, launch: trace.Launch, block: int, clocks: Clocks):
         self.launch, self.number, self.block, self.clocks = launch, block, launch.blocks[block], clocks
         self._pieces: dict[int, list] = {}
+        # What ldmatrix brings goes into the next mma.sync, so the two are one stretch. wgmma finds its tiles itself.
+        feeds = any(op.text.startswith("mma.") for op in launch.ops.values())
+        self._kind = _KIND | ({"ldmatrix": "product"} if feeds else {})
 
     def warps(self) -> list[replay.Warp]:
         return [
@@ -180,7 +183,7 @@ class Translation:
             op = self.launch.ops.get(index)
             if op is None:
                 continue
-            kind = _KIND.get(op.cls, "")
+            kind = self._kind.get(op.cls, "")
             if kind and work.kind and kind != work.kind:
                 parts.append(work)
                 work = _Work(kind)
