@@ -71,17 +71,12 @@ def _causal(mask: str) -> tuple[bool, str]:
     return (True, ", causal (half the FLOPs counted)") if mask else (False, "")
 
 
-def _type(stage: stages.Stage) -> str:
-    """The type whose figures stand for a stage: bf16, or what it takes in its place."""
-    return "bf16" if "bf16" in stage.dtypes else stage.dtypes[0]
-
-
 def ablations(number: str = "all", d: str = "128", mask: str = "") -> str:
     """Kernels with one idea changed at a time, each below the one that it is taken from, in bf16; number: of one stage,
     in its type."""
     parts = []
     causal, masked = _causal(mask)
-    dtype = "bf16" if number == "all" else _type(stages.get(number))
+    dtype = "bf16" if number == "all" else stages.get(number).measured_dtype
     for results in recorded.shipped(kind="ablations"):
         rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
         if not rows:
@@ -151,13 +146,13 @@ def stage(number: str, mask: str = "") -> str:
     pair = [one for one in (stages.previous_of(this), this) if one]
     parts = []
     for results in recorded.shipped():
-        own = recorded.pick(results, dtype=_type(this), causal=causal, name=this.name)
+        own = recorded.pick(results, dtype=this.measured_dtype, causal=causal, name=this.name)
         if not own:
             continue
         block, shown = [], []
-        for dtype in dict.fromkeys((_type(this), "bf16")):
+        for dtype in dict.fromkeys((this.measured_dtype, "bf16")):
             rows = recorded.pick(results, dtype=dtype, causal=causal)
-            names = [one.name for one in pair if _type(one) == dtype]
+            names = [one.name for one in pair if one.measured_dtype == dtype]
             names += dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
             chosen = [row for row in rows if row["name"] in names]
             if chosen:
@@ -202,7 +197,7 @@ def resources() -> str:
     """Registers, spills, shared memory and resident blocks of all stages."""
     parts = []
     for results in recorded.shipped():
-        types = {one.name: _type(one) for one in stages.all_stages()}
+        types = {one.name: one.measured_dtype for one in stages.all_stages()}
         rows = [row for row in recorded.pick(results, causal=False) if row["dtype"] == types.get(row["name"])]
         names = {row["name"] for row in rows}
         measured = [one for one in stages.all_stages() if one.name in names]

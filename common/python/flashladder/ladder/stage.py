@@ -50,6 +50,11 @@ class Stage:
         """What Q, K and V may be: fp16 and bf16, unless stage.toml says otherwise."""
         return tuple(self.data.get("dtypes", abi.DTYPES))
 
+    @property
+    def measured_dtype(self) -> str:
+        """The type whose figures stand for the stage: bf16, or what it takes in its place."""
+        return "bf16" if "bf16" in self.dtypes else self.dtypes[0]
+
     def own(self, problem: Problem) -> Problem:
         """The problem as it is if the stage takes its type, else of the first type that it does take."""
         return problem if problem.dtype in self.dtypes else replace(problem, dtype=self.dtypes[0])

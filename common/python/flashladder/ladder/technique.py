@@ -97,8 +97,8 @@ def _read(stage: stages.Stage, entry: dict) -> Expectation:
 
 
 def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
-    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch; `blocks` and
-    `warps` of its grid; `query_tiles`, Br rows of one head each; `whole`: all tiles are, and nothing is
+    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch at its head dim;
+    `blocks` and `warps` of its grid; `query_tiles`, Br rows of one head each; `whole`: all tiles are, and nothing is
     masked. With a report, of all its launches together:
 
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,

@@ -178,8 +178,8 @@ class Lesson(Writing):
 
     def ablations(self, d: int = 128, causal: bool = False) -> None:
         """The recorded throughput of this stage with one idea changed at a time, in percent of the stage itself."""
-        dtype = "bf16" if "bf16" in self.stage.dtypes else self.stage.dtypes[0]
-        show(plot.ablations(recorded.shipped(kind="ablations"), self.stage.number, dtype, d, causal))
+        records, one = recorded.shipped(kind="ablations"), self.stage
+        show(plot.ablations(records, one.number, one.measured_dtype, d, causal))
 
     def recorded_tflops(
         self, length: int = 4096, d: int = 128, stage: int | str | None = None, causal: bool = False
