@@ -12,7 +12,6 @@ from flashladder.commands import browser
 from flashladder.simulator import clocks, warps
 from flashladder.site import page_kernels, run_page
 
-QUICK = ("02", "16", "18")
 STAGES = [one for one in page_kernels.offered() if one.kind == "stage"]
 
 
@@ -30,9 +29,7 @@ def in_node(file: dict, traced: dict, folder) -> list[dict]:
     return json.loads(page_runs.node(page_runs.HERE / "timeline_in_node.mjs", scripts, folder / "input.json"))
 
 
-@pytest.mark.parametrize(
-    "one", [pytest.param(one, id=one.id, marks=() if one.id in QUICK else pytest.mark.long) for one in STAGES]
-)
+@pytest.mark.parametrize("one", STAGES, ids=lambda one: one.id)
 def test_a_timeline_is_the_packages(one, tmp_path):
     at = page_runs.some(one)[1]
     file = browser.kernel_file(one, one.problems()[at : at + 1])

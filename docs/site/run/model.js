@@ -4,13 +4,10 @@
 // The same as simulator/steps.py and replay.py of the Python package, which say what each step means, and to the last
 // bit: tests/site/test_page_timeline.py compares them. The numbers are those of clocks.toml, from the catalogue.
 
-export const KINDS = {
-  product: ["tensor", "ldmatrix"],
-  arithmetic: ["fp16", "fp32", "fp64", "special_function", "shuffle", "vote"],
-  copy: ["load_global", "store_global", "load_shared", "store_shared", "load_generic", "store_generic", "stmatrix",
-    "atomic", "async_copy", "bulk_copy", "tensor_copy", "texture", "surface"],
-};
-const KIND = new Map(Object.entries(KINDS).flatMap(([kind, names]) => names.map((name) => [name, kind])));
+const PRODUCT = ["tensor"];
+const ARITHMETIC = ["fp16", "fp32", "fp64", "special_function", "shuffle", "vote"];
+const COPY = ["load_global", "store_global", "load_shared", "store_shared", "load_generic", "store_generic", "stmatrix",
+  "atomic", "async_copy", "bulk_copy", "tensor_copy", "texture", "surface"];
 const LOADS = new Set(["load_global", "load_generic", "texture"]);
 const QUEUES = { async_copy: "cp.async", bulk_copy: "bulk", warpgroup: "wgmma" };
 const BITS = { bf16: 16, f16: 16, tf32: 32, f64: 64, e4m3: 8, e5m2: 8, s8: 8, u8: 8, s4: 4, u4: 4, b1: 1 };
@@ -32,6 +29,14 @@ function products(text) {
   const [m, n, k] = shapeOf(text);
   const word = text.split(".").slice(0, -1).findLast((one) => one in BITS);
   return (m * n * k * (BITS[word] ?? 16)) / 16;
+}
+
+// The classes of instructions of each kind in a launch. What ldmatrix brings goes into the next mma.sync, so the two are
+// one stretch. wgmma finds its tiles itself, and ldmatrix beside it is a load.
+export function kindsOf(launch) {
+  const feeds = launch.ops.some(([, , text]) => text.startsWith("mma."));
+  const [product, copy] = feeds ? [[...PRODUCT, "ldmatrix"], COPY] : [PRODUCT, [...COPY, "ldmatrix"]];
+  return { product, arithmetic: ARITHMETIC, copy };
 }
 
 // ---- what each instruction asks of which unit ----
@@ -117,7 +122,7 @@ function background(op, cost) {
   return store && cost?.bytes ? { does: "store", bytes: cost.bytes, place } : null;
 }
 
-function worksOf(piece, ops, clocks) {
+function worksOf(piece, ops, kinds, clocks) {
   const [first, last, costs] = piece;
   const costOf = new Map(costs.map(([op, wavefronts, sectors, bytes]) => [op, { wavefronts, sectors, bytes }]));
   const parts = [];
@@ -125,7 +130,7 @@ function worksOf(piece, ops, clocks) {
   for (let index = first; index <= last; ++index) {
     const op = ops.get(index);
     if (!op) continue;
-    const kind = KIND.get(op.cls) ?? "", cost = costOf.get(index);
+    const kind = kinds.get(op.cls) ?? "", cost = costOf.get(index);
     if (kind && work.kind && kind !== work.kind) {
       parts.push(work);
       work = new Work(kind);
@@ -404,6 +409,7 @@ export function replay(launch, clocks) {
     ops.set(op, { cls, text, file, line, imm, place: { file, line, text } });
   }
   const block = launch.traced[0];
-  const pieces = block.pieces.map((piece) => worksOf(piece, ops, clocks));
+  const kinds = new Map(Object.entries(kindsOf(launch)).flatMap(([kind, names]) => names.map((name) => [name, kind])));
+  const pieces = block.pieces.map((piece) => worksOf(piece, ops, kinds, clocks));
   return new Machine(block.warps.map((events) => programOf(events, pieces, ops, clocks)), clocks).run();
 }

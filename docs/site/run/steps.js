@@ -1,6 +1,6 @@
 // The warps of the first block, step by step: a strip of what each did in which step, and where it then is.
 import { byLaunch, count, element, excerpt, node } from "./dom.js";
-import { KINDS } from "./model.js";
+import { kindsOf } from "./model.js";
 import { order } from "./order.js";
 
 const WORDS = { product: "products", arithmetic: "arithmetic", copy: "loads, stores and copies" };
@@ -19,15 +19,15 @@ function placeOf(launch, { stop, come, needed }, ended) {
   return { words: `at ${launch.files[file]}:${line}, ${what}: ${rest}`, file: launch.files[file], line };
 }
 
-function done(ran) {
+function done(ran, kinds) {
   if (!ran) return "waited";
-  const parts = Object.entries(KINDS).map(([kind, names]) => [sum(ran, names), WORDS[kind]]).filter(([all]) => all);
+  const parts = Object.entries(kinds).map(([kind, names]) => [sum(ran, names), WORDS[kind]]).filter(([all]) => all);
   const named = parts.map(([all, words]) => `${count(all)} ${words}`).join(", ");
   return `${count(total(ran))} instructions${named ? `: ${named}` : ""}`;
 }
 
 // Rows are warps, columns steps; a cell has a band for each kind of instruction that the warp executed in it.
-function strip(steps, at, chosen) {
+function strip(steps, kinds, at, chosen) {
   const warps = steps[0].length;
   const width = LEFT + steps.length * CELL + 2, height = TOP + warps * CELL + 2;
   const label = `${warps} warps by ${steps.length} steps; step ${at + 1} is marked`;
@@ -45,7 +45,7 @@ function strip(steps, at, chosen) {
         return;
       }
       svg.append(element("rect", { x: x + 1, y: y + 1, width: CELL - 2, height: CELL - 2, class: "ran" }));
-      Object.entries(KINDS).forEach(([kind, names], band) => {
+      Object.entries(kinds).forEach(([kind, names], band) => {
         if (!sum(ran, names)) return;
         svg.append(element("rect", { x: x + 2, y: y + 2 + band * 5, width: CELL - 4, height: 4, class: kind }));
       });
@@ -69,7 +69,7 @@ function legend() {
 function viewer(launch, sources) {
   const steps = order(launch);
   if (!steps.length) return [];
-  const warps = steps[0].length;
+  const warps = steps[0].length, kinds = kindsOf(launch);
   const menu = node("select", { id: "run-warp" }, node("option", { value: "all" }, "every warp"));
   for (let warp = 0; warp < warps; ++warp) menu.append(node("option", { value: warp }, `warp ${warp}`));
   const back = node("button", { type: "button", id: "run-back" }, "Back");
@@ -96,12 +96,12 @@ function viewer(launch, sources) {
     back.disabled = moving(at, -1) < 0;
     next.disabled = moving(at, 1) < 0;
     said.textContent = `Step ${at + 1} of ${steps.length}`;
-    picture.replaceChildren(strip(steps, at, chosen()));
+    picture.replaceChildren(strip(steps, kinds, at, chosen()));
     picture.scrollLeft = LEFT + at * CELL - picture.clientWidth / 2;
     table.replaceChildren(...steps[at].map((one, warp) => {
       const name = node("button", { type: "button", class: "plain" }, `warp ${warp}`);
       name.addEventListener("click", () => choose(warp));
-      const cells = [one.stop || one.ran ? done(one.ran) : "", where(one).words].map((text) => node("td", {}, text));
+      const cells = [one.stop || one.ran ? done(one.ran, kinds) : "", where(one).words].map((text) => node("td", {}, text));
       return node("tr", warp === chosen() ? { class: "chosen" } : {}, node("th", { scope: "row" }, name), ...cells);
     }));
     const moved = steps[at].findIndex((one) => one.ran);
