@@ -1,7 +1,7 @@
 """What the stages from 14 on need besides a kernel: wgmma.cuh as its script writes it, code for one architecture."""
 
-import importlib.util
 import re
+import runpy
 
 import pytest
 
@@ -15,15 +15,9 @@ from flashladder.ladder.kernels import stage_flags
 INCLUDE = ROOT / "common/include"
 
 
-def wgmma_script():
-    spec = importlib.util.spec_from_file_location("make_wgmma", INCLUDE / "make_wgmma.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_wgmma_is_as_its_script_writes_it():
-    assert (INCLUDE / "wgmma.cuh").read_text() == wgmma_script().text(), "run python common/include/make_wgmma.py"
+    script = runpy.run_path(str(INCLUDE / "make_wgmma.py"))
+    assert (INCLUDE / "wgmma.cuh").read_text() == script["text"](), "run python common/include/make_wgmma.py"
 
 
 def test_wgmma_names_each_register_once():

@@ -66,6 +66,14 @@ def test_a_folder_of_another_user_is_not_taken_unasked(tmp_path, elsewhere, monk
     assert paths.project_folder(elsewhere) == project
 
 
+def test_headers_are_what_a_kernel_can_include(tmp_path):
+    (tmp_path / "__pycache__").mkdir()
+    for name in ("b.h", "a.cuh", "make_a.py", ".a.cuh.swp", "a.cuh~"):
+        (tmp_path / name).touch()
+    assert [file.name for file in paths.headers(tmp_path)] == ["a.cuh", "b.h"]
+    assert {"attention.h", "ptx.cuh"} <= {file.name for file in paths.headers()}
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory) -> Path:
     """A folder with the package as `pip install .` puts it, of a copy whose build/lib is full of other things."""

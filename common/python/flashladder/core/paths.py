@@ -78,6 +78,11 @@ def simulator_library() -> Path:
     return simulator_directory() / "libcudart.so.13"
 
 
+def headers(folder: Path = ROOT / "common/include") -> list[Path]:
+    """What a kernel can include of a folder. No scripts, and nothing that Python or an editor has left beside them."""
+    return sorted([*folder.glob("*.h"), *folder.glob("*.cuh")])
+
+
 def place(purpose: str, folder_name: str, file_name: str, text: str) -> Path:
     """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all, whoever else does the same."""
     file = build_directory() / purpose / folder_name / file_name

@@ -10,7 +10,7 @@ from flashladder.building import build
 from flashladder.core.device import Device
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory
+from flashladder.core.paths import ROOT, build_directory, headers
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage, Verdict
 from flashladder.running.job import StageError, run_library
@@ -107,14 +107,14 @@ def _name(command: list[str], files: list[Path]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _launcher(flags: list[str], sources: list[Path], headers: list[Path]) -> list[Path]:
+def _launcher(flags: list[str], sources: list[Path], included: list[Path]) -> list[Path]:
     """The objects of the launcher, which no kernel.cu changes, in build/launcher. Cached by content."""
     folder = build_directory() / "launcher"
     folder.mkdir(parents=True, exist_ok=True)
     objects = []
     for source in sources:
         command = [*flags, "-c"]
-        objects.append(folder / f"{source.stem}.{_name(command, [source, *headers])}.o")
+        objects.append(folder / f"{source.stem}.{_name(command, [source, *included])}.o")
         if not objects[-1].exists():
             _compiled(objects[-1], command, [source])
     return objects
@@ -130,12 +130,12 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None 
     only = stage.data.get("judged_build", "BF16_128") if only is None else only
     launcher = [ROOT / "common/host/launch.cpp", ROOT / "common/host/tensor_maps.cpp"]
     exports = ROOT / "common/cmake/stage.map"
-    common = sorted((ROOT / "common/include").iterdir())
-    headers = sorted([*common, *stage.folder.glob("*.h"), *kernel.parent.glob("*.h")])
+    common = headers()
+    included = sorted([*common, *headers(stage.folder), *headers(kernel.parent)])
     flags = [*stage_flags(stage), *([f"-DFLASH_ONLY_{only}"] if only else [])]
     command = [*flags, "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
     command += [f"-I{stage.folder}", *options]
-    library = kernel.parent / f"{_name(command, [kernel, *launcher, exports, *headers])}.so"
+    library = kernel.parent / f"{_name(command, [kernel, *launcher, exports, *included])}.so"
     if not library.exists():
         _compiled(library, command, [kernel, *_launcher(flags, launcher, common)])
     return library

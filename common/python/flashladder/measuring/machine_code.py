@@ -16,7 +16,7 @@ from pathlib import Path
 from flashladder.building import toolchain
 from flashladder.core.console import progress, say, table
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import RECORDED, ROOT, build_directory
+from flashladder.core.paths import RECORDED, ROOT, build_directory, headers
 from flashladder.ladder import ablations, stages
 from flashladder.ladder.breakit import patched_source
 from flashladder.measuring import recorded
@@ -217,8 +217,8 @@ def compile_for(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> P
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise FlashLadderError(f"'{arch}' is no architecture: name one as sm_90 or sm_80.")
     nvcc = toolchain.require_nvcc()
-    headers = sorted([*(ROOT / "common/include").iterdir(), *kernel.parent.glob("*.h"), *folder.glob("*.h")])
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, *headers)))
+    included = sorted([*headers(), *headers(kernel.parent), *headers(folder)])
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in (kernel, *included)))
     digest.update(repr((arch, str(nvcc), toolchain.nvcc_version(nvcc))).encode())
     cubin = build_directory() / "machine-code" / arch / f"{digest.hexdigest()[:16]}.cubin"
     if cubin.exists():
