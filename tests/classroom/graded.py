@@ -4,6 +4,7 @@ from flashladder.classroom.assignment import Assignment, Item, Sizes
 from flashladder.core.device import Device
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.launches import instances
 
 SIMULATOR = Device("sim", None)
 
@@ -15,11 +16,12 @@ def tile(number: int) -> tuple[int, int]:
 
 
 def ragged(number: int) -> tuple[Sizes, ...]:
-    """A class of masks, lengths and grouped heads for the stages that take them."""
+    """A class of masks, lengths and grouped heads where a stage takes them, and of what runs on other instances."""
     stage = stages.get(number)
-    if not stage.data.get("masks"):
+    if not (stage.data.get("masks") or instances(stage)):
         return ()
-    problems = [Problem(d_head=64, **fields) for fields in stage.data["judged_by"]]
+    given = [{name: entry[name] for name in entry if name != "configuration"} for entry in stage.data["judged_by"]]
+    problems = dict.fromkeys(Problem(**{"d_head": 128 if instances(stage) else 64} | fields) for fields in given)
     return (Sizes("masks and lengths", False, "normal", tuple(problems)),)
 
 

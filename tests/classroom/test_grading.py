@@ -17,23 +17,22 @@ from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import breakit, stages
 from flashladder.ladder.kernels import problems_for
-from flashladder.ladder.launches import launches
+from flashladder.ladder.launches import configurations, instances, launches
+from flashladder.ladder.run import describe
 from flashladder.running.verify import check
 
 ALL_CHECKS = ("correct", "hazards", "technique")
 CONDITIONS = tomllib.loads((ROOT / "tests/classroom/mutants.toml").read_text())
 ONE_CONDITION = [(number, name) for name, entry in CONDITIONS.items() for number in entry["stages"]]
-# Those of whose kernels stage.toml gives every instance.
-GRADED = [stage for stage in stages.all_stages() if set(stage.data["launch"][-1]["template"]) <= {"T", "d_head"}]
+GRADED = list(stages.all_stages())
 
 
 def in_the_kernel(mutant) -> bool:
     """And not in the launcher, which the grader takes from stage.toml."""
     text = mutant.stage.kernel.read_text()
-    return all(
-        old in text.partition("FlashStatus flash_forward(")[0].partition("flash::Launch plan(")[0]
-        for old, _, _ in mutant.edits
-    )
+    for launcher in ("FlashStatus flash_forward(", "flash::Launch plan(", "static flash::Instance instance("):
+        text = text.partition(launcher)[0]
+    return all(old in text for old, _, _ in mutant.edits)
 
 
 OTHERS = [
@@ -321,9 +320,38 @@ def test_a_wait_that_never_ends_is_ended_and_told(level, tmp_path):
 
 
 @pytest.mark.parametrize("number", [12, 26])
-def test_a_stage_with_instances_that_a_table_chooses_says_that_it_is_not_graded(number):
-    with pytest.raises(FlashLadderError, match="has the template argument .*: a stage with such a kernel cannot be"):
-        device_code.instances(stages.get(number))
+def test_every_instance_is_launched_as_its_launcher_does_it(number):
+    """By stage.toml's expressions and the table; Br, Bc, threads, shared memory and grid of each."""
+    stage = stages.get(number)
+    built = instances(stage)
+    assert len(built) > 8 and len({(one.dtype, one.d_head) for one in built}) == 4
+    for one in built:
+        problem = Problem(B=2, Hq=4, Nq=5 * one.Br, Nkv=3 * one.Bc, d_head=one.d_head, dtype=one.dtype)
+        assert one.configuration in configurations(stage, problem)
+        (launch,) = launches(stage, problem, configuration=one.configuration)
+        found = describe(stage, problem, configuration=one.configuration)
+        assert found["configuration"] == one.configuration
+        assert (found["Br"], found["Bc"], found["threads"]) == (one.Br, one.Bc, launch.threads), one
+        assert (found["shared_bytes"], tuple(found["grid"])) == (launch.shared_bytes, launch.grid), one
+        assert launch.boxes in (None, (one.Br, one.Bc)), one
+
+
+def test_an_instance_takes_the_lengths_that_its_tiles_divide():
+    whole, ragged_ones = Problem(Nq=128, Nkv=128, d_head=64), Problem(Nq=128, Nkv=64, d_head=64)
+    assert len(configurations(stages.get(12), whole)) > len(configurations(stages.get(12), ragged_ones)) > 0
+    assert configurations(stages.get(26), whole) == configurations(stages.get(26), ragged_ones)
+    assert configurations(stages.get(13), whole) == [None]
+    with pytest.raises(FlashLadderError, match="26_shapes has no instance '.BF16, 64, 1, 1, 1.: no'"):
+        launches(stages.get(26), whole, configuration="(BF16, 64, 1, 1, 1): no")
+
+
+@pytest.mark.long
+def test_what_is_wrong_in_some_instances_alone_is_told_so(level, tmp_path):
+    """A ring of two turns: right with two consumers and without turns, and with three somebody waits for ever."""
+    answer = "        if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % 2, 256);"
+    got = graded(tmp_path, submission(26, ring=answer), 26, "ring")
+    assert got.points < 100 and "(BF16, 64, 192, 128, 16): kv_buffers_" in got.first_wrong, as_json(got)
+    assert got.exercises[0].cause.startswith("wrong only as (BF16, 64, 192, 128, 16): "), as_json(got)
 
 
 def test_what_takes_tensor_maps_says_how_large_their_boxes_are():

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import statistics
 import tempfile
 from dataclasses import dataclass, field
@@ -20,12 +21,13 @@ from flashladder.classroom.isolation import Box, Level, Limits
 from flashladder.core.device import Device, cudart
 from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT
+from flashladder.core.paths import ROOT, headers
 from flashladder.core.problem import Problem
 from flashladder.ladder.kernels import Kernel, stage_flags
-from flashladder.ladder.launches import launches, workspace_bytes
+from flashladder.ladder.launches import configurations, launches, workspace_bytes
 
 HEAD_DIMS = (64, 128)
+WHOLE = 3 << 10  # rows: whole tiles of any height
 MANY = 1 << 30  # multiprocessors: more than any device has
 MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
 MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
@@ -99,9 +101,11 @@ def instances(stage: Kernel) -> list[tuple[str, str]]:
     found = {}
     for dtype in stage.dtypes:
         for d_head in HEAD_DIMS:
-            for launch in launches(stage, Problem(d_head=d_head, dtype=dtype)):
-                declared = f"{launch.instance(dtype, d_head)}({launch.parameters})"
-                found[declared] = launch.symbol(dtype, d_head)
+            problem = Problem(Nq=WHOLE, d_head=d_head, dtype=dtype)
+            for configuration in configurations(stage, problem):
+                for launch in launches(stage, problem, configuration=configuration):
+                    declared = f"{launch.instance(dtype, d_head)}({launch.parameters})"
+                    found[declared] = launch.symbol(dtype, d_head)
     return list(found.items())
 
 
@@ -116,19 +120,21 @@ def _flags(stage: Kernel) -> tuple[list[str], list[Path]]:
     first, *words = stage_flags(stage)
     kept = [word for word in words if word.startswith(("-I", "-D", "-O", "-std=", "-lineinfo"))]
     arch = re.search(r"arch=(compute_\w+)", " ".join(words))[1]
-    headers = [Path(word[2:]) for word in words if word.startswith("-I")]
-    return [os.path.realpath(first), f"-arch={arch}", "-ptx", *kept], headers
+    folders = [Path(word[2:]) for word in words if word.startswith("-I")]
+    return [os.path.realpath(first), f"-arch={arch}", "-ptx", *kept], folders
 
 
 def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
     """Compiles a kernel.cu to PTX, isolated. What the compiler says is in words; nothing of the source is executed."""
-    command, headers = _flags(stage)
+    command, folders = _flags(stage)
     toolkit = Path(command[0]).parent.parent
     with sandbox.folder("compile") as name:
         folder = Path(name)
         (folder / "kernel.cu").write_text(source, errors="replace")
         (folder / "instances.cu").write_text(_instances_source(stage))
-        box = Box(folder, (toolkit, ROOT / "common/include", *headers))
+        for header in headers(stage.folder):  # the table of a kernel with several instances
+            shutil.copyfile(header, folder / header.name)
+        box = Box(folder, (toolkit, ROOT / "common/include", *folders))
         done = isolation.run(sandbox.level, [*command, "-o", "kernel.ptx", "instances.cu"], box, COMPILING)
         if done.ended == "time":
             return Built(b"", f"the compiler was not ready after {COMPILING.seconds:g} s, and was ended")
@@ -176,17 +182,19 @@ def run(
     order: int = 0,
     accesses: int = 0,
     rival: Built | None = None,
+    configuration: str | None = None,
 ) -> Outcome:
     """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns.
 
-    order: WARPSIM_SCHEDULE, another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks.
-    rival: on a GPU, what it is timed against, in turns.
+    configuration: of the instance that runs, where the stage has several; None: stage.toml's. order: WARPSIM_SCHEDULE,
+    another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks. rival: on a GPU, what it is
+    timed against, in turns.
     """
     where = cudart(sandbox.device).resolve()
     simulated = sandbox.device.kind == "sim"
     with sandbox.folder("run") as name:
         folder = Path(name)
-        job = _job(stage, problem, where) | {"guarded": not simulated, "repeat": TURNS if rival else 0}
+        job = _job(stage, problem, where, configuration) | {"guarded": not simulated, "repeat": TURNS if rival else 0}
         (folder / "job.json").write_text(json.dumps(job))
         if rival:
             (folder / "solution.ptx").write_bytes(rival.ptx)
@@ -219,7 +227,7 @@ def run(
         return _outcome(folder, problem, done, limits)
 
 
-def _job(stage: Kernel, problem: Problem, where: Path) -> dict:
+def _job(stage: Kernel, problem: Problem, where: Path, configuration: str | None) -> dict:
     """What flashladder.classroom.device_worker is told."""
     sizes = {name: problem.bytes(name) for name in "QKVO"}
     scales = problem.scales({})
@@ -237,7 +245,8 @@ def _job(stage: Kernel, problem: Problem, where: Path) -> dict:
             "boxes": launch.boxes,
             "resident": launch.resident,
         }
-        for launch in launches(stage, problem, MANY)  # the process knows how many multiprocessors there are
+        # The process knows how many multiprocessors there are.
+        for launch in launches(stage, problem, MANY, configuration)
     ]
     return {
         "cudart": str(where),

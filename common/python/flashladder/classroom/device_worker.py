@@ -86,7 +86,7 @@ class Module:
         arguments = (c_void_p * (1 + len(maps)))(*(ctypes.addressof(one) for one in (params, *maps)))
         x, y, z = launch["grid"]
         if launch["resident"]:
-            x = min(x, self._cudart.attribute(MULTIPROCESSORS))
+            x = min(x, launch["resident"] * self._cudart.attribute(MULTIPROCESSORS))
         grid, block = Dim3(x, y, z), Dim3(launch["threads"], 1, 1)
         self._cudart.call(
             "cudaLaunchKernel", kernel, grid, block, arguments, c_size_t(launch["shared_bytes"]), c_void_p()

@@ -249,7 +249,7 @@ class _Grading:
         self.technique += [words for words in judgement.technique if words not in self.technique]
         wrong = judgement.first_wrong
         if wrong and not self.first_wrong:
-            self.first_wrong = f"{one.item.name}, {wrong.trial.problem}: {told(wrong.words, line)}"
+            self.first_wrong = f"{one.item.name}, {wrong.trial}: {told(wrong.words, line)}"
             trials.leave_errors(self.scratch, wrong)
 
     def _points(self, one: _Answer, judgement: Judgement, line: Lines) -> ExerciseGrade:
@@ -343,7 +343,7 @@ def facts_of(
         for sizes in assignment.sizes:
             right = judgement.right_in(sizes.name)
             wrong = next((one for one in judgement.tried if one.trial.sizes == sizes.name and not one.right), None)
-            words = f"{wrong.trial.problem}: {told(wrong.words, line)}" if wrong else "" if right else "not run"
+            words = f"{wrong.trial}: {told(wrong.words, line)}" if wrong else "" if right else "not run"
             facts[f"correct: {sizes.name}"] = (right, words)
     ready = built.ok and judgement.right_in_public
     if "hazards" in kinds:

@@ -19,7 +19,7 @@ from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.tasksheet import task_sheet
 from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT
+from flashladder.core.paths import ROOT, headers
 from flashladder.ladder import stages, technique
 from flashladder.ladder.stages import Kernel
 
@@ -143,10 +143,12 @@ def _project() -> str:
 
 
 def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
-    """The starter as the stage's kernel, its description with all that it expects, and the exercises as they stand in
-    the starter: between the marks."""
+    """The starter as the stage's kernel, its headers, its description with all that it expects, and the exercises as
+    they stand in the starter: between the marks."""
     folder.mkdir(parents=True)
     (folder / "kernel.cu").write_text(starter(assignment, stage.number))
+    for header in headers(stage.folder):  # the table of a kernel with several instances
+        _copy(header, folder / header.name)
     data = {name: value for name, value in stage.data.items() if name not in ("keeps", "expected", "previous")}
     expected = [_without_defaults(one) for one in technique.expectations(stage)]
     (folder / "stage.toml").write_text(tomli_w.dumps(data | ({"expected": expected} if expected else {})))

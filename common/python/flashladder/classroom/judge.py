@@ -20,6 +20,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import host_streams, kernels, stages, technique
+from flashladder.ladder.launches import configurations
 from flashladder.ladder.run import run_problem
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, StageError, run_library
@@ -150,8 +151,8 @@ def judge(
         words = compiler_words(error.said, file.name, line)
         return Judgement((Finding("builds", False, tuple(words + _brace(words, file.name))),))
     runs = _Runs(stage, line)
-    cases = [(problem, stage.configuration(problem)) for problem in sizes] or _cases(stage)
-    for problem, configuration in cases:
+    given = [(problem, configuration) for problem in sizes for configuration in configurations(stage, problem)]
+    for problem, configuration in given or _cases(stage):
         if not runs.go_on(library, problem, configuration):
             break
     where = device.choose(stage.min_compute)
@@ -211,17 +212,17 @@ class _Runs:
     def go_on(self, library: Path, problem: Problem, configuration: str | None) -> bool:
         """One more run on the simulator, in which a hazard is noted and the kernel goes on. False: this is the last,
         since a result says little of a kernel that races."""
-        inputs = problem.random(1)
+        inputs, at = problem.random(1), f"{problem}, {configuration}" if configuration else str(problem)
         more = {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
         try:
             result = self._run(library, problem, inputs, Device("sim", None), configuration, more)
         except StageError as error:
             self._note_hazards(error.report)
             text = told(str(error).splitlines()[0].removeprefix(f"stage {self.stage.id}, {problem}: "), self.line)
-            self.faults.append(f"stopped at {problem}: {text}")
+            self.faults.append(f"stopped at {at}: {text}")
             return False
         self._note_hazards(result.report)
-        self._compare(problem, inputs, result)
+        self._compare(problem, inputs, result, at)
         return not self.hazards
 
     def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=None):
@@ -241,12 +242,11 @@ class _Runs:
         except StageError as error:
             self.faults.append(f"stopped on {where} at {problem}: {str(error).splitlines()[0]}")
             return
-        self._compare(problem, inputs, result)
+        self._compare(problem, inputs, result, f"{problem}, on {result.device}")
 
-    def _compare(self, problem: Problem, inputs: dict, result: Result) -> None:
+    def _compare(self, problem: Problem, inputs: dict, result: Result, at: str) -> None:
         with np.errstate(invalid="ignore"):  # what was never written is a NaN
             comparison = check(problem, inputs, result.bits, result.log_sum_exp)
-        at = f"{problem}, on {result.device}" if result.device.kind == "gpu" else str(problem)
         if comparison:
             self.right.append(at)
         elif self.faults:
@@ -260,8 +260,8 @@ class _Runs:
         for hazard in counters.hazards(report) if report else ():
             message = re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", hazard["message"])
             key = (hazard["kind"], frozenset(_PLACE.findall(message)))
-            text = f"{hazard['kind'].replace('_', ' ')}: {told(message, self.line)}"
-            self.hazards.setdefault(key, text)
+            kind = f"{hazard['kind'].replace('_', ' ')}: "
+            self.hazards.setdefault(key, kind + told(message.removeprefix(kind), self.line))
 
     def findings(self, checks: Sequence[str]) -> list[Finding]:
         """Hazards come first: a kernel that races is often wrong on account of it."""

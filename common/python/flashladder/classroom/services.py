@@ -13,7 +13,7 @@ from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.closure import closure
 from flashladder.classroom.handout import FILES, TREES
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT
+from flashladder.core.paths import ROOT, headers
 from flashladder.ladder import stages
 
 # What runs there; what these import comes with them.
@@ -91,7 +91,7 @@ def _grader(assignment: Assignment) -> list[Path]:
     files |= set(closure(*PROGRAMS).values())
     for number in sorted(_with_those_kept(assignment.stages)):
         folder = stages.get(number).folder
-        files |= {folder / "kernel.cu", folder / "stage.toml", folder / "exercises.toml"}
+        files |= {folder / "kernel.cu", folder / "stage.toml", folder / "exercises.toml", *headers(folder)}
         files |= set((folder / "break").glob("*"))
     return sorted(file for file in files if file.is_file() and file.is_relative_to(ROOT))
 

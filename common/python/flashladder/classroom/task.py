@@ -81,7 +81,8 @@ def deciding_files(numbers: tuple[int, ...], module: str) -> list[Path]:
     for folder in ("common/include", "common/host", "common/simulator", "common/cmake"):
         files |= {file for pattern in _SOURCES for file in (ROOT / folder).rglob(pattern)}
     for number in numbers:
-        files |= {file for file in stages.get(number).folder.rglob("*") if file.suffix in (".cu", ".toml", ".patch")}
+        of_the_stage = stages.get(number).folder.rglob("*")
+        files |= {file for file in of_the_stage if file.suffix in (".cu", ".h", ".toml", ".patch")}
     return sorted(files)
 
 

@@ -4,6 +4,7 @@ from flashladder.classroom.assignment import Assignment, file_name
 from flashladder.classroom.exercise import Exercise
 from flashladder.classroom.marks import number as points_text
 from flashladder.ladder import stages, technique
+from flashladder.ladder.launches import instances
 
 CREDIT = {
     "builds": "it compiles",
@@ -42,6 +43,12 @@ which takes some minutes. `make PYTHON=python3 check` uses that interpreter with
 """.strip("\n")
 
 
+_INSTANCES = (
+    "The kernel is built for several configurations, as `instances.h` beside it lists them. Each problem is tried with",
+    "every one of its type and head dimension.",
+    "",
+)
+
 _SEVERAL_FILES = """
 What is to be written in one file and stands in another one, too, has marks of its own there (`// === NAME: your answer
 in ...`): put your answer there, so that `make check` can run that file. It is graded where it has its points.
@@ -52,12 +59,14 @@ def _sizes(assignment: Assignment) -> list[str]:
     lines = ["## What `make check` tries", "", "| class of sizes | problem |", "| --- | --- |"]
     lines += [f"| {sizes.name} | {problem} |" for sizes in assignment.public_sizes for problem in sizes.problems]
     hidden = len(assignment.sizes) - len(assignment.public_sizes)
+    classes = "a class" if hidden == 1 else f"{hidden} classes"
     words = "Q, K and V are random. It is graded with other numbers"
     return [
         *lines,
         "",
-        f"{words}, and in {hidden} classes of sizes that you do not see." if hidden else f"{words}.",
+        f"{words}, and in {classes} of sizes that you do not see." if hidden else f"{words}.",
         "",
+        *(_INSTANCES if any(map(instances, map(stages.get, assignment.stages))) else ()),
     ]
 
 

@@ -14,7 +14,7 @@ from flashladder.core.device import Device
 from flashladder.core.problem import Problem
 from flashladder.ladder import technique
 from flashladder.ladder.kernels import Kernel
-from flashladder.ladder.launches import launches
+from flashladder.ladder.launches import configurations, launches
 from flashladder.running.verify import Comparison, check
 from flashladder.simulator import accesses
 
@@ -50,6 +50,10 @@ class Trial:
     problem: Problem
     inputs: str
     seed: int
+    configuration: str | None = None  # of the instance that runs it, where a stage has several
+
+    def __str__(self) -> str:
+        return f"{self.problem}{f', {self.configuration}' if self.configuration else ''}"
 
     def arrays(self) -> dict[str, np.ndarray]:
         return draw(self.problem, self.inputs, self.seed)
@@ -70,12 +74,14 @@ class Tried:
         return self.outcome.words if self.comparison is None else self.comparison.message
 
 
-def trials(assignment: Assignment) -> list[Trial]:
-    """Every problem of the assignment with each hidden seed: what students can see of a public class is its sizes."""
+def trials(assignment: Assignment, stage: Kernel) -> list[Trial]:
+    """Every problem of the assignment, as the stage takes it, with each of the stage's instances for it and each hidden
+    seed: what students can see of a public class is its sizes."""
     return [
-        Trial(sizes.name, sizes.public, problem, sizes.inputs, seed)
+        Trial(sizes.name, sizes.public, problem, sizes.inputs, seed, configuration)
         for sizes in assignment.sizes
-        for problem in sizes.problems
+        for problem in map(stage.own, sizes.problems)
+        for configuration in configurations(stage, problem)
         for seed in assignment.hidden_seeds
     ]
 
@@ -149,17 +155,16 @@ def judge(
         return simulated if real.right else real
 
     tried, spent = [], None
-    for trial in trials(assignment):
-        trial = replace(trial, problem=stage.own(trial.problem))
+    for trial in trials(assignment, stage):
         if spent:  # what ran out of its budget once does so again, at the others' expense
-            words = f"not run after {spent.trial.problem}, where {spent.outcome.words}"
+            words = f"not run after {spent.trial}, where {spent.outcome.words}"
             tried.append(Tried(trial, Outcome("budget", words), None))
             continue
         tried.append(attempt(trial))
         spent = tried[-1] if tried[-1].outcome.failure == "budget" else None
     found = Judgement(built, tuple(tried), speed=slowest)
     if found.first_wrong:
-        return replace(found, cause="" if spent or not diagnose else cause(stage, attempt))
+        return replace(found, cause="" if spent or not diagnose else cause(stage, attempt) or _in_instances(tried))
     return replace(
         found,
         order=_order_words(stage, built, tried, simulator),
@@ -170,7 +175,7 @@ def judge(
 
 def _attempt(stage: Kernel, built: Built, trial: Trial, sandbox: Sandbox, order: int = 0) -> Tried:
     inputs = trial.arrays()
-    outcome = device_code.run(stage, built, trial.problem, inputs, sandbox, order)
+    outcome = device_code.run(stage, built, trial.problem, inputs, sandbox, order, configuration=trial.configuration)
     if outcome.output is None:
         return Tried(trial, outcome, None)
     return Tried(trial, outcome, check(trial.problem, inputs, outcome.output, outcome.log_sum_exp))
@@ -179,7 +184,11 @@ def _attempt(stage: Kernel, built: Built, trial: Trial, sandbox: Sandbox, order:
 def _order_words(stage: Kernel, built: Built, tried: list[Tried], simulator: Sandbox) -> str:
     """Blocks have no order: a kernel that is right where the first block comes first, and not where it comes last, has
     blocks that write each other's rows."""
-    most = max((one.trial for one in tried), key=lambda one: np.prod(launches(stage, one.problem)[-1].grid))
+
+    def blocks(trial: Trial) -> int:
+        return np.prod(launches(stage, trial.problem, configuration=trial.configuration)[-1].grid)
+
+    most = max((one.trial for one in tried), key=blocks)
     again = _attempt(stage, built, most, simulator, ANOTHER_ORDER)
     if again.right:
         return ""
@@ -253,6 +262,13 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
         return f"wrong only {' and '.join(right)}" if right else "wrong everywhere that it was tried"
     wrong = [words for words, change in changes.items() if not attempt(_changed(plain, change)).right]
     return f"wrong only {', or '.join(wrong)}" if wrong else ""
+
+
+def _in_instances(tried: list[Tried]) -> str:
+    """Which of a stage's instances were wrong wherever they were tried, and are not all of them."""
+    right = {one.trial.configuration for one in tried if one.right}
+    wrong = dict.fromkeys(one.trial.configuration for one in tried if one.trial.configuration not in right)
+    return f"wrong only as {', or as '.join(wrong)}" if right and None not in wrong and wrong else ""
 
 
 def _changed(trial: Trial, change: dict) -> Trial:
