@@ -137,8 +137,8 @@ Barrier &join(WarpContext &w, const Op &op, uint32_t lanes, uint32_t number, Bar
         b.again += uint32_t(__builtin_popcount(again));
     } else if (first != kNoSlot && first != op.index && form.aligned && form.kind != BarrierKind::arrive) {
         report_hazard(w, op, HazardKind::divergent_barrier, lane, 0,
-                      "divergent barrier: lanes of one warp meet barrier " + to_string(number) +
-                          " at different places, others at " + op_text(program, first));
+                      "lanes of one warp meet barrier " + to_string(number) + " at different places, others at " +
+                          op_text(program, first));
     }
     if (first == kNoSlot) first = op.index;
     return b;
@@ -290,18 +290,15 @@ void report_deadlock(BlockContext &leader) {
         }
     }
     if (waiting > listed) list += "; and " + to_string(waiting - listed) + " more";
-    if (!fragment) abort_launch(leader, kind, "deadlock: no thread of the block can go on");
+    if (!fragment) abort_launch(leader, kind, "no thread of the block can go on");
     at->regs = fragment->frame->regs;
     at->exec = fragment->mask;
-    const std::string title =
-        kind == HazardKind::divergent_barrier ? "divergent barrier, deadlock: "
-        : kind == HazardKind::missing_lanes   ? "missing lanes, deadlock: "
-        : fragment->wait == Wait::mbarrier
-            ? "deadlock: nobody can complete " + mbarrier_wait_text(*at->owner, *at, *fragment) + "; "
-            : "deadlock: ";
+    const bool of_mbarrier = kind == HazardKind::deadlock && fragment->wait == Wait::mbarrier;
+    const std::string why =
+        of_mbarrier ? "nobody can complete " + mbarrier_wait_text(*at->owner, *at, *fragment) + "; " : "";
     report_hazard(
         *at, leader.program->ops[fragment->pc], kind, __builtin_ctz(fragment->mask), 0,
-        title + "no thread of the " + (warps.size() > leader.warps ? "cluster" : "block") + " can go on; " + list);
+        why + "no thread of the " + (warps.size() > leader.warps ? "cluster" : "block") + " can go on; " + list);
     throw LaunchAborted{};
 }
 

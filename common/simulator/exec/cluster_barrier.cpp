@@ -46,8 +46,8 @@ void check_aligned(WarpContext &w, const Op &op, uint32_t &first) {
     const Program &program = *w.block->program;
     if (first != kNoSlot && first != op.index && (op.extra & kClusterAligned)) {
         report_hazard(w, op, HazardKind::divergent_barrier, std::countr_zero(w.exec), 0,
-                      "divergent barrier: lanes of one warp execute " + op_text(program, op.index) +
-                          ", which is .aligned, and " + op_text(program, first) + " for the same phase");
+                      "lanes of one warp execute " + op_text(program, op.index) + ", which is .aligned, and " +
+                          op_text(program, first) + " for the same phase");
     }
     first = op.index;
 }
