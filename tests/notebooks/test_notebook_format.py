@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from flashladder.core.paths import RECORDED
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format as form
+from flashladder.measuring import recorded
 
 HEADINGS = ["The idea", "Predict", "Build", "Verify", "Counters before and after", "Throughput so far", "Break it",
             "Questions", "Next"]  # fmt: skip
@@ -16,6 +18,16 @@ HEADINGS = ["The idea", "Predict", "Build", "Verify", "Counters before and after
 @pytest.mark.parametrize("file", form.files(), ids=lambda file: file.stem)
 def test_canonical(file):
     assert form.faults(file) == []
+
+
+@pytest.mark.parametrize("file", form.files(), ids=lambda file: file.stem)
+def test_what_is_shown_as_recorded_is_still_in_a_record(file):
+    """Else the notebook was saved before the records were: `notebooks --run --save NAME`."""
+    records = [recorded.load(one) for one in RECORDED.glob("*.json")]
+    known = {record["provenance"].get("commit") for record in records}
+    outputs = [json.dumps(cell.get("outputs")) for cell in form.load(file)["cells"]]
+    shown = {commit for text in outputs for commit in re.findall(r"\bcommit ([0-9a-f]{12})\b", text)}
+    assert shown <= known, f"no record is of commit {', '.join(sorted(shown - known))}"
 
 
 @pytest.mark.parametrize("file", [one for one in form.files() if one.stem[:2].isdigit()], ids=lambda file: file.stem)

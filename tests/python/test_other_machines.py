@@ -28,8 +28,9 @@ ELSEWHERE = {
 }
 # The files that take longest, most of it in other programs. Their cases are dealt out over the machines.
 DEALT = [
-    "test_bench", "test_cli", "test_exercise_judge", "test_figures", "test_host_programs", "test_outputs", "test_plot",
-    "test_shapes", "test_tune_command", "test_tuner", "test_warps",
+    "test_bench", "test_beside_products", "test_cli", "test_exercise_command", "test_exercise_judge", "test_figures",
+    "test_host_programs", "test_outputs", "test_plot", "test_shapes", "test_tune_command", "test_tuner",
+    "test_tuning_model", "test_warps",
 ]  # fmt: skip
 
 
