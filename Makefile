@@ -8,6 +8,10 @@ VENV := .venv
 export FLASHLADDER_DEVICE
 # Sources and pages are UTF-8, whatever the language of the terminal.
 export PYTHONUTF8 := 1
+# Python's set-up of an environment asks the locale all the same, and in C's the path of the project must be ASCII.
+ifneq ($(filter C POSIX,$(LC_ALL)),)
+export LC_ALL := C.UTF-8
+endif
 
 ifdef PYTHON
 setup = @command -v $(PYTHON) >/dev/null || { echo "error: PYTHON=$(PYTHON): no such program" >&2; exit 1; }
