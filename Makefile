@@ -14,14 +14,14 @@ export LC_ALL := C.UTF-8
 endif
 
 ifdef PYTHON
-setup = @command -v $(PYTHON) >/dev/null || { echo "error: PYTHON=$(PYTHON): no such program" >&2; exit 1; }
-python := PYTHONPATH="$(CURDIR)/common/python$${PYTHONPATH:+:$$PYTHONPATH}" $(PYTHON)
+setup = @command -v "$(PYTHON)" >/dev/null || { echo "error: PYTHON=$(PYTHON): no such program" >&2; exit 1; }
+python := PYTHONPATH="$(CURDIR)/common/python$${PYTHONPATH:+:$$PYTHONPATH}" "$(PYTHON)"
 else
 python := $(VENV)/bin/python
 define setup
-@command -v $(SYSTEM_PYTHON) >/dev/null || { echo "error: $(SYSTEM_PYTHON) not found: install Python 3.10 or newer, \
+@command -v "$(SYSTEM_PYTHON)" >/dev/null || { echo "error: $(SYSTEM_PYTHON) not found: install Python 3.10 or newer, \
 e.g. \`sudo apt install python3 python3-venv\`" >&2; exit 1; }
-@$(SYSTEM_PYTHON) -B common/python/flashladder/building/bootstrap.py $(VENV) $(1)
+@"$(SYSTEM_PYTHON)" -B common/python/flashladder/building/bootstrap.py $(VENV) $(1)
 endef
 endif
 flashladder := $(python) -m flashladder

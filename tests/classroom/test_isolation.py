@@ -125,7 +125,9 @@ def test_no_rights_are_left(each, box, call):
         pytest.skip("that is its number inside, of a user without rights")
     box = Box(box.folder, isolation.python_paths(each.python[0]))
     done = run(each, [*each.python, "-c", f"import os; {call}"], box, SHORT)
-    assert done.status and "Operation not permitted" in done.output, done.output
+    # A user whose number is not known inside is an argument that makes no sense there.
+    refused = ("Operation not permitted", "Invalid argument") if "setuid" in call else ("Operation not permitted",)
+    assert done.status and any(words in done.output for words in refused), done.output
 
 
 def test_many_at_once_do_not_meet(each, box):

@@ -188,7 +188,7 @@ void keep_finding(const Settings &settings, const Shared &shared, const std::str
     const fs::path path = fs::path(settings.findings) / name;
     std::ofstream(path, std::ios::binary).write(shared.input, shared.size);
     std::ofstream(path.string() + ".txt") << how << '\n' << log;
-    std::printf("FOUND: %s\n  replay: %s %s --replay %s\n  what was said: %s.txt\n", how.c_str(), program.c_str(),
+    std::printf("FOUND: %s\n  replay: '%s' %s --replay '%s'\n  what was said: %s.txt\n", how.c_str(), program.c_str(),
                 settings.target->name, path.c_str(), path.c_str());
     std::fflush(stdout);
 }

@@ -1,5 +1,6 @@
 """The corpus does no harm, fuzzing finds nothing new, and the fuzzer finds what is planted."""
 
+import shlex
 import subprocess
 
 import pytest
@@ -57,8 +58,8 @@ def test_a_finding_comes_with_its_input_and_a_command_that_replays_it(plain, tmp
     (corpus / "not_a_seed").write_text("something else")  # the target ends the process at it
     done = random_kernels(plain, tmp_path, "--corpus", corpus)
     assert done.returncode == 1 and "1 findings" in done.stdout, done.stdout
-    command = done.stdout.split("replay: ")[1].splitlines()[0].split()
-    assert subprocess.run(command, capture_output=True).returncode != 0, command
+    command = done.stdout.split("replay: ")[1].splitlines()[0]
+    assert subprocess.run(shlex.split(command), capture_output=True).returncode != 0, command
     assert (tmp_path / "kernels-1-0.kernel").read_text() == "something else"
 
 

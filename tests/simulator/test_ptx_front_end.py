@@ -189,6 +189,20 @@ def test_handwritten(nvcc, tmp_path):
     assert table["vec"]["bytes"] == table["vec"]["align"] == 16
 
 
+@pytest.mark.parametrize(
+    "written, path",
+    [
+        (r"/a/\303\274/k.cu", "/a/ü/k.cu"),
+        (r"\"b\"\\c.cu", '"b"\\c.cu'),
+        (r"\1018.cu", "A8.cu"),
+        ("plain.cu", "plain.cu"),
+    ],
+)
+def test_a_files_name_is_as_it_was_before_nvcc_wrote_it(tmp_path, written, path):
+    image = module(tmp_path, f'.file 1 "{written}"\n.entry k() {{ .loc 1 3 0 ret; }}')
+    assert image["files"] == {"1": path}
+
+
 def test_register_parameters_become_moves(tmp_path):
     text = """.func (.reg .u32 r) f (.reg .u32 x, .reg .u64 y) { .reg .pred p; setp.eq.u32 p, x, 0; @p ret;
     mov.u32 r, x; }

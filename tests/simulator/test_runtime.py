@@ -326,6 +326,6 @@ def test_launcher_names_programs_that_cannot_run(tmp_path):
 
 def test_launcher_runs_scripts(tmp_path):
     script = tmp_path / "script.sh"
-    script.write_text(f"#!/bin/sh\nexec {build_program(HELLO)}\n")
+    script.write_text(f"#!/bin/sh\nexec '{build_program(HELLO)}'\n")
     script.chmod(0o755)
     assert launch(script).stdout == "42 cudaSuccess\n"

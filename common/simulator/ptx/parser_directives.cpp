@@ -14,6 +14,24 @@ constexpr std::array<std::string_view, 12> kPerformanceDirectives = {
     "blocksareclusters", "unique",
 };
 
+// A string of PTX as it was before it was written: nvcc escapes quotes, backslashes and, by three octal digits, what is
+// no ASCII.
+std::string unescaped(std::string_view text) {
+    std::string found;
+    const auto octal = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '7'; };
+    for (size_t i = 0; i < text.size(); ++i) {
+        if (text[i] != '\\' || i + 1 == text.size()) {
+            found += text[i];
+        } else if (octal(i + 1) && octal(i + 2) && octal(i + 3)) {
+            found += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
+            i += 3;
+        } else {
+            found += text[++i];
+        }
+    }
+    return found;
+}
+
 }  // namespace
 
 void Parser::version() {
@@ -40,7 +58,7 @@ void Parser::target() {
 void Parser::file() {
     const uint64_t index = unsigned_constant("the file index");
     if (current_.kind != TokenKind::string) unexpected("a file name");
-    if (index <= UINT32_MAX) module_.files[static_cast<uint32_t>(index)] = current_.text;
+    if (index <= UINT32_MAX) module_.files[static_cast<uint32_t>(index)] = unescaped(current_.text);
     advance();
     while (accept(",")) unsigned_constant("a number");
 }

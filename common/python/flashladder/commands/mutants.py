@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import random
+import shlex
 import shutil
 import signal
 import subprocess
@@ -225,9 +226,11 @@ def product(stage: stages.Stage, text: str) -> Path:
         source.write_text(text)
         new_object, new_product = scratch / "object.o", scratch / "product"
         # The source's folder is where its own headers are looked for.
-        compiling = compiling.replace(f"-c {stage.source}", f"-I{stage.folder} -c {source}")
-        compiling = compiling.replace(f"-o {built_object}", f"-o {new_object}")
-        linking = linking.replace(f"-o {stage.product}", f"-o {new_product}").replace(built_object, str(new_object))
+        compiling = compiling.replace(f'-c "{stage.source}"', f"-c {stage.source}")  # as it is where it has a space
+        compiling = compiling.replace(f"-c {stage.source}", shlex.join([f"-I{stage.folder}", "-c", str(source)]))
+        compiling = compiling.replace(f"-o {built_object}", shlex.join(["-o", str(new_object)]))
+        linking = linking.replace(f"-o {stage.product}", shlex.join(["-o", str(new_product)]))
+        linking = linking.replace(built_object, shlex.quote(str(new_object)))
         for command in (compiling, linking):
             done = _finish(command, shell=True, cwd=build_directory(), env=testing.tool_environment())
             if done.returncode:

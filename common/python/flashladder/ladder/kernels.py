@@ -92,7 +92,8 @@ def _compiled(product: Path, command: list[str], sources: list[Path]) -> None:
     """Compiles `sources` into `product`, which appears whole or not at all; CompileError names the first of them."""
     partial = product.with_name(f".{os.getpid()}.{threading.get_ident()}.{product.name}")
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
-    done = subprocess.run([*command, "-o", str(partial), *map(str, sources)], env=env, capture_output=True, text=True)
+    said = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
+    done = subprocess.run(said, env=env, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise CompileError(sources[0], done.stdout + done.stderr)
     partial.with_suffix(".log").write_text(done.stdout + done.stderr)
@@ -133,7 +134,8 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None 
     common = headers()
     included = sorted([*common, *headers(stage.folder), *headers(kernel.parent)])
     flags = [*stage_flags(stage), *([f"-DFLASH_ONLY_{only}"] if only else [])]
-    command = [*flags, "-cudart", "shared", "-shared", f"-Xlinker=--version-script={exports}"]
+    command = [*flags, "-cudart", "shared", "-shared"]
+    command += [f"-Xlinker=--version-script={exports.relative_to(ROOT)}"]  # nvcc takes such a word apart at a space
     command += [f"-I{stage.folder}", *options]
     library = kernel.parent / f"{_name(command, [kernel, *launcher, exports, *included])}.so"
     if not library.exists():
