@@ -169,6 +169,11 @@ def test_files_of_one_name_are_not_mixed_up():
         page_kernels.without_folders('.file 1 "/a/kernel.cu"\n.file 2 "/b/kernel.cu"\n')
 
 
+def test_a_folders_letters_are_read_as_nvcc_writes_them():
+    text, places = page_kernels.without_folders(r'.file 1 "/\303\274 \347\214\253/kernel.cu"')
+    assert text == '.file 1 "kernel.cu"' and places == {"kernel.cu": "/ü 猫/kernel.cu"}
+
+
 def test_only_what_is_launched_is_shipped():
     """The second kernel has a line with a brace alone within it, as inline assembly has."""
     kernels = [f".visible .entry {name}(\n)\n{{\n{body}ret;\n\n}}\n" for name, body in

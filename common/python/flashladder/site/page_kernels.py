@@ -92,16 +92,20 @@ def ptx_of(library: Path) -> str:
     return done.stdout
 
 
+def _letters(escaped: re.Match) -> str:
+    """What nvcc writes as bytes by three octal digits: all that is no ASCII."""
+    return bytes(int(digits, 8) for digits in escaped[0].split("\\")[1:]).decode(errors="replace")
+
+
 def without_folders(ptx: str) -> tuple[str, dict[str, str]]:
     """The PTX with the names of its source files alone, and where each of them lay."""
     places: dict[str, str] = {}
 
     def shortened(found: re.Match) -> str:
-        name = Path(found[2]).name
-        if places.setdefault(name, found[2]) != found[2]:
-            raise FlashLadderError(
-                f"{places[name]} and {found[2]} are in the same PTX: the page cannot tell them apart."
-            )
+        place = re.sub(r"(?:\\[0-7]{3})+", _letters, found[2])
+        name = Path(place).name
+        if places.setdefault(name, place) != place:
+            raise FlashLadderError(f"{places[name]} and {place} are in the same PTX: the page cannot tell them apart.")
         return f'{found[1]}"{name}"'
 
     return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', shortened, ptx, flags=re.M), places
