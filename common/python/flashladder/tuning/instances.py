@@ -17,7 +17,7 @@ from pathlib import Path
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
-from flashladder.ladder import stages
+from flashladder.ladder import launches, stages
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.measuring import machine_code, recorded
 from flashladder.tuning.configuration import Configuration, of_stage, parse
@@ -184,7 +184,7 @@ def shipped() -> str:
 
 def configurations_built() -> list[Configuration]:
     """Those of the committed table, in its order."""
-    found = re.findall(r'^INSTANCE\([^"]*"([^"]+)"', TABLE.read_text(), re.M)
+    found = launches.instances(stages.get(STAGE))
     if not found:
         raise FlashLadderError(f"{TABLE} has no instances: `make results` writes it.")
-    return [parse(text) for text in found]
+    return [parse(one.configuration) for one in found]

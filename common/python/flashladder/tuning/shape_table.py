@@ -8,7 +8,6 @@ type, head dim and mask, what stages/26_shapes/choices.toml predicts; that says 
 import hashlib
 import json
 import math
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -18,7 +17,7 @@ from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.toml import tomllib
-from flashladder.ladder import stages
+from flashladder.ladder import launches, stages
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.measuring import recorded
 from flashladder.tuning import shapes
@@ -170,4 +169,4 @@ def shipped() -> str:
 
 def configurations_built() -> list[Configuration]:
     """Those of the committed table, in its order."""
-    return [parse(text) for text in re.findall(r'^INSTANCE\([^"]*"([^"]+)"', TABLE.read_text(), re.M)]
+    return [parse(one.configuration) for one in launches.instances(stages.get(STAGE))]
