@@ -38,6 +38,7 @@ def in_the_kernel(mutant) -> bool:
 OTHERS = [
     mutant
     for stage in GRADED
+    if stage.number != 26  # whose fourteen instances take ten times as long to compile
     for kind in ("hazard", "technique")
     for mutant in [
         one for one in mutants.load(stage.number) if one.kind == kind and not one.lives and in_the_kernel(one)
@@ -164,12 +165,12 @@ def test_solutions_have_all_points_and_stubs_none(level, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("stage", GRADED, ids=lambda stage: stage.name)
 def test_all_solutions_of_a_stage_have_all_points(stage, level, tmp_path):
-    """And no stub of it is right already, which would be refused."""
+    """And no stub of it is right already, which would be refused. Of stage 26, which takes long to compile, three."""
     chosen = []
     for one in sorted(exercise.exercises(stage), key=lambda one: one.last - one.first):
         if all(one.last < other.first or other.last < one.first for other in chosen):
             chosen.append(one)
-    names = [one.name for one in sorted(chosen, key=lambda one: one.first)]
+    names = [one.name for one in sorted(chosen, key=lambda one: one.first)][: 3 if stage.number == 26 else None]
     got = graded(tmp_path, submission(stage, **dict.fromkeys(names)), stage.number, *names)
     assert got.points == pytest.approx(100) and all(one.points == one.most for one in got.exercises), as_json(got)
 
@@ -346,12 +347,17 @@ def test_an_instance_takes_the_lengths_that_its_tiles_divide():
 
 
 @pytest.mark.long
-def test_what_is_wrong_in_some_instances_alone_is_told_so(level, tmp_path):
+def test_what_is_wrong_in_some_instances_alone_is_told_so(sandbox):
     """A ring of two turns: right with two consumers and without turns, and with three somebody waits for ever."""
-    answer = "        if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % 2, 256);"
-    got = graded(tmp_path, submission(26, ring=answer), 26, "ring")
-    assert got.points < 100 and "(BF16, 64, 192, 128, 16): kv_buffers_" in got.first_wrong, as_json(got)
-    assert got.exercises[0].cause.startswith("wrong only as (BF16, 64, 192, 128, 16): "), as_json(got)
+    text = stages.get(26).kernel.read_text()
+    assert text.count("(warpgroup + 1) % consumers") == 1
+    sizes = (Sizes("public", True, "normal", (Problem(Hq=1, Nq=192, Nkv=256, d_head=64),)),)
+    judgement = trials.judge(
+        stages.get(26), text.replace("% consumers", "% 2"), assignment_for(26, "ring", sizes=sizes), sandbox, []
+    )
+    assert "(BF16, 64, 192, 128, 16): kv_buffers_" in str(judgement.first_wrong.trial)
+    assert judgement.cause.startswith("wrong only as (BF16, 64, 192, 128, 16): "), judgement.cause
+    assert any(one.right for one in judgement.tried)
 
 
 def test_what_takes_tensor_maps_says_how_large_their_boxes_are():

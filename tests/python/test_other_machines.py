@@ -16,15 +16,13 @@ from hostcc import HERE, ROOT
 NEEDS = {
     "Prescott": {"pni"},
     "Haswell": {"avx2", "fma"},
-    "Zen": {"avx2", "fma"},
     "SkylakeX": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"},
 }
 # Each with another language, number format and time zone. (A locale that is not installed acts as C.)
 ELSEWHERE = {
     "Prescott": {"OPENBLAS_NUM_THREADS": "1", "LC_ALL": "C", "TZ": "Pacific/Kiritimati"},
     "Haswell": {"OPENBLAS_NUM_THREADS": "1", "LC_ALL": "tr_TR.UTF-8", "TZ": "America/St_Johns"},
-    "Zen": {"OPENBLAS_NUM_THREADS": "1", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu"},
-    "SkylakeX": {"OPENBLAS_NUM_THREADS": "2", "LC_ALL": "C.UTF-8", "TZ": "UTC"},
+    "SkylakeX": {"OPENBLAS_NUM_THREADS": "2", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu"},
 }
 # The files that take longest, most of it in other programs. Their cases are dealt out over the machines.
 DEALT = [

@@ -30,8 +30,8 @@ def lacks(level):
 @pytest.mark.parametrize("level", NEEDS)
 def test_the_simulator_built_for(level):
     """Bit for bit the same expectations, whatever instructions the compiler may use. What executes instructions (exec)
-    is compiled for the level; the rest is the build's own. Of the correct programs one level runs the default order,
-    the other the shuffled one."""
+    is compiled for the level; the rest is the build's own. The cases are dealt out over the levels: of the correct
+    programs one runs the default order, the other the shuffled one."""
     if platform.machine() != "x86_64":
         pytest.skip(f"builds for {level}: this is {platform.machine()}")
     if missing := lacks(level):
@@ -50,7 +50,7 @@ def test_the_simulator_built_for(level):
     if not (folder / "tests").exists():
         (folder / "tests").symlink_to(cudart.BUILD / "tests")  # the same programs: nvcc need not compile them again
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    dealt = f"{list(NEEDS).index(level)}/{len(NEEDS)} test_clean_program"
+    dealt = f"{list(NEEDS).index(level)}/{len(NEEDS)} {' '.join(Path(name).stem for name in TESTS)}"
     environment |= {"WARPSIM_BUILD": str(folder), "FLASHLADDER_DEALT": dealt}
     command = [sys.executable, "-m", "pytest", "-q", "-m", "not long", "-p", "no:cacheprovider", *TESTS]
     done = subprocess.run(command, cwd=HERE, env=environment, capture_output=True, text=True)
