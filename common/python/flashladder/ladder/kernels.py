@@ -92,8 +92,8 @@ def _compiled(product: Path, command: list[str], sources: list[Path]) -> None:
     """Compiles `sources` into `product`, which appears whole or not at all; CompileError names the first of them."""
     partial = product.with_name(f".{os.getpid()}.{threading.get_ident()}.{product.name}")
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
-    said = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
-    done = subprocess.run(said, env=env, cwd=ROOT, capture_output=True, text=True)
+    whole = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
+    done = subprocess.run(whole, env=env, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
         raise CompileError(sources[0], done.stdout + done.stderr)
     partial.with_suffix(".log").write_text(done.stdout + done.stderr)
