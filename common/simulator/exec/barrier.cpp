@@ -24,7 +24,6 @@ std::string op_text(const Program &program, uint32_t op) {
 void open_barrier(Barrier &b, size_t warps, uint32_t expected) {
     b.arrived.assign(warps, 0);
     b.waiting.assign(warps, 0);
-    b.arrive_only.assign(warps, 0);
     b.first_op.assign(warps, kNoSlot);
     b.expected = expected;
     b.again = 0;
@@ -79,9 +78,7 @@ void complete(BlockContext &block, unsigned number) {
     if (block.trace) block.trace->barrier_complete(number);
     if (block.shadow) {
         block.shadow->barrier(b.waiting);
-        if (std::any_of(b.arrive_only.begin(), b.arrive_only.end(), [](uint32_t lanes) { return lanes != 0; })) {
-            block.shadow->barrier_arrive_sync(b.arrive_only, b.waiting);
-        }
+        block.shadow->barrier_complete(number, b.waiting);
     }
     for (uint32_t i = 0; i < block.warps; ++i) {
         if (!b.waiting[i]) continue;
@@ -157,7 +154,7 @@ void arrive_at_barrier(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes
     const BarrierForm form = unpack<BarrierForm>(op.extra);
     Barrier &b = join(w, op, group, number, form);
     if (form.kind == BarrierKind::arrive) {
-        b.arrive_only[w.id] |= group;
+        if (w.owner->shadow) w.owner->shadow->barrier_arrive(w, group, number);
     } else {
         b.waiting[w.id] |= group;
     }

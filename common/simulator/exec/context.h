@@ -132,8 +132,7 @@ struct Barrier {
     bool active = false;
     bool value_all = true, value_any = false;
     uint32_t value_count = 0;
-    std::vector<uint32_t> first_op;     // by warp: the op at which its first lanes arrived, kNoSlot: none
-    std::vector<uint32_t> arrive_only;  // lanes by warp that came by bar.arrive
+    std::vector<uint32_t> first_op;  // by warp: the op at which its first lanes arrived, kNoSlot: none
 };
 
 struct BlockContext : Block, HazardSink {

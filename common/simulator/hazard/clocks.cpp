@@ -127,18 +127,6 @@ void Clocks::barrier(unsigned block, const uint32_t *lanes_by_warp) {
     forget_details();
 }
 
-void Clocks::arrive_sync(unsigned block, const uint32_t *arrivers, const uint32_t *waiters) {
-    const unsigned first = block * per_block_;
-    std::array<uint32_t, kMaxWarps> from, to;
-    std::fill_n(from.begin(), warps_, 0);
-    std::fill_n(to.begin(), warps_, 0);
-    for (unsigned w = 0; w < per_block_; ++w) {
-        from[first + w] = arrivers[w] | waiters[w];
-        to[first + w] = waiters[w];
-    }
-    join(from.data(), to.data());
-}
-
 void Clocks::warp_barrier(unsigned warp, uint32_t lanes) {
     if (whole(warp, lanes) && !by_thread_) {
         known_of(warp, warp) = stamp_[warp];

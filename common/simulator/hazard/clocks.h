@@ -56,7 +56,6 @@ class Clocks {
 
     // Of a block: lanes of each of its warps.
     void barrier(unsigned block, const uint32_t *lanes_by_warp);
-    void arrive_sync(unsigned block, const uint32_t *arrivers, const uint32_t *waiters);
     void warp_barrier(unsigned warp, uint32_t lanes);
     void fence(unsigned warp, uint32_t lanes);
     void exited(unsigned warp, uint32_t lanes) { exited_[warp] |= lanes; }

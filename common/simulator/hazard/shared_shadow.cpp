@@ -70,6 +70,7 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     mbarriers.clear();
     proxy_fenced.clear();
     fences_known = false;
+    barriers.fill(nullptr);
     transfers = channels = 0;
     wgmma_reads.clear();
     wgmma_first = wgmma_end = wgmma_issued = 0;
@@ -110,6 +111,7 @@ void SharedShadow::Impl::renumber(uint32_t first) {
         mbarrier.arriving = mbarrier.completed = nullptr;
     }
     fences_known = false;
+    barriers.fill(nullptr);
     if (!proxy_fenced.empty())
         for (auto &fences : proxy_fenced) fences.fill(clocks.first_stamp());
     for (uint32_t &c : cell) {
@@ -190,10 +192,17 @@ void SharedShadow::barrier(const std::vector<uint32_t> &lanes_by_warp) {
     impl_->renumber_if_needed();
 }
 
-void SharedShadow::barrier_arrive_sync(const std::vector<uint32_t> &arrivers, const std::vector<uint32_t> &waiters) {
-    if (!impl_->bound) return;
-    impl_->clocks.all->arrive_sync(impl_->clocks.rank, arrivers.data(), waiters.data());
+void SharedShadow::barrier_arrive(Warp &warp, uint32_t lanes, unsigned number) {
+    if (!impl_->bound) impl_->bind(warp);
+    impl_->clocks.all->release(warp.agent, lanes, impl_->barriers[number]);
     impl_->renumber_if_needed();
+}
+
+void SharedShadow::barrier_complete(unsigned number, const std::vector<uint32_t> &waiters) {
+    const Clocks::Shared arrived = std::move(impl_->barriers[number]);
+    impl_->barriers[number] = nullptr;
+    for (unsigned w = 0; arrived && w < waiters.size(); ++w)
+        if (waiters[w]) impl_->clocks.all->acquire(impl_->clocks.base + w, waiters[w], arrived);
 }
 
 void SharedShadow::warp_barrier(unsigned warp, uint32_t lanes) {

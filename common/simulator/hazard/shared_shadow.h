@@ -89,10 +89,12 @@ class SharedShadow {
     // Ordering events, called by the core.
     void barrier(const std::vector<uint32_t>
                      &lanes_by_warp);  // lanes (mask per warp) that a completed bar.sync / bar.red joined
-    void barrier_arrive_sync(const std::vector<uint32_t> &arrivers,
-                             const std::vector<uint32_t> &waiters);  // bar.arrive orders arrivers before waiters only
-    void warp_barrier(unsigned warp, uint32_t lanes);                // bar.warp.sync
-    void fence(Warp &, uint32_t lanes);                              // membar / fence by these lanes
+    // bar.arrive orders what these lanes have done and know so far, and nothing later, before whoever waits at the
+    // barrier when it is complete.
+    void barrier_arrive(Warp &, uint32_t lanes, unsigned number);
+    void barrier_complete(unsigned number, const std::vector<uint32_t> &waiters);  // lanes (mask per warp)
+    void warp_barrier(unsigned warp, uint32_t lanes);                              // bar.warp.sync
+    void fence(Warp &, uint32_t lanes);                                            // membar / fence by these lanes
     // Cluster barriers: arrivals (and exits) with what they know and did, a completed phase, waits. cluster.cpp.
     void cluster_arrive(Warp &, uint32_t lanes, Clocks::Shared &arriving);
     void cluster_completed(Clocks::Shared &arriving, Clocks::Shared &completed);

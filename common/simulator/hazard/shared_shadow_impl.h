@@ -114,6 +114,7 @@ struct SharedShadow::Impl {
     std::vector<WgmmaRead> wgmma_reads;                         // oldest first
     uint32_t wgmma_first = 0, wgmma_end = 0, wgmma_issued = 0;  // bytes: all of them lie between
     std::map<uint32_t, LiveMbarrier> mbarriers;                 // by offset
+    std::array<Clocks::Shared, 16> barriers;                    // by number: what bar.arrive has released there
     unsigned channels = 0;
     bool marked = false;  // some cell has a mark of an mbarrier
     static constexpr unsigned kFences = 4;
