@@ -9,7 +9,8 @@ struct Bounds {
     double unit_roundoff;  // half the distance from 1 to the next number of the type: u
     double half_smallest;  // half the smallest positive number: what rounding moves a result by below the normal ones
     double weight;         // P of a row's largest score is at least this: 1, and from stage 21 on 2^-margin
-    double element;        // an element may be off by `element` u softmax(S)|V|, by half_smallest, and by `fine` below
+    double element;        // an element may be off by `element` u softmax(S)|V|, by half_smallest, and by `fine` below;
+                           // of e4m3 by `element` u |softmax(S) V| besides
     double frobenius;      // relative Frobenius error of the whole
     double room = 1;       // so much of the norm of all `fine` the whole may be off besides
 };
@@ -31,6 +32,11 @@ inline constexpr Bounds bounds_e4m3{.unit_roundoff = 0x1p-4,
 // score is off by this times the largest of the products and of the sums before and after.
 inline constexpr int score_group = 32;
 inline constexpr double score_error_unit = 0x1.1p-8;  // 34 * 2^-13
+
+// The sum of P is a column of P V: of the rounded P, and of 4 such sums a tile of 128 keys. So it is off by u times
+// itself, but for the largest weight, a power of two; by what is below the normal numbers (`fine`); and by what is cut,
+// which is no more than all of the others. Elements are P V over that sum. A log-sum-exp is off by the sum's part.
+inline constexpr double sum_error_unit = 0x1.1p-6;  // 4 * 34 * 2^-13
 
 // What rounding a softmax weight to the type may move it by beyond u times itself, which `element` has room for. p is
 // exp(score - the row's largest score); what is rounded is P = p times `weight` or more. Among normal numbers that is

@@ -28,6 +28,15 @@ void group_maxima(const double *row, int d, double *maxima) {
     for (int x = 0; x < d; ++x) maxima[x / score_group] = std::max(maxima[x / score_group], std::fabs(row[x]));
 }
 
+// What the logarithm of the sum of rounded weights may be off by (bounds.h). The first `visible` weights, of which the
+// largest is 1, and their sum.
+double rounded_sum_error(const Bounds &bounds, const std::vector<double> &weights, int visible, double sum) {
+    const double others = 1 - 1 / sum;
+    double part = bounds.unit_roundoff * others + std::min(others, sum_error_unit);
+    for (int j = 0; j < visible; ++j) part += fine(bounds, weights[j]) / sum;
+    return part / (1 - part);
+}
+
 // All rows of one batch and head. K, V: [Nkv, d_head] in float64.
 void one_head(const Problem &p, int b, int h, const Inputs &inputs, double scale, Reference &out) {
     const int d = p.d_head, kv_head = h / (p.Hq / p.Hkv);
@@ -74,17 +83,21 @@ void one_head(const Problem &p, int b, int h, const Inputs &inputs, double scale
         const size_t sums_row = (size_t(b) * p.Hq + h) * p.Nq + i;
         out.log_sum_exp[sums_row] = visible ? row_max + std::log(row_sum) : row_max;
         out.log_sum_exp_bound[sums_row] = log_sum_exp_unit * (d * largest + p.Nkv / 16.0 + 64) + score_error;
+        if (e4m3 && visible) out.log_sum_exp_bound[sums_row] += rounded_sum_error(bounds, weights, visible, row_sum);
         double moved_sum = 0;  // what the sum of the weights is off by, and all elements with it
         for (int j = 0; j < visible; ++j) {
             const double weight = weights[j] / row_sum, moved = fine(bounds, weights[j]) / row_sum + weight * errors[j];
-            moved_sum += weight * errors[j];
+            if (e4m3) moved_sum += moved;
             for (int x = 0; x < d; ++x) {
                 out.O[row + x] += weight * V[size_t(j) * d + x];
                 out.magnitude[row + x] += weight * std::fabs(V[size_t(j) * d + x]);
                 out.fine[row + x] += moved * std::fabs(V[size_t(j) * d + x]);
             }
         }
-        for (int x = 0; x < d; ++x) out.fine[row + x] += moved_sum * out.magnitude[row + x];
+        for (int x = 0; x < d; ++x) {
+            out.fine[row + x] += moved_sum * out.magnitude[row + x];
+            if (e4m3) out.magnitude[row + x] += std::fabs(out.O[row + x]);  // the sum is of rounded weights
+        }
     }
 }
 

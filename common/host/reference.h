@@ -8,8 +8,10 @@
 namespace flash {
 
 struct Reference {
-    std::vector<double> O;          // softmax(scale QKᵀ) V, in the problem's layout
-    std::vector<double> magnitude;  // softmax(scale QKᵀ) |V|: what the element-wise bound grows with
+    std::vector<double> O;  // softmax(scale QKᵀ) V, in the problem's layout
+    // softmax(scale QKᵀ) |V|: what the element-wise bound grows with; of e4m3 |O| besides, since the sum of the weights
+    // is of rounded ones.
+    std::vector<double> magnitude;
     // What weights below the type's normal numbers may move it by, and of e4m3 the errors of the scores (bounds.h).
     std::vector<double> fine;
     // [B, Hq, Nq]: the natural logarithm of each row's sum of exp(scale QKᵀ), -infinity for a row that sees no key; and

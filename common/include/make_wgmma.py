@@ -7,7 +7,9 @@ from pathlib import Path
 
 TYPES = {"__half": "f16", "__nv_bfloat16": "bf16", "e4m3": "e4m3"}  # of numbers.cuh: PTX's
 SHARED_A = (128,)  # columns of D = A B with A and B in shared memory, both K-major
-REGISTER_A = (64, 128)  # with A in registers, and B in shared memory, MN-major (e4m3: K-major, it knows no other)
+REGISTER_A = (64, 128)  # with A in registers, and B in shared memory, MN-major, of the 16-bit types
+# The same of e4m3: B is K-major, it knows no other. d_head columns, and with eight columns of ones.
+REGISTER_A_E4M3 = (64, 72, 128, 136)
 REGISTER_A_K_MAJOR = (128,)  # the same with B K-major, of the 16-bit types
 
 HEADER = """\
@@ -80,13 +82,10 @@ __device__ inline void wgmma_{kind}<{name}, {columns}>(float (&D)[{count}], {par
 
 def text() -> str:
     functions = [function("ss", name, dtype, n) for n in SHARED_A for name, dtype in TYPES.items()]
-    functions += [function("rs", name, dtype, n) for n in REGISTER_A for name, dtype in TYPES.items()]
-    functions += [
-        function("rs_k_major", name, dtype, n)
-        for n in REGISTER_A_K_MAJOR
-        for name, dtype in TYPES.items()
-        if dtype != "e4m3"
-    ]
+    sixteen_bits = [(name, dtype) for name, dtype in TYPES.items() if dtype != "e4m3"]
+    functions += [function("rs", name, dtype, n) for n in REGISTER_A for name, dtype in sixteen_bits]
+    functions += [function("rs", "e4m3", "e4m3", n) for n in REGISTER_A_E4M3]
+    functions += [function("rs_k_major", name, dtype, n) for n in REGISTER_A_K_MAJOR for name, dtype in sixteen_bits]
     return HEADER + "".join(functions) + "\n}  // namespace ptx\n"
 
 

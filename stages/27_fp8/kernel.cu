@@ -16,6 +16,8 @@ struct Shape {
     static constexpr int kv_stages = d_head == 64 ? 4 : 3;    // buffers for tiles of K, of V and of V transposed
     static constexpr int transposers = d_head == 64 ? 2 : 4;  // the block's last warps; four are a warpgroup
     static constexpr int consumer_registers = d_head == 64 ? 160 : 224;  // a thread
+    static constexpr bool long_turns = consumers == 2;  // a turn goes on to the end of O = rescale O + PV
+    static constexpr int columns = d_head + 8;          // of V, and eight of ones: the sum of P is a column of PV
 };
 constexpr int threads = 512;         // consumers, and a warpgroup (d_head 64) or two for producer and transposers
 constexpr int other_registers = 32;  // a thread of these; with the consumers' together what 4 x 128 were at the launch
@@ -36,7 +38,7 @@ template <int d_head>
 struct Shared {
     static constexpr int Br = Shape<d_head>::Br, kv_stages = Shape<d_head>::kv_stages;
     e4m3 Q[q_stages][Br * d_head], K[kv_stages][Bc * d_head], V[kv_stages][Bc * d_head];  // [rows][d_head]
-    e4m3 V_transposed[kv_stages][d_head * Bc];                                            // [d_head][Bc]
+    e4m3 V_transposed[kv_stages][Shape<d_head>::columns * Bc];                            // [columns][Bc]
     uint64_t Q_full[q_stages], Q_empty[q_stages];                                         // mbarriers
     uint64_t K_full[kv_stages], K_empty[kv_stages], V_full[kv_stages], V_empty[kv_stages];
     uint64_t transposed_full[kv_stages], transposed_empty[kv_stages];
@@ -87,14 +89,10 @@ __device__ constexpr uint64_t further(uint32_t bytes) {
     return bytes / 16;
 }
 
-// The largest (the sum) of x over the four lanes that hold one row of S.
+// The largest of x over the four lanes that hold one row of S.
 __device__ float row_reduce_max(float x) {
     x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
     return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
-}
-__device__ float row_reduce_sum(float x) {
-    x += __shfl_xor_sync(0xffffffff, x, 1);
-    return x + __shfl_xor_sync(0xffffffff, x, 2);
 }
 
 // A query tile as the producer has written it down. The compiler knows that all lanes have the same, of what the loop
@@ -148,7 +146,8 @@ __global__ void __launch_bounds__(threads, 1)
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<Shared<d_head> *>(shared_bytes);
     constexpr int Br = Shape<d_head>::Br, kv_stages = Shape<d_head>::kv_stages, consumers = Shape<d_head>::consumers;
-    constexpr int transposers = Shape<d_head>::transposers;
+    constexpr int transposers = Shape<d_head>::transposers, columns = Shape<d_head>::columns;
+    constexpr bool long_turns = Shape<d_head>::long_turns;
     const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
     constexpr int row_bytes = d_head, tile_bytes = Bc * d_head, Q_bytes = Br * d_head;
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;  // the compiler knows: uniform
@@ -168,7 +167,12 @@ __global__ void __launch_bounds__(threads, 1)
         }
         ptx::fence_mbarrier_init();
     }
-    __syncthreads();  // nobody waits at a barrier that is not there yet
+    for (int i = threadIdx.x; i < kv_stages * 8 * Bc / 4; i += threads) {  // the columns of ones, four at a time
+        const int s = i / (8 * Bc / 4), place = i % (8 * Bc / 4);
+        reinterpret_cast<uint32_t *>(shared.V_transposed[s] + d_head * Bc)[place] = 0x38383838;
+    }
+    ptx::fence_proxy_async();  // for wgmma
+    __syncthreads();           // nobody waits at a barrier that is not there yet
     // ---- load ----
     if (warpgroup >= consumers) {
         ptx::setmaxnreg_dec<other_registers>();
@@ -230,12 +234,12 @@ __global__ void __launch_bounds__(threads, 1)
     Place<kv_stages> K_at, V_at;  // K's first: a tile's S comes before the PV of the one before
     QueryTile now;                // what S, and what follows of it, is of; O may still be the one before's
     const auto &[batch, head, kv_head, first_row, diagonal, tiles] = now;
-    int warp_row, tile;   // the warp's first row; which tile of K and V S is of
-    float scale_log2;     // exp(scale x) = 2^(scale log2(e) x), and each head's Q and K have a factor
-    float O[d_head / 2];  // [64, d_head] per warpgroup
+    int warp_row, tile;    // the warp's first row; which tile of K and V S is of
+    float scale_log2;      // exp(scale x) = 2^(scale log2(e) x), and each head's Q and K have a factor
+    float O[columns / 2];  // [64, columns] per warpgroup
     // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum less the
-    // headroom; of the sum of P this lane's part; what O shrinks by before PV of the tile is added, and of the next.
-    float reference[2], row_sum[2], rescale[2], next_rescale[2];
+    // headroom; what O shrinks by before PV of the tile is added, and of the next.
+    float reference[2], rescale[2], next_rescale[2];
 
     // ---- S = QKᵀ ----
     const auto take_query_tile = [&](int q) {
@@ -259,19 +263,18 @@ __global__ void __launch_bounds__(threads, 1)
     };
 
     // ---- PV ----
-    float PV[d_head / 2];    // of one tile alone: what it is added to is exact to 13 bits, so O stays outside
+    float PV[columns / 2];   // of one tile alone: what it is added to is exact to 13 bits, so O stays outside
     uint32_t P[Bc / 32][4];  // [64, Bc] per warpgroup
     const auto issue_PV = [&] {
-        ptx::mbarrier_wait(&shared.transposed_full[V_at.buffer], V_at.parity);
         ptx::wgmma_fence(PV, P);
 #pragma unroll
         for (int k = 0; k < Bc / 32; ++k)  // 32 rows of V: 32 bytes of each column's
-            ptx::wgmma_rs<e4m3, d_head>(PV, P[k], V_matrix + further(V_at.buffer * tile_bytes + 32 * k), k > 0);
+            ptx::wgmma_rs<e4m3, columns>(PV, P[k], V_matrix + further(V_at.buffer * columns * Bc + 32 * k), k > 0);
         ptx::wgmma_commit();
     };
 
     // Turns at the tensor cores: barrier 1 + w, all of w wait, all of the one before have passed it on, with its
-    // products complete.
+    // products complete. A long turn is half of the time, and the other half are exponentials.
     const auto take_turn = [&] { ptx::barrier_sync(1 + warpgroup, 256); };
     const auto pass_turn = [&] { ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256); };
     // The next tile's S, of this query tile or of the next one, and with it this tile's PV.
@@ -284,10 +287,11 @@ __global__ void __launch_bounds__(threads, 1)
     // ---- O = rescale O + PV ----
     const auto end_of_PV = [&] {
         ptx::wgmma_wait<0>(PV, P);  // they may be touched again
-        pass_turn();
+        if (!long_turns) pass_turn();
         V_at.leave(shared.transposed_empty, lane);
 #pragma unroll
-        for (int x = 0; x < d_head / 2; ++x) O[x] = fmaf(O[x], rescale[x / 2 % 2], PV[x]);
+        for (int x = 0; x < columns / 2; ++x) O[x] = fmaf(O[x], rescale[x / 2 % 2], PV[x]);
+        if (long_turns) pass_turn();
     };
 
     // ---- mask ----
@@ -304,25 +308,33 @@ __global__ void __launch_bounds__(threads, 1)
     };
 
     // ---- online softmax ----
+    // Of integers one instruction finds the largest of three, and the bits of floats from 0 up are in the floats'
+    // order. Below 0 they are not: a warp with a lane that has found a negative one looks again.
     const auto take_maximum = [&] {
+        int most[2] = {__float_as_int(S[0]), __float_as_int(S[2])};
+#pragma unroll
+        for (int x = 0; x < Bc / 2; x += 2)
+            most[x / 2 % 2] = max(max(most[x / 2 % 2], __float_as_int(S[x])), __float_as_int(S[x + 1]));
+        float new_max[2] = {__int_as_float(most[0]), __int_as_float(most[1])};
+        if (__any_sync(0xffffffff, (most[0] | most[1]) < 0)) {
+            new_max[0] = S[0], new_max[1] = S[2];
+#pragma unroll
+            for (int x = 0; x < Bc / 2; ++x) new_max[x / 2 % 2] = fmaxf(new_max[x / 2 % 2], S[x]);
+        }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            float new_max = -INFINITY;
-#pragma unroll
-            for (int x = 2 * half; x < Bc / 2; x += 4) new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
             const float old = reference[half];
-            reference[half] = fmaxf(old, row_reduce_max(new_max) * scale_log2 - headroom);
+            reference[half] = fmaxf(old, row_reduce_max(new_max[half]) * scale_log2 - headroom);
             next_rescale[half] = ptx::exp2(old - reference[half]);
-            row_sum[half] *= next_rescale[half];
         }
     };
-    const auto first_maximum = [&] {
-        reference[0] = reference[1] = lowest, row_sum[0] = row_sum[1] = 0.0f;
-        take_maximum();
-    };
+    const auto first_maximum = [&] { reference[0] = reference[1] = lowest, take_maximum(); };
     // 16 columns of S are four numbers of each row in a lane, the four bytes of a register of P: columns 2 c, 2 c + 1,
     // 2 c + 8 and 2 c + 9, c = lane % 4, in the places 4 c to 4 c + 3.
     const auto exponentials = [&] {
+        // Waited for here, V transposed holds up nobody in a turn. And ptxas moves instructions across a barrier, but
+        // not across the loop of a wait: the exponentials stay on this side of pass_turn.
+        ptx::mbarrier_wait(&shared.transposed_full[V_at.buffer], V_at.parity);
 #pragma unroll
         for (int n = 0; n < Bc / 16; ++n)
 #pragma unroll
@@ -332,22 +344,29 @@ __global__ void __launch_bounds__(threads, 1)
                 for (int e = 0; e < 4; ++e) {
                     const float s = S[8 * n + 4 * (e / 2) + 2 * half + e % 2];
                     p[e] = ptx::exp2(fmaf(s, scale_log2, -reference[half]));  // one multiply-add, one ex2
-                    row_sum[half] += p[e];
                 }
                 P[n / 2][2 * (n % 2) + half] = ptx::pack_e4m3(p[0], p[1], p[2], p[3]);
             }
         rescale[0] = next_rescale[0], rescale[1] = next_rescale[1];
     };
 
+    // The end of the PV before, and this tile's maximum: behind a short turn, in a long one under PV.
+    const auto finish_PV = [&](const auto &maximum) {
+        if (long_turns)
+            maximum(), end_of_PV();
+        else
+            end_of_PV(), maximum();
+    };
+
     // ---- store ----
-    const auto store = [&](const QueryTile &done, const float (&reference)[2], const float (&row_sum)[2]) {
+    const auto store = [&](const QueryTile &done, const float (&reference)[2]) {
         using T = __nv_bfloat16;
         T *O_global =
             static_cast<T *>(params.O.data) + done.batch * params.O.stride_batch + done.head * params.O.stride_head;
         const float V_scale = params.V_scales[done.batch * params.Hkv + done.kv_head];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const float sum = row_reduce_sum(row_sum[half]);
+            const float sum = O[d_head / 2 + 2 * half];               // P times a column of ones
             const float inverse = sum > 0.0f ? V_scale / sum : 0.0f;  // rows that see no key are 0
             const int i = done.first_row + warp * 16 + 8 * half + lane / 4;
             if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
@@ -375,18 +394,18 @@ __global__ void __launch_bounds__(threads, 1)
     mask(tile), first_maximum(), exponentials();
     for (int q = 0; tiles > 0; ++q) {
 #pragma unroll
-        for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
-        while (tile-- > 0) next_S(q), mask(tile), take_maximum(), end_of_PV(), exponentials();
+        for (int x = 0; x < columns / 2; ++x) O[x] = 0.0f;
+        while (tile-- > 0) next_S(q), mask(tile), finish_PV(take_maximum), exponentials();
         if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[q % q_stages]);
         // The next query tile begins, and as its P is there, O's registers are emptied.
         const QueryTile done = now;
-        const float done_reference[2] = {reference[0], reference[1]}, done_sum[2] = {row_sum[0], row_sum[1]};
+        const float done_reference[2] = {reference[0], reference[1]};
         take_query_tile(q + 1);
         if (tiles > 0)
-            next_S(q + 1), mask(tile), first_maximum(), end_of_PV(), exponentials();
+            next_S(q + 1), mask(tile), finish_PV(first_maximum), exponentials();
         else
             take_turn(), issue_PV(), end_of_PV();
-        store(done, done_reference, done_sum);
+        store(done, done_reference);
     }
     if (warpgroup == 0) ptx::barrier_sync(1, 256);  // the last that was passed: no arrival is left over
 }

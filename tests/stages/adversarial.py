@@ -8,6 +8,7 @@ from flashladder.core.problem import Problem
 KINDS = (
     "large logits",
     "all scores negative",
+    "half of the rows negative",
     "scores below -1,000",
     "one-hot rows",
     "constant rows",
@@ -33,6 +34,10 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
     elif kind == "all scores negative":  # below -104, where fp32's exp is 0: a maximum that starts at 0 gives 0 / 0
         values["Q"] = np.abs(values["Q"]) * 8
         values["K"] = -np.abs(values["K"]) * 8
+    elif kind == "half of the rows negative":  # of each 16: the second of the two rows that a lane has
+        values["Q"] = np.abs(values["Q"]) * 8
+        values["Q"][:, :, np.arange(problem.Nq) % 16 >= 8] *= -1
+        values["K"] = np.abs(values["K"]) * 8
     elif kind == "scores below -1,000":  # so does one that starts at -1,000; the rows are as other rows, but for that
         values["Q"][..., -1] = 64
         values["K"][..., -1] = -320

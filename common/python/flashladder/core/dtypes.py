@@ -38,6 +38,8 @@ ELEMENT_LIMIT, FROBENIUS_LIMIT = _bounds("element"), _bounds("frobenius")
 ROOM = {dtype: 1.0 for dtype in TYPE_NUMBERS} | {"e4m3": _constant(r"bounds_e4m3{[^}]*\.room")}
 # e4m3: the error of a score is counted in this, of so many numbers of d_head at a time.
 SCORE_ERROR_UNIT, SCORE_GROUP = _constant("score_error_unit"), int(_constant("score_group"))
+# e4m3: what the tensor cores may cut from a tile's sum of P, of itself.
+SUM_ERROR_UNIT = _constant("sum_error_unit")
 # What the bound of a row's log-sum-exp is counted in.
 LOG_SUM_EXP_UNIT = _constant("log_sum_exp_unit")
 

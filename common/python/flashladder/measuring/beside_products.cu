@@ -9,10 +9,10 @@
 #include "ptx_hopper.cuh"
 #include "wgmma.cuh"
 
-enum Instruction { nothing, fma32, add32, max32, ex2, cvt_bf16x2, cvt_e4m3x2, instructions };
+enum Instruction { nothing, fma32, add32, max32, max3_s32, ex2, cvt_bf16x2, cvt_e4m3x2, instructions };
 enum Products { none, bf16, e4m3_bytes, products };
-constexpr const char *instruction_names[] = {"",        "fma.f32",    "add.f32",   "max.f32",
-                                             "ex2.f32", "cvt.bf16x2", "cvt.e4m3x2"};
+constexpr const char *instruction_names[] = {"",         "fma.f32", "add.f32",    "max.f32",
+                                             "max3.s32", "ex2.f32", "cvt.bf16x2", "cvt.e4m3x2"};
 constexpr const char *product_names[] = {"none", "bf16", "e4m3"};
 constexpr int rounds = 2048, registers = 32, batch = 8;  // each round has an instruction for each register
 
@@ -26,6 +26,10 @@ __device__ void run(float &x, float y) {
     if constexpr (instruction == fma32) asm volatile("fma.rn.f32 %0, %0, %1, %1;" : "+f"(x) : "f"(y));
     if constexpr (instruction == add32) asm volatile("add.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
     if constexpr (instruction == max32) asm volatile("max.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+    if constexpr (instruction == max3_s32)  // of three: ptxas makes one instruction of these two
+        asm volatile("{\n.reg .s32 two;\nmax.s32 two, %0, %1;\nmax.s32 %0, two, %2;\n}"
+                     : "+r"(reinterpret_cast<int &>(x))
+                     : "r"(__float_as_int(y)), "r"(__float_as_int(-y)));
     if constexpr (instruction == ex2) asm volatile("ex2.approx.ftz.f32 %0, %0;" : "+f"(x));
     uint32_t packed = 0;
     if constexpr (instruction == cvt_bf16x2)

@@ -14,6 +14,7 @@ from flashladder.core.dtypes import (
     ROOM,
     SCORE_ERROR_UNIT,
     SCORE_GROUP,
+    SUM_ERROR_UNIT,
     UNIT_ROUNDOFF,
     from_bits,
 )
@@ -35,7 +36,8 @@ class Comparison:
 
 def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray | None = None, heads=None):
     """softmax(scale Q Kᵀ) V in float64, and for the element-wise bound softmax(...) |V| and what weights below the
-    type's normal numbers may move an element by; of e4m3 the errors of the scores besides.
+    type's normal numbers may move an element by; of e4m3 the errors of the scores besides. There the sum of the weights
+    is of rounded ones, and |softmax(...) V| is added to the second, what moves the sum to the third.
 
     inputs: bit patterns in the problem's layout, with scales of e4m3. rows and heads pick query rows and (batch,
     head) pairs; without them the three results have shape (B, Hq, Nq, d), with them (len(heads), len(rows), d).
@@ -61,10 +63,13 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
             weights /= total
             out[i, start : start + 1024] = weights @ values
             magnitude[i, start : start + 1024] = weights @ np.abs(values)
-            errors = weights * score_errors(problem, q[b, h][chunk], keys) if problem.dtype == "e4m3" else 0.0
-            if (moved + errors).any():  # the sum of the weights is off, too, and all elements with it
-                fine[i, start : start + 1024] = (moved + errors) @ np.abs(values)
-                fine[i, start : start + 1024] += np.sum(errors, -1, keepdims=True) * (weights @ np.abs(values))
+            if problem.dtype == "e4m3":
+                moved += weights * score_errors(problem, q[b, h][chunk], keys)
+            if moved.any():
+                fine[i, start : start + 1024] = moved @ np.abs(values)
+            if problem.dtype == "e4m3":  # the sum of the weights is off, too, and all elements with it
+                fine[i, start : start + 1024] += moved.sum(axis=1, keepdims=True) * magnitude[i, start : start + 1024]
+                magnitude[i, start : start + 1024] += np.abs(out[i, start : start + 1024])
     if heads is None and len(rows) == problem.Nq:
         shape = (problem.B, problem.Hq, problem.Nq, problem.d_head)
         return out.reshape(shape), magnitude.reshape(shape), fine.reshape(shape)
@@ -87,6 +92,16 @@ def fine_errors(weights: np.ndarray, dtype: str) -> np.ndarray:
     numbers (common/host/bounds.h says why). weights: exp(score - the row's largest score), the unit of the result."""
     moved = np.minimum(weights, HALF_SMALLEST[dtype] / LEAST_WEIGHT[dtype])
     return np.maximum(0.0, moved - UNIT_ROUNDOFF[dtype] * weights)
+
+
+def rounded_sum_error(weights: np.ndarray, dtype: str) -> np.ndarray:
+    """What the logarithm of the sum of rounded softmax weights may be off by (common/host/bounds.h): (rows,).
+    weights: (rows, keys), exp(score - the row's largest score); all 0 in a row that sees nothing."""
+    total = np.maximum(weights.sum(axis=1), 1.0)
+    others = 1 - weights.max(axis=1) / total  # the largest one is a power of two
+    part = UNIT_ROUNDOFF[dtype] * others + fine_errors(weights, dtype).sum(axis=1) / total
+    part += np.minimum(others, SUM_ERROR_UNIT)
+    return part / (1 - part)
 
 
 def _seen(problem: Problem, rows: np.ndarray) -> np.ndarray:
@@ -116,6 +131,7 @@ def log_sum_exp(problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[np.nda
             bound[b, h, some] = LOG_SUM_EXP_UNIT * (problem.d_head * sizes + problem.Nkv / 16 + 64)
             if problem.dtype == "e4m3":
                 bound[b, h, some] += np.where(seen, score_errors(problem, q[b, h, chunk], keys), 0.0).max(axis=1)
+                bound[b, h, some] += rounded_sum_error(np.exp(scores - top[:, None]), problem.dtype)
     return values, bound
 
 
@@ -135,7 +151,8 @@ def compare_log_sum_exp(got: np.ndarray, expected: np.ndarray, bound: np.ndarray
 
 
 def element_bound(magnitude: np.ndarray, fine: np.ndarray, dtype: str) -> np.ndarray:
-    """What an element may be off by: 4 u softmax(S)|V| (e4m3: 1.5 u), and amounts where P or O is subnormal."""
+    """What an element may be off by: 4 u softmax(S)|V| (e4m3: 1.5 u), and amounts where P or O is subnormal. The
+    arguments are reference()'s."""
     return ELEMENT_LIMIT[dtype] * UNIT_ROUNDOFF[dtype] * magnitude + fine + HALF_SMALLEST[OUTPUT[dtype]]
 
 
@@ -151,7 +168,8 @@ def compare(
 
     Passes where the relative Frobenius error is within FROBENIUS_LIMIT and every element within
     4 u softmax(S)|V|, u = 2^-8 for bf16 and 2^-11 for fp16; both limits give way by `fine` and by half the smallest
-    number of the type for each element. e4m3: 1.5 u, u = 2^-4, and the whole gives way by a sixteenth of `fine`.
+    number of the type for each element. e4m3: 1.5 u (softmax(S)|V| + |softmax(S) V|), u = 2^-4, and the whole gives way
+    by a sixteenth of `fine`.
     dtype: of the inputs. The message names the first and the worst element.
     """
     values = from_bits(output, OUTPUT[dtype]).astype(np.float64)
