@@ -98,7 +98,7 @@ def rounded_sum_error(weights: np.ndarray, dtype: str) -> np.ndarray:
     """What the logarithm of the sum of rounded softmax weights may be off by (common/host/bounds.h): (rows,).
     weights: (rows, keys), exp(score - the row's largest score); all 0 in a row that sees nothing."""
     total = np.maximum(weights.sum(axis=1), 1.0)
-    others = 1 - weights.max(axis=1) / total  # the largest one is a power of two
+    others = (weights.sum(axis=1) - weights.max(axis=1)) / total  # the largest one is a power of two, and exact
     part = UNIT_ROUNDOFF[dtype] * others + fine_errors(weights, dtype).sum(axis=1) / total
     part += np.minimum(others, SUM_ERROR_UNIT)
     return part / (1 - part)
