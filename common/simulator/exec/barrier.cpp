@@ -3,8 +3,6 @@
 // As on Volta and later each thread arrives for itself, and threads that have exited hold nobody up. A thread count is
 // a number of whole warps: a warp whose threads have all arrived counts in full even where the block's size or exits
 // leave it fewer.
-#include <algorithm>
-
 #include "core/names.h"
 #include "core/op_formats.h"
 #include "exec/cluster.h"

@@ -120,7 +120,7 @@ void Clocks::barrier(unsigned block, const uint32_t *lanes_by_warp) {
         std::array<uint32_t, kMaxWarps> lanes;
         std::fill_n(lanes.begin(), warps_, 0);
         for (unsigned w = 0; w < per_block_; ++w) lanes[first + w] = full ? exists_[first + w] : lanes_by_warp[w];
-        return join(lanes.data(), lanes.data());
+        return join(lanes.data());
     }
     everyone_ = now_++;
     for (unsigned w = 0; w < warps_; ++w) stamp_[w] = ordered_below_[w] = now_;
@@ -137,38 +137,36 @@ void Clocks::warp_barrier(unsigned warp, uint32_t lanes) {
     std::array<uint32_t, kMaxWarps> only;
     std::fill_n(only.begin(), warps_, 0);
     only[warp] = lanes;
-    join(only.data(), only.data());
+    join(only.data());
 }
 
-void Clocks::join(const uint32_t *releasers, const uint32_t *acquirers) {
-    std::array<uint32_t, kMaxWarps> from, to;
-    std::fill_n(from.begin(), warps_, 0);
-    std::fill_n(to.begin(), warps_, 0);
+void Clocks::join(const uint32_t *lanes_by_warp) {
+    std::array<uint32_t, kMaxWarps> lanes;
     bool by_warp = !by_thread_;
     for (unsigned w = 0; w < warps_; ++w) {
-        if (releasers[w]) from[w] = with_exited(w, releasers[w]);
-        if (acquirers[w]) to[w] = with_exited(w, acquirers[w]);
-        by_warp = by_warp && (from[w] == 0 || from[w] == exists_[w]) && (to[w] == 0 || to[w] == exists_[w]);
+        lanes[w] = lanes_by_warp[w] ? with_exited(w, lanes_by_warp[w]) : 0;
+        by_warp = by_warp && (lanes[w] == 0 || lanes[w] == exists_[w]);
     }
     if (by_warp) {
         std::array<uint32_t, kMaxWarps> sum;
         std::fill_n(sum.begin(), warps_, 0);
         for (unsigned w = 0; w < warps_; ++w) {
-            if (!from[w]) continue;
+            if (!lanes[w]) continue;
             for (unsigned v = 0; v < warps_; ++v) sum[v] = std::max(sum[v], known_of(w, v));
             sum[w] = std::max(sum[w], stamp_[w]);
         }
         for (unsigned w = 0; w < warps_; ++w) {
-            if (!to[w]) continue;
+            if (!lanes[w]) continue;
             for (unsigned v = 0; v < warps_; ++v) known_of(w, v) = std::max(known_of(w, v), sum[v]);
         }
     } else {
-        join_threads(from.data(), to.data());
+        join_threads(lanes.data());
     }
     ++now_;
     for (unsigned w = 0; w < warps_; ++w) {
-        if (from[w] | to[w]) stamp_[w] = now_;
-        if (to[w]) refresh(w);
+        if (!lanes[w]) continue;
+        stamp_[w] = now_;
+        refresh(w);
     }
 }
 
@@ -186,13 +184,13 @@ void Clocks::add_knowledge(Vector &sum, unsigned warp, unsigned lane, uint32_t o
     sum[thread] = std::max(sum[thread], own);
 }
 
-void Clocks::join_threads(const uint32_t *from, const uint32_t *to) {
+void Clocks::join_threads(const uint32_t *lanes_by_warp) {
     auto sum = std::make_shared<Vector>(everyones());
     for (unsigned w = 0; w < warps_; ++w) {
         const Vector *added = nullptr;  // most lanes share one vector
-        for (uint32_t rest = from[w]; rest; rest &= rest - 1) {
+        for (uint32_t rest = lanes_by_warp[w]; rest; rest &= rest - 1) {
             const unsigned lane = std::countr_zero(rest), thread = w * kLanes + lane;
-            const bool first = rest == from[w];
+            const bool first = rest == lanes_by_warp[w];
             if (first || (more_[thread] && more_[thread].get() != added)) {
                 add_knowledge(*sum, w, lane, stamp_[w]);
                 added = more_[thread].get();
@@ -201,7 +199,7 @@ void Clocks::join_threads(const uint32_t *from, const uint32_t *to) {
         }
     }
     for (unsigned w = 0; w < warps_; ++w) {
-        if (to[w]) learn(w, to[w], sum);
+        if (lanes_by_warp[w]) learn(w, lanes_by_warp[w], sum);
     }
 }
 

@@ -82,8 +82,8 @@ class Clocks {
         return ((lanes | exited_[warp]) & exists_[warp]) == exists_[warp];
     }
     uint32_t with_exited(unsigned warp, uint32_t lanes) const;
-    void join(const uint32_t *releasers, const uint32_t *acquirers);
-    void join_threads(const uint32_t *releasers, const uint32_t *acquirers);
+    void join(const uint32_t *lanes_by_warp);  // what one of these lanes knows and did, all of them know
+    void join_threads(const uint32_t *lanes_by_warp);
     void add_knowledge(Vector &, unsigned warp, unsigned lane, uint32_t own) const;
     void learn(unsigned warp, uint32_t lanes, const Shared &);
     void refresh(unsigned warp);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "hazard/shared_shadow_impl.h"
 
@@ -199,8 +200,7 @@ void SharedShadow::barrier_arrive(Warp &warp, uint32_t lanes, unsigned number) {
 }
 
 void SharedShadow::barrier_complete(unsigned number, const std::vector<uint32_t> &waiters) {
-    const Clocks::Shared arrived = std::move(impl_->barriers[number]);
-    impl_->barriers[number] = nullptr;
+    const Clocks::Shared arrived = std::exchange(impl_->barriers[number], nullptr);
     for (unsigned w = 0; arrived && w < waiters.size(); ++w)
         if (waiters[w]) impl_->clocks.all->acquire(impl_->clocks.base + w, waiters[w], arrived);
 }

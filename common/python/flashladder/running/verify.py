@@ -125,13 +125,14 @@ def log_sum_exp(problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[np.nda
             seen, some = _seen(problem, chunk), slice(start, start + 1024)
             scores = np.where(seen, sign * scale * (q[b, h, chunk] @ keys.T), -np.inf)
             top = np.maximum(scores.max(axis=1), np.finfo(np.float64).min)
+            weights = np.exp(scores - top[:, None])
             with np.errstate(divide="ignore"):  # log(0) of a row that sees no key is meant
-                values[b, h, some] = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
+                values[b, h, some] = np.log(weights.sum(axis=1)) + top
             sizes = np.where(seen, scale * (np.abs(q[b, h, chunk]) @ np.abs(keys).T), 0.0).max(axis=1)
             bound[b, h, some] = LOG_SUM_EXP_UNIT * (problem.d_head * sizes + problem.Nkv / 16 + 64)
             if problem.dtype == "e4m3":
                 bound[b, h, some] += np.where(seen, score_errors(problem, q[b, h, chunk], keys), 0.0).max(axis=1)
-                bound[b, h, some] += rounded_sum_error(np.exp(scores - top[:, None]), problem.dtype)
+                bound[b, h, some] += rounded_sum_error(weights, problem.dtype)
     return values, bound
 
 
