@@ -160,6 +160,19 @@ __device__ inline void barrier_arrive(int id, int threads) {
     asm volatile("barrier.cta.arrive.aligned %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
+// The same where `whether` holds, for all of a warp or for none of it: an instruction with a predicate, and no branch,
+// behind which the compiler would begin anew with what it may put in which order.
+__device__ inline void barrier_arrive_if(bool whether, int id, int threads) {
+    asm volatile(
+        "{\n\t"
+        ".reg .pred whether;\n\t"
+        "setp.ne.s32 whether, %0, 0;\n\t"
+        "@whether barrier.cta.arrive.aligned %1, %2;\n\t"
+        "}" ::"r"(int{whether}),
+        "r"(id), "r"(threads)
+        : "memory");
+}
+
 // ---- registers ----
 
 // setmaxnreg.dec, .inc: this warpgroup has `registers` a thread from here on, a multiple of 8 from 24 to 256. What one

@@ -138,7 +138,6 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
     auto &shared = *reinterpret_cast<Shared<T, d_head, config> *>(shared_bytes);
     constexpr int Br = config.Br, Bc = config.Bc, kv_stages = config.kv_stages, consumers = Br / 64;
-
     const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
     constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
     constexpr int Q_bytes = sizeof(Shared<T, d_head, config>::Q[0]);
@@ -265,8 +264,8 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
     const auto take_turn = [&] {  // barrier 1 + w: all of w wait, all of the one before have passed it on
         if (config.turns) ptx::barrier_sync(1 + warpgroup, 256);
     };
-    const auto pass_turn = [&] {  // with its S at hand: before, another one's products would hold this one's up
-        if (config.turns) ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256);
+    const auto pass_turn = [&](bool has_it = true) {  // with S at hand: before, others' products would hold it up
+        if (config.turns) ptx::barrier_arrive_if(has_it, 1 + (warpgroup + 1) % consumers, 256);
     };
     // The next tile's S, of this query tile or of the next one; with P whole, and with this tile's PV.
     const auto next_S = [&](int q) {
@@ -279,8 +278,8 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
         }
         K_at.leave(shared.K_empty, lane);
     };
-    const auto end_of_PV = [&] {
-        pass_turn();
+    const auto end_of_PV = [&](bool has_turn = true) {
+        pass_turn(has_turn);
         ptx::wgmma_wait<0>(O, P);  // they may be touched again
         V_at.leave(shared.V_empty, lane);
     };
@@ -394,12 +393,13 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
             if (tile-- == 0) break;
             next_S(q), mask(tile);
             if (careful) {
+                pass_turn();  // others' products do not wait for a maximum
                 sum[0] = sum[1] = INFINITY;
                 take_maximum(Columns<0, Bc>(), 2 * margin<T>);  // P is at most 2^margin, far from a lost bet
                 ptx::wgmma_wait<0>(O, P);
                 if (__any_sync(0xffffffff, fminf(rescale[0], rescale[1]) < 1.0f)) rescale_O();
             }
-            end_of_PV(), softmax(First());
+            end_of_PV(!careful), softmax(First());
         }
         if (!config.Q_in_registers && lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[q % q_stages]);
 

@@ -37,7 +37,7 @@ def test_others_stay_random_by_a_factor(kind):
 
 def test_the_table_has_a_row_for_each_name_and_a_column_for_each_kind(monkeypatch):
     def row(name, kind, tflops, length=16384):
-        return {"name": name, "kind": "peer", "inputs": kind, "Nq": length, "tflops": tflops}
+        return {"name": name, "kind": "peer", "inputs": kind, "Nq": length, "d_head": 128, "tflops": tflops}
 
     record = {
         "provenance": {"device": "NVIDIA X", "date": "2026-01-02 00:00", "commit": "0123456789ab"},

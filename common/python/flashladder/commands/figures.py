@@ -69,10 +69,10 @@ class _Figures:
         name = stages.get(name).name if isinstance(name, int) else name
         return self._row(recorded.first(gpu=gpu), name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
-    def on_inputs(self, name: int | str, inputs: str, N: int = 16384) -> float:
-        """Recorded throughput at d = 128 on inputs that hurt: on_inputs(21, "growing")."""
+    def on_inputs(self, name: int | str, inputs: str, N: int = 16384, d: int = 128) -> float:
+        """Recorded throughput on inputs that hurt: on_inputs(21, "growing")."""
         name = stages.get(name).name if isinstance(name, int) else name
-        return self._row(recorded.first("inputs"), name, False, Nq=N, inputs=inputs)["tflops"]
+        return self._row(recorded.first("inputs"), name, False, Nq=N, d_head=d, inputs=inputs)["tflops"]
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
         """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself. The first

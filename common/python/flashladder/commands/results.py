@@ -272,12 +272,12 @@ def roofline() -> str:
     return "\n\n".join(parts) or NOTHING
 
 
-def inputs(length: str = "16384") -> str:
-    """Throughput on inputs that hurt, at d = 128."""
+def inputs(length: str = "16384", d: str = "128") -> str:
+    """Throughput on inputs that hurt."""
     parts = []
     for record in recorded.shipped(kind="inputs"):
         kinds = list(record["inputs"])
-        rows = [row for row in record["measurements"] if row["Nq"] == int(length)]
+        rows = [row for row in record["measurements"] if row["Nq"] == int(length) and row["d_head"] == int(d)]
         names = list(dict.fromkeys(row["name"] for row in rows))
         by_key = {(row["name"], row["inputs"]): row for row in rows}
         body = [
@@ -287,8 +287,29 @@ def inputs(length: str = "16384") -> str:
             ]
             for name in names
         ]
-        caption = _caption(record, f"TFLOP/s, bf16, d = 128, N = {length}, by inputs")
+        caption = _caption(record, f"TFLOP/s, bf16, d = {d}, N = {length}, by inputs")
         parts.append(f"{caption}\n\n{_table(['', *kinds], body)}")
+    return "\n\n".join(parts) or NOTHING
+
+
+def beside_the_best(number: str) -> str:
+    """A stage's throughput on inputs that hurt, in percent of the fastest peer's on the same."""
+    name, parts = stages.get(int(number)).name, []
+    for record in recorded.shipped(kind="inputs"):
+        own, peers = {}, {}
+        for row in record["measurements"]:
+            key = (row["d_head"], row["Nq"], row["inputs"])
+            if row["name"] == name:
+                own[key] = row
+            elif row["kind"] == "peer":
+                peers[key] = max(peers.get(key, 0), row["tflops"])
+        body = []
+        for d, length in dict.fromkeys((d, length) for d, length, _ in own):
+            keys = [(d, length, kind) for kind in record["inputs"]]
+            mark = "*" if recorded.is_stale(own[keys[0]]) else ""
+            body.append([f"d = {d}, N = {length}{mark}", *(f"{100 * own[k]['tflops'] / peers[k]:.0f}" for k in keys)])
+        caption = _caption(record, f"{name} in percent of the fastest peer's throughput, bf16, full, by inputs")
+        parts.append(f"{caption}\n\n{_table(['', *record['inputs']], body)}")
     return "\n\n".join(parts) or NOTHING
 
 
@@ -452,6 +473,7 @@ _KINDS = {
     "roofline": roofline,
     "faults": faults_page.page,
     "inputs": inputs,
+    "beside-the-best": beside_the_best,
     "outputs": outputs,
     "shapes": shapes,
     "streams": streams,

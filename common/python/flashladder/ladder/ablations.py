@@ -17,6 +17,7 @@ class Ablation:
     stage: stages.Stage
     name: str
     title: str
+    inputs: bool = False  # timed on inputs that hurt, too (measuring/hard_inputs.py)
 
     @property
     def id(self) -> str:
@@ -34,7 +35,7 @@ def ablations() -> list[Ablation]:
         file = stage.folder / "ablations" / "ablations.toml"
         if file.exists():
             entries = tomllib.loads(file.read_text())
-            found += [Ablation(stage, name, entry["title"]) for name, entry in entries.items()]
+            found += [Ablation(stage, name, **entry) for name, entry in entries.items()]
     return found
 
 

@@ -12,7 +12,7 @@ from flashladder.core.device import Device, choose
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory
 from flashladder.ladder import stages
-from flashladder.ladder.ablations import ablations, library
+from flashladder.ladder.ablations import Ablation, ablations, library
 from flashladder.measuring import bench
 
 
@@ -20,6 +20,17 @@ def heat(candidate: bench.Candidate) -> str:
     """A stage runs in turn with its variants alone, the peers with each other: behind kernels that take more power the
     same machine code was up to 16 percent slower, so variants must not stand behind other kernels than their stage."""
     return candidate.name[:2] if candidate.kind == "stage" else candidate.kind
+
+
+def add(variants: list[Ablation], timing: bench.Bench) -> None:
+    """Compiles the variants for timing's GPU, all cores at once, and has them timed like stages."""
+    compute = timing.device.gpu.compute
+    with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
+        compiled = pool.map(lambda one: library(one, compute), variants)
+        files = list(progress(compiled, "compile", total=len(variants)))
+    for number, (one, file) in enumerate(zip(variants, files, strict=True), 901):  # stands for it in Bench's tables
+        timing.stages.append(replace(one.stage, number=number, name=f"{one.stage.id} {one.title}"))
+        timing.libraries[number] = StageLibrary(file)
 
 
 def run(device: Device | None = None, numbers: tuple[int, ...] = ()) -> Path:
@@ -40,12 +51,7 @@ def run(device: Device | None = None, numbers: tuple[int, ...] = ()) -> Path:
     dtypes = tuple(dtype for dtype in bench.Settings().dtypes if dtype in types)
     settings = bench.Settings(head_dims=(128, 64), stages=kernels, lengths=(1024, 4096, 16384), dtypes=dtypes)
     timing = bench.Bench(settings, device)
-    with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
-        compiled = pool.map(lambda one: library(one, device.gpu.compute), variants)
-        files = list(progress(compiled, "compile", total=len(variants)))
-    for number, (one, file) in enumerate(zip(variants, files, strict=True), 901):  # stands for it in Bench's tables
-        timing.stages.append(replace(one.stage, number=number, name=f"{one.stage.id} {one.title}"))
-        timing.libraries[number] = StageLibrary(file)
+    add(variants, timing)
     timing.heat_of = heat
     results = timing.run()
     bench.print_tables(results)

@@ -9,9 +9,10 @@ import numpy as np
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.measuring import bench, provenance
+from flashladder.ladder.ablations import ablations
+from flashladder.measuring import ablation_times, bench, provenance
 
-LENGTHS = (4096, 16384)
+LENGTHS = (512, 1024, 4096, 16384)
 OCTAVES_A_TILE = 12  # by which scores grow from a tile of 128 keys to the one that is visited next, in "growing"
 KINDS = {
     "normal": "Q, K and V standard normal, as everywhere else",
@@ -47,10 +48,12 @@ def fill(kind: str, problem: Problem, tensors: dict) -> None:
 
 
 def measure(device: Device, stages: tuple[int, ...]) -> dict:
-    """Each of KINDS at LENGTHS, bf16, d = 128: the stages and the peers in one run, checked before they are timed."""
+    """Each of KINDS at LENGTHS, bf16, full: the stages, those of their variants that are marked with `inputs`, and the
+    peers in one run, checked before they are timed."""
     # Without e4m3: stage 27 looks at the maximum for every tile, so that its time has nothing to lose.
-    settings = bench.Settings(head_dims=(128,), dtypes=("bf16",), stages=stages, lengths=LENGTHS, causal=(False,))
+    settings = bench.Settings(dtypes=("bf16",), stages=stages, lengths=LENGTHS, causal=(False,), seconds=0.15)
     timing = bench.Bench(settings, device)
+    ablation_times.add([one for one in ablations() if one.inputs and one.stage.number in stages], timing)
     if not timing.torch:
         raise FlashLadderError("The part inputs needs PyTorch.")
     for kind in KINDS:
