@@ -238,6 +238,15 @@ def dim3(value):
 ARCHITECTURE = ("-gencode", "arch=compute_80,code=compute_80")
 
 
+def share_programs(folder):
+    """Has a second build of the simulator, at `folder`, use the programs that this one has, or is still to compile."""
+    programs = BUILD / "tests"
+    programs.mkdir(parents=True, exist_ok=True)  # a link to nothing is in everybody's way
+    link = folder / "tests"
+    if not link.exists():
+        link.symlink_to(programs)
+
+
 def build_program(source, flags=(), architecture=ARCHITECTURE):
     """Compiles a .cu file (a Path) or text (a str) with nvcc; returns the program's path. Cached by content."""
     text = source.read_text() if isinstance(source, Path) else source

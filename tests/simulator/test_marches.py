@@ -47,8 +47,7 @@ def test_the_simulator_built_for(level):
     ):
         done = subprocess.run(command, capture_output=True, text=True, env=os.environ | own)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    if not (folder / "tests").exists():
-        (folder / "tests").symlink_to(cudart.BUILD / "tests")  # the same programs: nvcc need not compile them again
+    cudart.share_programs(folder)  # nvcc need not compile them again
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     dealt = f"{list(NEEDS).index(level)}/{len(NEEDS)} {' '.join(Path(name).stem for name in TESTS)}"
     environment |= {"WARPSIM_BUILD": str(folder), "FLASHLADDER_DEALT": dealt}

@@ -110,8 +110,7 @@ def test_no_undefined_behaviour_in_the_simulator(tmp_path):
     folder = fuzz.folder()
     # Python has no C++ library of its own, and the sanitizer looks for `throw` when it starts.
     asan = preload("libasan.so", "libstdc++.so.6")
-    if not (folder / "tests").exists():
-        (folder / "tests").symlink_to(cudart.BUILD / "tests")  # the same programs: nvcc need not compile them again
+    cudart.share_programs(folder)  # nvcc need not compile them again
     log = tmp_path / "finding"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")} | {
         "WARPSIM_BUILD": str(folder),

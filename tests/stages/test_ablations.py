@@ -44,7 +44,7 @@ def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
 
     class Bench:
         def __init__(self, settings, where):
-            self.stages, self.libraries, self.heat_of = [], {}, None
+            self.stages, self.libraries, self.heat_of, self.device = [], {}, None, where
             runs.append((settings, self))
 
         def run(self):
