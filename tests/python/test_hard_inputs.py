@@ -5,6 +5,7 @@ import pytest
 
 from flashladder.commands import results
 from flashladder.core.problem import Problem
+from flashladder.ladder.ablations import ablations
 from flashladder.measuring import hard_inputs, recorded
 
 PROBLEM = Problem(Hq=1, Nq=64, Nkv=1000, d_head=128)
@@ -49,3 +50,24 @@ def test_the_table_has_a_row_for_each_name_and_a_column_for_each_kind(monkeypatc
     table = results.inputs()
     assert "| a | 600.0 | 400.0 |" in table and "| b | 500.0 | 500.0 |" in table and "NVIDIA X" in table
     assert "1.0" not in table
+
+
+def test_a_stage_stands_beside_the_fastest_peer_on_the_same_inputs(monkeypatch):
+    def row(name, kind, tflops, inputs="normal"):
+        return {"name": name, "kind": kind, "inputs": inputs, "Nq": 512, "d_head": 64, "tflops": tflops}
+
+    record = {
+        "provenance": {"device": "NVIDIA X", "date": "2026-01-02 00:00", "commit": "0123456789ab"},
+        "inputs": {"normal": "", "huge": ""},
+        "measurements": [row("26_shapes", "stage", 300.0), row("a", "peer", 400.0), row("b", "peer", 200.0),
+                         row("26_shapes", "stage", 330.0, "huge"), row("a", "peer", 100.0, "huge"),
+                         row("b", "peer", 300.0, "huge"), row("25_no_gap", "stage", 1.0)],
+    }  # fmt: skip
+    monkeypatch.setattr(recorded, "shipped", lambda kind="": [record] if kind == "inputs" else [])
+    monkeypatch.setattr(recorded, "is_stale", lambda row: False)
+    assert "| d = 64, N = 512 | 75 | 110 |" in results.beside_the_best("26")
+
+
+def test_variants_that_hurting_inputs_are_for_are_timed_on_them():
+    marked = {one.name for one in ablations() if one.inputs}
+    assert {"never_careful", "turn_kept_for_the_maximum"} <= marked
