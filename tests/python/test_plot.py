@@ -228,9 +228,15 @@ def test_error_map_finds_the_planted_error():
     assert np.unravel_index(ratio.argmax(), ratio.shape) == (40, 7) and (ratio > 1).sum() == 1
     assert (
         "1 of 4096 elements are wrong; first at row 40, column 7"
-        in plot.error_map(SMALL, inputs, output, head=1).axes[0].get_title()
+        in plot.error_map(SMALL, inputs, output, of=(0, 1)).axes[0].get_title()
     )
-    assert "within its bound" in plot.error_map(SMALL, inputs, output, head=0).axes[0].get_title()
+    assert "within its bound" in plot.error_map(SMALL, inputs, output, of=(0, 0)).axes[0].get_title()
+
+
+def test_error_map_is_of_the_first_head_that_is_wrong():
+    inputs, output = planted((0, 1, 40, 7))
+    assert "batch 0, head 1" in plot.error_map(SMALL, inputs, output).axes[0].get_title()
+    assert "batch 0, head 0" in plot.error_map(SMALL, *planted()).axes[0].get_title()
 
 
 def test_error_map_hatches_what_was_never_written():

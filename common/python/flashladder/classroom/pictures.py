@@ -42,10 +42,7 @@ def _errors(file: Path) -> Figure:
     with np.load(file) as saved:
         problem = Problem(**json.loads(str(saved["problem"])))
         inputs, output = {name: saved[name] for name in "QKV"}, saved["O"]
-    for batch, head in np.ndindex(problem.B, problem.Hq):
-        if (errors.error_ratio(problem, inputs, output, batch, head) > 1).any():
-            break
-    return errors.error_map(problem, inputs, output, batch, head)
+    return errors.error_map(problem, inputs, output)
 
 
 def _png(figure: Figure) -> bytes:

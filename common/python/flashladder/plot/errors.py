@@ -21,8 +21,20 @@ def error_ratio(problem: Problem, inputs: dict, output: np.ndarray, batch: int =
     return verify.error_ratio(values, expected[0], verify.element_bound(magnitude[0], fine[0], problem.dtype))
 
 
-def error_map(problem: Problem, inputs: dict, output: np.ndarray, batch: int = 0, head: int = 0, Br: int = 0) -> Figure:
-    """The error of one head's O as a picture, in units of the allowed error; Br: rows of a tile, drawn as lines."""
+def first_wrong(problem: Problem, inputs: dict, output: np.ndarray) -> tuple[int, int]:
+    """Batch and head of the first O with an element beyond its bound; (0, 0) if there is none."""
+    heads = np.ndindex(problem.B, problem.Hq)
+    return next((one for one in heads if (error_ratio(problem, inputs, output, *one) > 1).any()), (0, 0))
+
+
+def error_map(
+    problem: Problem, inputs: dict, output: np.ndarray, of: tuple[int, int] | None = None, Br: int = 0
+) -> Figure:
+    """The error of one head's O as a picture, in units of the allowed error.
+
+    of: batch and head; None: the first that is wrong. Br: rows of a tile, drawn as lines.
+    """
+    batch, head = of or first_wrong(problem, inputs, output)
     ratio = error_ratio(problem, inputs, output, batch, head)
     unwritten = ~np.isfinite(ratio)
     wrong = ratio > 1
