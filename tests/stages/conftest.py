@@ -3,27 +3,10 @@
 import os
 
 import pytest
+from chosen import chosen_stages, e4m3_stages, masking_stages
 
 from flashladder.core.paths import stage_library
 from flashladder.ladder import stages
-
-
-def chosen_stages() -> list[stages.Stage]:
-    """Of those with a kernel: a program such as stage 00 has tests of its own, and none of these."""
-    only = os.environ.get("FLASHLADDER_STAGE")
-    if not only:
-        return list(stages.all_stages())
-    return [stage for stage in stages.all_stages() if stage == stages.entry(only)]
-
-
-def masking_stages() -> list[stages.Stage]:
-    """Those that take causal problems, any lengths and groups of heads; test_description holds them to it."""
-    return [stage for stage in chosen_stages() if stage.data.get("masks")]
-
-
-def e4m3_stages() -> list[stages.Stage]:
-    return [stage for stage in chosen_stages() if "e4m3" in stage.dtypes]
-
 
 # A stage that takes whole tiles alone has nothing to do with these, one of 16-bit types nothing with that.
 collect_ignore_glob = [] if masking_stages() else ["test_masking*.py"]

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from conftest import chosen_stages
+from chosen import chosen_stages
 
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 from calls import Call, gaps, verified
-from conftest import chosen_stages
+from chosen import chosen_stages
 
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages

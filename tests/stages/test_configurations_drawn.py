@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from conftest import chosen_stages
+from chosen import chosen_stages
 from test_configurations import right
 
 from flashladder.core.problem import Problem

@@ -3,7 +3,7 @@ tiles while the one before is still to be stored. Several query tiles a block, e
 
 import numpy as np
 import pytest
-from conftest import chosen_stages
+from chosen import chosen_stages
 
 from flashladder.core.dtypes import from_bits, to_bits
 from flashladder.core.problem import Problem

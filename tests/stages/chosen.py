@@ -1,0 +1,22 @@
+"""Which stages the tests here run for: every one, or the one that `make stage-NN test` names (FLASHLADDER_STAGE)."""
+
+import os
+
+from flashladder.ladder import stages
+
+
+def chosen_stages() -> list[stages.Stage]:
+    """Of those with a kernel: a program such as stage 00 has tests of its own, and none of these."""
+    only = os.environ.get("FLASHLADDER_STAGE")
+    if not only:
+        return list(stages.all_stages())
+    return [stage for stage in stages.all_stages() if stage == stages.entry(only)]
+
+
+def masking_stages() -> list[stages.Stage]:
+    """Those that take causal problems, any lengths and groups of heads; test_description holds them to it."""
+    return [stage for stage in chosen_stages() if stage.data.get("masks")]
+
+
+def e4m3_stages() -> list[stages.Stage]:
+    return [stage for stage in chosen_stages() if "e4m3" in stage.dtypes]
