@@ -16,6 +16,7 @@ from flashladder.core.device import Device, cudart
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
+from flashladder.running.server import run_worker
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,12 @@ def run_library(
         if where.kind == "sim":
             env["WARPSIM_REPORT"] = str(folder / "report.json")
         try:
-            done = subprocess.run(command, env=env, capture_output=True, text=True, errors="replace", timeout=timeout)
+            if where.kind == "sim":
+                done = run_worker(folder, env, timeout)
+            else:
+                done = subprocess.run(
+                    command, env=env, capture_output=True, text=True, errors="replace", timeout=timeout
+                )
         except subprocess.TimeoutExpired as error:
             raise StageError(f"{name} did not finish within {timeout:g} s") from error
         messages = (done.stdout + done.stderr).strip()

@@ -1,13 +1,17 @@
 """Runs one problem on one stage in this process, which was started for that alone.
 
     python -m flashladder.running.worker FOLDER
+    python -m flashladder.running.worker --serve
 
 FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
 Leaves O.npy, log_sum_exp.npy of a stage that writes it, and result.json there. A process has one CUDA runtime for
 good, and after a failed launch that runtime is of no more use: hence a process of its own for each run.
+
+With --serve it forks such a process for each line of standard input: flashladder.running.server's other end.
 """
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -62,8 +66,30 @@ def execute(folder: Path, job: Job) -> dict:
     return {"status": "ok", "description": description, "seconds": seconds}
 
 
+def serve() -> Path | None:
+    """Forks for each request, a line of JSON: {"folder", "cwd", "environment"}; prints the exit status (negative: the
+    signal that ended the process). Returns the folder in each forked process, whose output goes there, and None when
+    there are no more requests. Nothing but modules is loaded before the fork: no CUDA runtime, no stage."""
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        process = os.fork()
+        if process == 0:
+            folder = Path(request["folder"])
+            for number, name in enumerate((os.devnull, folder / "stdout", folder / "stderr")):
+                file = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+                os.dup2(file, number)
+                os.close(file)
+            os.chdir(request["cwd"])
+            os.environ.update(request["environment"])
+            return folder
+        os.write(1, b"%d\n" % os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+    return None
+
+
 def main() -> int:
-    folder = Path(sys.argv[1])
+    folder = serve() if sys.argv[1] == "--serve" else Path(sys.argv[1])
+    if folder is None:
+        return 0
     try:
         result = execute(folder, Job.read(folder))
     except StageRefused as refusal:
