@@ -7,14 +7,22 @@ from cudart import ON_GPU, run_program
 
 PROGRAMS = sorted((Path(__file__).parent / "programs" / "clean").glob("*.cu"))
 LONG_TO_COMPILE = (
+    "cub_block_neighbours",
+    "cub_block_tiles",
+    "cub_blocks",
+    "cub_device",
+    "cub_partition",
+    "cub_runs",
     "cub_segments",
     "cub_sort_pairs",
+    "cub_warp",
     "padded_structs",
     "thrust_numbers",
     "thrust_ordered_structs",
     "thrust_select",
     "thrust_structs",
     "unwritten_padding",
+    "wmma_forms",
 )
 CASES = [pytest.param(p, id=p.stem, marks=[pytest.mark.long] if p.stem in LONG_TO_COMPILE else []) for p in PROGRAMS]
 LIBRARIES = ("<cub/", "<thrust/", "<cuda/", "<cooperative_groups", "<mma.h>")

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "core/round_up.h"
 #include "exec/context.h"
 #include "memory/global_memory.h"
 
@@ -31,7 +32,7 @@ class Arguments {
     template <class T>
     T next() {
         T value{};
-        address_ = (address_ + sizeof(T) - 1) / sizeof(T) * sizeof(T);
+        address_ = round_up(address_, sizeof(T));
         good_ = read_(address_, &value, sizeof value) && good_;
         address_ += sizeof(T);
         ++count_;

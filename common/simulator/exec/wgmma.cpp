@@ -10,6 +10,7 @@
 #include "core/names.h"
 #include "core/op_formats.h"
 #include "core/program.h"
+#include "core/round_up.h"
 #include "exec/context.h"
 #include "exec/tensor_elements.h"
 #include "exec/tensor_sum.h"
@@ -40,7 +41,7 @@ struct Issue {
         BlockContext &block = *context_of(first).owner;
         for (unsigned i = 0; i < kWarpgroupWarps; ++i) warps[i] = block.contexts[first.id + i].get();
         columns = form.n8 * 8u;
-        wide_columns = (columns + kSumColumns - 1) / kSumColumns * kSumColumns;
+        wide_columns = round_up(columns, kSumColumns);
         d_slots = block.program->operand_list.data() + op.list;
         a_slots = d_slots + (form.d == ptx::Type::f16 ? columns / 4 : columns / 2);
     }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <set>
 
+#include "core/round_up.h"
 #include "lower/instructions.h"
 
 namespace warpsim {
@@ -18,10 +19,6 @@ using ptx::Space;
 constexpr uint32_t kReservedSharedBytes = 1024;
 constexpr uint32_t kMostRegisters = 65536, kMostOfThread = 256;  // of a multiprocessor, of a thread
 constexpr uint64_t kMostSharedBytes = 64ull << 20;  // hostile declarations only; launches check the device's limit
-
-uint64_t round_up(uint64_t value, uint64_t to) {
-    return (value + to - 1) / to * to;
-}
 
 template <class F>
 void for_each_symbol(const Operand &operand, const F &f) {

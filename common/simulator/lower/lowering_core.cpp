@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/round_up.h"
 #include "core/warp.h"
 #include "exec/core_ops.h"
 #include "lower/function_lowering.h"
@@ -17,10 +18,6 @@ using ptx::Type;
 
 constexpr uint64_t kMostConstantBytes = 4 << 20;
 constexpr uint64_t kMostLocalBytes = 512 << 10;  // as on the devices
-
-uint64_t round_up(uint64_t value, uint64_t to) {
-    return (value + to - 1) / to * to;
-}
 
 void broadcast(std::byte *to, uint64_t bits, unsigned bytes) {
     if (bytes == 0) {

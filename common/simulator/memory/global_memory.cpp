@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "core/round_up.h"
 #include "core/text.h"
 #include "memory/pages.h"
 
@@ -13,10 +14,6 @@ namespace {
 constexpr uint64_t kAlignment = 512;  // cudaMalloc promises 256, textures want 512
 constexpr uint64_t kMinGap = 4096, kMaxGap = 1 << 20;
 constexpr size_t kFreedKept = 4096;
-
-uint64_t round_up(uint64_t value, uint64_t to) {
-    return (value + to - 1) / to * to;
-}
 
 // Unmapped space between allocations, so that a short overrun meets no neighbour.
 uint64_t gap_after(uint64_t bytes) {

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "core/round_up.h"
+
 namespace warpsim {
 namespace {
 
@@ -19,10 +21,6 @@ constexpr int kOnes = 0xff;
 
 uint64_t page_bytes() {
     return static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
-
-uint64_t round_up(uint64_t value, uint64_t to) {
-    return (value + to - 1) / to * to;
 }
 
 std::byte *map(uint64_t bytes, int protection) {

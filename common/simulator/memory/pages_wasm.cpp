@@ -6,6 +6,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "core/round_up.h"
+
 namespace warpsim {
 namespace {
 
@@ -20,7 +22,7 @@ constexpr uint64_t kPage = 1 << 16;
 // Memory that nobody has written takes none: browsers give it page by page.
 Reservation reserve(uint64_t limit_bytes) {
     const uint64_t bytes = 2 * limit_bytes + kRest;
-    void *const data = bytes <= kMost ? std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage) : nullptr;
+    void *const data = bytes <= kMost ? std::aligned_alloc(kPage, round_up(bytes, kPage)) : nullptr;
     if (!data)
         throw std::runtime_error("no address space left for device memory: WARPSIM_MAX_MEMORY sets a lesser limit");
     return {kFirstAddress, static_cast<std::byte *>(data), bytes};
@@ -32,7 +34,7 @@ void release(const Reservation &reservation) {
 
 std::byte *map_memory(uint64_t bytes) {
     if (bytes > kMost) return nullptr;
-    void *const data = std::aligned_alloc(kPage, (bytes + kPage - 1) / kPage * kPage);
+    void *const data = std::aligned_alloc(kPage, round_up(bytes, kPage));
     if (data) std::memset(data, 0, bytes);
     return static_cast<std::byte *>(data);
 }

@@ -1,6 +1,7 @@
 // Allocation, and questions about pointers.
 #include <algorithm>
 
+#include "core/round_up.h"
 #include "runtime/copy.h"
 #include "runtime/runtime.h"
 
@@ -83,7 +84,7 @@ cudaError_t cudaMallocManaged(void **result, size_t bytes, unsigned flags) {
 
 cudaError_t cudaMallocPitch(void **result, size_t *pitch, size_t width, size_t height) {
     if (!pitch) return record(cudaErrorInvalidValue);
-    *pitch = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+    *pitch = round_up(width, kPitchAlignment);
     size_t bytes;
     if (__builtin_mul_overflow(*pitch, height, &bytes)) return record(cudaErrorMemoryAllocation);
     return allocate(result, bytes, MemoryKind::device);

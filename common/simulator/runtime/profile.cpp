@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/round_up.h"
+
 namespace warpsim {
 namespace {
 
@@ -66,7 +68,7 @@ unsigned resident_blocks(const Profile &profile, unsigned threads, unsigned regi
     blocks = std::min(blocks, warps_that_fit / warps);
     // Shared memory in units of 128 bytes (256 before compute capability 8.0), and what the system keeps of each block.
     const uint32_t unit = profile.compute >= 80 ? 128 : 256;
-    const uint32_t shared = (shared_bytes + profile.shared_reserved + unit - 1) / unit * unit;
+    const uint32_t shared = round_up(shared_bytes + profile.shared_reserved, unit);
     if (shared) blocks = std::min(blocks, profile.shared_per_multiprocessor / shared);
     return blocks;
 }
