@@ -75,7 +75,7 @@ void complete(BlockContext &block, unsigned number) {
     b.active = false;
     if (block.trace) block.trace->barrier_complete(number);
     if (block.shadow) {
-        block.shadow->barrier(b.waiting);
+        block.shadow->barrier(b.waiting, b.expected != 0);
         block.shadow->barrier_complete(number, b.waiting);
     }
     for (uint32_t i = 0; i < block.warps; ++i) {

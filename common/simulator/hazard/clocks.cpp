@@ -108,14 +108,14 @@ void Clocks::refresh(unsigned warp) {
 
 // A barrier that all living lanes of a warp reach counts its exited ones too.
 uint32_t Clocks::with_exited(unsigned warp, uint32_t lanes) const {
-    if (lanes == 0) return exited_[warp] == exists_[warp] ? exists_[warp] : 0;
     return whole(warp, lanes) ? exists_[warp] : lanes & exists_[warp];
 }
 
-void Clocks::barrier(unsigned block, const uint32_t *lanes_by_warp) {
+void Clocks::barrier(unsigned block, const uint32_t *lanes_by_warp, bool counted) {
     const unsigned first = block * per_block_;
     bool full = true;
-    for (unsigned w = 0; w < per_block_; ++w) full = full && whole(first + w, lanes_by_warp[w]);
+    for (unsigned w = 0; w < per_block_; ++w)
+        full = full && whole(first + w, lanes_by_warp[w]) && (lanes_by_warp[w] || !counted);
     if (!full || blocks_ > 1) {
         std::array<uint32_t, kMaxWarps> lanes;
         std::fill_n(lanes.begin(), warps_, 0);

@@ -54,8 +54,9 @@ class Clocks {
     // Is what agent `by` did up to `stamp` ordered before what all threads of all blocks do now?
     bool known_to_all(unsigned by, uint32_t stamp) const;
 
-    // Of a block: lanes of each of its warps.
-    void barrier(unsigned block, const uint32_t *lanes_by_warp);
+    // Of a block: lanes of each of its warps. Warps that have exited are among those whom a barrier of all threads
+    // joins, and not among those of one for a number of threads.
+    void barrier(unsigned block, const uint32_t *lanes_by_warp, bool counted);
     void warp_barrier(unsigned warp, uint32_t lanes);
     void fence(unsigned warp, uint32_t lanes);
     void exited(unsigned warp, uint32_t lanes) { exited_[warp] |= lanes; }

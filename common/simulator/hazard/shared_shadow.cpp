@@ -187,9 +187,9 @@ void SharedShadow::async_complete(Warp &warp, const Op &, int lane, uint32_t add
     }
 }
 
-void SharedShadow::barrier(const std::vector<uint32_t> &lanes_by_warp) {
+void SharedShadow::barrier(const std::vector<uint32_t> &lanes_by_warp, bool counted) {
     if (!impl_->bound) return;
-    impl_->clocks.all->barrier(impl_->clocks.rank, lanes_by_warp.data());
+    impl_->clocks.all->barrier(impl_->clocks.rank, lanes_by_warp.data(), counted);
     impl_->renumber_if_needed();
 }
 

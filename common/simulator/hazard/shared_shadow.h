@@ -87,8 +87,8 @@ class SharedShadow {
     void wgmma_wait(Warp &, uint32_t number);  // a warp of the group has waited for it
 
     // Ordering events, called by the core.
-    void barrier(const std::vector<uint32_t>
-                     &lanes_by_warp);  // lanes (mask per warp) that a completed bar.sync / bar.red joined
+    // A completed bar.sync or bar.red, of all threads or for a number of them, has joined these lanes (mask per warp).
+    void barrier(const std::vector<uint32_t> &lanes_by_warp, bool counted);
     // bar.arrive orders what these lanes have done and know so far, and nothing later, before whoever waits at the
     // barrier when it is complete.
     void barrier_arrive(Warp &, uint32_t lanes, unsigned number);
@@ -111,7 +111,7 @@ class SharedShadow {
         std::string who;
     };
     bool visit_left(Visit &) const;
-    // These lanes have exited: from now on every barrier of the block (and of their warp) counts them as joined.
+    // These lanes have exited: from now on each barrier of all threads (and of their warp) counts them as joined.
     void exited(unsigned warp, uint32_t lanes);
 
     // Undefined bits of shared memory: of bytes that nobody has written, and of those that got undefined values.
