@@ -110,6 +110,7 @@ def test_a_server_that_ends_under_a_worker_is_an_error(probe):
 def test_another_environment_has_another_server(probe):
     probe()
     served = idle()
+    assert probe(PYTEST_CURRENT_TEST="another one")[0] == 0 and idle() == served
     assert probe(LD_LIBRARY_PATH="/nowhere")[0] == 0 and idle() != served and gone(served)
 
 
