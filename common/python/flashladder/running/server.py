@@ -16,8 +16,8 @@ from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
 
-# What a run may have of its own; pytest sets a variable anew for each test. All else, such as where libraries are looked
-# for, a process has to have from its first instruction on: servers are started with it.
+# What a run may have of its own; pytest sets a variable anew for each test. All else, such as where libraries are
+# looked for, a process has to have from its first instruction on: servers are started with it.
 _OF_A_RUN = ("WARPSIM_", "FLASHLADDER_", "PYTEST_")
 
 
