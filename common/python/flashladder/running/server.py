@@ -28,7 +28,7 @@ class Server:
         self.environment = environment
         self.process = subprocess.Popen(
             [sys.executable, "-m", "flashladder.running.worker", "--serve"],
-            env=environment | {"OPENBLAS_NUM_THREADS": "1"},  # with threads a process had better not fork
+            env=environment | {"OPENBLAS_NUM_THREADS": "1"},  # workers multiply nothing
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -44,7 +44,11 @@ class Server:
             raise subprocess.TimeoutExpired(f"the worker of {folder}", timeout)
         answer = self.process.stdout.readline()
         if not answer:
-            raise FlashLadderError(f"The process that starts workers has ended (status {self.process.wait()}).")
+            status = self.process.wait()
+            raise FlashLadderError(
+                f"The process that starts simulated runs has ended (status {status}), maybe for want of memory: "
+                "run this again."
+            )
         return int(answer)
 
     def end(self, at_once: bool = False) -> None:
