@@ -1,6 +1,7 @@
 """For all tests, and read before any of them, or NumPy, is."""
 
 import collections
+import gc
 import os
 
 import pytest
@@ -44,3 +45,9 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+
+
+def pytest_collection_finish(session):
+    """Thousands of tests are here to stay: without this, whenever Python looks for garbage it looks at all of them."""
+    gc.collect()
+    gc.freeze()

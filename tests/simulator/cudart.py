@@ -10,6 +10,7 @@ launch that failed or hung costs its worker.
 
 import atexit
 import ctypes
+import fcntl
 import hashlib
 import json
 import os
@@ -261,13 +262,17 @@ def build_program(source, flags=(), architecture=ARCHITECTURE):
     if program.exists():
         return program
     folder.mkdir(parents=True, exist_ok=True)
-    if not isinstance(source, Path):
-        source = folder / "program.cu"
-        source.write_text(text)
-    partial = folder / f"{name}.{os.getpid()}"
-    done = subprocess.run([nvcc, *options, "-o", partial, source], check=False, capture_output=True, text=True)
-    assert done.returncode == 0, f"nvcc {' '.join(options)} {source}:\n{done.stdout}{done.stderr}"
-    partial.rename(program)
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # whoever else wants it waits, and does not compile it a second time
+        if program.exists():
+            return program
+        if not isinstance(source, Path):
+            source = folder / "program.cu"
+            source.write_text(text)
+        partial = folder / f"{name}.{os.getpid()}"
+        done = subprocess.run([nvcc, *options, "-o", partial, source], check=False, capture_output=True, text=True)
+        assert done.returncode == 0, f"nvcc {' '.join(options)} {source}:\n{done.stdout}{done.stderr}"
+        partial.rename(program)
     return program
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import collection
 import pytest
 from cudart import ON_GPU, run_program
 
@@ -25,6 +26,7 @@ LONG_TO_COMPILE = (
     "wmma_forms",
 )
 CASES = [pytest.param(p, id=p.stem, marks=[pytest.mark.long] if p.stem in LONG_TO_COMPILE else []) for p in PROGRAMS]
+TOGETHER = [p for p in PROGRAMS if p.stem not in LONG_TO_COMPILE]
 LIBRARIES = ("<cub/", "<thrust/", "<cuda/", "<cooperative_groups", "<mma.h>")
 
 
@@ -34,7 +36,9 @@ def test_clean_program(program, seed):
     if seed and ON_GPU:
         pytest.skip("a GPU has no other schedule to ask for")
     env = {"WARPSIM_SCHEDULE": seed} if seed else {}
-    result = run_program(program, env=env, flags=["--extended-lambda"], report=True).check()
+    together = collection.unit_with(program, TOGETHER) if program in TOGETHER else program
+    result = run_program(together, [program.stem], env=env, flags=[*collection.FLAGS, "--extended-lambda"], report=True)
+    result.check()
     assert result.stdout.splitlines()[-1] == "OK"
     if not ON_GPU:
         assert result.report["launches"], "the report lists no launch"

@@ -7,6 +7,7 @@ a conflict `//~`. The report's line is one of those, and the message names all o
 import re
 from pathlib import Path
 
+import collection
 import pytest
 from cudart import run_program
 
@@ -31,9 +32,11 @@ def marks(program):
     return kinds, words, fault, lines
 
 
-def run(program, flags=(), **env):
+def run(program, mended=False, **env):
     settings = {**ENVIRONMENT.get(program.stem, {}), **env}
-    return run_program(program, env=settings, flags=flags, report=True)
+    together = collection.unit_with(program, PROGRAMS, ("", "MENDED"))
+    which = collection.name(program, "MENDED" if mended else "")
+    return run_program(together, [which], env=settings, flags=collection.FLAGS, report=True)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
@@ -54,7 +57,7 @@ def test_faulty_program(program):
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
 def test_mended_twin(program):
-    result = run(program, flags=["-DMENDED"]).check()
+    result = run(program, mended=True).check()
     assert result.stdout == "cudaSuccess\n" and result.hazards == []
 
 
@@ -65,7 +68,7 @@ def test_verdict_does_not_depend_on_the_schedule(program):
         result = run(program, WARPSIM_SCHEDULE=seed)
         assert result.returncode == 3 and result.hazards[0]["kind"] in kinds, f"seed {seed}: {result.hazards[:1]}"
         assert result.hazards[0]["line"] in lines
-        assert run(program, flags=["-DMENDED"], WARPSIM_SCHEDULE=seed).check().hazards == [], f"seed {seed}"
+        assert run(program, mended=True, WARPSIM_SCHEDULE=seed).check().hazards == [], f"seed {seed}"
 
 
 def test_warn_reports_and_goes_on():

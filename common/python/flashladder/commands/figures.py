@@ -176,7 +176,7 @@ class _Figures:
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
         "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
-        value = recorded.load(recorded.RECORDED / file)
+        value = recorded.to_read(recorded.RECORDED / file)
         for step in path:
             try:
                 if isinstance(value, list) and isinstance(step, str):

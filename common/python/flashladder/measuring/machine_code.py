@@ -380,7 +380,7 @@ def recorded_rows(*which: int | str, d: int = 128, arch: str = ARCH) -> list[dic
 def _load(arch: str = ARCH) -> dict:
     if not record_file(arch).exists():
         raise FlashLadderError(f"{record_file(arch)} does not exist: `make machine-code` writes it.")
-    return recorded.load(record_file(arch))
+    return recorded.to_read(record_file(arch))
 
 
 def is_stale(row: dict) -> bool:

@@ -1,6 +1,7 @@
 """Results as files: those just measured (build/results) and those that ship (docs/results)."""
 
 import json
+from functools import lru_cache
 from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
@@ -16,6 +17,20 @@ def load(file: Path) -> dict:
     if results.get("version") != 1 or "provenance" not in results:
         raise FlashLadderError(f"{file} is no result of `make bench` (version 1).")
     return results
+
+
+def to_read(file: Path) -> dict:
+    """As load(), and parsed once for as long as the file stays the same: a document asks for hundreds of figures of
+    the same records. Whoever asks next gets the same object, so nobody may change it."""
+    if not file.exists():
+        return load(file)  # which says so
+    status = file.stat()
+    return _parsed(file, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=64)
+def _parsed(file: Path, mtime_ns: int, size: int) -> dict:
+    return load(file)
 
 
 # What sentences and tables of one GPU are about, however many others are recorded beside it.
@@ -37,12 +52,12 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's; "fp8-errors",
     what e4m3 costs in accuracy, of the simulator; "sums", bits of tensor cores' sums; "faults", what comes of mistakes
     that the simulator names; "beside-products", clocks of instructions while the tensor cores multiply. They lie in
-    GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json.
+    GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json. To be read alone, as to_read() says.
     """
     found = []
     for file in sorted(folder.glob("*.json")):
         if kind == next((one for one in KINDS if file.stem.endswith(f"-{one}")), ""):
-            found.append(load(file))
+            found.append(to_read(file))
     return sorted(found, key=lambda one: one["provenance"].get("device") != MAIN)
 
 

@@ -122,4 +122,5 @@ int main() {
     std::printf("sums %08x, owners %08x, table %08x, bins %08x, %u by two kinds\n", digest(sums, 2),
                 digest(words + 20, kItems), digest(keys, kSlots), digest(words + 2, 16), left[19]);
     std::puts("OK");
+    return 0;
 }

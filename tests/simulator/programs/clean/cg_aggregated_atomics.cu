@@ -61,4 +61,5 @@ int main() {
     for (int n : {1, 96, 2001})
         if (!run(n)) return std::printf("%d elements\n", n), 1;
     std::printf("OK\n");
+    return 0;
 }

@@ -42,4 +42,5 @@ int main() {
         if (out[i] != want) return std::printf("%d: %f, want %f\n", i, out[i], want), 1;
     }
     std::printf("OK\n");
+    return 0;
 }

@@ -51,4 +51,5 @@ int main() {
     for (int n : {3, 256, 1000})
         if (!run<64>(n) || !run<128>(n)) return std::printf("%d elements\n", n), 1;
     std::printf("OK\n");
+    return 0;
 }

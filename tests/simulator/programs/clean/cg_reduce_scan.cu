@@ -44,4 +44,5 @@ int main() {
         if (p[3 * n + i] != same) return std::printf("labeled %d: %d\n", i, p[3 * n + i]), 1;
     }
     std::printf("OK\n");
+    return 0;
 }

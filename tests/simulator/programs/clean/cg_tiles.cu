@@ -35,4 +35,5 @@ int main() {
         if (out[i] != want[63 - i] - want[i])
             return std::printf("%d: %u, want %u\n", i, out[i], want[63 - i] - want[i]), 1;
     std::printf("OK\n");
+    return 0;
 }

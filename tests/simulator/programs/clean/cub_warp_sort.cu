@@ -84,4 +84,5 @@ int main() {
     for (int n : {50, 512, 1333})
         if (!run<32>(n) || !run<8>(n)) return std::printf("%d elements\n", n), 1;
     std::printf("OK\n");
+    return 0;
 }

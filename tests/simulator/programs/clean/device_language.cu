@@ -119,4 +119,5 @@ int main() {
         if (out[i] != 2 * i + (i % 8 * 4 + 3) + (2 * i + 0.5f) + 2.5f + i || ticks[i] <= 0)
             return std::printf("way %d\n", i), 1;
     std::printf("OK\n");
+    return 0;
 }

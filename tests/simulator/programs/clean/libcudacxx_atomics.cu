@@ -50,4 +50,5 @@ int main() {
     for (int i = 0; i < 64; ++i)
         if (bins[i] != i * (i % 3 + 1) + 1) return std::printf("tuple %d\n", i), 1;
     std::printf("OK\n");
+    return 0;
 }

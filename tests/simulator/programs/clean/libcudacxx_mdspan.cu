@@ -81,4 +81,5 @@ int main() {
     if (!step(3, 3) || !step(37, 50)) return std::printf("jacobi\n"), 1;
     if (!transform(5) || !transform(100)) return std::printf("fourier\n"), 1;
     std::printf("OK\n");
+    return 0;
 }

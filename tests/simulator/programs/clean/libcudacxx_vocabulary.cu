@@ -86,4 +86,5 @@ int main() {
         CHECK(cudaFree(out));
     }
     std::printf("OK\n");
+    return 0;
 }

@@ -185,4 +185,5 @@ int main() {
         }
     }
     printf("OK\n");
+    return 0;
 }

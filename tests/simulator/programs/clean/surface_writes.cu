@@ -90,4 +90,5 @@ int main() {
     CHECK(cudaFreeArray(array));
     CHECK(cudaFreeArray(cubes));
     printf("OK\n");
+    return 0;
 }

@@ -88,4 +88,5 @@ int main() {
     CHECK(cudaFreeArray(array));
     CHECK(cudaFree(out));
     printf("OK\n");
+    return 0;
 }

@@ -72,4 +72,5 @@ int main() {
     CHECK(cudaFreeArray(array));
     CHECK(cudaFree(out));
     printf("OK\n");
+    return 0;
 }

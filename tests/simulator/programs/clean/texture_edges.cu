@@ -126,4 +126,5 @@ int main() {
     CHECK(cudaFreeArray(grey_array));
     CHECK(cudaFreeArray(colour_array));
     printf("OK\n");
+    return 0;
 }

@@ -118,4 +118,5 @@ int main() {
     }
     CHECK(cudaFree(out));
     printf("OK\n");
+    return 0;
 }

@@ -89,4 +89,5 @@ int main() {
     CHECK(cudaDestroyTextureObject(texture));
     CHECK(cudaFreeMipmappedArray(mipmap));
     printf("OK\n");
+    return 0;
 }

@@ -80,4 +80,5 @@ int main() {
     CHECK(cudaDestroyTextureObject(linear[0]));
     CHECK(cudaDestroyTextureObject(linear[1]));
     printf("OK\n");
+    return 0;
 }

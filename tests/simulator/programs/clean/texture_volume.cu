@@ -110,4 +110,5 @@ int main() {
     for (const auto array : {in, out, transfer}) CHECK(cudaFreeArray(array));
     CHECK(cudaFree(pixels));
     printf("OK\n");
+    return 0;
 }

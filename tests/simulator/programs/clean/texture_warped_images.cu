@@ -103,4 +103,5 @@ int main() {
     for (float *image : images) CHECK(cudaFree(image));
     CHECK(cudaFree(field));
     printf("OK\n");
+    return 0;
 }

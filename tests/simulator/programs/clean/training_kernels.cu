@@ -174,4 +174,5 @@ int main() {
         expect("bias", c, b[c], sum, 1e-5);
     }
     printf("OK\n");
+    return 0;
 }

@@ -62,4 +62,5 @@ int main() {
             if (std::fabs(out[i * kKeys + j] - row[j] / total) > 1e-5) return std::printf("%d %d\n", i, j), 1;
     }
     std::printf("OK\n");
+    return 0;
 }

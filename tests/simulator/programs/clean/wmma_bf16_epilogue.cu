@@ -74,4 +74,5 @@ bool run(int m, int n, int k) {
 int main() {
     if (!run(16, 64, 16) || !run(33, 100, 50) || !run(5, 7, 3)) return std::printf("wrong\n"), 1;
     std::printf("OK\n");
+    return 0;
 }

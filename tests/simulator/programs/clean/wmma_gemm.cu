@@ -57,4 +57,5 @@ int main() {
                 return std::printf("%d %d: %f, want %f\n", i, j, got[i * n + j], want), 1;
         }
     std::printf("OK\n");
+    return 0;
 }

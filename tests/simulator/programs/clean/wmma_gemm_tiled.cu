@@ -104,4 +104,5 @@ int main() {
                 return std::printf("%d %d: %f, want %f\n", i, j, __half2float(got[i * n + j]), want), 1;
         }
     std::printf("OK\n");
+    return 0;
 }

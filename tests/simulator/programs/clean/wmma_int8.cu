@@ -46,4 +46,5 @@ int main() {
             if (c[i * kN + j] != sum * row[i] * column[j]) return std::printf("%d %d\n", i, j), 1;
         }
     std::printf("OK\n");
+    return 0;
 }

@@ -73,4 +73,5 @@ int main() {
             return std::printf("%d %d %d: wrong by %g, in two terms by %g\n", m, n, k, one, two), 1;
     }
     std::printf("OK\n");
+    return 0;
 }
