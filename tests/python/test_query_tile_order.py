@@ -50,6 +50,13 @@ def test_with_every_other_head_reversed_the_middle_ones_of_two_heads_are_a_pair(
         assert {one.block: one.end for one in model.schedule(order, 3 * model.Br, 2, True, 3)} == lengths
 
 
+def test_the_last_rounds_by_length_begin_with_who_lacks_a_pair():
+    """6 heads of 4 row tiles for 3 blocks: four of them are 8 pairs of 5 tiles, and the last block lacks one. Of the
+    others it has the first, 4; then 4 3 3, back 1 2 2, and 1."""
+    ends = {one.block: one.end for one in model.schedule("pairs, the last rounds by length", 4 * model.Br, 6, True, 3)}
+    assert ends == {0: 15 + 4 + 1 + 1, 1: 15 + 3 + 2, 2: 10 + 4 + 3 + 2}
+
+
 def test_query_tiles_of_other_sizes():
     """500 rows in query tiles of 192: three, which see 2, 3 and 4 tiles of 128 keys."""
     pieces = model.schedule("heads apart", 500, 1, True, 3, rows=192)
@@ -105,6 +112,13 @@ def test_the_lesson_of_shapes_says_what_the_model_says():
             arguments = order, N, 16 * 16384 // N, True, model.BLOCKS, int(Br)
             right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
             assert cell == right, f"{Br} rows, {order}, {what}, N = {N}"
+    between = re.findall(r"^  \| (pairs, the last rounds by length), (heads at a time|busy) \| (.*) \|$", text, re.M)
+    assert len(between) == 2
+    for order, what, cells in between:
+        for N, cell in zip((1024, 2048, 4096, 8192, 16384), cells.split(" | "), strict=True):
+            arguments = order, N, 16 * 16384 // N, True
+            right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
+            assert cell == right, f"{order}, {what}, N = {N}"
     (idle,) = re.findall(r"busy with pairs, N = 2048 \| (.*) \|$", text, re.M)
     for heads, cell in zip((16, 24, 32, 40, 48, 64), idle.split(" | "), strict=True):
         assert cell == f"{model.busy('head by head, long with short', 2048, heads, True):.0%}"

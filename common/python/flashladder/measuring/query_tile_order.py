@@ -52,11 +52,15 @@ def every_other_reversed(row_tiles: int, heads: int, causal: bool) -> list[tuple
 @dataclass(frozen=True)
 class Order:
     """(head, row tile) by number, of row_tiles, heads and causal; and to whom they go: two neighbours to each block
-    where there are enough (if causal), or one each, every other round from the last block to the first."""
+    where there are enough (if causal), or one each, every other round from the last block to the first.
+
+    rounds_by_length: if causal, only as many heads as fill all whole rounds of pairs but so many are in this order. The
+    others are heads_apart, to and fro, behind one for each block that lacks a pair."""
 
     in_order: Callable[[int, int, bool], list[tuple[int, int]]]
     pairs: bool = False
     to_and_fro: bool = False
+    rounds_by_length: int | None = None
 
 
 ORDERS = {
@@ -65,22 +69,43 @@ ORDERS = {
     "head by head, long with short": Order(side_by_side, pairs=True),
     "long with short, every other head reversed": Order(every_other_reversed, pairs=True),
     "heads apart, to and fro": Order(heads_apart, to_and_fro=True),
+    "pairs, the last rounds by length": Order(every_other_reversed, pairs=True, rounds_by_length=1),
 }
+
+
+def dealt(how: Order, row_tiles: int, heads: int, causal: bool, blocks: int) -> list[tuple[int, int, int]]:
+    """(block, head, row tile), those of a block in the order in which it works on them."""
+    numbers = row_tiles * heads
+    if causal and how.rounds_by_length is not None:
+        rounds = max(numbers // (2 * blocks) - how.rounds_by_length, 0)
+        in_pairs = rounds * 2 * blocks // row_tiles // 2 * 2
+        pairs = in_pairs * row_tiles // 2
+        lacking = -pairs % blocks
+        tiles = [(number // 2 % blocks, *tile) for number, tile in enumerate(how.in_order(row_tiles, in_pairs, causal))]
+        for number, (head, row_tile) in enumerate(heads_apart(row_tiles, heads - in_pairs, causal)):
+            turn, place = divmod(number - lacking, blocks)
+            if number < lacking:
+                block = blocks - lacking + number
+            else:
+                block = blocks - 1 - place if turn % 2 else place
+            tiles.append((block, in_pairs + head, row_tile))
+        return tiles
+    neighbours = 2 if how.pairs and causal and numbers >= 2 * blocks else 1
+    tiles = []
+    for number, tile in enumerate(how.in_order(row_tiles, heads, causal)):
+        turn, block = divmod(number // neighbours, blocks)
+        tiles.append((blocks - 1 - block if how.to_and_fro and turn % 2 else block, *tile))
+    return tiles
 
 
 def schedule(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS, rows: int = Br) -> list[Piece]:
     """All query tiles in the order of their numbers. N: rows of Q and of K; heads: of all batches together; rows: of Q
     in a query tile."""
-    how = ORDERS[order]
-    tiles = how.in_order(-(-N // rows), heads, causal)
-    blocks = min(blocks, len(tiles))
-    neighbours = 2 if how.pairs and causal and len(tiles) >= 2 * blocks else 1
+    row_tiles = -(-N // rows)
+    blocks = min(blocks, row_tiles * heads)
     free = [0] * blocks
     found = []
-    for number, (head, row_tile) in enumerate(tiles):
-        turn, block = divmod(number // neighbours, blocks)
-        if how.to_and_fro and turn % 2:
-            block = blocks - 1 - block
+    for block, head, row_tile in dealt(ORDERS[order], row_tiles, heads, causal, blocks):
         start = free[block]
         free[block] += -(-min(N, (row_tile + 1) * rows if causal else N) // Bc)
         found.append(Piece(block, start, free[block], head, row_tile))
