@@ -1,5 +1,6 @@
 """Blocks that communicate run on several host threads; what they compute, print and count does not show it."""
 
+import clean_programs
 import numpy as np
 import pytest
 from cudart import PROGRAMS, REPOSITORY, run_program, run_ptx
@@ -15,7 +16,7 @@ TOGETHER = [
 
 def outcome(program, threads, seed=0):
     env = {"WARPSIM_THREADS": threads, "WARPSIM_SCHEDULE": seed}
-    result = run_program(program, env=env, flags=["--extended-lambda"], report=True).check()
+    result = clean_programs.run(program, env)
     return result.stdout, result.report
 
 
