@@ -8,6 +8,8 @@ import hashlib
 import re
 from pathlib import Path
 
+# A main() without a return is one that C++ ends for the programmer, and only where it is the program's own.
+FLAGS = ("-Xcudafe", "--diag_error=940")
 AT_A_TIME = 16  # programs in a unit: the simulator reads all of its kernels whichever of them runs
 
 
@@ -52,6 +54,7 @@ def unit(programs: list[Path], variants: tuple[str, ...] = ("",)) -> str:
 
 
 def name(program: Path, variant: str = "") -> str:
+    """Of a program in a unit: the unit's first argument, and the program's namespace."""
     return f"{program.stem}_{variant.lower()}" if variant else program.stem
 
 
@@ -59,7 +62,3 @@ def unit_with(program: Path, programs: list[Path], variants: tuple[str, ...] = (
     """The unit that this one of the programs is in, where those that follow each other go together."""
     first = programs.index(program) // AT_A_TIME * AT_A_TIME
     return unit(programs[first : first + AT_A_TIME], variants)
-
-
-# A main() without a return is one that C++ ends for the programmer, and only where it is the program's own.
-FLAGS = ("-Xcudafe", "--diag_error=940")

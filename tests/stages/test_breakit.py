@@ -66,7 +66,8 @@ def test_the_kernel_itself_passes_built_like_a_mistake(number):
     folder.mkdir(parents=True, exist_ok=True)
     library = kernels.compile_kernel(Path(shutil.copy(stage.kernel, folder)), stage)
     verdict = kernels.judge(stage, library)
-    assert not verdict.caught, f"{stage.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
+    told = f"{stage.name} as it is, built like a mistake, is wrong at {verdict.problem}: {verdict.message}"
+    assert not verdict.caught, told
 
 
 def test_a_patched_kernel_is_compiled_as_its_stage_is(stage):
