@@ -1,6 +1,5 @@
 // Stage 26: the shape chooses. How many rows a query tile has, how many tiles of K and V are under way, whether P comes
-// in parts, where Q lies: a configuration, known at compile time. d_head, mask and length say which one runs
-// (instances.h).
+// in parts, where Q lies: a configuration. d_head, mask and length say which one runs (instances.h).
 //
 // A query tile is Br rows of Q, 64 for each consumer warpgroup, 16 for each warp. For it the block walks over K and V
 // in tiles of Bc = 128 rows; the producer is ahead by as many as there are buffers. Nobody stops at a query tile's end:
@@ -53,23 +52,27 @@ struct Shared {
 // The query tile that this block works on when it has had q. One head's follow each other, so that blocks side by side
 // read the same K and V. If causal the last rows come first, then the first, the last but one, ..., and a block takes
 // two neighbours: together they see as many keys as any other two. Every other head goes the other way round: where one
-// is left over at a head's end, its neighbour is its like. Or by length: all heads' last rows, all heads' last but one,
-// ..., handed out to and fro. All K and V are wanted at a time then. It pays where blocks with 6 d_head rows of Q share
-// a head's, and where with pairs a sixth of all blocks' time would pass with nothing to do.
-__device__ QueryTile query_tile(const FlashParams &params, int query_tiles, int q, int Br, int Bc) {
-    const int row_tiles = (params.Nq + Br - 1) / Br, heads = params.B * params.Hq, blocks = gridDim.x;
-    const int rounds = (query_tiles + 2 * blocks - 1) / (2 * blocks);  // of pairs
-    const bool few_heads = blocks * Br >= params.B * params.Hkv * 6 * params.d_head;
-    const bool by_length = params.causal && (few_heads || query_tiles <= 2 * blocks * rounds * 5 / 6);
-    const int neighbours = params.causal && !by_length ? 2 : 1, round = q / neighbours;
-    const int in_round = by_length && round % 2 ? blocks - 1 - blockIdx.x : blockIdx.x;
-    const int t = (round * blocks + in_round) * neighbours + q % neighbours;
-    if (t >= query_tiles) return {};
-    const int place = by_length ? t / heads : t % row_tiles, number = by_length ? t % heads : t / row_tiles;
+// is left over at a head's end, its neighbour is its like. Pairs come whole, so the heads of the last rounds go by
+// length, one query tile at a time: all their last rows, all their last but one, ..., and all is dealt to and fro.
+__device__ QueryTile query_tile(const FlashParams &params, uint32_t query_tiles, uint32_t q, int Br, int Bc) {
+    const uint32_t row_tiles = uint32_t(params.Nq + Br - 1) / Br, heads = query_tiles / row_tiles, blocks = gridDim.x;
+    const uint32_t rounds = query_tiles / (2 * blocks), last = row_tiles < 8 ? 0 : Br > 128 ? 3 : 1;  // of pairs
+    const uint32_t in_pairs = params.causal && rounds > last ? (rounds - last) * 2 * blocks / row_tiles / 2 * 2 : 0;
+    const uint32_t by_length = heads - in_pairs, pairs = in_pairs * row_tiles / 2;
+    const auto in_round = [&](uint32_t n) { return params.causal && n % 2 ? blocks - 1 - blockIdx.x : blockIdx.x; };
+    const uint32_t own = pairs / blocks + (in_round(pairs / blocks) < pairs % blocks);  // of the pairs
+    const uint32_t round = q < 2 * own ? q / 2 : q - own, t = round * blocks + in_round(round);
+    uint32_t number = (2 * t + q % 2) / row_tiles, place = (2 * t + q % 2) % row_tiles;  // of the head; in its order
+    if (t < pairs) {
+        if (number % 2) place = row_tiles - 1 - place;
+        place = place % 2 ? row_tiles - 1 - place / 2 : place / 2;
+    } else {
+        if (t - pairs >= by_length * row_tiles) return {};
+        number = in_pairs + (params.causal ? (t - pairs) % by_length : t / row_tiles);
+        place = params.causal ? (t - pairs) / by_length : t % row_tiles;
+    }
     const int batch = number / params.Hq, head = number % params.Hq, kv_head = head / (params.Hq / params.Hkv);
-    const int row_tile = by_length || number % 2 ? row_tiles - 1 - place : place;
-    const int long_short = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
-    const int first_row = (params.causal && !by_length ? long_short : row_tile) * Br;
+    const int first_row = (params.causal ? row_tiles - 1 - place : place) * Br;
     const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
     const int columns = min(params.Nkv, first_row + Br + diagonal);            // of K and V that the rows see
     const int tiles = max(columns + Bc - 1, Bc) / Bc;                          // one, all masked, if they see no key

@@ -1,6 +1,5 @@
 // Stage 27: FP8. Q, K, V and P are e4m3, a byte each, and the tensor cores multiply twice as many in a clock. They take
 // V transposed alone, are exact to 13 bits alone, and P has but 18 powers of two: each is a piece of this kernel.
-//
 // Query tiles, tiles of K and V, the producer and the stream without gaps are stage 26's. Further warps transpose V.
 
 #include "launch.h"
@@ -45,22 +44,26 @@ struct Shared {
     QueryTile query_tiles[q_stages];  // which ones lie in Q
 };
 
-// The query tile that this block works on when it has had q: head by head, if causal a long one with a short one; or by
-// length, the longest of all heads first, to and fro. Which of the two, and why, is stage 26's.
-__device__ QueryTile query_tile(const FlashParams &params, int query_tiles, int q, int Br, int Bc) {
-    const int row_tiles = (params.Nq + Br - 1) / Br, heads = params.B * params.Hq, blocks = gridDim.x;
-    const int rounds = (query_tiles + 2 * blocks - 1) / (2 * blocks);  // of pairs
-    const bool few_heads = blocks * Br >= params.B * params.Hkv * 6 * params.d_head;
-    const bool by_length = params.causal && (few_heads || query_tiles <= 2 * blocks * rounds * 5 / 6);
-    const int neighbours = params.causal && !by_length ? 2 : 1, round = q / neighbours;
-    const int in_round = by_length && round % 2 ? blocks - 1 - blockIdx.x : blockIdx.x;
-    const int t = (round * blocks + in_round) * neighbours + q % neighbours;
-    if (t >= query_tiles) return {};
-    const int place = by_length ? t / heads : t % row_tiles, number = by_length ? t % heads : t / row_tiles;
+// The query tile that this block works on when it has had q. Which, and why, stage 26 says.
+__device__ QueryTile query_tile(const FlashParams &params, uint32_t query_tiles, uint32_t q, int Br, int Bc) {
+    const uint32_t row_tiles = uint32_t(params.Nq + Br - 1) / Br, heads = query_tiles / row_tiles, blocks = gridDim.x;
+    const uint32_t rounds = query_tiles / (2 * blocks), last = row_tiles < 8 ? 0 : Br > 128 ? 3 : 1;  // of pairs
+    const uint32_t in_pairs = params.causal && rounds > last ? (rounds - last) * 2 * blocks / row_tiles / 2 * 2 : 0;
+    const uint32_t by_length = heads - in_pairs, pairs = in_pairs * row_tiles / 2;
+    const auto in_round = [&](uint32_t n) { return params.causal && n % 2 ? blocks - 1 - blockIdx.x : blockIdx.x; };
+    const uint32_t own = pairs / blocks + (in_round(pairs / blocks) < pairs % blocks);  // of the pairs
+    const uint32_t round = q < 2 * own ? q / 2 : q - own, t = round * blocks + in_round(round);
+    uint32_t number = (2 * t + q % 2) / row_tiles, place = (2 * t + q % 2) % row_tiles;  // of the head; in its order
+    if (t < pairs) {
+        if (number % 2) place = row_tiles - 1 - place;
+        place = place % 2 ? row_tiles - 1 - place / 2 : place / 2;
+    } else {
+        if (t - pairs >= by_length * row_tiles) return {};
+        number = in_pairs + (params.causal ? (t - pairs) % by_length : t / row_tiles);
+        place = params.causal ? (t - pairs) / by_length : t % row_tiles;
+    }
     const int batch = number / params.Hq, head = number % params.Hq, kv_head = head / (params.Hq / params.Hkv);
-    const int row_tile = by_length || number % 2 ? row_tiles - 1 - place : place;
-    const int long_short = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
-    const int first_row = (params.causal && !by_length ? long_short : row_tile) * Br;
+    const int first_row = (params.causal ? row_tiles - 1 - place : place) * Br;
     const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
     const int columns = min(params.Nkv, first_row + Br + diagonal);            // of K and V that the rows see
     const int tiles = max(columns + Bc - 1, Bc) / Bc;                          // one, all masked, if they see no key
@@ -224,8 +227,7 @@ __global__ void __launch_bounds__(threads, 1)
     ptx::setmaxnreg_inc<Shape<d_head>::consumer_registers>();
     // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
     // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
-    // How wgmma finds the tiles: the warpgroup's 64 rows of Q and the rows of K, along d_head, and V's columns, along
-    // its rows.
+    // How wgmma finds the tiles: the warpgroup's 64 rows of Q and K's along d_head, and V's columns along its rows.
     const e4m3 *Q_rows = shared.Q[0] + warpgroup * 64 * d_head;
     const uint64_t Q_matrix = ptx::matrix_descriptor(Q_rows, 0, 8 * row_bytes, row_bytes);
     const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes, row_bytes);
@@ -237,8 +239,8 @@ __global__ void __launch_bounds__(threads, 1)
     int warp_row, tile;    // the warp's first row; which tile of K and V S is of
     float scale_log2;      // exp(scale x) = 2^(scale log2(e) x), and each head's Q and K have a factor
     float O[columns / 2];  // [64, columns] per warpgroup
-    // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum less the
-    // headroom; what O shrinks by before PV of the tile is added, and of the next.
+    // Of both rows: what P = 2^(scale log2(e) S - reference) refers to, the scaled maximum less the headroom; what O
+    // shrinks by before PV of the tile is added, and of the next.
     float reference[2], rescale[2], next_rescale[2];
 
     // ---- S = QKᵀ ----
@@ -273,8 +275,7 @@ __global__ void __launch_bounds__(threads, 1)
         ptx::wgmma_commit();
     };
 
-    // Turns at the tensor cores: barrier 1 + w, all of w wait, all of the one before have passed it on, with its
-    // products complete. A long turn is half of the time, and the other half are exponentials.
+    // Turns at the tensor cores: barrier 1 + w, all of w wait, all of the one before have passed it on, products done.
     const auto take_turn = [&] { ptx::barrier_sync(1 + warpgroup, 256); };
     const auto pass_turn = [&] { ptx::barrier_arrive(1 + (warpgroup + 1) % consumers, 256); };
     // The next tile's S, of this query tile or of the next one, and with it this tile's PV.

@@ -51,10 +51,16 @@ def test_with_every_other_head_reversed_the_middle_ones_of_two_heads_are_a_pair(
 
 
 def test_the_last_rounds_by_length_begin_with_who_lacks_a_pair():
-    """6 heads of 4 row tiles for 3 blocks: four of them are 8 pairs of 5 tiles, and the last block lacks one. Of the
-    others it has the first, 4; then 4 3 3, back 1 2 2, and 1."""
-    ends = {one.block: one.end for one in model.schedule("pairs, the last rounds by length", 4 * model.Br, 6, True, 3)}
-    assert ends == {0: 15 + 4 + 1 + 1, 1: 15 + 3 + 2, 2: 10 + 4 + 3 + 2}
+    """3 heads of 8 row tiles for 3 blocks: two of them are 8 pairs of 9 tiles, and a block lacks one. Of the other head
+    it has the first, 8, which ends the third round; then, from the last block on, 7 6 5, back 4 3 2, and 1."""
+    order = "pairs, the last rounds by length"
+    ends = {one.block: one.end for one in model.schedule(order, 8 * model.Br, 3, True, 3)}
+    assert ends == {0: 27 + 5 + 4, 1: 27 + 6 + 3, 2: 18 + 8 + 7 + 2 + 1}
+
+
+def test_how_many_rounds_go_by_length_is_a_matter_of_the_query_tiles():
+    """None besides what is left over where a head has few of them; three where they have 192 rows."""
+    assert [model.last_rounds(7, 128), model.last_rounds(8, 128), model.last_rounds(8, 192)] == [0, 1, 3]
 
 
 def test_query_tiles_of_other_sizes():

@@ -13,7 +13,7 @@ from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import describe, run_problem
-from flashladder.measuring import machine_code
+from flashladder.measuring import machine_code, query_tile_order
 from flashladder.running.verify import check
 from flashladder.simulator import trace
 from flashladder.tuning import shape_model, shape_table, shapes
@@ -163,23 +163,34 @@ def copies_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[i
     return copies
 
 
-@pytest.mark.parametrize("row_tiles", (3, 4, 5))
-def test_causal_each_block_has_as_many_tiles(row_tiles):
-    """With an odd number of query tiles a head, pairs of neighbours straddle heads: a pair of two heads' middle ones
-    sees as many tiles as one of a last and a first."""
-    copies = copies_of_blocks(128, 2, row_tiles, row_tiles)  # a pair each: two copies of Q
-    assert copies == [2 * (row_tiles + 1) + 2] * row_tiles
+@pytest.mark.parametrize(
+    "Br, heads, row_tiles, blocks",
+    (
+        (128, 2, 4, 4),  # a pair for each block
+        (128, 2, 3, 3),  # so, too, and a pair of the two middle ones
+        (128, 2, 3, 4),  # fewer than two for each: by length, 3, 3, 2 + 1, 2 + 1
+        (128, 1, 8, 3),  # one head: by length, to and fro
+        (192, 1, 11, 3),
+        (128, 4, 4, 3),  # two heads in pairs, of which two blocks lack one
+        (128, 7, 5, 4),  # of an odd number an even one in pairs
+        (128, 7, 8, 5),  # the last round by length, too
+        (192, 12, 8, 3),  # the last three of them
+    ),
+)
+def test_causal_each_block_has_what_the_model_says(Br, heads, row_tiles, blocks):
+    """Two copies for each tile of K and V, one for Q: flashladder/measuring/query_tile_order.py has the same order."""
+    there = query_tile_order.schedule(
+        "pairs, the last rounds by length", Br * row_tiles, heads, True, blocks=blocks, rows=Br
+    )
+    wanted = [[2 * (one.end - one.start) + 1 for one in there if one.block == block] for block in range(blocks)]
+    assert copies_of_blocks(Br, heads, row_tiles, blocks) == [sum(copies) for copies in wanted]
 
 
-def test_few_heads_go_by_length():
-    """Eleven query tiles see 17, 15, 14, 12, 11, 9, 8, 6, 5, 3 and 2 tiles. To three blocks, to and fro: 34 each. In
-    pairs: 17 + 2 + 12 + 6, 15 + 3 + 11 + 8, 14 + 5 + 9."""
-    assert copies_of_blocks(192, 1, 11, 3) == [2 * 34 + 3, 2 * 34 + 4, 2 * 34 + 4]
-
-
-def test_where_pairs_leave_blocks_idle_query_tiles_go_by_length():
-    """Two heads of 3 query tiles for 4 blocks: 3, 3, 2 + 1, 2 + 1. In pairs: 3 + 1, 2 + 2, 1 + 3, and none."""
-    assert copies_of_blocks(128, 2, 3, 4) == [2 * 3 + 1, 2 * 3 + 1, 2 * 3 + 2, 2 * 3 + 2]
+def test_query_tiles_by_length_come_first_to_who_lacks_a_pair():
+    """Four heads of 4 query tiles for 3 blocks: two heads' 4 pairs of 5 tiles, 5, 5 and, on the way back, 10. Of the
+    others 4 and 4 end the second round, then 3, 3 and 2, back 2, 1 and 1."""
+    tiles = [5 + 4 + 3 + 1, 5 + 4 + 3 + 1, 10 + 2 + 2]
+    assert copies_of_blocks(128, 4, 4, 3) == [2 * tiles[0] + 5, 2 * tiles[1] + 5, 2 * tiles[2] + 6]
 
 
 MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(26).folder / "README.md").read_text(), re.M)

@@ -43,7 +43,7 @@ def longest_first(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, i
 
 
 def every_other_reversed(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int]]:
-    """(head, row tile) by number, as in stage 26 where pairs are taken: side_by_side, every other head from its end."""
+    """(head, row tile) by number, as in stage 26 where it takes pairs: side_by_side, every other head from its end."""
     tiles = side_by_side(row_tiles, heads, causal)
     of_heads = [tiles[head * row_tiles : (head + 1) * row_tiles] for head in range(heads)]
     return [tile for head, own in enumerate(of_heads) for tile in (reversed(own) if head % 2 else own)]
@@ -54,13 +54,13 @@ class Order:
     """(head, row tile) by number, of row_tiles, heads and causal; and to whom they go: two neighbours to each block
     where there are enough (if causal), or one each, every other round from the last block to the first.
 
-    rounds_by_length: if causal, only as many heads as fill all whole rounds of pairs but so many are in this order. The
-    others are heads_apart, to and fro, behind one for each block that lacks a pair."""
+    last_by_length: if causal, only as many heads as fill all whole rounds of pairs but the last ones (last_rounds) are
+    in this order, in pairs. The others are heads_apart, one each. Pairs and these go to and fro."""
 
     in_order: Callable[[int, int, bool], list[tuple[int, int]]]
     pairs: bool = False
     to_and_fro: bool = False
-    rounds_by_length: int | None = None
+    last_by_length: bool = False
 
 
 ORDERS = {
@@ -69,26 +69,28 @@ ORDERS = {
     "head by head, long with short": Order(side_by_side, pairs=True),
     "long with short, every other head reversed": Order(every_other_reversed, pairs=True),
     "heads apart, to and fro": Order(heads_apart, to_and_fro=True),
-    "pairs, the last rounds by length": Order(every_other_reversed, pairs=True, rounds_by_length=1),
+    "pairs, the last rounds by length": Order(every_other_reversed, pairs=True, last_by_length=True),
 }
 
 
-def dealt(how: Order, row_tiles: int, heads: int, causal: bool, blocks: int) -> list[tuple[int, int, int]]:
+def last_rounds(row_tiles: int, rows: int) -> int:
+    """How many whole rounds of pairs stage 26 has by length instead, with so many query tiles a head."""
+    return 0 if row_tiles < 8 else 3 if rows > 128 else 1
+
+
+def dealt(how: Order, row_tiles: int, heads: int, causal: bool, blocks: int, rows: int) -> list[tuple[int, int, int]]:
     """(block, head, row tile), those of a block in the order in which it works on them."""
     numbers = row_tiles * heads
-    if causal and how.rounds_by_length is not None:
-        rounds = max(numbers // (2 * blocks) - how.rounds_by_length, 0)
+    if causal and how.last_by_length:
+        rounds = max(numbers // (2 * blocks) - last_rounds(row_tiles, rows), 0)
         in_pairs = rounds * 2 * blocks // row_tiles // 2 * 2
-        pairs = in_pairs * row_tiles // 2
-        lacking = -pairs % blocks
-        tiles = [(number // 2 % blocks, *tile) for number, tile in enumerate(how.in_order(row_tiles, in_pairs, causal))]
-        for number, (head, row_tile) in enumerate(heads_apart(row_tiles, heads - in_pairs, causal)):
-            turn, place = divmod(number - lacking, blocks)
-            if number < lacking:
-                block = blocks - lacking + number
-            else:
-                block = blocks - 1 - place if turn % 2 else place
-            tiles.append((block, in_pairs + head, row_tile))
+        in_order = how.in_order(row_tiles, in_pairs, causal)
+        work = list(zip(in_order[::2], in_order[1::2]))
+        work += [((in_pairs + head, row_tile),) for head, row_tile in heads_apart(row_tiles, heads - in_pairs, causal)]
+        tiles = []
+        for number, one_or_two in enumerate(work):
+            turn, place = divmod(number, blocks)
+            tiles += [(blocks - 1 - place if turn % 2 else place, *tile) for tile in one_or_two]
         return tiles
     neighbours = 2 if how.pairs and causal and numbers >= 2 * blocks else 1
     tiles = []
@@ -105,7 +107,7 @@ def schedule(order: str, N: int, heads: int, causal: bool, blocks: int = BLOCKS,
     blocks = min(blocks, row_tiles * heads)
     free = [0] * blocks
     found = []
-    for block, head, row_tile in dealt(ORDERS[order], row_tiles, heads, causal, blocks):
+    for block, head, row_tile in dealt(ORDERS[order], row_tiles, heads, causal, blocks, rows):
         start = free[block]
         free[block] += -(-min(N, (row_tile + 1) * rows if causal else N) // Bc)
         found.append(Piece(block, start, free[block], head, row_tile))
