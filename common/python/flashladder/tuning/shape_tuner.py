@@ -2,7 +2,7 @@
 
 There are few of them, so all run in one heat at each length, with stage 23 and the peers: A B C A B C ... The winner
 of a type, head dim and mask is the one that is least behind over all lengths; chosen at a length is the winner, unless
-another is faster there by more than 1 percent. Those that are within 1 percent of each other run once more, on scores
+another is faster there by more than half a percent. Those within 1 percent of the fastest run once more, on scores
 with which most bets are lost, and one that loses much there gives way. What was measured is in the Store before the
 next heat begins.
 """
@@ -25,6 +25,7 @@ from flashladder.tuning.store import Known, Store, Times
 from flashladder.tuning.tune import PAYS, Timer, TimingFailed, Workshop, heat_key
 
 BESIDE = (23,)  # stages that run in each heat
+FASTER = 1.005  # on normal scores: for who takes more than so many times as long, the fastest is chosen
 HARD = "huge"  # of hard_inputs.KINDS: scores with which most bets are lost
 GIVES_WAY = 1.05  # on HARD: who takes more than so many times as long as another that is as fast otherwise
 
@@ -85,7 +86,7 @@ def run(plan: Plan, store: Store, workshop: Workshop, timer: Timer) -> Outcome:
             level = _level(plan.of(group), times)
             if len(level) > 1 and timer.hard:
                 outcome.hard[problem] = _heat(plan, problem, level, store, timer, outcome, HARD) or {}
-            outcome.chosen[problem] = _chosen(winner, level, outcome.hard.get(problem, {}))
+            outcome.chosen[problem] = _chosen(winner, level, times, outcome.hard.get(problem, {}))
     return outcome
 
 
@@ -160,10 +161,13 @@ def _level(candidates: Sequence[Configuration], times: dict[str, Times]) -> list
     return [one for one in ran if _median(times[str(one)]) <= PAYS * _median(times[str(ran[0])])]
 
 
-def _chosen(winner: Configuration, level: list[Configuration], hard: dict[str, Times]) -> Configuration:
-    """Of those that are level in a heat: the winner where it is one of them, else the fastest; unless that one gives
+def _chosen(
+    winner: Configuration, level: list[Configuration], times: dict[str, Times], hard: dict[str, Times]
+) -> Configuration:
+    """Of those that are level in a heat, `times`: the winner, or the fastest where that is FASTER; unless the one gives
     way on HARD. hard: the heat on it, empty where there was none."""
-    best = winner if winner in level else level[0]
+    slower = str(winner) not in times or _median(times[str(winner)]) > FASTER * _median(times[str(level[0])])
+    best = level[0] if slower else winner
     ran = [one for one in level if str(one) in hard]
     if not ran:
         return best
