@@ -48,6 +48,6 @@ def _draw(axes, order: str, N: int, heads: int, causal: bool, blocks: int, rows:
     part = query_tile_order.busy(order, N, heads, causal, blocks, rows)
     wanted = query_tile_order.heads_at_once(order, N, heads, causal, blocks, rows)
     what = "causal" if causal else "full"
-    axes.set_title(f"{what}, {order}: {wanted:.1f} heads at a time, busy {part:.0%}", fontsize=9)
+    axes.set_title(f"{what}, {order}\n{wanted:.1f} heads at a time, busy {part:.0%}", fontsize=8)
     axes.axvline(sum(one.end - one.start for one in pieces) / blocks, color=BLUE, linestyle=":", linewidth=1.2)
     axes.set_ylim(blocks, 0)
