@@ -551,7 +551,8 @@ def _draw(folder: Path) -> list[Path]:
     wanted = {recorded.picture("bf16", d, False): lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
     wanted["tile-kinds.png"] = plot.tile_kinds
     wanted["block-orders.png"] = plot.block_orders
-    names = ("long with short, every other head reversed", "heads apart, to and fro", "pairs, the last rounds by length")
+    pairs = "long with short, every other head reversed"
+    names = (pairs, "heads apart, to and fro", "pairs, the last rounds by length")
     wanted["query-tile-orders.png"] = lambda: plot.query_tiles(1024, heads=4, blocks=5, orders=names, masks=(True,))
     for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
         dtype, d, causal = what
