@@ -38,13 +38,13 @@ def in_the_kernel(mutant) -> bool:
 OTHERS = [
     mutant
     for stage in GRADED
-    if stage.number != 26  # whose fourteen instances take ten times as long to compile
+    if stage.number != 28  # whose fourteen instances take ten times as long to compile
     for kind in ("hazard", "technique")
     for mutant in [
         one for one in mutants.load(stage.number) if one.kind == kind and not one.lives and in_the_kernel(one)
     ][:1]
 ]
-QUICK = [(5, "fp16"), (27, "several_batches")]  # of the quick tests
+QUICK = [(5, "fp16"), (29, "several_batches")]  # of the quick tests
 
 
 def kernel_assignment(number: int):
@@ -165,12 +165,12 @@ def test_solutions_have_all_points_and_stubs_none(level, tmp_path):
 @pytest.mark.long
 @pytest.mark.parametrize("stage", GRADED, ids=lambda stage: stage.name)
 def test_all_solutions_of_a_stage_have_all_points(stage, level, tmp_path):
-    """And no stub of it is right already, which would be refused. Of stage 26, which takes long to compile, three."""
+    """And no stub of it is right already, which would be refused. Of stage 28, which takes long to compile, three."""
     chosen = []
     for one in sorted(exercise.exercises(stage), key=lambda one: one.last - one.first):
         if all(one.last < other.first or other.last < one.first for other in chosen):
             chosen.append(one)
-    names = [one.name for one in sorted(chosen, key=lambda one: one.first)][: 3 if stage.number == 26 else None]
+    names = [one.name for one in sorted(chosen, key=lambda one: one.first)][: 3 if stage.number == 28 else None]
     got = graded(tmp_path, submission(stage, **dict.fromkeys(names)), stage.number, *names)
     assert got.points == pytest.approx(100) and all(one.points == one.most for one in got.exercises), as_json(got)
 
@@ -300,7 +300,7 @@ def test_what_is_written_beside_a_buffer_shows_on_a_gpu(level, sandbox, gpu_of_p
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [14, 27])
+@pytest.mark.parametrize("number", [14, 29])
 def test_a_gpu_gets_tensor_maps_and_scales(number, sandbox, gpu_of_paste):
     """For buffers behind guards, and for the solution that is timed in turns."""
     stage = stages.get(number)
@@ -320,7 +320,7 @@ def test_a_wait_that_never_ends_is_ended_and_told(level, tmp_path):
     assert got.points == 0 and "no thread of the block can go on" in got.hazards[0]["message"], as_json(got)
 
 
-@pytest.mark.parametrize("number", [12, 26])
+@pytest.mark.parametrize("number", [12, 28])
 def test_every_instance_is_launched_as_its_launcher_does_it(number):
     """By stage.toml's expressions and the table; Br, Bc, threads, shared memory and grid of each."""
     stage = stages.get(number)
@@ -340,20 +340,20 @@ def test_every_instance_is_launched_as_its_launcher_does_it(number):
 def test_an_instance_takes_the_lengths_that_its_tiles_divide():
     whole, ragged_ones = Problem(Nq=128, Nkv=128, d_head=64), Problem(Nq=128, Nkv=64, d_head=64)
     assert len(configurations(stages.get(12), whole)) > len(configurations(stages.get(12), ragged_ones)) > 0
-    assert configurations(stages.get(26), whole) == configurations(stages.get(26), ragged_ones)
+    assert configurations(stages.get(28), whole) == configurations(stages.get(28), ragged_ones)
     assert configurations(stages.get(13), whole) == [None]
-    with pytest.raises(FlashLadderError, match="26_shapes has no instance '.BF16, 64, 1, 1, 1.: no'"):
-        launches(stages.get(26), whole, configuration="(BF16, 64, 1, 1, 1): no")
+    with pytest.raises(FlashLadderError, match="28_shapes has no instance '.BF16, 64, 1, 1, 1.: no'"):
+        launches(stages.get(28), whole, configuration="(BF16, 64, 1, 1, 1): no")
 
 
 @pytest.mark.long
 def test_what_is_wrong_in_some_instances_alone_is_told_so(sandbox):
     """A ring of two turns: right with two consumers and without turns, and with three somebody waits for ever."""
-    text = stages.get(26).kernel.read_text()
+    text = stages.get(28).kernel.read_text()
     assert text.count("(warpgroup + 1) % consumers") == 1
     sizes = (Sizes("public", True, "normal", (Problem(Hq=1, Nq=192, Nkv=256, d_head=64),)),)
     judgement = trials.judge(
-        stages.get(26), text.replace("% consumers", "% 2"), assignment_for(26, "ring", sizes=sizes), sandbox, []
+        stages.get(28), text.replace("% consumers", "% 2"), assignment_for(28, "ring", sizes=sizes), sandbox, []
     )
     assert "(BF16, 64, 192, 128, 16): kv_buffers_" in str(judgement.first_wrong.trial)
     assert judgement.cause.startswith("wrong only as (BF16, 64, 192, 128, 16): "), judgement.cause

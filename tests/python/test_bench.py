@@ -246,9 +246,9 @@ def test_causal_figures_have_tables_and_pictures_of_their_own(monkeypatch):
 
 
 def fp8_stage(folder) -> stages.Kernel:
-    (folder / "27_fake").mkdir()
-    (folder / "27_fake/kernel.cu").write_text("// another kernel\n")
-    return stages.Kernel(27, "27_fake", "Fake", "bytes", 75, None, folder / "27_fake", {"dtypes": ["e4m3"]})
+    (folder / "29_fake").mkdir()
+    (folder / "29_fake/kernel.cu").write_text("// another kernel\n")
+    return stages.Kernel(29, "29_fake", "Fake", "bytes", 75, None, folder / "29_fake", {"dtypes": ["e4m3"]})
 
 
 def test_e4m3_stands_beside_the_first_other_type():
@@ -270,18 +270,18 @@ def test_a_stage_of_bytes_is_timed_in_the_same_run(bench_on_fake, fake_stage, tm
     compared = []
     compare = bench.compare
     monkeypatch.setattr(bench, "compare", lambda *arrays: compared.append(arrays[-1]) or compare(*arrays))
-    settings = replace(SETTINGS, lengths=(16,), stages=(1, 27), fewest_runs=3, most_runs=3)
+    settings = replace(SETTINGS, lengths=(16,), stages=(1, 29), fewest_runs=3, most_runs=3)
     got = bench_on_fake(settings=settings, every=both)
-    assert [(row["name"], row["dtype"]) for row in got["measurements"]] == [("01_fake", "bf16"), ("27_fake", "e4m3")]
-    assert order == ["01_fake", "27_fake"] * 4 and compared == ["bf16", "e4m3"]
+    assert [(row["name"], row["dtype"]) for row in got["measurements"]] == [("01_fake", "bf16"), ("29_fake", "e4m3")]
+    assert order == ["01_fake", "29_fake"] * 4 and compared == ["bf16", "e4m3"]
     assert 0 < got["measurements"][1]["relative_error"] < 0.04
     titles = [line for line in capsys.readouterr().out.splitlines() if "TFLOP/s" in line]
     assert ["bf16" in title for title in titles] == [True, False] and "e4m3" in titles[1]
 
 
 def test_a_wrong_stage_of_bytes_is_not_timed(bench_on_fake, tmp_path):
-    with pytest.raises(FlashLadderError, match="27_fake is wrong for e4m3 .* so it is not timed"):
-        bench_on_fake(2, replace(SETTINGS, stages=(27,)), every=(fp8_stage(tmp_path),))
+    with pytest.raises(FlashLadderError, match="29_fake is wrong for e4m3 .* so it is not timed"):
+        bench_on_fake(2, replace(SETTINGS, stages=(29,)), every=(fp8_stage(tmp_path),))
 
 
 def test_without_a_stage_of_bytes_nothing_of_them_is_prepared(bench_on_fake, monkeypatch):
@@ -310,7 +310,7 @@ def test_a_peer_that_computes_something_else_is_not_timed():
 
 
 def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
-    """Stage 27's page shows them beside the bf16 of the same run, in two tables; bf16's tables have none of them."""
+    """Stage 29's page shows them beside the bf16 of the same run, in two tables; bf16's tables have none of them."""
     record = causal_record()
     facts = {key: value for key, value in record["measurements"][0].items() if key not in ("name", "kind", "tflops")}
 
@@ -318,21 +318,21 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
         return facts | {"name": name, "kind": kind, "tflops": tflops, "dtype": dtype}
 
     record["measurements"] = [
-        row("26_shapes", 746.0, "bf16"),
-        row("27_fp8", 1071.0, "e4m3"),
+        row("28_shapes", 746.0, "bf16"),
+        row("29_fp8", 1071.0, "e4m3"),
         row("cuDNN attention", 675.0, "bf16", "peer"),
         row("cuDNN FP8", 1031.0, "e4m3", "peer"),
     ]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
     assert "1071.0" in results.throughput("e4m3", "128") and "746.0" not in results.throughput("e4m3", "128")
-    for text in (results.throughput("bf16", "128"), results.stage("26"), results.ladder()):
+    for text in (results.throughput("bf16", "128"), results.stage("28"), results.ladder()):
         assert "1071.0" not in text and "1031.0" not in text
-    e4m3, bf16 = results.stage("27").split("TFLOP/s, bf16")
+    e4m3, bf16 = results.stage("29").split("TFLOP/s, bf16")
     assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
-    assert "27_fp8, d = 128 | 1 |" in results.resources()
+    assert "29_fp8, d = 128 | 1 |" in results.resources()
     assert results.pictures("e4m3") == "![e4m3, d = 128](results/throughput-e4m3-d128.png)"
     figure = plot.throughput([(record, False)], "e4m3", 128)
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["27_fp8", "cuDNN FP8"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["29_fp8", "cuDNN FP8"]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
-    assert results.stage("27") == results.pictures("e4m3") == results.NOTHING
+    assert results.stage("29") == results.pictures("e4m3") == results.NOTHING

@@ -69,7 +69,7 @@ def measured(monkeypatch, tmp_path):
         "ablations": [
             row("09_double_buffering", 310.0, fresh),
             row("09 no swizzle", 100.0, fresh),
-            row("27 no turns", 700.0, None, dtype="e4m3", kind="variant"),
+            row("29 no turns", 700.0, None, dtype="e4m3", kind="variant"),
         ],
     }
     runs["shapes"] = [row("(A)", 500.0, None, kind="configuration"), row("09_double_buffering", 250.0, None)]
@@ -89,7 +89,7 @@ def measured(monkeypatch, tmp_path):
         ("tflops(9) / tflops(8) : .2f", "1.50 (stale)"),
         ('tflops(9, gpu="H100") / tflops(9) : .1f', "0.5"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
-        ('ablation("27 no turns") : .0f', "700"),  # of a type that it has alone
+        ('ablation("29 no turns") : .0f', "700"),  # of a type that it has alone
         ("shape(9) : .0f", "250"),
         ('shape("(A)") / shape(9) : .1f', "2.0 (stale)"),
         ('resource(9, "registers") : ,d', "255"),

@@ -42,7 +42,7 @@ def rows() -> dict:
 
 
 def test_what_the_lesson_says_of_the_record(rows):
-    """Each sentence of stages/27_fp8/README.md that compares figures."""
+    """Each sentence of stages/29_fp8/README.md that compares figures."""
     for kind in fp8_errors.KINDS:
         for length in fp8_errors.LENGTHS:
             bf16, e4m3 = rows[kind, length, "bf16", False], rows[kind, length, "e4m3", False]

@@ -108,9 +108,9 @@ def test_the_lesson_says_what_the_model_says():
             assert cell == right, f"{order}, {what}, {mask}, N = {N}"
 
 
-def test_the_lesson_of_shapes_says_what_the_model_says():
-    """stages/26_shapes/README.md: three orders, with query tiles of 128 and of 192 rows; what pairs leave idle."""
-    text = (STAGES / "26_shapes" / "README.md").read_text()
+def test_the_lesson_of_the_last_rounds_says_what_the_model_says():
+    """stages/26_last_rounds/README.md: three orders, with query tiles of 128 and of 192 rows; what pairs leave idle."""
+    text = (STAGES / "26_last_rounds" / "README.md").read_text()
     rows = re.findall(r"^\| (128|192) \| ([^|]*?) \| (heads at a time|busy) \| (.*) \|$", text, re.M)
     assert len(rows) == 12
     for Br, order, what, cells in rows:

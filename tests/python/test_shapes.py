@@ -1,4 +1,4 @@
-"""Stage 26's configurations: their short form, the rules, the table and what it is predicted from, the tuner with times
+"""Stage 28's configurations: their short form, the rules, the table and what it is predicted from, the tuner with times
 that are made up, and the choice by mask in C++. No figure here is of a machine."""
 
 import re
@@ -35,7 +35,7 @@ def test_each_switch_has_its_word_and_its_place_in_the_struct():
     assert str(both) == "(BF16, 128, 128, 128, 12): kv_buffers_2+turns+q_in_registers+registers_24_240"
     assert both.cpp() == "{128, 128, 2, 1, true, true, 24, 240, 1}"
     assert replace(both, turns=False).cpp() == "{128, 128, 2, 1, false, true, 24, 240, 1}"
-    struct = stages.get(26).kernel.read_text().split("struct Configuration {")[1].split("};")[0]
+    struct = stages.get(28).kernel.read_text().split("struct Configuration {")[1].split("};")[0]
     code = re.sub(r"//.*|constexpr.*", "", struct)
     names = [name.strip() for _, names in re.findall(r"(int|bool) ([^;]+);", code) for name in names.split(",")]
     assert names == [field.name for field in fields(Configuration)][2:]
@@ -43,9 +43,9 @@ def test_each_switch_has_its_word_and_its_place_in_the_struct():
 
 @pytest.mark.parametrize("text, words", (
     ("(BF16, 64, 192, 128, 12): kv_buffers_3+turns+registers_32_160", "says 12 warps; with Br = 192 a block has 16"),
-    ("(FP32, 64, 192, 128, 16): kv_buffers_3+registers_32_160", "no configuration of stage 26"),
-    ("(BF16, 64, 192, 128, 16): turns+kv_buffers_3+registers_32_160", "no configuration of stage 26"),
-    ("(BF16, 64, 128, 128, 12): kv_buffers_2+q_in_registers+turns+registers_24_240", "no configuration of stage 26"),
+    ("(FP32, 64, 192, 128, 16): kv_buffers_3+registers_32_160", "no configuration of stage 28"),
+    ("(BF16, 64, 192, 128, 16): turns+kv_buffers_3+registers_32_160", "no configuration of stage 28"),
+    ("(BF16, 64, 128, 128, 12): kv_buffers_2+q_in_registers+turns+registers_24_240", "no configuration of stage 28"),
 ))  # fmt: skip
 def test_what_is_no_configuration_is_refused_in_words(text, words):
     with pytest.raises(FlashLadderError, match=words):
@@ -377,7 +377,7 @@ class Few(shape_tuner.Plan):
 
 @pytest.fixture
 def tune_on_fake(fake, fake_device, monkeypatch, tmp_path):
-    """`make tune ARGS="--stage 26"` from end to end on the fake runtime, as if it were a GPU: four configurations, two
+    """`make tune ARGS="--stage 28"` from end to end on the fake runtime, as if it were a GPU: four configurations, two
     lengths. Its times are of no machine."""
 
     def run(refused: str = "") -> tuple[int, dict]:

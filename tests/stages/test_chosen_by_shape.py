@@ -1,4 +1,4 @@
-"""Instances of stage 26's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
+"""Instances of stage 28's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
 earlier stage's form it computes what that stage does; what no rule refuses spills no register."""
 
 import math
@@ -19,16 +19,16 @@ from flashladder.simulator import trace
 from flashladder.tuning import shape_model, shape_table, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23
 
-pytestmark = pytest.mark.skipif(26 not in [one.number for one in chosen_stages()], reason="tests of stage 26")
+pytestmark = pytest.mark.skipif(28 not in [one.number for one in chosen_stages()], reason="tests of stage 28")
 
 BUILT = shape_table.configurations_built()
 ADMITTED = [one for d in (64, 128) for one in shapes.admitted(shapes.space("bf16", d))]
-STRICT = stages.get(26).simulated | {"WARPSIM_HAZARDS": "strict"}
+STRICT = stages.get(28).simulated | {"WARPSIM_HAZARDS": "strict"}
 
 
 def right(c: Configuration, problem: Problem, library=None) -> None:
     inputs = problem.random(3)
-    got = run_problem(26, problem, inputs, "sim", library, STRICT, configuration=str(c))
+    got = run_problem(28, problem, inputs, "sim", library, STRICT, configuration=str(c))
     comparison = check(problem, inputs, got.bits, got.log_sum_exp)
     assert comparison, f"{c}, {problem}: {comparison.message}"
     says = {key: got.description[key] for key in ("configuration", "Br", "Bc", "threads", "shared_bytes")}
@@ -72,7 +72,7 @@ def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform(
     for apart it would bring together again in each turn of the loop over K and V (WARPSYNC), and fetch from a register
     what all of them have (R2UR); and of barriers there are a turn's three alone: where it is taken, where a warp that
     looks first passes it on, and where the others do."""
-    cubin = machine_code.compile_for(stages.get(26).kernel, "sm_90a")
+    cubin = machine_code.compile_for(stages.get(28).kernel, "sm_90a")
     report = cubin.with_suffix(".txt").read_text()
     assert "wgmma" not in report, "ptxas makes products wait for each other"
     assert re.findall(r"(\d+) bytes stack frame", report) == ["0"] * len(BUILT), "registers are spilled"
@@ -93,7 +93,7 @@ def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform(
 def of_both(c: Configuration, number: int, problem: Problem, inputs=None):
     inputs = inputs or problem.random(number)
     library = None if c in BUILT else shape_table.build(c).library
-    configured = run_problem(26, problem, inputs, "sim", library, STRICT, configuration=str(c))
+    configured = run_problem(28, problem, inputs, "sim", library, STRICT, configuration=str(c))
     return configured, run_problem(number, problem, inputs, "sim", environment=STRICT)
 
 
@@ -155,7 +155,7 @@ def copies_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[i
     tile, one of K and one of V for each tile of them that it sees."""
     c = next(one for one in BUILT if one.Br == Br and one.d_head == 64 and one.dtype == "bf16")
     problem = Problem(Hq=heads, Nq=Br * row_tiles, Nkv=Br * row_tiles, d_head=64, causal=True)
-    launch = trace.of(26, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
+    launch = trace.of(28, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
     copies = [[event.kind for warp in block.warps for event in warp].count("copy") for block in launch.blocks]
     query_tiles = heads * row_tiles
     all_tiles = heads * sum(math.ceil(Br * (i + 1) / 128) for i in range(row_tiles))
@@ -193,7 +193,7 @@ def test_query_tiles_by_length_come_first_to_who_lacks_a_pair():
     assert copies_of_blocks(128, 4, 4, 3) == [2 * tiles[0] + 5, 2 * tiles[1] + 5, 2 * tiles[2] + 6]
 
 
-MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(26).folder / "README.md").read_text(), re.M)
+MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(28).folder / "README.md").read_text(), re.M)
 
 
 @pytest.mark.long
@@ -214,7 +214,7 @@ def test_the_model_does_not_know_where_q_lies():
 def test_the_shape_chooses():
     """By the committed table: head dim, mask and length."""
     seen = {
-        (d, causal, n): describe(26, Problem(Nq=n, d_head=d, causal=causal))["configuration"]
+        (d, causal, n): describe(28, Problem(Nq=n, d_head=d, causal=causal))["configuration"]
         for d in (64, 128)
         for causal in (False, True)
         for n in (100, 1000)
@@ -228,4 +228,4 @@ def test_the_shape_chooses():
 def test_a_configuration_that_is_not_built_is_refused_with_those_that_are():
     c = next(one for one in ADMITTED if one not in BUILT)
     with pytest.raises(Exception, match="has no instance"):
-        describe(26, Problem(Nq=64, d_head=c.d_head), configuration=str(c))
+        describe(28, Problem(Nq=64, d_head=c.d_head), configuration=str(c))

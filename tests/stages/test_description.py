@@ -105,7 +105,7 @@ def test_changes_one_thing(stage):
     from flashladder.ladder import diff
 
     before = stages.previous_of(stage)
-    if not before or stage.number in (2, 4, 12, 14, 15, 16, 26, 27):
+    if not before or stage.number in (2, 4, 12, 14, 15, 16, 28, 29):
         pytest.skip("this stage rewrites the kernel")
     changed = max(diff.changed_lines(before, stage))
     assert changed <= 60, f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most 60"

@@ -1,5 +1,8 @@
-"""Stage 26 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some query
-tiles while the one before is still to be stored. Several query tiles a block, each configuration that is built."""
+"""Stages 27 and 28 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some
+query tiles while the one before is still to be stored. Several query tiles a block, each kernel that is built."""
+
+import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -12,11 +15,27 @@ from flashladder.ladder.run import run_problem
 from flashladder.running.verify import check
 from flashladder.tuning import shape_table
 
-pytestmark = pytest.mark.skipif(26 not in [one.number for one in chosen_stages()], reason="tests of stage 26")
 
-STAGE = stages.get(26)
-STRICT = STAGE.simulated | {"WARPSIM_HAZARDS": "strict"}
-BUILT = shape_table.configurations_built()
+@dataclass(frozen=True)
+class Built:
+    """A kernel of a stage; of stage 28 one of its instances."""
+
+    stage: int
+    dtype: str
+    d_head: int
+    Br: int = 128
+    Bc: int = 128
+    configuration: str | None = None
+
+    def __str__(self) -> str:
+        return self.configuration or f"stage {self.stage}, {self.dtype}, d = {self.d_head}"
+
+
+BUILT = [Built(27, dtype, d_head) for dtype, d_head in itertools.product(("fp16", "bf16"), (64, 128))]
+BUILT += [Built(28, c.dtype, c.d_head, c.Br, c.Bc, str(c)) for c in shape_table.configurations_built()]
+BUILT = [one for one in BUILT if one.stage in [stage.number for stage in chosen_stages()]]
+pytestmark = pytest.mark.skipif(not BUILT, reason="tests of stages 27 and 28")
+STRICT = stages.get(28).simulated | {"WARPSIM_HAZARDS": "strict"}
 HUGE = 100.0  # the standard deviation of scores of random inputs: most tiles have some row's new maximum, far above
 
 
@@ -28,32 +47,32 @@ def problem_of(c, scores: float = 1.0, **more) -> Problem:
 
 
 def run(c, problem: Problem, inputs: dict):
-    got = run_problem(26, problem, inputs, "sim", environment=STRICT, configuration=str(c))
+    got = run_problem(c.stage, problem, inputs, "sim", environment=STRICT, configuration=c.configuration)
     comparison = check(problem, inputs, got.bits, got.log_sum_exp)
     assert comparison, f"{c}, {problem}: {comparison.message}"
     return got
 
 
-def instructions(got, text: str) -> int:
+def instructions(c, got, text: str) -> int:
     """How many were executed of the one line of the kernel that has this text."""
-    (line,) = [n for n, words in enumerate(STAGE.kernel.read_text().splitlines(), 1) if text in words]
+    (line,) = [n for n, words in enumerate(stages.get(c.stage).kernel.read_text().splitlines(), 1) if text in words]
     lines = got.report["launches"][-1]["lines"]
     return sum(one["instructions"] for one in lines if one["line"] == line and one["file"].endswith("kernel.cu"))
 
 
-def looked_first(got) -> int:
-    return instructions(got, "fminf(rescale[0], rescale[1]) < 1.0f)) rescale_O();")
+def looked_first(c, got) -> int:
+    return instructions(c, got, "fminf(rescale[0], rescale[1]) < 1.0f)) rescale_O();")
 
 
-def lost_a_bet(got) -> int:
-    return instructions(got, "if (tiles - tile <= 8) careful")
+def lost_a_bet(c, got) -> int:
+    return instructions(c, got, "if (tiles - tile <= 8) careful")
 
 
 @pytest.mark.parametrize("c", BUILT, ids=str)
 def test_who_loses_early_looks_first(c):
     causal = c.dtype == "bf16"
     problem = problem_of(c, HUGE, causal=causal)
-    assert looked_first(run(c, problem, problem.random(6))), f"{c}: no warp has looked at a maximum before its bet"
+    assert looked_first(c, run(c, problem, problem.random(6))), f"{c}: no warp has looked at a maximum before its bet"
 
 
 @pytest.mark.parametrize("c", BUILT, ids=str)
@@ -65,15 +84,15 @@ def test_who_loses_late_goes_on_betting(c):
     values["K"][..., 0] = 0
     values["K"][:, :, c.Bc : c.Bc + c.Bc // 2, 0] = 150 / (8 * problem.scale)
     got = run(c, problem, problem.rounded(values))
-    assert lost_a_bet(got), f"{c}: no bet was lost, so the test says nothing"
-    assert not looked_first(got), f"{c}: a warp looks first, of which no bet was lost early"
+    assert lost_a_bet(c, got), f"{c}: no bet was lost, so the test says nothing"
+    assert not looked_first(c, got), f"{c}: a warp looks first, of which no bet was lost early"
 
 
 @pytest.mark.parametrize("c", BUILT, ids=str)
 def test_who_sees_no_key_at_first_has_lost_nothing(c):
     """Causal: the tile on the diagonal is all masked for some warps. Their first keys are no reason to look first."""
     problem = problem_of(c, Hq=2, causal=True)
-    assert not looked_first(run(c, problem, problem.random(8))), f"{c}: a warp looks first though no bet was lost"
+    assert not looked_first(c, run(c, problem, problem.random(8))), f"{c}: a warp looks first though no bet was lost"
 
 
 def other_heads_keep_every_bit(c, change) -> None:
@@ -84,7 +103,10 @@ def other_heads_keep_every_bit(c, change) -> None:
     rows = from_bits(before["Q"], c.dtype).astype(np.float32)
     rows[:, 1:3] = change(rows[:, 1:3])
     after = before | {"Q": to_bits(rows, c.dtype)}
-    both = [run_problem(26, problem, one, "sim", environment=STRICT, configuration=str(c)) for one in (before, after)]
+    both = [
+        run_problem(c.stage, problem, one, "sim", environment=STRICT, configuration=c.configuration)
+        for one in (before, after)
+    ]
     first, second = (problem.to_bhnd(got.bits) for got in both)
     for head in (0, 3):
         wrong = int((first[:, head] != second[:, head]).sum())

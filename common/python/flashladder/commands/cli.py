@@ -277,7 +277,7 @@ def command_tune(options) -> int:
         build.build(["stage_12"])
         say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
         return 0
-    if options.stage == 26:
+    if options.stage == 28:
         return _tune_shapes(options)
     names = (
         "full",
@@ -306,7 +306,7 @@ def _tune_shapes(options) -> int:
 
 
 def add_tune_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stage", type=int, choices=(12, 26), default=12, help="whose configurations (default: 12)")
+    parser.add_argument("--stage", type=int, choices=(12, 28), default=12, help="whose configurations (default: 12)")
     parser.add_argument("--full", action="store_true", help="a larger space, thousands of configurations")
     parser.add_argument("--d-head", dest="head_dims", type=numbers, default=(64, 128), metavar="D,D")
     parser.add_argument("--dtype", dest="dtypes", type=words, default=("bf16",), metavar="T,T", help="bf16, fp16")
@@ -417,7 +417,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all that have any")
     add_tune_options(
-        add("tune", command_tune, "time the configurations of stage 12 or 26 and choose by shape; resumes")
+        add("tune", command_tune, "time the configurations of stage 12 or 28 and choose by shape; resumes")
     )
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")

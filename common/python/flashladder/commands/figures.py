@@ -86,7 +86,7 @@ class _Figures:
         return self._row(record, name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
     def shape(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
-        """TFLOP/s where stage 26's configurations were timed side by side: shape("(BF16, 128, 128, 128, 12):
+        """TFLOP/s where stage 28's configurations were timed side by side: shape("(BF16, 128, 128, 128, 12):
         kv_buffers_2+turns+registers_24_240"), shape(23), shape("cuDNN attention")."""
         name = stages.get(name).name if isinstance(name, int) else name
         made = recorded.first("shapes")

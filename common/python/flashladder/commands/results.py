@@ -423,7 +423,7 @@ _PICTURES = {
 
 
 def shapes(d: str, mask: str = "") -> str:
-    """All configurations of stage 26 in one run, bf16, the fastest over all lengths first; what runs where is bold."""
+    """All configurations of stage 28 in one run, bf16, the fastest over all lengths first; what runs where is bold."""
     causal, words = _causal(mask)
     parts = []
     for made in recorded.shipped(kind="shapes"):
@@ -517,7 +517,7 @@ def documents() -> list[Path]:
 
 
 def regenerate() -> list[Path]:
-    """Fills in every document, draws the plots of docs/results and writes the tables of instances of stages 12 and 26;
+    """Fills in every document, draws the plots of docs/results and writes the tables of instances of stages 12 and 28;
     returns the files that changed."""
     changed = _write_instances()
     for file in documents():
@@ -533,7 +533,7 @@ def regenerate() -> list[Path]:
 
 
 def _write_instances() -> list[Path]:
-    """The tables that stages 12 and 26 choose from, as the tuned GPUs have it; those that changed."""
+    """The tables that stages 12 and 28 choose from, as the tuned GPUs have it; those that changed."""
     changed = []
     for table in (instances, shape_table):
         wanted = table.shipped()

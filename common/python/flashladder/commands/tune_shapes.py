@@ -1,4 +1,4 @@
-"""make tune ARGS="--stage 26": stage 26's configurations filtered, built, verified, timed; what runs where. And one of
+"""make tune ARGS="--stage 28": stage 28's configurations filtered, built, verified, timed; what runs where. And one of
 them explained."""
 
 import os
@@ -63,12 +63,12 @@ def run(options: Options, device: Device | None = None) -> int:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(bench.to_text(made))
     _show(made)
-    say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage 26 choose by what lies in docs/results.")
+    say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage 28 choose by what lies in docs/results.")
     return _report_failures(outcome)
 
 
 def explain(words: list[str]) -> int:
-    """make stage-26 explain CONFIG="...": its fields, the rules that refuse it, and where none does what ptxas makes
+    """make stage-28 explain CONFIG="...": its fields, the rules that refuse it, and where none does what ptxas makes
     of it for compute capability 9.0. Without a configuration: what runs at N = 4096, bf16, d = 64, full."""
     text = " ".join(words).strip() or str(shape_table.chosen("bf16", 64, "full", 4096).configuration)
     one = shapes.parse(text)

@@ -50,7 +50,7 @@ def fill(kind: str, problem: Problem, tensors: dict) -> None:
 def measure(device: Device, stages: tuple[int, ...]) -> dict:
     """Each of KINDS at LENGTHS, bf16, full: the stages, those of their variants that are marked with `inputs`, and the
     peers in one run, checked before they are timed."""
-    # Without e4m3: stage 27 looks at the maximum for every tile, so that its time has nothing to lose.
+    # Without e4m3: stage 29 looks at the maximum for every tile, so that its time has nothing to lose.
     settings = bench.Settings(dtypes=("bf16",), stages=stages, lengths=LENGTHS, causal=(False,), seconds=0.15)
     timing = bench.Bench(settings, device)
     ablation_times.add([one for one in ablations() if one.inputs and one.stage.number in stages], timing)

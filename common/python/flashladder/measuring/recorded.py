@@ -48,7 +48,7 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
 
     kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
     a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
-    "tuning", the fastest configurations; "shapes", those of stage 26; "profiler", what Nsight Compute says of some
+    "tuning", the fastest configurations; "shapes", those of stage 28; "profiler", what Nsight Compute says of some
     kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's; "fp8-errors",
     what e4m3 costs in accuracy, of the simulator; "sums", bits of tensor cores' sums; "faults", what comes of mistakes
     that the simulator names; "beside-products", clocks of instructions while the tensor cores multiply. They lie in

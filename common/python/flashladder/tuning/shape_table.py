@@ -1,8 +1,8 @@
-"""Instances of stage 26's kernel: the table of those built by default, and any configuration in a library of its own.
+"""Instances of stage 28's kernel: the table of those built by default, and any configuration in a library of its own.
 
-stages/26_shapes/instances.h is that table: what is built, and which of them runs what. It follows from two things, and
+stages/28_shapes/instances.h is that table: what is built, and which of them runs what. It follows from two things, and
 `make results` writes it: what GPUs chose that were tuned (docs/results/GPU-shapes.json), and, where none was for a
-type, head dim and mask, what stages/26_shapes/choices.toml predicts; that says from what, and so does the table.
+type, head dim and mask, what stages/28_shapes/choices.toml predicts; that says from what, and so does the table.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from flashladder.tuning import shapes
 from flashladder.tuning.instances import LONGEST, Built
 from flashladder.tuning.shapes import Configuration, parse
 
-STAGE = 26
+STAGE = 28
 TABLE = stages.get(STAGE).folder / "instances.h"
 PREDICTED = TABLE.with_name("choices.toml")
 MASKS = ("full", "causal")
@@ -79,7 +79,7 @@ def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = (
 
 
 def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
-    """Compiles stage 26's kernel with this configuration alone; see instances.build(), which does it for stage 12."""
+    """Compiles stage 28's kernel with this configuration alone; see instances.build(), which does it for stage 12."""
     copy = source_with(configuration, kernel)
     native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
     return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
@@ -94,7 +94,7 @@ def source_with(configuration: Configuration, kernel: Path | None = None) -> Pat
 
 
 def kernel_hash() -> str:
-    """sha256 of stage 26's kernel.cu without its table, which follows from what was recorded of the kernel."""
+    """sha256 of stage 28's kernel.cu without its table, which follows from what was recorded of the kernel."""
     return hashlib.sha256(stages.get(STAGE).kernel.read_bytes()).hexdigest()
 
 

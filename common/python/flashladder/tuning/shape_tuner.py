@@ -1,4 +1,4 @@
-"""Which configuration of stage 26 is the fastest, by type, head dim, mask and length.
+"""Which configuration of stage 28 is the fastest, by type, head dim, mask and length.
 
 There are few of them, so all run in one heat at each length, with stage 23 and the peers: A B C A B C ... The winner
 of a type, head dim and mask is the one that is least behind over all lengths; chosen at a length is the winner, unless

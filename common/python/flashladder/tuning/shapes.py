@@ -1,4 +1,4 @@
-"""Configurations of stage 26's kernel: how high its tiles are, how many buffers they have, whether P comes in parts,
+"""Configurations of stage 28's kernel: how high its tiles are, how many buffers they have, whether P comes in parts,
 where Q lies, how many blocks share a multiprocessor.
 
 A configuration is a frozen dataclass, one readable line that is parsed back exactly, and an aggregate of C++:
@@ -7,7 +7,7 @@ A configuration is a frozen dataclass, one readable line that is parsed back exa
     >>> configuration.consumers, str(configuration), configuration.cpp()
     (3, '(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160', '{192, 128, 3, 1, true, false, 32, 160, 1}')
 
-RULES say what goes together; space() is what `make tune ARGS="--stage 26"` looks at, before the rules.
+RULES say what goes together; space() is what `make tune ARGS="--stage 28"` looks at, before the rules.
 """
 
 import re
@@ -40,7 +40,7 @@ FIRST = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"  # as
 
 @dataclass(frozen=True)
 class Configuration:
-    """The fields of stages/26_shapes/kernel.cu's struct, in its order, behind the type and the head dim."""
+    """The fields of stages/28_shapes/kernel.cu's struct, in its order, behind the type and the head dim."""
 
     dtype: str = "bf16"
     d_head: int = 128
@@ -107,7 +107,7 @@ def parse(text: str) -> Configuration:
     """The configuration of a short form, its words in their order."""
     match = _SHORT_FORM.fullmatch(text)
     if not match or match[1].lower() not in DTYPES:
-        raise FlashLadderError(f"'{text}' is no configuration of stage 26; one is written like '{FIRST}'.")
+        raise FlashLadderError(f"'{text}' is no configuration of stage 28; one is written like '{FIRST}'.")
     dtype, d_head, Br, Bc, warps, stages, parts, *words, producer, consumer, blocks = match.groups()
     numbers = map(int, (d_head, Br, Bc, stages, parts or 1))
     switches = (word is not None for word in words)
