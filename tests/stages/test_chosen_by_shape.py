@@ -1,21 +1,20 @@
 """Instances of stage 28's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
 earlier stage's form it computes what that stage does; what no rule refuses spills no register."""
 
-import math
 import re
 from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from chosen import chosen_stages
+from handed_out import copies_by_the_model, copies_of_blocks
 
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import describe, run_problem
-from flashladder.measuring import machine_code, query_tile_order
+from flashladder.measuring import machine_code
 from flashladder.running.verify import check
-from flashladder.simulator import trace
 from flashladder.tuning import shape_model, shape_table, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23
 
@@ -150,17 +149,10 @@ def test_who_loses_a_bet_early_looks_first(dtype):
     assert 0 < 3 * again < before, (again, before)
 
 
-def copies_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[int]:
-    """TMA's copies in each block of a device with so many multiprocessors, causal, d_head = 64: one of Q for each query
-    tile, one of K and one of V for each tile of them that it sees."""
+def copies(Br: int, heads: int, row_tiles: int, blocks: int) -> list[int]:
+    """handed_out.copies_of_blocks() with query tiles of so many rows."""
     c = next(one for one in BUILT if one.Br == Br and one.d_head == 64 and one.dtype == "bf16")
-    problem = Problem(Hq=heads, Nq=Br * row_tiles, Nkv=Br * row_tiles, d_head=64, causal=True)
-    launch = trace.of(28, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, str(c))
-    copies = [[event.kind for warp in block.warps for event in warp].count("copy") for block in launch.blocks]
-    query_tiles = heads * row_tiles
-    all_tiles = heads * sum(math.ceil(Br * (i + 1) / 128) for i in range(row_tiles))
-    assert len(copies) == blocks and sum(copies) == 2 * all_tiles + query_tiles
-    return copies
+    return copies_of_blocks(28, heads, row_tiles, blocks, Br, str(c))
 
 
 @pytest.mark.parametrize(
@@ -178,19 +170,14 @@ def copies_of_blocks(Br: int, heads: int, row_tiles: int, blocks: int) -> list[i
     ),
 )
 def test_causal_each_block_has_what_the_model_says(Br, heads, row_tiles, blocks):
-    """Two copies for each tile of K and V, one for Q: flashladder/measuring/query_tile_order.py has the same order."""
-    there = query_tile_order.schedule(
-        "pairs, the last rounds by length", Br * row_tiles, heads, True, blocks=blocks, rows=Br
-    )
-    wanted = [[2 * (one.end - one.start) + 1 for one in there if one.block == block] for block in range(blocks)]
-    assert copies_of_blocks(Br, heads, row_tiles, blocks) == [sum(copies) for copies in wanted]
+    assert copies(Br, heads, row_tiles, blocks) == copies_by_the_model(heads, row_tiles, blocks, Br)
 
 
 def test_query_tiles_by_length_come_first_to_who_lacks_a_pair():
     """Four heads of 4 query tiles for 3 blocks: two heads' 4 pairs of 5 tiles, 5, 5 and, on the way back, 10. Of the
     others 4 and 4 end the second round, then 3, 3 and 2, back 2, 1 and 1."""
     tiles = [5 + 4 + 3 + 1, 5 + 4 + 3 + 1, 10 + 2 + 2]
-    assert copies_of_blocks(128, 4, 4, 3) == [2 * tiles[0] + 5, 2 * tiles[1] + 5, 2 * tiles[2] + 6]
+    assert copies(128, 4, 4, 3) == [2 * tiles[0] + 5, 2 * tiles[1] + 5, 2 * tiles[2] + 6]
 
 
 MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(28).folder / "README.md").read_text(), re.M)

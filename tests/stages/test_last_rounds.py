@@ -1,34 +1,18 @@
 """Stage 26: which block has which query tiles; and that neither their order nor a look at the maximum, where nobody
 looks, changes a bit of the result."""
 
-import math
-
 import pytest
 from chosen import chosen_stages
+from handed_out import copies_by_the_model, copies_of_blocks
 
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import run_problem
 from flashladder.measuring import query_tile_order
-from flashladder.simulator import trace
 
 CHOSEN = [one.number for one in chosen_stages()]
 of_stage_26 = pytest.mark.skipif(26 not in CHOSEN, reason="tests of stage 26")
 of_stage_27 = pytest.mark.skipif(27 not in CHOSEN, reason="tests of stage 27")
-Br = 128
-
-
-def copies_of_blocks(heads: int, row_tiles: int, blocks: int) -> list[int]:
-    """TMA's copies in each block of a device with so many multiprocessors, causal, d_head = 64: one of Q for each query
-    tile, one of K and one of V for each tile of them that it sees."""
-    problem = Problem(Hq=heads, Nq=Br * row_tiles, Nkv=Br * row_tiles, d_head=64, causal=True)
-    launch = trace.of(26, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)})
-    copies = [[event.kind for warp in block.warps for event in warp].count("copy") for block in launch.blocks]
-    assert len(copies) == blocks
-    assert sum(copies) == heads * (2 * math.comb(row_tiles + 1, 2) + row_tiles), (
-        "a query tile is left out, or done twice"
-    )
-    return copies
 
 
 @of_stage_26
@@ -45,11 +29,7 @@ def copies_of_blocks(heads: int, row_tiles: int, blocks: int) -> list[int]:
     ),
 )
 def test_causal_each_block_has_what_the_model_says(heads, row_tiles, blocks):
-    """Two copies for each tile of K and V, one for Q: flashladder/measuring/query_tile_order.py has the same order."""
-    order = "pairs, the last rounds by length"
-    there = query_tile_order.schedule(order, Br * row_tiles, heads, True, blocks=blocks)
-    wanted = [sum(2 * (one.end - one.start) + 1 for one in there if one.block == block) for block in range(blocks)]
-    assert copies_of_blocks(heads, row_tiles, blocks) == wanted
+    assert copies_of_blocks(26, heads, row_tiles, blocks) == copies_by_the_model(heads, row_tiles, blocks)
 
 
 @of_stage_26
@@ -62,8 +42,8 @@ def test_the_lessons_table_says_what_the_kernel_does():
     assert [row[0] for row in rows] == list("01234")
     tiles = [[int(word) for cell in row[1:6] for word in cell.split(" of ")[0].split(" + ") if word] for row in rows]
     assert [sum(own) for own in tiles] == [int(row[6]) for row in rows]
-    assert copies_of_blocks(4, 8, 5) == [2 * sum(own) + len(own) for own in tiles]
-    pairs = query_tile_order.schedule("long with short, every other head reversed", 8 * Br, 4, True, blocks=5)
+    assert copies_of_blocks(26, 4, 8, 5) == [2 * sum(own) + len(own) for own in tiles]
+    pairs = query_tile_order.schedule("long with short, every other head reversed", 1024, 4, True, blocks=5)
     assert [max(one.end for one in pairs if one.block == block) for block in range(5)] == [int(row[7]) for row in rows]
 
 
