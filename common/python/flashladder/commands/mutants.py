@@ -277,20 +277,26 @@ def _first_failure(report: Path) -> tuple[str, str, int]:
     return "", "", sum(case.find("skipped") is None for case in cases)
 
 
+def _all_that_counts(stage: stages.Stage, built: Path, binaries: list[Path]) -> str:
+    """A hash of what a verdict depends on: what was built, the stage, its tests, the package and other programs."""
+    sources = _contents("tests/stages/*.py", "common/python/flashladder/**/*.py", without=Path(__file__))
+    sources += _contents(f"stages/{stage.name}/stage.toml", f"stages/{stage.name}/{stage.source.name}")
+    return _sha(built.name, *sources, *(file.read_bytes() if file.exists() else b"" for file in binaries))
+
+
 def judge(stage: stages.Stage, text: str) -> Verdict:
     """Builds text in the place of the stage's source and runs the stage's quick tests up to the first that fails.
 
     Cached by all that goes into the verdict.
     """
     started = time.monotonic()
-    tests = _contents("tests/stages/*.py", "common/python/flashladder/**/*.py", without=Path(__file__))
     binaries = [build_directory() / "simulator/libcudart.so.13", build_directory() / "bin" / f"stage_{stage.id}"]
     binaries += sorted(file for pattern in stage.libraries for file in build_directory().glob(pattern))
     missing = [str(file) for file in binaries if not file.exists()]
     if missing:
         raise FlashLadderError(f"{missing[0]} does not exist: run `make build`.")
     built = product(stage, text)
-    digest = _sha(built.name, *tests, *_contents(f"stages/{stage.name}/stage.toml"), *map(Path.read_bytes, binaries))
+    digest = _all_that_counts(stage, built, binaries)
     kept = build_directory() / "mutants" / "verdicts" / f"{digest}.json"
     if kept.exists():
         return Verdict(**json.loads(kept.read_text()), cached=True)
@@ -298,6 +304,8 @@ def judge(stage: stages.Stage, text: str) -> Verdict:
         folder = Path(name)
         copy_of_build(folder, stage, built)
         killed, by, message = _run_tests(stage, folder)
+    if _all_that_counts(stage, built, binaries) != digest:  # a test may have failed for that
+        raise FlashLadderError(f"stage {stage.id}, its tests or the package changed while they ran: judge it again.")
     verdict = Verdict(killed, by, message, round(time.monotonic() - started, 1))
     kept.parent.mkdir(parents=True, exist_ok=True)
     values = asdict(verdict)
