@@ -278,6 +278,23 @@ def test_what_the_text_of_stage_08_says_of_loads_at_d_64():
     assert first["order"] == second["order"] and machine_code.used_at_once(first) == 0
 
 
+def test_what_the_text_of_stage_27_says_of_the_order():
+    """What each tile runs through, up to the exchange of whether a bet is lost, is ordered by how the reference moves
+    behind it, at d = 64; and `[[unlikely]]` changes nothing at all."""
+    names = [
+        27, "27 behind a lost bet, the reference moved by fmaxf", "27 looking until eight tiles had no new maximum",
+        "27 behind a lost bet, the reference moved by one select",
+    ]  # fmt: skip
+    for d, alike in ((64, [0, 3]), (128, [0, 1, 2, 3])):
+        orders = [row["order"] for row in machine_code.recorded_rows(*names, d=d)]
+        parts = [order[: order.index("y")] for order in orders]
+        assert all("e" in part and "W" in part for part in parts)
+        assert [number for number, part in enumerate(parts) if part == parts[0]] == alike
+        assert len(set(parts)) == 5 - len(alike)
+        plain, unlikely = machine_code.recorded_rows(27, "27 looking marked as unlikely", d=d)
+        assert plain["order"] == unlikely["order"]
+
+
 @pytest.mark.parametrize(
     "one, other, d",
     [

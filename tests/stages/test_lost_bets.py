@@ -10,7 +10,7 @@ from chosen import chosen_stages
 
 from flashladder.core.dtypes import from_bits, to_bits
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import ablations, stages
 from flashladder.ladder.run import run_problem
 from flashladder.running.verify import check
 from flashladder.tuning import shape_table
@@ -124,3 +124,21 @@ def test_no_query_tile_knows_the_one_before_or_behind(c):
 def test_no_query_tile_knows_of_scores_that_no_float_holds(c):
     """They make NaN of their own rows, and not of the query tile before, which is still to be stored."""
     other_heads_keep_every_bit(c, lambda rows: 3e38 * (np.arange(c.d_head) == 0) * np.ones_like(rows))
+
+
+@pytest.mark.skipif(27 not in [one.stage for one in BUILT], reason="tests of stage 27")
+def test_who_stops_looking_loses_no_more_bets():
+    """A variant that `make ablations` times: where a query tile has 128 tiles of K and V, it looks at less than half
+    of what the stage looks at, and computes as few exponentials twice."""
+    stage, (variant,) = stages.get(27), [one for one in ablations.ablations() if one.id == "27_stops_looking"]
+    problem = Problem(Hq=1, Nq=128, Nkv=16384, d_head=128, scale=HUGE / 128**0.5)
+    inputs = problem.random(1)
+    reports = []
+    for library in (None, ablations.library(variant)):
+        got = run_problem(stage, problem, inputs, "sim", library, STRICT)
+        assert check(problem, inputs, got.bits, got.log_sum_exp)
+        reports.append(got.report["launches"][-1]["instructions"]["by_class"])
+    goes_on, stops = reports
+    once = 8 * 64 * 128  # 8 warps; of each lane 64 elements of a tile
+    assert once < stops["special_function"] < 1.01 * goes_on["special_function"]
+    assert 2 * stops["shuffle"] < goes_on["shuffle"]
