@@ -24,12 +24,6 @@ ELSEWHERE = {
     "Haswell": {"OPENBLAS_NUM_THREADS": "1", "LC_ALL": "tr_TR.UTF-8", "TZ": "America/St_Johns"},
     "SkylakeX": {"OPENBLAS_NUM_THREADS": "2", "LC_ALL": "de_DE.UTF-8", "TZ": "Asia/Kathmandu"},
 }
-# The files that take longest, most of it in other programs. Their cases are dealt out over the machines.
-DEALT = [
-    "test_bench", "test_beside_products", "test_cli", "test_exercise_command", "test_exercise_judge", "test_figures",
-    "test_host_programs", "test_outputs", "test_plot", "test_shapes", "test_tune_command", "test_tuner",
-    "test_tuning_model", "test_warps",
-]  # fmt: skip
 
 
 def flags() -> set[str]:
@@ -42,12 +36,13 @@ def flags() -> set[str]:
 @pytest.mark.long
 @pytest.mark.parametrize("core", NEEDS)
 def test_the_packages_tests_pass(core):
-    """All quick tests of the package, but the cases of DEALT's files on one machine each."""
+    """The quick tests of the package, dealt out over the machines: of each file every third case, or every second."""
     missing = NEEDS[core] - flags()
     if missing:
         pytest.skip(f"this CPU cannot execute OpenBLAS' kernels for {core}: it has no {', '.join(sorted(missing))}")
     able = [core for core in NEEDS if NEEDS[core] <= flags()]
-    dealt = {"FLASHLADDER_DEALT": f"{able.index(core)}/{len(able)} {' '.join(DEALT)}"}
+    files = sorted(path.stem for path in HERE.glob("test_*.py") if path != Path(__file__))
+    dealt = {"FLASHLADDER_DEALT": f"{able.index(core)}/{len(able)} {' '.join(files)}"}
     env = os.environ | ELSEWHERE[core] | {"OPENBLAS_CORETYPE": core} | dealt
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not long", str(HERE)]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)

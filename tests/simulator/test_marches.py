@@ -11,7 +11,10 @@ from pathlib import Path
 import cudart
 import pytest
 
-pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
+from flashladder.commands import tested
+
+NOT_NEEDED = tested.why_left_out()
+pytestmark = [pytest.mark.simulator_only, pytest.mark.long, pytest.mark.skipif(bool(NOT_NEEDED), reason=NOT_NEEDED)]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent

@@ -13,9 +13,10 @@ import pytest
 from cudart import build_program
 from fault_marks import HOPPER_A
 
-from flashladder.commands import fuzz
+from flashladder.commands import fuzz, tested
 
-pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
+NOT_NEEDED = tested.why_left_out()
+pytestmark = [pytest.mark.simulator_only, pytest.mark.long, pytest.mark.skipif(bool(NOT_NEEDED), reason=NOT_NEEDED)]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent

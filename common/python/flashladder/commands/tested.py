@@ -1,10 +1,18 @@
-"""Which tests passed on which commit: build/tests.json, by whole runs of `make test`, for `make release`."""
+"""Which tests passed on which commit: build/tests.json, by whole runs of `make test`, for `make release`.
 
+And with which simulator those passed that build it once more, for other CPUs and with sanitizers. They take longest of
+all, and what they say depends on nothing else: `make test-builds` runs them and writes tests/simulator/passed.toml, and
+the long tests leave them out as long as its hash holds.
+"""
+
+import hashlib
 import json
+import os
 import subprocess
 from pathlib import Path
 
 from flashladder.core.paths import ROOT, build_directory
+from flashladder.core.toml import tomllib
 
 PARTS = {"quick": {"quick"}, "long": {"long"}, "all": {"quick", "long"}}
 
@@ -42,3 +50,47 @@ def remember(which: str, status: int, before: str | None, root: Path = ROOT) -> 
         now = passed(root) | PARTS[which] if status == 0 else passed(root) - PARTS[which]
         _file().parent.mkdir(parents=True, exist_ok=True)
         _file().write_text(json.dumps({"commit": before, "passed": sorted(now)}) + "\n")
+
+
+# ---- tests that build the simulator once more ----
+
+BUILDS = ("tests/simulator/test_marches.py", "tests/simulator/test_sanitizers.py")
+AGAIN = "FLASHLADDER_AGAIN"  # where it is set in the environment, they run in any case
+PASSED = "tests/simulator/passed.toml"
+# What they build, what they run on it, and what they start.
+COUNTS = ("common/simulator", "common/include", "tests/simulator", "tests/conftest.py", "tests/of_another_build")
+COUNTS += ("common/python/flashladder/commands/fuzz.py",)
+
+
+def of_the_simulator(root: Path = ROOT) -> str:
+    """A hash of all sources that these tests depend on."""
+    found = [file for one in COUNTS for file in ((root / one).rglob("*") if (root / one).is_dir() else [root / one])]
+    digest = hashlib.sha256()
+    for file in sorted(found):
+        name = file.relative_to(root).as_posix()
+        if file.is_file() and name != PASSED and "__pycache__" not in file.parts and file.suffix != ".pyc":
+            data = file.read_bytes()
+            digest.update(f"{name} {len(data)} ".encode() + data)
+    return digest.hexdigest()
+
+
+def why_left_out(root: Path = ROOT) -> str:
+    """Why these tests need not run: they passed with this very simulator. "" where they must."""
+    try:
+        same = tomllib.loads((root / PASSED).read_text())["sha256"] == of_the_simulator(root)
+    except (OSError, ValueError, KeyError):
+        return ""
+    if not same or os.environ.get(AGAIN):
+        return ""
+    return f"passed with this simulator and these tests of it ({PASSED}); `make test-builds` runs it again"
+
+
+def remember_builds(before: str, root: Path = ROOT) -> bool:
+    """After all of them passed; before: of_the_simulator() when they began. False where it has changed meanwhile."""
+    if before != of_the_simulator(root):
+        return False
+    (root / PASSED).write_text(
+        "# With which simulator the tests passed that build it once more; written by `make test-builds`.\n"
+        f'sha256 = "{before}"\n'
+    )
+    return True

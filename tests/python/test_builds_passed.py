@@ -1,0 +1,72 @@
+"""When tests that build the simulator once more are left out: as long as it, and they, are as when they passed."""
+
+import shutil
+
+import pytest
+from hostcc import ROOT
+
+from flashladder.commands import tested
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """A few of the files that count; the tests have passed with them."""
+    monkeypatch.delenv(tested.AGAIN, raising=False)
+    for name in ("common/simulator/CMakeLists.txt", "common/include/ptx.cuh", *tested.BUILDS, *tested.COUNTS[3:]):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    assert tested.remember_builds(tested.of_the_simulator(tmp_path), tmp_path)
+    return tmp_path
+
+
+def test_what_counts_is_there():
+    missing = [name for name in (*tested.COUNTS, *tested.BUILDS) if not (ROOT / name).exists()]
+    assert not missing, f"commands/tested.py names files that are gone: {', '.join(missing)}"
+
+
+def test_they_are_left_out_with_the_way_to_run_them(tree):
+    assert "make test-builds" in tested.why_left_out(tree) and tested.PASSED in tested.why_left_out(tree)
+
+
+def test_they_run_where_somebody_says_so(tree, monkeypatch):
+    monkeypatch.setenv(tested.AGAIN, "1")
+    assert tested.why_left_out(tree) == ""
+
+
+@pytest.mark.parametrize("text", (None, "", "sha256 = ", 'sha256 = "0"', "passed = true"))
+def test_they_run_where_no_record_holds(tree, text):
+    file = tree / tested.PASSED
+    file.unlink() if text is None else file.write_text(text)
+    assert tested.why_left_out(tree) == ""
+
+
+@pytest.mark.parametrize("name", ("common/simulator/CMakeLists.txt", tested.BUILDS[0], "tests/conftest.py"))
+def test_they_run_after_any_change(tree, name):
+    before = (tree / name).read_text()
+    (tree / name).write_text(before + "\n")
+    assert tested.why_left_out(tree) == ""
+    (tree / name).write_text(before)
+    assert tested.why_left_out(tree)
+
+
+def test_a_new_and_a_renamed_file_are_changes(tree):
+    new = tree / "common/simulator/new.cpp"
+    new.write_text("")
+    assert tested.why_left_out(tree) == ""
+    new.unlink()
+    (tree / "common/include/ptx.cuh").rename(tree / "common/include/other.cuh")
+    assert tested.why_left_out(tree) == ""
+
+
+def test_what_python_leaves_behind_is_no_change(tree):
+    left = tree / "tests/simulator/__pycache__/test_marches.pyc"
+    left.parent.mkdir()
+    left.write_bytes(b"left")
+    assert tested.why_left_out(tree)
+
+
+def test_a_change_while_they_ran_is_not_remembered(tree):
+    before = tested.of_the_simulator(tree)
+    (tree / tested.PASSED).unlink()
+    (tree / "common/simulator/new.cpp").write_text("")
+    assert not tested.remember_builds(before, tree) and not (tree / tested.PASSED).exists()
