@@ -62,7 +62,7 @@ endif
 
 else
 
-.PHONY: help setup demo notebooks exercises build test test-long test-all test-builds fuzz bench ablations tune bench-sim plot results browser docs gpu-report check-report release format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs gpu-report check-report release format lint clean machine-code mutants \
         assignment autograder grade
 
 setup:
@@ -93,9 +93,9 @@ test-long:
 	$(call setup,test notebooks classroom docs)
 	@$(flashladder) test --long
 
-test-builds:
+test-simulator:
 	$(call setup,test notebooks)
-	@$(flashladder) test --builds
+	@$(flashladder) test --simulator
 
 test-all:
 	$(call setup,test notebooks classroom docs)
@@ -198,7 +198,7 @@ help:
 	  '  make exercises             how far you are, over the whole ladder' \
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
-	  '  make test-builds           the simulator built for other CPUs and with sanitizers, after a change to it' \
+	  '  make test-simulator        the long ones of the simulator, after a change to it' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
 	  '  make mutants               mistakes planted in every stage: do its tests notice?' \
 	  '  make stage-02              build one stage; words after it do more:' \

@@ -11,10 +11,7 @@ from pathlib import Path
 import cudart
 import pytest
 
-from flashladder.commands import tested
-
-NOT_NEEDED = tested.why_left_out()
-pytestmark = [pytest.mark.simulator_only, pytest.mark.long, pytest.mark.skipif(bool(NOT_NEEDED), reason=NOT_NEEDED)]
+pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent

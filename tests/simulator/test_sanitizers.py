@@ -13,10 +13,9 @@ import pytest
 from cudart import build_program
 from fault_marks import HOPPER_A
 
-from flashladder.commands import fuzz, tested
+from flashladder.commands import fuzz
 
-NOT_NEEDED = tested.why_left_out()
-pytestmark = [pytest.mark.simulator_only, pytest.mark.long, pytest.mark.skipif(bool(NOT_NEEDED), reason=NOT_NEEDED)]
+pytestmark = [pytest.mark.simulator_only, pytest.mark.long]
 
 SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent

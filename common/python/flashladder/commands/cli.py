@@ -429,8 +429,8 @@ def make_parser() -> argparse.ArgumentParser:
     which = sub.add_mutually_exclusive_group()
     which.add_argument("--all", dest="which", action="store_const", const="all", help="the long ones too")
     which.add_argument("--long", dest="which", action="store_const", const="long", help="the long ones alone")
-    builds = "those alone that build the simulator for other CPUs and with sanitizers"
-    which.add_argument("--builds", dest="which", action="store_const", const="builds", help=builds)
+    simulator = "the simulator's long ones alone, whether it has changed or not"
+    which.add_argument("--simulator", dest="which", action="store_const", const="simulator", help=simulator)
     sub = add("fuzz", command_fuzz, "damaged PTX, damaged fat binaries and random kernels against the simulator")
     sub.add_argument("--minutes", type=float, default=3)
     sub.add_argument("--seed", type=int, default=1)

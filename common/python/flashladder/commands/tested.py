@@ -1,8 +1,8 @@
 """Which tests passed on which commit: build/tests.json, by whole runs of `make test`, for `make release`.
 
-And with which simulator those passed that build it once more, for other CPUs and with sanitizers. They take longest of
-all, and what they say depends on nothing else: `make test-builds` runs them and writes tests/simulator/passed.toml, and
-the long tests leave them out as long as its hash holds.
+And with which simulator its own long tests passed. They take as long as half of the others, since they build it anew
+for other CPUs and with sanitizers, and what they say depends on it alone: `make test-simulator` runs them and writes
+tests/simulator/passed.toml, and the long tests leave them out as long as its hash holds.
 """
 
 import hashlib
@@ -52,14 +52,15 @@ def remember(which: str, status: int, before: str | None, root: Path = ROOT) -> 
         _file().write_text(json.dumps({"commit": before, "passed": sorted(now)}) + "\n")
 
 
-# ---- tests that build the simulator once more ----
+# ---- the simulator's long tests ----
 
-BUILDS = ("tests/simulator/test_marches.py", "tests/simulator/test_sanitizers.py")
 AGAIN = "FLASHLADDER_AGAIN"  # where it is set in the environment, they run in any case
 PASSED = "tests/simulator/passed.toml"
-# What they build, what they run on it, and what they start.
-COUNTS = ("common/simulator", "common/include", "tests/simulator", "tests/conftest.py", "tests/of_another_build")
-COUNTS += ("common/python/flashladder/commands/fuzz.py",)
+# What is built, the tests and programs that are run on it, and what they start.
+COUNTS = (
+    "common/simulator", "common/include", "tests/simulator", "tests/conftest.py", "tests/of_another_build",
+    "common/python/flashladder/commands/fuzz.py",
+)  # fmt: skip
 
 
 def of_the_simulator(root: Path = ROOT) -> str:
@@ -68,7 +69,7 @@ def of_the_simulator(root: Path = ROOT) -> str:
     digest = hashlib.sha256()
     for file in sorted(found):
         name = file.relative_to(root).as_posix()
-        if file.is_file() and name != PASSED and "__pycache__" not in file.parts and file.suffix != ".pyc":
+        if file.is_file() and name != PASSED and "__pycache__" not in file.parts:
             data = file.read_bytes()
             digest.update(f"{name} {len(data)} ".encode() + data)
     return digest.hexdigest()
@@ -82,15 +83,15 @@ def why_left_out(root: Path = ROOT) -> str:
         return ""
     if not same or os.environ.get(AGAIN):
         return ""
-    return f"passed with this simulator and these tests of it ({PASSED}); `make test-builds` runs it again"
+    return f"passed with this simulator ({PASSED} has its hash); `make test-simulator` runs it again"
 
 
-def remember_builds(before: str, root: Path = ROOT) -> bool:
+def remember_simulator(before: str, root: Path = ROOT) -> bool:
     """After all of them passed; before: of_the_simulator() when they began. False where it has changed meanwhile."""
     if before != of_the_simulator(root):
         return False
     (root / PASSED).write_text(
-        "# With which simulator the tests passed that build it once more; written by `make test-builds`.\n"
+        "# With which simulator, and tests of it, its long tests passed; written by `make test-simulator`.\n"
         f'sha256 = "{before}"\n'
     )
     return True

@@ -1,4 +1,4 @@
-"""When tests that build the simulator once more are left out: as long as it, and they, are as when they passed."""
+"""When the simulator's long tests are left out: as long as it, and they, are as they were when they passed."""
 
 import shutil
 
@@ -7,25 +7,27 @@ from hostcc import ROOT
 
 from flashladder.commands import tested
 
+LONG = "tests/simulator/test_marches.py"
+
 
 @pytest.fixture
 def tree(tmp_path, monkeypatch):
     """A few of the files that count; the tests have passed with them."""
     monkeypatch.delenv(tested.AGAIN, raising=False)
-    for name in ("common/simulator/CMakeLists.txt", "common/include/ptx.cuh", *tested.BUILDS, *tested.COUNTS[3:]):
+    for name in ("common/simulator/CMakeLists.txt", "common/include/ptx.cuh", LONG, *tested.COUNTS[3:]):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    assert tested.remember_builds(tested.of_the_simulator(tmp_path), tmp_path)
+    assert tested.remember_simulator(tested.of_the_simulator(tmp_path), tmp_path)
     return tmp_path
 
 
 def test_what_counts_is_there():
-    missing = [name for name in (*tested.COUNTS, *tested.BUILDS) if not (ROOT / name).exists()]
+    missing = [name for name in (*tested.COUNTS, LONG) if not (ROOT / name).exists()]
     assert not missing, f"commands/tested.py names files that are gone: {', '.join(missing)}"
 
 
 def test_they_are_left_out_with_the_way_to_run_them(tree):
-    assert "make test-builds" in tested.why_left_out(tree) and tested.PASSED in tested.why_left_out(tree)
+    assert "make test-simulator" in tested.why_left_out(tree) and tested.PASSED in tested.why_left_out(tree)
 
 
 def test_they_run_where_somebody_says_so(tree, monkeypatch):
@@ -40,7 +42,7 @@ def test_they_run_where_no_record_holds(tree, text):
     assert tested.why_left_out(tree) == ""
 
 
-@pytest.mark.parametrize("name", ("common/simulator/CMakeLists.txt", tested.BUILDS[0], "tests/conftest.py"))
+@pytest.mark.parametrize("name", ("common/simulator/CMakeLists.txt", LONG, "tests/conftest.py"))
 def test_they_run_after_any_change(tree, name):
     before = (tree / name).read_text()
     (tree / name).write_text(before + "\n")
@@ -69,4 +71,4 @@ def test_a_change_while_they_ran_is_not_remembered(tree):
     before = tested.of_the_simulator(tree)
     (tree / tested.PASSED).unlink()
     (tree / "common/simulator/new.cpp").write_text("")
-    assert not tested.remember_builds(before, tree) and not (tree / tested.PASSED).exists()
+    assert not tested.remember_simulator(before, tree) and not (tree / tested.PASSED).exists()
