@@ -25,6 +25,8 @@ def pytest_collection_modifyitems(config, items):
     FLASHLADDER_DEALT="1/3 test_a test_b 0/7 test_c": of the tests test_a and test_b, functions or whole files, every
     third case alone, from the second on, and of test_c every seventh, from the first on. For tests that run others
     again, where what differs between these cases is not what the second run is for.
+
+    And leaves out the simulator's long tests where it is as it was when they passed (commands/tested.py).
     """
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get(item.path.stem, len(order)))
@@ -45,6 +47,14 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = kept
+    from flashladder.commands import tested
+    from flashladder.core.paths import ROOT
+
+    if reason := tested.why_left_out():
+        folders = [ROOT / name for name in tested.OF_THE_SIMULATOR]
+        for item in items:
+            if item.get_closest_marker("long") and any(item.path.is_relative_to(folder) for folder in folders):
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_collection_finish(session):

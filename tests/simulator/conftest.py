@@ -9,20 +9,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import cudart
 
-from flashladder.commands import tested
-
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "simulator_only: needs what only the simulator reports")
     config.addinivalue_line("markers", "not_on_gpu(reason): CUDA 13.0's own compiler does something else with this PTX")
-
-
-def pytest_collection_modifyitems(items):
-    """Long tests run where the simulator, or one of its tests, is not as it was when they passed."""
-    if reason := tested.why_left_out():
-        for item in items:
-            if item.get_closest_marker("long") and item.path.is_relative_to(Path(__file__).parent):
-                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(autouse=True)

@@ -1,8 +1,8 @@
 """Which tests passed on which commit: build/tests.json, by whole runs of `make test`, for `make release`.
 
 And with which simulator its own long tests passed. They take as long as half of the others, since they build it anew
-for other CPUs and with sanitizers, and what they say depends on it alone: `make test-simulator` runs them and writes
-tests/simulator/passed.toml, and the long tests leave them out as long as its hash holds.
+for other CPUs and with sanitizers, and fuzz it, and what they say depends on it alone: `make test-simulator` runs them
+and writes tests/simulator/passed.toml, and the long tests leave them out as long as its hash holds.
 """
 
 import hashlib
@@ -56,9 +56,10 @@ def remember(which: str, status: int, before: str | None, root: Path = ROOT) -> 
 
 AGAIN = "FLASHLADDER_AGAIN"  # where it is set in the environment, they run in any case
 PASSED = "tests/simulator/passed.toml"
+OF_THE_SIMULATOR = ("tests/simulator", "tests/fuzz")
 # What is built, the tests and programs that are run on it, and what they start.
 COUNTS = (
-    "common/simulator", "common/include", "tests/simulator", "tests/conftest.py", "tests/of_another_build",
+    "common/simulator", "common/include", *OF_THE_SIMULATOR, "tests/conftest.py", "tests/of_another_build",
     "common/python/flashladder/commands/fuzz.py",
 )  # fmt: skip
 

@@ -31,7 +31,7 @@ def tool_environment() -> dict[str, str]:
 
 # Which tests pytest picks, by the name of the command: `make test`, `test-long`, `test-all`, `test-simulator`.
 PICKED = {"quick": ["-m", "not long"], "long": ["-m", "long"], "all": []}
-PICKED["simulator"] = ["-m", "long", "tests/simulator"]
+PICKED["simulator"] = ["-m", "long", *tested.OF_THE_SIMULATOR]
 
 
 def run(which: str = "quick", stage: stages.Stage | None = None, extra: list[str] = ()) -> int:
