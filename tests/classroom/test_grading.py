@@ -111,7 +111,7 @@ def test_a_hazard_or_a_lost_technique_loses_points(mutant, sandbox):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("stage", GRADED[::4], ids=lambda stage: stage.name)
+@pytest.mark.parametrize("stage", GRADED[3::4], ids=lambda stage: stage.name)  # with those of several instances
 def test_a_whole_solution_passes_everything(stage, sandbox):
     """Else a mutant's loss would mean nothing."""
     _, facts = judged(stage.number, stage.kernel.read_text(), sandbox)

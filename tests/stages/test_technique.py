@@ -51,7 +51,7 @@ def test_the_stage_before_lacks_it(stage):
 
 
 def _judged(stage, one, run) -> bool:
-    return one.holds_for(technique.namespace(stage, run.problem), run.inputs)
+    return one.holds_for(technique.namespace(stage, run.problem), run.inputs, run.own_choice)
 
 
 def planted(name: str):

@@ -202,6 +202,8 @@ def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simul
     run that is counted has to be right, too."""
     said = set()
     for run in technique.runs(stage, names) if names is None or names else ():
+        if run.own_choice:  # the launcher, which chooses, is the grader's
+            continue
         inputs = run.arrays(TECHNIQUE_SEED)
         outcome = device_code.run(stage, built, run.problem, inputs, simulator)
         if outcome.output is None or not check(run.problem, inputs, outcome.output, outcome.log_sum_exp):

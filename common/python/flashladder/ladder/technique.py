@@ -37,9 +37,11 @@ class Expectation:
     when: str = ""  # of the problem alone, e.g. "causal"; "": always
     inputs: str = ""  # one of INPUTS, where the counters depend on the numbers; "": any
     problem: dict = field(default_factory=dict, hash=False)  # fields of the Problem that shows it, besides the usual
+    own_choice: bool = False  # in runs whose configuration the kernel chooses; else where it is stage.toml's
 
-    def holds_for(self, names: dict[str, int], inputs: str) -> bool:
-        return self.inputs in ("", inputs) and (not self.when or bool(evaluate(self.when, names)))
+    def holds_for(self, names: dict[str, int], inputs: str, own_choice: bool = False) -> bool:
+        alike = self.own_choice == own_choice and self.inputs in ("", inputs)
+        return alike and (not self.when or bool(evaluate(self.when, names)))
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Run:
 
     problem: Problem
     inputs: str = "random"  # one of INPUTS
+    own_choice: bool = False  # the kernel chooses its configuration
+
+    def configuration(self, stage: stages.Stage) -> str | None:
+        """In the short form; None where the kernel chooses, or has none."""
+        return None if self.own_choice else stage.configuration(self.problem)
 
     def arrays(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Q, K and V as bit patterns. largest_first: the first 64 keys have by far the largest score of every row, so a
@@ -179,12 +186,13 @@ def outcomes(
     problem: Problem,
     names: Collection[str] | None = None,
     inputs: str = "random",
+    own_choice: bool = False,
 ) -> list[Outcome]:
     """Of the expectations that hold for a run, by its report (warpsim's JSON). names: all by default; inputs: what the
-    run was made on, one of INPUTS."""
+    run was made on, one of INPUTS; own_choice: whether the kernel has chosen its configuration."""
     stage = stages.get(stage)
     counted = namespace(stage, problem, report)
-    asked = [one for one in chosen(stage, names) if one.holds_for(counted, inputs)]
+    asked = [one for one in chosen(stage, names) if one.holds_for(counted, inputs, own_choice)]
     return [Outcome(one, evaluate(one.left, counted), evaluate(one.right, counted)) for one in asked]
 
 
@@ -194,9 +202,10 @@ def failures(
     problem: Problem,
     names: Collection[str] | None = None,
     inputs: str = "random",
+    own_choice: bool = False,
 ) -> list[str]:
     """One sentence for each expectation of outcomes() that is not met; none: the technique is used."""
-    return [one.words for one in outcomes(stage, report, problem, names, inputs) if not one.met]
+    return [one.words for one in outcomes(stage, report, problem, names, inputs, own_choice) if not one.met]
 
 
 def runs(
@@ -210,8 +219,8 @@ def runs(
     found: dict[tuple, Run] = {}
     for one in chosen(stage, names):
         sizes = {"B": usual.B, "Hq": usual.Hq, "Nq": usual.Nq, "Nkv": usual.Nkv, "d_head": d_head, **one.problem}
-        run = Run(Problem(dtype=dtype, **sizes), one.inputs or "random")
-        found.setdefault((run.problem, run.inputs), run)
+        run = Run(Problem(dtype=dtype, **sizes), one.inputs or "random", one.own_choice)
+        found.setdefault((run.problem, run.inputs, run.own_choice), run)
     return list(found.values())
 
 
@@ -231,9 +240,10 @@ def judge(
     found: dict[str, str] = {}
     for run in runs(stage, names, d_head, dtype):
         report = run_problem(
-            stage, run.problem, run.arrays(), "sim", library, configuration=built_from.configuration(run.problem)
+            stage, run.problem, run.arrays(), "sim", library, configuration=run.configuration(built_from)
         ).report
         for one in chosen(stage, names):
-            words = [] if one.name in found else failures(stage, report, run.problem, [one.name], run.inputs)
-            found |= {one.name: words[0]} if words else {}
+            if one.name not in found:
+                words = failures(stage, report, run.problem, [one.name], run.inputs, run.own_choice)
+                found |= {one.name: words[0]} if words else {}
     return list(found.values())
