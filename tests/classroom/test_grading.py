@@ -39,9 +39,10 @@ OTHERS = [
     mutant
     for stage in GRADED
     if stage.number != 28  # whose fourteen instances take ten times as long to compile
-    for kind in [("hazard", "technique")[stage.number % 2]]  # of neighbours one of each
-    for mutant in [
-        one for one in mutants.load(stage.number) if one.kind == kind and not one.lives and in_the_kernel(one)
+    for mutant in [  # of stages of even numbers a hazard, of odd ones a technique
+        one
+        for one in mutants.load(stage.number)
+        if one.kind == ("hazard", "technique")[stage.number % 2] and not one.lives and in_the_kernel(one)
     ][:1]
 ]
 QUICK = [(5, "fp16"), (29, "several_batches")]  # of the quick tests

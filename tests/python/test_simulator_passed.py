@@ -14,7 +14,8 @@ LONG = "tests/simulator/test_marches.py"
 def tree(tmp_path, monkeypatch):
     """A few of the files that count; the tests have passed with them."""
     monkeypatch.delenv(tested.AGAIN, raising=False)
-    for name in ("common/simulator/CMakeLists.txt", "common/include/ptx.cuh", LONG, *tested.COUNTS[4:]):
+    files = [name for name in tested.COUNTS if (ROOT / name).is_file()]
+    for name in ("common/simulator/CMakeLists.txt", "common/include/ptx.cuh", LONG, *files):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     assert tested.remember_simulator(tested.of_the_simulator(tmp_path), tmp_path)

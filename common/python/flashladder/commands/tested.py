@@ -1,8 +1,8 @@
 """Which tests passed on which commit: build/tests.json, by whole runs of `make test`, for `make release`.
 
-And with which simulator its own long tests passed. They take as long as half of the others, since they build it anew
-for other CPUs and with sanitizers, and fuzz it, and what they say depends on it alone: `make test-simulator` runs them
-and writes tests/simulator/passed.toml, and the long tests leave them out as long as its hash holds.
+And with which simulator its own long tests passed. They build it anew for other CPUs and with sanitizers, and fuzz it;
+what they say depends on it and its tests alone. So `make test-simulator` runs them and writes
+tests/simulator/passed.toml, and the long tests leave them out as long as its hash holds.
 """
 
 import hashlib
