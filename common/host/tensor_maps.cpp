@@ -27,7 +27,7 @@ FlashStatus make_tensor_map(const char *name, const FlashTensor &tensor, int row
                             int box_rows, CUtensorMap &map) {
     static const Encode encode = find_encode();
     if (!encode) return fail(FLASH_CUDA_ERROR, "the CUDA driver has no cuTensorMapEncodeTiled: it is too old for TMA");
-    const bool narrow = params.dtype == FLASH_E4M3;
+    const bool narrow = params.dtype == FLASH_E4M3 && &tensor != &params.O;
     const cuuint64_t element = narrow ? 1 : 2;  // bytes
     const cuuint64_t panel =
         std::min(128 / element, static_cast<cuuint64_t>(params.d_head));  // elements swizzled together
@@ -64,6 +64,7 @@ FlashStatus make_tensor_maps(const FlashParams &params, int Q_rows, int KV_rows,
     FlashStatus status = make_tensor_map("Q", params.Q, params.Nq, params.Hq, params, Q_rows, maps.Q);
     if (status == FLASH_OK) status = make_tensor_map("K", params.K, params.Nkv, params.Hkv, params, KV_rows, maps.K);
     if (status == FLASH_OK) status = make_tensor_map("V", params.V, params.Nkv, params.Hkv, params, KV_rows, maps.V);
+    if (status == FLASH_OK) status = make_tensor_map("O", params.O, params.Nq, params.Hq, params, O_box_rows, maps.O);
     return status;
 }
 

@@ -326,7 +326,7 @@ void move_block(BlockContext &b, Worker &worker) {
 
 void abandon_block(BlockContext &b) {
     try {
-        finish_block(b);
+        finish_block(b, true);
     } catch (const LaunchAborted &) {
     }
     BlockContext *const first = &b;
@@ -336,12 +336,13 @@ void abandon_block(BlockContext &b) {
     }
 }
 
-void finish_block(BlockContext &b) {
+void finish_block(BlockContext &b, bool abandoned) {
     LaunchShared &launch = *b.worker->launch;
     BlockContext *const first = &b;
     for (BlockContext *block : team_of(first)) {
         if (block->linear_id == 0) launch.first_block = block->now;
         if (block->linear_id == launch.blocks - 1) launch.last_block = block->now;
+        if (!abandoned) check_sources_left(*block);
         finish_stores(*block);
         if (block->trace) block->trace->finish();
     }

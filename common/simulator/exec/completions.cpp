@@ -87,6 +87,20 @@ void check_unfinished_stores(Warp &w, const Op &op, uint64_t first, uint64_t las
     }
 }
 
+void check_sources_left(Block &block) {
+    if (!block.shadow) return;
+    for (const BulkStore &store : block.completions->stores) {
+        if (store.waited) continue;
+        const std::string where_from = where(*block.program, store.op->index);
+        report_hazard(*store.warp, *store.op, HazardKind::async_pending, int(store.lane), store.from,
+                      std::string("the block has ended while the ") + copy_noun(store.op->cls) + " at " + where_from +
+                          " may still be reading its shared memory, which another block may have by then: thread " +
+                          std::to_string(store.warp->id * kLanes + store.lane) +
+                          " has issued it and has not waited for its group by cp.async.bulk.wait_group.read");
+        return;
+    }
+}
+
 void finish_stores(Block &block) {
     for (BulkStore &store : block.completions->stores) {
         read_source(store);

@@ -106,5 +106,7 @@ void deliver_copies(Warp &, const Op &, const std::array<uint64_t, kLanes> &befo
 void check_unfinished_stores(Warp &, const Op &, uint64_t first, uint64_t last);
 // The block has ended: what nobody waited for reaches global memory.
 void finish_stores(Block &);
+// The block has ended: a store whose source nobody has waited for may read what is another block's by then.
+void check_sources_left(Block &);
 
 }  // namespace warpsim

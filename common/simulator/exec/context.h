@@ -272,7 +272,7 @@ bool run_block(BlockContext &, bool share);
 bool take_turn(BlockContext &);
 // The host thread that runs the block from now on.
 void move_block(BlockContext &, Worker &);
-void finish_block(BlockContext &);
+void finish_block(BlockContext &, bool abandoned = false);
 void abandon_block(BlockContext &);  // after a hazard ended it: what its shadow memory still has to say comes too
 // Gives hazards and output to the launch; thread-safe.
 void hand_in(LaunchShared &, BlockContext &);

@@ -3,8 +3,8 @@
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
 PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune", "profiler",
-"sums", "faults" and "beside" are more, which have to be named. Needs no network, and of Python numpy and rich (torch,
-matplotlib, pytest for their parts).
+"sums", "faults", "beside" and "clocks" are more, which have to be named. Needs no network, and of Python numpy and rich
+(torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -41,6 +41,7 @@ from flashladder.measuring import (
     outputs,
     profiler,
     provenance,
+    query_tile_clocks,
     recorded,
     report_archive,
     roofline,
@@ -54,10 +55,10 @@ from flashladder.tuning import record as tuning
 PARTS = ("test", "sanitize", "bench", "inputs", "outputs", "ncu", "ablations", "order", "roofline", "streams")
 # Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md;
 # "sums" and "faults" are what the simulator's tests are held to, and faults hang or end a context by design; "beside"
-# is about the GPU and no stage.
-ASKED_FOR = ("tune", "profiler", "sums", "faults", "beside")
+# is about the GPU and no stage; "clocks" is of kernels with marks in them, which are slower.
+ASKED_FOR = ("tune", "profiler", "sums", "faults", "beside", "clocks")
 TEST_SECONDS = 240  # for each of the two runs
-BENCH_SECONDS = 330
+BENCH_SECONDS = 350
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 WHOLE_DEVICE = {"WARPSIM_MULTIPROCESSORS": "0"}  # as many as a GPU has, whatever a stage is simulated with otherwise
 
@@ -290,6 +291,13 @@ def part_beside(device: Device, folder: Path) -> list[str]:
     return [f"beside: {len(record['rows'])} figures"]
 
 
+def part_clocks(device: Device, folder: Path) -> list[str]:
+    """Clocks of a change of query tile, from kernels with marks."""
+    record = query_tile_clocks.measure(device)
+    (folder / f"{bench.slug(device.short)}-query-tile-clocks.json").write_text(bench.to_text(record))
+    return [f"clocks: {len(record['rows'])} warpgroups"]
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
@@ -302,7 +310,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     functions |= {"inputs": part_inputs, "outputs": part_outputs}
     functions |= {"ablations": part_ablations, "order": part_order}
     functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
-    functions |= {"sums": part_sums, "faults": part_faults, "beside": part_beside}
+    functions |= {"sums": part_sums, "faults": part_faults, "beside": part_beside, "clocks": part_clocks}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

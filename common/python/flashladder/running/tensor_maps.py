@@ -1,4 +1,4 @@
-"""The tensor maps of Q, K and V as common/host/tensor_maps.cpp makes them, for whoever launches a stage's kernel
+"""The tensor maps of Q, K, V and O as common/host/tensor_maps.cpp makes them, for whoever launches a stage's kernel
 without its host code. The standard library alone."""
 
 import ctypes
@@ -8,6 +8,8 @@ from flashladder.core.abi import E4M3, FP16, FlashParams, FlashTensor
 from flashladder.running.cudart import CudaError, Cudart
 
 BYTES, ALIGNMENT = 128, 64  # of one map; the driver asks for the alignment
+MAPS = 4
+O_ROWS = 16  # of a box: a warp's rows of wgmma's accumulators
 # Of the driver's enumerations CUtensorMap...: what the launcher names.
 UINT8, FLOAT16, BFLOAT16 = 0, 6, 9
 NO_INTERLEAVE, SWIZZLE_64B, SWIZZLE_128B, PROMOTE_256B, ZEROS_OUTSIDE = 0, 2, 3, 3, 0
@@ -15,17 +17,19 @@ NO_INTERLEAVE, SWIZZLE_64B, SWIZZLE_128B, PROMOTE_256B, ZEROS_OUTSIDE = 0, 2, 3,
 
 def make(cudart: Cudart, params: FlashParams, Q_rows: int, KV_rows: int) -> ctypes.Array:
     """The struct TensorMaps of tensor_maps.h for params whose pointers are those of the device; a box has Q_rows rows
-    of Q, of K and V KV_rows. CudaError where the driver has no such function, or refuses."""
+    of Q, of K and V KV_rows, of O O_ROWS. CudaError where the driver has no such function, or refuses."""
     encode = _encode(cudart)
-    room = (c_char * (3 * BYTES + ALIGNMENT))()
-    maps = (c_char * (3 * BYTES)).from_buffer(room, -ctypes.addressof(room) % ALIGNMENT)
+    room = (c_char * (MAPS * BYTES + ALIGNMENT))()
+    maps = (c_char * (MAPS * BYTES)).from_buffer(room, -ctypes.addressof(room) % ALIGNMENT)
     at = ctypes.addressof(maps)
     for name, rows, heads, box_rows in (
         ("Q", params.Nq, params.Hq, Q_rows),
         ("K", params.Nkv, params.Hkv, KV_rows),
         ("V", params.Nkv, params.Hkv, KV_rows),
+        ("O", params.Nq, params.Hq, O_ROWS),
     ):
-        status = encode(c_void_p(at), *_described(getattr(params, name), rows, heads, params, box_rows))
+        narrow = params.dtype == E4M3 and name != "O"
+        status = encode(c_void_p(at), *_described(getattr(params, name), rows, heads, params, box_rows, narrow))
         if status:
             raise CudaError(f"cuTensorMapEncodeTiled refuses the tensor map of {name} (CUresult {status})")
         at += BYTES
@@ -42,9 +46,10 @@ def _encode(cudart: Cudart):
     return ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_uint32, *pointers, *numbers)(function.value)
 
 
-def _described(tensor: FlashTensor, rows: int, heads: int, params: FlashParams, box_rows: int) -> tuple:
-    """What cuTensorMapEncodeTiled takes behind the map: five dimensions, from a panel's columns to the batches."""
-    element = 1 if params.dtype == E4M3 else 2
+def _described(tensor: FlashTensor, rows: int, heads: int, params: FlashParams, box_rows: int, narrow: bool) -> tuple:
+    """What cuTensorMapEncodeTiled takes behind the map: five dimensions, from a panel's columns to the batches. narrow:
+    an element is a byte."""
+    element = 1 if narrow else 2
     panel = min(128 // element, params.d_head)
     panels = params.d_head // panel
 
@@ -58,7 +63,7 @@ def _described(tensor: FlashTensor, rows: int, heads: int, params: FlashParams, 
         stride(params.B, tensor.stride_batch),
     )
     return (
-        {E4M3: UINT8, FP16: FLOAT16}.get(params.dtype, BFLOAT16),
+        UINT8 if narrow else FLOAT16 if params.dtype == FP16 else BFLOAT16,
         5,
         tensor.data,
         (c_uint64 * 5)(panel, rows, panels, heads, params.B),

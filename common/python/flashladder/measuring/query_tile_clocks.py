@@ -1,0 +1,124 @@
+"""What a change of query tile takes, in clocks, on a GPU: kernels with marks (marks.cuh) that say when each warpgroup
+comes to which place. The marks are patches, stages/NN_name/clocks/query_tile.patch."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from flashladder.core.abi import StageLibrary
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.ladder.breakit import patched_source
+from flashladder.ladder.kernels import compile_kernel
+from flashladder.measuring import bench, provenance
+
+MARKS = Path(__file__).with_name("marks.cuh")
+WARPGROUPS, MOST = 4, 1024  # as in marks.cuh: marks[block][warpgroup][number] = place, clock
+LENGTH = 1024
+# What lies between the place before and each of these. Where there are no turns, or P comes in parts, some are missing.
+PLACES = {
+    1: "the other tiles",
+    2: "next query tile taken",
+    3: "turn",
+    4: "K",
+    5: "S issued, V",
+    6: "PV issued, S there",
+    7: "mask, PV over",
+    8: "maximum",
+    9: "exponentials",
+    10: "O stored",
+}
+FIRST, LAST = 1, 10
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A stage's kernel with marks, as patched_source() takes it."""
+
+    stage: stages.Stage
+
+    @property
+    def id(self) -> str:
+        return f"{self.stage.id}_clocks"
+
+    @property
+    def patch(self) -> Path:
+        return self.stage.folder / "clocks" / "query_tile.patch"
+
+
+def marked() -> list[Marked]:
+    """Those that there are, in the ladder's order."""
+    return [one for one in map(Marked, stages.all_stages()) if one.patch.exists()]
+
+
+def library(one: Marked, compute: int | None = None) -> Path:
+    """The kernel with marks, bf16 of both head dims: PTX, and with a compute capability (90 for 9.0) native code."""
+    native = one.stage.min_compute.native(compute) if compute else ""
+    options = ["-gencode", f"arch=compute_{native},code=sm_{native}"] if native else []
+    return compile_kernel(patched_source(one), one.stage, "-include", str(MARKS), *options, only="BF16")
+
+
+def between(marks: np.ndarray) -> list[dict]:
+    """marks: uint32 [blocks][WARPGROUPS][MOST][2], place and clock, 0 behind the last. For each warpgroup that changes
+    its query tile: mean clocks by PLACES' words, over all changes of all blocks but their first and last, and how many
+    those are."""
+    found = []
+    for warpgroup in range(WARPGROUPS):
+        clocks: dict[int, list[int]] = {}
+        changes = 0
+        for block in marks[:, warpgroup]:
+            places = block[block[:, 0] > 0]
+            ends = np.flatnonzero(places[:, 0] == LAST)
+            for first, last in zip(ends[:-2], ends[1:-1], strict=True):  # from one "stored" to the next
+                changes += 1
+                for k in range(first + 1, last + 1):
+                    took = (int(places[k, 1]) - int(places[k - 1, 1])) % (1 << 32)  # the clock's low half
+                    clocks.setdefault(int(places[k, 0]), []).append(took)
+        if changes:
+            words = {PLACES[place]: round(fmean(took), 1) for place, took in sorted(clocks.items())}
+            found.append({"warpgroup": warpgroup, "changes": changes, "clocks": words})
+    return found
+
+
+def measure(device: Device) -> dict:
+    """A record: the kernels that have marks, bf16, N = LENGTH, both head dims and masks, verified with their marks."""
+    if device.kind != "gpu" or device.gpu.compute != 90:
+        raise FlashLadderError(f"The kernels with marks are Hopper's, of compute capability 9.0; this is {device}.")
+    kernels = {one.stage.number: (one, StageLibrary(library(one, device.gpu.compute))) for one in marked()}
+    settings = bench.Settings(dtypes=("bf16",), stages=tuple(kernels), lengths=(LENGTH,), peers=False)
+    timing = bench.Bench(settings, device)
+    size = timing.multiprocessors() * 2 * WARPGROUPS * MOST * 8  # at most two blocks each
+    workspace, rows = timing.cudart.malloc(size), []
+    for problem in settings.problems():
+        memory, expected = timing.prepared(problem)
+        for number, (one, marks_library) in kernels.items():
+            plain = timing.stage_candidate(one.stage, problem, memory)
+
+            params = problem.params(memory.pointers(), workspace, size)
+            launch, output = partial(marks_library.forward, params), partial(memory.bits, "O")
+            with_marks = bench.Candidate(f"{one.stage.id} marks", "stage", launch, output)
+            for candidate in (plain, with_marks):
+                if not timing.admit(candidate, problem, memory, expected):
+                    raise FlashLadderError(f"{candidate.name}: refused for {problem}")
+            timing.measure([plain, with_marks])
+            marks = np.zeros((size // (WARPGROUPS * MOST * 8), WARPGROUPS, MOST, 2), np.uint32)
+            timing.cudart.upload(workspace, marks)
+            launch()
+            timing.cudart.synchronize()
+            timing.cudart.download(marks, workspace)
+            configuration = kernels[number][1].describe(problem.params({})).as_dict()["configuration"]
+            for row in between(marks):
+                rows.append(
+                    {"name": one.stage.name, "configuration": configuration, "dtype": problem.dtype,
+                     "d_head": problem.d_head, "causal": problem.causal, "Nq": problem.Nq,
+                     "ms": round(float(np.median(plain.times_ms)), 5),
+                     "ms_with_marks": round(float(np.median(with_marks.times_ms)), 5),
+                     "kernel_sha256": one.stage.kernel_hash(), **row}
+                )  # fmt: skip
+        memory.release()
+    timing.cudart.free(workspace)
+    return {"version": 1, "provenance": provenance.collect(device), "rows": rows}
