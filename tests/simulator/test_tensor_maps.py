@@ -230,6 +230,23 @@ def test_changed_maps_and_their_mended_twins(name):
     check_fault_and_twin(PROGRAMS / "changed_maps.cu", name, 0, architecture=HOPPER_A)
 
 
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("name", cases(PROGRAMS / "left_behind.cu"))
+def test_blocks_that_end_under_their_stores_and_mended_twins(name, seed):
+    check_fault_and_twin(PROGRAMS / "left_behind.cu", name, seed)
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("name", ["copy_left", "box_left"])
+def test_what_nobody_has_waited_for_arrives_when_the_block_ends(name):
+    """With hazards as warnings: the same numbers as with the wait, and one hazard, of the launch without it."""
+    env = {"WARPSIM_HAZARDS": "warn"}
+    result = run_program(PROGRAMS / "left_behind.cu", [name, 0, 1], env=env, report=True, architecture=HOPPER).check()
+    assert result.stdout.splitlines()[1].startswith("cudaSuccess 0 "), result.stdout
+    assert [one["kind"] for one in result.hazards] == ["async_pending"]
+
+
 # 801, CUDA_ERROR_NOT_SUPPORTED: what NVIDIA's encoder takes and the simulator does not.
 REFUSALS = {
     "no_dimension": (1, "0 dimensions"),

@@ -1,5 +1,5 @@
-"""Stages 27 and 28 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some
-query tiles while the one before is still to be stored. Several query tiles a block, each kernel that is built."""
+"""Stages 27, 28 and 30 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by
+some query tiles while the one before is still to be stored. Several query tiles a block, each kernel that is built."""
 
 import itertools
 from dataclasses import dataclass
@@ -10,15 +10,14 @@ from chosen import chosen_stages
 
 from flashladder.core.dtypes import from_bits, to_bits
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, stages
+from flashladder.ladder import ablations, launches, stages
 from flashladder.ladder.run import run_problem
 from flashladder.running.verify import check
-from flashladder.tuning import shape_table
 
 
 @dataclass(frozen=True)
 class Built:
-    """A kernel of a stage; of stage 28 one of its instances."""
+    """A kernel of a stage; of stages 28 and 30 one of their instances."""
 
     stage: int
     dtype: str
@@ -28,13 +27,18 @@ class Built:
     configuration: str | None = None
 
     def __str__(self) -> str:
-        return self.configuration or f"stage {self.stage}, {self.dtype}, d = {self.d_head}"
+        kind = self.configuration or f"{self.dtype}, d = {self.d_head}"
+        return f"stage {self.stage}, {kind}"
 
 
 BUILT = [Built(27, dtype, d_head) for dtype, d_head in itertools.product(("fp16", "bf16"), (64, 128))]
-BUILT += [Built(28, c.dtype, c.d_head, c.Br, c.Bc, str(c)) for c in shape_table.configurations_built()]
+BUILT += [
+    Built(number, c.dtype, c.d_head, c.Br, c.Bc, c.configuration)
+    for number in (28, 30)
+    for c in launches.instances(stages.get(number))
+]
 BUILT = [one for one in BUILT if one.stage in [stage.number for stage in chosen_stages()]]
-pytestmark = pytest.mark.skipif(not BUILT, reason="tests of stages 27 and 28")
+pytestmark = pytest.mark.skipif(not BUILT, reason="tests of stages 27, 28 and 30")
 STRICT = stages.get(28).simulated | {"WARPSIM_HAZARDS": "strict"}
 HUGE = 100.0  # the standard deviation of scores of random inputs: most tiles have some row's new maximum, far above
 

@@ -16,7 +16,15 @@ from flashladder.core import console
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, run, stages
-from flashladder.measuring import block_order, machine_code, profile, profiler, recorded, step_clocks
+from flashladder.measuring import (
+    block_order,
+    machine_code,
+    profile,
+    profiler,
+    query_tile_clocks,
+    recorded,
+    step_clocks,
+)
 from flashladder.simulator import counters, warps
 from flashladder.tuning import record as tuning
 from flashladder.tuning import shape_table
@@ -96,6 +104,16 @@ class _Figures:
             self.stale |= name.startswith("(") and made["kernel_sha256"] != shape_table.kernel_hash()
             made = made | {"measurements": rows}
         return self._row(made, name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
+
+    def change(self, stage: int, what: str = "", d: int = 128, causal: bool = False, warpgroup: int = 0) -> float:
+        """Clocks of a change of query tile, all of it or between two marks: change(30), change(30, "O stored")."""
+        made = recorded.first("query-tile-clocks")
+        made = made and made | {"measurements": [row | {"kind": "stage"} for row in made["rows"]]}
+        row = self._row(made, stages.get(stage).name, causal, d_head=d, dtype="bf16", warpgroup=warpgroup)
+        clocks = row["clocks"]
+        if what and what not in clocks:
+            raise FlashLadderError(f'There is no "{what}" in a change of query tile. There are: {", ".join(clocks)}.')
+        return clocks[what] if what else sum(clocks.values()) - clocks[query_tile_clocks.OTHER_TILES]
 
     def resource(self, stage: int, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
@@ -222,6 +240,7 @@ FUNCTIONS = (
     "record",
     "modelled",
     "turn",
+    "change",
 )
 
 

@@ -5,7 +5,7 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `stage NN [causal]`,
 `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
 `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
-`faults [list]`, `shapes D [causal]`, `beside-products`.
+`faults [list]`, `shapes D [causal]`, `beside-products`, `query-tile-clocks D [causal]`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
@@ -24,7 +24,7 @@ from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
-from flashladder.measuring import machine_code, recorded, stream_times
+from flashladder.measuring import machine_code, query_tile_clocks, recorded, stream_times
 from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
 from flashladder.tuning import record as tuning
@@ -371,6 +371,25 @@ def beside_products() -> str:
     return "\n\n".join(parts) or NOTHING
 
 
+def change_of_query_tile(d: str, mask: str = "") -> str:
+    """Clocks of a change of query tile, by what lies between the marks: a column for each warpgroup of each kernel."""
+    parts = []
+    for record in recorded.shipped(kind="query-tile-clocks"):
+        rows = [row for row in record["rows"] if (row["d_head"], row["causal"]) == (int(d), mask == "causal")]
+        if not rows:
+            continue
+        stale = any(row["kernel_sha256"] != stages.get(row["name"]).kernel_hash() for row in rows)
+        star = "\\*" if stale else ""
+        words = [one for one in query_tile_clocks.PLACES.values() if any(one in row["clocks"] for row in rows)]
+        words.remove(query_tile_clocks.OTHER_TILES)
+        body = [[one, *(f"{row['clocks'].get(one, 0):,.0f}" for row in rows)] for one in words]
+        body.append(["all of the change", *(f"{sum(row['clocks'][one] for one in words):,.0f}" for row in rows)])
+        head = ["clocks", *(f"{row['name'][:2]}, warpgroup {row['warpgroup']}{star}" for row in rows)]
+        text = f"bf16, d = {d}{', causal' if mask else ''}, N = {rows[0]['Nq']}, kernels with marks, mean"
+        parts.append(f"{_caption(record, text)}\n\n{_table(head, body)}" + (f"\n\n{STALE_NOTE}" if stale else ""))
+    return "\n\n".join(parts) or NOTHING
+
+
 def tuned(what: str, d: str = "128", length: str = "4096") -> str:
     """A table of tuning/tables.py for each GPU, bf16: chosen, worth, stages, advice, fastest or refused."""
     parts = []
@@ -465,6 +484,7 @@ _KINDS = {
     "resources": resources,
     "ablations": ablations,
     "beside-products": beside_products,
+    "query-tile-clocks": change_of_query_tile,
     "counters": counters_table,
     "machine-code": machine_code_table,
     "profiler": profiler_pages.page,
@@ -517,8 +537,8 @@ def documents() -> list[Path]:
 
 
 def regenerate() -> list[Path]:
-    """Fills in every document, draws the plots of docs/results and writes the tables of instances of stages 12 and 28;
-    returns the files that changed."""
+    """Fills in every document, draws the plots of docs/results and writes the tables of instances of stages 12, 28 and
+    30; returns the files that changed."""
     changed = _write_instances()
     for file in documents():
         if not file.exists():
@@ -533,13 +553,11 @@ def regenerate() -> list[Path]:
 
 
 def _write_instances() -> list[Path]:
-    """The tables that stages 12 and 28 choose from, as the tuned GPUs have it; those that changed."""
-    changed = []
-    for table in (instances, shape_table):
-        wanted = table.shipped()
-        if table.TABLE.read_text() != wanted:
-            table.TABLE.write_text(wanted)
-            changed.append(table.TABLE)
+    """The tables that stages 12, 28 and 30 choose from, as the tuned GPUs have it; those that changed."""
+    wanted = {instances.TABLE: instances.shipped(), **dict.fromkeys(shape_table.TABLES, shape_table.shipped())}
+    changed = [file for file, text in wanted.items() if file.read_text() != text]
+    for file in changed:
+        file.write_text(wanted[file])
     return changed
 
 

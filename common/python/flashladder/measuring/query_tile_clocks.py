@@ -1,6 +1,7 @@
 """What a change of query tile takes, in clocks, on a GPU: kernels with marks (marks.cuh) that say when each warpgroup
 comes to which place. The marks are patches, stages/NN_name/clocks/query_tile.patch."""
 
+import hashlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,8 +21,9 @@ MARKS = Path(__file__).with_name("marks.cuh")
 WARPGROUPS, MOST = 4, 1024  # as in marks.cuh: marks[block][warpgroup][number] = place, clock
 LENGTH = 1024
 # What lies between the place before and each of these. Where there are no turns, or P comes in parts, some are missing.
+OTHER_TILES = "the other tiles"
 PLACES = {
-    1: "the other tiles",
+    1: OTHER_TILES,
     2: "next query tile taken",
     3: "turn",
     4: "K",
@@ -59,7 +61,9 @@ def library(one: Marked, compute: int | None = None) -> Path:
     """The kernel with marks, bf16 of both head dims: PTX, and with a compute capability (90 for 9.0) native code."""
     native = one.stage.min_compute.native(compute) if compute else ""
     options = ["-gencode", f"arch=compute_{native},code=sm_{native}"] if native else []
-    return compile_kernel(patched_source(one), one.stage, "-include", str(MARKS), *options, only="BF16")
+    version = hashlib.sha256(MARKS.read_bytes()).hexdigest()[:16]  # compile_kernel() knows the options, not this file
+    included = ["-include", str(MARKS), f"-DMARKS_{version}"]
+    return compile_kernel(patched_source(one), one.stage, *included, *options, only="BF16")
 
 
 def between(marks: np.ndarray) -> list[dict]:

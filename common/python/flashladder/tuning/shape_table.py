@@ -1,8 +1,9 @@
 """Instances of stage 28's kernel: the table of those built by default, and any configuration in a library of its own.
 
-stages/28_shapes/instances.h is that table: what is built, and which of them runs what. It follows from two things, and
-`make results` writes it: what GPUs chose that were tuned (docs/results/GPU-shapes.json), and, where none was for a
-type, head dim and mask, what stages/28_shapes/choices.toml predicts; that says from what, and so does the table.
+stages/28_shapes/instances.h is that table: what is built, and which of them runs what; stage 30 has the same. It
+follows from two things, and `make results` writes it: what GPUs chose that were tuned (docs/results/GPU-shapes.json),
+and, where none was for a type, head dim and mask, what stages/28_shapes/choices.toml predicts; that says from what, and
+so does the table.
 """
 
 import hashlib
@@ -26,6 +27,7 @@ from flashladder.tuning.shapes import Configuration, parse
 
 STAGE = 28
 TABLE = stages.get(STAGE).folder / "instances.h"
+TABLES = (TABLE, stages.get(30).folder / TABLE.name)  # stage 30 has stage 28's configurations, and chooses as it does
 PREDICTED = TABLE.with_name("choices.toml")
 MASKS = ("full", "causal")
 _TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
