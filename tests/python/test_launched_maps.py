@@ -29,6 +29,7 @@ def test_the_drivers_numbers_are_those_that_the_launcher_names():
     if not header or not header.exists():
         pytest.skip("no CUDA toolkit with a cuda.h here")
     known = enumerators(header.read_text(errors="replace"))
+    assert re.search(rf"\bO_box_rows = {tensor_maps.O_ROWS};", (ROOT / "common/include/tensor_maps.h").read_text())
     named = set(re.findall(r"CU_TENSOR_MAP_\w+", (ROOT / "common/host/tensor_maps.cpp").read_text()))
     ours = {
         "CU_TENSOR_MAP_DATA_TYPE_UINT8": tensor_maps.UINT8,
@@ -66,22 +67,25 @@ class Driver:
 def test_boxes_of_16_bit_types_have_panels_of_64_columns():
     driver = Driver()
     problem = Problem(B=2, Hq=4, Hkv=2, Nq=100, Nkv=300, d_head=128, layout="bnhd")
-    maps = tensor_maps.make(driver, problem.params({"Q": 4096, "K": 8192, "V": 12288}), 128, 64)
-    (q, k, v) = driver.asked
-    assert [one[0] - ctypes.addressof(maps) for one in driver.asked] == [0, 128, 256]
+    maps = tensor_maps.make(driver, problem.params({"Q": 4096, "K": 8192, "V": 12288, "O": 16384}), 128, 64)
+    (q, k, v, o) = driver.asked
+    assert [one[0] - ctypes.addressof(maps) for one in driver.asked] == [0, 128, 256, 384]
     assert ctypes.addressof(maps) % 64 == 0
     assert q[1:] == (9, 4096, [64, 100, 2, 4, 2], [4 * 256, 128, 256, 100 * 4 * 256], [64, 128, 2, 1, 1], 3)
     assert k[1:] == (9, 8192, [64, 300, 2, 2, 2], [2 * 256, 128, 256, 300 * 2 * 256], [64, 64, 2, 1, 1], 3)
     assert v[2:] == (12288, *k[3:])
+    assert o[1:] == (9, 16384, *q[3:5], [64, 16, 2, 1, 1], 3), "a box of O is a warp's 16 rows"
 
 
 def test_bytes_have_panels_of_128_and_what_is_one_has_any_stride():
     driver = Driver()
     for d_head, swizzle in ((128, 3), (64, 2)):
         problem = Problem(B=1, Hq=1, Nq=100, d_head=d_head, dtype="e4m3")
-        tensor_maps.make(driver, problem.params({"Q": 4096}), 128, 128)
+        tensor_maps.make(driver, problem.params({"Q": 4096, "O": 8192}), 128, 128)
         sizes, strides = [d_head, 100, 1, 1, 1], [d_head] * 4
-        assert driver.asked[-3][1:] == (0, 4096, sizes, strides, [d_head, 128, 1, 1, 1], swizzle)
+        assert driver.asked[-4][1:] == (0, 4096, sizes, strides, [d_head, 128, 1, 1, 1], swizzle)
+        panels, strides = d_head // 64, [2 * d_head, 128, 128, 128]  # O is bf16
+        assert driver.asked[-1][1:] == (9, 8192, [64, 100, panels, 1, 1], strides, [64, 16, panels, 1, 1], 3)
 
 
 def test_a_refusal_names_the_tensor():
