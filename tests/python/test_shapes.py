@@ -14,6 +14,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.run import describe
 from flashladder.measuring import bench, gpu_memory, recorded
 from flashladder.tuning import gpu_times, instances, shape_table, shape_tuner, shapes
 from flashladder.tuning.shapes import Configuration, of_stage_23, parse, refusals
@@ -362,6 +363,14 @@ def test_what_fails_when_it_is_timed_is_left_out_and_told(tmp_path):
 
 
 # ---- the commands ----
+
+
+def test_stage_30_has_room_for_o_besides():
+    """As its launcher asks for it, for each configuration of the table."""
+    for number in shape_table.STAGES:
+        for c in shape_table.configurations_built():
+            described = describe(number, Problem(Nq=300, d_head=c.d_head, dtype=c.dtype), configuration=str(c))
+            assert described["shared_bytes"] == shape_table.shared_bytes(c, number), f"stage {number}, {c}"
 
 
 def test_explain_names_the_rules_that_refuse(capsys):

@@ -87,8 +87,8 @@ _OF_CONFIGURED = {"explain": Verb(lambda stage, rest: _explain(stage, rest), _no
 
 
 def _explain(stage: Stage, rest: list[str]) -> int:
-    if stage.number == shape_table.STAGE:
-        return tune_shapes.explain(rest)
+    if stage.number in shape_table.STAGES:
+        return tune_shapes.explain(rest, stage.number)
     return explain.show(rest, stage.targets)
 
 

@@ -67,21 +67,21 @@ def run(options: Options, device: Device | None = None) -> int:
     return _report_failures(outcome)
 
 
-def explain(words: list[str]) -> int:
-    """make stage-28 explain CONFIG="...": its fields, the rules that refuse it, and where none does what ptxas makes
-    of it for compute capability 9.0. Without a configuration: what runs at N = 4096, bf16, d = 64, full."""
+def explain(words: list[str], number: int = shape_table.STAGE) -> int:
+    """make stage-28 explain CONFIG="...", or stage-30: its fields, the rules that refuse it, and where none does what
+    ptxas makes of it for compute capability 9.0. Without a configuration: what runs at N = 4096, bf16, d = 64, full."""
     text = " ".join(words).strip() or str(shape_table.chosen("bf16", 64, "full", 4096).configuration)
     one = shapes.parse(text)
     facts = [(field.name, getattr(one, field.name)) for field in fields(one)]
     facts += [(name, getattr(one, name)) for name in ("consumers", "threads", "launch_registers", "accumulators")]
-    table(str(one), ["", ""], [*facts, ("shared bytes", one.shared_bytes)], right=(1,))
+    table(str(one), ["", ""], [*facts, ("shared bytes", shape_table.shared_bytes(one, number))], right=(1,))
     broken = shapes.refusals(one)
     if broken:
         rows = [(rule.name, rule.reason) for rule in broken]
         table(coloured(f"Refused by {len(rows)} rule{'s' * (len(rows) > 1)}", "red"), ["rule", "reason"], rows)
         return 1
-    build.build(stages.get(shape_table.STAGE).targets)
-    built = shape_table.build(one, 90)
+    build.build(stages.get(number).targets)
+    built = shape_table.build(one, 90, stages.get(number).kernel)
     say(f"No rule refuses it. ptxas, sm_90a: {built.registers} registers a thread at the launch, {built.spill_bytes} "
         "bytes of spills.")  # fmt: skip
     return 0

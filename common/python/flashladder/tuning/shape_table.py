@@ -27,7 +27,8 @@ from flashladder.tuning.shapes import Configuration, parse
 
 STAGE = 28
 TABLE = stages.get(STAGE).folder / "instances.h"
-TABLES = (TABLE, stages.get(30).folder / TABLE.name)  # stage 30 has stage 28's configurations, and chooses as it does
+STAGES = (STAGE, 30)  # 30 has stage 28's configurations, and chooses as it does
+TABLES = tuple(stages.get(number).folder / TABLE.name for number in STAGES)
 PREDICTED = TABLE.with_name("choices.toml")
 MASKS = ("full", "causal")
 _TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
@@ -85,6 +86,11 @@ def build(configuration: Configuration, compute: int | None = None, kernel: Path
     copy = source_with(configuration, kernel)
     native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
     return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
+
+
+def shared_bytes(c: Configuration, number: int) -> int:
+    """Of a block of the stage; stage 30 has O there, too, on its way out."""
+    return c.shared_bytes + (c.Br * c.d_head * 2 if number == 30 else 0)
 
 
 def source_with(configuration: Configuration, kernel: Path | None = None) -> Path:
