@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from flashladder.commands import clocks_page
 from flashladder.core import device
 from flashladder.ladder import kernels
 from flashladder.ladder.breakit import patched_source
@@ -48,6 +49,20 @@ def test_the_first_change_and_the_last_are_left_out():
     some = changes({1: 900, 2: 900, 10: 900}, {1: 7, 2: 1, 10: 2}, {1: 8, 2: 3, 10: 5}, {1: 900, 2: 900, 10: 900})
     (found,) = between(marks_of({0: some}))
     assert found == {"warpgroup": 0, "changes": 2, "clocks": words(p1=7.5, p2=2.0, p10=3.5)}
+
+
+def test_the_table_has_a_dash_where_a_kernel_has_no_such_place(monkeypatch):
+    """P in parts has no marks for K and V; what is recorded of a kernel that has changed has a star."""
+    rows = [
+        {"name": "28_shapes", "d_head": 64, "causal": False, "Nq": 1024, "warpgroup": 0, "kernel_sha256": "old", **more}
+        for more in ({"clocks": words(p1=900.0, p2=1.0, p4=2.0, p10=3.0)}, {"clocks": words(p1=900.0, p2=4.0, p10=5.0)})
+    ]
+    record = {"rows": rows, "provenance": {"device": "NVIDIA H200", "date": "2026-11-25", "commit": "0123456789ab"}}
+    monkeypatch.setattr(clocks_page.recorded, "shipped", lambda kind: [record])
+    text = clocks_page.change_of_query_tile("64")
+    assert "| clocks | 28, warpgroup 0\\* | 28, warpgroup 0\\* |" in text
+    assert f"| {PLACES[4]} | 2 | - |" in text and "| all of the change | 6 | 9 |" in text
+    assert PLACES[1] not in text and clocks_page.change_of_query_tile("128") == clocks_page.NOTHING
 
 
 @pytest.mark.parametrize("ends", (0, 1, 2))

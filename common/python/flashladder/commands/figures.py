@@ -113,7 +113,7 @@ class _Figures:
         clocks = row["clocks"]
         if what and what not in clocks:
             raise FlashLadderError(f'There is no "{what}" in a change of query tile. There are: {", ".join(clocks)}.')
-        return clocks[what] if what else sum(clocks.values()) - clocks[query_tile_clocks.OTHER_TILES]
+        return clocks[what] if what else sum(query_tile_clocks.of_a_change(clocks).values())
 
     def resource(self, stage: int, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""

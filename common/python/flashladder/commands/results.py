@@ -15,7 +15,7 @@ import math
 import re
 from pathlib import Path
 
-from flashladder.commands import faults_page, figures, profiler_pages, timeline_pages
+from flashladder.commands import clocks_page, faults_page, figures, profiler_pages, timeline_pages
 from flashladder.commands.markdown import NOTHING, STALE_NOTE
 from flashladder.commands.markdown import caption as _caption
 from flashladder.commands.markdown import table as _table
@@ -24,7 +24,7 @@ from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
-from flashladder.measuring import machine_code, query_tile_clocks, recorded, stream_times
+from flashladder.measuring import machine_code, recorded, stream_times
 from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
 from flashladder.tuning import record as tuning
@@ -371,25 +371,6 @@ def beside_products() -> str:
     return "\n\n".join(parts) or NOTHING
 
 
-def change_of_query_tile(d: str, mask: str = "") -> str:
-    """Clocks of a change of query tile, by what lies between the marks: a column for each warpgroup of each kernel."""
-    parts = []
-    for record in recorded.shipped(kind="query-tile-clocks"):
-        rows = [row for row in record["rows"] if (row["d_head"], row["causal"]) == (int(d), mask == "causal")]
-        if not rows:
-            continue
-        stale = any(row["kernel_sha256"] != stages.get(row["name"]).kernel_hash() for row in rows)
-        star = "\\*" if stale else ""
-        words = [one for one in query_tile_clocks.PLACES.values() if any(one in row["clocks"] for row in rows)]
-        words.remove(query_tile_clocks.OTHER_TILES)
-        body = [[one, *(f"{row['clocks'].get(one, 0):,.0f}" for row in rows)] for one in words]
-        body.append(["all of the change", *(f"{sum(row['clocks'][one] for one in words):,.0f}" for row in rows)])
-        head = ["clocks", *(f"{row['name'][:2]}, warpgroup {row['warpgroup']}{star}" for row in rows)]
-        text = f"bf16, d = {d}{', causal' if mask else ''}, N = {rows[0]['Nq']}, kernels with marks, mean"
-        parts.append(f"{_caption(record, text)}\n\n{_table(head, body)}" + (f"\n\n{STALE_NOTE}" if stale else ""))
-    return "\n\n".join(parts) or NOTHING
-
-
 def tuned(what: str, d: str = "128", length: str = "4096") -> str:
     """A table of tuning/tables.py for each GPU, bf16: chosen, worth, stages, advice, fastest or refused."""
     parts = []
@@ -484,7 +465,7 @@ _KINDS = {
     "resources": resources,
     "ablations": ablations,
     "beside-products": beside_products,
-    "query-tile-clocks": change_of_query_tile,
+    "query-tile-clocks": clocks_page.change_of_query_tile,
     "counters": counters_table,
     "machine-code": machine_code_table,
     "profiler": profiler_pages.page,

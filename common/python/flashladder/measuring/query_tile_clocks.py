@@ -88,6 +88,11 @@ def between(marks: np.ndarray) -> list[dict]:
     return found
 
 
+def of_a_change(clocks: dict[str, float]) -> dict[str, float]:
+    """Of a row's clocks those that are of the change itself: without the tiles between two changes."""
+    return {words: took for words, took in clocks.items() if words != OTHER_TILES}
+
+
 def measure(device: Device) -> dict:
     """A record: the kernels that have marks, bf16, N = LENGTH, both head dims and masks, verified with their marks."""
     if device.kind != "gpu" or device.gpu.compute != 90:
@@ -99,7 +104,7 @@ def measure(device: Device) -> dict:
     workspace, rows = timing.cudart.malloc(size), []
     for problem in settings.problems():
         memory, expected = timing.prepared(problem)
-        for number, (one, marks_library) in kernels.items():
+        for one, marks_library in kernels.values():
             plain = timing.stage_candidate(one.stage, problem, memory)
 
             params = problem.params(memory.pointers(), workspace, size)
@@ -114,7 +119,7 @@ def measure(device: Device) -> dict:
             launch()
             timing.cudart.synchronize()
             timing.cudart.download(marks, workspace)
-            configuration = kernels[number][1].describe(problem.params({})).as_dict()["configuration"]
+            configuration = marks_library.describe(problem.params({})).as_dict()["configuration"]
             for row in between(marks):
                 rows.append(
                     {"name": one.stage.name, "configuration": configuration, "dtype": problem.dtype,
