@@ -3,8 +3,8 @@
 Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
 GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
 PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune", "profiler",
-"sums", "faults", "beside" and "clocks" are more, which have to be named. Needs no network, and of Python numpy and rich
-(torch, matplotlib, pytest for their parts).
+"sums", "faults", "beside", "clocks" and "power" are more, which have to be named. Needs no network, and of Python numpy
+and rich (torch, matplotlib, pytest for their parts).
 """
 
 import concurrent.futures
@@ -39,6 +39,7 @@ from flashladder.measuring import (
     machine_code,
     ncu,
     outputs,
+    power,
     profiler,
     provenance,
     query_tile_clocks,
@@ -55,8 +56,9 @@ from flashladder.tuning import record as tuning
 PARTS = ("test", "sanitize", "bench", "inputs", "outputs", "ncu", "ablations", "order", "roofline", "streams")
 # Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md;
 # "sums" and "faults" are what the simulator's tests are held to, and faults hang or end a context by design; "beside"
-# is about the GPU and no stage; "clocks" is of kernels with marks in them, which are slower.
-ASKED_FOR = ("tune", "profiler", "sums", "faults", "beside", "clocks")
+# is about the GPU and no stage; "clocks" is of kernels with marks in them, which are slower; "power" is about why a
+# kernel's figures differ from round to round.
+ASKED_FOR = ("tune", "profiler", "sums", "faults", "beside", "clocks", "power")
 TEST_SECONDS = 240  # for each of the two runs
 BENCH_SECONDS = 350
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -298,6 +300,13 @@ def part_clocks(device: Device, folder: Path) -> list[str]:
     return [f"clocks: {len(record['rows'])} warpgroups"]
 
 
+def part_power(device: Device, folder: Path) -> list[str]:
+    """Each kernel's clock, in turn with the others and alone."""
+    record = power.measure(device)
+    (folder / f"{bench.slug(device.short)}-power.json").write_text(bench.to_text(record))
+    return [f"power: {len(record['measurements'])} figures"]
+
+
 def run(parts: tuple[str, ...] = ()) -> int:
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
@@ -311,6 +320,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     functions |= {"ablations": part_ablations, "order": part_order}
     functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
     functions |= {"sums": part_sums, "faults": part_faults, "beside": part_beside, "clocks": part_clocks}
+    functions |= {"power": part_power}
     began = time.monotonic()
     build.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")

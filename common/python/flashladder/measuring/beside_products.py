@@ -5,25 +5,17 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from flashladder.building import toolchain
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT
-from flashladder.measuring import provenance
+from flashladder.measuring import programs, provenance
 
 PROGRAM = Path(__file__).with_suffix(".cu")
 SECONDS = 60
 
 
 def compiled(folder: Path) -> Path:
-    """The program, for sm_90a alone. FlashLadderError with nvcc's words where it does not compile."""
-    file = folder / PROGRAM.stem
-    command = [toolchain.require_nvcc(), "-std=c++20", "-O3", f"-I{ROOT / 'common/include'}", "-o", file, PROGRAM]
-    command += ["-gencode", "arch=compute_90a,code=sm_90a"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    if done.returncode:
-        raise FlashLadderError(f"{PROGRAM.name} does not compile:\n{done.stderr.strip()[-1500:]}")
-    return file
+    """The program, for sm_90a alone."""
+    return programs.compiled(PROGRAM, folder, "-gencode", "arch=compute_90a,code=sm_90a")
 
 
 def measure(device: Device) -> dict:

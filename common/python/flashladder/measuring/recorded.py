@@ -39,7 +39,7 @@ MAIN = "NVIDIA H200"
 KINDS = (
     "counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler", "inputs",
     "outputs", "shapes", "fp8-errors", "sums", "faults", "beside-products",
-    "query-tile-clocks",
+    "query-tile-clocks", "power",
 )  # fmt: skip
 
 
@@ -53,8 +53,8 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's; "fp8-errors",
     what e4m3 costs in accuracy, of the simulator; "sums", bits of tensor cores' sums; "faults", what comes of mistakes
     that the simulator names; "beside-products", clocks of instructions while the tensor cores multiply;
-    "query-tile-clocks", those of a change of query tile. They lie in GPU-KIND.json, the machine code in e.g.
-    sm_90-machine-code.json. To be read alone, as to_read() says.
+    "query-tile-clocks", those of a change of query tile; "power", each kernel's clock and watts. They lie in
+    GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json. To be read alone, as to_read() says.
     """
     found = []
     for file in sorted(folder.glob("*.json")):
