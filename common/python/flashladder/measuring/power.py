@@ -21,7 +21,7 @@ FIRST = 14  # the first stage for Hopper
 STEP = 128  # rows of Q, and of K and V: what clocks are given for
 ALONE_LENGTHS = (1024, 4096, 16384)
 ONES_LENGTHS = (4096, 16384)
-WARM_SECONDS, ALONE_SECONDS, CHUNK_SECONDS = 0.4, 0.8, 0.01
+WARM_SECONDS, ALONE_SECONDS, CHUNK_SECONDS = 0.6, 0.8, 0.02
 KINDS = {"normal": "Q, K and V standard normal, as everywhere else", "ones": "all numbers of Q, K and V are 1"}
 
 
@@ -29,15 +29,15 @@ def clocks_a_step(row: dict, multiprocessors: int) -> float:
     """Clocks that one multiprocessor has for 128 rows of Q and 128 of K and V, on an average over the whole kernel.
 
     row: of a record's measurements. Causal, half of all such steps are counted, as with FLOPs. The tensor cores alone
-    need 4 · 128 · 128 · d / 8192 of them: floor().
+    need floor() of them.
     """
     steps = row["B"] * row["Hq"] * row["Nq"] * row["Nkv"] / STEP**2 / (2 if row["causal"] else 1)
     return row["ms"]["median"] * 1e3 * row["mhz"]["median"] * multiprocessors / steps
 
 
 def floor(d_head: int) -> float:
-    """Clocks of a step's products at the full rate of 16-bit types, 8192 FLOPs a clock (Hopper)."""
-    return 4 * STEP * STEP * d_head / 8192
+    """Clocks of a step's products at the full rate of 16-bit types, 4096 FLOPs a clock (Hopper)."""
+    return 4 * STEP * STEP * d_head / 4096
 
 
 class Clocked(bench.Bench):
@@ -48,7 +48,6 @@ class Clocked(bench.Bench):
         self.clocks, self.energy = SmClocks(self.cudart, device.gpu.compute), Nvml()
         self._seen: dict[str, list[float]] = {}
         self._problem: Problem | None = None
-        self.alone_lengths: tuple[int, ...] = ()
         self.alone_names: tuple[str, ...] = ()
 
     def time_once(self, candidate: bench.Candidate) -> float:
@@ -68,37 +67,40 @@ class Clocked(bench.Bench):
     def measure(self, candidates: list[bench.Candidate]) -> None:
         super().measure(candidates)
         for candidate in candidates:
-            if candidate.name in self.alone_names and self._problem.Nq in self.alone_lengths:
+            if candidate.name in self.alone_names and self._problem.Nq in ALONE_LENGTHS:
                 candidate.facts["alone"] = self._alone(candidate)
 
     def _alone(self, candidate: bench.Candidate) -> dict:
-        """One launch behind the other with nothing between, from when the clock has settled: milliseconds of one,
-        MHz, and watts between the first and the last time that the counter of energy moves on."""
-        launches = max(1, int(CHUNK_SECONDS / max(float(np.median(candidate.times_ms)) / 1e3, 1e-6)))
-        took, ticks = [], [(0.0, self.energy.joules())]
+        """Launches without a gap, from when the clock has settled: milliseconds of one, MHz, and watts between the
+        first and the last time that the counter of energy moves on."""
+        launches = max(1, round(CHUNK_SECONDS * 1e3 / float(np.median(candidate.times_ms))))
+        ring = [self.cudart.event() for _ in range(3)]  # behind the chunk that is over, the one that runs, the next
+        took, ticks = [], []
 
         def run(seconds: float) -> None:
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                self.cudart.record(self.start)
+            end, chunk = time.monotonic() + seconds, 0
+            self.cudart.record(ring[0])
+            while chunk == 0 or time.monotonic() < end:  # one chunk is always queued behind the one that is waited for
                 for _ in range(launches):
                     candidate.launch()
-                self.cudart.record(self.stop)
-                self.cudart.wait(self.stop)
-                took.append(self.cudart.elapsed_ms(self.start, self.stop) / launches)
-                joules = self.energy.joules()
-                if joules != ticks[-1][1]:
-                    ticks.append((time.monotonic(), joules))
+                self.cudart.record(ring[(chunk + 1) % 3])
+                if chunk:
+                    before, over = ring[(chunk - 1) % 3], ring[chunk % 3]
+                    self.cudart.wait(over)
+                    took.append(self.cudart.elapsed_ms(before, over) / launches)
+                    joules = self.energy.joules()
+                    if not ticks or joules != ticks[-1][1]:
+                        ticks.append((time.monotonic(), joules))
+                chunk += 1
 
         run(WARM_SECONDS)
-        took.clear()
-        del ticks[:-1]
+        took.clear(), ticks.clear()
         self.clocks.before()
         run(ALONE_SECONDS)
         self.clocks.after()
         settled = {"ms": round(float(np.median(took)), 5), "mhz": round(self.clocks.mhz())}
-        (first, before), (last, after) = ticks[min(1, len(ticks) - 1)], ticks[-1]
-        if last > first:
+        if len(ticks) > 2:  # the first is no tick, but where the reading began
+            (first, before), (last, after) = ticks[1], ticks[-1]
             settled["watts"] = round((after - before) / (last - first))
         return settled
 
@@ -127,7 +129,6 @@ def measure(device: Device) -> dict:
     timing.bench_ceiling()
     for kind in KINDS:
         begun = len(timing.measurements)
-        timing.alone_lengths = ALONE_LENGTHS if kind == "normal" else ()
         timing.prepare = _ones if kind == "ones" else None
         for problem in settings.problems():
             if kind == "normal" or (problem.d_head == 128 and problem.Nq in ONES_LENGTHS):
