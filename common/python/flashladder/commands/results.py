@@ -5,7 +5,8 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `stage NN [causal]`,
 `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
 `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
-`faults [list]`, `shapes D [causal]`, `beside-products`, `query-tile-clocks D [causal]`.
+`faults [list]`, `shapes D [causal]`, `beside-products`, `query-tile-clocks D [causal]`, `step-clocks D [causal]`,
+`alone D [causal] [ones]`.
 What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
 flashladder.commands.figures.
 """
@@ -15,7 +16,7 @@ import math
 import re
 from pathlib import Path
 
-from flashladder.commands import clocks_page, faults_page, figures, profiler_pages, timeline_pages
+from flashladder.commands import clocks_page, faults_page, figures, power_page, profiler_pages, timeline_pages
 from flashladder.commands.markdown import NOTHING, STALE_NOTE
 from flashladder.commands.markdown import caption as _caption
 from flashladder.commands.markdown import table as _table
@@ -466,6 +467,8 @@ _KINDS = {
     "ablations": ablations,
     "beside-products": beside_products,
     "query-tile-clocks": clocks_page.change_of_query_tile,
+    "step-clocks": power_page.steps,
+    "alone": power_page.alone,
     "counters": counters_table,
     "machine-code": machine_code_table,
     "profiler": profiler_pages.page,
@@ -572,6 +575,8 @@ def _draw(folder: Path) -> list[Path]:
         wanted[f"warps-{number:02d}.png"] = lambda number=number: timeline_pages.picture(plot, number)
     for name in profiler_pages.pictures():
         wanted[f"{name}.png"] = lambda draw=profiler_pages.PICTURES[name][0]: draw(plot)(recorded.first("profiler"))
+    if recorded.shipped(kind="power"):
+        wanted["step-clocks.png"] = lambda: plot.step_clocks(recorded.first("power"))
     made = recorded.shipped(kind="tuning")
     for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
         wanted[f"tuning-flags-d{d}.png"] = lambda d=d: plot.tuning_flags(made, d=d)

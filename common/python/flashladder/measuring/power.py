@@ -40,6 +40,11 @@ def floor(d_head: int) -> float:
     return 4 * STEP * STEP * d_head / 4096
 
 
+def alone_tflops(row: dict) -> float:
+    """TFLOP/s of a kernel alone, of a row that has "alone"."""
+    return row["tflops"] * row["ms"]["median"] / row["alone"]["ms"]
+
+
 class Clocked(bench.Bench):
     """A benchmark that knows the clock of every run."""
 

@@ -48,16 +48,20 @@ class SmClocks:
     def after(self) -> None:
         self._read(1)
 
-    def mhz(self) -> float:
-        """Of the median multiprocessor, between the two readings; waits for them."""
-        readings = np.empty((2, MOST, 2), np.uint64)
+    def readings(self) -> np.ndarray:
+        """uint64 [before, after][multiprocessor][clocks, nanoseconds], 0 of those that there are not; waits for them."""
+        found = np.empty((2, MOST, 2), np.uint64)
         self._cudart.synchronize()
-        self._cudart.download(readings, self._readings)
-        return mhz(readings)
+        self._cudart.download(found, self._readings)
+        return found
+
+    def mhz(self) -> float:
+        """Of the median multiprocessor, between the two readings."""
+        return mhz(self.readings())
 
 
 def mhz(readings: np.ndarray) -> float:
-    """readings: uint64 [before, after][multiprocessor][clocks, nanoseconds], 0 of those that there are not."""
+    """readings: as SmClocks.readings() gives them. FlashLadderError where no multiprocessor has two."""
     there = (readings[..., 1] > 0).all(axis=0) & (readings[1, :, 1] > readings[0, :, 1])
     if not there.any():
         raise FlashLadderError("No multiprocessor's clock was read twice.")

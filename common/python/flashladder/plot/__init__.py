@@ -21,6 +21,7 @@ from flashladder.plot.query_tiles import query_tiles
 from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
+from flashladder.plot.step_clocks import step_clocks
 from flashladder.plot.style import save
 from flashladder.plot.swizzle import swizzle, swizzle_bits
 from flashladder.plot.throughput import ablations, climb, throughput
@@ -51,6 +52,7 @@ __all__ = [
     "registers",
     "roofline",
     "save",
+    "step_clocks",
     "sectors",
     "swizzle",
     "swizzle_bits",
