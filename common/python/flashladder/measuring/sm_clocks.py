@@ -49,7 +49,7 @@ class SmClocks:
         self._read(1)
 
     def readings(self) -> np.ndarray:
-        """uint64 [before, after][multiprocessor][clocks, nanoseconds], 0 of those that there are not; waits for them."""
+        """uint64 [before, after][multiprocessor][clocks, nanoseconds], 0 of those that there are not; waits."""
         found = np.empty((2, MOST, 2), np.uint64)
         self._cudart.synchronize()
         self._cudart.download(found, self._readings)
