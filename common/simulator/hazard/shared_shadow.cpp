@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <utility>
 
 #include "hazard/shared_shadow_impl.h"
 
@@ -71,7 +70,7 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     mbarriers.clear();
     proxy_fenced.clear();
     fences_known = false;
-    barriers.fill(nullptr);
+    barriers.fill({});
     transfers = channels = 0;
     wgmma_reads.clear();
     wgmma_first = wgmma_end = wgmma_issued = 0;
@@ -112,7 +111,11 @@ void SharedShadow::Impl::renumber(uint32_t first) {
         mbarrier.arriving = mbarrier.completed = nullptr;
     }
     fences_known = false;
-    barriers.fill(nullptr);
+    for (BarrierPhases &b : barriers) {
+        b.released = nullptr;
+        b.complete.clear();  // all that is known so far is ordered
+        for (Arrival &arrival : b.open) arrival.stamp = 0;
+    }
     if (!proxy_fenced.empty())
         for (auto &fences : proxy_fenced) fences.fill(clocks.first_stamp());
     for (uint32_t &c : cell) {
@@ -185,24 +188,6 @@ void SharedShadow::async_complete(Warp &warp, const Op &, int lane, uint32_t add
         m.cell[g] = at << kStampShift | me;
         --m.pending;
     }
-}
-
-void SharedShadow::barrier(const std::vector<uint32_t> &lanes_by_warp, bool counted) {
-    if (!impl_->bound) return;
-    impl_->clocks.all->barrier(impl_->clocks.rank, lanes_by_warp.data(), counted);
-    impl_->renumber_if_needed();
-}
-
-void SharedShadow::barrier_arrive(Warp &warp, uint32_t lanes, unsigned number) {
-    if (!impl_->bound) impl_->bind(warp);
-    impl_->clocks.all->release(warp.agent, lanes, impl_->barriers[number]);
-    impl_->renumber_if_needed();
-}
-
-void SharedShadow::barrier_complete(unsigned number, const std::vector<uint32_t> &waiters) {
-    const Clocks::Shared arrived = std::exchange(impl_->barriers[number], nullptr);
-    for (unsigned w = 0; arrived && w < waiters.size(); ++w)
-        if (waiters[w]) impl_->clocks.all->acquire(impl_->clocks.base + w, waiters[w], arrived);
 }
 
 void SharedShadow::warp_barrier(unsigned warp, uint32_t lanes) {

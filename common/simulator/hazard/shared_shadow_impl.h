@@ -74,6 +74,15 @@ struct SharedShadow::Impl {
         Clocks::Shared arriving, completed;  // what is released in the open phase, and in all before
         std::map<uint32_t, std::pair<uint32_t, uint64_t>> waits;  // by thread: op and phase of its last wait
     };
+    // Of a warp at a barrier for a number of threads: its first lane, and what it had done by then.
+    struct Arrival {
+        unsigned warp, lane;
+        uint32_t op, stamp;
+    };
+    struct BarrierPhases {
+        Clocks::Shared released;              // by bar.arrive, in the open phase
+        std::vector<Arrival> open, complete;  // in the open phase, and in the one before
+    };
     // The instruction under examination.
     struct Instruction {
         Warp &warp;
@@ -114,7 +123,7 @@ struct SharedShadow::Impl {
     std::vector<WgmmaRead> wgmma_reads;                         // oldest first
     uint32_t wgmma_first = 0, wgmma_end = 0, wgmma_issued = 0;  // bytes: all of them lie between
     std::map<uint32_t, LiveMbarrier> mbarriers;                 // by offset
-    std::array<Clocks::Shared, 16> barriers;                    // by number: what bar.arrive has released there
+    std::array<BarrierPhases, 16> barriers;                     // by number
     unsigned channels = 0;
     bool marked = false;  // some cell has a mark of an mbarrier
     static constexpr unsigned kFences = 4;
