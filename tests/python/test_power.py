@@ -117,13 +117,16 @@ class Stream:
 def test_alone_a_kernel_is_launched_without_a_gap(monkeypatch):
     gpu = Stream()
     timing = object.__new__(power.Clocked)
-    timing.cudart = timing.energy = timing.clocks = gpu
+    timing.cudart = timing.clocks = gpu
+    timing.joules = gpu.joules
     monkeypatch.setattr(power.time, "monotonic", gpu.monotonic)
     candidate = bench.Candidate("30", "stage", gpu.launch, times_ms=[2.0, 2.5, 2.0])
     found = timing._alone(candidate)
     assert found.pop("watts") == pytest.approx(500, rel=0.03)  # a tick is seen when a chunk is over
     assert found == {"ms": 2.0, "mhz": 1500}
     assert gpu.longest <= 3.01 * power.CHUNK_SECONDS * 1e3
+    timing.joules = float
+    assert timing._alone(candidate) == {"ms": 2.0, "mhz": 1500}, "a counter that stands still says no watts"
     assert gpu.began >= power.WARM_SECONDS * 1e3 and gpu.ended - gpu.began >= power.ALONE_SECONDS * 1e3
 
 

@@ -9,7 +9,7 @@ LIBRARY = "libnvidia-ml.so.1"  # of the driver
 
 
 class Nvml:
-    """FlashLadderError where there is no such library, or no GPU that it knows."""
+    """FlashLadderError where there is no such library, no GPU that it knows, or one whose energy it does not count."""
 
     def __init__(self):
         try:
@@ -19,6 +19,7 @@ class Nvml:
         self._gpu = c_void_p()
         self._call("nvmlInit_v2")
         self._call("nvmlDeviceGetHandleByIndex_v2", 0, byref(self._gpu))
+        self.joules()
 
     def _call(self, name: str, *arguments) -> None:
         status = getattr(self._library, name)(*arguments)

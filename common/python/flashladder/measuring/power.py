@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 
+from flashladder.core.console import say
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
@@ -50,7 +51,12 @@ class Clocked(bench.Bench):
 
     def __init__(self, settings: bench.Settings, device: Device):
         super().__init__(settings, device)
-        self.clocks, self.energy = SmClocks(self.cudart, device.gpu.compute), Nvml()
+        self.clocks = SmClocks(self.cudart, device.gpu.compute)
+        try:
+            self.joules = Nvml().joules
+        except FlashLadderError as error:
+            say(f"power: no watts: {error}")
+            self.joules = float  # 0.0: a counter that stands still has no ticks
         self._seen: dict[str, list[float]] = {}
         self._problem: Problem | None = None
         self.alone_names: tuple[str, ...] = ()
@@ -93,7 +99,7 @@ class Clocked(bench.Bench):
                     before, over = ring[(chunk - 1) % 3], ring[chunk % 3]
                     self.cudart.wait(over)
                     took.append(self.cudart.elapsed_ms(before, over) / launches)
-                    joules = self.energy.joules()
+                    joules = self.joules()
                     if not ticks or joules != ticks[-1][1]:
                         ticks.append((time.monotonic(), joules))
                 chunk += 1
