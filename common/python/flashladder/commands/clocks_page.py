@@ -1,6 +1,6 @@
 """What `make results` writes about the clocks of a change of query tile."""
 
-from flashladder.commands.markdown import NOTHING, STALE_NOTE, caption, table
+from flashladder.commands.markdown import NOTHING, STALE_NOTE, caption, is_causal, table
 from flashladder.ladder import stages
 from flashladder.measuring import query_tile_clocks, recorded
 
@@ -9,7 +9,7 @@ def change_of_query_tile(d: str, mask: str = "") -> str:
     """By what lies between the marks; a column for each warpgroup of each kernel."""
     parts = []
     for record in recorded.shipped(kind="query-tile-clocks"):
-        rows = [row for row in record["rows"] if (row["d_head"], row["causal"]) == (int(d), mask == "causal")]
+        rows = [row for row in record["rows"] if (row["d_head"], row["causal"]) == (int(d), is_causal(mask))]
         if not rows:
             continue
         stale = any(row["kernel_sha256"] != stages.get(row["name"]).kernel_hash() for row in rows)

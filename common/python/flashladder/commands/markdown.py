@@ -1,5 +1,6 @@
 """What the generated parts of the documents share: tables, captions, and the words for what is stale or missing."""
 
+from flashladder.core.errors import FlashLadderError
 from flashladder.measuring import recorded
 
 STALE_NOTE = "\\* stale: the kernel has changed since this was measured."
@@ -13,3 +14,10 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def caption(results: dict, text: str) -> str:
     return f"{text}. Recorded: {recorded.label(results)}."
+
+
+def is_causal(mask: str) -> bool:
+    """What the word of a marker says, "causal" or none."""
+    if mask not in ("", "causal"):
+        raise FlashLadderError(f"a marker's mask is 'causal' or left out, not '{mask}'")
+    return mask == "causal"

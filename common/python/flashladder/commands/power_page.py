@@ -1,44 +1,34 @@
 """What `make results` writes about clocks and power."""
 
-from flashladder.commands.markdown import NOTHING, STALE_NOTE, caption, table
+from flashladder.commands.markdown import NOTHING, STALE_NOTE, caption, is_causal, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.measuring import power, recorded
-
-
-def _rows(record: dict, **wanted) -> tuple[dict[tuple[str, int], dict], list[str], list[int]]:
-    """(rows by name and length, names, lengths) of measurements that have what is wanted."""
-    rows = recorded.pick(record, **wanted)
-    by_key = {(row["name"], row["Nq"]): row for row in rows}
-    return by_key, list(dict.fromkeys(row["name"] for row in rows)), sorted({row["Nq"] for row in rows})
 
 
 def _page(what: str, wanted: dict, cell, keep=lambda row: True) -> str:
     """A table for each GPU: a line for each kernel, a column for each length; cell(row, multiprocessors) is text."""
     parts = []
     for record in recorded.shipped(kind="power"):
-        by_key, names, _ = _rows(record, **wanted)
-        by_key = {key: row for key, row in by_key.items() if keep(row)}
-        if not by_key:
+        rows = [row for row in recorded.pick(record, **wanted) if keep(row)]
+        if not rows:
             continue
-        lengths = sorted({length for _, length in by_key})
+        lengths = sorted({row["Nq"] for row in rows})
+        by_key = {(row["name"], row["Nq"]): row for row in rows}
         body = []
-        for name in names:
+        for name in dict.fromkeys(row["name"] for row in rows):
             own = [by_key.get((name, length)) for length in lengths]
-            if any(own):
-                star = "\\*" if any(row and recorded.is_stale(row) for row in own) else ""
-                cells = [cell(row, record["multiprocessors"]) if row else "-" for row in own]
-                body.append([f"{name}{star}", *cells])
-        stale = f"\n\n{STALE_NOTE}" if any(recorded.is_stale(row) for row in by_key.values()) else ""
+            star = "\\*" if any(row and recorded.is_stale(row) for row in own) else ""
+            body.append([f"{name}{star}", *(cell(row, record["multiprocessors"]) if row else "-" for row in own)])
+        stale = f"\n\n{STALE_NOTE}" if any(recorded.is_stale(row) for row in rows) else ""
         head = ["", *(f"N = {length}" for length in lengths)]
         parts.append(f"{caption(record, what)}\n\n{table(head, body)}{stale}")
     return "\n\n".join(parts) or NOTHING
 
 
 def _problem(d: str, mask: str) -> tuple[dict, str]:
-    if mask not in ("", "causal"):
-        raise FlashLadderError(f"a marker's mask is 'causal' or left out, not '{mask}'")
-    words = f"bf16, d = {d}{', causal' if mask else ''}"
-    return {"dtype": "bf16", "d_head": int(d), "causal": bool(mask)}, words
+    """What to pick, and words for a caption."""
+    causal = is_causal(mask)
+    return {"dtype": "bf16", "d_head": int(d), "causal": causal}, f"bf16, d = {d}{', causal' if causal else ''}"
 
 
 def steps(d: str, mask: str = "") -> str:
@@ -56,7 +46,7 @@ def steps(d: str, mask: str = "") -> str:
 
 def alone(d: str, mask: str = "", inputs: str = "normal") -> str:
     """One launch behind the other: TFLOP/s, MHz and watts."""
-    if mask not in ("", "causal"):
+    if mask in power.KINDS:
         mask, inputs = "", mask
     if inputs not in power.KINDS:
         raise FlashLadderError(f"a marker's inputs are {' or '.join(power.KINDS)}, not '{inputs}'")
