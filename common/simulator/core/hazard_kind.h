@@ -11,6 +11,7 @@ enum class HazardKind : uint8_t {
     uninitialized_shared,
     uninitialized_variable,
     shared_race,
+    global_race,  // in global memory: threads of a block, blocks of a launch
     async_pending,
     divergent_barrier,
     deadlock,

@@ -30,6 +30,7 @@ const char *hazard_name(HazardKind kind) {
         "uninitialized_shared",
         "uninitialized_variable",
         "shared_race",
+        "global_race",
         "async_pending",
         "divergent_barrier",
         "deadlock",

@@ -80,6 +80,7 @@ struct Program {
     uint32_t registers_at_launch = 0;
     uint32_t local_bytes = 0;     // of the kernel's own frame
     unsigned shadow_granule = 4;  // bytes: the narrowest shared (or generic) access in the kernel, at most 4
+    unsigned global_granule = 4;  // the same of global accesses
     // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers), and not only by
     // sums whose order nobody sees: co-resident blocks then take turns in a deterministic order (exec/turns.h), so
     // that locks and flags make progress and sums repeat.

@@ -16,6 +16,7 @@ namespace warpsim {
 class GlobalMemory;
 struct ClusterContext;  // exec/cluster.h
 class SharedShadow;
+class GlobalShadow;
 struct AllocationView;
 class AccessLog;
 class BlockTrace;
@@ -87,7 +88,8 @@ struct Block {
     GlobalMemory *global = nullptr;
     std::byte *shared = nullptr;  // Program::reserved_shared bytes, then static, then dynamic shared memory
     uint32_t shared_bytes = 0;
-    SharedShadow *shadow = nullptr;  // null where hazards are off
+    SharedShadow *shadow = nullptr;         // null where hazards are off
+    GlobalShadow *global_shadow = nullptr;  // the same of global memory; of the whole cluster
     uint32_t ctaid[3] = {}, ntid[3] = {}, nctaid[3] = {};
     uint32_t linear_id = 0;             // of the block in the order of the grid's clusters, and of blocks in a cluster
     uint32_t rank = 0;                  // in its cluster

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "exec/banks.h"
+#include "exec/global_hazards.h"
 #include "exec/memory.h"
 #include "exec/memory_access.h"
 
@@ -61,7 +62,18 @@ void exec_async_copy(Warp &w, const Op &op) {
             rest &= ~lanes;
             uint64_t host[kLanes];
             std::memcpy(host, from, sizeof host);
-            good |= resolve_global(w, source, MemorySpace::global, Intent::read, host, same, lanes, bytes);
+            const uint32_t there = resolve_global(w, source, MemorySpace::global, Intent::read, host, same, lanes, bytes);
+            if (GlobalShadow *shadow = w.block->global_shadow; shadow && there) {
+                if (same == bytes) {
+                    shadow->access(w, op, 0, from, bytes, there);
+                } else {
+                    for (uint32_t left = there; left; left &= left - 1) {
+                        const unsigned lane = unsigned(std::countr_zero(left));
+                        shadow->access_range(w, op, 0, lane, from[lane], same);
+                    }
+                }
+            }
+            good |= there;
             for (unsigned i = 0; i < kLanes; ++i) from[i] = (lanes >> i & 1) ? host[i] : from[i];
         }
         exec &= good | ~reads;

@@ -8,6 +8,7 @@
 
 #include "exec/banks.h"
 #include "exec/float_updates.h"
+#include "exec/global_hazards.h"
 #include "exec/memory.h"
 #include "exec/memory_access.h"
 #include "exec/pending_updates.h"
@@ -189,6 +190,7 @@ struct Atomic {
             const bool release = (op.extra & kRelease) || (guess && (exch || (kCas && stored && zero)));
             shadow->synchronize_at(w, int(lane), address[lane] + window, op.dst != kNoSlot, stored, acquire,
                                    release && stored);
+            if (!window) order_blocks(w, op, lane, address[lane], op.dst != kNoSlot, stored);
         }
     }
 
@@ -221,6 +223,8 @@ struct Atomic {
         exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec,
                               1u << (op.extra >> kAlignmentShift & 0xf));
         if (!exec) return;
+        if (GlobalShadow *shadow = w.block->global_shadow)
+            shadow->access(w, op, global_flags(op, true), address, sizeof(T), exec);
         const Outcome outcome =
             w.block->pending ? hold_back(w, op, exec, host)
                              : run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });

@@ -75,8 +75,11 @@ void complete(BlockContext &block, unsigned number) {
     b.active = false;
     if (block.trace) block.trace->barrier_complete(number);
     if (block.shadow) {
+        GridOrder &order = block.global_shadow->order();
+        for (uint32_t i = 0; i < block.warps; ++i) order.meet(block.contexts[i]->agent, b.waiting[i]);
         block.shadow->barrier(b.waiting, b.expected != 0);
         block.shadow->barrier_complete(number, b.waiting);
+        order.settle();
     }
     for (uint32_t i = 0; i < block.warps; ++i) {
         if (!b.waiting[i]) continue;

@@ -78,18 +78,20 @@ std::string instructions_used_up(const Options &options) {
 
 void start_one(BlockContext &b, Worker &worker, uint64_t linear_id);
 
-// By the number of a block in the order of clusters: its place in the grid.
-void find_place(BlockContext &b, const LaunchConfig &config) {
-    const uint32_t *c = config.cluster;
-    const uint64_t cluster = b.linear_id / config.cluster_blocks();
-    const uint32_t x = config.grid[0] / c[0], y = config.grid[1] / c[1];
-    b.rank = b.linear_id % config.cluster_blocks();
-    b.ctaid[0] = uint32_t(cluster % x) * c[0] + b.rank % c[0];
-    b.ctaid[1] = uint32_t(cluster / x % y) * c[1] + b.rank / c[0] % c[1];
-    b.ctaid[2] = uint32_t(cluster / x / y) * c[2] + b.rank / c[0] / c[1];
-}
+void follow_global_memory(BlockContext &first, LaunchShared &, uint64_t team);
 
 }  // namespace
+
+uint32_t block_place(const LaunchConfig &config, uint64_t linear_id, uint32_t (&ctaid)[3]) {
+    const uint32_t *c = config.cluster;
+    const uint64_t cluster = linear_id / config.cluster_blocks();
+    const uint32_t x = config.grid[0] / c[0], y = config.grid[1] / c[1];
+    const uint32_t rank = uint32_t(linear_id % config.cluster_blocks());
+    ctaid[0] = uint32_t(cluster % x) * c[0] + rank % c[0];
+    ctaid[1] = uint32_t(cluster / x % y) * c[1] + rank / c[0] % c[1];
+    ctaid[2] = uint32_t(cluster / x / y) * c[2] + rank / c[0] / c[1];
+    return rank;
+}
 
 bool is_over(BlockContext &first) {
     BlockContext *const block = &first;
@@ -126,7 +128,7 @@ void start_block(BlockContext &b, Worker &worker, uint64_t team) {
     const uint64_t each = launch.blocks / launch.teams;
     b.cluster = nullptr;
     start_one(b, worker, team * each);
-    if (!launch.clusters) return;
+    if (!launch.clusters) return follow_global_memory(b, launch, team);
     if (!b.own_cluster) b.own_cluster = std::make_shared<ClusterContext>();
     ClusterContext &cluster = *b.own_cluster;
     cluster.blocks.assign(1, &b);
@@ -139,9 +141,31 @@ void start_block(BlockContext &b, Worker &worker, uint64_t team) {
     }
     for (BlockContext *block : cluster.blocks) block->cluster = &cluster;
     cluster.start(b.warps);
+    follow_global_memory(b, launch, team);
 }
 
 namespace {
+
+// From now on the clocks and the shadow of global memory know of all that the block, or its cluster, does.
+void follow_global_memory(BlockContext &first, LaunchShared &launch, uint64_t team) {
+    BlockContext *const block = &first;
+    first.global_shadow = nullptr;
+    if (!first.shadow) return;
+    if (!first.own_global_shadow && launch.conflicts) {
+        const std::lock_guard<std::mutex> lock(launch.conflicts_mutex);
+        if (!launch.free_shadows.empty()) {
+            first.own_global_shadow = std::move(launch.free_shadows.back());
+            launch.free_shadows.pop_back();
+        }
+    }
+    if (!first.own_global_shadow) first.own_global_shadow = std::make_unique<GlobalShadow>();
+    for (BlockContext *b : team_of(block)) {
+        b->shadow->bind(b->threads);
+        b->global_shadow = first.own_global_shadow.get();
+    }
+    const Program &program = *launch.program;
+    first.global_shadow->start(first.shadow->clocks(), team, first.warps, program.global_granule, program.communicates);
+}
 
 void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     LaunchShared &launch = *worker.launch;
@@ -153,7 +177,7 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.hazards = &b;
     b.pending = worker.pending.get();
     b.linear_id = uint32_t(linear_id);
-    find_place(b, config);
+    b.rank = block_place(config, linear_id, b.ctaid);
     for (unsigned i = 0; i < 3; ++i) {
         b.ntid[i] = config.block[i];
         b.nctaid[i] = config.grid[i];
@@ -167,7 +191,7 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.shared = b.shared_memory.data();
     std::memset(b.shared, 0xff, b.shared_bytes);  // NaN, and an index that is out of bounds
     b.shadow = nullptr;
-    if (launch.options->hazards && b.shared_bytes) {
+    if (launch.options->hazards) {
         if (b.shadow_memory) {
             b.shadow_memory->reset(b.shared_bytes, program.shadow_granule, b.warps);
         } else {

@@ -10,6 +10,7 @@
 #include "definedness/definedness.h"
 #include "exec/completions.h"
 #include "exec/float_updates.h"
+#include "exec/global_hazards.h"
 #include "exec/mbarrier.h"
 #include "exec/memory.h"
 #include "exec/trace.h"
@@ -101,6 +102,8 @@ void for_each_copy(Warp &w, const Op &op, Intent shared_intent, Intent global_in
             if (!multiple_of_16(w, op, lane, shared[lane], "the shared address")) continue;
             if (!in_shared(w, op, shared_intent, lane, shared[lane], copy.bytes)) continue;
             copy.shared = uint32_t(shared[lane]);
+            if (GlobalShadow *shadow = w.block->global_shadow)
+                shadow->access_range(w, op, copy_flags(global_intent), lane, copy.global, copy.bytes);
         }
         each(lane, copy);
     }

@@ -22,6 +22,8 @@
 #include "exec/launch.h"
 #include "exec/pending_updates.h"
 #include "exec/trace.h"
+#include "hazard/global_conflicts.h"
+#include "hazard/global_shadow.h"
 #include "hazard/shared_shadow.h"
 
 namespace warpsim {
@@ -146,6 +148,7 @@ struct BlockContext : Block, HazardSink {
     std::array<Barrier, 16> barriers;
     AlignedBytes shared_memory;
     std::unique_ptr<SharedShadow> shadow_memory;
+    std::unique_ptr<GlobalShadow> own_global_shadow;  // of the first block of a team, for all of it
     Definedness defined;
     Completions arriving;
     std::string output;  // of printf
@@ -199,6 +202,13 @@ struct LaunchShared : LaunchState {
     std::unique_ptr<AccessLog> accesses;              // of the warp that WARPSIM_ACCESSES asks for
     std::vector<std::unique_ptr<BlockTrace>> traces;  // of the first blocks, if WARPSIM_TRACE asks for them
     uint64_t first_block = 0, last_block = 0;         // BlockContext::now at their ends
+    // Conflicts between blocks; null where hazards are off or one team is all.
+    std::unique_ptr<GlobalConflicts> conflicts;
+    std::mutex conflicts_mutex;                                 // of what follows
+    std::map<uint64_t, std::unique_ptr<GlobalShadow>> finished;  // blocks that wait for those before them
+    std::vector<std::unique_ptr<GlobalShadow>> free_shadows;
+    uint64_t looked_at = 0;  // blocks, in the order in which they were begun
+    bool looking = false;    // some host thread does
     uint64_t workspace = 0;                           // of a cooperative launch: device address of its grid barrier
 };
 
@@ -270,6 +280,8 @@ uint64_t last_of(const LaunchShared &, uint64_t team);  // linear id of its last
 bool run_block(BlockContext &, bool share);
 // Executes the ordered ops that its warps wait for, and those that follow soon. True: the block is over.
 bool take_turn(BlockContext &);
+// Where in the grid the block of that number lies, in the order of clusters. Returns its rank.
+uint32_t block_place(const LaunchConfig &, uint64_t linear_id, uint32_t (&ctaid)[3]);
 // The host thread that runs the block from now on.
 void move_block(BlockContext &, Worker &);
 void finish_block(BlockContext &, bool abandoned = false);
@@ -289,6 +301,11 @@ void fill_special(const WarpContext &, const Frame &, uint8_t which, unsigned by
 [[noreturn]] void abort_launch(BlockContext &, HazardKind, const std::string &message);
 // Notes why a block ended the launch: blocks behind it need not run, and what they did does not count.
 void note_failure(LaunchShared &, uint64_t block, const std::string &message);
+// Adds one that two blocks make together.
+void add_hazard(LaunchShared &, uint64_t block, HazardRecord);
+std::string triple(const uint32_t (&)[3]);  // "(1,0,0)"
+// What ends a message: " [kernel.cu:12, kernel f, block (0,0,0), warp 1, lane 2]"
+std::string place_text(const Program &, uint32_t op, const HazardRecord &);
 // What the blocks up to the one that ended the launch reported, in an order that does not depend on the host's threads.
 std::vector<HazardRecord> collect_hazards(LaunchShared &);
 

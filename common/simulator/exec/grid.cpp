@@ -4,6 +4,7 @@
 
 #include "core/names.h"
 #include "exec/context.h"
+#include "exec/global_hazards.h"
 #include "exec/host_threads.h"
 #include "exec/launch.h"
 #include "exec/system_calls.h"
@@ -31,17 +32,23 @@ void run_independent(Worker &worker) {
     const bool last_first = launch.options->schedule_seed;
     for (uint64_t n; (n = launch.next_block.fetch_add(1)) < launch.teams;) {
         const uint64_t id = last_first ? launch.teams - 1 - n : n;
-        if (last_of(launch, id) > launch.first_failed.load()) continue;
+        if (last_of(launch, id) > launch.first_failed.load()) {
+            finished_block(launch, n, nullptr);
+            continue;
+        }
+        std::unique_ptr<GlobalShadow> touched;
         try {
             start_block(block, worker, id);
             run_block(block, false);
             finish_block(block);
+            if (launch.conflicts) touched = std::move(block.own_global_shadow);
         } catch (const LaunchAborted &) {
             abandon_block(block);
         } catch (const std::exception &e) {
             note_failure(launch, last_of(launch, id), std::string("the simulator failed: ") + e.what());
         }
         hand_in(launch, block);
+        finished_block(launch, n, std::move(touched));
     }
     if (worker.pending) worker.pending->flush();
 }
@@ -129,6 +136,8 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     if (!options.trace_path.empty() && !launch.clusters)
         launch.traces.resize(std::min<uint64_t>(options.trace_blocks, launch.blocks));
     launch.teams = launch.blocks / config.cluster_blocks();
+    if (options.hazards && launch.teams > 1)
+        launch.conflicts = std::make_unique<GlobalConflicts>(program.communicates);
     const uint64_t stack =
         program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
     launch.local_bytes = (std::max<uint64_t>(stack, program.local_bytes) + 15) / 16 * 16;

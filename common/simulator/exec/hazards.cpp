@@ -13,10 +13,6 @@ namespace {
 constexpr size_t kMostRecords = 1000;
 constexpr uint64_t kMostOutput = 256 << 20;  // of printf: what comes after it is lost
 
-std::string triple(const uint32_t (&v)[3]) {
-    return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
-}
-
 // Kinds after which the kernel cannot go on, whatever WARPSIM_HAZARDS says.
 bool is_fatal(HazardKind kind) {
     switch (kind) {
@@ -86,6 +82,16 @@ void record(BlockContext &block, HazardKind kind, uint32_t op, const std::string
 
 }  // namespace
 
+std::string triple(const uint32_t (&v)[3]) {
+    return "(" + std::to_string(v[0]) + "," + std::to_string(v[1]) + "," + std::to_string(v[2]) + ")";
+}
+
+std::string place_text(const Program &program, uint32_t op, const HazardRecord &hazard) {
+    return " [" + where(program, op) + ", kernel " + demangle(program.name) + ", block " + triple(hazard.block) +
+           ", warp " + std::to_string(hazard.warp) +
+           (hazard.lane >= 0 ? ", lane " + std::to_string(hazard.lane) : "") + "]";
+}
+
 void note_failure(LaunchShared &launch, uint64_t block, const std::string &message) {
     const std::lock_guard<std::mutex> lock(launch.mutex);
     launch.errors.emplace(block, message);
@@ -98,20 +104,23 @@ void note_failure(LaunchShared &launch, uint64_t block, const std::string &messa
 
 namespace {
 
+// Guarded by the launch's mutex.
+void add_to(LaunchShared &launch, uint64_t block, const std::string &places, const HazardRecord &hazard) {
+    const auto [found, is_new] =
+        launch.hazards.try_emplace(std::make_tuple(hazard.kind, hazard.file, hazard.line, places));
+    KnownHazard &known = found->second;
+    known.times[block] += hazard.count;
+    if (is_new || block < known.block) {
+        known.first = hazard;
+        known.block = block;
+    }
+}
+
 // over: nothing more will come of the block, or of its cluster.
 void hand_in_one(LaunchShared &launch, BlockContext &b, bool over) {
     if (!b.found.empty()) {
         const std::lock_guard<std::mutex> lock(launch.mutex);
-        for (auto &[key, hazard] : b.found) {
-            const auto [found, is_new] = launch.hazards.try_emplace(
-                std::make_tuple(hazard.kind, hazard.file, hazard.line, std::get<std::string>(key)));
-            KnownHazard &known = found->second;
-            known.times[b.linear_id] += hazard.count;
-            if (is_new || b.linear_id < known.block) {
-                known.first = hazard;
-                known.block = b.linear_id;
-            }
-        }
+        for (auto &[key, hazard] : b.found) add_to(launch, b.linear_id, std::get<std::string>(key), hazard);
         b.found.clear();
         b.known.clear();
     }
@@ -126,6 +135,11 @@ void hand_in_one(LaunchShared &launch, BlockContext &b, bool over) {
 }
 
 }  // namespace
+
+void add_hazard(LaunchShared &launch, uint64_t block, HazardRecord hazard) {
+    const std::lock_guard<std::mutex> lock(launch.mutex);
+    add_to(launch, block, places_in(hazard.message), hazard);
+}
 
 void hand_in(LaunchShared &launch, BlockContext &first) {
     BlockContext *const block = &first;
@@ -169,9 +183,7 @@ auto maker(BlockContext &block, Warp &w, const Op &op, HazardKind kind, int lane
         hazard.warp = w.id;
         hazard.lane = lane;
         hazard.address = address;
-        hazard.message = message + " [" + where(whole, place) + ", kernel " + demangle(whole.name) + ", block " +
-                         triple(block.ctaid) + ", warp " + std::to_string(w.id) +
-                         (lane >= 0 ? ", lane " + std::to_string(lane) : "") + "]";
+        hazard.message = message + place_text(whole, place, hazard);
     };
 }
 

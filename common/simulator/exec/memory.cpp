@@ -6,6 +6,7 @@
 #include "core/program.h"
 #include "core/text.h"
 #include "exec/completions.h"
+#include "exec/global_hazards.h"
 #include "exec/pending_updates.h"
 #include "memory/global_memory.h"
 
@@ -246,6 +247,7 @@ void synchronize_lanes(Warp &w, const Op &op, const uint64_t *address, uint64_t 
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
         shadow->synchronize_at(w, int(lane), address[lane] + window, reads, writes, acquire, release);
+        if (!window) order_blocks(w, op, lane, address[lane], reads, writes);
     }
 }
 

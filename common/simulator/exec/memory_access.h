@@ -4,6 +4,7 @@
 #include "core/program.h"
 #include "exec/access_log.h"
 #include "exec/banks.h"
+#include "exec/global_hazards.h"
 #include "exec/lane_moves.h"
 
 namespace warpsim {
@@ -88,9 +89,10 @@ inline bool find_shared(Warp &w, const Op &op, Intent intent, SharedAccess &acce
     return access.exec != 0;
 }
 
-// Checks and counts a global access; `address` becomes host addresses.
+// Checks and counts a global access; `address` becomes host addresses. values: of a plain store, null where they are not
+// at hand.
 inline bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent, uint64_t *address, unsigned bytes,
-                        uint32_t &exec, Pattern &pattern) {
+                        uint32_t &exec, Pattern &pattern, const StoredValues *values = nullptr) {
     if (exec != kAllLanes) repeat_active(address, exec);
     uint64_t stride;
     bool regular;
@@ -108,16 +110,17 @@ inline bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
             w.accesses->global(op, address, bytes, exec, cost);
     }
     uint64_t generic[kLanes];
-    const bool strong = (op.extra & kStrong) && w.block->shadow;
-    if (strong) [[unlikely]]
-        std::memcpy(generic, address, sizeof generic);
+    GlobalShadow *const shadow = space != MemorySpace::constant ? w.block->global_shadow : nullptr;
+    if (shadow) std::memcpy(generic, address, sizeof generic);
     const uint32_t good = resolve_global(w, op, space, intent, address, bytes, exec);
     if (good != exec) {
         exec = good;
         if (pattern != Pattern::uniform) pattern = Pattern::scattered;
     }
-    if (strong && exec) [[unlikely]] {
-        synchronize_lanes(w, op, generic, 0, intent == Intent::read, intent != Intent::read, exec);
+    if (shadow && exec) {
+        shadow->access(w, op, global_flags(op, intent != Intent::read), generic, bytes, exec, values);
+        if (op.extra & kStrong) [[unlikely]]
+            synchronize_lanes(w, op, generic, 0, intent == Intent::read, intent != Intent::read, exec);
     }
     return exec != 0;
 }

@@ -15,8 +15,8 @@ struct Store {
 
     static const uint32_t *slots(const Warp &w, const Op &op) { return data_slots(w, op, N, op.b); }
 
-    static void to_shared(Warp &w, const Op &op, SharedAccess &access) {
-        const uint32_t *slot = slots(w, op);
+    // Where N is more, nobody looks at them.
+    static StoredValues values_in(const Warp &w, const uint32_t *slot) {
         StoredValues values;
         if constexpr (N <= 4) {
             for (unsigned c = 0; c < N; ++c) values.slot[c] = w.regs + slot[c];
@@ -24,6 +24,12 @@ struct Store {
             values.bytes = sizeof(Mem);
             values.stride = sizeof(Reg);
         }
+        return values;
+    }
+
+    static void to_shared(Warp &w, const Op &op, SharedAccess &access) {
+        const uint32_t *slot = slots(w, op);
+        const StoredValues values = values_in(w, slot);
         account_shared(w, op, op.extra & kStrong ? Access::volatile_write : Access::write, access, kBytes,
                        N <= 4 ? &values : nullptr);
         std::byte *memory = w.block->shared;
@@ -35,10 +41,14 @@ struct Store {
 
     static void to_global(Warp &w, const Op &op, MemorySpace space, uint64_t *address, uint32_t exec) {
         Pattern pattern;
-        if (!find_global(w, op, space, Intent::write, address, kBytes, exec, pattern)) return;
+        const StoredValues values = values_in(w, slots(w, op));
+        const bool plain = N <= 4 && !(op.extra & kStrong);
+        if (!find_global(w, op, space, Intent::write, address, kBytes, exec, pattern, plain ? &values : nullptr))
+            return;
         if (op.extra & kStrong) [[unlikely]]
             return strong_store(w, op, address, exec);
         store_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(address[i]); });
+        if (plain && w.block->global_shadow) w.block->global_shadow->stored(address);
     }
 
     // Other host threads may read or write there at the same time.

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "exec/context.h"
+#include "hazard/global_shadow.h"
 
 namespace warpsim {
 
@@ -206,6 +207,11 @@ void exec_warp_barrier(Warp &, const Op &) {}  // what it orders is recorded whe
 void exec_active_mask(Warp &w, const Op &op) {
     const uint32_t exec = w.exec;
     write_lanes<uint32_t>(w, op.dst, [=](unsigned) { return exec; });
+}
+
+void exec_device_fence(Warp &w, const Op &op) {
+    if (w.block->global_shadow) w.block->global_shadow->order().fence(w.agent, w.exec);
+    exec_fence(w, op);
 }
 
 void exec_fence(Warp &w, const Op &) {

@@ -5,6 +5,7 @@
 #include "exec/context.h"
 #include "exec/device_heap.h"
 #include "exec/device_print.h"
+#include "exec/global_hazards.h"
 #include "exec/tracking_memory.h"
 #include "memory/global_memory.h"
 
@@ -93,7 +94,9 @@ void run_assertfail(Warp &w, const Op &op) {
 void run_malloc(Warp &w, const Op &op) {
     for_each_lane(w, [&](unsigned lane) {
         DeviceHeap &heap = *w.block->program->module->heap;
-        give_back<uint64_t>(w, op, lane, heap.allocate(argument<uint64_t>(w, op, lane, 0)));
+        const uint64_t bytes = argument<uint64_t>(w, op, lane, 0), address = heap.allocate(bytes);
+        forget_accesses(w, address, bytes);
+        give_back<uint64_t>(w, op, lane, address);
     });
 }
 

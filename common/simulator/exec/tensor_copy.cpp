@@ -9,6 +9,7 @@
 #include "exec/access_log.h"
 #include "exec/bulk_copy.h"
 #include "exec/completions.h"
+#include "exec/global_hazards.h"
 #include "exec/pending_updates.h"
 #include "exec/tensor_box.h"
 #include "exec/tensor_map_ops.h"
@@ -165,6 +166,17 @@ std::string coordinate_fault(const TensorForm &form, const TensorMap &map, const
     return "";
 }
 
+// Rows that lie one behind the other are one stretch of memory.
+void note_rows(Warp &w, const Op &op, unsigned lane, Intent intent, const TensorBox &box) {
+    GlobalShadow *const shadow = w.block->global_shadow;
+    for (size_t i = 0; shadow && i < box.rows.size();) {
+        const uint64_t begin = box.rows[i].global;
+        uint64_t end = begin;
+        while (i < box.rows.size() && box.rows[i].global == end) end += box.rows[i++].bytes;
+        shadow->access_range(w, op, copy_flags(intent), lane, begin, end - begin);
+    }
+}
+
 // Maps, coordinates and addresses of each lane's copy, checked and counted; calls `each` for the good ones.
 template <class F>
 void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_intent, F each) {
@@ -196,6 +208,7 @@ void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_int
             copy.shared = uint32_t(shared[lane]);
         }
         if (!find_rows(w, op, lane, global_intent, at, copy.box)) continue;
+        if (form.kind != BulkKind::prefetch) note_rows(w, op, lane, global_intent, copy.box);
         OpStats &stats = w.stats[op.index];
         ++stats.bulk_copies;
         stats.bulk_bytes += copy.box.bytes;

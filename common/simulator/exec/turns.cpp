@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "core/op_formats.h"
+#include "exec/global_hazards.h"
 #include "exec/memory.h"
 
 namespace warpsim {
@@ -95,6 +96,7 @@ bool Turns::run_turn(Place &place, Worker &worker) {
             block.failure = std::string("the simulator failed: ") + e.what();
         }
     }
+    if (block.global_shadow && block.failure.empty()) hand_in_accesses(launch_, *block.global_shadow);
     const uint64_t now = clock_of(block), since = now - block.settled;
     block.total = launch_.instructions.fetch_add(since, std::memory_order_relaxed) + since;
     block.settled = now;

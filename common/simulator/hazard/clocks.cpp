@@ -46,6 +46,7 @@ void Clocks::restart() {
     base_ = everyone_ = 1;
     now_ = 2;
     all_started_ = true;
+    ++era_;
     start_stamps();
     forget_details();
 }

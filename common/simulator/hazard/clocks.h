@@ -35,6 +35,7 @@ class Clocks {
     // Forgets the block's history, as if all that happened so far were ordered; stamps start again at 1. The
     // caller must renumber what it has stored.
     void restart();
+    uint32_t era() const { return era_; }  // how often restart() has been called, for any blocks
     bool nearly_exhausted() const { return now_ > kMaxStamp - kMargin; }
 
     uint32_t first_stamp() const { return base_; }  // no access carries it
@@ -91,6 +92,7 @@ class Clocks {
     void forget_details();
 
     unsigned warps_ = 0, blocks_ = 1, per_block_ = 0;
+    uint32_t era_ = 0;
     uint32_t now_ = 1, base_ = 1, everyone_ = 1;  // everyone_: all threads know all others up to it
     uint32_t start_ = 1;                          // the stamp at which all blocks of a cluster started
     bool all_started_ = false;

@@ -88,9 +88,21 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
 }
 
 void SharedShadow::Impl::bind(Warp &warp) {
-    bound = true;
     const uint32_t *n = warp.block->ntid;
-    clocks.all->set_threads(n[0] * n[1] * n[2]);
+    bind(n[0] * n[1] * n[2]);
+}
+
+void SharedShadow::Impl::bind(unsigned threads) {
+    bound = true;
+    clocks.all->set_threads(threads);
+}
+
+void SharedShadow::bind(unsigned threads) {
+    impl_->bind(threads);
+}
+
+Clocks &SharedShadow::clocks() {
+    return *impl_->clocks.all;
 }
 
 // Stamps are running out: all that happened so far counts as ordered.

@@ -44,6 +44,11 @@ class SharedShadow {
     // reset().
     void exempt(uint32_t bytes);
 
+    // The block's threads, where its clocks are to know of all that they do, not only from the first access of shared
+    // memory on. After reset().
+    void bind(unsigned threads);
+    Clocks &clocks();  // of the block, or of all blocks of its cluster
+
     // One instruction: lane l of exec touches bytes [address[l], address[l] + bytes). In bounds, aligned. Reports
     // through report_hazard. Call it before the memory is read or written. `values` (writes only, may be null) as
     // above.

@@ -138,6 +138,7 @@ struct SharedShadow::Impl {
 
     void reset(uint32_t shared_bytes, unsigned granule, unsigned warps);
     void bind(Warp &);
+    void bind(unsigned threads);
     void renumber_if_needed();
     void renumber(uint32_t first);
     bool is_foreign(const Warp &warp) const { return warp.agent - clocks.base >= warps; }

@@ -107,11 +107,11 @@ std::string unseen_update(const Instruction &in, const std::vector<uint32_t> &na
     return "";
 }
 
-// Bytes of a shared-memory access's element; 4 where it is none or wider.
-unsigned shared_access_bytes(const Instruction &in) {
+// Bytes of an element of an access in that space; 4 where it is none or wider.
+unsigned access_bytes(const Instruction &in, const char *space) {
     const std::string &op = in.opcode;
     if (op != "ld" && op != "st" && op != "atom" && op != "red" && op != "ldu" && op != "wmma") return 4;
-    if (!has_space(in, "shared") && !is_generic(in)) return 4;
+    if (!has_space(in, space) && !is_generic(in)) return 4;
     for (const std::string &modifier : in.modifiers) {
         const unsigned bytes = ptx::type_bytes(ptx::type_from_name(modifier));
         if (bytes == 1 || bytes == 2) return bytes;
@@ -227,7 +227,8 @@ void analyze_program(ProgramContext &context, size_t entry) {
             p.uses_clusters = p.uses_clusters || cluster_barrier || p.maps_addresses;
             if (asks_for_reserved_shared(in)) p.reserved_shared = kReservedSharedBytes;
             if (communicates(in)) updates.insert(unseen_update(in, names));
-            p.shadow_granule = std::min(p.shadow_granule, shared_access_bytes(in));
+            p.shadow_granule = std::min(p.shadow_granule, access_bytes(in, "shared"));
+            p.global_granule = std::min(p.global_granule, access_bytes(in, "global"));
             if (flow_of(in) == Flow::call && in.operands.size() > 1 &&
                 (in.operands[1].name == "malloc" || in.operands[1].name == "free")) {
                 p.communicates = true;  // addresses from the heap depend on the order of blocks

@@ -45,6 +45,7 @@ uint32_t order_bits(const Instruction &in) {
         if (in.has(strong)) bits |= kStrong;
     if (in.has("acquire")) bits |= kAcquire;
     if (in.has("release")) bits |= kRelease;
+    if (in.has("cta") || in.has("cluster")) bits |= kTeamScope;
     return bits;
 }
 

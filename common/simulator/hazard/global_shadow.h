@@ -1,0 +1,79 @@
+// Races in global memory between threads of one team, a block or a cluster, and what it touched there, which
+// GlobalConflicts compares with other teams. Two accesses of one byte are a race if at least one writes, nothing orders
+// them, and they are not both strong; threads that store the same value do not race.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/warp.h"
+#include "hazard/clocks.h"
+#include "hazard/global_lines.h"
+#include "hazard/grid_order.h"
+#include "hazard/shared_shadow.h"
+
+namespace warpsim {
+
+class GlobalShadow {
+  public:
+    // granule: bytes, a power of two up to 16, that all accesses are multiples of. Clocks: of the team.
+    void start(Clocks &, uint64_t team, unsigned warps_of_block, unsigned granule, bool communicates);
+
+    // One instruction, before it moves data: lane l of exec touches `bytes` bytes from device address[l] on. Reports
+    // through report_hazard. values: of a plain store, for the comparison of lanes; may be null.
+    void access(Warp &, const Op &, unsigned flags, const uint64_t *address, unsigned bytes, uint32_t exec,
+                const StoredValues *values = nullptr);
+    // The same of one lane and any number of bytes: bulk copies. Parts of granules at the ends are left out.
+    void access_range(Warp &, const Op &, unsigned flags, unsigned lane, uint64_t address, uint64_t bytes);
+    // What the last access(), a plain store with values, has left in memory: host[l] is where lane l's address is.
+    void stored(const uint64_t *host);
+    // Memory that malloc has just returned is nobody's.
+    void forget(uint64_t address, uint64_t bytes);
+
+    GridOrder &order() { return order_; }
+
+    // For GlobalConflicts.
+    uint64_t team() const { return team_; }
+    uint32_t era() const { return era_; }
+    unsigned warps_of_block() const { return warps_of_block_; }
+    unsigned line_shift() const { return granule_shift_ + 6; }
+    std::vector<uint32_t> &changed() { return changed_; }  // numbers of lines
+    GlobalLine &line(uint32_t number) { return table_.lines()[number]; }
+    const GlobalRecord &record(uint32_t number) const { return records_[number]; }
+    const std::byte *payload(const GlobalLine &line) const {
+        return line.payload ? payloads_.data() + (size_t(line.payload - 1) << line_shift()) : nullptr;
+    }
+    void handed_in();  // all changed lines have been
+
+  private:
+    struct Touch;
+    uint32_t touch(const Touch &, uint64_t key, const GlobalRecord &);
+    void touch_range(const Touch &, uint64_t address, uint64_t bytes, GlobalRecord);
+    void check(const Touch &, const GlobalLine &, const GlobalRecord &);
+    bool same_value(const Touch &, const GlobalLine &, const GlobalRecord &, unsigned granule, unsigned lane) const;
+    void add(GlobalLine &, const GlobalRecord &);
+    void report(const Touch &, const GlobalLine &, unsigned granule, unsigned lane, const GlobalRecord &, unsigned by);
+    void access_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t exec);
+    void check_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t lanes);
+    bool ordered(const GlobalRecord &now, unsigned lane, const GlobalRecord &then, unsigned by) const;
+
+    Clocks *clocks_ = nullptr;
+    uint64_t team_ = 0;
+    uint32_t era_ = 0;
+    unsigned warps_of_block_ = 1, granule_shift_ = 2;
+    bool communicates_ = false;
+    GridOrder order_;
+    LineTable table_;
+    std::vector<GlobalRecord> records_;  // [0] is none
+    std::vector<std::byte> payloads_;    // a line's bytes each
+    std::vector<uint32_t> changed_;
+    struct Piece {  // of the last plain store
+        uint32_t line, at, bytes;
+        uint8_t lane;
+        uint32_t from_lane;  // how far behind that lane's address it begins
+    };
+    std::vector<Piece> pieces_;
+};
+
+}  // namespace warpsim

@@ -1,0 +1,100 @@
+#include "hazard/global_text.h"
+
+#include "core/names.h"
+#include "core/program.h"
+#include "core/text.h"
+#include "hazard/global_lines.h"
+#include "memory/global_memory.h"
+
+namespace warpsim {
+
+namespace {
+
+// 4096 as 4,096.
+std::string grouped(uint64_t number) {
+    std::string text = std::to_string(number);
+    for (size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+    return text;
+}
+
+const char *verb(const Program &program, const GlobalPlace &place) {
+    const OpClass cls = program.ops[place.op].cls;
+    const bool writes = place.flags & kGlobalWrites;
+    if (cls == OpClass::async_copy) return "cp.async's read";
+    if (cls == OpClass::bulk_copy) return writes ? "bulk copy's write" : "bulk copy's read";
+    if (cls == OpClass::tensor_copy) return writes ? "TMA copy's write" : "TMA copy's read";
+    if (cls == OpClass::atomic) return "atomic update";
+    if (place.flags & kGlobalStrong) return writes ? "volatile or relaxed write" : "volatile or relaxed read";
+    return writes ? "write" : "read";
+}
+
+std::string thread_text(const GlobalPlace &place, unsigned warps_of_block) {
+    const unsigned warp = place.agent % warps_of_block;
+    return "thread " + std::to_string(warp * kLanes + place.lane) + " (warp " + std::to_string(warp) + ", lane " +
+           std::to_string(place.lane) + ")";
+}
+
+const char *did(const GlobalPlace &then) {
+    return then.flags & kGlobalWrites ? (then.flags & kGlobalStrong ? "updated" : "wrote") : "read";
+}
+
+}  // namespace
+
+std::string allocation_text(const GlobalMemory &memory, uint64_t address) {
+    const AllocationView *view = memory.find(address);
+    if (!view) return "the byte at " + hex(address);
+    return "byte " + grouped(address - view->base) + " of the " + grouped(view->bytes) + " bytes allocated at " +
+           hex(view->base);
+}
+
+std::string text_in_block(const Block &block, const GlobalPlace &now, const GlobalPlace &then, unsigned warps_of_block,
+                          uint64_t address, unsigned) {
+    const Program &program = *block.program;
+    const bool peers = now.agent / warps_of_block != then.agent / warps_of_block;
+    const std::string here = where(program, now.op), there = where(program, then.op);
+    std::string text = std::string(verb(program, now)) + " at " + here + " by " + thread_text(now, warps_of_block) +
+                       " of global memory that " + thread_text(then, warps_of_block) +
+                       (peers ? " of the cluster's block " + std::to_string(then.agent / warps_of_block) : "") + " " +
+                       did(then) + " at " + there + ", " + allocation_text(*block.global, address) +
+                       ": nothing orders the two. ";
+    if (now.op == then.op && now.agent == then.agent && (now.flags & kGlobalWrites))
+        return text + "The lanes store different values to one place in one instruction, and which one stays is chance. "
+                      "Let one lane store, give each lane a place of its own, or use an atomic operation";
+    text += peers ? "The blocks need a cluster barrier between them"
+            : now.agent == then.agent
+                ? "Lanes of a warp do not wait for each other by themselves: __syncwarp() or __syncthreads() between "
+                  "the two orders them"
+                : "A __syncthreads() that both threads pass between the two orders them";
+    return text + ", and an atomic operation needs no order";
+}
+
+std::string text_between_blocks(const Program &program, const GlobalMemory &memory, const TwoBlocks &both,
+                                uint64_t address) {
+    const GlobalPlace &now = both.now, &then = both.then;
+    std::string text = std::string(verb(program, now)) + " at " + where(program, now.op) + " by " +
+                       thread_text(now, both.warps_of_block) + " of block " + both.now_block +
+                       " of global memory that " + thread_text(then, both.warps_of_block) + " of block " +
+                       both.then_block + " " + did(then) + " at " + where(program, then.op) + ", " +
+                       allocation_text(memory, address) + ": ";
+    if (both.same_value)
+        return text + "nothing orders the two. Both store the same value here, so that it does not matter which one "
+                      "comes last; a relaxed atomic store says so";
+    text += "nothing orders the two blocks. ";
+    const bool strong_then = then.flags & kGlobalStrong, strong_now = now.flags & kGlobalStrong;
+    const bool writes_both = now.flags & then.flags & kGlobalWrites;
+    if (!strong_now && strong_then && !(now.flags & kGlobalWrites))
+        return text + "A plain read may see an old value, and the compiler may read it once for a whole loop: read it by "
+                      "an atomic or volatile access, or behind an acquire";
+    if (both.both_read_and_write)
+        return text + "Each reads the old value and stores a new one, so that updates are lost: use an atomic operation "
+                      "such as atomicAdd, or give each block a place of its own";
+    if (writes_both)
+        return text + "Which value stays is chance: give each block a place of its own, or use an atomic operation";
+    if (both.communicates)
+        return text + "The writing block needs a release after it (__threadfence(), then the flag or counter), and the "
+                      "reading one an acquire before it; or another launch for what reads";
+    return text + "Blocks of one launch run in any order: what reads belongs into another launch, or behind a flag or "
+                  "counter with __threadfence()";
+}
+
+}  // namespace warpsim

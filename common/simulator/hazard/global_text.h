@@ -1,0 +1,36 @@
+// What is said of conflicts in global memory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/warp.h"
+
+namespace warpsim {
+
+// One side of a conflict: an op's access by a lane of a warp of the team.
+struct GlobalPlace {
+    uint32_t op = 0;
+    unsigned flags = 0;  // kGlobalWrites, ...
+    unsigned agent = 0, lane = 0;
+};
+
+// "byte 64 of the 4,096 bytes allocated at 0x..."
+std::string allocation_text(const GlobalMemory &, uint64_t address);
+
+// Of threads of one block or cluster: what they did where, and what orders such accesses.
+std::string text_in_block(const Block &, const GlobalPlace &now, const GlobalPlace &then, unsigned warps_of_block,
+                          uint64_t address, unsigned bytes);
+
+// Of threads of two blocks: block names as "(x,y,z)".
+struct TwoBlocks {
+    GlobalPlace now, then;
+    std::string now_block, then_block;
+    unsigned warps_of_block = 1;
+    bool both_read_and_write = false;  // each side reads and writes the place: an update that is none of one piece
+    bool same_value = false;           // both store the same
+    bool communicates = false;         // the kernel has flags or atomics by which its blocks could be ordered
+};
+std::string text_between_blocks(const Program &, const GlobalMemory &, const TwoBlocks &, uint64_t address);
+
+}  // namespace warpsim

@@ -1,0 +1,410 @@
+// Mistakes with global memory between threads of a block and between blocks, one in each kernel, and the same kernel
+// without it.
+//
+//     faults NAME 0|1        runs NAME's kernel with 8 blocks of 64 threads, as it is or mended
+//
+// `//! NAME kind: words | more words` marks where the fault is reported, `//~ NAME` other lines that may be named.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+#include <cstring>
+#include <cuda/atomic>
+
+#include "../fault_run.h"
+
+// clang-format off
+#define KERNEL(name) template <bool mended> __global__ void name(unsigned *out, const unsigned *in, unsigned *flags)
+#define PLACE const unsigned t = threadIdx.x, b = blockIdx.x, i = b * 64 + t; (void)t; (void)b; (void)i; (void)in; (void)flags;
+// Macros, so that each has the line of its kernel.
+#define FENCE() __threadfence()
+#define VOLATILE(p) (*(volatile unsigned *)(p))
+
+// ---- blocks that update one place ----
+
+KERNEL(one_counter) {
+    PLACE
+    if constexpr (mended) { if (t == 0) atomicAdd(out, 1); }
+    else if (t == 0) out[0] += 1;  //! one_counter global_race: nothing orders the two blocks | atomic operation | byte 0 of the 4,096 bytes
+}
+
+KERNEL(histogram) {
+    PLACE
+    const unsigned bin = (in[i] + i) % 16;
+    if constexpr (mended) atomicAdd(out + bin, 1);
+    else out[bin]++;  //! histogram global_race: nothing orders the two
+}
+
+KERNEL(gradient_of_a_shared_row) {  // as dQ that several blocks of keys add to
+    PLACE
+    float *dq = reinterpret_cast<float *>(out);
+    if constexpr (mended) atomicAdd(dq + t, float(b));
+    else dq[t] += float(b);  //! gradient_of_a_shared_row global_race: of block | Each reads the old value and stores a new one
+}
+
+KERNEL(append) {
+    PLACE
+    if (t) return;
+    const unsigned at = mended ? atomicAdd(flags, 1) : (*flags)++;  //! append global_race: nothing orders the two blocks | byte 0 of the 64 bytes
+    if (at < 64) out[at] = b;  //~ append
+}
+
+KERNEL(minimum) {
+    PLACE
+    if constexpr (mended) atomicMin(out, in[i] + 1000 - i);
+    else if (in[i] + 1000 - i < *out) out[0] = in[i] + 1000 - i;  //! minimum global_race: nothing orders the two
+}
+
+KERNEL(atomics_of_one_block) {  // .cta orders nothing between blocks
+    PLACE
+    if (t) return;
+    if constexpr (mended) atomicAdd(out, 1);
+    else atomicAdd_block(out, 1);  //! atomics_of_one_block global_race: nothing orders the two blocks
+}
+
+KERNEL(atomic_here_plain_there) {
+    PLACE
+    if (t) return;
+    if (b < 4) atomicAdd(out, 1);  //! atomic_here_plain_there global_race: nothing orders the two blocks
+    else if constexpr (mended) atomicAdd(out, 2);
+    else out[0] = 2;  //! atomic_here_plain_there global_race: nothing orders the two blocks
+}
+
+// ---- tiles that overlap ----
+
+KERNEL(tiles_overlap) {
+    PLACE
+    const unsigned at = b * (mended ? 64 : 63) + t;
+    out[at] = at + b;  //! tiles_overlap global_race: Which value stays is chance
+}
+
+KERNEL(halo_written_too) {
+    PLACE
+    out[i + 1] = i + b;  //! halo_written_too global_race: nothing orders the two
+    if constexpr (!mended) if (t == 0) out[i] = 7;  //! halo_written_too global_race: nothing orders the two
+}
+
+KERNEL(bytes_of_one_word) {  // a word with a byte of each block
+    PLACE
+    unsigned char *bytes = reinterpret_cast<unsigned char *>(out);
+    if (t) return;
+    if constexpr (mended) bytes[b] = 1;
+    else out[b / 4] |= 1u << b % 4 * 8;  //! bytes_of_one_word global_race: nothing orders the two blocks
+}
+
+KERNEL(stencil_in_place) {
+    PLACE
+    unsigned *to = mended ? out + 1024 - 512 : out;
+    const unsigned left = i ? out[i - 1] : 0;  //! stencil_in_place global_race: nothing orders the two
+    __syncthreads();
+    to[i] = left + i;  //! stencil_in_place global_race: nothing orders the two
+}
+
+KERNEL(reads_the_neighbours_result) {
+    PLACE
+    out[i] = in[i];  //~ reads_the_neighbours_result
+    __syncthreads();
+    const unsigned from = mended ? i : (i + 64) % 512;
+    out[i + 512] = out[from];  //! reads_the_neighbours_result global_race: of block | Blocks of one launch run in any order
+}
+
+KERNEL(transposed_in_place) {
+    PLACE
+    const unsigned row = i / 16, column = i % 16;
+    if (row >= 16) return;
+    const unsigned value = out[column * 16 + row];  //! transposed_in_place global_race: nothing orders the two
+    const unsigned at = mended ? 512 + i : i;
+    out[at] = value + i;  //! transposed_in_place global_race: nothing orders the two
+}
+
+// ---- flags and counters ----
+
+KERNEL(last_block_sums_without_a_fence) {
+    PLACE
+    __shared__ bool last;
+    if (t == 0) {
+        out[b + 1] = in[i] + b;  //~ last_block_sums_without_a_fence
+        if constexpr (mended) FENCE();
+        last = atomicAdd(flags, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last || t) return;
+    unsigned sum = 0;
+    for (unsigned k = 0; k < gridDim.x; ++k) sum += out[k + 1];  //! last_block_sums_without_a_fence global_race: needs a release after it (__threadfence()
+    out[0] = sum;
+}
+
+KERNEL(fence_before_the_write) {
+    PLACE
+    __shared__ bool last;
+    if (t == 0) {
+        if constexpr (!mended) FENCE();
+        out[b + 1] = in[i] + b;  //~ fence_before_the_write
+        if constexpr (mended) FENCE();
+        last = atomicAdd(flags, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last || t) return;
+    unsigned sum = 0;
+    for (unsigned k = 0; k < gridDim.x; ++k) sum += out[k + 1];  //! fence_before_the_write global_race: nothing orders the two blocks
+    out[0] = sum;
+}
+
+KERNEL(fence_of_one_block) {  // __threadfence_block() says nothing to other blocks
+    PLACE
+    __shared__ bool last;
+    out[i + 1] = in[i] + b;  //~ fence_of_one_block
+    if constexpr (mended) FENCE(); else __threadfence_block();
+    __syncthreads();
+    if (t == 0) last = atomicAdd(flags, 1) == gridDim.x - 1;
+    __syncthreads();
+    if (!last || t) return;
+    unsigned sum = 0;
+    for (unsigned k = 0; k < gridDim.x * 64; ++k) sum += out[k + 1];  //! fence_of_one_block global_race: nothing orders the two blocks
+    out[0] = sum;
+}
+
+KERNEL(no_barrier_before_the_count) {  // the fence speaks for thread 0's own write only
+    PLACE
+    __shared__ bool last;
+    out[i + 1] = in[i] + b;  //~ no_barrier_before_the_count
+    if constexpr (mended) __syncthreads();
+    if (t == 0) {
+        FENCE();
+        last = atomicAdd(flags, 1) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last || t) return;
+    unsigned sum = 0;
+    for (unsigned k = 0; k < gridDim.x * 64; ++k) sum += out[k + 1];  //! no_barrier_before_the_count global_race: nothing orders the two blocks
+    out[0] = sum;
+}
+
+KERNEL(flag_without_a_fence) {
+    PLACE
+    if (t) return;
+    if (b == 0) {
+        out[0] = 42;  //~ flag_without_a_fence
+        if constexpr (mended) FENCE();
+        VOLATILE(flags) = 1;
+    } else {
+        while (VOLATILE(flags) == 0) {}
+        FENCE();
+        out[b] = out[0];  //! flag_without_a_fence global_race: nothing orders the two blocks
+    }
+}
+
+KERNEL(flag_not_acquired) {
+    PLACE
+    if (t) return;
+    if (b == 0) {
+        out[0] = 42;  //~ flag_not_acquired
+        FENCE();
+        VOLATILE(flags) = 1;
+    } else {
+        while (VOLATILE(flags) == 0) {}
+        if constexpr (mended) FENCE();
+        out[b] = out[0];  //! flag_not_acquired global_race: an acquire before it
+    }
+}
+
+KERNEL(relaxed_flag) {
+    PLACE
+    if (t) return;
+    cuda::atomic_ref<unsigned, cuda::thread_scope_device> flag(*flags);
+    if (b == 0) {
+        out[0] = 42;  //~ relaxed_flag
+        flag.store(1, mended ? cuda::memory_order_release : cuda::memory_order_relaxed);
+    } else {
+        while (flag.load(cuda::memory_order_acquire) == 0) {}
+        out[b] = out[0];  //! relaxed_flag global_race: nothing orders the two blocks
+    }
+}
+
+KERNEL(flag_of_the_wrong_scope) {
+    PLACE
+    if (t) return;
+    constexpr auto scope = mended ? cuda::thread_scope_device : cuda::thread_scope_block;
+    cuda::atomic_ref<unsigned, scope> flag(*flags);
+    if (b == 0) {
+        out[0] = 42;  //~ flag_of_the_wrong_scope
+        flag.store(1, cuda::memory_order_release);  //! flag_of_the_wrong_scope global_race: of block
+    } else {
+        while (flag.load(cuda::memory_order_acquire) == 0) {}  //! flag_of_the_wrong_scope global_race: of block
+        out[b] = out[0];  //! flag_of_the_wrong_scope global_race: nothing orders the two blocks
+    }
+}
+
+KERNEL(flag_that_is_plain) {
+    PLACE
+    if (t) return;
+    if (b == 0) {
+        out[0] = 42;
+        FENCE();
+        if constexpr (mended) VOLATILE(flags) = 1; else *flags = 1;  //! flag_that_is_plain global_race: of block
+    } else {
+        while (VOLATILE(flags) == 0) {}  //! flag_that_is_plain global_race: of block
+        FENCE();
+        out[b] = out[0];  //! flag_that_is_plain global_race: of block
+    }
+}
+
+KERNEL(flag_before_the_data) {
+    PLACE
+    if (t) return;
+    if (b == 0) {
+        if constexpr (!mended) { FENCE(); VOLATILE(flags) = 1; }
+        out[0] = 42;  //! flag_before_the_data global_race: nothing orders the two blocks
+        if constexpr (mended) { FENCE(); VOLATILE(flags) = 1; }
+    } else {
+        while (VOLATILE(flags) == 0) {}
+        FENCE();
+        out[b] = out[0];  //! flag_before_the_data global_race: nothing orders the two blocks
+    }
+}
+
+KERNEL(one_thread_waits_for_all) {  // the others read before it has seen the flag
+    PLACE
+    if (b == 0) {
+        if (t == 0) {
+            out[0] = 42;  //~ one_thread_waits_for_all
+            FENCE();
+            VOLATILE(flags) = 1;
+        }
+    } else {
+        if (t == 0) {
+            while (VOLATILE(flags) == 0) {}
+            FENCE();
+        }
+        if constexpr (mended) __syncthreads();
+        out[i] = out[0];  //! one_thread_waits_for_all global_race: nothing orders the two blocks
+    }
+}
+
+KERNEL(lock_without_fences) {
+    PLACE
+    if (t) return;
+    while (atomicCAS(flags, 0, 1) != 0) {}
+    if constexpr (mended) FENCE();
+    out[0] = out[0] + b;  //! lock_without_fences global_race: nothing orders the two blocks
+    if constexpr (mended) FENCE();
+    atomicExch(flags, 0);
+}
+
+KERNEL(unlocked_by_a_plain_store) {
+    PLACE
+    if (t) return;
+    while (atomicCAS(flags, 0, 1) != 0) {}  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks
+    FENCE();
+    out[0] = out[0] + b;  //~ unlocked_by_a_plain_store
+    FENCE();
+    if constexpr (mended) atomicExch(flags, 0); else *flags = 0;  //! unlocked_by_a_plain_store global_race: nothing orders the two blocks
+}
+
+// ---- threads of one block ----
+
+KERNEL(barrier_missing) {
+    PLACE
+    out[i] = t;  //~ barrier_missing
+    if constexpr (mended) __syncthreads();
+    out[i + 512] = out[b * 64 + (t + 32) % 64];  //! barrier_missing global_race: __syncthreads() that both threads pass
+}
+
+KERNEL(warp_barrier_missing) {
+    PLACE
+    out[i] = t;  //~ warp_barrier_missing
+    if constexpr (mended) __syncwarp();
+    out[i + 512] = out[i ^ 1];  //! warp_barrier_missing global_race: __syncwarp()
+}
+
+KERNEL(barrier_missing_before_the_next_write) {
+    PLACE
+    unsigned *row = out + b * 64;
+    row[t] = t;  //~ barrier_missing_before_the_next_write
+    __syncthreads();
+    for (unsigned step = 1; step < 3; ++step) {
+        const unsigned value = row[(t + 33) % 64];  //! barrier_missing_before_the_next_write global_race: __syncthreads()
+        if constexpr (mended) __syncthreads();
+        row[t] = value + 1;  //! barrier_missing_before_the_next_write global_race: __syncthreads()
+        __syncthreads();
+    }
+}
+
+KERNEL(lanes_store_to_one_place) {
+    PLACE
+    const unsigned at = mended ? i : b * 64 + t / 2;
+    out[at] = t;  //! lanes_store_to_one_place global_race: The lanes store different values
+}
+
+KERNEL(counter_of_the_block) {
+    PLACE
+    if constexpr (mended) atomicAdd_block(out + b, 1);
+    else out[b] += 1;  //! counter_of_the_block global_race: of global memory that thread
+}
+
+KERNEL(copied_while_it_is_written) {  // cp.async reads global memory by itself
+    PLACE
+    __shared__ unsigned tile[64];
+    out[i] = t;  //~ copied_while_it_is_written
+    if constexpr (mended) __syncthreads();
+    const unsigned from = b * 64 + (t + 32) % 64;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(tile + t)), "l"(out + from) : "memory");  //! copied_while_it_is_written global_race: cp.async's read
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    out[i + 512] = tile[t];
+}
+
+struct Case {
+    const char *name;
+    void (*kernel[2])(unsigned *, const unsigned *, unsigned *);
+};
+#define CASE(name) {#name, {name<false>, name<true>}}
+const Case cases[] = {
+    CASE(one_counter),
+    CASE(histogram),
+    CASE(gradient_of_a_shared_row),
+    CASE(append),
+    CASE(minimum),
+    CASE(atomics_of_one_block),
+    CASE(atomic_here_plain_there),
+    CASE(tiles_overlap),
+    CASE(halo_written_too),
+    CASE(bytes_of_one_word),
+    CASE(stencil_in_place),
+    CASE(reads_the_neighbours_result),
+    CASE(transposed_in_place),
+    CASE(last_block_sums_without_a_fence),
+    CASE(fence_before_the_write),
+    CASE(fence_of_one_block),
+    CASE(no_barrier_before_the_count),
+    CASE(flag_without_a_fence),
+    CASE(flag_not_acquired),
+    CASE(relaxed_flag),
+    CASE(flag_of_the_wrong_scope),
+    CASE(flag_that_is_plain),
+    CASE(flag_before_the_data),
+    CASE(one_thread_waits_for_all),
+    CASE(lock_without_fences),
+    CASE(unlocked_by_a_plain_store),
+    CASE(barrier_missing),
+    CASE(warp_barrier_missing),
+    CASE(barrier_missing_before_the_next_write),
+    CASE(lanes_store_to_one_place),
+    CASE(counter_of_the_block),
+    CASE(copied_while_it_is_written),
+};
+
+int main(int argc, char **argv) {
+    unsigned *in, *out, *flags;
+    cudaMalloc(&in, 4096);
+    cudaMalloc(&out, 4096);
+    cudaMalloc(&flags, 64);
+    for (const Case &it : cases)
+        if (argc >= 3 && !std::strcmp(argv[1], it.name))
+            return run_fault(
+                argc, argv, out, 4096,
+                [&](bool numbers) {
+                    put_numbers(in, 4096, numbers);
+                    cudaMemset(flags, 0, 64);
+                },
+                [&](bool mended) { it.kernel[mended]<<<8, 64>>>(out, in, flags); });
+    return 2;
+}
