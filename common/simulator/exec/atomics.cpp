@@ -224,7 +224,7 @@ struct Atomic {
                               1u << (op.extra >> kAlignmentShift & 0xf));
         if (!exec) return;
         if (GlobalShadow *shadow = w.block->global_shadow)
-            shadow->access(w, op, global_flags(op, true), address, sizeof(T), exec);
+            shadow->access(w, op, global_flags(op, true) | kGlobalUpdate, address, sizeof(T), exec);
         const Outcome outcome =
             w.block->pending ? hold_back(w, op, exec, host)
                              : run_lanes(w, op, exec, true, [&](unsigned lane) { return host_pointer(host[lane]); });

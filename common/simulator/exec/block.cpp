@@ -370,6 +370,7 @@ void finish_block(BlockContext &b, bool abandoned) {
         finish_stores(*block);
         if (block->trace) block->trace->finish();
     }
+    if (b.global_shadow && !abandoned) b.global_shadow->settle_doubts();
     if (b.definedness) b.definedness->finish();
 }
 

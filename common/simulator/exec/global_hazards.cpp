@@ -76,6 +76,7 @@ void look(LaunchShared &launch, GlobalShadow &shadow) {
 void order_blocks(Warp &w, const Op &op, unsigned lane, uint64_t address, bool reads, bool writes) {
     LaunchShared &launch = *context_of(w).worker->launch;
     if (!launch.conflicts || !w.block->program->communicates || (op.extra & kTeamScope)) return;
+    launch.conflicts->strong_access(w.block->global_shadow->team(), reads, writes);
     w.block->global_shadow->order().access(w.agent, lane, address, reads, writes, op.extra & kAcquire,
                                            op.extra & kRelease, launch.conflicts->released);
 }

@@ -90,6 +90,7 @@ bool Turns::run_turn(Place &place, Worker &worker) {
         try {
             move_block(block, worker);
             if (take_turn(block)) finish_block(block);
+            if (block.global_shadow) block.global_shadow->settle_doubts();
         } catch (const LaunchAborted &) {
             abandon_block(block);
         } catch (const std::exception &e) {

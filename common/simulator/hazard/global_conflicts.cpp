@@ -15,12 +15,22 @@ namespace {
 constexpr unsigned kMostKept = 32;    // records of a line where teams communicate: then the older half is forgotten
 constexpr unsigned kMostReaders = 8;  // teams that are kept for a line that nobody writes
 
-// As other teams see it: what is strong within the team only is plain to them.
-unsigned flags_outside(unsigned flags) {
-    return flags & kGlobalTeam ? flags & kGlobalWrites : flags;
-}
-
 }  // namespace
+
+// The record as other teams see it: what is strong within the team only is plain to them, and a plain read that an
+// atomic update checks later counts as strong.
+void GlobalConflicts::add_as_seen(const GlobalShadow &team, const GlobalLine &mine, GlobalRecord record) {
+    if (record.flags & kGlobalTeam) record.flags &= kGlobalWrites;
+    const uint64_t checked = record.flags ? 0 : team.checked_later(mine, record);
+    if (checked) {
+        GlobalRecord strong = record;
+        strong.mask = checked;
+        strong.flags = kGlobalStrong;
+        seen_.push_back(strong);
+        record.mask &= ~checked;
+    }
+    if (record.mask) seen_.push_back(record);
+}
 
 bool GlobalConflicts::ordered(const GlobalShadow &team, const GlobalRecord &now, unsigned lane, const Knowledge &known,
                               const Record &then, unsigned by) const {
@@ -38,8 +48,24 @@ bool GlobalConflicts::same_value(const GlobalShadow &team, const GlobalLine &min
     return std::memcmp(here + at, there + at, size_t(1) << shift) == 0;
 }
 
+void GlobalConflicts::strong_access(uint64_t team, bool reads, bool writes) {
+    StrongTurns &turns = strong_[team];
+    if (reads) turns.last_read = turn_;
+    if (writes && (turns.writes.empty() || turns.writes.back() != turn_)) turns.writes.push_back(turn_);
+}
+
+// Has the team made a strong read after a strong write that the other team made after that read of its?
+bool GlobalConflicts::looked_since(uint64_t team, const Record &then) const {
+    const auto theirs = strong_.find(then.team), ours = strong_.find(team);
+    if (theirs == strong_.end() || ours == strong_.end()) return false;
+    const auto &writes = theirs->second.writes;
+    const auto after = std::lower_bound(writes.begin(), writes.end(), then.turn);
+    return after != writes.end() && ours->second.last_read > *after;
+}
+
 void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const GlobalLine &all, const GlobalRecord &now,
-                            unsigned flags, const std::function<void(const Conflict &)> &found) {
+                            const std::function<void(const Conflict &)> &found) {
+    const unsigned flags = now.flags;
     const Knowledge &known = team.order().knowledge(now.knowledge);
     for (uint32_t number = all.first; number; number = records_[number].next) {
         const Record &then = records_[number];
@@ -52,6 +78,8 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
             const unsigned lane = unsigned(std::countr_zero(now.lanes_at(k))),
                            by = unsigned(std::countr_zero(then.lanes_at(k)));
             if (ordered(team, now, lane, known, then, by)) continue;
+            if ((then.flags & kGlobalUpdate) && (team.updated_before(mine, now) >> k & 1)) continue;
+            if (then.flags == 0 && looked_since(team.team(), then)) continue;
             const bool plain = !((flags | then.flags) & kGlobalStrong);
             const bool same = plain && (flags & then.flags & kGlobalWrites) && same_value(team, mine, then, k);
             if (any && same) continue;
@@ -71,17 +99,17 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
     }
 }
 
-void GlobalConflicts::add(GlobalShadow &team, const GlobalLine &mine, GlobalLine &all, const GlobalRecord &record,
-                          unsigned flags) {
+void GlobalConflicts::add(GlobalShadow &team, const GlobalLine &mine, GlobalLine &all, const GlobalRecord &record) {
+    const unsigned flags = record.flags;
     uint64_t &touched = all.granules[flags & (kGlobalWrites | kGlobalStrong)];
     const uint64_t is_new = record.mask & ~touched;
     touched |= record.mask;
     if (!communicates_ && !is_new) return;
     Record kept;
     static_cast<GlobalRecord &>(kept) = record;
-    kept.flags = uint8_t(flags);
     kept.team = team.team();
     kept.era = team.era();
+    kept.turn = turn_;
     if (communicates_) {
         kept.known = team.order().knowledge(record.knowledge);
         const bool only_read = !(flags & kGlobalWrites) && !(all.granules[1] | all.granules[3]);
@@ -92,6 +120,7 @@ void GlobalConflicts::add(GlobalShadow &team, const GlobalLine &mine, GlobalLine
                 known.flags != kept.flags || !known.same_lanes(kept) || (known.mask & ~kept.mask)) {
                 continue;
             }
+            if (known.stamp == kept.stamp && known.mask == kept.mask) kept.turn = known.turn;  // no later one
             const uint32_t next = known.next, payload = known.payload;
             known = std::move(kept);
             known.next = next;
@@ -132,14 +161,14 @@ void GlobalConflicts::hand_in(GlobalShadow &team, const std::function<void(const
         order_.clear();
         for (uint32_t n = mine.first; n; n = team.record(n).next) order_.push_back(n);
         std::reverse(order_.begin(), order_.end());
-        for (uint32_t n : order_) {
-            const GlobalRecord &record = team.record(n);
-            const unsigned flags = flags_outside(record.flags);
-            if (record.mask & all.rivals(flags)) check(team, mine, all, record, flags, found);
-        }
-        for (uint32_t n : order_) add(team, mine, all, team.record(n), flags_outside(team.record(n).flags));
+        seen_.clear();
+        for (uint32_t n : order_) add_as_seen(team, mine, team.record(n));
+        for (const GlobalRecord &record : seen_)
+            if (record.mask & all.rivals(record.flags)) check(team, mine, all, record, found);
+        for (const GlobalRecord &record : seen_) add(team, mine, all, record);
     }
     team.handed_in();
+    ++turn_;
 }
 
 void GlobalConflicts::forget(uint64_t address, uint64_t bytes, unsigned line_shift) {

@@ -1,11 +1,18 @@
 // Conflicts in global memory between the teams (blocks or clusters) of one launch. Teams hand in what they touched: each
 // once, in the order of the grid, where the kernel's blocks do not communicate; else whenever they have had their turn.
 // Two accesses of one byte by different teams conflict if at least one writes, neither knew of the other (Knowledge),
-// and they are not both strong in a scope that has both.
+// and they are not both strong in a scope that has both. Two exceptions, for what programs rely on and devices keep:
+//  - A team that has updated a place atomically may then use it by plain accesses: its update has seen those before. The
+//    last block of a reduction resets the counter so.
+//  - Bytes that one team has read may be overwritten by another that has since looked at what the first one stored by a
+//    strong access after its read, though nothing was released: a value must have been read before what depends on it
+//    is stored. Decoupled look-back counts on that, where a scan or a selection works in place. Which strong access the
+//    other has looked at is not followed.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <unordered_map>
 #include <vector>
 
 #include "hazard/global_lines.h"
@@ -33,28 +40,42 @@ class GlobalConflicts {
     void hand_in(GlobalShadow &, const std::function<void(const Conflict &)> &found);
     void forget(uint64_t address, uint64_t bytes, unsigned line_shift);
 
+    // A team, which has the turn, has made a strong access.
+    void strong_access(uint64_t team, bool reads, bool writes);
+
     ReleasedAt released;  // at flags and counters, for GridOrder
 
   private:
     struct Record : GlobalRecord {
         uint64_t team = 0;
+        uint64_t turn = 0;  // in which it was handed in
         uint32_t era = 0, payload = 0;  // payload: number of the line's values, 0: none
         uint64_t valued = 0;
         Knowledge known;
     };
-    void check(GlobalShadow &, const GlobalLine &mine, const GlobalLine &all, const GlobalRecord &, unsigned flags,
+    void check(GlobalShadow &, const GlobalLine &mine, const GlobalLine &all, const GlobalRecord &,
                const std::function<void(const Conflict &)> &found);
     bool ordered(const GlobalShadow &, const GlobalRecord &now, unsigned lane, const Knowledge &, const Record &then,
                  unsigned by) const;
     bool same_value(const GlobalShadow &, const GlobalLine &mine, const Record &then, unsigned granule) const;
-    void add(GlobalShadow &, const GlobalLine &mine, GlobalLine &all, const GlobalRecord &, unsigned flags);
+    void add(GlobalShadow &, const GlobalLine &mine, GlobalLine &all, const GlobalRecord &);
+    void add_as_seen(const GlobalShadow &, const GlobalLine &mine, GlobalRecord);
+
+    bool looked_since(uint64_t team, const Record &then) const;
 
     const bool communicates_;
+    uint64_t turn_ = 1;
+    struct StrongTurns {
+        std::vector<uint64_t> writes;  // turns
+        uint64_t last_read = 0;
+    };
+    std::unordered_map<uint64_t, StrongTurns> strong_;  // by team
     LineTable table_;
     std::vector<Record> records_;  // [0] is none
     std::vector<std::byte> payloads_;
     uint32_t payload_ = 0;         // of the line that is handed in, once it is kept
-    std::vector<uint32_t> order_;  // a line's records, the oldest first
+    std::vector<uint32_t> order_;       // a line's records, the oldest first
+    std::vector<GlobalRecord> seen_;    // the same as other teams see them
 };
 
 }  // namespace warpsim

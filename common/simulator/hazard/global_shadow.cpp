@@ -25,6 +25,14 @@ uint64_t mask_of(unsigned first, unsigned count) {
     return (count >= kLineGranules ? ~0ull : (1ull << count) - 1) << first;
 }
 
+bool is_update(unsigned flags) {
+    return flags & kGlobalUpdate;
+}
+
+bool read_and_update(const GlobalRecord &a, const GlobalRecord &b) {
+    return (a.flags == 0 && is_update(b.flags)) || (b.flags == 0 && is_update(a.flags));
+}
+
 }  // namespace
 
 struct GlobalShadow::Touch {
@@ -48,6 +56,7 @@ void GlobalShadow::start(Clocks &clocks, uint64_t team, unsigned warps_of_block,
     payloads_.clear();
     changed_.clear();
     pieces_.clear();
+    doubts_.clear();
 }
 
 void GlobalShadow::access(Warp &w, const Op &op, unsigned flags, const uint64_t *address, unsigned bytes, uint32_t exec,
@@ -97,7 +106,7 @@ void GlobalShadow::access_lanes(const Touch &t, const uint64_t *address, unsigne
             if (lanes & (lanes - 1)) {
                 record.form = LaneForm::uniform;
                 record.lanes = lanes;
-                if ((t.flags & kGlobalWrites) && !(t.flags & kGlobalStrong)) check_lanes(t, address, bytes, lanes);
+                if ((t.flags & kGlobalWrites) && !(t.flags & kGlobalStrong)) check_lanes(t, address, lanes);
             }
             touch_range(t, address[lane], bytes, record);
         }
@@ -201,7 +210,12 @@ void GlobalShadow::check(const Touch &t, const GlobalLine &line, const GlobalRec
                 const unsigned lane = some[0][i & 1], by = some[1][i >> 1];
                 if (ordered(now, lane, then, by)) continue;
                 if ((now.flags & then.flags & kGlobalWrites) && same_value(t, line, now, k, lane)) continue;
-                return report(t, line, k, lane, then, by);
+                if (read_and_update(now, then)) {
+                    if (doubts_.size() < kMostDoubts)
+                        doubts_.push_back({&t.warp, &t.op, table_.number_of(line), k, lane, by, now, then});
+                    return;
+                }
+                return report(t.warp, t.op, line, k, now, lane, then, by);
             }
         }
     }
@@ -224,7 +238,7 @@ bool GlobalShadow::same_value(const Touch &t, const GlobalLine &line, const Glob
 }
 
 // Lanes that store to one place in one instruction.
-void GlobalShadow::check_lanes(const Touch &t, const uint64_t *address, unsigned bytes, uint32_t lanes) {
+void GlobalShadow::check_lanes(const Touch &t, const uint64_t *address, uint32_t lanes) {
     const unsigned first = unsigned(std::countr_zero(lanes));
     for (uint32_t rest = lanes & (lanes - 1); rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
@@ -237,17 +251,47 @@ void GlobalShadow::check_lanes(const Touch &t, const uint64_t *address, unsigned
         if (same) continue;
         const GlobalPlace now{t.op.index, t.flags, t.warp.agent, lane}, then{t.op.index, t.flags, t.warp.agent, first};
         return report_hazard(t.warp, t.op, HazardKind::global_race, int(lane), address[lane],
-                             text_in_block(*t.warp.block, now, then, warps_of_block_, address[lane], bytes));
+                             text_in_block(*t.warp.block, now, then, warps_of_block_, address[lane]));
     }
 }
 
-void GlobalShadow::report(const Touch &t, const GlobalLine &line, unsigned granule, unsigned lane,
-                          const GlobalRecord &then, unsigned by) {
-    if (t.warp.block->hazards->repeats(t.op, HazardKind::global_race, then.op)) return;
+void GlobalShadow::report(Warp &w, const Op &op, const GlobalLine &line, unsigned granule, const GlobalRecord &now,
+                          unsigned lane, const GlobalRecord &then, unsigned by) {
+    if (w.block->hazards->repeats(op, HazardKind::global_race, then.op)) return;
     const uint64_t address = (line.key * kLineGranules + granule) << granule_shift_;
-    const GlobalPlace here{t.op.index, t.flags, t.warp.agent, lane}, there{then.op, then.flags, then.agent, by};
-    report_hazard(t.warp, t.op, HazardKind::global_race, int(lane), address,
-                  text_in_block(*t.warp.block, here, there, warps_of_block_, address, 1u << granule_shift_));
+    const GlobalPlace here{now.op, now.flags, now.agent, lane}, there{then.op, then.flags, then.agent, by};
+    report_hazard(w, op, HazardKind::global_race, int(lane), address,
+                  text_in_block(*w.block, here, there, warps_of_block_, address));
+}
+
+// Granules of a plain access that an op later, or earlier, in the program updates atomically.
+uint64_t GlobalShadow::updates(const GlobalLine &line, const GlobalRecord &plain, bool later) const {
+    uint64_t updated = 0;
+    if (!(line.granules[kGlobalStrong | kGlobalWrites] & plain.mask)) return 0;
+    for (uint32_t number = line.first; number; number = records_[number].next) {
+        const GlobalRecord &update = records_[number];
+        if (is_update(update.flags) && (update.op > plain.op) == later) updated |= update.mask;
+    }
+    return updated & plain.mask;
+}
+
+uint64_t GlobalShadow::checked_later(const GlobalLine &line, const GlobalRecord &read) const {
+    return updates(line, read, true);
+}
+
+uint64_t GlobalShadow::updated_before(const GlobalLine &line, const GlobalRecord &access) const {
+    return access.flags & kGlobalStrong ? 0 : updates(line, access, false);
+}
+
+void GlobalShadow::settle_doubts() {
+    std::vector<Doubt> doubts;
+    doubts.swap(doubts_);
+    for (const Doubt &doubt : doubts) {
+        const GlobalLine &line = table_.lines()[doubt.line];
+        const GlobalRecord &read = doubt.now.flags & kGlobalWrites ? doubt.then : doubt.now;
+        if (checked_later(line, read) >> doubt.granule & 1) continue;
+        report(*doubt.warp, *doubt.op, line, doubt.granule, doubt.now, doubt.lane, doubt.then, doubt.by);
+    }
 }
 
 void GlobalShadow::stored(const uint64_t *host) {

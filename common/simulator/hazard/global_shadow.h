@@ -1,6 +1,8 @@
 // Races in global memory between threads of one team, a block or a cluster, and what it touched there, which
 // GlobalConflicts compares with other teams. Two accesses of one byte are a race if at least one writes, nothing orders
-// them, and they are not both strong; threads that store the same value do not race.
+// them, and they are not both strong; threads that store the same value do not race. A plain read that is followed by an
+// atomic update of the same place by its own team counts as strong: a loop around atomicCAS begins so, and a look at a
+// maximum before atomicMax; what such a read brings is checked by the update.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +30,13 @@ class GlobalShadow {
     void access_range(Warp &, const Op &, unsigned flags, unsigned lane, uint64_t address, uint64_t bytes);
     // What the last access(), a plain store with values, has left in memory: host[l] is where lane l's address is.
     void stored(const uint64_t *host);
+    // Reports the races of plain reads and atomic updates that no update of the reader's has settled. When all that its
+    // threads did so far is known: at the end, and when the team has had its turn.
+    void settle_doubts();
+    // Of a plain read in a line: the granules that the team updates atomically later in the program.
+    uint64_t checked_later(const GlobalLine &, const GlobalRecord &) const;
+    // Of a plain access in a line: the granules that the team has updated atomically before it, in the program's order.
+    uint64_t updated_before(const GlobalLine &, const GlobalRecord &) const;
     // Memory that malloc has just returned is nobody's.
     void forget(uint64_t address, uint64_t bytes);
 
@@ -48,19 +57,32 @@ class GlobalShadow {
 
   private:
     struct Touch;
+    uint64_t updates(const GlobalLine &, const GlobalRecord &, bool later) const;
     uint32_t touch(const Touch &, uint64_t key, const GlobalRecord &);
     void touch_range(const Touch &, uint64_t address, uint64_t bytes, GlobalRecord);
     void check(const Touch &, const GlobalLine &, const GlobalRecord &);
     bool same_value(const Touch &, const GlobalLine &, const GlobalRecord &, unsigned granule, unsigned lane) const;
     void add(GlobalLine &, const GlobalRecord &);
-    void report(const Touch &, const GlobalLine &, unsigned granule, unsigned lane, const GlobalRecord &, unsigned by);
+    void report(Warp &, const Op &, const GlobalLine &, unsigned granule, const GlobalRecord &now, unsigned lane,
+                const GlobalRecord &then, unsigned by);
     void access_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t exec);
-    void check_lanes(const Touch &, const uint64_t *address, unsigned bytes, uint32_t lanes);
+    void check_lanes(const Touch &, const uint64_t *address, uint32_t lanes);
     bool ordered(const GlobalRecord &now, unsigned lane, const GlobalRecord &then, unsigned by) const;
+
+    // A plain read and an atomic update that nothing orders.
+    struct Doubt {
+        Warp *warp;
+        const Op *op;
+        uint32_t line;
+        unsigned granule, lane, by;
+        GlobalRecord now, then;
+    };
+    static constexpr size_t kMostDoubts = 256;
 
     Clocks *clocks_ = nullptr;
     uint64_t team_ = 0;
     uint32_t era_ = 0;
+    std::vector<Doubt> doubts_;
     unsigned warps_of_block_ = 1, granule_shift_ = 2;
     bool communicates_ = false;
     GridOrder order_;

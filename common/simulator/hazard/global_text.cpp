@@ -48,7 +48,7 @@ std::string allocation_text(const GlobalMemory &memory, uint64_t address) {
 }
 
 std::string text_in_block(const Block &block, const GlobalPlace &now, const GlobalPlace &then, unsigned warps_of_block,
-                          uint64_t address, unsigned) {
+                          uint64_t address) {
     const Program &program = *block.program;
     const bool peers = now.agent / warps_of_block != then.agent / warps_of_block;
     const std::string here = where(program, now.op), there = where(program, then.op);
@@ -87,7 +87,10 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                       "an atomic or volatile access, or behind an acquire";
     if (both.both_read_and_write)
         return text + "Each reads the old value and stores a new one, so that updates are lost: use an atomic operation "
-                      "such as atomicAdd, or give each block a place of its own";
+                      "such as atomicAdd, or give each block a place of its own" +
+               (both.communicates ? ". A lock protects it where a __threadfence() stands behind taking it and before "
+                                    "giving it back"
+                                  : "");
     if (writes_both)
         return text + "Which value stays is chance: give each block a place of its own, or use an atomic operation";
     if (both.communicates)

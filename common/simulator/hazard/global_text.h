@@ -20,7 +20,7 @@ std::string allocation_text(const GlobalMemory &, uint64_t address);
 
 // Of threads of one block or cluster: what they did where, and what orders such accesses.
 std::string text_in_block(const Block &, const GlobalPlace &now, const GlobalPlace &then, unsigned warps_of_block,
-                          uint64_t address, unsigned bytes);
+                          uint64_t address);
 
 // Of threads of two blocks: block names as "(x,y,z)".
 struct TwoBlocks {

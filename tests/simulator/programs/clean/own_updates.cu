@@ -25,9 +25,10 @@ __global__ void count(unsigned *own, unsigned *all, unsigned *seen, unsigned *ea
     if (thread < kOwn) mine[thread] = thread;
     __syncthreads();
     if (thread < 32) atomicAdd(mine + thread % kOwn, thread);
+    __syncwarp();
     if (thread == 0) {
         atomicAdd(mine, 5u);
-        seen[blockIdx.x] = *mine;  // the thread's own updates, at once
+        seen[blockIdx.x] = *mine;  // the warp's own updates, at once
     }
 }
 
