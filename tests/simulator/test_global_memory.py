@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from cudart import run_program
+from cudart import ON_GPU, run_program
 from fault_marks import cases, marks
 
 FOLDER = Path(__file__).parent / "programs" / "global_memory"
@@ -26,3 +26,34 @@ def test_fault_and_mended_twin(name, seed):
     assert f"{FAULTS.name}:{hazard['line']}" in hazard["message"]
     mended = run_program(FAULTS, [name, 1], env=env, report=True).check()
     assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
+
+
+@pytest.mark.parametrize("seed", [0, 3, 8])
+def test_right_programs_are_clean(seed):
+    env = {"WARPSIM_SCHEDULE": seed} if seed and not ON_GPU else {}
+    result = run_program(FOLDER / "clean.cu", env=env, report=not ON_GPU).check()
+    assert result.stdout == "OK\n" and result.hazards == []
+    assert ON_GPU or not any(launch.get("notes") for launch in result.report["launches"])
+
+
+@pytest.mark.simulator_only
+def test_the_same_value_from_several_blocks_is_a_note():
+    result = run_program(FOLDER / "same_value.cu", report=True).check()
+    assert result.stdout == "OK\n" and result.hazards == []
+    (note,) = result.report["launches"][0]["notes"]
+    assert note["kind"] == "global_race" and "Both store the same value" in note["message"]
+    strict = run_program(FOLDER / "same_value.cu", env={"WARPSIM_HAZARDS": "strict"}, report=True)
+    assert strict.returncode == 1 and [h["kind"] for h in strict.hazards] == ["global_race"]
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("name", ["tiles_overlap", "histogram", "flag_without_a_fence", "lock_without_fences"])
+@pytest.mark.parametrize("hazards", ["on", "warn"])
+def test_reports_do_not_depend_on_host_threads(name, hazards):
+    reports = []
+    for threads in (1, 2, 5):
+        env = {"WARPSIM_THREADS": threads, "WARPSIM_HAZARDS": hazards}
+        reports.append(run_program(FAULTS, [name, 0], env=env, report=True).hazards)
+    for hazard in (h for report in reports for h in report):
+        hazard["address"] = hazard["message"] = None  # addresses are those of this run
+    assert reports[0] and reports[0] == reports[1] == reports[2]

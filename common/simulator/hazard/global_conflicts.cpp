@@ -23,6 +23,7 @@ void GlobalConflicts::add_as_seen(const GlobalShadow &team, const GlobalLine &mi
     if (record.flags & kGlobalTeam) record.flags &= kGlobalWrites;
     const uint64_t checked = record.flags ? 0 : team.checked_later(mine, record);
     if (checked) {
+        checked_.insert(record.op);
         GlobalRecord strong = record;
         strong.mask = checked;
         strong.flags = kGlobalStrong;
@@ -63,6 +64,11 @@ bool GlobalConflicts::looked_since(uint64_t team, const Record &then) const {
     return after != writes.end() && ours->second.last_read > *after;
 }
 
+// A look before an update, which this team did not make since it saw that it need not.
+bool GlobalConflicts::is_checked(const GlobalRecord &read, const GlobalRecord &other) const {
+    return read.flags == 0 && (other.flags & kGlobalUpdate) && checked_.count(read.op);
+}
+
 void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const GlobalLine &all, const GlobalRecord &now,
                             const std::function<void(const Conflict &)> &found) {
     const unsigned flags = now.flags;
@@ -79,6 +85,7 @@ void GlobalConflicts::check(GlobalShadow &team, const GlobalLine &mine, const Gl
                            by = unsigned(std::countr_zero(then.lanes_at(k)));
             if (ordered(team, now, lane, known, then, by)) continue;
             if ((then.flags & kGlobalUpdate) && (team.updated_before(mine, now) >> k & 1)) continue;
+            if (is_checked(now, then) || is_checked(then, now)) continue;
             if (then.flags == 0 && looked_since(team.team(), then)) continue;
             const bool plain = !((flags | then.flags) & kGlobalStrong);
             const bool same = plain && (flags & then.flags & kGlobalWrites) && same_value(team, mine, then, k);

@@ -344,10 +344,10 @@ KERNEL(counter_of_the_block) {
 KERNEL(copied_while_it_is_written) {  // cp.async reads global memory by itself
     PLACE
     __shared__ unsigned tile[64];
-    out[i] = t;  //~ copied_while_it_is_written
+    out[i] = t;  //! copied_while_it_is_written global_race: nothing orders the two
     if constexpr (mended) __syncthreads();
     const unsigned from = b * 64 + (t + 32) % 64;
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(tile + t)), "l"(out + from) : "memory");  //! copied_while_it_is_written global_race: cp.async's read
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(tile + t)), "l"(out + from) : "memory");  //! copied_while_it_is_written global_race: nothing orders the two
     asm volatile("cp.async.wait_all;" ::: "memory");
     out[i + 512] = tile[t];
 }
