@@ -5,7 +5,7 @@ import pytest
 from cudart import run_ptx
 from tensor_sums import matrix_product
 from test_instructions_tensor import to_bits
-from wgmma_kernels import BITS, HEAD, Tile, wgmma
+from wgmma_kernels import BITS, HEAD, Tile, wgmma, wgmma_of_image
 
 
 def random_bits(rng, shape, kind, spread=0):
@@ -47,10 +47,43 @@ def test_layouts(row_bytes, a_mn, b_mn, padding):
 @pytest.mark.parametrize("start", [128, 256, 512, 896])
 @pytest.mark.parametrize("step", [0, 32, 64, 96])
 def test_swizzles_act_on_the_address(start, step):
-    """Tiles away from multiples of 1,024 bytes, and the next k inside the row."""
+    """Tiles away from multiples of 1,024 bytes, whose pattern begins with them, and the next k inside the row."""
     rng = np.random.default_rng(start + step)
     a, b, d = operands(rng, 8, "f16", "f16", "f32")
-    check(a, b, d, "f16", "f16", "f32", Tile(start + step, 128), Tile(32768 + start + step, 128))
+    base = start >> 7
+    a_tile = Tile(start + step, 128, base_offset=base)
+    check(a, b, d, "f16", "f16", "f32", a_tile, Tile(32768 + start + step, 128, base_offset=base))
+
+
+# On an H100: a tile B of eight rows of so many bytes begins in that row behind a multiple of 1,024 bytes, with that base
+# offset. Which 16 bytes hold the first eight k of each row, and which the second, counted from that multiple on.
+RECORDED = [
+    (128, 0, 0, (0, 9, 18, 27, 36, 45, 54, 63), (1, 8, 19, 26, 37, 44, 55, 62)),
+    (128, 0, 3, (5, 14, 23, 24, 33, 42, 51, 60), (4, 15, 22, 25, 32, 43, 50, 61)),
+    (128, 1, 0, (9, 18, 27, 36, 45, 54, 63, 64), (8, 19, 26, 37, 44, 55, 62, 65)),
+    (128, 1, 1, (8, 17, 26, 35, 44, 53, 62, 71), (9, 16, 27, 34, 45, 52, 63, 70)),
+    (128, 5, 5, (40, 49, 58, 67, 76, 85, 94, 103), (41, 48, 59, 66, 77, 84, 95, 102)),
+    (128, 5, 6, (47, 48, 57, 66, 75, 84, 93, 102), (46, 49, 56, 67, 74, 85, 92, 103)),
+    (64, 0, 1, (3, 7, 8, 12, 17, 21, 26, 30), (2, 6, 9, 13, 16, 20, 27, 31)),
+    (64, 3, 1, (12, 17, 21, 26, 30, 35, 39, 40), (13, 16, 20, 27, 31, 34, 38, 41)),
+    (64, 5, 2, (20, 25, 29, 34, 38, 43, 47, 48), (21, 24, 28, 35, 39, 42, 46, 49)),
+    (32, 0, 1, (1, 3, 5, 7, 8, 10, 12, 14), (0, 2, 4, 6, 9, 11, 13, 15)),
+    (32, 5, 3, (10, 12, 14, 17, 19, 21, 23, 24), (11, 13, 15, 16, 18, 20, 22, 25)),
+]
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize(("row_bytes", "row", "base", "first", "second"), RECORDED)
+def test_base_offsets_as_an_h100_takes_them(row_bytes, row, base, first, second):
+    """The numbers are the GPU's whether the base offset is right or not; where it is not, that is reported."""
+    tile = Tile(16384 + row * row_bytes, row_bytes, base_offset=base)
+    identity = to_bits(np.eye(64, 16), "f16")
+    values = to_bits(np.repeat(np.arange(256.0), 8), "f16").view(np.uint8)
+    got, hazards = wgmma_of_image(identity, values, 16384, 8, tile)
+    np.testing.assert_array_equal(got[0], first)
+    np.testing.assert_array_equal(got[8], second)
+    right = row * row_bytes % (8 * row_bytes) == (base << 7) % (8 * row_bytes)
+    assert [hazard["kind"] for hazard in hazards] == ([] if right else ["misaligned"])
 
 
 @pytest.mark.long

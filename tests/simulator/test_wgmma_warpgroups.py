@@ -67,7 +67,7 @@ def test_operands_that_differ_between_threads():
     [
         (3 << 30, "out_of_bounds", "leads out of the block's 49152 bytes of shared memory"),
         (1, "misaligned", "begins 16 bytes off"),
-        (1 << 49, "misaligned", "has a base offset"),
+        (1 << 49, "misaligned", "its base offset 1 says something else"),
     ],
 )
 def test_descriptors(add, kind, words):
@@ -75,10 +75,10 @@ def test_descriptors(add, kind, words):
     hazard(run(MMA, 128, f"add.u64 %db, %db, {add};"), kind, "descriptor of B", words)
 
 
-def registers(body, threads=384, directives=".maxntid 384 .minnctapersm 1"):
-    text = f"""{HEAD}.visible .entry test() {directives} {{ .reg .b32 %t; .reg .pred %p, %q;
+def registers(body, threads=384, directives=".maxntid 384 .minnctapersm 1", head=HEAD, env=None):
+    text = f"""{head}.visible .entry test() {directives} {{ .reg .b32 %t; .reg .pred %p, %q;
         mov.u32 %t, %tid.x; setp.lt.u32 %p, %t, 128; {body} ret; }}"""
-    return run_ptx(text, "test", 1, threads, [], report=True)
+    return run_ptx(text, "test", 1, threads, [], report=True, env=env or {})
 
 
 INC = "setmaxnreg.inc.sync.aligned.u32 {};"
@@ -99,8 +99,38 @@ def test_registers_in_the_wrong_direction():
     hazard(registers(DEC.format(176)), "illegal_instruction", "a thread has 168: 176 is more")
 
 
-def test_registers_without_launch_bounds():
-    assert registers(INC.format(240), directives="").ok
+LEFT_OUT = "setmaxnreg ignored; unable to determine register count at entry"
+
+
+@pytest.mark.parametrize("directives", ["", ".maxntid 384", ".reqntid 384", ".minnctapersm 1"])
+def test_setmaxnreg_that_ptxas_leaves_out_is_a_note(directives):
+    """Only both numbers of the launch bounds, or .maxnreg, tell ptxas how many registers there are at the start."""
+    result = registers(INC.format(240), directives=directives)
+    assert result.ok and result.hazards == []
+    (note,) = result.report["launches"][0]["notes"]
+    assert note["kind"] == "setmaxnreg" and LEFT_OUT in note["message"] and "__launch_bounds__" in note["message"]
+    strict = registers(INC.format(240), directives=directives, env={"WARPSIM_HAZARDS": "strict"})
+    hazard(strict, "setmaxnreg", "does nothing: ptxas leaves it out", LEFT_OUT)
+
+
+@pytest.mark.parametrize("directives", [".maxntid 384 .minnctapersm 1", ".reqntid 384 .minnctapersm 1", ".maxnreg 168"])
+def test_setmaxnreg_that_ptxas_takes(directives):
+    """(168 is the number that each of these gives a thread.)"""
+    result = registers(DEC.format(40), directives=directives, env={"WARPSIM_HAZARDS": "strict"})
+    assert result.ok and result.report["launches"][0]["notes"] == []
+
+
+def test_setmaxnreg_with_a_debugger_or_calls_through_pointers():
+    for head, body, words in (
+        (HEAD.replace("sm_90a", "sm_90a, debug"), "", "to allow debugging"),
+        (
+            HEAD + ".visible .func f() { ret; }\n",
+            ".reg .b64 %f; mov.u64 %f, f; { prototype: .callprototype _ (); call %f, (), prototype; }",
+            "to maintain compatibility into 'extern' call",
+        ),
+    ):
+        result = registers(DEC.format(40) + body, head=head)
+        assert result.ok and words in result.report["launches"][0]["notes"][0]["message"]
 
 
 @pytest.mark.parametrize("count", [16, 28, 264])

@@ -10,26 +10,28 @@ LAYOUTS = {128: 1, 64: 2, 32: 3, 0: 0}  # row bytes: the descriptor's code
 NUMPY = {8: np.uint8, 16: np.uint16, 32: np.uint32}
 
 
-def descriptor(start, leading, stride, row_bytes):
+def descriptor(start, leading, stride, row_bytes, base_offset=0):
     return (
         (start & 0x3FFFF) >> 4
         | (leading & 0x3FFFF) >> 4 << 16
         | (stride & 0x3FFFF) >> 4 << 32
+        | base_offset << 49
         | LAYOUTS[row_bytes] << 62
     )
 
 
-def swizzle(address, row_bytes):
+def swizzle(address, row_bytes, base_offset=0):
     """XORs the bits of an address of shared memory."""
     mask = {128: 7, 64: 3, 32: 1, 0: 0}[row_bytes]
-    return address ^ ((address >> 7 & mask) << 4)
+    return address ^ (((address >> 7) - base_offset & mask) << 4)
 
 
 class Tile:
     """A matrix [m or n, k] of bit patterns in shared memory from `start` on, in one of the eight layouts."""
 
-    def __init__(self, start, row_bytes, mn_major=False, padding=0):
+    def __init__(self, start, row_bytes, mn_major=False, padding=0, base_offset=0):
         self.start, self.row_bytes, self.mn_major, self.padding = start, row_bytes, mn_major, padding
+        self.base_offset = base_offset
 
     def strides(self, rows, element):
         """(leading, stride) byte offsets; padded by `padding`, so that each of them matters."""
@@ -44,7 +46,7 @@ class Tile:
 
     def descriptor(self, rows, element):
         leading, stride = self.strides(rows, element)
-        return descriptor(self.start, leading, stride, self.row_bytes)
+        return descriptor(self.start, leading, stride, self.row_bytes, self.base_offset)
 
     def address(self, row, k, element, rows):
         leading, stride = self.strides(rows, element)
@@ -52,12 +54,14 @@ class Tile:
             at = k * element
             if not self.row_bytes:
                 return self.start + row // 8 * stride + row % 8 * 16 + at // 16 * leading + at % 16
-            return swizzle(self.start + row // 8 * stride + row % 8 * self.row_bytes + at, self.row_bytes)
+            start = self.start + row // 8 * stride + row % 8 * self.row_bytes + at
+            return swizzle(start, self.row_bytes, self.base_offset)
         at = row * element
         if not self.row_bytes:
             return self.start + at // 16 * stride + k // 8 * leading + k % 8 * 16 + at % 16
         panel, at = divmod(at, self.row_bytes)
-        return swizzle(self.start + panel * leading + k // 8 * stride + k % 8 * self.row_bytes + at, self.row_bytes)
+        start = self.start + panel * leading + k // 8 * stride + k % 8 * self.row_bytes + at
+        return swizzle(start, self.row_bytes, self.base_offset)
 
     def put(self, image, matrix):
         element = matrix.itemsize
@@ -180,3 +184,19 @@ def wgmma(a, b, d, a_kind, b_kind, d_kind, a_tile, b_tile, adds=1, scales=(1, 1)
     ]  # fmt: skip
     result = run_ptx(text, "test", 1, 128, arguments, env=env or {}).check()
     return unpack(result.outputs[0], places, NUMPY[BITS[d_kind]], (64, n))
+
+
+def wgmma_of_image(a, values, at, n, b_tile, shared=49152):
+    """(A B in f32, the hazards): A [64, k] of f16, B where `b_tile` says in shared memory, which holds `values` at `at`."""
+    image = np.zeros(shared, np.uint8)
+    image[at : at + len(values)] = values
+    a_tile = Tile(0, 128)
+    a_tile.put(image, a)
+    text = kernel("\n".join([FENCE, mma_text(n, "f32", "f16", "f16"), COMMIT, WAIT]), n, "f32", shared)
+    places = d_places(n, 32)
+    arguments = [
+        np.zeros((n // 2, 128), np.uint32), np.zeros((4, 128), np.uint32), image,
+        np.uint64(a_tile.descriptor(64, 2)), np.uint64(b_tile.descriptor(n, 2)), np.uint32(0),
+    ]  # fmt: skip
+    result = run_ptx(text, "test", 1, 128, arguments, report=True, env={"WARPSIM_HAZARDS": "warn"}).check()
+    return unpack(result.outputs[0], places, np.float32, (64, n)), result.hazards

@@ -26,6 +26,7 @@ enum class HazardKind : uint8_t {
     proxy_fence,  // missing
     wgmma,        // misused
     cluster,      // a block's memory used before it runs or after, barriers of the cluster misused
+    setmaxnreg,   // left out by the compiler
     count_,
 };
 

@@ -45,6 +45,7 @@ const char *hazard_name(HazardKind kind) {
         "proxy_fence",
         "wgmma",
         "cluster",
+        "setmaxnreg",
     };
     return kNames[size_t(kind)];
 }

@@ -48,7 +48,7 @@ struct Program {
         std::vector<Special> specials;
         struct Place {
             uint32_t offset, bytes;
-        };  // in the frame's local memory
+        };                                       // in the frame's local memory
         std::vector<Place> parameters, returns;  // of device functions
     };
     std::vector<Function> functions;         // [0] is the kernel
@@ -86,6 +86,8 @@ struct Program {
     // that locks and flags make progress and sums repeat.
     bool communicates = false;
     bool updates_commute = false;  // they do not, and there are such sums: a host thread may hold them back
+    // Why ptxas leaves setmaxnreg out, in its own words, and what helps; null: it does not.
+    const char *registers_stay = nullptr, *registers_remedy = nullptr;
 };
 
 }  // namespace warpsim

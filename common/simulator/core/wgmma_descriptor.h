@@ -6,11 +6,11 @@
 namespace warpsim {
 
 // Bits 0-13 the start address, 16-29 and 32-45 the leading and the stride byte offset, all in units of 16 bytes; 49-51
-// a base offset; 62-63 the layout.
+// the base offset; 62-63 the layout.
 struct WgmmaDescriptor {
     uint32_t start = 0, leading = 0, stride = 0;  // bytes
-    uint32_t base_offset = 0;
-    uint32_t row_bytes = 16;  // S, the bytes of a swizzled row: 128, 64 or 32; 16: no swizzle
+    uint32_t base_offset = 0;  // rows of 128 bytes by which the swizzle's pattern begins behind its usual places
+    uint32_t row_bytes = 16;   // S, the bytes of a swizzled row: 128, 64 or 32; 16: no swizzle
 
     static constexpr WgmmaDescriptor unpack(uint64_t bits) {
         constexpr uint32_t kRowBytes[4] = {16, 128, 64, 32};
@@ -30,9 +30,14 @@ struct WgmmaDescriptor {
         return swizzled(start + panel * leading + k / 8 * stride + k % 8 * row_bytes + within);
     }
     // Bits of the address: 4 to 6 ^= 7 to 9 in rows of 128 bytes, 4 and 5 ^= 7 and 8 in rows of 64, 4 ^= 7 in rows
-    // of 32.
+    // of 32; from those the base offset is subtracted before (as an H100 has it).
     constexpr uint32_t swizzled(uint32_t address) const {
-        return address ^ ((address >> 7 & (row_bytes / 16 - 1)) << 4);
+        return address ^ ((((address >> 7) - base_offset) & (row_bytes / 16 - 1)) << 4);
+    }
+    // Bytes from a place where the pattern begins, by the base offset, to the row of the tile's first element: 0 in a
+    // tile that is right. The pattern takes 8 rows.
+    constexpr uint32_t off_pattern() const {
+        return ((start & ~(row_bytes - 1)) - (base_offset << 7)) & (8 * row_bytes - 1);
     }
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #include "core/names.h"
@@ -14,7 +15,6 @@
 #include "exec/mbarrier.h"
 #include "exec/memory.h"
 #include "exec/trace.h"
-#include "exec/tracking_memory.h"
 
 namespace warpsim {
 namespace {
@@ -61,6 +61,20 @@ std::vector<SharedStretch> stretches_of(uint32_t from, uint32_t bytes, const std
         }
     }
     return merged;
+}
+
+// A store's source, which is about to reach global memory: undefined values are reported.
+void check_source(Warp &w, const Op &op, unsigned lane, std::span<const SharedStretch> stretches) {
+    SharedShadow &shadow = *w.block->shadow;
+    if (!shadow.undefined()) return;
+    for (const SharedStretch &s : stretches) {
+        const uint32_t at = shadow.first_undefined(s.address, s.bytes);
+        if (at == s.address + s.bytes) continue;
+        const uint32_t stored = shadow.stored().origin(at);
+        const uint32_t origin =
+            stored ? stored : w.block->definedness->origin(Definedness::Source::shared, w, op, lane, at);
+        return w.block->definedness->matters(w, op, lane, origin, Use::global_store);
+    }
 }
 
 // Sizes and addresses of each lane's copy, checked and counted; calls `each` for the good ones.
@@ -246,14 +260,6 @@ BulkStore &issue_bulk_store(Warp &w, const Op &op, unsigned lane, uint32_t from,
     Completions &c = *w.block->completions;
     if (c.bulk_groups.empty()) c.bulk_groups.resize(size_t(w.block->warps) * kLanes);
     const std::vector<SharedStretch> stretches = stretches_of(from, bytes, parts);
-    if (w.block->shadow && tracks_shared(w)) {
-        uint32_t origin;
-        for (const SharedStretch &s : stretches) {
-            if (!undefined_generic(w, lane, kSharedWindow + s.address, s.bytes, origin)) continue;
-            w.block->definedness->matters(w, op, lane, origin, Use::global_store);
-            break;
-        }
-    }
     if (c.stores.size() >= kMostStores) {
         BulkStore &oldest = c.stores.front();
         read_source(oldest);
@@ -272,7 +278,10 @@ BulkStore &issue_bulk_store(Warp &w, const Op &op, unsigned lane, uint32_t from,
     store.to = to;
     store.host = host;
     store.parts = std::move(parts);
-    if (w.block->shadow) store.transfer = w.block->shadow->bulk_read_issue(w, op, lane, stretches);
+    if (w.block->shadow) {
+        store.transfer = w.block->shadow->bulk_read_issue(w, op, lane, stretches);
+        check_source(w, op, lane, stretches);
+    }
     return c.stores.emplace_back(std::move(store));
 }
 

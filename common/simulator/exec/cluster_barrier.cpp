@@ -90,7 +90,8 @@ void exec_cluster_arrive(Warp &warp, const Op &op) {
     if (!arrived) at = cluster.waited_at[w.agent] = kNoSlot;
     check_aligned(w, op, at);
     arrived |= w.exec;
-    if (w.block->shadow && !(op.extra & kClusterRelaxed)) w.block->shadow->cluster_arrive(w, w.exec, cluster.arriving);
+    if (w.block->shadow)
+        w.block->shadow->cluster_arrive(w, w.exec, cluster.arriving, (op.extra & kClusterRelaxed) != 0);
     complete_if_all_arrived(cluster);
 }
 
@@ -125,7 +126,7 @@ void exit_cluster(WarpContext &w, uint32_t lanes) {
     cluster.passed[w.agent] &= ~lanes;
     if (SharedShadow *shadow = block.shadow; shadow && cluster.blocks.size() > 1) {
         shadow->end_visits(w, lanes);
-        shadow->cluster_arrive(w, lanes, cluster.arriving);  // whoever meets at the next barrier finds it done
+        shadow->cluster_arrive(w, lanes, cluster.arriving, false);  // whoever meets at the next barrier finds it done
         SharedShadow::Visit left;
         if (!block.alive && shadow->visit_left(left)) {
             BlockContext &by =

@@ -53,6 +53,17 @@ void arrive(Warp &w, const Op &op, unsigned lane, uint32_t address, Mbarrier &m,
     m.pending -= count;
 }
 
+// What a copy from another block's memory brings is undefined where it was there.
+void pass_undefined(Block &block, const MbarrierArrival &arrival, uint32_t bytes, unsigned lane) {
+    const SharedShadow &from = *arrival.source->shadow;
+    if (!from.undefined()) return;
+    const uint32_t first = from.first_undefined(arrival.source_at, bytes);
+    if (first == arrival.source_at + bytes) return;
+    const uint32_t origin =
+        block.definedness->origin(Definedness::Source::shared, *arrival.warp, *arrival.op, lane, first);
+    block.shadow->copy_undefined(from, arrival.source_at, arrival.to, bytes, origin);
+}
+
 void initialise(Warp &w, const Op &op, unsigned lane, uint32_t address, uint32_t count) {
     Completions &c = *w.block->completions;
     const auto found = c.mbarriers.find(address);
@@ -164,6 +175,7 @@ void let_arrive(Block &block, uint32_t address, uint64_t phase) {
             uint32_t stamp = 0;
             if (writes) std::memmove(block.shared + arrival.to, data, bytes);
             if (block.shadow && writes) stamp = block.shadow->bulk_write_complete(arrival.transfer);
+            if (block.shadow && arrival.source) pass_undefined(block, arrival, uint32_t(bytes), lane);
             if (block.shadow && arrival.reduced) stamp = block.shadow->bulk_update_complete(address);
             if (block.shadow && arrival.source)
                 arrival.source->shadow->bulk_read_complete(arrival.source_transfer, *block.shadow, address, stamp);
@@ -201,7 +213,7 @@ void exec_mbarrier(Warp &w, const Op &op) {
     Completions &c = *w.block->completions;
     // Lanes that arrive at the same mbarrier release together, before the first of them arrives.
     const bool arrives = form == MbarrierForm::arrive || form == MbarrierForm::drop;
-    for (uint32_t rest = arrives && !(op.extra & kMbarrierRelaxed) && w.block->shadow ? exec : 0; rest;) {
+    for (uint32_t rest = arrives && w.block->shadow ? exec : 0; rest;) {
         const uint32_t at = address[std::countr_zero(rest)];
         uint32_t same = 0;
         for (unsigned i = 0; i < kLanes; ++i) same |= uint32_t(address[i] == at) << i;
@@ -209,7 +221,7 @@ void exec_mbarrier(Warp &w, const Op &op) {
         rest &= ~same;
         if (!c.mbarriers.count(at)) continue;
         w.block->shadow->mbarrier_use(w, op, same, at, false);
-        w.block->shadow->mbarrier_arrive(w, same, at);
+        w.block->shadow->mbarrier_arrive(w, same, at, (op.extra & kMbarrierRelaxed) != 0);
     }
     for (uint32_t rest = exec; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));

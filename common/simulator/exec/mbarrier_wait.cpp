@@ -44,8 +44,8 @@ uint32_t test(Warp &w, const Op &op, const uint32_t *address, uint32_t exec) {
         if (wanted == m->phase) continue;
         done |= group;
         if (w.trace) w.trace->mbarrier(w, op, TraceEvent::Kind::wait, m->number, int64_t(wanted), 0, 0);
-        if (w.block->shadow && !(op.extra & kMbarrierRelaxed))
-            w.block->shadow->mbarrier_acquire(w, op, group, at, wanted);
+        if (w.block->shadow)
+            w.block->shadow->mbarrier_acquire(w, op, group, at, wanted, (op.extra & kMbarrierRelaxed) != 0);
     }
     return done;
 }

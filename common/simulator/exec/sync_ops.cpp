@@ -211,11 +211,15 @@ void exec_active_mask(Warp &w, const Op &op) {
 
 void exec_device_fence(Warp &w, const Op &op) {
     if (w.block->global_shadow) w.block->global_shadow->order().fence(w.agent, w.exec);
-    exec_fence(w, op);
+    exec_cluster_fence(w, op);
 }
 
 void exec_fence(Warp &w, const Op &) {
-    if (w.block->shadow) w.block->shadow->fence(w, w.exec);
+    if (w.block->shadow) w.block->shadow->fence(w, w.exec, false);
+}
+
+void exec_cluster_fence(Warp &w, const Op &) {
+    if (w.block->shadow) w.block->shadow->fence(w, w.exec, true);
 }
 
 void exec_trap(Warp &w, const Op &op) {

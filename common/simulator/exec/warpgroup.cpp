@@ -76,7 +76,12 @@ void check_same(WarpContext &w, const Op &op) {
 bool change_registers(WarpContext &w, const Op &op) {
     BlockContext &block = *w.owner;
     WgmmaQueue &queue = block.arriving.wgmma.of(block);
-    if (!block.program->registers_at_launch) return true;  // without launch bounds ptxas leaves it out
+    if (const char *reason = block.program->registers_stay) {
+        block.note(w, op, HazardKind::setmaxnreg,
+                   text_of(*block.program, op) + " does nothing: ptxas leaves it out (\"" + reason + "\"). " +
+                       block.program->registers_remedy);
+        return true;
+    }
     const bool increases = op.extra;
     const uint64_t wanted = uint64_t(op.imm);
     uint64_t have = 0;

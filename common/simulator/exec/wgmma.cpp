@@ -15,6 +15,7 @@
 #include "exec/tensor_elements.h"
 #include "exec/tensor_sum.h"
 #include "exec/tensor_sum_wgmma.h"
+#include "exec/tracking_wgmma.h"
 #include "exec/warpgroup.h"
 #include "exec/wgmma_operands.h"
 #include "hazard/shared_shadow.h"
@@ -90,11 +91,9 @@ std::shared_ptr<const WgmmaTile> find_tile(const Issue &issue, bool is_a) {
     std::shared_ptr<const WgmmaTile> tile = w.block->completions->wgmma.tiles.find(
         descriptor, is_a ? kRows : issue.columns, is_a ? issue.form.a_mn_major : issue.form.b_mn_major,
         ptx::type_bytes(is_a ? issue.form.a : issue.form.b));
-    if (tile->fault) {
+    if (!tile->fault.empty())
         report_hazard(w, issue.op, HazardKind::misaligned, 0, tile->places->first,
                       "the " + name + " of " + issue.text() + " " + tile->fault);
-        return nullptr;
-    }
     if (tile->places->end > w.block->shared_bytes) {
         const WgmmaDescriptor d = WgmmaDescriptor::unpack(descriptor);
         report_hazard(w, issue.op, HazardKind::out_of_bounds, 0, tile->places->end - kChunkBytes,
@@ -326,6 +325,8 @@ void exec_wgmma(Warp &first, const Op &op) {
         reads =
             first.block->shadow->wgmma_issue(issue.warps, op, {issue.a ? issue.a->places : nullptr, issue.b->places});
     multiply(issue);
+    if (first.block->definedness && first.block->shadow->undefined()) [[unlikely]]
+        note_wgmma_tiles(issue.warps, op, issue.form, issue.a.get(), *issue.b);
     for (const Warp *w : issue.warps) {
         WgmmaWarp &warp = queue.warps[w->id];
         if (warp.in_flight.size() >= kMostInFlight) warp.in_flight.erase(warp.in_flight.begin());

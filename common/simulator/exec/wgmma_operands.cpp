@@ -1,16 +1,28 @@
 #include "exec/wgmma_operands.h"
 
+#include "core/text.h"
+
 namespace warpsim {
 namespace {
 
 constexpr uint32_t kTileK = 32;  // bytes of k
 constexpr size_t kMostTiles = 4096;
 
-const char *fault_of(const WgmmaDescriptor &d, bool mn_major) {
-    if (d.base_offset) return "has a base offset, which is not simulated: tiles begin at multiples of 8 rows";
-    if (!mn_major && d.row_bytes > 16 && d.start % kTileK)
+// Steps along k (or m and n, where those are contiguous) lead to another place in the tile's first row, and steps of 8
+// rows to another repeat of the pattern: both are right. What a step of single rows leads to is not.
+std::string fault_of(const WgmmaDescriptor &d, bool mn_major) {
+    if (d.row_bytes == 16)
+        return d.base_offset ? "has a base offset and no swizzle: there is no pattern that could be offset" : "";
+    if (!mn_major && d.start % kTileK)
         return "begins 16 bytes off: inside a swizzled row the tiles of k begin at multiples of 32 bytes";
-    return nullptr;
+    if (!d.off_pattern()) return "";
+    const std::string row = std::to_string(d.row_bytes), repeat = std::to_string(8 * d.row_bytes);
+    std::string text = "begins at " + hex(d.start) + ", in row " + std::to_string(d.start / d.row_bytes % 8) +
+                       " of the 8 rows of " + row + " bytes after which the swizzle repeats, ";
+    text += d.base_offset ? "and its base offset " + std::to_string(d.base_offset) + " says something else"
+                          : "and its base offset (bits 49 to 51) says 0";
+    return text + ": a tile begins at a multiple of " + repeat + " bytes (alignas(" + repeat +
+           ")), or its base offset is bits 7 to 9 of its address";
 }
 
 WgmmaTile make(const WgmmaDescriptor &d, uint32_t major, bool mn_major, uint32_t element_bytes) {

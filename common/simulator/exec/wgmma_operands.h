@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -17,7 +18,7 @@ struct WgmmaTile {
     std::shared_ptr<const SharedTile> places;  // line by line
     uint32_t lines = 0, chunks = 0;
     bool mn_major = false;
-    const char *fault = nullptr;  // what is wrong with the descriptor, if anything
+    std::string fault;  // what is wrong with the descriptor, if anything
 };
 
 // Tiles by descriptor and shape: a kernel's loops come back to the same ones.

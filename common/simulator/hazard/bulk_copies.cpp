@@ -156,6 +156,7 @@ void SharedShadow::proxy_fence(Warp &warp, uint32_t lanes, bool data) {
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);
     if (m.proxy_fenced.empty()) m.proxy_fenced.assign(m.warps * kLanes, {});
+    if (!data) m.fence_inits(warp, lanes);
     for (auto &[address, mbarrier] : m.mbarriers)
         mbarrier.fenced = mbarrier.fenced || (mbarrier.warp == warp.id && (lanes >> mbarrier.lane & 1));
     for (uint32_t rest = data ? lanes : 0; rest; rest &= rest - 1) {

@@ -99,6 +99,7 @@ bool SharedShadow::Impl::settle_early_read(Instruction &i, unsigned lane, uint32
     early.erase(found);
     if (!(i.strong && i.reads)) cell[granule] = initialised_cell();
     if ((read.strong && i.strong) || ordered(i.warp, lane, read.warp->agent, read.lane, read.stamp)) return false;
+    if (read.op->cls == OpClass::tensor && wgmma_reads_over(i.warp, lane, granule << shift)) return false;
     raced.insert(granule);
     // Told from the reader's side: what it should have waited for is the write.
     const Instruction reader{*read.warp, *read.op, nullptr, 0, nullptr, 0, read.strong, true, false};

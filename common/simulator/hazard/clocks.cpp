@@ -32,6 +32,7 @@ void Clocks::start(unsigned blocks, unsigned warps_of_each) {
     more_.resize(warps_ * kLanes);
     seen_.resize(warps_ * kLanes);
     fenced_.assign(warps_ * kLanes, 0);
+    covered_.assign(blocks > 1 ? warps_ * kLanes : 0, nullptr);
 }
 
 void Clocks::set_threads(unsigned threads) {
@@ -57,6 +58,7 @@ void Clocks::forget_details() {
     std::fill(more_.begin(), more_.end(), nullptr);
     std::fill(seen_.begin(), seen_.end(), nullptr);
     std::fill(fenced_.begin(), fenced_.end(), 0);
+    std::fill(covered_.begin(), covered_.end(), nullptr);
     released_.clear();
 }
 
@@ -243,6 +245,35 @@ void Clocks::fence(unsigned warp, uint32_t lanes) {
     }
     details_ = true;
     stamp_[warp] = ++now_;
+}
+
+void Clocks::cluster_fence(unsigned warp, uint32_t lanes) {
+    fence(warp, lanes);
+    if (covered_.empty()) return;
+    // One vector for all lanes: they know nearly the same, and a barrier that one of them arrives at needs them all.
+    Shared covered;
+    release(warp, lanes, covered);
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) covered_[warp * kLanes + std::countr_zero(rest)] = covered;
+}
+
+void Clocks::release_fenced(unsigned warp, uint32_t lanes, Shared &place) {
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = std::countr_zero(rest), thread = warp * kLanes + lane;
+        if (!covered_.empty()) {
+            if (!covered_[thread]) continue;
+            if (place != covered_[thread]) join(place, covered_[thread]);
+        } else if (fenced_[thread]) {
+            auto sum = std::make_shared<Vector>(place ? *place : everyones());
+            add_knowledge(*sum, warp, lane, fenced_[thread]);
+            place = std::move(sum);
+        }
+    }
+}
+
+void Clocks::see(unsigned warp, uint32_t lanes, const Shared &place) {
+    if (!place) return;
+    details_ = true;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) join(seen_[warp * kLanes + std::countr_zero(rest)], place);
 }
 
 void Clocks::release(unsigned warp, uint32_t lanes, Shared &place) {

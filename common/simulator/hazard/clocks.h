@@ -60,10 +60,17 @@ class Clocks {
     void barrier(unsigned block, const uint32_t *lanes_by_warp, bool counted);
     void warp_barrier(unsigned warp, uint32_t lanes);
     void fence(unsigned warp, uint32_t lanes);
+    // A fence of the cluster's scope or a wider one: what it covers a later arrival without an order of its own
+    // releases.
+    void cluster_fence(unsigned warp, uint32_t lanes);
     void exited(unsigned warp, uint32_t lanes) { exited_[warp] |= lanes; }
     // Lanes of a warp release what they know and did to `place`; acquire what was released there.
     void release(unsigned warp, uint32_t lanes, Shared &place);
     void acquire(unsigned warp, uint32_t lanes, const Shared &place);
+    // The same of arrivals and waits that are .relaxed: releases what the lanes' last fences cover; acquires at their
+    // next fence.
+    void release_fenced(unsigned warp, uint32_t lanes, Shared &place);
+    void see(unsigned warp, uint32_t lanes, const Shared &place);
     // The block's proxy has ended something in a channel: releases it to `place` and returns its stamp.
     uint32_t proxy_release(unsigned block, unsigned channel, Shared &place);
     Shared starts() const;                       // that all blocks have started
@@ -104,6 +111,7 @@ class Clocks {
     std::vector<Shared> more_;                       // what a thread knows beyond known_
     std::vector<Shared> seen_;                       // read from flags, learnt at the next fence
     std::vector<uint32_t> fenced_;                   // stamp at the thread's last fence, 0: none
+    std::vector<Shared> covered_;                    // in a cluster: by its last cluster_fence(), null: there was none
     std::unordered_map<uint64_t, Shared> released_;  // by address of a lock or flag
 };
 

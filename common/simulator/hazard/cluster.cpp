@@ -81,8 +81,12 @@ void SharedShadow::Impl::foreign_access(Instruction &i, uint32_t exec) {
     }
 }
 
-void SharedShadow::cluster_arrive(Warp &warp, uint32_t lanes, Clocks::Shared &arriving) {
-    impl_->clocks.all->release(warp.agent, lanes, arriving);
+void SharedShadow::cluster_arrive(Warp &warp, uint32_t lanes, Clocks::Shared &arriving, bool relaxed) {
+    if (relaxed) {
+        impl_->release_fenced(warp, lanes, arriving);
+    } else {
+        impl_->clocks.all->release(warp.agent, lanes, arriving);
+    }
     impl_->renumber_if_needed();
 }
 

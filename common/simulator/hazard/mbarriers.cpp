@@ -29,7 +29,7 @@ void SharedShadow::mbarrier_init(Warp &warp, const Op &op, unsigned lane, uint32
     m.marked = true;
     const auto [place, is_new] = m.mbarriers.try_emplace(address);
     const unsigned channel = is_new ? m.channels++ % kLanes : place->second.channel;
-    place->second = {warp.id, lane, op.index, m.clocks.stamp(warp.id), channel, false, nullptr, nullptr, {}};
+    place->second = {warp.id, lane, op.index, m.clocks.stamp(warp.id), channel, false, 0, nullptr, nullptr, {}};
 }
 
 void SharedShadow::mbarrier_inval(Warp &warp, unsigned lane, uint32_t address) {
@@ -51,6 +51,7 @@ void SharedShadow::mbarrier_use(Warp &warp, const Op &op, uint32_t lanes, uint32
     for (uint32_t rest = lanes; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
         if (m.ordered(warp, lane, m.clocks.agent(b.warp), b.lane, b.stamp)) continue;
+        if (b.init_fenced && m.ordered(warp, lane, m.clocks.agent(kProxy), b.channel, b.init_fenced)) continue;
         m.report(
             warp, op, HazardKind::mbarrier, lane, address,
             text + ": nothing orders the two. " +
@@ -65,8 +66,33 @@ void SharedShadow::mbarrier_use(Warp &warp, const Op &op, uint32_t lanes, uint32
                  "fence is missing, fence.mbarrier_init or fence.proxy.async, by the thread that made it");
 }
 
-void SharedShadow::mbarrier_arrive(Warp &warp, uint32_t lanes, uint32_t address) {
-    impl_->clocks.all->release(warp.agent, lanes, impl_->mbarriers.at(address).arriving);
+// fence.mbarrier_init speaks for the thread's inits alone. What it releases is an event in each mbarrier's own channel,
+// which nobody knows of but those whom an arrival behind the fence hands it on to.
+void SharedShadow::Impl::fence_inits(const Warp &warp, uint32_t lanes) {
+    for (auto &[address, mbarrier] : mbarriers) {
+        if (mbarrier.warp != warp.id || !(lanes >> mbarrier.lane & 1)) continue;
+        if (mbarrier.init_fenced) continue;
+        Clocks::Shared &released = inits_fenced[mbarrier.warp * kLanes + mbarrier.lane];
+        mbarrier.init_fenced = clocks.all->proxy_release(clocks.rank, mbarrier.channel, released);
+    }
+}
+
+void SharedShadow::Impl::release_fenced(const Warp &warp, uint32_t lanes, Clocks::Shared &place) {
+    clocks.all->release_fenced(warp.agent, lanes, place);
+    if (is_foreign(warp) || inits_fenced.empty()) return;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const auto inits = inits_fenced.find(warp.id * kLanes + unsigned(std::countr_zero(rest)));
+        if (inits != inits_fenced.end()) Clocks::join(place, inits->second);
+    }
+}
+
+void SharedShadow::mbarrier_arrive(Warp &warp, uint32_t lanes, uint32_t address, bool relaxed) {
+    Clocks::Shared &arriving = impl_->mbarriers.at(address).arriving;
+    if (relaxed) {
+        impl_->release_fenced(warp, lanes, arriving);
+    } else {
+        impl_->clocks.all->release(warp.agent, lanes, arriving);
+    }
     impl_->renumber_if_needed();
 }
 
@@ -76,8 +102,13 @@ void SharedShadow::mbarrier_completed(uint32_t address) {
     b.arriving = nullptr;
 }
 
-void SharedShadow::mbarrier_acquire(Warp &warp, const Op &op, uint32_t lanes, uint32_t address, uint64_t phase) {
+void SharedShadow::mbarrier_acquire(Warp &warp, const Op &op, uint32_t lanes, uint32_t address, uint64_t phase,
+                                    bool relaxed) {
     Impl::LiveMbarrier &b = impl_->mbarriers.at(address);
+    if (relaxed) {
+        impl_->clocks.all->see(warp.agent, lanes, b.completed);
+        return;
+    }
     impl_->clocks.all->acquire(warp.agent, lanes, b.completed);
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
         b.waits[warp.id * kLanes + unsigned(std::countr_zero(rest))] = {op.index, phase};

@@ -68,6 +68,7 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     writes_in_flight.clear();
     reads_in_flight.clear();
     mbarriers.clear();
+    inits_fenced.clear();
     proxy_fenced.clear();
     fences_known = false;
     barriers.fill({});
@@ -119,9 +120,10 @@ void SharedShadow::Impl::renumber(uint32_t first) {
     foreign.clear();
     visits.clear();
     for (auto &[address, mbarrier] : mbarriers) {
-        mbarrier.stamp = 0;
+        mbarrier.stamp = mbarrier.init_fenced = 0;
         mbarrier.arriving = mbarrier.completed = nullptr;
     }
+    inits_fenced.clear();
     fences_known = false;
     for (BarrierPhases &b : barriers) {
         b.released = nullptr;
@@ -208,9 +210,13 @@ void SharedShadow::warp_barrier(unsigned warp, uint32_t lanes) {
     impl_->renumber_if_needed();
 }
 
-void SharedShadow::fence(Warp &warp, uint32_t lanes) {
+void SharedShadow::fence(Warp &warp, uint32_t lanes, bool cluster) {
     if (!impl_->bound) return;
-    impl_->clocks.all->fence(warp.agent, lanes);
+    if (cluster) {
+        impl_->clocks.all->cluster_fence(warp.agent, lanes);
+    } else {
+        impl_->clocks.all->fence(warp.agent, lanes);
+    }
     impl_->renumber_if_needed();
 }
 
@@ -230,6 +236,31 @@ void SharedShadow::undefined_bits(uint32_t address, unsigned bytes, uint8_t *bit
     stored_.get(address, bytes, bits);
     for (unsigned i = 0; i < bytes; ++i)
         if (m.cell[(address + i) >> m.shift] <= m.unwritten_cell()) bits[i] = 0xff;
+}
+
+uint32_t SharedShadow::first_undefined(uint32_t address, uint32_t bytes) const {
+    const Impl &m = *impl_;
+    const uint32_t end = address + bytes;
+    for (uint32_t at = address; at < end;) {
+        if (m.cell[at >> m.shift] <= m.unwritten_cell()) return at;
+        const uint32_t next = std::min(((at >> m.shift) + 1) << m.shift, end);
+        for (uint8_t bits = 0; stored_.any() && at < next; ++at) {
+            stored_.get(at, 1, &bits);
+            if (bits) return at;
+        }
+        at = next;
+    }
+    return end;
+}
+
+void SharedShadow::copy_undefined(const SharedShadow &from, uint32_t at, uint32_t to, uint32_t bytes, uint32_t origin) {
+    const uint32_t end = at + bytes;
+    for (uint32_t next = at; (next = from.first_undefined(next, end - next)) < end; ++next) {
+        uint8_t bits;
+        from.undefined_bits(next, 1, &bits);
+        const uint32_t stored = from.stored_.origin(next);
+        stored_.set(to + next - at, 1, &bits, stored ? stored : origin);
+    }
 }
 
 void SharedShadow::initialise(uint32_t address) {

@@ -65,9 +65,11 @@ class SharedShadow {
     void mbarrier_inval(Warp &, unsigned lane, uint32_t address);
     // Reports a use that nothing orders after the init; by_proxy: also one without a proxy fence in between.
     void mbarrier_use(Warp &, const Op &, uint32_t lanes, uint32_t address, bool by_proxy);
-    void mbarrier_arrive(Warp &, uint32_t lanes, uint32_t address);  // releases
-    void mbarrier_completed(uint32_t address);                       // the phase, with all that arrived in it
-    void mbarrier_acquire(Warp &, const Op &, uint32_t lanes, uint32_t address, uint64_t phase);
+    // Releases; relaxed: what a fence before it covers, and nothing else.
+    void mbarrier_arrive(Warp &, uint32_t lanes, uint32_t address, bool relaxed);
+    void mbarrier_completed(uint32_t address);  // the phase, with all that arrived in it
+    // relaxed: a fence behind it acquires, and nothing else.
+    void mbarrier_acquire(Warp &, const Op &, uint32_t lanes, uint32_t address, uint64_t phase, bool relaxed);
     // Lanes release what they know now, for an arrival later on; stamp: of what they do up to now.
     Clocks::Shared snapshot(Warp &, uint32_t lanes, uint32_t &stamp);
     void mbarrier_arrive_later(uint32_t address, const Clocks::Shared &);
@@ -102,9 +104,9 @@ class SharedShadow {
     void barrier_arrive(Warp &, uint32_t lanes, unsigned number);
     void barrier_complete(unsigned number, const std::vector<uint32_t> &waiters);  // lanes (mask per warp)
     void warp_barrier(unsigned warp, uint32_t lanes);                              // bar.warp.sync
-    void fence(Warp &, uint32_t lanes);                                            // membar / fence by these lanes
+    void fence(Warp &, uint32_t lanes, bool cluster);  // membar / fence by these lanes; cluster: not of the block alone
     // Cluster barriers: arrivals (and exits) with what they know and did, a completed phase, waits. cluster.cpp.
-    void cluster_arrive(Warp &, uint32_t lanes, Clocks::Shared &arriving);
+    void cluster_arrive(Warp &, uint32_t lanes, Clocks::Shared &arriving, bool relaxed);
     void cluster_completed(Clocks::Shared &arriving, Clocks::Shared &completed);
     void cluster_wait(Warp &, uint32_t lanes, const Clocks::Shared &completed);
     // Lanes of other blocks are about to touch this block's memory. Reports those that do not know that it has started,
@@ -126,8 +128,13 @@ class SharedShadow {
     // False: there can be none, no access has met an unwritten byte and no undefined value was stored.
     bool undefined() const { return unwritten_read_ || stored_.any(); }
     void undefined_bits(uint32_t address, unsigned bytes, uint8_t *bits) const;
+    // The first of these bytes with an undefined bit, or the one behind them.
+    uint32_t first_undefined(uint32_t address, uint32_t bytes) const;
     UndefinedBytes &stored() { return stored_; }  // bits of values that were stored
     void initialise(uint32_t address);            // an atomic exchange has given the bytes there a value
+    // `bytes` at `to` are a copy of those at `at` of another block: they are undefined where those are. origin: of
+    // bytes there that nobody has written.
+    void copy_undefined(const SharedShadow &from, uint32_t at, uint32_t to, uint32_t bytes, uint32_t origin);
     // What became of a read before the first write: `waiting` until a write comes, which may make it a race.
     enum class EarlyReadState : uint8_t { settled, waiting, raced };
     EarlyReadState early_read(uint32_t address) const;

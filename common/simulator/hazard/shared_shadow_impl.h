@@ -71,6 +71,7 @@ struct SharedShadow::Impl {
         uint32_t op, stamp;
         unsigned channel;
         bool fenced;                         // by the thread that initialised it: the proxy sees it
+        uint32_t init_fenced;                // stamp in its channel at a fence.mbarrier_init behind that, 0: none
         Clocks::Shared arriving, completed;  // what is released in the open phase, and in all before
         std::map<uint32_t, std::pair<uint32_t, uint64_t>> waits;  // by thread: op and phase of its last wait
     };
@@ -124,6 +125,7 @@ struct SharedShadow::Impl {
     uint32_t wgmma_first = 0, wgmma_end = 0, wgmma_issued = 0;  // bytes: all of them lie between
     std::map<uint32_t, LiveMbarrier> mbarriers;                 // by offset
     std::array<BarrierPhases, 16> barriers;                     // by number
+    std::map<unsigned, Clocks::Shared> inits_fenced;            // by thread: its inits that a fence has released
     unsigned channels = 0;
     bool marked = false;  // some cell has a mark of an mbarrier
     static constexpr unsigned kFences = 4;
@@ -192,11 +194,16 @@ struct SharedShadow::Impl {
     void forget_foreign(uint32_t granule);
     void prune_foreign();
 
+    // mbarriers.cpp: what a fence.mbarrier_init releases, and an arrival that is .relaxed
+    void fence_inits(const Warp &, uint32_t lanes);
+    void release_fenced(const Warp &, uint32_t lanes, Clocks::Shared &place);
+
     // A thread's write of granules first to end: where the first is that needs the exact test, if any. bulk_copies.cpp
     uint32_t writable_until(const Warp &, unsigned lane, uint32_t first, uint32_t end) const;
     void check_reads_in_flight(Instruction &, unsigned lane, uint32_t granule);
     void check_wgmma_reads(Instruction &, uint32_t exec, uint32_t bytes);  // of `bytes` at each lane's address
     bool wgmma_read_ordered(const WgmmaRead &, unsigned agent, unsigned lane) const;
+    bool wgmma_reads_over(const Warp &, unsigned lane, uint32_t address) const;  // all that came before the lane there
     void forget_wgmma_reads();
     bool wgmma_readable(Warp *const (&warps)[4], const SharedTile &, uint32_t below);
     uint32_t fenced_by_all(uint32_t below);

@@ -40,7 +40,7 @@ bool SharedShadow::Impl::wgmma_readable(Warp *const (&readers)[4], const SharedT
     // Threads' writes: an interval of cells. Those of the proxy are few different ones.
     const uint32_t first = initialised_cell() + 1, end = std::min(below, fenced_by_all(below) + 1) << kStampShift;
     const uint32_t length = end > first ? end - first : 0;
-    uint32_t good = 0, other = 0;
+    uint32_t good = kFirstMark, other = kFirstMark;  // no cell is that: 0 would be one that nobody has written
     const auto is_good = [&](uint32_t c) { return c - first < length || c == good || c == other; };
     const auto by_steps = [&]<unsigned Step>() {
         const size_t count = tile.chunks.size();
@@ -158,6 +158,12 @@ bool SharedShadow::Impl::wgmma_read_ordered(const WgmmaRead &read, unsigned agen
             if (clocks.all->ordered(agent, lane, clocks.base + read.first_warp + i, by, read.stamps[i])) return true;
     }
     return false;
+}
+
+bool SharedShadow::Impl::wgmma_reads_over(const Warp &warp, unsigned lane, uint32_t address) const {
+    return std::all_of(wgmma_reads.begin(), wgmma_reads.end(), [&](const WgmmaRead &read) {
+        return !read.tile->holds(address) || wgmma_read_ordered(read, warp.agent, lane);
+    });
 }
 
 void SharedShadow::Impl::check_wgmma_reads(Instruction &i, uint32_t exec, uint32_t bytes) {

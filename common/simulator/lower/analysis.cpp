@@ -149,7 +149,8 @@ void place_shared(ProgramContext &context, const std::set<std::string> &named, c
     for (const ptx::Variable *v : dynamic) context.shared[v->name] = {dynamic_start, 0};
 }
 
-// What ptxas gives each thread of a kernel that has setmaxnreg: as many as its launch bounds leave. 0: it has none.
+// What ptxas gives each thread of a kernel that has setmaxnreg: as many as its launch bounds leave. 0: they do not say,
+// for which it wants threads and blocks both.
 uint32_t registers_at_launch(const ptx::Function &kernel) {
     const auto number = [&](const char *name) {
         const auto found = kernel.directives.find(name);
@@ -159,10 +160,25 @@ uint32_t registers_at_launch(const ptx::Function &kernel) {
         return uint32_t(product);
     };
     if (const uint32_t most = number("maxnreg")) return uint32_t(round_up(std::min(most, kMostOfThread), 8));
-    const uint32_t threads = std::max(number("maxntid"), number("reqntid"));
-    if (!threads) return 0;
-    const uint64_t resident = round_up(threads, kLanes) * std::max(number("minnctapersm"), 1u);
-    return std::min(uint32_t(kMostRegisters / resident) / 8 * 8, kMostOfThread);
+    const uint32_t threads = std::max(number("maxntid"), number("reqntid")), blocks = number("minnctapersm");
+    if (!threads || !blocks) return 0;
+    return std::min(uint32_t(kMostRegisters / (round_up(threads, kLanes) * blocks)) / 8 * 8, kMostOfThread);
+}
+
+// Where ptxas (of CUDA 13.0) leaves setmaxnreg out. What else it may find, too few registers for a piece of code, only
+// its allocation of registers shows.
+void find_registers_stay(Program &p, const ptx::Module &module, bool pointers) {
+    if (module.debug) {
+        p.registers_stay = "setmaxnreg ignored to allow debugging";
+        p.registers_remedy = "Compile without -G";
+    } else if (pointers) {
+        p.registers_stay = "setmaxnreg ignored to maintain compatibility into 'extern' call";
+        p.registers_remedy = "The kernel calls a function through a pointer, which may need any number of registers";
+    } else if (!p.registers_at_launch) {
+        p.registers_stay = "setmaxnreg ignored; unable to determine register count at entry";
+        p.registers_remedy =
+            "Give the kernel __launch_bounds__(threads, blocks) with both numbers, or __maxnreg__(registers)";
+    }
 }
 
 void read_directives(Program &p, const ptx::Function &kernel) {
@@ -250,6 +266,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
         p.functions.back().name = name;
     }
     p.recursive = pointers;
+    find_registers_stay(p, module, pointers);
     place_shared(context, named, functions);
 }
 

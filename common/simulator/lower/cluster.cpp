@@ -6,6 +6,7 @@
 
 #include "exec/async_store.h"
 #include "exec/bulk_copy.h"
+#include "exec/sync_ops.h"
 #include "lower/families.h"
 #include "lower/lowering.h"
 
@@ -94,6 +95,13 @@ void lower_getctarank(Lowering &l, const Instruction &in) {
 void lower_cluster_barrier(Lowering &l, const Instruction &in) {
     Op &op = l.emit_row(in);
     op.extra = (in.has("aligned") ? kClusterAligned : 0) | (in.has("relaxed") ? kClusterRelaxed : 0);
+}
+
+// fence and membar: the scope says who sees of them.
+void lower_fence(Lowering &l, const Instruction &in) {
+    Op &op = l.emit_row(in);
+    if (in.has("cluster")) op.fn = exec_cluster_fence;
+    if (in.has("gpu") || in.has("gl") || in.has("sys")) op.fn = exec_device_fence;
 }
 
 // st.async{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]; red.async.op.type [a], b, [mbar]

@@ -20,6 +20,7 @@ WARPSIM_LOWERING(lower_red);
 WARPSIM_LOWERING(lower_mapa);
 WARPSIM_LOWERING(lower_getctarank);
 WARPSIM_LOWERING(lower_cluster_barrier);
+WARPSIM_LOWERING(lower_fence);
 WARPSIM_LOWERING(lower_async_store);
 WARPSIM_LOWERING(lower_bulk_to_peer);
 // control.cpp

@@ -41,9 +41,11 @@ namespace {
 #define INTEGERS_16 ".{u16,u32,u64,s16,s32,s64}"
 #define ROUND ".rn,.rz,.rm,.rp"
 #define ROUND_TO_INTEGER ".rni,.rzi,.rmi,.rpi"
-#define CVT(SYNTAX) {SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion}
+#define CVT(SYNTAX) \
+    { SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion }
 #define COMPARE "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs,equ,neu,ltu,leu,gtu,geu,num,nan}{.and,.or,.xor}"
-#define SET(SYNTAX) {"set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set}
+#define SET(SYNTAX) \
+    { "set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set }
 #define SIGNS ".{u32,s32}"
 // The SIMD video instructions of two and of four parts.
 #define VIDEO(OPCODE, MODIFIERS)                                                                                       \
@@ -83,16 +85,13 @@ constexpr InstructionRow kRows[] = {
      lower_barrier},
     {"barrier{.cta}.red!.{and,or}{.aligned}.pred", "d, a{, b}, p", OpClass::barrier, Flow::block_sync, exec_nothing,
      lower_barrier},
-    {"membar.cta", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"membar.{gl,sys}", "", OpClass::fence, Flow::straight, exec_device_fence, lower_plain},
+    {"membar.{cta,gl,sys}", "", OpClass::fence, Flow::straight, exec_fence, lower_fence},
     {"membar.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
-    {"fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster}", "", OpClass::fence, Flow::straight, exec_fence,
-     lower_plain},
-    {"fence{.sc,.acq_rel,.acquire,.release}.{gpu,sys}", "", OpClass::fence, Flow::straight, exec_device_fence,
-     lower_plain},
+    {"fence{.sc,.acq_rel,.acquire,.release}.{cta,cluster,gpu,sys}", "", OpClass::fence, Flow::straight, exec_fence,
+     lower_fence},
     {"fence.acquire.sync_restrict::shared::cluster.cluster", "", OpClass::fence, Flow::straight, exec_fence,
      lower_plain},
-    {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
+    {"fence.release.sync_restrict::shared::cta.cluster", "", OpClass::fence, Flow::straight, exec_fence, lower_fence},
     {"fence.mbarrier_init!.release.cluster", "", OpClass::fence, Flow::straight, exec_mbarrier_fence, lower_plain},
     {"fence.proxy!.alias", "", OpClass::fence, Flow::straight, exec_fence, lower_plain},
     {"fence.proxy!.async{.shared::cta,.shared::cluster}", "", OpClass::fence, Flow::straight, exec_proxy_fence,

@@ -106,6 +106,7 @@ struct Function {
 
 struct Module {
     unsigned version = 0;                   // 90 for .version 9.0
+    bool debug = false;                     // compiled for a debugger: -G
     std::string target;                     // "sm_80", "sm_90a"
     std::map<uint32_t, std::string> files;  // .file index -> path
     std::vector<Variable> variables;

@@ -51,6 +51,7 @@ void Parser::target() {
     do {
         const std::string_view name = identifier("a target such as sm_80");
         if (name.starts_with("sm_") || module_.target.empty()) module_.target = name;
+        module_.debug = module_.debug || name == "debug";
     } while (accept(","));
 }
 

@@ -188,6 +188,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::cluster:
             title = "misuse of a cluster";
             break;
+        case HazardKind::setmaxnreg:
+            title = "setmaxnreg without effect";
+            break;
         case HazardKind::count_:
             break;
     }
