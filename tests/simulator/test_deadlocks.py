@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cudart import run_ptx
+from cudart import run_program, run_ptx
+from waiting_kernels import waiting_kernel
 
 SOURCE = Path(__file__).parent / "programs" / "deadlocks" / "kernels.cu"
 LINES = SOURCE.read_text().splitlines()
@@ -184,6 +185,36 @@ def test_a_loop_that_reads_nothing(ptx):
     assert "lane 0: a loop at kernels.cu:" in found["message"] and "runs for ever" in found["message"]
 
 
+HOST = r"""
+#include <chrono>
+#include <thread>
+__global__ void kernel(volatile int *flag, int *out) {
+    while (*flag == 0) {
+    }
+    *out = *flag;
+}
+int main() {
+    int *flag, *out, found;
+    cudaMALLOC;
+    cudaMalloc(&out, 4);
+    *flag = 0;
+    std::thread host([=] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));
+        *(volatile int *)flag = 7;
+    });
+    kernel<<<1, 32>>>(flag, out);
+    const cudaError_t error = cudaMemcpy(&found, out, 4, cudaMemcpyDeviceToHost);
+    host.join();
+    return error != cudaSuccess || found != 7;
+}
+"""
+
+
+@pytest.mark.parametrize("allocate", ["HostAlloc(&flag, 4, cudaHostAllocMapped)", "MallocManaged(&flag, 4)"])
+def test_what_the_host_may_write_is_waited_for(allocate):
+    run_program(HOST.replace("MALLOC", allocate), env={"WARPSIM_TIMEOUT_S": 100}).check()
+
+
 # ---- in a block ----
 
 
@@ -229,6 +260,15 @@ def test_no_block_begins_after_the_time_limit(ptx):
     env = {"WARPSIM_TIMEOUT_S": 0.2, "WARPSIM_SCHEDULE": 1}
     result = run_ptx(ptx, "many_blocks", 1 << 24, 32, [zeros()], report=True, env=env, timeout=60)
     assert [h["kind"] for h in result.hazards] == ["budget"], result
+
+
+@pytest.mark.parametrize("seed", [s if s < 12 else pytest.param(s, marks=pytest.mark.long) for s in range(300)])
+def test_whatever_is_waited_for_ends_in_time(seed):
+    """The process has far more time than the launch: it must come back, by an error or not."""
+    text, grid, block = waiting_kernel(seed)
+    env = {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": 1, "WARPSIM_SCHEDULE": seed % 3, "WARPSIM_THREADS": 2}
+    result = run_ptx(text, "kernel", grid, block, [zeros()], env=env, timeout=90)
+    assert result.error_name not in ("workerDied", "cudaErrorInvalidPtx"), f"{result}\n{text}"
 
 
 def test_nothing_depends_on_the_number_of_threads(ptx):

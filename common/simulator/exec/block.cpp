@@ -264,7 +264,7 @@ void check_budgets(Worker &worker, BlockContext &block) {
 void check_time(BlockContext &block) {
     LaunchShared &launch = *block.worker->launch;
     if (!is_out_of_time(launch)) return;
-    launch.stopped = true;  // no other block need begin
+    if (!launch.program->communicates) launch.stopped = true;  // no other block need begin
     char seconds[32];
     std::snprintf(seconds, sizeof seconds, "%g", launch.options->timeout_s);
     end_launch(block,

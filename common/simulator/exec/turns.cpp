@@ -126,7 +126,9 @@ void Turns::pass_on(Place &place, bool over) {
 // Every block has had several turns, none has ended, and no other can be admitted.
 bool Turns::is_long_the_same() const {
     const bool full = admitted_ == launch_.teams || queue_.size() >= resident_;
-    return full && fresh_.empty() && same_ >= std::max(patience_, kSameTurns * queue_.size());
+    const auto had_turn = [](const auto &place) { return place->had_turn; };
+    return full && same_ >= std::max(patience_, kSameTurns * queue_.size()) &&
+           std::all_of(queue_.begin(), queue_.end(), had_turn);
 }
 
 // Before a turn: waits until no block runs apart, and finds out whether any of them can go on. Nobody else touches a
@@ -146,7 +148,6 @@ void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std:
     try {
         for (const auto &place : queue_) {
             current = place->block.get();
-            if (!current->turns) return;
             move_block(*current, worker);
             for (BlockContext *block : team_of(current)) block->has_turn = true;
             const Verdict verdict = standstill.add(*current);
@@ -209,6 +210,7 @@ void Turns::work(Worker &worker) {
             BlockContext &block = *place->block;
             const bool was_spinning = block.spinning || block.turns >= kManyTurns;
             place->state = State::running;
+            place->had_turn = true;
             lock.unlock();
             const bool over = run_turn(*place, worker);
             hand_in(launch_, block);

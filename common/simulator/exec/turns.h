@@ -33,7 +33,7 @@ class Turns {
         uint64_t id = 0;     // of the block, or of the cluster that it is the first of
         uint64_t total = 0;  // instructions of the launch when it was admitted
         State state = State::fresh;
-        bool started = false;
+        bool started = false, had_turn = false;
         std::unique_ptr<BlockContext> block;
     };
 
