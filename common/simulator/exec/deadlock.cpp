@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <set>
 
 #include "core/names.h"
@@ -131,8 +132,13 @@ std::string value_text(const std::string &instruction, const std::byte *at) {
     if (!bytes || bytes > 8) return "";
     uint64_t bits = 0;
     std::memcpy(&bits, at, bytes);
-    if (type == ptx::Type::f32) return to_string(std::bit_cast<float>(uint32_t(bits)));
-    if (type == ptx::Type::f64) return to_string(std::bit_cast<double>(bits));
+    if (type == ptx::Type::f32 || type == ptx::Type::f64) {
+        char text[32];
+        const double value =
+            type == ptx::Type::f32 ? double(std::bit_cast<float>(uint32_t(bits))) : std::bit_cast<double>(bits);
+        std::snprintf(text, sizeof text, "%g", value);
+        return text;
+    }
     const unsigned unused = 64 - 8 * bytes;
     return ptx::is_signed(type) ? to_string(int64_t(bits << unused) >> unused) : to_string(bits);
 }
