@@ -162,6 +162,7 @@ PRINTING = 'for (int i = 0; i < 1 << 20; ++i) printf("%1000d%1000d", i, i);'
 RUNNERS = {
     "two gigabytes of printf": PRINTING,
     "an endless loop": "for (volatile int i = 1; i;) i = 1;",
+    "a count that never ends": "for (volatile unsigned i = 1; i; i += 2);",
     "a spin lock": "volatile int *lock = reinterpret_cast<volatile int *>(params.O.data);"
     " while (*lock != 1) __nanosleep(100);",
     "a barrier that half of the block waits at": "if (threadIdx.x < 64) while (true) __syncthreads();"
@@ -186,7 +187,7 @@ def test_what_never_ends_is_ended(name, sandbox):
 
 def test_what_ran_out_of_its_budget_is_not_tried_again(sandbox):
     sizes = tuple(Sizes(f"class {n}", True, "normal", (SMALL,)) for n in range(4))
-    source = tiny(RUNNERS["an endless loop"])
+    source = tiny(RUNNERS["a count that never ends"])
     judgement = trials.judge(STAGE, source, assignment_for(5, "tile_offset", sizes=sizes), sandbox)
     assert [one.outcome.words.startswith("not run after") for one in judgement.tried] == [False, True, True, True]
 

@@ -12,7 +12,6 @@ import pytest
 from cudart import run_program
 
 PROGRAMS = sorted((Path(__file__).parent / "programs" / "faulty").glob("*.cu"))
-ENVIRONMENT = {"endless_loop": {"WARPSIM_MAX_INSTRUCTIONS": 100000}}
 
 pytestmark = pytest.mark.simulator_only
 
@@ -33,10 +32,9 @@ def marks(program):
 
 
 def run(program, mended=False, **env):
-    settings = {**ENVIRONMENT.get(program.stem, {}), **env}
     together = collection.unit_with(program, PROGRAMS, ("", "MENDED"))
     which = collection.name(program, "MENDED" if mended else "")
-    return run_program(together, [which], env=settings, flags=collection.FLAGS, report=True)
+    return run_program(together, [which], env=env, flags=collection.FLAGS, report=True)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)

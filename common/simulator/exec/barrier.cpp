@@ -5,9 +5,8 @@
 // leave it fewer.
 #include "core/names.h"
 #include "core/op_formats.h"
-#include "exec/cluster.h"
 #include "exec/context.h"
-#include "exec/warpgroup.h"
+#include "exec/deadlock.h"
 
 namespace warpsim {
 
@@ -204,101 +203,14 @@ std::string lanes_text(uint32_t lanes) {
     return text;
 }
 
-namespace {
-
-std::string waits_text(const BlockContext &block, const WarpContext &w, const Fragment &f) {
-    const Program &program = *block.program;
-    std::string text =
-        block.cluster && block.cluster->peers.size() ? "block " + to_string(block.rank) + " of the cluster, " : "";
-    text += "warp " + to_string(w.id) + ", " + lanes_text(f.mask) + ": ";
-    const Op &op = program.ops[f.pc];
-    if (f.wait == Wait::warp_sync) {
-        const uint32_t members =
-            op.member == kNoSlot ? kAllLanes
-                                 : reinterpret_cast<const uint32_t *>(f.frame->regs + op.member)[__builtin_ctz(f.mask)];
-        return text + op_text(program, f.pc) + " waits for " + lanes_text(members & ~f.mask);
-    }
-    if (f.wait == Wait::warpgroup)
-        return text + op_text(program, f.pc) + " waits for " + warpgroup_wait_text(block, w, f);
-    if (f.wait == Wait::mbarrier)
-        return text + op_text(program, f.pc) + " waits for " + mbarrier_wait_text(block, w, f);
-    if (f.wait == Wait::cluster) return text + op_text(program, f.pc) + " waits at " + cluster_wait_text(block);
+std::string barrier_wait_text(const BlockContext &block, const Fragment &f) {
     const Barrier &b = block.barriers[f.barrier];
-    return text + op_text(program, f.pc) + " waits at barrier " + to_string(f.barrier) + ", where " +
-           to_string(b.expected ? threads_arrived(block, b)
-                                : [&] {
-                                      uint32_t n = 0;
-                                      for (uint32_t lanes : b.arrived) n += uint32_t(__builtin_popcount(lanes));
-                                      return n;
-                                  }()) +
-           " of " + to_string(b.expected ? b.expected : block.alive) + " threads have arrived" +
+    uint32_t arrived = 0;
+    for (uint32_t lanes : b.arrived) arrived += uint32_t(__builtin_popcount(lanes));
+    return "barrier " + to_string(f.barrier) + ", where " +
+           to_string(b.expected ? threads_arrived(block, b) : arrived) + " of " +
+           to_string(b.expected ? b.expected : block.alive) + " threads have arrived" +
            (b.expected > block.warps * kLanes ? " (the block has only " + to_string(block.threads) + ")" : "");
-}
-
-// It waits for lanes, not for registers.
-bool is_short_warpgroup(const BlockContext &block, const Fragment &f) {
-    return f.wait == Wait::warpgroup && block.program->ops[f.pc].fn != exec_set_max_registers;
-}
-
-}  // namespace
-
-void report_deadlock(BlockContext &leader) {
-    constexpr unsigned kMostListed = 6;
-    HazardKind kind = HazardKind::deadlock;
-    WarpContext *at = nullptr;
-    const Fragment *fragment = nullptr;
-    std::string list;
-    unsigned listed = 0, waiting = 0;
-    std::vector<WarpContext *> warps;
-    BlockContext *const first = &leader;
-    for (BlockContext *block : team_of(first))
-        for (const auto &context : block->contexts) warps.push_back(context.get());
-    for (WarpContext *const context : warps) {
-        WarpContext &w = *context;
-        const BlockContext &block = *w.owner;
-        bool at_barrier = false, at_mbarrier = false, at_sync = false, apart = false;
-        uint32_t pc = kNoSlot;
-        for (uint32_t i = 0; i < w.count; ++i) {
-            const Fragment &f = w.fragments[i];
-            at_mbarrier = at_mbarrier || f.wait == Wait::mbarrier;
-            at_barrier = at_barrier || f.wait == Wait::barrier;
-            at_sync = at_sync || f.wait == Wait::warp_sync || is_short_warpgroup(block, f);
-            apart = apart || (pc != kNoSlot && pc != f.pc);
-            pc = f.pc;
-            ++waiting;
-            if (listed < kMostListed) {
-                list += (listed++ ? "; " : "") + waits_text(block, w, f);
-            }
-            // What one block waits for at the cluster's barrier says less than what keeps another from there.
-            if (!fragment || (fragment->wait == Wait::cluster && f.wait != Wait::cluster)) {
-                at = &w;
-                fragment = &f;
-            }
-        }
-        const HazardKind found = at_sync                               ? HazardKind::missing_lanes
-                                 : at_barrier && !at_mbarrier && apart ? HazardKind::divergent_barrier
-                                                                       : HazardKind::deadlock;
-        if (found != HazardKind::deadlock && kind == HazardKind::deadlock) {
-            kind = found;
-            at = &w;
-            fragment = &w.fragments[0];
-            for (uint32_t i = 0; i < w.count; ++i) {
-                if (w.fragments[i].wait == Wait::warp_sync || is_short_warpgroup(block, w.fragments[i]))
-                    fragment = &w.fragments[i];
-            }
-        }
-    }
-    if (waiting > listed) list += "; and " + to_string(waiting - listed) + " more";
-    if (!fragment) abort_launch(leader, kind, "no thread of the block can go on");
-    at->regs = fragment->frame->regs;
-    at->exec = fragment->mask;
-    const bool of_mbarrier = kind == HazardKind::deadlock && fragment->wait == Wait::mbarrier;
-    const std::string why =
-        of_mbarrier ? "nobody can complete " + mbarrier_wait_text(*at->owner, *at, *fragment) + "; " : "";
-    report_hazard(
-        *at, leader.program->ops[fragment->pc], kind, __builtin_ctz(fragment->mask), 0,
-        why + "no thread of the " + (warps.size() > leader.warps ? "cluster" : "block") + " can go on; " + list);
-    throw LaunchAborted{};
 }
 
 }  // namespace warpsim

@@ -3,6 +3,9 @@
 
 #include "exec/cluster.h"
 #include "exec/context.h"
+#include "exec/deadlock.h"
+#include "exec/standstill.h"
+#include "exec/time_limit.h"
 #include "exec/tracking.h"
 
 namespace warpsim {
@@ -16,6 +19,11 @@ constexpr uint32_t kMostOrdered = 256;         // ordered ops of a warp in one t
 constexpr uint64_t kTurn = 64;                 // instructions of a warp in a turn without any
 constexpr unsigned kSpinningRounds = 16;       // of a block's warps, before other blocks get their turn
 constexpr uint64_t kBudgetInterval = 1 << 13;  // instructions between looks at the launch's budgets
+constexpr unsigned kTimeInterval = 64;         // of a block's rounds, however little is executed in them
+constexpr uint64_t kLongRun = 1 << 20;         // instructions of a block before it is looked at whether it goes on
+// Waits for mbarriers that end in vain so often, where nothing changes but the waiting threads' registers, do so for
+// ever.
+constexpr unsigned kMostVainRounds = 4096;
 
 void start_warp(BlockContext &b, WarpContext &w, uint32_t id) {
     const Program &program = *b.program;
@@ -250,16 +258,37 @@ void check_budgets(Worker &worker, BlockContext &block) {
     if (!ordered && options.max_instructions && total > options.max_instructions) {
         end_launch(block, instructions_used_up(options));
     }
-    if (options.timeout_s > 0) {
-        const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - launch.start;
-        if (elapsed.count() > options.timeout_s) {
-            char seconds[32];
-            std::snprintf(seconds, sizeof seconds, "%g", options.timeout_s);
-            end_launch(block, std::string("the launch ran longer than its time limit of ") + seconds +
-                                  " s (WARPSIM_TIMEOUT_S)");
-        }
-    }
+    check_time(block);
 }
+
+void check_time(BlockContext &block) {
+    LaunchShared &launch = *block.worker->launch;
+    if (!is_out_of_time(launch)) return;
+    if (!launch.program->communicates) launch.stopped = true;  // no other block need begin
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%g", launch.options->timeout_s);
+    end_launch(block,
+               std::string("the launch ran longer than its time limit of ") + seconds + " s (WARPSIM_TIMEOUT_S)");
+}
+
+namespace {
+
+// No warp of the block can run. True: some may now, for waits for mbarriers have ended in vain.
+bool can_go_on(BlockContext &b) {
+    if (end_waits_in_vain(b) && b.vain_rounds % kVainRounds != 0) return true;
+    Standstill standstill;
+    const Verdict verdict = standstill.add(b);
+    if (verdict == Verdict::goes_on) b.vain_rounds = 0;
+    return verdict == Verdict::goes_on || (verdict == Verdict::uncertain && b.vain_rounds < kMostVainRounds);
+}
+
+// Ends the launch if the block, which has run for long, goes round for ever.
+void check_long_run(BlockContext &b) {
+    Standstill standstill;
+    if (standstill.add(b) == Verdict::still) report_standstill(b, standstill);
+}
+
+}  // namespace
 
 bool run_block(BlockContext &b, bool share) {
     Worker &worker = *b.worker;
@@ -271,7 +300,10 @@ bool run_block(BlockContext &b, bool share) {
     order.reserve(team.count * b.warps);
     for (BlockContext *block : team)
         for (const auto &w : block->contexts) order.push_back(w.get());
+    uint64_t long_run = kLongRun;
+    unsigned rounds = 0;
     for (unsigned spinning_rounds = 0, wanting_rounds = 0;;) {
+        if (++rounds % kTimeInterval == 0) check_time(b);
         if (b.random) {
             for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[next_random(b.random) % i]);
         }
@@ -295,8 +327,12 @@ bool run_block(BlockContext &b, bool share) {
         }
         if (is_over(b)) return true;
         if (!moved && !spun && !wanting) {
-            if (!end_waits_in_vain(b)) report_deadlock(b);
+            if (!can_go_on(b)) report_deadlock(b);
             continue;
+        }
+        if (!share && clock_of(b) - begin > long_run) {
+            check_long_run(b);
+            long_run *= 2;
         }
         spinning_rounds = moved ? 0 : spinning_rounds + 1;
         wanting_rounds += wanting;

@@ -32,7 +32,7 @@ void run_independent(Worker &worker) {
     const bool last_first = launch.options->schedule_seed;
     for (uint64_t n; (n = launch.next_block.fetch_add(1)) < launch.teams;) {
         const uint64_t id = last_first ? launch.teams - 1 - n : n;
-        if (last_of(launch, id) > launch.first_failed.load()) {
+        if (last_of(launch, id) > launch.first_failed.load() || launch.stopped) {
             finished_block(launch, n, nullptr);
             continue;
         }

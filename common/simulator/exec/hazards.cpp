@@ -5,6 +5,8 @@
 #include "core/names.h"
 #include "exec/cluster.h"
 #include "exec/context.h"
+#include "exec/deadlock.h"
+#include "exec/time_limit.h"
 
 namespace warpsim {
 
@@ -78,6 +80,7 @@ void record(BlockContext &block, HazardKind kind, uint32_t op, const std::string
         block.failure = last.message;
         throw LaunchAborted{};
     }
+    if (block.failure.empty()) check_time(block);  // reports take longer than instructions
 }
 
 }  // namespace
@@ -193,6 +196,15 @@ void BlockContext::report(Warp &w, const Op &op, HazardKind kind, int lane, uint
     BlockContext &own = *context_of(w).owner;
     if (this != &own) return own.report(w, op, kind, lane, address, std::move(message));  // a visit of a peer's memory
     record(*this, kind, op.index, message, maker(*this, w, op, kind, lane, address, message));
+}
+
+void report_and_end(WarpContext &w, const Op &op, HazardKind kind, int lane, uint64_t address,
+                    const std::string &message) {
+    report_hazard(w, op, kind, lane, address, message);
+    HazardRecord last;
+    maker(*w.owner, w, op, kind, lane, address, message)(last);
+    w.owner->failure = last.message;
+    throw LaunchAborted{};
 }
 
 void BlockContext::note(Warp &w, const Op &op, HazardKind kind, std::string message) {

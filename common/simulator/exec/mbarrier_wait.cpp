@@ -7,12 +7,12 @@
 #include "exec/cluster.h"
 #include "exec/context.h"
 #include "exec/mbarrier.h"
+#include "exec/standstill.h"
 
 namespace warpsim {
 namespace {
 
 constexpr uint32_t kMostPolls = 32;  // of test_wait, before it waits, too
-constexpr unsigned kVainRounds = 8;  // of all waits that end in vain, with no change of an mbarrier in between
 
 uint64_t wanted_phase(const Warp &w, const Op &op, unsigned lane, const Mbarrier &m) {
     if (!(op.extra & kMbarrierParity)) return w.lanes<uint64_t>(op.b)[lane] >> kStateCountBits;
@@ -79,23 +79,26 @@ bool wait_for_mbarrier(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes
 bool end_waits_in_vain(BlockContext &first) {
     BlockContext *const leader = &first;
     uint64_t changes = 0;
-    std::vector<WarpContext *> warps;
-    for (BlockContext *block : team_of(leader)) {
-        changes += block->arriving.changes;
-        for (const auto &context : block->contexts) warps.push_back(context.get());
-    }
+    for (BlockContext *block : team_of(leader)) changes += block->arriving.changes;
     if (first.vain_changes != changes) {
         first.vain_changes = changes;
         first.vain_rounds = 0;
     }
-    if (++first.vain_rounds > kVainRounds) return false;
+    ++first.vain_rounds;
+    return release_waits_in_vain(first);
+}
+
+bool release_waits_in_vain(BlockContext &first) {
+    BlockContext *const leader = &first;
     bool any = false;
-    for (WarpContext *const context : warps) {
-        for (uint32_t i = 0; i < context->count; ++i) {
-            Fragment &f = context->fragments[i];
-            if (f.wait != Wait::mbarrier) continue;
-            f.wait = Wait::nothing;
-            f.in_vain = any = true;
+    for (BlockContext *block : team_of(leader)) {
+        for (const auto &context : block->contexts) {
+            for (uint32_t i = 0; i < context->count; ++i) {
+                Fragment &f = context->fragments[i];
+                if (f.wait != Wait::mbarrier) continue;
+                f.wait = Wait::nothing;
+                f.in_vain = any = true;
+            }
         }
     }
     return any;

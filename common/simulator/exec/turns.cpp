@@ -4,6 +4,8 @@
 #include <thread>
 
 #include "core/op_formats.h"
+#include "exec/cluster.h"
+#include "exec/deadlock.h"
 #include "exec/global_hazards.h"
 #include "exec/memory.h"
 
@@ -15,6 +17,7 @@ namespace {
 constexpr uint64_t kTaking = 64;
 // A block that has had so many turns counts as one that spins, whatever it does: it may wait for any other.
 constexpr uint32_t kManyTurns = 64;
+constexpr uint64_t kSameTurns = 8;    // of each block, none of which ends, before it is looked at whether they go on
 constexpr unsigned kPatience = 2000;  // looks for work before a host thread goes to sleep
 
 }  // namespace
@@ -41,6 +44,7 @@ void Turns::admit() {
         place->total = launch_.instructions.load(std::memory_order_relaxed);
         fresh_.push_back(place.get());
         queue_.push_back(std::move(place));
+        same_ = patience_ = 0;
     }
 }
 
@@ -108,13 +112,68 @@ bool Turns::run_turn(Place &place, Worker &worker) {
 void Turns::pass_on(Place &place, bool over) {
     std::unique_ptr<Place> front = std::move(queue_.front());
     queue_.pop_front();
+    ++same_;
     if (over) {
+        same_ = patience_ = 0;
         free_.push_back(std::move(place.block));
     } else {
         queue_.push_back(std::move(front));
     }
     admit();
     if (random_ && !queue_.empty()) std::swap(queue_.front(), queue_[next_random(random_) % queue_.size()]);
+}
+
+// Every block has had several turns, none has ended, and no other can be admitted.
+bool Turns::is_long_the_same() const {
+    const bool full = admitted_ == launch_.teams || queue_.size() >= resident_;
+    const auto had_turn = [](const auto &place) { return place->had_turn; };
+    return full && same_ >= std::max(patience_, kSameTurns * queue_.size()) &&
+           std::all_of(queue_.begin(), queue_.end(), had_turn);
+}
+
+// Before a turn: waits until no block runs apart, and finds out whether any of them can go on. Nobody else touches a
+// block or its place meanwhile, for the front is not free to take and nothing is left to start.
+void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std::mutex> &lock) {
+    patience_ = 2 * same_;
+    front.state = State::running;
+    const auto is_running = [&](const auto &place) { return place.get() != &front && place->state == State::running; };
+    while (std::any_of(queue_.begin(), queue_.end(), is_running)) {
+        lock.unlock();
+        std::this_thread::yield();
+        lock.lock();
+    }
+    Standstill standstill;
+    std::vector<BlockContext *> blocks;
+    BlockContext *current = nullptr;
+    try {
+        for (const auto &place : queue_) {
+            current = place->block.get();
+            move_block(*current, worker);
+            for (BlockContext *block : team_of(current)) block->has_turn = true;
+            const Verdict verdict = standstill.add(*current);
+            for (BlockContext *block : team_of(current)) block->has_turn = false;
+            // Where waits may end in vain, they do so here: soon again.
+            if (verdict == Verdict::uncertain) patience_ = same_ + kSameTurns * queue_.size();
+            if (verdict != Verdict::still) return;
+            blocks.push_back(current);
+        }
+        report_standstill(blocks, standstill, admitted_, resident_);
+    } catch (const LaunchAborted &) {
+        abandon_failed();
+    } catch (const std::exception &e) {
+        current->failure = std::string("the simulator failed: ") + e.what();
+    }
+}
+
+// A report has ended a block other than the one that has the turn.
+void Turns::abandon_failed() {
+    for (const auto &place : queue_) {
+        BlockContext *const first = place->block.get();
+        const Team team = team_of(first);
+        if (std::all_of(team.begin(), team.end(), [](const BlockContext *b) { return b->failure.empty(); })) continue;
+        abandon_block(*first);
+        hand_in(launch_, *first);
+    }
 }
 
 void Turns::work(Worker &worker) {
@@ -147,9 +206,11 @@ void Turns::work(Worker &worker) {
         }
         place->state = State::waiting;
         while (!launch_.stopped && queue_.front().get() == place) {
+            if (is_long_the_same()) check_standstill(*place, worker, lock);
             BlockContext &block = *place->block;
             const bool was_spinning = block.spinning || block.turns >= kManyTurns;
             place->state = State::running;
+            place->had_turn = true;
             lock.unlock();
             const bool over = run_turn(*place, worker);
             hand_in(launch_, block);

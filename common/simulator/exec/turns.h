@@ -33,7 +33,7 @@ class Turns {
         uint64_t id = 0;     // of the block, or of the cluster that it is the first of
         uint64_t total = 0;  // instructions of the launch when it was admitted
         State state = State::fresh;
-        bool started = false;
+        bool started = false, had_turn = false;
         std::unique_ptr<BlockContext> block;
     };
 
@@ -41,6 +41,9 @@ class Turns {
     void run_apart(Place &, Worker &);
     bool run_turn(Place &, Worker &);
     void pass_on(Place &, bool over);
+    bool is_long_the_same() const;
+    void check_standstill(Place &front, Worker &, std::unique_lock<std::mutex> &);
+    void abandon_failed();
     void admit();
     void wake();
 
@@ -48,6 +51,7 @@ class Turns {
     const uint64_t resident_;
     uint64_t random_;
     uint64_t admitted_ = 0, spinning_ = 0;
+    uint64_t same_ = 0, patience_ = 0;  // turns since a block was last admitted or over; how many before a look
     std::mutex mutex_;
     std::condition_variable work_;
     std::atomic<uint64_t> events_{0};

@@ -5,6 +5,7 @@
 #include "exec/context.h"
 #include "exec/tracking.h"
 #include "exec/turns.h"
+#include "exec/watch.h"
 
 namespace warpsim {
 
@@ -138,9 +139,19 @@ void call(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes) {
     f.pc = f.frame->function->entry;
 }
 
-}  // namespace
+// What an op does to others is looked at only where the warp is watched.
+template <bool kWatched>
+auto look([[maybe_unused]] Watch *watch, [[maybe_unused]] const WarpContext &w, [[maybe_unused]] const Op &op,
+          [[maybe_unused]] uint32_t mask) {
+    if constexpr (kWatched) {
+        return Watch::Look(*watch, w, op, guarded_lanes(w, op, mask));
+    } else {
+        return 0;
+    }
+}
 
-Progress run_warp(WarpContext &w, uint64_t slice) {
+template <bool kWatched>
+Progress run(WarpContext &w, uint64_t slice, [[maybe_unused]] Watch *watch) {
     const Program &program = *w.block->program;
     const Op *const ops = program.ops.data();
     OpStats *const stats = w.stats;
@@ -179,12 +190,14 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                 try {
                     while (!w.undefined) {
                         while (op->flow == Flow::straight) {
+                            [[maybe_unused]] const auto looked = look<kWatched>(watch, w, *op, mask);
                             op->fn(w, *op);
                             ++op;
                         }
                         if (op->flow != Flow::guarded) break;
                         const uint32_t lanes = mask & (w.predicate(op->guard) ^ op->guard_xor);
                         if (lanes) {
+                            [[maybe_unused]] const auto looked = look<kWatched>(watch, w, *op, mask);
                             w.exec = lanes;
                             ++stats[op - ops].issued;
                             op->fn(w, *op);
@@ -197,7 +210,10 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                     ++op;
                 }
                 if (w.undefined) [[unlikely]] {
-                    for (; op->flow == Flow::straight || op->flow == Flow::guarded; ++op) run_tracked(w, *op, mask);
+                    for (; op->flow == Flow::straight || op->flow == Flow::guarded; ++op) {
+                        [[maybe_unused]] const auto looked = look<kWatched>(watch, w, *op, mask);
+                        run_tracked(w, *op, mask);
+                    }
                     check_tracked(w, *op, mask);
                 }
             } catch (const LaunchAborted &) {
@@ -208,6 +224,7 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
             if (w.trace) [[unlikely]]
                 w.trace->run(w, uint32_t(start - ops), uint32_t(op - ops));
 
+            [[maybe_unused]] const auto looked = look<kWatched>(watch, w, *op, mask);
             switch (op->flow) {
                 case Flow::branch: {
                     const uint32_t taken = guarded_lanes(w, *op, mask);
@@ -384,6 +401,13 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
                 case Flow::guarded:
                     break;
             }
+            if constexpr (kWatched) {
+                if (watch->comes_to(w, *f, uint32_t(op - ops))) {
+                    f->pc = uint32_t(op - ops);
+                    settle(*f);
+                    return Progress::spinning;
+                }
+            }
             if (uint32_t(op - ops) >= limit || budget <= 0) {
                 f->pc = uint32_t(op - ops);
                 settle(*f);
@@ -405,6 +429,16 @@ Progress run_warp(WarpContext &w, uint64_t slice) {
             return w.count ? Progress::sliced : Progress::done;
         }
     }
+}
+
+}  // namespace
+
+Progress run_warp(WarpContext &w, uint64_t slice) {
+    return run<false>(w, slice, nullptr);
+}
+
+Progress watch_warp(WarpContext &w, uint64_t slice, Watch &watch) {
+    return run<true>(w, slice, &watch);
 }
 
 }  // namespace warpsim

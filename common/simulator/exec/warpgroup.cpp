@@ -6,6 +6,7 @@
 #include "core/names.h"
 #include "core/op_formats.h"
 #include "exec/context.h"
+#include "exec/deadlock.h"
 #include "exec/tracking.h"
 #include "exec/tracking_warp.h"
 
@@ -63,11 +64,10 @@ void check_same(WarpContext &w, const Op &op) {
             const Fragment &f = other.fragments[k];
             if (f.wait != Wait::warpgroup || f.pc == op.index) continue;
             const Op &there = block.program->ops[f.pc];
-            report_hazard(w, op, HazardKind::missing_lanes, 0, 0,
-                          "the warps of a warpgroup must execute the same instruction: warp " + to_string(w.id) +
-                              " is at " + text_of(*block.program, op) + ", warp " + to_string(i) + " at " +
-                              text_of(*block.program, there));
-            throw LaunchAborted{};
+            report_and_end(w, op, HazardKind::missing_lanes, 0, 0,
+                           "the warps of a warpgroup must execute the same instruction: warp " + to_string(w.id) +
+                               " is at " + text_of(*block.program, op) + ", warp " + to_string(i) + " at " +
+                               text_of(*block.program, there));
         }
     }
 }

@@ -138,7 +138,7 @@ __global__ void traps(int *p) {
 }
 
 __global__ void spin(volatile int *p) {
-    while (p[0] == 0) {
+    while (p[0] == 0 && clock64() >= 0) {  // by a clock: nobody knows that it will not end
     }
 }
 __global__ void endless(int *p) {

@@ -7,7 +7,7 @@ __global__ void wait(volatile float *flag, float *out) {
 #ifdef MENDED
     if (threadIdx.x == 32) *flag = 1;
 #endif
-    while (*flag == 0) {  //! budget or deadlock: instructions or budget
+    while (*flag == 0) {  //! deadlock: reads 0 again and again | of the 16384 bytes allocated at
     }
     out[threadIdx.x] = 1;
 }

@@ -1,0 +1,233 @@
+#include "exec/watch.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "exec/cluster.h"
+#include "exec/core_ops.h"
+#include "memory/global_memory.h"
+
+namespace warpsim {
+
+namespace {
+
+constexpr uint64_t kMostFollowed = 1 << 16;  // instructions of a fragment
+constexpr uint64_t kMostState = 4ull << 20;  // bytes of a fragment's state
+constexpr uint64_t kMostChanged = 32;        // bytes that an op may change for a lane
+constexpr unsigned kMostPolled = 16;         // places that a fragment polls, of which reports may tell
+
+enum class Effect : uint8_t { none, reads, writes, any };
+
+// What an op may do to others. Local memory is the lanes' own, and part of their state.
+Effect effect_of(const Op &op) {
+    switch (op.cls) {
+        case OpClass::load_global:
+        case OpClass::load_shared:
+        case OpClass::load_generic:
+            return Effect::reads;
+        case OpClass::store_global:
+        case OpClass::store_shared:
+        case OpClass::store_generic:
+        case OpClass::atomic:
+            return op.fn == exec_remote ? Effect::any : Effect::writes;
+        case OpClass::barrier:
+            return op.flow == Flow::straight || op.flow == Flow::yield ? Effect::any : Effect::none;
+        case OpClass::mbarrier:
+            return op.flow == Flow::mbarrier_wait ? Effect::none : Effect::any;
+        case OpClass::control:
+            return op.flow == Flow::exit || op.flow == Flow::yield || op.flow == Flow::ordered ? Effect::any
+                                                                                               : Effect::none;
+        case OpClass::move:
+            return op.fn == exec_read_clock ? Effect::any : Effect::none;
+        case OpClass::other:
+            return op.fn == exec_nothing ? Effect::none : Effect::any;
+        case OpClass::stmatrix:
+        case OpClass::warpgroup:
+        case OpClass::async_copy:
+        case OpClass::bulk_copy:
+        case OpClass::tensor_copy:
+        case OpClass::surface:
+            return Effect::any;
+        default:
+            return Effect::none;
+    }
+}
+
+MemorySpace space_accessed(const Op &op) {
+    switch (op.cls) {
+        case OpClass::load_shared:
+        case OpClass::store_shared:
+            return MemorySpace::shared;
+        case OpClass::load_global:
+        case OpClass::store_global:
+            return MemorySpace::global;
+        case OpClass::atomic:
+            return space_of(op);
+        default:
+            return MemorySpace::generic;
+    }
+}
+
+// Calls visit(bytes, count) for each piece of a fragment's state, until that returns false.
+template <class Visit>
+bool each_piece(const WarpContext &w, const Fragment &f, Visit visit) {
+    if (!visit(&w.carry, sizeof w.carry)) return false;
+    for (const Frame *frame = f.frame; frame; frame = frame->parent) {
+        const bool more = visit(&frame->function, sizeof frame->function) &&
+                          visit(&frame->return_pc, sizeof frame->return_pc) &&
+                          visit(frame->regs, frame->function->frame_bytes);
+        if (!more) return false;
+    }
+    return !w.local || visit(w.local, w.local_bytes * kLanes);
+}
+
+void save_state(const WarpContext &w, const Fragment &f, std::vector<std::byte> &state) {
+    state.clear();
+    each_piece(w, f, [&](const void *from, size_t count) {
+        const auto *bytes = static_cast<const std::byte *>(from);
+        state.insert(state.end(), bytes, bytes + count);
+        return true;
+    });
+}
+
+bool is_state(const WarpContext &w, const Fragment &f, const std::vector<std::byte> &state) {
+    size_t at = 0;
+    const bool equal = each_piece(w, f, [&](const void *from, size_t count) {
+        const bool same = count <= state.size() - at && std::memcmp(state.data() + at, from, count) == 0;
+        at += count;
+        return same;
+    });
+    return equal && at == state.size();
+}
+
+uint64_t state_bytes(const WarpContext &w, const Fragment &f) {
+    uint64_t sum = 0;
+    each_piece(w, f, [&](const void *, size_t count) { return sum += count, true; });
+    return sum;
+}
+
+}  // namespace
+
+struct Watch::Look::Bytes {
+    const std::byte *host;
+    unsigned count;
+    std::array<std::byte, kMostChanged> held;
+};
+
+Watch::Look::Look(Watch &watch, const WarpContext &w, const Op &op, uint32_t lanes) : watch_(watch) {
+    const Effect effect = lanes ? effect_of(op) : Effect::none;
+    const bool exits = lanes && op.flow == Flow::ret && !w.frame->parent;
+    const bool is_held_back = op.cls == OpClass::atomic && w.block->pending;
+    if (effect == Effect::none && !exits) return;
+    if (effect == Effect::any || exits || is_held_back) {
+        watch.changed_ = true;
+        return;
+    }
+    if (op.fn == exec_remote) return;
+    uint64_t address[kLanes];
+    lane_addresses(w, op, address);
+    const MemorySpace space = space_accessed(op);
+    bool first = true;
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        const uint64_t window = space == MemorySpace::generic ? address[lane] & kWindowMask : 0;
+        if (window && window != kSharedWindow) continue;
+        const bool shared = space == MemorySpace::shared || window == kSharedWindow;
+        const uint64_t at = address[lane] - window;
+        const std::byte *host = nullptr;
+        uint64_t there = 0;
+        if (shared) {
+            host = w.block->shared + at;
+            there = at < w.block->shared_bytes ? w.block->shared_bytes - at : 0;
+        } else if (const AllocationView *view = w.block->global->find(at)) {
+            // Another thread of the host's may write what it sees, too.
+            if (view->adopted || view->kind == MemoryKind::pinned || view->kind == MemoryKind::managed)
+                watch.changed_ = true;
+            host = view->at(at);
+            there = view->bytes - std::min(view->bytes, at - view->base);
+        }
+        if (!there) watch.changed_ = true;  // it fails
+        if (!there || watch.changed_) return;
+        const bool strong = op.cls == OpClass::atomic || (op.extra & kStrong);
+        if (first && (effect == Effect::reads || op.cls == OpClass::atomic))
+            watch.note({op.index, lane, at, shared, strong});
+        first = false;
+        if (effect == Effect::reads) continue;
+        Bytes bytes{host, unsigned(std::min(there, kMostChanged)), {}};
+        std::memcpy(bytes.held.data(), host, bytes.count);
+        before_.push_back(bytes);
+    }
+}
+
+Watch::Look::~Look() {
+    for (const Bytes &bytes : before_)
+        if (std::memcmp(bytes.host, bytes.held.data(), bytes.count) != 0) watch_.changed_ = true;
+}
+
+void Watch::note(Polled polled) {
+    std::vector<Polled> &list = current_->polled;
+    const auto same = [&](const Polled &p) { return p.op == polled.op; };
+    list.erase(std::remove_if(list.begin(), list.end(), same), list.end());
+    if (list.size() == kMostPolled) list.erase(list.begin());
+    list.push_back(polled);
+}
+
+bool Watch::comes_to(const WarpContext &w, const Fragment &f, uint32_t pc) {
+    Trail &t = *current_;
+    if (changed_ || f.mask != t.mask) return true;
+    ++t.steps;
+    if (t.pc == pc && is_state(w, f, t.state)) {
+        if (t.repeated) return stopped_ = true;  // and it has not come to a wait since
+        t.repeated = true;
+        t.since = t.saved;
+    }
+    if (t.steps >= t.next) {
+        t.next *= 2;
+        t.pc = pc;
+        save_state(w, f, t.state);
+        t.saved = round;
+        t.polled.clear();
+    }
+    return false;
+}
+
+Trail &Watch::trail_of(WarpContext &w, uint32_t mask) {
+    for (Trail &t : trails_)
+        if (t.warp == &w && t.mask == mask) return t;
+    trails_.emplace_back();
+    trails_.back().warp = &w;
+    trails_.back().mask = mask;
+    return trails_.back();
+}
+
+bool Watch::follow(WarpContext &w, uint32_t fragment) {
+    const uint32_t mask = w.fragments[fragment].mask;
+    if (state_bytes(w, w.fragments[fragment]) > kMostState) return false;
+    current_ = &trail_of(w, mask);
+    Trail &t = *current_;
+    t.ran = round;
+    t.repeated = stopped_ = false;
+    const uint64_t begin = w.owner->now;
+    const auto find = [&] {
+        return std::find_if(w.fragments.begin(), w.fragments.begin() + w.count,
+                            [&](const Fragment &f) { return f.mask == mask; });
+    };
+    bool followed = true;
+    for (bool again = true; again;) {
+        for (uint32_t i = 0; i < w.count; ++i) w.fragments[i].yielded = w.fragments[i].mask != mask;
+        w.last_poll = {};
+        const uint64_t before = w.owner->now;
+        w.wants_turn = watch_warp(w, kMostFollowed, *this) == Progress::turn;
+        w.worker->now += w.owner->now - before;
+        check_budgets(*w.worker, *w.owner);
+        changed_ = changed_ || w.wants_turn;  // what it would do with its turn is not known
+        const auto f = find();
+        const bool ready = f != w.fragments.begin() + w.count && f->wait == Wait::nothing;
+        again = ready && !stopped_ && !changed_ && w.owner->now - begin < kMostFollowed;
+        followed = !ready || stopped_;
+    }
+    for (uint32_t i = 0; i < w.count; ++i) w.fragments[i].yielded = false;
+    return followed && !changed_;
+}
+
+}  // namespace warpsim
