@@ -35,7 +35,7 @@ inline Bytes four_times(int32_t bytes) {
 }
 inline Ints widen(const int8_t *bytes) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as<Ints>(_mm512_cvtepi8_epi32(load<__m128i>(bytes)));
+    return as<Ints>(_mm512_maskz_cvtepi8_epi32(0xffff, load<__m128i>(bytes)));
 #elif defined(__AVX2__)
     return as<Ints>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(bytes))));
 #else
