@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flashladder.classroom import exercise, judge, progress
+from flashladder.classroom import exercise, judge, progress, remembered
 from flashladder.classroom.judge import Finding, Judgement
 from flashladder.commands import exercise as command
 from flashladder.core.errors import FlashLadderError
@@ -37,6 +37,8 @@ def judged(monkeypatch):
         return Judgement((Finding("builds", True), Finding("correct", right, (f"{line(1)}: no conflict-free idea",))))
 
     monkeypatch.setattr(judge, "attempt", attempt)
+    monkeypatch.setattr(remembered.build, "build", lambda targets: None)
+    monkeypatch.setattr(remembered.build, "info", lambda: {})
     return texts
 
 
@@ -187,6 +189,37 @@ def test_an_answer_in_a_notebook_counts(judged, places):
     assert state() == "not checked yet"
     progress.check(exercise.get(5, NAME), RIGHT)
     assert state() == "right"
+
+
+def test_a_second_check_takes_the_judgement_from_the_first(judged, capsys, places, monkeypatch):
+    command.command("05", ["start"], NAME)
+    write("return 7;")
+    capsys.readouterr()
+    assert command.command("05", ["check"]) == 1
+    said = capsys.readouterr().out
+    assert command.command("05", ["check"]) == 1 and capsys.readouterr().out == said and len(judged) == 1
+    file().write_text("\n" + file().read_text())  # its lines have other numbers, which it names
+    assert command.command("05", ["check"]) == 1 and len(judged) == 2
+    (places / "build/simulator").mkdir(parents=True)
+    for change in (
+        lambda: monkeypatch.setenv("WARPSIM_DEVICE", "sm_80"),
+        lambda: monkeypatch.setattr(remembered.build, "info", lambda: {"nvcc_version": "1"}),
+        lambda: (places / "build/simulator/libcudart.so.13").write_text("another simulator"),
+    ):
+        before = len(judged)
+        change()
+        command.command("05", ["check"])
+        assert len(judged) == before + 1
+    for kept in (places / "build/exercises/judgements").iterdir():
+        kept.write_text('[{"check": "builds"')  # no judgement
+    assert command.command("05", ["check"]) == 1 and len(judged) == before + 2
+
+
+def test_a_wrong_result_is_computed_again_for_its_map(judged, monkeypatch):
+    attempt = judge.attempt
+    wrong = judge.Wrong(None, {}, None)
+    monkeypatch.setattr(judge, "attempt", lambda *given: judge.Judgement(attempt(*given).findings, wrong=wrong))
+    assert [progress.check(exercise.get(5, NAME), "return 7;").wrong for _ in range(2)] == [wrong, wrong]
 
 
 def test_an_editor_is_opened_for_a_person_alone(judged, monkeypatch, capsys):

@@ -130,10 +130,23 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
 
     monkeypatch.setattr(judge, "run_library", run)
     monkeypatch.setattr(device, "choose", lambda *arguments: gpu)
-    monkeypatch.setattr(judge._Runs, "larger", lambda runs: Problem(Hq=1, Nq=128, d_head=64))
+    monkeypatch.setattr(judge, "_larger", lambda stage: Problem(Hq=1, Nq=128, d_head=64))
     found = judge.judge(2, stages.get(2).source.read_text(), sizes=[Problem(Hq=1, Nq=64, d_head=64)])
     assert [kind for kind, _ in ran] == ["sim", "gpu"]
     assert found.words[0].startswith("wrong at bf16 B=1 H=1 N=128 d=64, on Fake")
+
+
+def test_of_a_table_of_instances_those_that_run_are_compiled():
+    stage = stages.get(28)
+    used = [configuration for _, configuration in judge._cases(stage)]
+    whole, table = (stage.folder / "instances.h").read_text(), judge._table(stage, used, ["correct", "hazards"])
+    instances = [line for line in table.splitlines() if line.startswith("INSTANCE(")]
+    assert len(instances) == len(set(used)) < whole.count("\nINSTANCE(")
+    assert all(any(f'"{one}"' in line for line in instances) for one in used)
+    assert table.count("CHOICE(") == whole.count("CHOICE(")
+    assert judge._table(stage, [*used, None], ["correct"]) is None  # the kernel chooses
+    assert judge._table(stage, used, ["technique"]) is None  # one of its runs leaves the choice to the kernel
+    assert judge._table(stages.get(15), [None], ["correct"]) is None
 
 
 def test_right_without_the_technique():

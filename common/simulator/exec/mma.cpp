@@ -88,7 +88,7 @@ inline void multiply_add_floats(const Warp &w, const uint32_t *a_slots, const ui
     const float *b = reinterpret_cast<const float *>(columns);
     factor_exponents(a, a_exponents, 16 * K, ElementA::kLeast);
     factor_exponents(b, b_exponents, 8 * K, ElementB::kLeast);
-    exact_sums_of_8_columns({a, b, a_exponents, b_exponents, d, 16, 8, K}, {false, odd});
+    exact_sums_of_8_columns({a, b, a_exponents, b_exponents, d, 16, K}, {false, odd});
 }
 
 // D as its registers hold it: a sum of f16, rounded to odd, is rounded to nearest.
@@ -117,8 +117,7 @@ inline void multiply_add_floats8(const Warp &w, const uint32_t *a_slots, const u
         }
         factor_exponents(a_part, a_exponents, 8 * K, HalfElement::kLeast);
         factor_exponents(b_part, b_exponents, 4 * K, HalfElement::kLeast);
-        exact_sums_of_8_columns({a_part, b_part, a_exponents, b_exponents, sums, 16, 8, K / 2, part == 1},
-                                {false, half});
+        exact_sums_of_8_columns({a_part, b_part, a_exponents, b_exponents, sums, 16, K / 2, part == 1}, {false, half});
         round_sums(sums, half);
     }
     for (unsigned i = 0; i < 128; ++i) {
@@ -239,9 +238,10 @@ void exec_mma_integer(Warp &w, const Op &op) {
         {"m16n8k" #K ".row.col.s32." UNAME "." SNAME ".s32", exec_mma_integer<U, S, K>, __VA_ARGS__}, { \
         "m16n8k" #K ".row.col.s32." UNAME "." UNAME ".s32", exec_mma_integer<U, U, K>, __VA_ARGS__      \
     }
-#define FLOATS8(K, A, B, TYPES, ...)                                                        \
-    {"m16n8k" #K ".row.col.f32." TYPES ".f32", exec_mma_float<A, B, K>, 4, __VA_ARGS__, 4}, \
-        {"m16n8k" #K ".row.col.f16." TYPES ".f16", exec_mma_half<A, K, B>, 2, __VA_ARGS__, 2}
+#define FLOATS8(K, A, B, TYPES, ...)                                                          \
+    {"m16n8k" #K ".row.col.f32." TYPES ".f32", exec_mma_float<A, B, K>, 4, __VA_ARGS__, 4}, { \
+        "m16n8k" #K ".row.col.f16." TYPES ".f16", exec_mma_half<A, K, B>, 2, __VA_ARGS__, 2   \
+    }
 
 constexpr MmaForm kForms[] = {
     {"m16n8k8.row.col.f32.f16.f16.f32", exec_mma_float<HalfElement, HalfElement, 8>, 4, 2, 1, 4},

@@ -13,45 +13,36 @@ namespace {
 
 using namespace tensor;
 
-constexpr unsigned kMostVectors = 256 / kVector;
+constexpr unsigned kVectors = kSumColumns / kVector;
 
-// Two or four vectors of columns of one row: their products, cut and added.
-template <unsigned Depth, unsigned Vectors>
-inline void add_products(const float *a, const float *b, size_t step, const Floats *scales, Words *sums) {
-    Floats scale[Vectors];
-    Words sum[Vectors];
-#pragma GCC unroll 4
-    for (unsigned v = 0; v < Vectors; ++v) {
-        scale[v] = scales[v];
-        sum[v] = Words{};
-    }
+// The products of a row, cut and added.
+template <unsigned Depth>
+inline void add_products(const float *a, const float *b, const Floats (&scale)[kVectors], Words (&sum)[kVectors]) {
 #pragma GCC unroll 2
-    for (unsigned k = 0; k < Depth; ++k, b += step) {
+    for (unsigned k = 0; k < Depth; ++k, b += kSumColumns) {
         const Floats mine = a[k] - Floats{};
 #pragma GCC unroll 4
-        for (unsigned v = 0; v < Vectors; ++v) sum[v] += cut(mine * load<Floats>(b + v * kVector), scale[v]);
+        for (unsigned v = 0; v < kVectors; ++v) sum[v] += cut(mine * load<Floats>(b + v * kVector), scale[v]);
     }
-#pragma GCC unroll 4
-    for (unsigned v = 0; v < Vectors; ++v) sums[v] = sum[v];
 }
 
 // The largest exponents of their products.
-template <unsigned Depth, unsigned Vectors>
-inline void find_exponents(const int16_t *a, const int16_t *b, size_t step, int16_t *exponents) {
-    WideShorts largest[Vectors / 2];
+template <unsigned Depth>
+inline void find_exponents(const int16_t *a, const int16_t *b, int16_t *exponents) {
+    WideShorts largest[kVectors / 2];
 #pragma GCC unroll 4
-    for (unsigned v = 0; v < Vectors / 2; ++v) largest[v] = WideShorts{} + int16_t(2 * kNoExponent);
+    for (unsigned v = 0; v < kVectors / 2; ++v) largest[v] = WideShorts{} + int16_t(2 * kNoExponent);
 #pragma GCC unroll 2
-    for (unsigned k = 0; k < Depth; ++k, b += step) {
+    for (unsigned k = 0; k < Depth; ++k, b += kSumColumns) {
         const WideShorts mine = a[k] - WideShorts{};
 #pragma GCC unroll 4
-        for (unsigned v = 0; v < Vectors / 2; ++v) {
+        for (unsigned v = 0; v < kVectors / 2; ++v) {
             const WideShorts sum = mine + load<WideShorts>(b + v * 2 * kVector);
             largest[v] = sum > largest[v] ? sum : largest[v];
         }
     }
 #pragma GCC unroll 4
-    for (unsigned v = 0; v < Vectors / 2; ++v) save(exponents + v * 2 * kVector, largest[v]);
+    for (unsigned v = 0; v < kVectors / 2; ++v) save(exponents + v * 2 * kVector, largest[v]);
 }
 
 // One row, step by step for all columns: within one vector, most steps wait for the one before.
@@ -59,37 +50,32 @@ template <SumRule Rule, unsigned Depth>
 void sums_of_row(const SumOperands &o, unsigned row) {
     const float *a = o.a + size_t(row) * Depth;
     const int16_t *a_exponents = o.a_exponents + size_t(row) * Depth;
-    float *d = o.d + size_t(row) * o.columns;
-    const size_t step = o.columns;
-    const unsigned vectors = o.columns / kVector, many = vectors / 4 * 4;
-    alignas(64) int16_t exponents[kMostVectors * kVector];
-    Floats scale[kMostVectors], addend[kMostVectors];
-    Ints exponent[kMostVectors], bad[kMostVectors];
-    Words sum[kMostVectors];
-    for (unsigned v = 0; v < many; v += 4)
-        find_exponents<Depth, 4>(a_exponents, o.b_exponents + v * kVector, step, exponents + v * kVector);
-    for (unsigned v = many; v < vectors; v += 2)
-        find_exponents<Depth, 2>(a_exponents, o.b_exponents + v * kVector, step, exponents + v * kVector);
-    for (unsigned v = 0; v < vectors; ++v) {
+    float *d = o.d + size_t(row) * kSumColumns;
+    alignas(64) int16_t exponents[kSumColumns];
+    Floats scale[kVectors], addend[kVectors];
+    Ints exponent[kVectors], bad[kVectors];
+    Words sum[kVectors] = {};
+    find_exponents<Depth>(a_exponents, o.b_exponents, exponents);
+    for (unsigned v = 0; v < kVectors; ++v) {
         addend[v] = o.adds ? load<Floats>(d + v * kVector) : Floats{};
         const Ints products = __builtin_convertvector(load<Shorts>(exponents + v * kVector), Ints);
         exponent[v] = exponent_of<Rule>(products, addend[v], bad[v]);
         scale[v] = power(kPlaces<Rule> - exponent[v]);
     }
-    for (unsigned v = 0; v < many; v += 4) add_products<Depth, 4>(a, o.b + v * kVector, step, scale + v, sum + v);
-    for (unsigned v = many; v < vectors; v += 2) add_products<Depth, 2>(a, o.b + v * kVector, step, scale + v, sum + v);
+    add_products<Depth>(a, o.b, scale, sum);
     Ints any_bad = {};
-    for (unsigned v = 0; v < vectors; ++v) {
+    for (unsigned v = 0; v < kVectors; ++v) {
         const Floats result = finish<Rule>(sum[v], addend[v], scale[v], exponent[v], bad[v]);
         any_bad |= bad[v];
         save(d + v * kVector, result);
     }
     if (!any(any_bad)) [[likely]]
         return;
-    for (unsigned i = 0; i < o.columns; ++i) {
+    for (unsigned i = 0; i < kSumColumns; ++i) {
         const float before = addend[i / kVector][i % kVector];
         if (bad[i / kVector][i % kVector])
-            d[i] = exact_sum(a, a_exponents, o.b + i, o.b_exponents + i, step, Depth, o.adds ? &before : nullptr, Rule);
+            d[i] = exact_sum(a, a_exponents, o.b + i, o.b_exponents + i, kSumColumns, Depth, o.adds ? &before : nullptr,
+                             Rule);
     }
 }
 

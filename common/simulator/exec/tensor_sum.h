@@ -28,14 +28,15 @@ struct SumRule {
 // Exponents of `count` values (a multiple of 16) of a format whose least exponent is `least`.
 void factor_exponents(const float *values, int16_t *exponents, size_t count, int least);
 
-inline constexpr unsigned kSumColumns = 32;  // columns come in multiples of it
-// d[row][column] += sums of a[row][i] * b[i][column], i < depth (4, 8, 16 or 32). All arrays lie row by row, aligned to
-// 64 bytes; a and a_exponents have `depth` to a row. Where `adds` is false the d that was there does not count.
+inline constexpr unsigned kSumColumns = 32;  // columns that are summed together
+// d[row][column] += sums of a[row][i] * b[i][column], i < depth (4, 8, 16 or 32), of kSumColumns columns, or of those
+// that the function says. All arrays lie row by row, aligned to 64 bytes; a and a_exponents have `depth` to a row.
+// Where `adds` is false the d that was there does not count.
 struct SumOperands {
     const float *a = nullptr, *b = nullptr;
     const int16_t *a_exponents = nullptr, *b_exponents = nullptr;
     float *d = nullptr;
-    unsigned rows = 0, columns = 0, depth = 0;
+    unsigned rows = 0, depth = 0;
     bool adds = true;
 };
 void exact_sums(const SumOperands &, SumRule);

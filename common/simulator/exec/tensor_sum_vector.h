@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -80,28 +80,36 @@ inline Words cut(Floats term, Floats scale) {
     return as<Words>(__builtin_convertvector(term * scale, Ints));
 }
 
+inline Ints magnitude_of(Words total) {
+#if defined(__AVX2__) && !(defined(__AVX512BW__) && defined(__AVX512VL__))
+    return as<Ints>(_mm256_abs_epi32(as<__m256i>(total)));
+#else
+    return as<Ints>(as<Ints>(total) < 0 ? -total : total);
+#endif
+}
+
 // A sum, cut toward zero to fp32.
 inline Floats cut_to_float(Words total) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
     constexpr int kTowardZero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
     return as<Floats>(_mm512_maskz_cvt_roundepi32_ps(0xffff, as<__m512i>(total), kTowardZero));
 #else
-    const Ints sign = as<Ints>(total) >> 31;
-    const Ints magnitude = as<Ints>((total ^ as<Words>(sign)) - as<Words>(sign));
-    // To nearest, of at most 2^31 - 128; where that went up, one step down. -2^31 is right as it comes.
-    constexpr int kMostBits = 0x4effffff;
-    Ints bits = as<Ints>(__builtin_convertvector(magnitude, Floats));
-    bits = bits < kMostBits ? bits : ints(kMostBits);
-    bits += (magnitude - __builtin_convertvector(as<Floats>(bits), Ints)) >> 31;
-    return as<Floats>(bits | (sign & ints(INT32_MIN)));
+    // To nearest is toward zero if the first bit that fp32 has no room for is 0. Shifted by 24 places, the number's
+    // highest bit lies there and nothing lies above.
+    const Words magnitude = as<Words>(magnitude_of(total)), even = magnitude & ~(magnitude >> 24);
+#if defined(__AVX2__)
+    const Ints signed_again = as<Ints>(_mm256_sign_epi32(as<__m256i>(even), as<__m256i>(total)));
+#else
+    const Words sign = as<Words>(as<Ints>(total) >> 31);
+    const Ints signed_again = as<Ints>((even ^ sign) - sign);
+#endif
+    return __builtin_convertvector(signed_again, Floats);
 #endif
 }
 
-// The sum of the products, in units of the last place, and d become the result.
+// A sum as the result has it, in units of the last place.
 template <SumRule Rule>
-inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints &bad) {
-    const Words addend = cut(d, scale), total = products + addend;
-    bad |= as<Ints>((products ^ total) & (addend ^ total)) >> 31;
+inline Floats as_float(Words total) {
     Floats sum = cut_to_float(total);
     if constexpr (Rule.narrow && !Rule.odd) {
         sum = as<Floats>(as<Ints>(sum) & ~0x3ff);
@@ -109,18 +117,35 @@ inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints
         const Ints inexact = __builtin_convertvector(sum, Ints) != as<Ints>(total);
         sum = as<Floats>(as<Ints>(sum) | (inexact & 1));
     }
-    return sum * power(exponent - kPlaces<Rule>);
+    return sum;
+}
+
+// The sum of the products, in units of the last place, and d become the result.
+template <SumRule Rule>
+inline Floats finish(Words products, Floats d, Floats scale, Ints exponent, Ints &bad) {
+    const Words addend = cut(d, scale), total = products + addend;
+    bad |= as<Ints>((products ^ total) & (addend ^ total)) >> 31;
+    return as_float<Rule>(total) * power(exponent - kPlaces<Rule>);
 }
 
 inline bool any(Ints lanes) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
     return _mm512_test_epi32_mask(as<__m512i>(lanes), as<__m512i>(lanes)) != 0;
+#elif defined(__AVX2__)
+    return !_mm256_testz_si256(as<__m256i>(lanes), as<__m256i>(lanes));
 #else
     using Halves = int64_t __attribute__((vector_size(4 * kVector)));
     const Halves halves = as<Halves>(lanes);
     int64_t all = 0;
     for (unsigned i = 0; i < kVector / 2; ++i) all |= halves[i];
     return all != 0;
+#endif
+}
+inline bool any_negative(Ints lanes) {
+#if defined(__AVX2__) && !(defined(__AVX512BW__) && defined(__AVX512VL__))
+    return _mm256_movemask_ps(as<__m256>(lanes)) != 0;
+#else
+    return any(lanes & INT32_MIN);
 #endif
 }
 

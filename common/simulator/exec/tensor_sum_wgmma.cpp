@@ -12,160 +12,249 @@ namespace {
 
 using namespace tensor;
 
-typedef int8_t Bytes __attribute__((vector_size(4 * kVector), may_alias));
-typedef float Floats4 __attribute__((vector_size(16), may_alias));
+constexpr unsigned kAllRows = 64, kMostColumns = 256;
+constexpr unsigned kBlock = kSumColumns, kVectors = kBlock / kVector;  // columns of a row that are summed at a time
+constexpr unsigned kPiece = 4;                                         // columns of a row side by side in a register
 
-constexpr unsigned kAllRows = 64, kRows = kVector / 4;  // those of a vector
-constexpr unsigned kMostColumns = 256;
+typedef int8_t Bytes __attribute__((vector_size(kBlock), may_alias));
+typedef int32_t Quads __attribute__((vector_size(kBlock), may_alias));  // of four bytes
+typedef int8_t VectorBytes __attribute__((vector_size(kVector), may_alias));
+typedef float Floats4 __attribute__((vector_size(16), may_alias));
+typedef float Floats8 __attribute__((vector_size(32), may_alias));
+typedef int32_t Ints8 __attribute__((vector_size(32), may_alias));
+typedef int16_t Shorts8 __attribute__((vector_size(16), may_alias));
+typedef int16_t Shorts16 __attribute__((vector_size(32), may_alias));
+typedef int8_t Bytes16 __attribute__((vector_size(16), may_alias));
 
 // Exponents go by bytes, below the largest one of A's row and of B: at least kClamped. The largest sum of two is right
-// where it is above kClamped; a sum of kNothing or less has a zero in it. A lane of 32 bits has those of four groups of
-// 4 columns, the first in its low byte.
+// where it is above kClamped; a sum of kNothing or less has a zero in it.
 constexpr int kClamped = -31, kNothing = -64;
 
+inline Bytes four_times(int32_t bytes) {
+    return as<Bytes>(Quads{} + bytes);
+}
+inline Ints widen(const int8_t *bytes) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-constexpr Ints kLane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return as<Ints>(_mm512_maskz_cvtepi8_epi32(0xffff, load<__m128i>(bytes)));
+#elif defined(__AVX2__)
+    return as<Ints>(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(bytes))));
 #else
-constexpr Ints kLane = {0, 1, 2, 3, 4, 5, 6, 7};
-#endif
-// Four floats, again and again.
-inline Floats repeat(const float *four) {
-#if defined(__AVX512BW__) && defined(__AVX512VL__)
-    return as<Floats>(_mm512_maskz_broadcast_f32x4(0xffff, _mm_load_ps(four)));
-#else
-    const Floats4 v = load<Floats4>(four);
-    return __builtin_shufflevector(v, v, 0, 1, 2, 3, 0, 1, 2, 3);
+    return __builtin_convertvector(load<VectorBytes>(bytes), Ints);
 #endif
 }
 
-template <unsigned K>
+inline Floats8 join(Floats4 a, Floats4 b) {
+    return __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+// Where the pieces of a block of D lie, in the first of 8 rows; they are read elsewhere if D does not count.
+struct Pieces {
+    const std::byte *from[kBlock / kPiece];
+    std::byte *to[kBlock / kPiece];
+};
+// A vector of D, so many bytes behind its place.
+inline Floats load_pieces(const Pieces &d, unsigned vector, size_t offset) {
+    const std::byte *const *from = d.from + vector * (kVector / kPiece);
+    const auto piece = [=](unsigned i) { return load<Floats4>(from[i] + offset); };
+    const Floats8 low = join(piece(0), piece(1));
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    return __builtin_shufflevector(low, join(piece(2), piece(3)), 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+#else
+    return low;
+#endif
+}
+inline void save_pieces(const Pieces &d, unsigned vector, size_t offset, Floats v) {
+    std::byte *const *to = d.to + vector * (kVector / kPiece);
+    save(to[0] + offset, Floats4(__builtin_shufflevector(v, v, 0, 1, 2, 3)));
+#if defined(__AVX2__) && !(defined(__AVX512BW__) && defined(__AVX512VL__))
+    save(to[1] + offset, _mm256_extractf128_ps(as<__m256>(v), 1));
+#else
+    save(to[1] + offset, Floats4(__builtin_shufflevector(v, v, 4, 5, 6, 7)));
+#endif
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    save(to[2] + offset, Floats4(__builtin_shufflevector(v, v, 8, 9, 10, 11)));
+    save(to[3] + offset, Floats4(__builtin_shufflevector(v, v, 12, 13, 14, 15)));
+#endif
+}
+
+template <class Vector>
+inline Vector larger(Vector a, Vector b) {
+    return a > b ? a : b;
+}
+inline int16_t largest(Shorts8 v) {
+    v = larger(v, Shorts8(__builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3)));
+    v = larger(v, Shorts8(__builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5)));
+    return std::max(v[0], v[1]);
+}
+// Exponents below a base, as bytes have them.
+template <class Vector>
+inline Vector below(Vector exponents, int16_t base) {
+    return exponents == kNoExponent ? Vector{} + int16_t(kNothing)
+                                    : larger(exponents - base, Vector{} + int16_t(kClamped));
+}
+
+template <SumRule Rule, unsigned K>
 class Sums {
   public:
     explicit Sums(const WgmmaSums &o) : o_(o) {
-        find_base();
-        spread_exponents_of_a();
         spread_exponents_of_b();
+        spread_exponents_of_a();
     }
     bool run() {
         if (special_) return false;
-        for (unsigned row = 0; row < kAllRows; row += kRows) rows(row);
+        Pieces pieces = pieces_of(0, 0), next;
+        for (unsigned row = 0, column = 0; row < kAllRows; pieces = next) {
+            const unsigned first = row, block = column;
+            column += kBlock;
+            if (column == o_.columns) column = 0, row += kRows;
+            if (row < kAllRows) next = pieces_of(row, column);
+            for (unsigned i = 0; i < kRows; ++i) sums_of_block(first + i, block, pieces);
+        }
         return true;
     }
 
   private:
-    static constexpr SumRule kRule{};
-    static constexpr int kUnits = kPlaces<kRule>;
-    static constexpr unsigned kGroups = kMostColumns / 4;
-    static constexpr unsigned kBlock = 16;  // columns whose exponents share a vector
+    static constexpr int kUnits = kPlaces<Rule>;
+    static constexpr unsigned kRows = 8;                            // of a register
+    static constexpr int kLow = kLeast + 127, kHigh = kMost + 127;  // fp32's fields of exponents that vectors take
+    static constexpr unsigned kFraction = 23;
 
-    void find_base() {
-        WideShorts most = WideShorts{} + kNoExponent;
-        for (size_t i = 0; i < size_t(K) * o_.columns; i += 2 * kVector) {
-            const WideShorts e = load<WideShorts>(o_.b_exponents + i);
-            most = e > most ? e : most;
-        }
-        int16_t all = kNoExponent;
-        for (unsigned i = 0; i < 2 * kVector; ++i) all = std::max(all, most[i]);
-        base_of_b_ = all == kNoExponent ? int16_t(0) : all;
-        special_ = all == kSpecialExponent;
-    }
-
-    static bool any_of(Shorts lanes) { return any(__builtin_convertvector(lanes, Ints)); }
-    static Shorts below_base(Shorts exponents, Shorts base) {
-        const Shorts below = exponents - base, least = Shorts{} + int16_t(kClamped);
-        return exponents == kNoExponent ? Shorts{} + int16_t(kNothing) : below > least ? below : least;
+    void spread_exponents_of_b() {
+        const size_t count = size_t(K) * o_.columns;
+        const int16_t *const exponents = o_.b_exponents;
+        Shorts8 largest_ones = load<Shorts8>(exponents);
+        for (size_t i = 8; i < count; i += 8) largest_ones = larger(largest_ones, load<Shorts8>(exponents + i));
+        const int16_t most = largest(largest_ones);
+        special_ = most == kSpecialExponent;
+        base_of_b_ = most == kNoExponent ? int16_t(0) : most;
+        for (size_t i = 0; i < count; i += 16)
+            save(b_exponents_ + i, __builtin_convertvector(below(load<Shorts16>(exponents + i), base_of_b_), Bytes16));
+        // Columns that D does not have count as if they had products, so that nothing is unusual there.
+        if (const unsigned there = o_.d_columns % kBlock)
+            for (unsigned k = 0; k < K; ++k)
+                std::fill_n(b_exponents_ + o_.d_columns / kBlock * K * kBlock + k * kBlock + there, kBlock - there,
+                            int8_t(0));
     }
 
     void spread_exponents_of_a() {
-        for (unsigned row = 0; row < kAllRows; row += kVector) {
-            Shorts most = Shorts{} + kNoExponent;
-            for (unsigned k = 0; k < K; ++k) {
-                const Shorts e = load<Shorts>(o_.a_exponents + k * kAllRows + row);
-                most = e > most ? e : most;
-            }
-            special_ = special_ || any_of(most == kSpecialExponent);
-            most = most == kNoExponent ? Shorts{} : most;
-            save(base_ + row, __builtin_convertvector(most, Ints) + base_of_b_);
-            for (unsigned k = 0; k < K; ++k) {
-                const Shorts e = below_base(load<Shorts>(o_.a_exponents + k * kAllRows + row), most);
-                const Ints byte = __builtin_convertvector(e, Ints) & 0xff, twice = byte | byte << 8;
-                save(a_exponents_[k] + row, twice | twice << 16);
+        for (unsigned row = 0; row < kAllRows; ++row) {
+            const int16_t *const exponents = o_.a_exponents + row * K;
+            Shorts8 largest_ones = load<Shorts8>(exponents);
+            for (unsigned k = 8; k < K; k += 8) largest_ones = larger(largest_ones, load<Shorts8>(exponents + k));
+            const int16_t most = largest(largest_ones), base = most == kNoExponent ? int16_t(0) : most;
+            special_ = special_ || most == kSpecialExponent;
+            base_[row] = base + base_of_b_ + 127;
+            for (unsigned k = 0; k < K; k += 8) {
+                const Ints8 bytes = __builtin_convertvector(below(load<Shorts8>(exponents + k), base), Ints8) & 0xff;
+                save(a_exponents_[row] + k, bytes * 0x01010101);
             }
         }
     }
 
-    void spread_exponents_of_b() {
-        for (unsigned k = 0; k < K; ++k) {
-            for (unsigned block = 0; block < o_.columns / kBlock; ++block) {
-                Ints bytes = {};
-                for (unsigned part = 0; part < kBlock / kVector; ++part) {
-                    const size_t column = block * kBlock + part * kVector;
-                    const Shorts e = load<Shorts>(o_.b_exponents + k * o_.columns + column);
-                    bytes |= (__builtin_convertvector(below_base(e, Shorts{} + base_of_b_), Ints) & 0xff)
-                             << ((kLane + int(part * kVector)) >> 2 << 3);
-                }
-                if constexpr (kVector == 16) bytes |= __builtin_shuffle(bytes, kLane ^ 8);
-                bytes |= __builtin_shuffle(bytes, kLane ^ 4);
-                save(b_exponents_[block][k], bytes);
-            }
+    // Those of 8 rows from this one on; what D does not have lies in nobody's.
+    Pieces pieces_of(unsigned row, unsigned column) {
+        const uint32_t *slots = o_.slots + row / 8 % 2 * 2;
+        Pieces found;
+        for (unsigned i = 0; i < kBlock / kPiece; ++i) {
+            const unsigned piece = column / kPiece + i;
+            const bool in_d = piece * kPiece < o_.d_columns;
+            found.to[i] = in_d ? o_.registers[row / 16] + slots[piece / 2 * 4 + piece % 2] : nobodys_;
+            found.from[i] = o_.adds ? found.to[i] : nothing_;
+            __builtin_prefetch(found.from[i]);
+            __builtin_prefetch(found.from[i] + 64);
+        }
+        return found;
+    }
+
+    // The largest exponents of the products of a block, below the row's base.
+    void find_exponents(unsigned row, unsigned column, int8_t (&to)[kBlock]) const {
+        const int32_t *const a = a_exponents_[row];
+        const int8_t *const b = b_exponents_ + column * K;
+        Bytes most = four_times(a[0]) + load<Bytes>(b);
+#pragma GCC unroll 32
+        for (unsigned k = 1; k < K; ++k) most = larger(most, four_times(a[k]) + load<Bytes>(b + k * kBlock));
+        save(to, most);
+        // Each is widened from where it lies; the compiler must not take them out of the vector one by one instead.
+        asm("" : "+m"(to));
+    }
+
+    // The products of `Vectors` vectors of a row, cut and added to the sums.
+    template <unsigned Vectors>
+    static void add_products(const float *a, const float *b, const Floats *scale, Words *sum) {
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < K; ++k, b += kBlock) {
+            const Floats mine = a[k] - Floats{};
+#pragma GCC unroll 4
+            for (unsigned v = 0; v < Vectors; ++v) sum[v] += cut(mine * load<Floats>(b + v * kVector), scale[v]);
         }
     }
 
-    // kRows rows of D, step by step for all columns: within a vector, most steps wait for the one before.
-    void rows(unsigned row) {
-        const unsigned chunk = row / kVector * kVector;
-        const Ints lanes = (kLane >> 2) + int(row % kVector);
-        const unsigned groups = o_.d_columns / 4;
-        std::byte *const registers = o_.registers[row / 16] + row % 8 * 16;
-        const uint32_t *const slots = o_.slots + row / 8 % 2 * 2;
-        const auto place = [=](unsigned group) { return registers + slots[group / 2 * 4 + group % 2]; };
-        Ints exponents[kMostColumns / kBlock], fields[kGroups], odd[kGroups], any_odd = {};
-        find_exponents(chunk, lanes, exponents);
-        // From here on exponents are fp32's fields; `least`: none below it is known. Factors may be so large that
-        // it is above all that vectors take; `known` is how many are left.
-        const Ints base = __builtin_shuffle(load<Ints>(base_ + chunk), lanes) + 127;
-        const Ints right = base + (kClamped + 1), least = right > kLeast + 127 ? right : ints(kLeast + 127);
-        const Ints room = ints(kMost + 128) - least;
-        const Words known = as<Words>(room > 0 ? room : Ints{});
-        const bool adds = o_.adds;
-        for (unsigned group = 0; group < groups; ++group) {
-            const Floats d = adds ? load<Floats>(place(group)) : Floats{};
-            const Ints of_products = of_group(exponents, group) + base;
-            const Ints of_d = as<Ints>(as<Words>(d) << 1 >> 24);  // of 0 and of subnormal numbers 0
-            fields[group] = of_products > of_d ? of_products : of_d;
-            odd[group] = as<Words>(fields[group] - least) >= known;
-            any_odd |= odd[group];
+    static int least_of(int base) {
+        return std::max(base + kClamped + 1, kLow);
+    }
+
+    // All that is usual. A sum that may not fit, an exponent that is not known, or too small, is left to carefully();
+    // so is a row whose products may be too large. Of an infinite or NaN d the addend has its top bit set.
+    void sums_of_block(unsigned row, unsigned column, const Pieces &pieces) {
+        if (base_[row] > kHigh) [[unlikely]]
+            return carefully(row, column, pieces);
+        alignas(kBlock) int8_t exponents[kBlock];
+        find_exponents(row, column, exponents);
+        const size_t offset = row % kRows * sizeof(Floats4);
+        const Ints base = ints(int(unsigned(base_[row]) << kFraction));
+        // Exponents are those of fp32, where they lie in its numbers.
+        Ints exponent[kVectors], lowest = ints(INT32_MAX);
+        Floats scale[kVectors], result[kVectors];
+        Words sum[kVectors];
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < kVectors; ++v) {
+            const Floats d = load_pieces(pieces, v, offset);
+            const Ints of_products = (widen(exponents + v * kVector) << kFraction) + base;
+            const Ints of_d = as<Ints>(d) & (0xff << kFraction);
+            exponent[v] = of_products > of_d ? of_products : of_d;
+            lowest = exponent[v] < lowest ? exponent[v] : lowest;
+            scale[v] = as<Floats>(((254 + kUnits) << kFraction) - exponent[v]);
+            sum[v] = cut(d, scale[v]);
         }
-        if (any(any_odd)) [[unlikely]] {
-            for (unsigned group = 0; group < groups; ++group) {
-                const Floats d = adds ? load<Floats>(place(group)) : Floats{};
-                const Ints nothing = of_group(exponents, group) <= kNothing;
-                settle(d, nothing, fields[group], odd[group]);
-            }
+        add_products<kVectors>(o_.a + row * K, o_.b + column * K, scale, sum);
+        Ints bits = {};  // of all magnitudes: two on top remain free if nothing has overflowed
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < kVectors; ++v) {
+            bits |= magnitude_of(sum[v]);
+            result[v] = as_float<Rule>(sum[v]) * as<Floats>(exponent[v] - (kUnits << kFraction));
         }
-        Words products[kGroups];
-        add_products(chunk, lanes, fields, products);
-        for (unsigned group = 0; group < groups; ++group) {
-            const Ints field = fields[group];
-            const Floats d = adds ? load<Floats>(place(group)) : Floats{};
-            Ints bad = odd[group];
-            const Floats result = finish<kRule>(products[group], d, scale_of(field), field - 127, bad);
-            if (any(bad)) [[unlikely]]
-                exactly(row, group * 4, d, result, bad, place(group));
-            else
-                save(place(group), result);
+        if (any_negative((lowest - (least_of(base_[row]) << kFraction)) | bits | bits << 1)) [[unlikely]]
+            return carefully(row, column, pieces);
+#pragma GCC unroll 4
+        for (unsigned v = 0; v < kVectors; ++v) save_pieces(pieces, v, offset, result[v]);
+    }
+
+    [[gnu::noinline]] void carefully(unsigned row, unsigned first, const Pieces &pieces) {
+        alignas(kBlock) int8_t exponents[kBlock];
+        find_exponents(row, first, exponents);
+        const size_t offset = row % kRows * sizeof(Floats4);
+        const int base = base_[row], least = least_of(base);
+        for (unsigned v = 0; v < kVectors; ++v) {
+            const Floats d = load_pieces(pieces, v, offset);
+            const Ints below = widen(exponents + v * kVector), of_products = below + base, of_d = field_of(d);
+            Ints field = of_products > of_d ? of_products : of_d;
+            Ints bad = (field < least) | (field > kHigh);
+            if (any(bad)) settle(d, below <= kNothing, field, bad);
+            const Floats scale = power(kUnits + 127 - field);
+            Words products = {};
+            add_products<1>(o_.a + row * K, o_.b + first * K + v * kVector, &scale, &products);
+            Floats result = finish<Rule>(products, d, scale, field - 127, bad);
+            if (any(bad)) exactly(row, first * K + v * kVector, d, bad, result);
+            save_pieces(pieces, v, offset, result);
         }
     }
 
-    static Floats scale_of(Ints field) { return as<Floats>((254 + kUnits - field) << 23); }
-    static Ints of_group(const Ints *exponents, unsigned group) {
-        return exponents[group / 4] << int(24 - group % 4 * 8) >> 24;
-    }
+    static Ints field_of(Floats d) {
+        return as<Ints>(as<Words>(d) << 1 >> 24);
+    }  // of 0 and of subnormal numbers 0
 
     // Elements whose E is not what it seems, or none for vectors. odd: on return those of them that are not.
     static void settle(Floats d, Ints nothing, Ints &field, Ints &odd) {
-        constexpr int kLow = kLeast + 127, kHigh = kMost + 127;
-        const Ints of_d = as<Ints>(as<Words>(d) << 1 >> 24);
+        const Ints of_d = field_of(d);
         field = nothing ? of_d : field;
         const Ints zero = as<Ints>(as<Words>(d) << 1) == 0;
         odd &= ~(nothing & (zero | ((field >= kLow) & (field <= kHigh))));
@@ -173,67 +262,37 @@ class Sums {
         field = field < kHigh ? field : ints(kHigh);
     }
 
-    void add_products(unsigned chunk, Ints lanes, const Ints *fields, Words *sums) const {
-        Floats a[K];
-        for (unsigned k = 0; k < K; ++k) a[k] = __builtin_shuffle(load<Floats>(o_.a + k * kAllRows + chunk), lanes);
-        const size_t step = o_.columns;
-        const float *b_of_group = o_.b;
-        for (unsigned group = 0; group < o_.d_columns / 4; ++group, b_of_group += 4) {
-            const Floats scale = scale_of(fields[group]);
-            const float *b = b_of_group;
-            Words sum[2] = {};  // a vector's additions wait for each other
-#pragma GCC unroll 32
-            for (unsigned k = 0; k < K; ++k, b += step) sum[k % 2] += cut(a[k] * repeat(b), scale);
-            sums[group] = sum[0] + sum[1];
-        }
-    }
-
-    // The largest exponents of the products, in D's order, below `base`.
-    void find_exponents(unsigned chunk, Ints lanes, Ints *to) const {
-        Bytes a[K];
-        for (unsigned k = 0; k < K; ++k)
-            a[k] = as<Bytes>(__builtin_shuffle(load<Ints>(a_exponents_[k] + chunk), lanes));
-        for (unsigned block = 0; block < o_.columns / kBlock; ++block) {
-            Bytes most = a[0] + load<Bytes>(b_exponents_[block][0]);
-#pragma GCC unroll 32
-            for (unsigned k = 1; k < K; ++k) {
-                const Bytes both = a[k] + load<Bytes>(b_exponents_[block][k]);
-                most = both > most ? both : most;
-            }
-            to[block] = as<Ints>(most);
-        }
-    }
-
     // Elements that are not for vectors.
-    [[gnu::noinline]] void exactly(unsigned row, unsigned column, Floats d, Floats result, Ints bad,
-                                   std::byte *place) const {
+    void exactly(unsigned row, size_t b, Floats d, Ints bad, Floats &result) const {
         for (unsigned i = 0; i < kVector; ++i) {
             if (!bad[i]) continue;
-            float a[K], b[K];
-            int16_t a_exponents[K], b_exponents[K];
-            for (unsigned k = 0; k < K; ++k) {
-                const size_t at = k * kAllRows + row + i / 4, of_b = size_t(k) * o_.columns + column + i % 4;
-                a[k] = o_.a[at], a_exponents[k] = o_.a_exponents[at];
-                b[k] = o_.b[of_b], b_exponents[k] = o_.b_exponents[of_b];
-            }
             const float addend = d[i];
-            result[i] = exact_sum(a, a_exponents, b, b_exponents, 1, K, o_.adds ? &addend : nullptr, kRule);
+            result[i] = exact_sum(o_.a + row * K, o_.a_exponents + row * K, o_.b + b + i, o_.b_exponents + b + i,
+                                  kBlock, K, o_.adds ? &addend : nullptr, Rule);
         }
-        save(place, result);
     }
 
-    const WgmmaSums &o_;
+    const WgmmaSums o_;
     int16_t base_of_b_ = 0;
-    bool special_ = false;                          // an infinity or NaN is among the factors
-    alignas(64) int32_t base_[kAllRows];            // the largest exponent of the row's products, at most
-    alignas(64) int32_t a_exponents_[K][kAllRows];  // each four times
-    alignas(64) int32_t b_exponents_[kMostColumns / kBlock][K][kVector];
+    bool special_ = false;    // an infinity or NaN is among the factors
+    int32_t base_[kAllRows];  // fp32's field of the largest exponent of the row's products, at most
+    alignas(64) int32_t a_exponents_[kAllRows][K];  // each four times
+    alignas(64) int8_t b_exponents_[K * kMostColumns];
+    std::byte nobodys_[kRows * sizeof(Floats4)] = {};
+    const std::byte nothing_[kRows * sizeof(Floats4)] = {};
 };
 
 }  // namespace
 
 bool wgmma_sums(const WgmmaSums &o) {
-    return o.depth == 8 ? Sums<8>(o).run() : Sums<16>(o).run();
+    switch (o.depth) {
+        case 8:
+            return Sums<SumRule{}, 8>(o).run();
+        case 16:
+            return Sums<SumRule{}, 16>(o).run();
+        default:
+            return Sums<SumRule{.narrow = true}, 32>(o).run();
+    }
 }
 
 }  // namespace warpsim

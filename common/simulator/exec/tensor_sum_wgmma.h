@@ -1,5 +1,5 @@
-// Sums of products of a whole wgmma of 16-bit floats or tf32 to fp32, bit for bit as exec/tensor_sum.h says, where D's
-// registers lie: no element of D moves. A vector of them is a few rows by 4 columns, in the order of the lanes.
+// Sums of products of a whole wgmma of floats to fp32, bit for bit as exec/tensor_sum.h says, where D's registers lie:
+// no element of D is kept elsewhere.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 namespace warpsim {
 
 struct WgmmaSums {
-    // A by k: [depth][64 rows]. B: [depth][columns], each 8 columns even ones first; columns is a multiple of
-    // kSumColumns, and those that D does not have are 0. Both aligned to 64 bytes, with their exponents.
+    // A: [64 rows][depth]. B: [columns / kSumColumns][depth][kSumColumns], each 8 columns even ones first; there are at
+    // most 256, and those that D does not have are 0. Both aligned to 64 bytes, with their exponents.
     const float *a = nullptr, *b = nullptr;
     const int16_t *a_exponents = nullptr, *b_exponents = nullptr;
-    unsigned depth = 0, columns = 0;  // depth: 8 or 16
+    unsigned depth = 0, columns = 0;  // depth: 8 or 16; of 8-bit floats 32
     // D of 32-bit floats, in place: the registers of the four warps, and where in them each of the slots lies, four for
     // each 8 columns.
     std::byte *registers[4] = {};

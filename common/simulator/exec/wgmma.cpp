@@ -107,37 +107,59 @@ std::shared_ptr<const WgmmaTile> find_tile(const Issue &issue, bool is_a) {
     return tile;
 }
 
-// A tile's bytes, line by line.
-void copy_tile(const Issue &issue, const WgmmaTile &tile, std::byte *to) {
-    const std::byte *shared = issue.warps[0]->block->shared;
-    for (uint32_t chunk : tile.places->chunks) {
-        std::memcpy(to, shared + chunk, kChunkBytes);
-        to += kChunkBytes;
-    }
-}
-
-// to[column][row] = from[row][column], in blocks of 8 x 8; line i of a block comes from row order[i].
+// to[column][row] = from[row][column], in blocks of 8 x 8.
 template <class Value>
-void transpose(const Value *from, unsigned rows, unsigned columns, Value *to, size_t to_step, bool in_order) {
+void transpose(const Value *from, unsigned rows, unsigned columns, Value *to) {
     using Vector = typename VectorOf<Value>::type;
     for (unsigned row = 0; row < rows; row += 8) {
         for (unsigned column = 0; column < columns; column += 8) {
             Vector block[8];
             for (unsigned i = 0; i < 8; ++i)
-                std::memcpy(&block[i], from + size_t(row + (in_order ? i : kColumnOrder[i])) * columns + column,
-                            sizeof(Vector));
+                std::memcpy(&block[i], from + size_t(row + i) * columns + column, sizeof(Vector));
             transpose8(block);
-            for (unsigned i = 0; i < 8; ++i) std::memcpy(to + (column + i) * to_step + row, &block[i], sizeof(Vector));
+            for (unsigned i = 0; i < 8; ++i) std::memcpy(to + (column + i) * rows + row, &block[i], sizeof(Vector));
         }
     }
 }
 
-// A as 64 rows of K, and B as K rows of wide_columns, each 8 of them in C's order.
+// Matrices of many columns lie by blocks of kSumColumns, each line by line, each 8 columns in C's order: where this
+// column of a line does, the first of 8.
+constexpr size_t place(unsigned lines, unsigned line, unsigned column) {
+    return (column / kSumColumns * lines + line) * kSumColumns + column % kSumColumns;
+}
+
+// A as 64 rows of K, and B as K lines of wide_columns.
 template <class Value, unsigned K>
 struct Factors {
     alignas(64) Value a[kRows * K];
     alignas(64) Value b[K * kMostColumns];
 };
+
+// A line of k of a K-major tile.
+template <class Element>
+inline void load_line(const Issue &issue, const WgmmaTile &tile, unsigned line, typename Element::Value *to) {
+    const std::byte *const shared = issue.warps[0]->block->shared;
+    const uint32_t *const chunks = tile.places->chunks.data() + 2 * line;
+    alignas(32) std::byte bytes[2 * kChunkBytes];
+    std::memcpy(bytes, shared + chunks[0], kChunkBytes);
+    std::memcpy(bytes + kChunkBytes, shared + chunks[1], kChunkBytes);
+    asm("" : "+m"(bytes));  // the compiler must not put it together from scalar registers instead
+    Element::widen(bytes, to, 8 * Element::kPerRegister);
+}
+
+// Calls f(k, first m or n, values of 8 of them) for all of an MN-major tile, which is of 16-bit elements.
+template <class Element, class F>
+inline void for_chunks(const Issue &issue, const WgmmaTile &tile, F f) {
+    const std::byte *const shared = issue.warps[0]->block->shared;
+    const uint32_t *chunk = tile.places->chunks.data();
+    for (unsigned line = 0; line < tile.lines; ++line) {
+        for (unsigned i = 0; i < tile.chunks; ++i, ++chunk) {
+            typename VectorOf<typename Element::Value>::type values;
+            Element::widen(shared + *chunk, reinterpret_cast<typename Element::Value *>(&values), 8);
+            f(line, 8 * i, values);
+        }
+    }
+}
 
 template <class Element, unsigned K>
 void load_a(const Issue &issue, typename Element::Value *a) {
@@ -155,43 +177,54 @@ void load_a(const Issue &issue, typename Element::Value *a) {
         }
         return;
     }
-    alignas(64) std::byte bytes[kRows * 32];
-    copy_tile(issue, *issue.a, bytes);
-    if (!issue.a->mn_major) return Element::widen(bytes, a, kRows * K);
-    alignas(64) Value columns[K * kRows];
-    Element::widen(bytes, columns, K * kRows);
-    transpose(columns, K, kRows, a, K, true);
+    if constexpr (Element::kPerRegister == 2) {
+        if (issue.a->mn_major) {
+            alignas(64) Value columns[K * kRows];
+            for_chunks<Element>(issue, *issue.a, [&](unsigned k, unsigned row, const auto &values) {
+                std::memcpy(columns + k * kRows + row, &values, sizeof values);
+            });
+            return transpose(columns, K, kRows, a);
+        }
+    }
+    for (unsigned row = 0; row < kRows; ++row) load_line<Element>(issue, *issue.a, row, a + row * K);
 }
 
 template <class Element, unsigned K>
 void load_b(const Issue &issue, typename Element::Value *b) {
     using Value = typename Element::Value;
-    alignas(64) std::byte bytes[kMostColumns * 32];
-    alignas(64) Value lines[kMostColumns * K];
-    copy_tile(issue, *issue.b, bytes);
-    Element::widen(bytes, lines, issue.columns * K);
-    if (!issue.b->mn_major) {
-        transpose(lines, issue.columns, K, b, issue.wide_columns, false);
-    } else {
-        for (unsigned k = 0; k < K; ++k)
-            for (unsigned column = 0; column < issue.columns; column += 8)
-                for (unsigned i = 0; i < 8; ++i)
-                    b[k * issue.wide_columns + column + i] = lines[k * issue.columns + column + kColumnOrder[i]];
+    using Vector = typename VectorOf<Value>::type;
+    for (unsigned column = issue.columns; column < issue.wide_columns; column += 8)
+        for (unsigned k = 0; k < K; ++k) std::fill_n(b + place(K, k, column), 8, Value{});
+    if constexpr (Element::kPerRegister == 2) {
+        if (issue.b->mn_major)
+            return for_chunks<Element>(issue, *issue.b, [&](unsigned k, unsigned column, const Vector &values) {
+                const Vector ordered = __builtin_shufflevector(values, values, 0, 2, 4, 6, 1, 3, 5, 7);
+                std::memcpy(b + place(K, k, column), &ordered, sizeof ordered);
+            });
     }
-    for (unsigned k = 0; k < K && issue.columns < issue.wide_columns; ++k)
-        std::fill(b + k * issue.wide_columns + issue.columns, b + (k + 1) * issue.wide_columns, Value{});
+    for (unsigned column = 0; column < issue.columns; column += 8) {
+        alignas(64) Value lines[8][K];
+        for (unsigned i = 0; i < 8; ++i) load_line<Element>(issue, *issue.b, column + kColumnOrder[i], lines[i]);
+        for (unsigned k = 0; k < K; k += 8) {
+            Vector block[8];
+            for (unsigned i = 0; i < 8; ++i) std::memcpy(&block[i], &lines[i][k], sizeof(Vector));
+            transpose8(block);
+            for (unsigned i = 0; i < 8; ++i) std::memcpy(b + place(K, k + i, column), &block[i], sizeof(Vector));
+        }
+    }
 }
 
-// A warp's D as 16 rows of wide_columns, each 8 of them in C's order, of 32-bit elements.
+// A warp's D as 16 rows of wide_columns, of 32-bit elements.
 void load_d(const Issue &issue, const Warp &w, std::byte *d) {
     for (unsigned row = 0; row < kWarpRows; ++row) {
         for (unsigned column = 0; column < issue.columns; column += 8) {
             const uint32_t *slots = issue.d_slots + column / 2 + row / 8 * 2;
-            std::byte *to = d + 4 * (row * issue.wide_columns + column);
+            std::byte *to = d + 4 * place(kWarpRows, row, column);
             std::memcpy(to, w.regs + slots[0] + row % 8 * 16, 16);
             std::memcpy(to + 16, w.regs + slots[1] + row % 8 * 16, 16);
         }
-        std::memset(d + 4 * (row * issue.wide_columns + issue.columns), 0, 4 * (issue.wide_columns - issue.columns));
+        for (unsigned column = issue.columns; column < issue.wide_columns; column += 8)
+            std::memset(d + 4 * place(kWarpRows, row, column), 0, 32);
     }
 }
 
@@ -199,7 +232,7 @@ void store_d(const Issue &issue, const Warp &w, const std::byte *d) {
     for (unsigned row = 0; row < kWarpRows; ++row) {
         for (unsigned column = 0; column < issue.columns; column += 8) {
             const uint32_t *slots = issue.d_slots + column / 2 + row / 8 * 2;
-            const std::byte *from = d + 4 * (row * issue.wide_columns + column);
+            const std::byte *from = d + 4 * place(kWarpRows, row, column);
             std::memcpy(w.regs + slots[0] + row % 8 * 16, from, 16);
             std::memcpy(w.regs + slots[1] + row % 8 * 16, from + 16, 16);
         }
@@ -214,7 +247,7 @@ void load_half_d(const Issue &issue, const Warp &w, float *d) {
         F16::widen(reinterpret_cast<const uint16_t *>(w.regs + issue.d_slots[i]), &tile[0][0], 64);
         for (unsigned row = 0; row < 8; ++row)
             for (unsigned j = 0; j < 8; ++j)
-                d[(i % 2 * 8 + row) * issue.wide_columns + i / 2 * 8 + j] = tile[row][kColumnOrder[j]];
+                d[place(kWarpRows, i % 2 * 8 + row, i / 2 * 8) + j] = tile[row][kColumnOrder[j]];
     }
 }
 
@@ -223,7 +256,7 @@ void store_half_d(const Issue &issue, const Warp &w, const float *d) {
     for (unsigned i = 0; i < issue.columns / 4; ++i) {
         for (unsigned row = 0; row < 8; ++row)
             for (unsigned j = 0; j < 8; ++j)
-                tile[row][kColumnOrder[j]] = d[(i % 2 * 8 + row) * issue.wide_columns + i / 2 * 8 + j];
+                tile[row][kColumnOrder[j]] = d[place(kWarpRows, i % 2 * 8 + row, i / 2 * 8) + j];
         F16::narrow(&tile[0][0], reinterpret_cast<uint16_t *>(w.regs + issue.d_slots[i]), 64);
     }
 }
@@ -237,27 +270,25 @@ void multiply_floats(const Issue &issue) {
     load_b<ElementB, K>(issue, factors.b);
     if (issue.form.negate_a != issue.form.negate_b)
         for (float &value : factors.a) value = -value;
+    factor_exponents(factors.a, a_exponents, kRows * K, ElementA::kLeast);
     factor_exponents(factors.b, b_exponents, K * issue.wide_columns, ElementB::kLeast);
     const bool half = issue.form.d == ptx::Type::f16;
-    if constexpr (ElementA::kPerRegister < 4) {
-        if (!half) {
-            alignas(64) float columns[K * kRows];
-            transpose(factors.a, kRows, K, columns, kRows, true);
-            factor_exponents(columns, a_exponents, K * kRows, ElementA::kLeast);
-            WgmmaSums sums{columns, factors.b,     a_exponents,   b_exponents, K, issue.wide_columns,
-                           {},      issue.d_slots, issue.columns, issue.adds};
-            for (unsigned i = 0; i < kWarpgroupWarps; ++i) sums.registers[i] = issue.warps[i]->regs;
-            if (wgmma_sums(sums)) return;
-        }
+    if (!half) {
+        WgmmaSums sums{factors.a,          factors.b, a_exponents,   b_exponents,   K,
+                       issue.wide_columns, {},        issue.d_slots, issue.columns, issue.adds};
+        for (unsigned i = 0; i < kWarpgroupWarps; ++i) sums.registers[i] = issue.warps[i]->regs;
+        if (wgmma_sums(sums)) return;
     }
-    factor_exponents(factors.a, a_exponents, kRows * K, ElementA::kLeast);
     alignas(64) float d[kWarpRows * kMostColumns];
     for (unsigned i = 0; i < kWarpgroupWarps; ++i) {
         const Warp &w = *issue.warps[i];
         half ? load_half_d(issue, w, d) : load_d(issue, w, reinterpret_cast<std::byte *>(d));
-        exact_sums({factors.a + i * kWarpRows * K, factors.b, a_exponents + i * kWarpRows * K, b_exponents, d,
-                    kWarpRows, issue.wide_columns, K, issue.adds},
-                   {ElementA::kPerRegister == 4, half});
+        for (unsigned column = 0; column < issue.wide_columns; column += kSumColumns) {
+            const size_t b = place(K, 0, column);
+            exact_sums({factors.a + i * kWarpRows * K, factors.b + b, a_exponents + i * kWarpRows * K, b_exponents + b,
+                        d + place(kWarpRows, 0, column), kWarpRows, K, issue.adds},
+                       {ElementA::kPerRegister == 4, half});
+        }
         half ? store_half_d(issue, w, d) : store_d(issue, w, reinterpret_cast<const std::byte *>(d));
     }
 }
@@ -269,22 +300,23 @@ void multiply_integers(const Issue &issue) {
     load_a<ElementA, K>(issue, factors.a);
     load_b<ElementB, K>(issue, factors.b);
     alignas(64) int32_t d[kWarpRows * kMostColumns];
-    alignas(64) int32_t sum[kMostColumns];
-    const unsigned columns = issue.wide_columns;
     for (unsigned i = 0; i < kWarpgroupWarps; ++i) {
         const Warp &w = *issue.warps[i];
         load_d(issue, w, reinterpret_cast<std::byte *>(d));
-        for (unsigned row = 0; row < kWarpRows; ++row) {
-            std::fill_n(sum, columns, 0);
-            for (unsigned k = 0; k < K; ++k) {
-                const int32_t mine = factors.a[(i * kWarpRows + row) * K + k], *b = factors.b + k * columns;
-                for (unsigned c = 0; c < columns; ++c) sum[c] += mine * b[c];
-            }
-            int32_t *to = d + row * columns;
-            for (unsigned c = 0; c < columns; ++c) {
-                const int64_t exact = int64_t{issue.adds ? to[c] : 0} + sum[c];
-                to[c] =
-                    issue.form.saturate ? int32_t(std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX)) : int32_t(exact);
+        for (unsigned column = 0; column < issue.wide_columns; column += kSumColumns) {
+            const int32_t *const b = factors.b + place(K, 0, column);
+            for (unsigned row = 0; row < kWarpRows; ++row) {
+                alignas(64) int32_t sum[kSumColumns] = {};
+                for (unsigned k = 0; k < K; ++k) {
+                    const int32_t mine = factors.a[(i * kWarpRows + row) * K + k];
+                    for (unsigned c = 0; c < kSumColumns; ++c) sum[c] += mine * b[k * kSumColumns + c];
+                }
+                int32_t *to = d + place(kWarpRows, row, column);
+                for (unsigned c = 0; c < kSumColumns; ++c) {
+                    const int64_t exact = int64_t{issue.adds ? to[c] : 0} + sum[c];
+                    to[c] = issue.form.saturate ? int32_t(std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX))
+                                                : int32_t(exact);
+                }
             }
         }
         store_d(issue, w, reinterpret_cast<const std::byte *>(d));

@@ -140,10 +140,16 @@ def judge(
     checks: as in exercises.toml. line: words for a line of the source. sizes: default: those of _cases().
     """
     stage = stages.entry(stage)
-    build.build(stage.targets)
-    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    is_kernel = isinstance(stage, kernels.Kernel)
+    build.build(["warpsim_cudart"] if is_kernel else stage.targets)  # the stage's own library is of no use here
+    cases = [(problem, configuration) for problem in sizes for configuration in configurations(stage, problem)]
+    cases = cases or (_cases(stage) if is_kernel else [])
+    table = _table(stage, [configuration for _, configuration in cases], checks) if is_kernel else None
+    digest = hashlib.sha256("\0".join([source, table or ""]).encode()).hexdigest()[:16]
     file = place("exercises", f"{stage.id}-{digest}", stage.source.name, source)
-    if not isinstance(stage, kernels.Kernel):
+    if table:
+        place("exercises", file.parent.name, kernels.TABLE, table)
+    if not is_kernel:
         return _judged_as_a_program(stage, file, checks, line)
     try:
         library = kernels.compile_kernel(file, stage, only="")
@@ -151,8 +157,7 @@ def judge(
         words = compiler_words(error.said, file.name, line)
         return Judgement((Finding("builds", False, tuple(words + _brace(words, file.name))),))
     runs = _Runs(stage, line)
-    given = [(problem, configuration) for problem in sizes for configuration in configurations(stage, problem)]
-    for problem, configuration in given or _cases(stage):
+    for problem, configuration in cases:
         if not runs.go_on(library, problem, configuration):
             break
     where = device.choose(stage.min_compute)
@@ -162,6 +167,16 @@ def judge(
     if all(one.passed for one in found):  # what the counters of a wrong kernel say is beside the point
         found += _technique(stage, library, checks, line)
     return Judgement((Finding("builds", True), *found), wrong=runs.wrong)
+
+
+def _table(stage: kernels.Kernel, used: list[str | None], checks: Sequence[str]) -> str | None:
+    """Of a stage that has a table of instances, that of those that the runs use: to compile the others takes most of
+    the time. None: all of them, also where a run leaves the choice to the kernel."""
+    names = techniques(checks)
+    if names != []:
+        used = used + [run.configuration(stage) for run in technique.runs(stage, names)]
+    used = used + [stage.configuration(problem) for problem in (_larger(stage), kernels.problem_for(stage))]
+    return kernels.table_of(stage, set(used)) if None not in used else None
 
 
 def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line: Lines) -> list[Finding]:
@@ -192,6 +207,11 @@ def _cases(stage: kernels.Kernel) -> list[tuple[Problem, str | None]]:
     ]
     more = [stage.own(problem) for problem in more]
     return [*kernels.judged_by(stage), *((problem, stage.configuration(problem)) for problem in more)]
+
+
+def _larger(stage: kernels.Kernel) -> Problem:
+    """What the simulator would take long for, and a GPU runs."""
+    return stage.own(Problem(B=2, Hq=4, Nq=8 * stage.data["launch"][-1].get("Br", 64), d_head=128))
 
 
 class _Runs:
@@ -229,13 +249,8 @@ class _Runs:
         name = f"stage {self.stage.id}"
         return run_library(name, library, problem, inputs, where, more, 4 * SECONDS, configuration=configuration)
 
-    def larger(self) -> Problem:
-        """What the simulator would take long for."""
-        rows = 8 * self.stage.data["launch"][-1].get("Br", 64)
-        return self.stage.own(Problem(B=2, Hq=4, Nq=rows, d_head=128))
-
     def on_a_gpu(self, library: Path, where: Device) -> None:
-        problem = self.larger()
+        problem = _larger(self.stage)
         inputs = problem.random(1)
         try:
             result = self._run(library, problem, inputs, where, self.stage.configuration(problem))
@@ -281,7 +296,9 @@ class _Runs:
 def _waste(stage: kernels.Kernel, library: Path, line: Lines) -> list[str]:
     """The lines of the source with the most wavefronts and sectors beyond what the same bytes need, one of each."""
     problem = kernels.problem_for(stage)
-    report = run_problem(stage, problem, device="sim", library=library).report
+    report = run_problem(
+        stage, problem, device="sim", library=library, configuration=stage.configuration(problem)
+    ).report
     own = [one for one in counters.lines(report) if Path(one.file).name == stage.source.name]
     words = []
     for what, excess in (

@@ -16,6 +16,8 @@ from flashladder.ladder.stage import Stage, Verdict
 from flashladder.running.job import StageError, run_library
 from flashladder.running.verify import check
 
+TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
+
 
 class Kernel(Stage):
     @property
@@ -141,6 +143,15 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None 
     if not library.exists():
         _compiled(library, command, [kernel, *_launcher(flags, launcher, common)])
     return library
+
+
+def table_of(stage: Kernel, configurations: set[str]) -> str:
+    """The stage's table of instances without those whose short form is not asked for: beside another kernel.cu it is
+    the one that is compiled. Choices of what is not built do not count (configured.h)."""
+    lines = (stage.folder / TABLE).read_text().splitlines(keepends=True)
+    return "".join(
+        line for line in lines if not line.startswith("INSTANCE(") or any(f'"{one}"' in line for one in configurations)
+    )
 
 
 def problem_for(stage: Kernel) -> Problem:
