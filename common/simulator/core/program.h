@@ -16,6 +16,7 @@ namespace warpsim {
 // What the kernels of one module share while they run.
 struct ModuleState {
     std::map<uint32_t, std::string> files;   // of .file directives: number -> path
+    std::vector<ptx::InlinedCall> calls;     // what SourceLocation::calls names
     std::shared_ptr<class DeviceHeap> heap;  // of malloc in kernels, from its first launch on
 };
 
@@ -48,7 +49,7 @@ struct Program {
         std::vector<Special> specials;
         struct Place {
             uint32_t offset, bytes;
-        };  // in the frame's local memory
+        };                                       // in the frame's local memory
         std::vector<Place> parameters, returns;  // of device functions
     };
     std::vector<Function> functions;         // [0] is the kernel

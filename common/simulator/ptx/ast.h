@@ -108,6 +108,7 @@ struct Module {
     unsigned version = 0;                   // 90 for .version 9.0
     std::string target;                     // "sm_80", "sm_90a"
     std::map<uint32_t, std::string> files;  // .file index -> path
+    std::vector<InlinedCall> calls;         // what SourceLocation::calls names
     std::vector<Variable> variables;
     std::vector<Function> functions;
 };
