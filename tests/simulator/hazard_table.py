@@ -94,9 +94,11 @@ def said(row):
 
 
 def message(row):
-    """What it says, without the brackets that name kernel, block and warp, and without addresses of the device."""
+    """What it says, without the brackets that name kernel, block and warp, and what changes from build to build."""
     text = re.sub(r" \[[^\[\]]*\bkernel [^\[]*\]$", "", said(row)["message"])
-    return re.sub(r"0x[0-9a-f]{7,}", "0x...", text)
+    text = re.sub(r"at 0x[0-9a-f]{7,}", "at 0x...", text)  # addresses of the device
+    text = re.sub(r"(?<!\S)/\S+/(?=\w+\.cu)", "", text)
+    return re.sub(r"PTX line \d+, ", "", text)
 
 
 def on_a_gpu(row):

@@ -101,13 +101,15 @@ std::string SharedShadow::Impl::order_text(const Instruction &i, unsigned lane, 
     if (meets_itself) between = "between one pass and the next, or the threads should not meet at this address";
     std::string text;
     if (same_warp) text = "Lanes of a warp do not wait for each other by themselves: ";
-    const std::string passed = passed_text(i, lane, other);
+    const std::string passed = mine_first ? "" : passed_text(i, lane, other);
     if (clocks.all->blocks() > 1 && (is_foreign(i.warp) || other.agent - clocks.base >= warps)) {
         text += "no cluster barrier (barrier.cluster.arrive and .wait) and no arrival at an mbarrier orders them " +
                 (meets_itself ? "between one pass and the next" : between);
         if (!same_warp) text[0] = 'N';
     } else if (first == second && !forth) {
-        text += same_warp ? "they must not meet at this address" : "The two threads must not meet at this address";
+        text = same_warp
+                   ? "Lanes of a warp do not wait for each other by themselves, and these must not meet at this address"
+                   : "The two threads must not meet at this address";
     } else if (!passed.empty()) {
         text += passed + ". Both must pass one " + (meets_itself ? "between one pass and the next" : between);
         if (!same_warp) text[0] = char(std::toupper(text[0]));

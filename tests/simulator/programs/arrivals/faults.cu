@@ -116,7 +116,7 @@ KERNEL(not_made_visible) {
     if (t == 0) INIT(&bar, blockDim.x);  //~ not_made_visible
     if constexpr (mended) __syncthreads();
     buffer[t] = in[t];
-    ARRIVE(&bar);  //! not_made_visible mbarrier: mbarrier.arrive | which no mbarrier.init has initialised or nothing orders the two. A __syncthreads() is missing
+    ARRIVE(&bar);  //! not_made_visible mbarrier: mbarrier.arrive | which no mbarrier.init has initialised or __syncthreads() is missing
     WAIT(&bar, 0);
     out[t] = buffer[n / 4 - 1 - t];
 }

@@ -24,7 +24,7 @@ __global__ void load(float *out, const float *in) {
 #endif
     __syncthreads();
     // clang-format off
-    out[threadIdx.x] = s[1][255 - threadIdx.x];  //! async_pending: `cp.async.wait_group 2` at | leaves the newest two groups of thread 63 | in flight, and this read needs the second newest
+    out[threadIdx.x] = s[1][255 - threadIdx.x];  //! async_pending: `cp.async.wait_group 2` at | leaves the newest two groups of thread | in flight, and this read needs the second newest
     // clang-format on
     WAIT(0);
 }
