@@ -44,6 +44,8 @@ ROWS = (
         gpu="no error (H100)"),
     Row("shared_race", "two accesses of shared memory that nothing orders, at least one of them a write",
         "faulty/race_missing_barrier.cu", gpu="wrong each time (H100)"),
+    Row("global_race", "the same of global memory, within a block and between blocks of a launch",
+        "global_memory/faults.cu", "one_counter", gpu="wrong each time (H100)"),
     Row("async_pending", "bytes or registers that something asynchronous is still reading or writing",
         "faulty/async_wrong_group.cu", gpu=RIGHT),
     Row("divergent_barrier", "threads that meet a barrier in different ways", "faulty/divergent_barrier.cu",
@@ -84,8 +86,8 @@ def said(row):
         settings = {"WARPSIM_MAX_INSTRUCTIONS": 100000} if row.kind == "budget" else {}
         together = collection.unit_with(file, FAULTY, ("", "MENDED"))
         result = run_program(together, [collection.name(file)], env=settings, flags=collection.FLAGS, report=True)
-    elif row.program.startswith("undefined/"):
-        result = run_program(file, [row.fault], report=True)
+    elif row.program.startswith(("undefined/", "global_memory/")):
+        result = run_program(file, [row.fault, 0], report=True)
     else:
         architecture = HOPPER_A if row.program.startswith("wgmma/") else HOPPER
         result = run_program(file, [row.fault, 0], report=True, architecture=architecture)

@@ -148,6 +148,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::shared_race:
             title = "shared-memory race";
             break;
+        case HazardKind::global_race:
+            title = "global-memory race";
+            break;
         case HazardKind::async_pending:
             title = "use of bytes that an asynchronous copy is still moving";
             break;
