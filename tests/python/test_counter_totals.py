@@ -90,3 +90,26 @@ def test_asynchronous_copies_count_as_loads_as_they_do_in_ncu():
         "ncu": [{"kernel": "a", "global load sectors": 28, "global cp_async sectors": 20}],
     }
     assert results.compare_counters(entry) == [("global load sectors", 28, 28)]
+
+
+def from_a_header(line: int, *calls: tuple[str, int]) -> dict:
+    ways = [{"file": f"/a/{file}", "line": at, "function": "load_tile"} for file, at in calls]
+    return launch("a", 100, 4)["lines"][0] | {"file": "/a/tile.cuh", "line": line, "inlined": ways}
+
+
+def test_a_headers_line_is_one_with_all_that_call_it():
+    one = launch("a", 100, 4)
+    one["lines"] += [from_a_header(9, ("k.cu", 30)), from_a_header(9, ("other.cuh", 4), ("k.cu", 31))]
+    report = {"launches": [one, one]}
+    found = counters.lines(report)
+    assert [line.where for line in found] == ["tile.cuh:9, called at k.cu:30 and at 1 more", "k.cu:3", "k.cu:7"]
+    assert (found[0].instructions, found[0].shared_excess, len(found[0].inlined)) == (20, 128, 2)
+    assert (found[0].line_in("k.cu"), found[0].line_in("tile.cuh"), found[1].line_in("k.cu")) == (30, 9, 3)
+
+
+def test_code_of_headers_belongs_to_the_lines_that_call_it():
+    one = launch("a", 100, 4)
+    one["lines"] += [from_a_header(9, ("k.cu", 30)), from_a_header(9, ("other.cuh", 4), ("k.cu", 31))]
+    assert [counters.place_in(line, "k.cu") for line in one["lines"]] == [7, 3, 30, 31]
+    assert counters.place_in(one["lines"][3], "other.cuh") == 4 and counters.place_in(one["lines"][0], "b.cu") == 0
+    assert counters.executed({"launches": [one, one]}, "k.cu", {3, 31}) == 12

@@ -53,6 +53,15 @@ def test_faulty_program(program):
     assert f"{program.name}:{hazard['line']}" in result.stderr, "the line is not printed"
 
 
+ADDRESSES = [p for p in PROGRAMS if re.match("bounds|misaligned|address|surface|texture_layer|texture_larger", p.stem)]
+
+
+@pytest.mark.parametrize("program", ADDRESSES, ids=lambda p: p.stem)
+def test_a_bad_address_names_the_line_of_its_access(program):
+    hazard = run(program).hazards[0]
+    assert re.match(rf"\S+ at {program.name}:{hazard['line']} (reads|writes|updates) ", hazard["message"])
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.stem)
 def test_mended_twin(program):
     result = run(program, mended=True).check()

@@ -123,6 +123,7 @@ Options Options::from_environment() {
     options.multiprocessors = static_cast<unsigned>(count("WARPSIM_MULTIPROCESSORS", 0, 1024,
                                                           "a number of multiprocessors from 1 to 1024, or 0 for as "
                                                           "many as the device has"));
+    get("WARPSIM_WRAPPERS", options.wrappers);
     get("WARPSIM_REPORT", options.report_path);
     get("WARPSIM_TRACE", options.trace_path);
     options.trace_blocks =

@@ -25,6 +25,7 @@ struct Options {
     unsigned trace_blocks = 1;        // WARPSIM_TRACE_BLOCKS: how many of the first blocks it is of
     bool print_table = false;         // WARPSIM_TABLE=1: counters to stderr after every launch
     std::string device = "sm_90";     // WARPSIM_DEVICE
+    std::string wrappers;             // WARPSIM_WRAPPERS: patterns of files, separated by ':' (ptx/charged_lines.h)
     unsigned multiprocessors = 0;     // WARPSIM_MULTIPROCESSORS; 0: as many as the device has
     int64_t last_stream = -1;         // WARPSIM_SCHEDULE=last:K, a stream's number; -1: none
     // Throws std::runtime_error that names the variable and what it may be.

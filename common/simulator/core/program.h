@@ -16,6 +16,7 @@ namespace warpsim {
 // What the kernels of one module share while they run.
 struct ModuleState {
     std::map<uint32_t, std::string> files;   // of .file directives: number -> path
+    std::vector<ptx::InlinedCall> calls;     // what SourceLocation::calls names
     std::shared_ptr<class DeviceHeap> heap;  // of malloc in kernels, from its first launch on
 };
 

@@ -1,6 +1,7 @@
 #include "core/statistics.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/names.h"
@@ -30,7 +31,7 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
     report.shared = {{"load", {}}, {"store", {}}, {"ldmatrix", {}}, {"cp_async", {}}};
     report.shared["cp_async"].ideal.reset();  // unknown, unless the op counts one
     report.global = {{"load", {}}, {"store", {}}};
-    std::map<std::pair<uint32_t, uint32_t>, LineCount> lines;
+    std::map<std::tuple<uint32_t, uint32_t, std::vector<CallSite>>, LineCount> lines;
     for (size_t i = 0; i < program.ops.size() && i < totals.size(); ++i) {
         const Op &op = program.ops[i];
         const OpStats &stats = totals[i];
@@ -76,7 +77,9 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
         report.mbarrier_waits += stats.waits;
         report.mbarrier_waited += stats.waited;
         if (debug.source.line == 0) continue;
-        LineCount &line = lines[{debug.source.file, debug.source.line}];
+        const bool header = is_header(program, debug.source);
+        LineCount &line = lines[{debug.source.file, debug.source.line,
+                                 header ? calls_to(program, debug.source) : std::vector<CallSite>()}];
         line.instructions += stats.issued;
         line.shared_wavefronts += stats.shared_wavefronts;
         line.shared_ideal += stats.shared_ideal;
@@ -89,8 +92,9 @@ void summarize(const Program &program, const std::vector<OpStats> &totals, Launc
         line.wgmma_wavefronts += wgmma_wavefronts;
     }
     for (auto &[key, line] : lines) {
-        line.file = file_name(program, {key.first, key.second});
-        line.line = key.second;
+        line.file = file_name(program, {std::get<0>(key), std::get<1>(key)});
+        line.line = std::get<1>(key);
+        line.inlined = std::get<2>(key);
         report.lines.push_back(std::move(line));
     }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,10 +31,19 @@ struct OpStats {
     uint64_t waits = 0, waited = 0;  // for mbarriers' phases; those that found the phase open
 };
 
+// A call that was inlined: of `function`, in which the code lies (or the call before), at file:line.
+struct CallSite {
+    std::string file;
+    uint32_t line = 0;
+    std::string function;  // "load_tile"; empty: unknown
+    auto operator<=>(const CallSite &) const = default;
+};
+
 struct HazardRecord {
     HazardKind kind{};
     std::string file;
     uint32_t line = 0;
+    std::vector<CallSite> inlined;  // the calls that lead there, the innermost first
     uint32_t block[3] = {};
     uint32_t warp = 0;
     int lane = -1;
@@ -66,9 +76,12 @@ struct WgmmaCount {
     uint64_t count = 0, wavefronts = 0;
 };
 
+// Of a header's line one for each chain of calls that lead there; calls within the kernel's own file are not told
+// apart.
 struct LineCount {
     std::string file;
     uint32_t line = 0;
+    std::vector<CallSite> inlined;  // the innermost first
     uint64_t instructions = 0, shared_wavefronts = 0, shared_ideal = 0, global_sectors = 0, global_ideal = 0;
     uint64_t bulk_bytes = 0, tensor_sectors = 0, mbarrier_waits = 0, mbarrier_waited = 0;
     uint64_t wgmma_wavefronts = 0;
@@ -78,6 +91,7 @@ struct LineCount {
 struct AccessRecord {
     std::string file;
     uint32_t line = 0, ptx_line = 0;
+    std::vector<CallSite> inlined;  // as in LineCount
     bool shared = false;
     const char *kind = "";  // "load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic"
     unsigned bytes = 0;     // of each lane; of a matrix's row
@@ -91,6 +105,7 @@ struct AccessRecord {
 struct BoxRecord {
     std::string file;
     uint32_t line = 0, ptx_line = 0;
+    std::vector<CallSite> inlined;  // as in LineCount
     BulkKind kind = BulkKind::load;
     unsigned lane = 0;
     uint32_t shared = 0;                        // offset of the box; of a prefetch 0

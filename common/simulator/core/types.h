@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace warpsim::ptx {
@@ -43,9 +44,16 @@ const char *type_name(Type);
 bool is_signed(Type);
 bool is_float(Type);
 
-// From .loc: index into the files of a module, and a 1-based line. line 0: unknown.
+// From .loc: index into the files of a module, and a 1-based line. line 0: unknown. calls: of code that was inlined,
+// the innermost of the calls that lead there, its place in the module's table of calls plus one; 0: none.
 struct SourceLocation {
-    uint32_t file = 0, line = 0;
+    uint32_t file = 0, line = 0, calls = 0;
+};
+
+// A call that was inlined: of `function` (as it is mangled; empty: unknown), made at `at`, which has the next call out.
+struct InlinedCall {
+    std::string function;
+    SourceLocation at;
 };
 
 }  // namespace warpsim::ptx

@@ -72,6 +72,9 @@ struct GlobalWindow {
 };
 inline constexpr unsigned kGlobalWindows = 16;
 
+// What is waited for by groups.
+enum class Grouped : uint8_t { cp_async, bulk_store, wgmma };
+
 // Where a block's hazards go.
 struct HazardSink {
     virtual ~HazardSink() = default;
@@ -79,6 +82,14 @@ struct HazardSink {
     // Counts a hazard if the launch goes on after it and one of this kind, with this other op (kNoSlot: none), has been
     // reported at the op. False: it must be reported.
     virtual bool repeats(const Op &, HazardKind, uint32_t) { return false; }
+    // For messages: what a thread (of wgmma a warp) has done about the group of something in flight, as a clause about
+    // `who`: "`cp.async.wait_group 2` at kernel.cu:41 leaves the newest two groups in flight, and `needs` needs the
+    // second newest". Of cp.async `which` is its address in shared memory, of the others the shadow's number.
+    virtual std::string wait_text(Grouped, unsigned, unsigned, uint32_t, const std::string &, const std::string &) {
+        return "";
+    }
+    // The op at which the thread last waited for groups of cp.async; kNoSlot: it has not.
+    virtual uint32_t last_copy_wait(unsigned, unsigned) { return kNoSlot; }
 };
 
 class PendingUpdates;  // exec/pending_updates.h

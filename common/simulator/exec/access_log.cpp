@@ -12,6 +12,7 @@ AccessRecord *AccessLog::add(const Op &op, unsigned bytes, uint32_t exec) {
     AccessRecord &record = records_.emplace_back();
     record.file = file_name(program_, debug.source);
     record.line = debug.source.line;
+    if (is_header(program_, debug.source)) record.inlined = calls_to(program_, debug.source);
     record.ptx_line = debug.ptx_line;
     record.kind = access_kind(op.cls);
     record.bytes = bytes;
@@ -44,6 +45,7 @@ BoxRecord *AccessLog::box(const Op &op, unsigned lane) {
     BoxRecord &record = boxes_.emplace_back();
     record.file = file_name(program_, debug.source);
     record.line = debug.source.line;
+    if (is_header(program_, debug.source)) record.inlined = calls_to(program_, debug.source);
     record.ptx_line = debug.ptx_line;
     record.lane = lane;
     return &record;

@@ -121,6 +121,12 @@ void exec_async_wait(Warp &w, const Op &op) {
     if (!w.block->completions->has_groups(w.id)) return;
     const std::array<uint64_t, kLanes> &committed = groups_of(w).committed;
     if (op.b) exec_async_commit(w, op);  // wait_all: what is not in a group yet counts, too
+    if (AsyncGroups &groups = groups_of(w); !groups.copies.empty()) {
+        groups.wait = &op;
+        groups.wait_lanes = w.exec;
+        groups.wait_issued = w.block->completions->issued;
+        groups.wait_committed = groups.committed;
+    }
     const uint64_t stay = op.b ? 0 : uint64_t(op.imm);
     std::array<uint64_t, kLanes> before;
     for (unsigned i = 0; i < kLanes; ++i) before[i] = committed[i] > stay ? committed[i] - stay : 0;

@@ -138,6 +138,7 @@ Barrier &join(WarpContext &w, const Op &op, uint32_t lanes, uint32_t number, Bar
                           op_text(program, first));
     }
     if (first == kNoSlot) first = op.index;
+    if (block.shadow) block.shadow->barrier_reached(w, op, lanes, number, count);
     if (block.shadow && count) block.shadow->barrier_meet(w, op, lanes, number);
     return b;
 }

@@ -273,6 +273,7 @@ BulkStore &issue_bulk_store(Warp &w, const Op &op, unsigned lane, uint32_t from,
     store.op = &op;
     store.lane = lane;
     store.group = c.bulk_groups[w.id * kLanes + lane];
+    store.number = c.issued++;
     store.from = from;
     store.bytes = bytes;
     store.to = to;
@@ -325,6 +326,10 @@ void exec_bulk_commit(Warp &w, const Op &) {
 void exec_bulk_wait(Warp &w, const Op &op) {
     Completions &c = *w.block->completions;
     if (c.bulk_groups.empty()) return;
+    for (uint32_t rest = c.stores.empty() ? 0 : w.exec; rest; rest &= rest - 1) {
+        const uint32_t thread = w.id * kLanes + unsigned(std::countr_zero(rest));
+        c.bulk_waits[thread][op.b ? 1 : 0] = {&op, c.issued, c.bulk_groups[thread]};
+    }
     const auto done = [&](BulkStore &store) {
         if (store.warp != &w || !(w.exec >> store.lane & 1)) return false;
         const uint64_t committed = c.bulk_groups[w.id * kLanes + store.lane];

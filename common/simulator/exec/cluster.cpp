@@ -69,8 +69,8 @@ Block *shared_owner(Warp &w, const Op &op, unsigned lane, uint64_t &address, boo
     if (!peer.alive) {
         report_hazard(w, op, HazardKind::cluster, int(lane), address,
                       text_of(w, op) + " uses the shared memory of block " + to_string(peer.rank) +
-                          " of the cluster, which has exited: a cluster barrier (barrier.cluster.arrive and .wait, "
-                          "cluster.sync()) is missing between the last access to its memory and its exit");
+                          " of the cluster, which has exited: it has waited at no cluster barrier "
+                          "(barrier.cluster.arrive and .wait, cluster.sync()) behind this access");
         return nullptr;
     }
     if (peer.shadow) peer.shadow->visit(w, op, 1u << lane, ends_later);

@@ -84,7 +84,7 @@ void exec_cluster_arrive(Warp &warp, const Op &op) {
         report_hazard(w, op, HazardKind::cluster, int(lane), 0,
                       thread_text(w, lane) + " arrives again at the cluster's barrier at " + where(program, op.index) +
                           ": it has arrived at " + where(program, at) +
-                          " and has not waited since. A barrier.cluster.wait is missing between the two");
+                          " and has executed no barrier.cluster.wait since");
         passed &= ~twice;
     }
     if (!arrived) at = cluster.waited_at[w.agent] = kNoSlot;
@@ -104,7 +104,7 @@ bool wait_for_cluster(WarpContext &w, Fragment &f, const Op &op, uint32_t lanes)
         const unsigned lane = unsigned(std::countr_zero(none));
         report_hazard(w, op, HazardKind::cluster, int(lane), 0,
                       thread_text(w, lane) + " waits at the cluster's barrier at " + where(program, op.index) +
-                          " and has not arrived: a barrier.cluster.arrive is missing before it");
+                          " and has executed no barrier.cluster.arrive since its last wait");
     }
     if (lanes & arrived) {
         --w.stats[op.index].issued;  // it comes again
@@ -137,9 +137,9 @@ void exit_cluster(WarpContext &w, uint32_t lanes) {
                 visitor, program.ops[left.op], HazardKind::cluster, int(left.lane), 0,
                 op_text(program, left.op) + " by " + left.who + " uses the shared memory of block " +
                     to_string(block.rank) +
-                    " of the cluster, which may have exited by then: nothing orders it before that exit. A "
-                    "cluster barrier (barrier.cluster.arrive and .wait, cluster.sync()) is missing between the "
-                    "last access to a block's memory and its exit");
+                    " of the cluster, which may have exited by then: nothing orders it before that exit. That block "
+                    "has waited at no cluster barrier (barrier.cluster.arrive and .wait, cluster.sync()) behind this "
+                    "access, and for nothing else that shows it");
         }
     }
     if (!block.alive) check_in_flight(block);

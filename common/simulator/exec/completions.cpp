@@ -17,11 +17,13 @@ void Completions::start_block(unsigned warps) {
         of_warp.copies.clear();
         of_warp.committed.fill(0);
         of_warp.used = false;
+        of_warp.wait = nullptr;
     }
     mbarriers.clear();
     arrivals.clear();
     stores.clear();
     bulk_groups.clear();
+    bulk_waits.clear();
     changed_maps.clear();
     wgmma.used = false;
     issued = changes = 0;
@@ -77,12 +79,13 @@ void check_unfinished_stores(Warp &w, const Op &op, uint64_t first, uint64_t las
         const Program &program = *w.block->program;
         const int lane = std::countr_zero(w.exec);
         const bool own = store.warp->id == w.id && store.lane == unsigned(lane);
+        const std::string who =
+            "thread " + std::to_string(store.warp->id * kLanes + store.lane) + (own ? ", the same one," : "");
         report_hazard(w, op, HazardKind::async_pending, lane, first,
                       "read at " + where(program, op.index) + " of global memory that the " + copy_noun(store.op->cls) +
-                          " at " + where(program, store.op->index) + " may still be writing: thread " +
-                          std::to_string(store.warp->id * kLanes + store.lane) + (own ? ", the same one," : "") +
-                          " has issued it and has not waited for its group by cp.async.bulk.wait_group (with .read it "
-                          "waits for the source only)");
+                          " at " + where(program, store.op->index) + " may still be writing: " +
+                          w.block->hazards->wait_text(Grouped::bulk_store, store.warp->id, store.lane, store.transfer,
+                                                      who, "this read"));
         return;
     }
 }
@@ -94,9 +97,10 @@ void check_sources_left(Block &block) {
         const std::string where_from = where(*block.program, store.op->index);
         report_hazard(*store.warp, *store.op, HazardKind::async_pending, int(store.lane), store.from,
                       std::string("the block has ended while the ") + copy_noun(store.op->cls) + " at " + where_from +
-                          " may still be reading its shared memory, which another block may have by then: thread " +
-                          std::to_string(store.warp->id * kLanes + store.lane) +
-                          " has issued it and has not waited for its group by cp.async.bulk.wait_group.read");
+                          " may still be reading its shared memory, which another block may have by then: " +
+                          block.hazards->wait_text(Grouped::bulk_store, store.warp->id, store.lane, store.transfer,
+                                                   "thread " + std::to_string(store.warp->id * kLanes + store.lane),
+                                                   "the block's end"));
         return;
     }
 }

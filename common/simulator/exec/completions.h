@@ -14,6 +14,13 @@
 
 namespace warpsim {
 
+// A thread's last wait for groups, for messages.
+struct GroupWait {
+    const Op *op = nullptr;  // null: there was none
+    uint64_t issued = 0;     // what the block had issued by then
+    uint64_t committed = 0;  // groups
+};
+
 // One warp instruction's copies by cp.async. Each lane's completes to a group of that lane.
 struct AsyncCopy {
     uint32_t lanes = 0;  // still in flight
@@ -29,6 +36,11 @@ struct AsyncGroups {
     std::vector<AsyncCopy> copies;
     std::array<uint64_t, kLanes> committed{};  // groups so far, by lane
     bool used = false;
+    // The last wait while something was in flight, for messages.
+    const Op *wait = nullptr;
+    uint32_t wait_lanes = 0;
+    uint64_t wait_issued = 0;
+    std::array<uint64_t, kLanes> wait_committed{};
 };
 
 // An mbarrier between its init and its inval. Its own bytes in shared memory stay 0.
@@ -69,7 +81,8 @@ struct BulkStore {
     Warp *warp = nullptr;
     const Op *op = nullptr;
     unsigned lane = 0;
-    uint64_t group = 0;  // how many groups the thread had committed before
+    uint64_t group = 0;   // how many groups the thread had committed before
+    uint64_t number = 0;  // in the order of the block's issues
     uint32_t from = 0, bytes = 0, transfer = 0;
     uint64_t to = 0;            // device address
     std::byte *host = nullptr;  // of `to`; null: it goes to parts
@@ -80,11 +93,12 @@ struct BulkStore {
 };
 
 struct Completions {
-    std::vector<AsyncGroups> groups;         // by warp
-    std::map<uint32_t, Mbarrier> mbarriers;  // by offset in shared memory
-    std::vector<MbarrierArrival> arrivals;   // oldest first
-    std::vector<BulkStore> stores;           // oldest first
-    std::vector<uint64_t> bulk_groups;       // committed so far, by thread
+    std::vector<AsyncGroups> groups;                          // by warp
+    std::map<uint32_t, Mbarrier> mbarriers;                   // by offset in shared memory
+    std::vector<MbarrierArrival> arrivals;                    // oldest first
+    std::vector<BulkStore> stores;                            // oldest first
+    std::vector<uint64_t> bulk_groups;                        // committed so far, by thread
+    std::map<uint32_t, std::array<GroupWait, 2>> bulk_waits;  // by thread: for the whole, and with .read
     WgmmaQueue wgmma;
     std::map<uint64_t, uint32_t> changed_maps;  // in global memory, not acquired since: address -> the op that did it
     uint64_t issued = 0;                        // copies and arrivals so far

@@ -140,6 +140,9 @@ struct Barrier {
 struct BlockContext : Block, HazardSink {
     void report(Warp &, const Op &, HazardKind, int lane, uint64_t address, std::string message) override;
     bool repeats(const Op &, HazardKind, uint32_t other_op) override;
+    std::string wait_text(Grouped, unsigned warp, unsigned lane, uint32_t which, const std::string &who,
+                          const std::string &needs) override;
+    uint32_t last_copy_wait(unsigned warp, unsigned lane) override;
     // What ptxas repairs: a hazard with WARPSIM_HAZARDS=strict, else the report says it and the launch goes on.
     void note(Warp &, const Op &, HazardKind, std::string message);
     std::vector<std::unique_ptr<WarpContext>> contexts;

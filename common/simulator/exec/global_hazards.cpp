@@ -41,14 +41,15 @@ HazardRecord record_of(const LaunchShared &launch, const GlobalShadow &shadow,
     const ptx::SourceLocation source = program.debug[now.op].source;
     if (source.line) record.file = file_name(program, source);
     if (!record.file.empty()) record.line = source.line;
+    record.inlined = calls_to(program, source);
     block_place(*launch.config, block_of(launch, shadow, now), record.block);
     record.warp = now.agent % shadow.warps_of_block();
     record.lane = int(now.lane);
     record.address = conflict.address;
     record.count = 1;
     record.note = conflict.same_value && !launch.options->hazards_strict;
-    record.message = text_between_blocks(program, *launch.memory, both, conflict.address) +
-                     place_text(program, now.op, record);
+    record.message =
+        text_between_blocks(program, *launch.memory, both, conflict.address) + place_text(program, now.op, record);
     return record;
 }
 

@@ -90,8 +90,9 @@ std::string triple(const uint32_t (&v)[3]) {
 }
 
 std::string place_text(const Program &program, uint32_t op, const HazardRecord &hazard) {
-    return " [" + where(program, op) + ", kernel " + demangle(program.name) + ", block " + triple(hazard.block) +
-           ", warp " + std::to_string(hazard.warp) +
+    const std::string calls = calls_text(hazard.inlined);
+    return " [" + place(program, op) + (calls.empty() ? "" : ", " + calls) + ", kernel " + demangle(program.name) +
+           ", block " + triple(hazard.block) + ", warp " + std::to_string(hazard.warp) +
            (hazard.lane >= 0 ? ", lane " + std::to_string(hazard.lane) : "") + "]";
 }
 
@@ -178,15 +179,16 @@ auto maker(BlockContext &block, Warp &w, const Op &op, HazardKind kind, int lane
     const Program &whole = *block.worker->launch->program;
     return [&, kind, lane, address](HazardRecord &hazard) {
         hazard.kind = kind;
-        const uint32_t place = op_with_line(w, op, whole);
-        const OpDebug &debug = whole.debug[place];
+        const uint32_t at = op_with_line(w, op, whole);
+        const OpDebug &debug = whole.debug[at];
         if (debug.source.line) hazard.file = file_name(whole, debug.source);
         if (!hazard.file.empty()) hazard.line = debug.source.line;
+        hazard.inlined = calls_to(whole, debug.source);
         std::copy(block.ctaid, block.ctaid + 3, hazard.block);
         hazard.warp = w.id;
         hazard.lane = lane;
         hazard.address = address;
-        hazard.message = message + place_text(whole, place, hazard);
+        hazard.message = message + place_text(whole, at, hazard);
     };
 }
 

@@ -4,14 +4,16 @@
 #include <bit>
 #include <string>
 
+#include "core/names.h"
 #include "core/program.h"
 #include "core/warp.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {
 
-inline const std::string &instruction_text(const Warp &w, const Op &op) {
-    return w.block->program->debug[op.index].text;
+// "tex.2d.v4.f32.f32 at kernel.cu:12"
+inline std::string instruction_text(const Warp &w, const Op &op) {
+    return instruction_at(*w.block->program, op.index);
 }
 
 // Calls f(handle, lanes) for the lanes of each handle; op.a holds handles.

@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstring>
 
+#include "core/names.h"
 #include "core/program.h"
+#include "core/text.h"
 #include "core/warp.h"
 #include "exec/access_log.h"
 #include "exec/mma.h"
@@ -41,7 +43,8 @@ bool check_row(Warp &w, const Op &op, unsigned lane, uint64_t address, uint32_t 
     if (op.extra & kMatrixGeneric) {
         if ((address & kWindowMask) != kSharedWindow) {
             report_hazard(w, op, HazardKind::invalid_address, static_cast<int>(lane), address,
-                          "a matrix row's address is not in shared memory");
+                          instruction_at(*w.block->program, op.index) +
+                              " gives a matrix row's address that is not in shared memory");
             return false;
         }
         address &= ~kWindowMask;
@@ -49,11 +52,12 @@ bool check_row(Warp &w, const Op &op, unsigned lane, uint64_t address, uint32_t 
     offset = static_cast<uint32_t>(address);
     if (address % kRowBytes) {
         report_hazard(w, op, HazardKind::misaligned, static_cast<int>(lane), address,
-                      "a matrix row's address must be a multiple of 16 bytes");
+                      instruction_at(*w.block->program, op.index) + " gives a matrix row the address " + hex(offset) +
+                          ", and it must be a multiple of 16 bytes");
     } else if (address > size || size - address < kRowBytes) {
         report_hazard(w, op, HazardKind::out_of_bounds, static_cast<int>(lane), address,
-                      "a matrix row of 16 bytes at offset " + std::to_string(address) + " of " + std::to_string(size) +
-                          " bytes of shared memory");
+                      instruction_at(*w.block->program, op.index) + " touches a matrix row of 16 bytes at offset " +
+                          std::to_string(address) + " of " + std::to_string(size) + " bytes of shared memory");
     } else {
         return true;
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/names.h"
 #include "core/program.h"
 #include "core/text.h"
 #include "exec/completions.h"
@@ -161,7 +162,7 @@ uint32_t resolve_private(Warp &w, const Op &op, Intent intent, const char *what,
 
 std::string access_text(const Warp &w, const Op &op, Intent intent, uint64_t address, unsigned bytes) {
     const char *verb = intent == Intent::read ? " reads " : intent == Intent::write ? " writes " : " updates ";
-    return w.block->program->debug[op.index].text + verb + size_text(bytes) + " at " + hex(address);
+    return instruction_at(*w.block->program, op.index) + verb + size_text(bytes) + " at " + hex(address);
 }
 
 uint32_t shared_fault(Warp &w, const Op &op, Intent intent, const uint64_t *address, unsigned bytes, uint32_t exec) {

@@ -23,7 +23,7 @@ using std::to_string;
 constexpr unsigned kPiece = 16;  // bytes of shared memory that the shadow looks at together
 
 std::string text_of(const Warp &w, const Op &op) {
-    return w.block->program->debug[op.index].text;
+    return instruction_at(*w.block->program, op.index);
 }
 
 void refuse(Warp &w, const Op &op, HazardKind kind, unsigned lane, uint64_t address, const std::string &text) {

@@ -166,6 +166,7 @@ WgmmaQueue &WgmmaQueue::of(const Block &block) {
     for (WgmmaWarp &w : warps) {
         w.in_flight.clear();
         w.committed = 0;
+        w.wait = nullptr;
         w.registers = block.program->registers_at_launch;
     }
     return *this;
@@ -209,6 +210,9 @@ void exec_wgmma_commit(Warp &w, const Op &) {
 
 void exec_wgmma_wait(Warp &w, const Op &op) {
     WgmmaWarp &own = w.block->completions->wgmma.of(*w.block).warps[w.id];
+    own.wait = &op;
+    own.wait_committed = own.committed;
+    own.wait_reads = own.in_flight.empty() ? 0 : own.in_flight.back().reads;
     std::erase_if(own.in_flight, [&](WgmmaInFlight &m) {
         m.missed = m.missed || m.group == own.committed;
         if (m.group + uint64_t(op.imm) >= own.committed) return false;
@@ -225,7 +229,10 @@ void exec_wgmma_touch(Warp &w, const Op &op) {
     if (WgmmaTouch(op.extra) == WgmmaTouch::unfenced) return block.note(w, op, HazardKind::wgmma, text);
     for (const WgmmaInFlight &m : block.arriving.wgmma.of(block).warps[w.id].in_flight) {
         if (m.op->target != op.target) continue;
-        if (!m.missed) return block.note(w, op, HazardKind::async_pending, text);
+        if (!m.missed) {
+            const std::string waited = block.wait_text(Grouped::wgmma, w.id, 0, m.reads, "this warp", "this access");
+            return block.note(w, op, HazardKind::async_pending, text + " (" + waited + ")");
+        }
         report_hazard(w, op, HazardKind::async_pending, -1, 0,
                       text +
                           ". There was a wait, but no wgmma.commit_group stands between the wgmma and it: a wgmma "

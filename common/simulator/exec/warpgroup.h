@@ -24,6 +24,9 @@ struct WgmmaInFlight {
 struct WgmmaWarp {
     std::vector<WgmmaInFlight> in_flight;  // oldest first
     uint64_t committed = 0;                // groups so far
+    const Op *wait = nullptr;              // the last one, for messages; null: there was none
+    uint64_t wait_committed = 0;           // groups at that wait
+    uint32_t wait_reads = 0;               // the shadow's number of the last wgmma before it
     uint32_t registers = 0;                // of each thread, as setmaxnreg left them
 };
 

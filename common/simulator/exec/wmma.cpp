@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/names.h"
 #include "exec/half.h"
 #include "exec/memory.h"
 #include "exec/memory_access.h"
@@ -141,8 +142,8 @@ Target find_target(Warp &w, const Op &op, const WmmaMatrix &matrix) {
         const int lane = std::countr_zero(rest);
         if (address[lane] == target.address && stride[lane] == target.stride) continue;
         report_hazard(w, op, HazardKind::illegal_instruction, lane, address[lane],
-                      "all lanes must name the same matrix: this one's address or stride is not lane " +
-                          std::to_string(first) + "'s");
+                      "all lanes must name the same matrix of the " + instruction_at(*w.block->program, op.index) +
+                          ": this one's address or stride is not lane " + std::to_string(first) + "'s");
         target.good = false;
         return target;
     }
@@ -153,8 +154,8 @@ Target find_target(Warp &w, const Op &op, const WmmaMatrix &matrix) {
     const uint64_t line = target.stride * matrix.bytes;
     if (target.address % alignment || line % (uint64_t{alignment} * matrix.packed)) {
         report_hazard(w, op, HazardKind::misaligned, first, target.address,
-                      "the matrix begins at a multiple of " + std::to_string(alignment) +
-                          " bytes, and so does each of its lines: the address is " +
+                      "the matrix of the " + instruction_at(*w.block->program, op.index) + " begins at a multiple of " +
+                          std::to_string(alignment) + " bytes, and so does each of its lines: the address is " +
                           std::to_string(target.address % alignment) + " past one, the stride is " +
                           std::to_string(line / matrix.packed) + " bytes");
         target.good = false;
@@ -168,7 +169,8 @@ Target find_target(Warp &w, const Op &op, const WmmaMatrix &matrix) {
             target.address &= ~kWindowMask;
         } else if (window == kLocalWindow || window == kParamWindow) {
             report_hazard(w, op, HazardKind::invalid_address, first, target.address,
-                          "the matrix must lie in global or shared memory");
+                          "the matrix of the " + instruction_at(*w.block->program, op.index) +
+                              " must lie in global or shared memory");
             target.good = false;
         }
     }

@@ -14,6 +14,13 @@ void SharedShadow::barrier(const std::vector<uint32_t> &lanes_by_warp, bool coun
     impl_->renumber_if_needed();
 }
 
+void SharedShadow::barrier_reached(Warp &warp, const Op &op, uint32_t lanes, unsigned number, uint32_t threads) {
+    if (!impl_->bound) return;
+    Impl::ReachedBarriers &of_warp = impl_->reached[warp.id];
+    of_warp.last[of_warp.count++ % of_warp.last.size()] = {op.index, impl_->clocks.stamp(warp.id), lanes, number,
+                                                           threads};
+}
+
 void SharedShadow::barrier_meet(Warp &warp, const Op &op, uint32_t lanes, unsigned number) {
     Impl &m = *impl_;
     if (!m.bound) m.bind(warp);

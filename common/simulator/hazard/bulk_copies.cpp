@@ -67,6 +67,7 @@ uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane,
     if (!m.wgmma_reads.empty()) m.check_wgmma_reads(i, 1u << lane, bytes);
     const uint32_t number = Impl::kBulk | m.transfers++;
     const uint32_t first = address >> m.shift, end = (address + bytes) >> m.shift;
+    m.writes_in_flight[number] = {op.index, first, end, warp.agent, lane, mbarrier, {}};
     for (uint32_t g = first; g < end;) {
         const uint32_t good = m.writable_until(warp, lane, g, end);
         std::fill(m.cell.begin() + g, m.cell.begin() + good, kPending);
@@ -84,7 +85,6 @@ uint32_t SharedShadow::bulk_write_issue(Warp &warp, const Op &op, unsigned lane,
         }
     }
     stored_.define(address, bytes);
-    m.writes_in_flight[number] = {op.index, first, end, warp.agent, lane, mbarrier, {}};
     return number;
 }
 
@@ -210,14 +210,15 @@ void SharedShadow::Impl::check_reads_in_flight(Instruction &i, unsigned lane, ui
         if (i.warp.block->hazards->repeats(i.op, HazardKind::async_pending, t.op)) return;
         const Program &program = *i.warp.block->program;
         const bool own = t.agent == i.warp.agent && t.lane == lane;
+        const std::string who = agent_text(t.agent, t.lane) + (own ? ", the same one," : "");
         const bool to_peer = program.debug[t.op].text.find(".shared::cluster.shared::cta") != std::string::npos;
         report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
                "write at " + where(program, i.op.index) + " of shared memory that the " +
-                   copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) +
-                   " may still be reading: " + agent_text(t.agent, t.lane) + (own ? ", the same one," : "") +
-                   (to_peer ? " has issued it. The block that it goes to must say that it has waited for it: an "
-                              "arrival at an mbarrier of this block, or a cluster barrier, is missing"
-                            : " has issued it and has not waited for its group by cp.async.bulk.wait_group.read"));
+                   copy_noun(program.ops[t.op].cls) + " at " + where(program, t.op) + " may still be reading: " +
+                   (to_peer ? who + " has issued it, and nothing shows that the block that it goes to has waited for "
+                                    "it: neither an arrival at an mbarrier of this block nor a cluster barrier"
+                            : i.warp.block->hazards->wait_text(Grouped::bulk_store, t.agent - clocks.base, t.lane,
+                                                               number, who, "this write")));
         return;
     }
 }

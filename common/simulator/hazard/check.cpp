@@ -147,54 +147,15 @@ void SharedShadow::Impl::report_race(const Instruction &i, unsigned lane, uint32
                        agent_text(other.agent, other.lane) + " ";
     const bool copies = other_class == OpClass::bulk_copy || other_class == OpClass::tensor_copy;
     if (copies && std::string_view(other.did) == "writes") {
-        text +=
-            std::string("fills by the ") + copy_noun(other_class) + " at " + there +
-            ": nothing orders the two. It must wait for the phase of the mbarrier that the copy completes to, and a "
-            "wait with the wrong parity passes at once";
+        text += std::string("fills by the ") + copy_noun(other_class) + " at " + there +
+                ": nothing orders the two. It must wait for the copy's phase of " + target_text(i, lane, other);
     } else if (other_class == OpClass::async_copy) {
-        text += "filled by the cp.async at " + there + ": its wait_group speaks for the copying thread only, so a " +
-                "__syncthreads() is missing between that wait and " + here;
+        text += "filled by the cp.async at " + there + ": its wait_group speaks for the copying thread only, " +
+                filled_order_text(i, lane, other);
     } else {
-        text += std::string(other.did) + " at " + there + ": nothing orders the two. ";
-        const bool same_warp = other.agent == i.warp.agent;
-        const bool blocks = clocks.all->blocks() > 1 && (is_foreign(i.warp) || other.agent - clocks.base >= warps);
-        if (same_warp) text += "Lanes of a warp do not wait for each other by themselves: a __syncwarp() or ";
-        text += blocks ? "A cluster barrier (barrier.cluster.arrive and .wait) or an arrival at an mbarrier is missing "
-                       : std::string(same_warp ? "" : "A ") + "__syncthreads() is missing ";
-        if (here == there) {
-            text += "between one pass and the next, or the threads should not meet at this address";
-            if (!i.reads && std::string_view(other.did) == "wrote")
-                text +=
-                    ": they store different values, and which one stays is chance, which does no harm only where "
-                    "nobody reads it";
-        } else if (comes_first(i, other)) {
-            text += "between " + here + " and " + (other.op < i.op.index ? "the next pass at " : "") + there;
-        } else {
-            text += "between " + there + " and " + (i.op.index < other.op ? "the next pass at " : "") + here;
-        }
+        text += std::string(other.did) + " at " + there + ": nothing orders the two. " + order_text(i, lane, other);
     }
     report(i.warp, i.op, HazardKind::shared_race, lane, granule << shift, std::move(text));
-}
-
-// Between which of the two is the barrier missing? In program order one comes before the other within a stretch without
-// barriers: a thread that came from the other's op to this one on such a stretch says this one is second. True: it is
-// first.
-bool SharedShadow::Impl::comes_first(const Instruction &i, const Other &other) const {
-    if (executed(i.warp.agent, other.op, clocks.all->stamp(i.warp.agent))) return false;
-    return executed(other.agent, i.op.index, other.stamp);
-}
-
-// Has the warp executed that op at that stamp, as far as the shadow still remembers?
-bool SharedShadow::Impl::executed(unsigned agent, uint32_t op, uint32_t stamp) const {
-    const unsigned warp = agent - clocks.base;
-    if (warp >= warps) return false;
-    for (uint32_t g = 0; g < granules; ++g) {
-        const uint32_t c = cell[g];
-        if (c < kFirstMark && c >> kStampShift == stamp && agent_warp(c) == warp && maker[g] == op) return true;
-        if (c == kPending && copier[g] / kLanes == warp && !(copier[g] & kBulk) && maker[g] == op) return true;
-        if (reads.row(warp)[g] >> kStampShift == stamp && reads.op(warp, g) == op) return true;
-    }
-    return false;
 }
 
 void SharedShadow::Impl::report(Warp &warp, const Op &op, HazardKind kind, unsigned lane, uint32_t address,
@@ -223,11 +184,13 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
     }
     const unsigned by = copier[granule] / kLanes, by_lane = copier[granule] % kLanes;
     const bool own = clocks.agent(by) == i.warp.agent && by_lane == lane;
-    std::string text = std::string(verb(i.op, i.reads, i.writes)) + " at " + where(program, i.op.index) +
-                       " of bytes that cp.async at " + where(program, maker[granule]) +
-                       " may still be writing: no wait_group by the writing thread yet (" +
-                       agent_text(clocks.agent(by), by_lane) + (own ? ", the same thread)" : ")");
-    report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift, std::move(text));
+    const std::string what = verb(i.op, i.reads, i.writes);
+    report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
+           what + " at " + where(program, i.op.index) + " of bytes that cp.async at " + where(program, maker[granule]) +
+               " may still be writing: " +
+               i.warp.block->hazards->wait_text(Grouped::cp_async, by, by_lane, granule << shift,
+                                                agent_text(clocks.agent(by), by_lane) + (own ? ", the same thread," : ""),
+                                                "this " + what));
 }
 
 }  // namespace warpsim

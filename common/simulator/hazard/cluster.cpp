@@ -114,8 +114,8 @@ void SharedShadow::visit(Warp &warp, const Op &op, uint32_t lanes, bool ends_lat
         m.report(warp, op, HazardKind::cluster, lane, 0,
                  program.debug[op.index].text + " at " + where(program, op.index) + " by " +
                      m.agent_text(warp.agent, lane) + " uses the shared memory of block " + rank +
-                     ", which may not have started yet: a cluster barrier (barrier.cluster.arrive and .wait, "
-                     "cluster.sync()) is missing before the first access to another block's memory");
+                     ", which may not have started by then: this thread has waited at no cluster barrier "
+                     "(barrier.cluster.arrive and .wait, cluster.sync()) and for nothing else that shows it");
         return;
     }
 }

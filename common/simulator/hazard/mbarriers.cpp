@@ -52,18 +52,17 @@ void SharedShadow::mbarrier_use(Warp &warp, const Op &op, uint32_t lanes, uint32
         const unsigned lane = unsigned(std::countr_zero(rest));
         if (m.ordered(warp, lane, m.clocks.agent(b.warp), b.lane, b.stamp)) continue;
         if (b.init_fenced && m.ordered(warp, lane, m.clocks.agent(kProxy), b.channel, b.init_fenced)) continue;
-        m.report(
-            warp, op, HazardKind::mbarrier, lane, address,
-            text + ": nothing orders the two. " +
-                (m.is_foreign(warp) ? "A cluster barrier (barrier.cluster.arrive and .wait) is missing between them"
-                                    : "A __syncthreads() is missing between them"));
+        const Impl::Instruction use{warp, op, nullptr, kBytes, nullptr, 0, false, true, true};
+        m.report(warp, op, HazardKind::mbarrier, lane, address,
+                 text + ": nothing orders the two. " +
+                     m.order_text(use, lane, {m.clocks.agent(b.warp), b.lane, b.op, b.stamp, "initialised"}));
         return;
     }
     if (!by_proxy || b.fenced) return;
     m.report(warp, op, HazardKind::proxy_fence, unsigned(std::countr_zero(lanes)), address,
-             text +
-                 ": the asynchronous proxy, which carries out bulk copies, need not see that. Behind the init a "
-                 "fence is missing, fence.mbarrier_init or fence.proxy.async, by the thread that made it");
+             text + ": the asynchronous proxy, which carries out bulk copies, need not see that. Thread " +
+                 std::to_string(b.warp * kLanes + b.lane) +
+                 " has executed neither fence.mbarrier_init nor fence.proxy.async since");
 }
 
 // fence.mbarrier_init speaks for the thread's inits alone. What it releases is an event in each mbarrier's own channel,
@@ -110,8 +109,9 @@ void SharedShadow::mbarrier_acquire(Warp &warp, const Op &op, uint32_t lanes, ui
         return;
     }
     impl_->clocks.all->acquire(warp.agent, lanes, b.completed);
+    const uint32_t stamp = impl_->clocks.all->stamp(warp.agent);
     for (uint32_t rest = lanes; rest; rest &= rest - 1)
-        b.waits[warp.id * kLanes + unsigned(std::countr_zero(rest))] = {op.index, phase};
+        b.waits[warp.id * kLanes + unsigned(std::countr_zero(rest))] = {op.index, stamp, phase};
 }
 
 Clocks::Shared SharedShadow::snapshot(Warp &warp, uint32_t lanes, uint32_t &stamp) {
@@ -137,8 +137,8 @@ std::string SharedShadow::Impl::waited_text(const Warp &warp, unsigned lane, uin
     const std::string text = name + " (initialised at " + where(program, b.op) + ")";
     const auto wait = b.waits.find(warp.id * kLanes + lane);
     if (is_foreign(warp) || wait == b.waits.end()) return text + ", for which this thread has not waited";
-    const uint64_t phase = wait->second.second;
-    return text + "; the thread's wait at " + where(program, wait->second.first) +
+    const uint64_t phase = wait->second.phase;
+    return text + "; the thread's wait at " + where(program, wait->second.op) +
            (phase + 1 == 0 ? " was for the parity of the phase before the first, which counts as complete"
                            : " was for phase " + std::to_string(phase) + " and the copy belongs to a later one");
 }

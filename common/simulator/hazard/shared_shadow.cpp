@@ -72,6 +72,8 @@ void SharedShadow::Impl::reset(uint32_t shared_bytes, unsigned granule, unsigned
     proxy_fenced.clear();
     fences_known = false;
     barriers.fill({});
+    reached.resize(warps);
+    for (ReachedBarriers &of_warp : reached) of_warp.count = 0;
     transfers = channels = 0;
     wgmma_reads.clear();
     wgmma_first = wgmma_end = wgmma_issued = 0;
@@ -125,6 +127,7 @@ void SharedShadow::Impl::renumber(uint32_t first) {
     }
     inits_fenced.clear();
     fences_known = false;
+    for (ReachedBarriers &of_warp : reached) of_warp.count = 0;
     for (BarrierPhases &b : barriers) {
         b.released = nullptr;
         b.complete.clear();  // all that is known so far is ordered

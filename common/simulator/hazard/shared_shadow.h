@@ -96,6 +96,8 @@ class SharedShadow {
     // Ordering events, called by the core.
     // A completed bar.sync or bar.red, of all threads or for a number of them, has joined these lanes (mask per warp).
     void barrier(const std::vector<uint32_t> &lanes_by_warp, bool counted);
+    // Lanes come to a barrier for so many threads (0: all), for messages.
+    void barrier_reached(Warp &, const Op &, uint32_t lanes, unsigned number, uint32_t threads);
     // Barriers: barriers.cpp. Lanes come to one for a number of threads. Reports it where nothing orders that behind
     // all arrivals of the barrier's phase before: in another order of the warps they would be counted there.
     void barrier_meet(Warp &, const Op &, uint32_t lanes, unsigned number);

@@ -73,7 +73,20 @@ struct SharedShadow::Impl {
         bool fenced;                         // by the thread that initialised it: the proxy sees it
         uint32_t init_fenced;                // stamp in its channel at a fence.mbarrier_init behind that, 0: none
         Clocks::Shared arriving, completed;  // what is released in the open phase, and in all before
-        std::map<uint32_t, std::pair<uint32_t, uint64_t>> waits;  // by thread: op and phase of its last wait
+        struct Wait {
+            uint32_t op, stamp;
+            uint64_t phase;
+        };
+        std::map<uint32_t, Wait> waits;  // by thread: its last one
+    };
+    // A barrier of the block that lanes of a warp have come to, for messages.
+    struct ReachedBarrier {
+        uint32_t op, stamp;  // the warp's before it
+        uint32_t lanes, number, threads;
+    };
+    struct ReachedBarriers {
+        std::array<ReachedBarrier, 8> last;
+        uint32_t count = 0;  // so far; the newest is last[(count - 1) % 8]
     };
     // Of a warp at a barrier for a number of threads: its first lane, and what it had done by then.
     struct Arrival {
@@ -126,6 +139,7 @@ struct SharedShadow::Impl {
     std::map<uint32_t, LiveMbarrier> mbarriers;                 // by offset
     std::array<BarrierPhases, 16> barriers;                     // by number
     std::map<unsigned, Clocks::Shared> inits_fenced;            // by thread: its inits that a fence has released
+    std::vector<ReachedBarriers> reached;                       // by warp
     unsigned channels = 0;
     bool marked = false;  // some cell has a mark of an mbarrier
     static constexpr unsigned kFences = 4;
@@ -214,6 +228,12 @@ struct SharedShadow::Impl {
     std::string waited_text(const Warp &, unsigned lane, uint32_t mbarrier, const Program &) const;
     void report_race(const Instruction &, unsigned lane, uint32_t granule, const Other &);
     void report_pending(const Instruction &, unsigned lane, uint32_t granule);
+    // What stands between two accesses that nothing orders, and what would order them: order_text.cpp
+    std::string order_text(const Instruction &, unsigned lane, const Other &) const;
+    std::string filled_order_text(const Instruction &, unsigned lane, const Other &) const;
+    std::string passed_text(const Instruction &, unsigned lane, const Other &) const;
+    std::string last_wait_text(const Warp &, unsigned lane, const Program &) const;
+    std::string target_text(const Instruction &, unsigned lane, const Other &) const;
     bool comes_first(const Instruction &, const Other &) const;
     bool executed(unsigned agent, uint32_t op, uint32_t stamp) const;
     void report(Warp &, const Op &, HazardKind, unsigned lane, uint32_t address, std::string text);

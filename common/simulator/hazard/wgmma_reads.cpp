@@ -184,13 +184,14 @@ void SharedShadow::Impl::check_wgmma_reads(Instruction &i, uint32_t exec, uint32
             std::string text = std::string(i.op.cls == OpClass::bulk_copy ? "bulk copy's write" : "write") + " at " +
                                where(program, i.op.index) + " by thread " + std::to_string(i.warp.id * kLanes + lane) +
                                " of shared memory that the wgmma at " + there;
-            text +=
-                read.waited
-                    ? " of " + group +
-                          " read: nothing orders the two. A warp has waited for it by wgmma.wait_group, and "
-                          "behind that wait a barrier or an arrival at an mbarrier is missing, which the "
-                          "writing thread waits for"
-                    : " may still be reading: none of its " + group + " has waited for its group by wgmma.wait_group";
+            text += read.waited
+                        ? " of " + group +
+                              " read: nothing orders the two. A warp has waited for it by wgmma.wait_group, and no "
+                              "barrier and no arrival at an mbarrier carries that wait to the writing thread" +
+                              last_wait_text(i.warp, lane, program)
+                        : " may still be reading: " +
+                              i.warp.block->hazards->wait_text(Grouped::wgmma, read.first_warp, 0, read.number,
+                                                               "the warpgroup of " + group, "this write");
             return report(i.warp, i.op, kind, lane, at, std::move(text));
         }
     }

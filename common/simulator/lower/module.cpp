@@ -7,6 +7,7 @@
 #include "lower/analysis.h"
 #include "lower/function_lowering.h"
 #include "memory/global_memory.h"
+#include "ptx/charged_lines.h"
 #include "ptx/parser.h"
 
 namespace warpsim {
@@ -42,10 +43,12 @@ void apply(const LoadedModule &module, const ptx::Variable &v, std::byte *bytes)
 
 }  // namespace
 
-std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &memory) {
+std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &memory, std::string_view wrappers) {
     auto module = std::make_unique<LoadedModule>();
     module->ast = ptx::parse(ptx_text);
+    ptx::charge_lines(module->ast, wrappers);
     module->state.files = module->ast.files;
+    module->state.calls = module->ast.calls;
     module->memory = &memory;
     const auto in_memory = [](const ptx::Variable &v) {
         return (v.space == ptx::Space::global || v.space == ptx::Space::const_) && v.bytes > 0;

@@ -27,7 +27,8 @@ struct LoadedModule {
 
 // Gives module-scope variables memory and their initial values (relocations included).
 // Throws std::runtime_error, ptx::ParseError; OutOfMemory, before it takes any, where they do not fit together.
-std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &);
+// wrappers: patterns of files whose code counts as their caller's (ptx/charged_lines.h), besides those that are known.
+std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &, std::string_view wrappers = {});
 
 // The lowered kernel; nullptr where the module has no such entry. Throws Unsupported.
 Program *find_kernel(LoadedModule &, const std::string &name);

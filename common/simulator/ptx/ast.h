@@ -109,6 +109,7 @@ struct Module {
     bool debug = false;                     // compiled for a debugger: -G
     std::string target;                     // "sm_80", "sm_90a"
     std::map<uint32_t, std::string> files;  // .file index -> path
+    std::vector<InlinedCall> calls;         // what SourceLocation::calls names
     std::vector<Variable> variables;
     std::vector<Function> functions;
 };

@@ -56,6 +56,7 @@ uint64_t Parser::unsigned_constant(const char *what) {
 
 Module Parser::run() {
     while (current_.kind != TokenKind::end) module_item();
+    name_calls({});
     apply_aliases();
     return std::move(module_);
 }

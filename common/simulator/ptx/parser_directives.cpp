@@ -64,14 +64,13 @@ void Parser::file() {
     while (accept(",")) unsigned_constant("a number");
 }
 
-// .loc 1 12 3 [, function_name LABEL[+N] , inlined_at 1 20 5]: the position itself is the innermost. What is inlined
-// from another file, such as a header's intrinsics, counts as the line in the function's own file that calls it: that
-// is the line its author can change.
+// .loc 1 12 3 [, function_name LABEL[+N] , inlined_at 1 20 5]: the position itself is the innermost. Where that call
+// was inlined in its turn, the newest .loc of its own position says.
 void Parser::loc() {
     constexpr unsigned kDeepestInlining = 64;
     Position position{unsigned_constant("the file index"), unsigned_constant("the line number"), 0};
     if (current_.kind == TokenKind::integer) position[2] = unsigned_constant("the column");
-    Position caller{};
+    Inlining inlining;
     bool inlined = false;
     while (at(",") && ahead_.kind == TokenKind::identifier &&
            (ahead_.text == "function_name" || ahead_.text == "inlined_at")) {
@@ -79,41 +78,75 @@ void Parser::loc() {
         const bool is_name = current_.text == "function_name";
         advance();
         if (is_name) {
-            identifier("a label");
+            inlining.label = identifier("a label");
             if (accept("+")) unsigned_constant("an offset");
         } else {
             for (size_t i = 0; current_.kind == TokenKind::integer; ++i) {
                 const uint64_t number = unsigned_constant("a position");
-                if (i < caller.size()) caller[i] = number;
+                if (i < inlining.caller.size()) inlining.caller[i] = number;
             }
             inlined = true;
         }
     }
     if (inlined) {
-        inlined_at_[position] = caller;
+        inlined_at_[position] = inlining;
     } else {
         inlined_at_.erase(position);
     }
-    std::vector<Position> chain{position};
+    std::vector<Inlining> chain;
     for (auto up = inlined_at_.find(position); up != inlined_at_.end() && chain.size() < kDeepestInlining;
-         up = inlined_at_.find(chain.back())) {
+         up = inlined_at_.find(chain.back().caller)) {
         chain.push_back(up->second);
     }
-    const auto own =
-        std::find_if(chain.begin(), chain.end(), [&](const Position &p) { return p[0] == chain.back()[0]; });
-    source_ = {static_cast<uint32_t>((*own)[0]), static_cast<uint32_t>(std::min<uint64_t>((*own)[1], UINT32_MAX))};
+    source_ = location(position, 0);
+    for (size_t k = chain.size(); k-- > 0;) source_.calls = call_number(chain[k], source_.calls);
 }
 
-// Debug information: skipped whole.
+SourceLocation Parser::location(const Position &position, uint32_t calls) {
+    const auto narrow = [](uint64_t number) { return static_cast<uint32_t>(std::min<uint64_t>(number, UINT32_MAX)); };
+    return {static_cast<uint32_t>(position[0]), narrow(position[1]), calls};
+}
+
+// The place in the module's table, plus one, of a call whose next one out is `outer`. Its label stands for its name
+// until the section that has the names.
+uint32_t Parser::call_number(const Inlining &inlining, uint32_t outer) {
+    const SourceLocation at = location(inlining.caller, outer);
+    const auto [found, is_new] = call_numbers_.try_emplace({at.file, at.line, outer, inlining.label});
+    if (is_new) {
+        module_.calls.push_back({std::string(inlining.label), at});
+        found->second = static_cast<uint32_t>(module_.calls.size());
+    }
+    return found->second;
+}
+
+// Debug information. Of it .debug_str has the names of inlined functions, by label:
+//     $L__info_string0:
+//     .b8 95,90, ... ,0
 void Parser::section() {
     if (current_.kind != TokenKind::dotted && current_.kind != TokenKind::identifier) unexpected("a section name");
+    const bool has_names = current_.text == "debug_str" || current_.text == ".debug_str";
     advance();
     expect("{");
+    std::unordered_map<std::string_view, std::string> names;
+    std::string *name = nullptr;
     while (!at("}")) {
         if (current_.kind == TokenKind::end) unexpected("'}'");
+        if (current_.kind == TokenKind::identifier) name = &names[current_.text];
+        if (name && current_.kind == TokenKind::integer && current_.bits) name->push_back(char(current_.bits));
         advance();
     }
     advance();
+    if (has_names) name_calls(names);
+}
+
+// Gives the calls since the last section their functions' names. (Modules that are linked have one such section each.)
+void Parser::name_calls(const std::unordered_map<std::string_view, std::string> &names) {
+    for (; named_calls_ < module_.calls.size(); ++named_calls_) {
+        std::string &function = module_.calls[named_calls_].function;
+        const auto found = names.find(function);
+        function = found == names.end() ? "" : found->second;
+    }
+    call_numbers_.clear();
 }
 
 void Parser::alias() {

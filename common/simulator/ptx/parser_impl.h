@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -157,7 +158,16 @@ class Parser {
     uint32_t used_bytes_ = ~0u;  // of the next instruction, as a pragma says
     SourceLocation source_;
     using Position = std::array<uint64_t, 3>;  // file, line, column
-    std::map<Position, Position> inlined_at_;  // by .loc, the newest ones: where the code was inlined
+    struct Inlining {
+        Position caller{};
+        std::string_view label;  // of the function's name
+    };
+    std::map<Position, Inlining> inlined_at_;  // by .loc, the newest ones: where the code was inlined
+    std::map<std::tuple<uint32_t, uint32_t, uint32_t, std::string_view>, uint32_t> call_numbers_;
+    size_t named_calls_ = 0;
+    static SourceLocation location(const Position &, uint32_t calls);
+    uint32_t call_number(const Inlining &, uint32_t outer);
+    void name_calls(const std::unordered_map<std::string_view, std::string> &names);
 };
 
 }  // namespace warpsim::ptx

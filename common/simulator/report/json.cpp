@@ -7,9 +7,20 @@
 namespace warpsim {
 namespace {
 
+void write_calls(json::Writer &w, const std::vector<CallSite> &calls) {
+    if (calls.empty()) return;
+    w.key("inlined").open('[');
+    for (const CallSite &call : calls) {
+        w.open('{').key("file").string(call.file).key("line").number(call.line);
+        w.key("function").string(call.function).close('}');
+    }
+    w.close(']');
+}
+
 // Addresses of lanes that took no part are null.
 void write_access(json::Writer &w, const LaunchReport &report, const AccessRecord &access) {
     w.open('{').key("file").string(access.file).key("line").number(access.line);
+    write_calls(w, access.inlined);
     w.key("ptx_line").number(access.ptx_line);
     w.key("space").string(access.shared ? "shared" : "global").key("kind").string(access.kind);
     w.key("bytes").number(access.bytes);
@@ -33,6 +44,7 @@ void write_list(json::Writer &w, const char *key, const std::vector<T> &values) 
 // Addresses of rows outside of the tensor are null.
 void write_box(json::Writer &w, const LaunchReport &report, const BoxRecord &box) {
     w.open('{').key("file").string(box.file).key("line").number(box.line).key("ptx_line").number(box.ptx_line);
+    write_calls(w, box.inlined);
     w.key("kind").string(bulk_name(box.kind));
     w.key("block").triple(report.accessed_block).key("warp").number(report.accessed_warp).key("lane").number(box.lane);
     w.key("shared").number(box.shared).key("swizzle").number(box.swizzle).key("element").number(box.element);
@@ -47,7 +59,9 @@ void write_hazards(json::Writer &w, const char *key, const std::vector<HazardRec
     w.key(key).open('[');
     for (const HazardRecord &hazard : hazards) {
         w.open('{').key("kind").string(hazard_name(hazard.kind)).key("file").string(hazard.file);
-        w.key("line").number(hazard.line).key("block").triple(hazard.block).key("warp").number(hazard.warp);
+        w.key("line").number(hazard.line);
+        write_calls(w, hazard.inlined);
+        w.key("block").triple(hazard.block).key("warp").number(hazard.warp);
         w.key("lane").raw(std::to_string(hazard.lane)).key("address").string(hex(hazard.address));
         w.key("message").string(hazard.message).key("count").number(hazard.count).close('}');
     }
@@ -115,6 +129,7 @@ std::string launch_json(const LaunchReport &report) {
     w.key("lines").open('[');
     for (const LineCount &line : report.lines) {
         w.open('{').key("file").string(line.file).key("line").number(line.line);
+        write_calls(w, line.inlined);
         w.key("instructions").number(line.instructions);
         w.key("shared_wavefronts").number(line.shared_wavefronts).key("shared_ideal").number(line.shared_ideal);
         w.key("global_sectors").number(line.global_sectors).key("global_ideal").number(line.global_ideal);

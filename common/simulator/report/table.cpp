@@ -115,12 +115,14 @@ std::string to_table(const LaunchReport &report, unsigned most_lines) {
         for (size_t i = 0; i < shown; ++i) {
             const LineCount &line = *lines[i];
             const std::string place = base_name(line.file) + ":" + std::to_string(line.line);
-            append(text, "  %-22s %12llu %12llu %10llu %12llu %10llu  %s\n", place.c_str(),
+            const std::string calls = line.inlined.empty() ? "" : "  (" + calls_text(line.inlined) + ")";
+            append(text, "  %-22s %12llu %12llu %10llu %12llu %10llu  %s%s\n", place.c_str(),
                    static_cast<unsigned long long>(line.instructions),
                    static_cast<unsigned long long>(line.shared_wavefronts),
                    static_cast<unsigned long long>(line.shared_ideal),
                    static_cast<unsigned long long>(line.global_sectors),
-                   static_cast<unsigned long long>(line.global_ideal), sources.line(line.file, line.line, 70).c_str());
+                   static_cast<unsigned long long>(line.global_ideal), sources.line(line.file, line.line, 70).c_str(),
+                   calls.c_str());
         }
         if (shown < lines.size()) append(text, "  ... and %zu more lines\n", lines.size() - shown);
     }
@@ -145,6 +147,9 @@ std::string to_text(const HazardRecord &hazard) {
             break;
         case HazardKind::shared_race:
             title = "shared-memory race";
+            break;
+        case HazardKind::global_race:
+            title = "global-memory race";
             break;
         case HazardKind::async_pending:
             title = "use of bytes that an asynchronous copy is still moving";

@@ -54,7 +54,10 @@ void write_block(json::Writer &w, const TracedBlock &block) {
 std::string trace_json(const LaunchReport &report) {
     json::Writer w;
     std::map<std::string, size_t> files;
-    for (const TracedOp &op : report.traced_ops) files.try_emplace(op.file, files.size());
+    for (const TracedOp &op : report.traced_ops) {
+        files.try_emplace(op.file, files.size());
+        for (const auto &[file, line] : op.calls) files.try_emplace(file, files.size());
+    }
     std::vector<std::string> names(files.size());
     for (const auto &[name, number] : files) names[number] = name;
     w.open('{').key("kernel").string(report.kernel).key("grid").triple(report.grid).key("block").triple(report.block);
@@ -63,7 +66,13 @@ std::string trace_json(const LaunchReport &report) {
     w.close(']').key("ops").open('[');
     for (const TracedOp &op : report.traced_ops) {
         w.open('[').number(op.op).string(class_name(op.cls)).string(op.text).number(files[op.file]).number(op.line);
-        w.integer(op.imm).close(']');
+        w.integer(op.imm);
+        if (!op.calls.empty()) {
+            w.open('[');
+            for (const auto &[file, line] : op.calls) w.open('[').number(files[file]).number(line).close(']');
+            w.close(']');
+        }
+        w.close(']');
     }
     w.close(']').key("traced").open('[');
     for (const TracedBlock &block : report.traced) write_block(w, block);

@@ -185,7 +185,8 @@ std::string Modules::choose_text(Library &library) {
 LoadedModule &Modules::loaded(Library &library) {
     if (library.module) return *library.module;
     try {
-        library.module = load_module(choose_text(library), *Runtime::get()->memory);
+        const Runtime &runtime = *Runtime::get();
+        library.module = load_module(choose_text(library), *runtime.memory, runtime.options.wrappers);
         return *library.module;
     } catch (const Failure &) {
         throw;

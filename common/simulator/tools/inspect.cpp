@@ -16,6 +16,7 @@
 #include "fatbin/fatbin.h"
 #include "lower/module.h"
 #include "memory/global_memory.h"
+#include "ptx/charged_lines.h"
 #include "ptx/parser.h"
 
 namespace {
@@ -46,6 +47,7 @@ std::vector<char> read_file(const std::string &path) {
 void parse_into(ProgramImage &image, std::string_view text) {
     try {
         image.module = ptx::parse(text);
+        ptx::charge_lines(image.module);
         image.text = text;
         image.parsed = true;
     } catch (const ptx::ParseError &error) {

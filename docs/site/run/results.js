@@ -122,17 +122,23 @@ function bankPictures(launches, sources) {
   ];
 }
 
-// The kernel's source with what each line cost.
+// The line of kernel.cu that an entry belongs to: its own, or of a header's code the innermost call there. 0: none.
+function placeOf(one) {
+  return [one, ...(one.inlined ?? [])].find((each) => each.file === "kernel.cu")?.line ?? 0;
+}
+
+// The kernel's source with what each line cost, the code of headers at the lines that call it.
 function costs(launches, sources) {
   const lines = new Map();
   for (const launch of launches) {
     for (const one of launch.lines) {
-      if (one.file !== "kernel.cu") continue;
-      const sum = lines.get(one.line) ?? { instructions: 0, conflicts: 0, sectors: 0 };
+      const line = placeOf(one);
+      if (!line) continue;
+      const sum = lines.get(line) ?? { instructions: 0, conflicts: 0, sectors: 0 };
       sum.instructions += one.instructions;
       sum.conflicts += Math.max(0, one.shared_wavefronts - one.shared_ideal);
       sum.sectors += one.global_sectors;
-      lines.set(one.line, sum);
+      lines.set(line, sum);
     }
   }
   const body = (sources["kernel.cu"] ?? "").split("\n").map((text, at) => {

@@ -316,6 +316,8 @@ def _hazards(report: dict) -> list[dict]:
             hazard["line"] += 0
             for name in ("kind", "file", "message"):
                 hazard[name] = str(hazard[name] or "")
+            calls = hazard.get("inlined", [])
+            hazard["inlined"] = [{"file": str(call["file"]), "line": call["line"] + 0} for call in calls]
             found.append(hazard)
     return found
 

@@ -25,6 +25,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, place
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import Kernel
+from flashladder.simulator.counters import place_in
 
 MOST_SOURCE = 256 << 10  # bytes of a kernel.cu; the stages' have 20 KB
 # Parts of the points for throughput, by the least share of the solution's throughput.
@@ -241,7 +242,7 @@ class _Grading:
     def _collect(self, one: _Answer, judgement: Judgement, places: dict, own: set[int], line: Lines) -> None:
         """For the whole report: the first wrong element, hazards with lines, what is missing of the technique."""
         for hazard in judgement.hazards:
-            number = hazard["line"] if Path(hazard["file"] or "").name == "kernel.cu" else 0
+            number = place_in(hazard, "kernel.cu")
             at = places.get(number, 0) if number in own else 0
             message = told(hazard["message"], line)
             entry = {"kind": hazard["kind"], "line": at, "exercise": one.item.name, "message": message}

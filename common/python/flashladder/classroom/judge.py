@@ -299,7 +299,7 @@ def _waste(stage: kernels.Kernel, library: Path, line: Lines) -> list[str]:
     report = run_problem(
         stage, problem, device="sim", library=library, configuration=stage.configuration(problem)
     ).report
-    own = [one for one in counters.lines(report) if Path(one.file).name == stage.source.name]
+    own = [one for one in counters.lines(report) if one.line_in(stage.source.name)]
     words = []
     for what, excess in (
         ("wavefronts of shared memory", "shared_excess"),
@@ -307,7 +307,8 @@ def _waste(stage: kernels.Kernel, library: Path, line: Lines) -> list[str]:
     ):
         worst = max(own, key=lambda one: getattr(one, excess), default=None)
         if worst and getattr(worst, excess):
-            words.append(f"most {what} are wasted at {line(worst.line)}: {getattr(worst, excess):,} too many")
+            place = line(worst.line_in(stage.source.name))
+            words.append(f"most {what} are wasted at {place}: {getattr(worst, excess):,} too many")
     return words
 
 

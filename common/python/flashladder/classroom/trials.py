@@ -117,12 +117,12 @@ class Judgement:
 
     @property
     def hazards(self) -> list[dict]:
-        """Each hazard once: the simulator's records, by kind and line."""
+        """Each hazard once: the simulator's records, by kind, file and line."""
         found = {}
         for one in self.tried:
             for hazard in one.outcome.hazards:
                 if hazard["kind"] != "budget":
-                    found.setdefault((hazard["kind"], hazard["line"]), hazard)
+                    found.setdefault((hazard["kind"], hazard["file"], hazard["line"]), hazard)
         return list(found.values())
 
     @property

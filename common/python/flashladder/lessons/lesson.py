@@ -9,8 +9,6 @@ lesson.verify()
 guess.score(lesson.count("shared ldmatrix wavefronts"))
 """
 
-from pathlib import Path
-
 from flashladder import plot
 from flashladder.building import build
 from flashladder.core import device
@@ -29,7 +27,7 @@ from flashladder.lessons.widgets import slider
 from flashladder.lessons.writing import Writing
 from flashladder.measuring import profile, recorded
 from flashladder.running.job import Result
-from flashladder.simulator.counters import by_name
+from flashladder.simulator.counters import by_name, executed
 
 __all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard", "slider"]
 
@@ -124,14 +122,14 @@ class Lesson(Writing):
         return counted[name]
 
     def count_at(self, text: str, problem: Problem = profile.PROBLEM) -> int:
-        """PTX instructions, by warp, of this stage's run on the simulator at the lines of kernel.cu with this text."""
+        """PTX instructions, by warp, of this stage's run on the simulator at the lines of kernel.cu with this text.
+
+        Code of headers counts at the line that calls it."""
         source_lines = self.stage.kernel.read_text().splitlines()
         numbers = {number for number, line in enumerate(source_lines, 1) if text in line}
         if not numbers:
             raise FlashLadderError(f"No line of {self.stage.name}'s kernel.cu has the text {text!r}.")
-        counted = [line for launch in self.result(problem=problem).report["launches"] for line in launch["lines"]]
-        own = [line for line in counted if Path(line["file"]).name == "kernel.cu" and line["line"] in numbers]
-        return sum(line["instructions"] for line in own)
+        return executed(self.result(problem=problem).report, "kernel.cu", numbers)
 
     def counters(self, lines: int = 6, classes: bool = False, problem: Problem = profile.PROBLEM) -> None:
         """Totals before and after on the simulator, then the lines with the most waste and work.

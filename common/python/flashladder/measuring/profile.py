@@ -26,10 +26,6 @@ def _source(line: counters.Line) -> str:
     return text if len(text) <= 64 else text[:61] + "..."
 
 
-def _where(line: counters.Line) -> str:
-    return f"{Path(line.file).name}:{line.line}"
-
-
 def waste(report: dict) -> tuple[int, int]:
     """(wavefronts, sectors) beyond what the same bytes must cost, summed over the lines."""
     lines = counters.lines(report)
@@ -47,7 +43,7 @@ def by_line(report: dict, most: int = MOST_LINES) -> list[tuple[str, ...]]:
     lines.sort(key=lambda line: (-(line.shared_excess + max(line.global_excess, 0)), -line.instructions))
     return [
         (
-            _where(line),
+            line.where,
             count(line.instructions),
             f"{100 * line.instructions / total:.1f}%",
             count(line.shared_wavefronts) if line.shared_wavefronts else "",
@@ -67,7 +63,7 @@ def asynchronous_by_line(report: dict) -> list[tuple[str, ...]]:
     """The lines that copy in bulk (boxes of tensors too) or wait for mbarriers, in the order of the file."""
     return [
         (
-            _where(line),
+            line.where,
             count(line.bulk_bytes) if line.bulk_bytes else "",
             count(line.tensor_sectors) if line.tensor_sectors else "",
             count(line.mbarrier_waits) if line.mbarrier_waits else "",

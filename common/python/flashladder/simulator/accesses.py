@@ -30,6 +30,7 @@ class Access:
     ideal: int
     source: str  # the line's text
     stage: str = ""
+    callers: tuple[tuple[int, str], ...] = ()  # of a header's code: line and text of the calls that lead there
 
     @cached_property
     def groups(self) -> list[list[int]]:
@@ -89,6 +90,7 @@ class Box:
     sectors: int  # of 32 bytes that the rows touch in global memory
     source: str  # the line's text
     stage: str = ""
+    callers: tuple[tuple[int, str], ...] = ()  # of a header's code: line and text of the calls that lead there
 
     @property
     def row_bytes(self) -> int:
@@ -135,11 +137,19 @@ def _chosen(stage, where, problem, read, what: str, several: str) -> list:
         stage, problem or stages.get(stage).own(PROBLEM), device="sim", environment={"WARPSIM_ACCESSES": "1"}
     )
     found = read(result.report, stage.name, _text)
-    chosen = [one for one in found if (one.line == where if isinstance(where, int) else where in one.source)]
+    chosen = [one for one in found if any(_is_at(where, *at) for at in ((one.line, one.source), *one.callers))]
     if not chosen:
         lines = sorted({one.line for one in found})
         raise FlashLadderError(f"{stage.name} makes no {what} at '{where}'. Lines with {several}: {lines}.")
     return chosen
+
+
+def _is_at(where: int | str, line: int, text: str) -> bool:
+    return line == where if isinstance(where, int) else where in text
+
+
+def _callers(entry: dict, text: Callable[[str, int], str]) -> tuple[tuple[int, str], ...]:
+    return tuple((call["line"], text(call["file"], call["line"])) for call in entry.get("inlined", []))
 
 
 def in_report(report: dict, stage: str, text: Callable[[str, int], str]) -> list[Access]:
@@ -157,6 +167,7 @@ def in_report(report: dict, stage: str, text: Callable[[str, int], str]) -> list
             ideal=one["ideal"],
             source=text(one["file"], one["line"]),
             stage=stage,
+            callers=_callers(one, text),
         )
         for launch in report["launches"]
         for one in launch.get("accesses", [])
@@ -172,6 +183,7 @@ def boxes_in_report(report: dict, stage: str, text: Callable[[str, int], str]) -
             **{name: tuple(one[name]) for name in ("coordinates", "counts", "rows")},
             source=text(one["file"], one["line"]),
             stage=stage,
+            callers=_callers(one, text),
         )
         for launch in report["launches"]
         for one in launch.get("boxes", [])

@@ -1,6 +1,9 @@
 """warpsim's report (WARPSIM_REPORT) as totals and as lines of a stage's kernel."""
 
+import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 SHARED_KINDS = ("load", "store", "ldmatrix", "stmatrix", "cp_async", "atomic")
 GLOBAL_KINDS = ("load", "store", "cp_async", "atomic")
@@ -26,6 +29,23 @@ class Line:
     mbarrier_waits: int = 0
     mbarrier_waited: int = 0  # of them those that found the phase open
     wgmma_wavefronts: int = 0  # of the shared operands of wgmma
+    # Of a header's line: the ways that lead there, each its calls from the innermost on ({"file", "line", "function"}).
+    inlined: list[list[dict]] = dataclasses.field(default_factory=list)
+
+    @property
+    def where(self) -> str:
+        """ "kernel.cu:88", of a header's line with the innermost call: "tile.cuh:12, called at kernel.cu:88"."""
+        name = f"{Path(self.file).name}:{self.line}"
+        calls = sorted({(Path(way[0]["file"]).name, way[0]["line"]) for way in self.inlined})
+        if not calls:
+            return name
+        more = f" and at {len(calls) - 1} more" if len(calls) > 1 else ""
+        return f"{name}, called at {calls[0][0]}:{calls[0][1]}{more}"
+
+    def line_in(self, name: str) -> int:
+        """The line of the file with this name that it belongs to, as place_in()."""
+        calls = [call for way in self.inlined for call in way]
+        return place_in({"file": self.file, "line": self.line, "inlined": calls}, name)
 
     @property
     def shared_excess(self) -> int:
@@ -100,10 +120,13 @@ def lines(report: dict) -> list[Line]:
     for launch in report["launches"]:
         for entry in launch["lines"]:
             key = (entry["file"], entry["line"])
+            way = entry.get("inlined")
             if key not in found:
-                found[key] = Line(**entry)
+                found[key] = Line(**entry | {"inlined": [way] if way else []})
                 continue
             line = found[key]
+            if way and way not in line.inlined:
+                line.inlined.append(way)
             for name in SUMMED:
                 setattr(line, name, getattr(line, name) + entry.get(name, 0))
             if line.shared_ideal is None or entry["shared_ideal"] is None:
@@ -111,6 +134,20 @@ def lines(report: dict) -> list[Line]:
             else:
                 line.shared_ideal += entry["shared_ideal"]
     return [found[key] for key in sorted(found)]
+
+
+def place_in(entry: dict, name: str) -> int:
+    """The line of the file with this name that an entry of a report (a line, a hazard, an access) belongs to.
+
+    It is the entry's own, or of a header's code that of the innermost call in that file; 0 where there is none."""
+    ways = [entry, *entry.get("inlined", [])]
+    return next((one["line"] for one in ways if Path(one["file"] or "").name == name), 0)
+
+
+def executed(report: dict, name: str, numbers: Collection[int]) -> int:
+    """PTX instructions, by warp, at these lines of the file with this name, and in what they call of headers."""
+    counted = [line for launch in report["launches"] for line in launch["lines"]]
+    return sum(line["instructions"] for line in counted if place_in(line, name) in numbers)
 
 
 def hazards(report: dict) -> list[dict]:

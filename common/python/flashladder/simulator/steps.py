@@ -42,6 +42,7 @@ class Place(NamedTuple):
     file: str
     line: int
     text: str  # of the instruction
+    calls: tuple[tuple[str, int], ...] = ()  # of a header's code: the calls that lead there, the innermost first
 
 
 class _Work:
@@ -51,12 +52,12 @@ class _Work:
         self.kind = kind
         self.issue = self.tensor = self.special = self.shared = self.pace = self.latency = self.bytes = 0.0
         self.count = 0
-        self.lines: dict[tuple[str, int], int] = {}
+        self.lines: dict[tuple, int] = {}
 
     def add(self, op: trace.Op, cost: trace.Cost | None, clocks: Clocks) -> None:
         self.count += 1
         self.issue += clocks.issue
-        key = (op.file, op.line)
+        key = (op.file, op.line, op.calls)
         self.lines[key] = self.lines.get(key, 0) + 1
         if cost:
             self.shared += cost.wavefronts * clocks.shared_wavefront
@@ -91,9 +92,9 @@ class _Work:
     def steps(self) -> Iterator:
         if not self.count:
             return
-        (file, line), _ = max(self.lines.items(), key=lambda item: item[1])
+        (file, line, calls), _ = max(self.lines.items(), key=lambda item: item[1])
         units = {unit: getattr(self, unit) for unit in ("issue", "tensor", "special", "shared") if getattr(self, unit)}
-        place = Place(file, line, f"{self.count} instructions")
+        place = Place(file, line, f"{self.count} instructions", calls)
         yield replay.Stretch(self.kind, units, self.pace, self.latency, place)
         if self.bytes:
             yield replay.Load(self.bytes, place)
@@ -153,7 +154,7 @@ class Translation:
         yield from carried.steps()
 
     def _place(self, op: trace.Op) -> Place:
-        return Place(op.file, op.line, op.text)
+        return Place(op.file, op.line, op.text, op.calls)
 
     def _step(self, event: trace.Event):
         """A step for an event that is none of a piece; None where nothing has to be waited for."""

@@ -3,6 +3,7 @@ simulator/replay.py computes them by a model."""
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +35,7 @@ class Op(NamedTuple):
     file: str
     line: int
     imm: int  # of what waits for groups: how many may be in flight
+    calls: tuple[tuple[str, int], ...] = ()  # of a header's code: the calls that lead there, the innermost first
 
 
 class Cost(NamedTuple):
@@ -97,6 +99,10 @@ def _block(data: dict, ops: dict[int, Op], kernel: str) -> Block:
     return Block(tuple(data["block"]), pieces, mbarriers, warps)
 
 
+def _op(files: list[str], cls: str, text: str, file: int, line: int, imm: int, calls: Sequence = ()) -> Op:
+    return Op(cls, text, files[file], line, imm, tuple((files[other], at) for other, at in calls))
+
+
 def read(data: dict) -> list[Launch]:
     """The launches of a trace. FlashLadderError says what is wrong with one."""
     if not isinstance(data, dict) or data.get("version") != VERSION or "launches" not in data:
@@ -105,7 +111,7 @@ def read(data: dict) -> list[Launch]:
     try:
         for one in data["launches"]:
             files = one["files"]
-            ops = {op: Op(cls, text, files[file], line, imm) for op, cls, text, file, line, imm in one["ops"]}
+            ops = {op: _op(files, *fields) for op, *fields in one["ops"]}
             blocks = tuple(_block(block, ops, one["kernel"]) for block in one["traced"])
             found.append(Launch(one["kernel"], tuple(one["grid"]), tuple(one["block"]), ops, blocks))
     except (KeyError, TypeError, ValueError, IndexError) as error:

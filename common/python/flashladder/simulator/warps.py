@@ -141,7 +141,8 @@ def _said(span: replay.Span, names: list[list[str]]) -> tuple[str, str]:
         _, block, number, phase = step.key
         name = names[block][number]
         return name, f"{step.bytes:,.0f} bytes on their way to mbarrier {name}, phase {phase}{where}"
-    phase = phase_of(span.place.file, span.place.line) if span.place else ""
+    ways = ((span.place.file, span.place.line), *span.place.calls) if span.place else ()
+    phase = next(filter(None, (phase_of(*way) for way in ways)), "")
     what = f"{KINDS[span.kind]}: {phase}" if phase else KINDS[span.kind]
     return phase, what + where
 

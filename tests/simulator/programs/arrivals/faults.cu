@@ -39,7 +39,7 @@ KERNEL(wrong_parity) {
         LOAD(buffer, in, bytes, &bar);  //~ wrong_parity
     }
     WAIT(&bar, mended ? 0 : 1);
-    out[t] = buffer[t];  //! wrong_parity async_pending or shared_race: may still be writing or fills by the bulk copy | was for the parity of the phase before the first or a wait with the wrong parity passes at once
+    out[t] = buffer[t];  //! wrong_parity async_pending or shared_race: may still be writing or fills by the bulk copy | was for the parity of the phase before the first or for which this thread has not waited
 }
 
 KERNEL(forgotten_arrive) {
@@ -116,7 +116,7 @@ KERNEL(not_made_visible) {
     if (t == 0) INIT(&bar, blockDim.x);  //~ not_made_visible
     if constexpr (mended) __syncthreads();
     buffer[t] = in[t];
-    ARRIVE(&bar);  //! not_made_visible mbarrier: mbarrier.arrive | which no mbarrier.init has initialised or nothing orders the two. A __syncthreads() is missing
+    ARRIVE(&bar);  //! not_made_visible mbarrier: mbarrier.arrive | which no mbarrier.init has initialised or __syncthreads() is missing
     WAIT(&bar, 0);
     out[t] = buffer[n / 4 - 1 - t];
 }
@@ -127,7 +127,7 @@ KERNEL(not_visible_to_the_proxy) {
         INIT(&bar, 1);  //~ not_visible_to_the_proxy
         if constexpr (mended) FENCE_INIT();
         ARRIVE_EXPECT(&bar, bytes);
-        LOAD(buffer, in, bytes, &bar);  //! not_visible_to_the_proxy proxy_fence: a fence is missing, fence.mbarrier_init or fence.proxy.async
+        LOAD(buffer, in, bytes, &bar);  //! not_visible_to_the_proxy proxy_fence: has executed neither fence.mbarrier_init nor fence.proxy.async since
     }
     __syncthreads();
     WAIT(&bar, 0);
@@ -182,7 +182,7 @@ KERNEL(read_without_having_waited) {
         LOAD(buffer, in, bytes, &bar);  //~ read_without_having_waited
     }
     if (mended || t < 32) WAIT(&bar, 0);
-    out[t] = buffer[t];  //! read_without_having_waited shared_race or async_pending: bulk copy | for which this thread has not waited or It must wait for the phase
+    out[t] = buffer[t];  //! read_without_having_waited shared_race or async_pending: bulk copy | for which this thread has not waited or It must wait for the copy's phase
 }
 
 KERNEL(no_proxy_fence) {
@@ -230,7 +230,7 @@ KERNEL(source_rewritten) {
     BUFFER
     (void)bar;
     for (unsigned i = 0; i < 2; ++i) {
-        for (unsigned j = t; j < n; j += blockDim.x) buffer[j] = i + in[j];  //! source_rewritten async_pending: write | may still be reading: thread 0 | cp.async.bulk.wait_group.read
+        for (unsigned j = t; j < n; j += blockDim.x) buffer[j] = i + in[j];  //! source_rewritten async_pending: write | may still be reading: thread 0 | has executed no cp.async.bulk.wait_group since
         FENCE_PROXY();
         __syncthreads();
         if (t == 0) {
@@ -255,7 +255,7 @@ KERNEL(results_read_too_early) {
         if constexpr (mended) WAIT_GROUP(); else WAIT_GROUP_READ();
     }
     __syncthreads();
-    buffer[t] = out[n - 1 - t];  //! results_read_too_early async_pending: global memory that the bulk copy at | with .read it waits for the source only
+    buffer[t] = out[n - 1 - t];  //! results_read_too_early async_pending: global memory that the bulk copy at | waits for its source alone, not for its writes
     out[t] = buffer[t];
     if (t == 0) WAIT_GROUP();
 }

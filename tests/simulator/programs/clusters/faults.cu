@@ -36,7 +36,7 @@ KERNEL(before_the_peer_started) {
     BEGIN
     if constexpr (mended) SYNC_CLUSTER();
     MAP(there, mine + t, peer);
-    STORE(there, t);  //! before_the_peer_started cluster: uses the shared memory of block | which may not have started yet: a cluster barrier
+    STORE(there, t);  //! before_the_peer_started cluster: uses the shared memory of block | which may not have started by then | at no cluster barrier
     SYNC_CLUSTER();
     out[i] = mine[t];
 }
@@ -80,7 +80,7 @@ KERNEL(arrival_after_the_peer_exited) {
 KERNEL(block_barrier_for_two_blocks) {
     BEGIN
     SYNC_CLUSTER();
-    mine[t] = t;  //! block_barrier_for_two_blocks shared_race: nothing orders the two. A cluster barrier (barrier.cluster.arrive and .wait) or an arrival at an mbarrier is missing | of the cluster's block
+    mine[t] = t;  //! block_barrier_for_two_blocks shared_race: nothing orders the two. No cluster barrier (barrier.cluster.arrive and .wait) and no arrival at an mbarrier orders them | of the cluster's block
     if constexpr (mended) SYNC_CLUSTER(); else __syncthreads();
     MAP(there, mine + t, peer);
     LOAD(value, there);  //! block_barrier_for_two_blocks
@@ -126,7 +126,7 @@ KERNEL(arrives_twice) {
     BEGIN
     ARRIVE_CLUSTER();  //~ arrives_twice
     if constexpr (mended) WAIT_CLUSTER();
-    ARRIVE_CLUSTER();  //! arrives_twice cluster: arrives again at the cluster's barrier | and has not waited since
+    ARRIVE_CLUSTER();  //! arrives_twice cluster: arrives again at the cluster's barrier | and has executed no barrier.cluster.wait since
     WAIT_CLUSTER();
     out[i] = t;
 }
@@ -134,7 +134,7 @@ KERNEL(arrives_twice) {
 KERNEL(waits_without_arrival) {
     BEGIN
     if constexpr (mended) ARRIVE_CLUSTER();
-    WAIT_CLUSTER();  //! waits_without_arrival cluster: and has not arrived: a barrier.cluster.arrive is missing
+    WAIT_CLUSTER();  //! waits_without_arrival cluster: and has executed no barrier.cluster.arrive
     out[i] = t;
 }
 
@@ -204,7 +204,7 @@ KERNEL(init_not_awaited_by_the_peer) {
     }
     if constexpr (mended) SYNC_CLUSTER(); else __syncthreads();
     MAP(there, &bar, peer);
-    if (t == 0) ARRIVE_AT(there);  //! init_not_awaited_by_the_peer mbarrier: nothing orders the two. A cluster barrier or which no mbarrier.init has initialised
+    if (t == 0) ARRIVE_AT(there);  //! init_not_awaited_by_the_peer mbarrier: nothing orders the two. No cluster barrier or which no mbarrier.init has initialised
     WAIT(&bar, 0);
     out[i] = t;
     SYNC_CLUSTER();

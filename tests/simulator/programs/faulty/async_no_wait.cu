@@ -18,7 +18,7 @@ __global__ void load(float *out, const float *in) {
 #endif
     __syncthreads();
     // clang-format off
-    out[threadIdx.x] = s[255 - threadIdx.x];  //! async_pending: read | bytes that cp.async at | may still be writing: no wait_group by the writing thread yet
+    out[threadIdx.x] = s[255 - threadIdx.x];  //! async_pending: read | bytes that cp.async at | may still be writing | has executed no cp.async.wait_group since; this read needs the newest of its groups
     // clang-format on
 }
 

@@ -22,7 +22,7 @@ __global__ void load(float *out, const float *in) {
     WAIT(0);
     __syncthreads();
 #endif
-    out[threadIdx.x] = v + s[1][255 - threadIdx.x];  //! async_pending: read | may still be writing | no wait_group
+    out[threadIdx.x] = v + s[1][255 - threadIdx.x];  //! async_pending: in flight, and this read needs the newest
 }
 
 int main() {

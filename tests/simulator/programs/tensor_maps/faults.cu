@@ -35,14 +35,14 @@ KERNEL(read_without_having_waited) {
     BEGIN(1)
     if (t == 0) { COPY_IN(buffer, &map, 0, 8); }  //~ read_without_having_waited
     if (mended || t < 32) WAIT(&bar, 0);
-    out[t] = buffer[t];  //! read_without_having_waited shared_race or async_pending: TMA copy | for which this thread has not waited or It must wait for the phase
+    out[t] = buffer[t];  //! read_without_having_waited shared_race or async_pending: TMA copy | for which this thread has not waited or It must wait for the copy's phase
 }
 
 KERNEL(wrong_parity) {
     BEGIN(1)
     if (t == 0) { COPY_IN(buffer, &map, 0, 8); }  //~ wrong_parity
     WAIT(&bar, mended ? 0 : 1);
-    out[t] = buffer[t];  //! wrong_parity async_pending or shared_race: TMA copy | was for the parity of the phase before the first or a wait with the wrong parity passes at once
+    out[t] = buffer[t];  //! wrong_parity async_pending or shared_race: TMA copy | was for the parity of the phase before the first or for which this thread has not waited
 }
 
 KERNEL(too_many_bytes_expected) {
@@ -90,7 +90,7 @@ KERNEL(not_visible_to_the_proxy) {
         INIT(&bar, 1);  //~ not_visible_to_the_proxy
         if constexpr (mended) FENCE_INIT();
         ARRIVE_EXPECT(&bar, bytes);
-        LOAD_BOX(buffer, &map, 0, 8, &bar);  //! not_visible_to_the_proxy proxy_fence: a fence is missing, fence.mbarrier_init or fence.proxy.async
+        LOAD_BOX(buffer, &map, 0, 8, &bar);  //! not_visible_to_the_proxy proxy_fence: has executed neither fence.mbarrier_init nor fence.proxy.async since
     }
     __syncthreads();
     END()
@@ -205,7 +205,7 @@ KERNEL(source_rewritten) {
     BUFFER
     (void)bar;
     for (unsigned i = 0; i < 2; ++i) {
-        for (unsigned j = t; j < n; j += blockDim.x) buffer[j] = i + 3.f * j;  //! source_rewritten async_pending: write | may still be reading: thread 0 | cp.async.bulk.wait_group.read
+        for (unsigned j = t; j < n; j += blockDim.x) buffer[j] = i + 3.f * j;  //! source_rewritten async_pending: write | may still be reading: thread 0 | has executed no cp.async.bulk.wait_group since
         FENCE_PROXY();
         __syncthreads();
         if (t == 0) {
@@ -244,7 +244,7 @@ KERNEL(results_read_too_early) {
         if constexpr (mended) WAIT_GROUP(); else WAIT_GROUP_READ();
     }
     __syncthreads();
-    buffer[t] = out[n - 1 - t];  //! results_read_too_early async_pending: global memory that the TMA copy at | with .read it waits for the source only
+    buffer[t] = out[n - 1 - t];  //! results_read_too_early async_pending: global memory that the TMA copy at | waits for its source alone, not for its writes
     out[t] = buffer[t];
     if (t == 0) WAIT_GROUP();
 }
@@ -277,7 +277,7 @@ KERNEL(forgotten_commit) {
         WAIT_GROUP();
     }
     __syncthreads();
-    buffer[t] = out[n - 1 - t];  //! forgotten_commit async_pending: global memory that the TMA copy at | has not waited for its group
+    buffer[t] = out[n - 1 - t];  //! forgotten_commit async_pending: global memory that the TMA copy at | has executed no cp.async.bulk.commit_group
     out[t] = buffer[t];
 }
 

@@ -106,7 +106,7 @@ KERNEL(operand_overwritten) {
     COMMIT();
     if constexpr (mended) WAIT(0);
     if constexpr (mended) __syncthreads();
-    a[t] = in[t + 16];  //! operand_overwritten async_pending: may still be reading | has waited for its group
+    a[t] = in[t + 16];  //! operand_overwritten async_pending: may still be reading | wgmma.wait_group
     WAIT(0);
     STORE
 }

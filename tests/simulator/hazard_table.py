@@ -1,0 +1,139 @@
+"""The table of docs/mistakes_on_a_gpu.md that has every kind of hazard: an example, what it says, what a GPU does.
+
+    python hazard_table.py --write
+
+test_hazard_table.py holds the page against what the examples say today. A new kind of core/hazard_kind.h is a row in
+ROWS, with a program of programs/ that shows it.
+"""
+
+import argparse
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import collection
+from cudart import PROGRAMS, REPOSITORY, run_program
+from fault_marks import HOPPER, HOPPER_A
+
+PAGE = REPOSITORY / "docs" / "mistakes_on_a_gpu.md"
+RECORD = REPOSITORY / "docs" / "results" / "H200-faults.json"
+BEGIN, END = "<!-- hazards -->", "<!-- end hazards -->"
+FAULTY = sorted((PROGRAMS / "faulty").glob("*.cu"))
+
+
+@dataclass(frozen=True)
+class Row:
+    kind: str
+    what: str  # of which mistakes it is the kind
+    program: str  # of programs/
+    fault: str = ""  # its argument, where it has several faults
+    gpu: str = ""  # what a GPU does with it; empty: it is recorded
+
+
+# On an H100 each program ran ten times; its numbers are right where they are those of the mended twin.
+RIGHT = "right numbers (H100)"
+ROWS = (
+    Row("out_of_bounds", "an access outside of its allocation, or of the block's shared memory",
+        "faulty/bounds_one_too_many.cu", gpu=RIGHT),
+    Row("misaligned", "an address or a size that is no multiple of what it must be", "arrivals/faults.cu",
+        "misaligned"),
+    Row("uninitialized_shared", "a value of shared memory that no thread has written, where it matters",
+        "faulty/uninitialized_tail.cu", gpu=RIGHT),
+    Row("uninitialized_variable", "the same of a register or a local variable", "undefined/kernels.cu", "local_array",
+        gpu="no error (H100)"),
+    Row("shared_race", "two accesses of shared memory that nothing orders, at least one of them a write",
+        "faulty/race_missing_barrier.cu", gpu="wrong each time (H100)"),
+    Row("global_race", "the same of global memory, within a block and between blocks of a launch",
+        "global_memory/faults.cu", "one_counter", gpu="wrong each time (H100)"),
+    Row("async_pending", "bytes or registers that something asynchronous is still reading or writing",
+        "faulty/async_wrong_group.cu", gpu=RIGHT),
+    Row("divergent_barrier", "threads that meet a barrier in different ways", "faulty/divergent_barrier.cu",
+        gpu=RIGHT),
+    Row("deadlock", "no thread of the block can go on", "arrivals/faults.cu", "forgotten_arrive"),
+    Row("missing_lanes", "a warp-synchronous instruction whose lanes never come", "faulty/missing_lanes.cu", gpu=RIGHT),
+    Row("invalid_address", "an address of another state space, null, memory that was freed", "faulty/address_null.cu",
+        gpu="`cudaErrorIllegalAddress` (H100)"),
+    Row("trap", "the kernel ended itself", "faulty/trap.cu", gpu="`cudaErrorLaunchFailure` (H100)"),
+    Row("assertion", "an `assert` that does not hold", "faulty/assertion.cu", gpu="`cudaErrorAssert` (H100)"),
+    Row("budget", "more instructions or seconds than the launch may take", "faulty/endless_loop.cu",
+        gpu="never ends (H100)"),
+    Row("illegal_instruction", "an instruction that the hardware refuses with these operands", "tensor_maps/faults.cu",
+        "negative_store"),
+    Row("invalid_argument", "a tensor map, a texture or a handle that is none, or does not fit",
+        "tensor_maps/faults.cu", "map_of_zeros"),
+    Row("mbarrier", "an mbarrier misused: never initialised, initialised twice, arrived at too often",
+        "arrivals/faults.cu", "initialised_twice"),
+    Row("proxy_fence", "a fence that the asynchronous proxy needs and no thread executes", "arrivals/faults.cu",
+        "no_proxy_fence"),
+    Row("wgmma", "`wgmma` misused; a note where `ptxas` repairs it", "wgmma/faults.cu", "no_fence"),
+    Row("cluster", "another block's shared memory used before that block runs or after it has exited; "
+        "barriers of the cluster misused", "clusters/faults.cu", "before_the_peer_started"),
+)  # fmt: skip
+
+
+def kinds():
+    """All of core/hazard_kind.h."""
+    text = (REPOSITORY / "common" / "simulator" / "core" / "hazard_kind.h").read_text()
+    names = re.search(r"enum class HazardKind[^{]*\{(.*?)\}", text, re.S)[1]
+    return [name for name in re.findall(r"^\s*(\w+),", names, re.M) if name != "count_"]
+
+
+def said(row):
+    """The first hazard or note of the row's example: its record of the report."""
+    file = PROGRAMS / row.program
+    if file in FAULTY:
+        settings = {"WARPSIM_MAX_INSTRUCTIONS": 100000} if row.kind == "budget" else {}
+        together = collection.unit_with(file, FAULTY, ("", "MENDED"))
+        result = run_program(together, [collection.name(file)], env=settings, flags=collection.FLAGS, report=True)
+    elif row.program.startswith(("undefined/", "global_memory/")):
+        result = run_program(file, [row.fault, 0], report=True)
+    else:
+        architecture = HOPPER_A if row.program.startswith("wgmma/") else HOPPER
+        result = run_program(file, [row.fault, 0], report=True, architecture=architecture)
+    launches = result.report["launches"]
+    return next(one for key in ("hazards", "notes") for launch in launches for one in launch[key])
+
+
+def message(row):
+    """What it says, without the brackets that name kernel, block and warp, and what changes from build to build."""
+    text = re.sub(r" \[[^\[\]]*\bkernel [^\[]*\]$", "", said(row)["message"])
+    text = re.sub(r"at 0x[0-9a-f]{7,}", "at 0x...", text)  # addresses of the device
+    text = re.sub(r"(?<!\S)/\S+/(?=\w+\.cu)", "", text)
+    return re.sub(r"PTX line \d+, ", "", text)
+
+
+def on_a_gpu(row):
+    if row.gpu:
+        return row.gpu
+    from flashladder.commands import faults_page
+
+    record = json.loads(RECORD.read_text())
+    (found,) = (one for one in record["faults"] if (one["program"], one["fault"]) == (row.program, row.fault))
+    return f"{faults_page.details(found)} (H200)"
+
+
+def table():
+    lines = ["| kind | what it is | example | what it says | on a GPU |", "| --- | --- | --- | --- | --- |"]
+    for row in ROWS:
+        example = f"`{row.program}`" + (f", `{row.fault}`" if row.fault else "")
+        words = message(row).replace("|", "\\|")
+        lines.append(f"| `{row.kind}` | {row.what} | {example} | `` {words} `` | {on_a_gpu(row)} |")
+    return "\n".join(lines)
+
+
+def written():
+    """The table as the page has it."""
+    return PAGE.read_text().split(BEGIN)[1].split(END)[0].strip()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", required=True, help="write the table into the page")
+    parser.parse_args()
+    before, rest = PAGE.read_text().split(BEGIN)
+    Path(PAGE).write_text(f"{before}{BEGIN}\n{table()}\n{END}{rest.split(END)[1]}")
+
+
+if __name__ == "__main__":
+    main()
