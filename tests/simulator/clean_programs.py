@@ -13,6 +13,7 @@ LONG_TO_COMPILE = (
     "cub_device",
     "cub_partition",
     "cub_runs",
+    "cub_segmented_sort",
     "cub_segments",
     "cub_sort_pairs",
     "cub_warp",

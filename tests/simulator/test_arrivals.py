@@ -17,6 +17,23 @@ def test_fault_and_mended_twin(name, seed):
     check_fault_and_twin(PROGRAM, name, seed, names_lines=name not in ("never_initialised", "not_made_visible"))
 
 
+LIBRARIES = PROGRAM.with_name("memcpy_async.cu")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("name", cases(LIBRARIES))
+def test_fault_over_libraries_and_mended_twin(name, seed):
+    check_fault_and_twin(LIBRARIES, name, seed)
+
+
+@pytest.mark.parametrize("settings", [{}, {"WARPSIM_SCHEDULE": 7}, {"WARPSIM_HAZARDS": "strict"}])
+def test_aligned_copies_by_libraries_are_clean(settings):
+    """An init has no fence behind it there, only a barrier of the block or of its warp."""
+    result = run_program(LIBRARIES, env=settings, report=True, architecture=HOPPER)
+    assert result.check().stdout == "OK\n" and result.hazards == []
+    assert all(launch["notes"] == [] for launch in result.report["launches"])
+
+
 @pytest.mark.parametrize("seed", [0, 7])
 def test_correct_kernels_are_clean_and_counted(seed):
     program = PROGRAM.with_name("pipelines.cu")

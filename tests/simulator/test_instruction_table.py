@@ -129,6 +129,9 @@ griddepcontrol.wait
 ldmatrix.sync.aligned.m8n8.x2.shared.b16 {r, s}, [tile]
 movmatrix.sync.aligned.m8n8.trans.b16 r, s
 nanosleep.u32 100
+alloca.u64 d, e, 16
+stacksave.u64 d
+stackrestore.u64 d
 pmevent 1
 tex.1d.v4.f32.s32 {f, g, f, g}, [d, {r}]
 tex.base.2d.v4.u32.f32 {r, s, t, _}, [d, {f, g}]
@@ -160,6 +163,9 @@ INVALID = {
     "exit.uni": "exit has no modifier .uni",
     "trap.sync": "trap has no modifier .sync",
     "trap r": "it has 1 operand, not 0",
+    "alloca.b32 r, s": "alloca has no modifier .b32; it takes .u32",
+    "stacksave.u64": "it has 0 operands, not 1",
+    "stackrestore.s64 d": "stackrestore has no modifier .s64; it takes .u32",
     "nanosleep.u64 100": "nanosleep has no modifier .u64; it takes .u32",
     "bar.sync 16": "a barrier's number is 0 to 15, not 16",
     "bar.sync": "it has 0 operands, not 1 or 2",

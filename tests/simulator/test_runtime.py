@@ -44,6 +44,27 @@ def test_graphs_of_every_kind_of_node():
     assert run_program(PROGRAM.with_name("graph_nodes.cu")).check().stdout == "passed\n"
 
 
+GRAPH_MEMORY = PROGRAM.with_name("graph_memory.cu")
+# What stderr says of those that are refused or fail.
+GRAPH_MEMORY_WORDS = {
+    "second_launch_with_unfreed_memory": "have not been freed since the launch before",
+    "captured": "are freed by a node of the same graph",
+    "freed_twice": "was not launched since they were freed last",
+    "used_after_its_free_node": "that a graph allocates, which are not there",
+    "used_after_a_free_in_the_stream": "that a graph allocates, which are not there",
+    "used_before_the_launch": "the allocation has not come yet, or they have been freed",
+    "what_such_graphs_cannot": "one instance at a time",
+}
+
+
+@pytest.mark.parametrize("case", re.findall(r"CASE\((\w+)\),", GRAPH_MEMORY.read_text()))
+def test_memory_of_graphs(case):
+    result = run_program(GRAPH_MEMORY, [case], report=True).check()
+    assert result.stdout == "passed\n"
+    assert GRAPH_MEMORY_WORDS.get(case, "") in result.stderr
+    assert [h["kind"] for h in result.hazards] == (["out_of_bounds"] if case.startswith("used_") else [])
+
+
 @pytest.mark.parametrize(
     ("device", "expected"),
     [

@@ -13,6 +13,7 @@ from fault_marks import HOPPER, HOPPER_A, cases, check_fault_and_twin
 PROGRAMS = Path(__file__).parent / "programs" / "tensor_maps"
 # In the order of CUtensorMapDataType: bytes, and what a reduction computes with.
 TYPES = [np.uint8, np.uint16, np.uint32, np.int32, np.uint64, np.int64, np.float16, np.float32, np.float64, np.uint16]
+TYPES += [np.float32] * 3  # FLOAT32_FTZ, TFLOAT32, TFLOAT32_FTZ
 FLOATS = (6, 7, 8, 9)
 F16, BF16 = 6, 9
 NONE, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128 = range(4)
@@ -34,15 +35,24 @@ class Box:
     offset: int
     tensor: np.ndarray
     shared: np.ndarray
+    interleave: int = 0  # 1, 2: slices of 16 and 32 bytes
 
     @property
     def element(self):
-        return np.dtype(TYPES[self.type]).itemsize
+        """Bytes of what dimension 0 counts."""
+        return 8 << self.interleave if self.interleave else np.dtype(TYPES[self.type]).itemsize
+
+    @property
+    def steps(self):
+        return [self.step[0] if self.interleave else 1, *self.step[1:]]
 
     @property
     def counts(self):
-        """Elements that are copied, by dimension."""
-        return [self.box[0]] + [-(-b // s) for b, s in zip(self.box[1:], self.step[1:], strict=True)]
+        """Elements that are copied, by dimension. Of slices, which the last dimension but one numbers, one."""
+        counts = [-(-b // s) for b, s in zip(self.box, self.steps, strict=True)]
+        if self.interleave:
+            counts[-2] = 1
+        return counts
 
     @property
     def bytes(self):
@@ -52,7 +62,7 @@ class Box:
         def five(values, fill):
             return [*values, *[fill] * (5 - len(values))]
 
-        numbers = [self.operation, self.type, len(self.size), self.swizzle, self.fill]
+        numbers = [self.operation, self.type, len(self.size), self.swizzle, self.fill, self.interleave]
         for values, fill in ((self.size, 1), (self.stride, 0), (self.box, 1), (self.step, 1), (self.at, 0)):
             numbers += five(values, fill)
         numbers += [self.address, self.offset, len(self.tensor), len(self.shared), self.bytes]
@@ -60,7 +70,7 @@ class Box:
 
     def elements(self, base):
         """(place in the tensor's memory or None, place in the piece of shared memory), element by element."""
-        steps = [1, *self.step[1:]]
+        steps = self.steps
         place = base + self.offset
         for index in itertools.product(*(range(n) for n in reversed(self.counts))):
             where = [c + i * s for c, i, s in zip(self.at, reversed(index), steps, strict=True)]
@@ -197,6 +207,65 @@ def test_boxes(operation, dimensions, tmp_path):
             assert (count["copies"], count["bytes"], count["sectors"]) == (1, case.bytes, sectors(case)), case
 
 
+def random_interleaved_box(rng, operation, dimensions, interleave):
+    """A box of an interleaved tensor, of at most 8 KB; what lies in a slice of a pixel is moved as it is."""
+    kind = rng.choice([0, 1, 7])
+    element, pitch = np.dtype(TYPES[kind]).itemsize, 8 << interleave
+    row = 16 // element * rng.choice([1, 2] if element > 1 else [1])
+    box = [row] + [rng.randint(1, 5) for _ in range(1, dimensions)]
+    box[-2] = rng.randint(1, 40)
+    step = [rng.choice([1, 1, 2]) for _ in box]
+    size = [rng.randint(1, 24)] + [rng.randint(1, 9) for _ in range(1, dimensions)]
+    stride, span = [0], size[0] * pitch
+    for d in range(1, dimensions):
+        stride.append(span + pitch * rng.choice([0, 1]))
+        span = stride[-1] * size[d]
+    low = -3 if operation == LOAD else 0
+    at = [rng.randint(low, s) for s in size]
+    swizzle = SWIZZLE_32 if interleave == 2 else rng.choice([NONE, SWIZZLE_32, SWIZZLE_64, SWIZZLE_128])
+    address, offset = 32 * rng.randint(0, 4), 128 * rng.randint(0, 9)
+    case = Box(operation, kind, swizzle, 0, size, stride, box, step, at, address, offset, None, None, interleave)
+    numbers = np.random.default_rng(rng.randrange(1 << 32))
+    case.tensor = numbers.integers(0, 256, address + span, np.uint8)
+    case.shared = numbers.integers(0, 256, offset + case.bytes + 64, np.uint8)
+    return case
+
+
+@pytest.mark.parametrize("dimensions", [3, 4, 5])
+@pytest.mark.parametrize("operation", [LOAD, STORE], ids=["load", "store"])
+def test_interleaved_boxes(operation, dimensions, tmp_path):
+    rng = random.Random(7 * dimensions + operation)
+    check([random_interleaved_box(rng, operation, dimensions, rng.choice([1, 2])) for _ in range(20)], tmp_path)
+
+
+# What an H100 made of these bits in a map of TFLOAT32 or TFLOAT32_FTZ, and with what it filled the rest.
+BITS = [0x3F800FFF, 0x3F801000, 0x3F803000, 0x3F801001, 0xBF801000, 0xBF803000, 0x7F7FFFFF, 0x7F800001]
+BITS += [0x7FC01FFF, 0xFF800000, 0x00000001, 0x00001000, 0x00003000, 0x007FFFFF, 0x80000001, 0x00801FFF]
+AS_TF32 = [0x3F800000, 0x3F800000, 0x3F804000, 0x3F802000, 0xBF800000, 0xBF804000, 0x7F800000, 0x7FFFE000]
+AS_TF32 += [0x7FFFE000, 0xFF800000, 0x00000000, 0x00000000, 0x00004000, 0x00800000, 0x80000000, 0x00802000]
+NAN_FILL = 0x7FF77FF7
+
+
+@pytest.mark.parametrize("operation", [LOAD, STORE], ids=["load", "store"])
+@pytest.mark.parametrize("kind", [7, 10, 11, 12], ids=["f32", "f32.ftz", "tf32", "tf32.ftz"])
+def test_numbers_of_fp32(kind, operation, tmp_path):
+    """A load into a map of tf32 rounds; all else leaves the bits as they are."""
+    bits = np.array(BITS, np.uint32)
+    zeros = np.zeros(128, np.uint8)
+    filled = int(operation == LOAD)
+    box = Box(operation, kind, NONE, filled, [16], [0], [32], [1], [0], 0, 0, zeros[:64], zeros)
+    if operation == LOAD:
+        box.tensor = bits.view(np.uint8)
+    else:
+        box.shared = np.tile(bits, 2).view(np.uint8)
+    _, ((_, tensor, shared),) = run_boxes([box], tmp_path)
+    if operation == STORE:
+        assert tensor.view(np.uint32).tolist() == BITS
+        return
+    assert shared.view(np.uint32)[:16].tolist() == (AS_TF32 if kind in (11, 12) else BITS)
+    assert set(shared.view(np.uint32)[16:]) == {NAN_FILL}
+
+
 def sectors(case):
     """Sectors of 32 bytes that the rows of the box touch, each row by itself."""
     row = case.counts[0]
@@ -267,8 +336,10 @@ REFUSALS = {
     "box_of_256_KB": (1, "the box has 262144 bytes"),
     "no_such_type": (1, "no such element type"),
     "no_such_swizzle": (1, "no such swizzle"),
-    "interleaved": (801, "interleaved layouts are not simulated"),
-    "tf32": (801, "TFLOAT32"),
+    "interleaved_2_dimensions": (1, "it is interleaved and has 2 dimensions"),
+    "slices_of_32_bytes_swizzled_by_128": (1, "slices of 32 bytes (CU_TENSOR_MAP_INTERLEAVE_32B) have a swizzle of 32"),
+    "slices_of_32_bytes_at_16": (1, "the tensor's address is no multiple of 32"),
+    "slices_of_32_bytes_and_stride": (1, "is 4112 bytes: it must be a multiple of 32"),
     "atom_32": (801, "newer than the simulated device"),
 }
 
@@ -280,7 +351,7 @@ UNSEEN_BY_THE_DRIVER = ("map_misaligned",)
 def test_what_the_encoder_takes_and_refuses():
     result = run_program(PROGRAMS / "encoder.cu", architecture=HOPPER, report=True).check()
     errors = dict(line.split() for line in result.stdout.splitlines())
-    assert len(errors) == 30
+    assert len(errors) == 37
     for name, error in errors.items():
         expected = REFUSALS.get(name, (0, ""))[0]
         if not result.report and name in UNSEEN_BY_THE_DRIVER:

@@ -106,6 +106,16 @@ DEFINED = {
     "or with one bits": "or.b32 %r1, %r0, -1;",
     "xor with itself": "xor.b32 %r1, %r0, %r0;",
     "difference of itself": "sub.u32 %r1, %r0, %r0;",
+    "sum less what was added": "add.u32 %r1, %r0, 5; sub.u32 %r1, %r1, %r0;",
+    "sum of two less both": "ld.shared.u32 %r2, [tile]; add.u32 %r3, %r0, %r2; add.u32 %r3, %r3, %t; "
+    "sub.u32 %r3, %r3, %r2; sub.u32 %r1, %r3, %r0;",
+    "less itself through shared memory": "st.shared.u32 [%s], %r0; add.u32 %r2, %r0, 3; ld.shared.u32 %r3, [%s]; "
+    "sub.u32 %r1, %r2, %r3;",
+    "less itself from another lane": "shfl.sync.idx.b32 %r2, %r0, 3, 31, -1; add.u32 %r3, %r2, 9; sub.u32 %r1, %r3, %r2;",
+    "register that nothing wrote less itself": "add.u32 %r1, %r9, 4; sub.u32 %r1, %r1, %r9;",
+    "negated and added": "neg.s32 %r2, %r0; add.s32 %r1, %r2, %r0;",
+    "sum of 64 bits less what was added": "ld.shared.u64 %rd1, [tile]; add.u64 %rd2, %rd1, 7; "
+    "sub.u64 %rd2, %rd2, %rd1; cvt.u32.u64 %r1, %rd2;",
     "low bits kept in a register": "or.b32 %r1, %r0, 0xffffff00; and.b32 %r1, %r1, 0xffffff00;",
     "shifted out": "shl.b32 %r1, %r0, 32;",
     "shifted out, upper bits": "and.b32 %r1, %r0, 0xff; shr.u32 %r1, %r1, 8;",
@@ -135,6 +145,13 @@ UNDEFINED = {
     "shifted by": "shl.b32 %r1, %t, %r0;",
     "sign": "shr.s32 %r1, %r0, 31;",
     "sign of a byte": "mov.u32 %r1, 7; bfi.b32 %r2, %r0, %r1, 7, 1; cvt.s32.s8 %r1, %r2; shr.u32 %r1, %r1, 31;",
+    "difference of two": "ld.shared.u32 %r2, [%s+128]; sub.u32 %r1, %r0, %r2;",
+    "difference of a vector's elements": "ld.shared.v2.u32 {%r2, %r3}, [tile]; sub.u32 %r1, %r2, %r3;",
+    "difference of two registers that nothing wrote": "sub.u32 %r1, %r9, %r10;",
+    "twice less once": "add.u32 %r1, %r0, %r0; sub.u32 %r1, %r1, %r0;",
+    "product less a factor": "mul.lo.u32 %r1, %r0, 3; sub.u32 %r1, %r1, %r0;",
+    "less itself with another byte": "st.shared.u32 [%s], %r0; cvt.u16.u32 %h1, %t; st.shared.u8 [%s], %h1; "
+    "ld.shared.u32 %r2, [%s]; sub.u32 %r1, %r2, %r0;",
     "selected": "setp.lt.u32 %p1, %t, 99; selp.b32 %r1, %r0, 3, %p1;",
     "selects": "setp.lt.u32 %p1, %r0, 99; selp.b32 %r1, 1, 3, %p1;",
     "guards a move": "setp.lt.u32 %p1, %r0, 99; mov.u32 %r1, 4; @%p1 mov.u32 %r1, 5;",

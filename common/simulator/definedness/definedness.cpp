@@ -5,6 +5,7 @@
 
 #include "core/names.h"
 #include "core/program.h"
+#include "definedness/linear.h"
 #include "hazard/shared_shadow.h"
 
 namespace warpsim {
@@ -57,12 +58,14 @@ uint32_t Definedness::origin(Source source, Warp &w, const Op &op, unsigned lane
         if (origins_[id - 1].address == address && origins_[id - 1].shadow == w.block->shadow) return id;
     constexpr size_t kMostAddresses = 64;  // of one lane at one op: the rest go by the name of the first
     if (same.size() == kMostAddresses) return same[0];
+    if (origins_.size() == kMostOrigins) return kMostOrigins;
     origins_.push_back({source, &w, &op, lane, address, w.block->shadow});
     same.push_back(uint32_t(origins_.size()));
     return same.back();
 }
 
-void Definedness::matters(Warp &w, const Op &op, unsigned lane, uint32_t id, Use use) {
+void Definedness::matters(Warp &w, const Op &op, unsigned lane, uint32_t from, Use use) {
+    const uint32_t id = origin_id(from);
     const Origin origin = id == kNoOrigin ? Origin{Source::variable, &w, &op, lane, 0, nullptr} : origins_[id - 1];
     // Thrust's set operations compare elements behind the end that no register brought, to no effect.
     if (origin.source == Source::variable && use == Use::branch) return;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/op_formats.h"
+#include "definedness/linear.h"
 
 namespace warpsim {
 namespace {
@@ -60,8 +61,9 @@ LaneOrigins read_origins(Warp &w, const Op &op, const DataFlow &flow, uint32_t l
     }
     if (!named) return origins;
     for_each_lane(lanes, [&](unsigned lane) {
-        if (origins[lane] == Definedness::kNoOrigin)
-            origins[lane] = w.block->definedness->origin(Definedness::Source::variable, w, op, lane, 0);
+        origins[lane] = origins[lane] == Definedness::kNoOrigin
+                            ? w.block->definedness->origin(Definedness::Source::variable, w, op, lane, 0)
+                            : origin_id(origins[lane]);
     });
     return origins;
 }
@@ -104,12 +106,16 @@ void passes_any(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
         bits[lane] = (all & 0xffff ? 0xffffu : 0u) | (all >> 16 ? 0xffff0000u : 0u);
     });
     for (unsigned i = 0; i < flow.writes; ++i)
-        write_bits(w, operands.writes[i], [&](unsigned lane, unsigned) { return bits[lane]; }, origins);
+        write_bits(
+            w, operands.writes[i], [&](unsigned lane, unsigned) { return bits[lane]; }, origins);
 }
 
 void passes_copies(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
     const Operands operands(w, flow);
-    const LaneOrigins origins = read_origins(w, op, flow, lanes, false);
+    const bool whole = flow.writes == 1 && flow.reads == 1 && operands.reads[0].bytes == operands.writes[0].bytes;
+    LaneOrigins origins = read_origins(w, op, flow, lanes, false);
+    if (!whole)
+        for (uint32_t &origin : origins) origin = origin_id(origin);
     std::byte *const regs = w.regs;
     w.regs = w.undefined->bits();
     op.fn(w, op);
@@ -117,29 +123,72 @@ void passes_copies(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) 
     for (unsigned i = 0; i < flow.writes; ++i) set_origins(*w.undefined, operands.writes[i], lanes, origins);
 }
 
-void passes_upwards(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
+namespace {
+
+// The sum of some registers, each with a sign.
+struct Term {
+    uint32_t slot;
+    bool negative;
+};
+
+// What one lane knows of such a sum: undefined bits, and where they came from. Names registers that nothing wrote.
+struct LinearSum {
+    uint64_t bits = 0;
+    uint32_t id = Definedness::kNoOrigin, print = 0;
+    bool linear = true;
+
+    void add(Warp &w, const Op &op, unsigned lane, const Term &term, unsigned bytes) {
+        const uint64_t undefined = RegisterShadow::get(w.undefined->bits(), {term.slot, bytes}, lane);
+        if (!undefined) return;
+        bits |= undefined;
+        uint32_t &origin = w.undefined->origins(term.slot)[lane];
+        if (origin == Definedness::kNoOrigin)
+            origin = unknown(w.block->definedness->origin(Definedness::Source::variable, w, op, lane, 0), term.slot);
+        if (id == Definedness::kNoOrigin) id = origin_id(origin);
+        linear = linear && fingerprint(origin);
+        print += term.negative ? -fingerprint(origin) : fingerprint(origin);
+    }
+    bool is_defined() const { return linear && !(print & kFingerprintMask); }
+    uint32_t origin() const { return linear ? with_fingerprint(id, print & kFingerprintMask) : id; }
+};
+
+void pass_sum(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes, std::initializer_list<Term> terms) {
     const Operands operands(w, flow);
     const OperandSlot to = operands.writes[0];
     const bool alike = std::all_of(operands.reads, operands.reads + flow.reads,
                                    [&](const OperandSlot &read) { return read.bytes == to.bytes; });
     if (op.cls != OpClass::integer || !alike || flow.takes_carry || flow.gives_carry)
         return passes_any(w, op, flow, lanes);
-    const LaneOrigins origins = read_origins(w, op, flow, lanes);
+    LaneOrigins origins{};
+    std::array<uint64_t, kLanes> bits{};
+    // Sums that saturate, or of packed halves, are other sums.
+    const std::string_view text = w.block->program->debug[op.index].text;
+    const bool exact = text.find(".sat") == text.npos && text.find("x2") == text.npos;
+    for_each_lane(lanes & w.exec, [&](unsigned lane) {
+        LinearSum sum{.linear = exact};
+        for (const Term &term : terms) sum.add(w, op, lane, term, to.bytes);
+        if (sum.is_defined()) return;
+        origins[lane] = sum.origin();
+        bits[lane] = sum.bits | -sum.bits;
+    });
     write_bits(
-        w, to,
-        [&](unsigned lane, unsigned) {
-            uint64_t bits = 0;
-            for (unsigned i = 0; i < flow.reads; ++i)
-                bits |= RegisterShadow::get(w.undefined->bits(), operands.reads[i], lane);
-            return bits | -bits;
-        },
-        origins);
+        w, to, [&](unsigned lane, unsigned) { return bits[lane]; }, origins);
+}
+
+}  // namespace
+
+void passes_sum(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
+    pass_sum(w, op, flow, lanes, {{op.a, false}, {op.b, false}});
 }
 
 void passes_difference(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
-    if (op.cls != OpClass::integer || op.a != op.b || flow.takes_carry || flow.gives_carry)
-        return passes_upwards(w, op, flow, lanes);
-    w.undefined->define(Operands(w, flow).writes[0], w.exec);
+    if (op.cls == OpClass::integer && op.a == op.b && !flow.takes_carry && !flow.gives_carry)
+        return w.undefined->define(Operands(w, flow).writes[0], w.exec);
+    pass_sum(w, op, flow, lanes, {{op.a, false}, {op.b, true}});
+}
+
+void passes_negation(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
+    pass_sum(w, op, flow, lanes, {{op.a, true}});
 }
 
 void passes_comparison(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
@@ -204,7 +253,8 @@ void passes_lop3(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
     const uint32_t unknown = (w.undefined->undefined(operands.writes[0]) & w.exec) |
                              (flow.reads > 3 ? w.undefined->undefined(operands.reads[3]) & w.exec : 0);
     for (unsigned i = 1; i < flow.writes; ++i)
-        write_bits(w, operands.writes[i], [&](unsigned lane, unsigned) { return unknown >> lane & 1; }, origins);
+        write_bits(
+            w, operands.writes[i], [&](unsigned lane, unsigned) { return unknown >> lane & 1; }, origins);
 }
 
 void passes_moved(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes, unsigned moved) {

@@ -22,7 +22,8 @@ struct Operands {
 // Lanes of the warp in which something that the op reads is undefined.
 uint32_t undefined_reads(const Warp &, const DataFlow &);
 
-// Where the undefined bits that each lane reads came from. A register that nothing wrote is read here: `named` says so.
+// Where the undefined bits that each lane reads came from. A register that nothing wrote is read here: `named` says so,
+// and what comes of the values is no sum of unknowns any more. Otherwise the origins are as the registers have them.
 using LaneOrigins = std::array<uint32_t, kLanes>;
 LaneOrigins read_origins(Warp &, const Op &, const DataFlow &, uint32_t lanes, bool named = true);
 void set_origins(RegisterShadow &, const OperandSlot &, uint32_t lanes, const LaneOrigins &);
@@ -36,10 +37,10 @@ void operand_matters(Warp &, const Op &, OperandSlot, uint32_t lanes, Use);
 void passes_any(Warp &, const Op &, const DataFlow &, uint32_t lanes);
 // Bits are moved and nothing else.
 void passes_copies(Warp &, const Op &, const DataFlow &, uint32_t lanes);
-// Integers: from the lowest undefined bit of the sources upwards.
-void passes_upwards(Warp &, const Op &, const DataFlow &, uint32_t lanes);
-// The same, and x - x is defined.
+// Integers: from the lowest undefined bit of the sources upwards; unknowns add up (definedness/linear.h).
+void passes_sum(Warp &, const Op &, const DataFlow &, uint32_t lanes);
 void passes_difference(Warp &, const Op &, const DataFlow &, uint32_t lanes);
+void passes_negation(Warp &, const Op &, const DataFlow &, uint32_t lanes);
 // A comparison with a Boolean operand: defined where the operand alone decides.
 void passes_comparison(Warp &, const Op &, const DataFlow &, uint32_t lanes);
 // Conversions: integers bit by bit, others any.

@@ -3,6 +3,7 @@
 
 #include "exec/cluster.h"
 #include "exec/context.h"
+#include "exec/stack.h"
 #include "exec/tracking.h"
 #include "memory/global_memory.h"
 
@@ -36,7 +37,7 @@ void prepare_frame(WarpContext &w, Frame &frame) {
     frame.prepared = true;
     prepare_shadow(w, frame);
     for (const auto &special : function.specials) {
-        if (again && !differs_between_blocks(special.which)) continue;
+        if (again && !differs_between_blocks(special.which) && !is_stack_top(special)) continue;
         fill_special(w, frame, special.which, special.bytes, frame.regs + special.slot);
     }
 }
@@ -44,8 +45,7 @@ void prepare_frame(WarpContext &w, Frame &frame) {
 Frame *enter_function(WarpContext &w, const Op &op, uint32_t index, uint32_t lanes, Frame *parent) {
     const Program &program = *w.block->program;
     const Program::Function &callee = program.functions[index];
-    const uint64_t caller_bytes = std::max(16u, parent->function->local_bytes);
-    const uint64_t base = parent->local_base + caller_bytes;
+    const uint64_t base = stack_end(*parent, lanes);
     if (base + std::max(16u, callee.local_bytes) > w.local_bytes ||
         w.owner->call_frame_bytes + callee.frame_bytes > std::min(kMostFrameBytes, w.block->global->limit())) {
         report_hazard(w, op, HazardKind::illegal_instruction, __builtin_ctz(lanes), 0,

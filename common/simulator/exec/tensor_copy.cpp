@@ -86,7 +86,7 @@ bool read_map(Warp &w, const Op &op, unsigned lane, uint64_t address, TensorMap 
         return wrong("is one of " + to_string(dimensions) + (dimensions == 1 ? " dimension" : " dimensions") +
                      ", and its tensor map has " + to_string(map.dimensions));
     const uint32_t row = map.box[0] * map.element_bytes(), span = swizzle_bytes(map.swizzle);
-    if (row < span)
+    if (!map.interleaved() && row < span)
         return wrong("has a tensor map with rows of " + to_string(row) + " bytes and a swizzle of " + to_string(span) +
                      ": how such rows lie in shared memory is not known, and warpsim does not guess. Make a row of "
                      "the box as wide as the swizzle, or take a narrower swizzle");
@@ -134,7 +134,7 @@ void log_box(Warp &w, const Op &op, unsigned lane, const Copy &copy, const Coord
     record->kind = form_of(op).kind;
     record->shared = copy.shared;
     record->swizzle = swizzle_bytes(map.swizzle);
-    record->element = map.element_bytes();
+    record->element = map.pitch();
     uint64_t rows = 1;
     for (unsigned d = 0; d < map.dimensions; ++d) {
         record->coordinates.push_back(at[d]);
@@ -143,7 +143,10 @@ void log_box(Warp &w, const Op &op, unsigned lane, const Copy &copy, const Coord
     }
     record->rows.resize(rows);
     const uint32_t bytes = uint32_t(copy.box.bytes / rows);
-    for (const BoxRow &row : copy.box.rows) record->rows[row.at / bytes] = row.global;
+    for (const BoxRow &row : copy.box.rows) {
+        std::optional<uint64_t> &first = record->rows[row.at / bytes];
+        if (!first) first = row.global;
+    }
     record->sectors = copy.box.sectors;
 }
 
@@ -159,7 +162,7 @@ std::string coordinate_fault(const TensorForm &form, const TensorMap &map, const
                ": a store is clipped at the upper edges of the tensor alone, and a negative coordinate is an illegal "
                "instruction (a load fills what lies before the edge)";
     const int32_t elements = int32_t(kGranularity / map.element_bytes());  // a power of two
-    if (at[0] % elements)
+    if (!map.interleaved() && at[0] % elements)
         return box + to_string(at[0]) +
                " of dimension 0: a box begins at a multiple of 16 bytes of the tensor's row, " + to_string(elements) +
                " elements of " + tensor_type_name(map.type) + ", and anything between is an illegal instruction";
@@ -287,7 +290,7 @@ void exec_tensor_reduce(Warp &w, const Op &op) {
         if (!reduces(operation, copy.map.type, type)) {
             refuse(w, op, HazardKind::invalid_argument, lane, copy.box.first,
                    std::string("combines elements of ") + tensor_type_name(copy.map.type) +
-                       ", for which there is no such operation");
+                       ", for which there is no such operation here");
             return;
         }
         BulkStore *store = issue_store(w, op, lane, copy);

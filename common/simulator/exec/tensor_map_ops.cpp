@@ -93,7 +93,8 @@ bool set_field(TensorMap &map, const MapForm &form, uint64_t value) {
         case MapField::fill:
             map.fill = TensorFill(form.value);
             return true;
-        case MapField::none:
+        case MapField::interleave:
+            map.interleave = TensorInterleave(form.value);
             return true;
     }
     return false;

@@ -12,13 +12,13 @@
 
 namespace warpsim {
 
-enum class MapField : uint8_t { address, dimensions, box, size, stride, step, type, swizzle, fill, none };
+enum class MapField : uint8_t { address, dimensions, box, size, stride, step, type, swizzle, fill, interleave };
 
 // Op::extra of tensormap.replace: the map's address is in a and imm, the new value in slot b (kNoSlot: `value`).
 struct MapForm {
     MapField field = MapField::address;
     uint8_t dimension = 0;  // of box, size, stride (from 1 on) and step
-    uint8_t value = 0;      // of type, swizzle and fill, as core/tensor_map.h numbers them
+    uint8_t value = 0;      // of type, swizzle, fill and interleave, as core/tensor_map.h numbers them
     MemorySpace space : 4 = MemorySpace::generic;
     bool base32 : 1 = false;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "definedness/linear.h"
 #include "definedness/rules.h"
 #include "exec/tracking.h"
 
@@ -40,12 +41,23 @@ bool all_zero(const uint8_t *bits, unsigned bytes) {
     return std::all_of(bits, bits + bytes, [](uint8_t b) { return b == 0; });
 }
 
-// Of the first undefined one of these bytes: where the value that was stored there came from, else this read.
+// Of the first undefined one of these bytes: where the value that was stored there came from, else this read. `whole`:
+// the bytes are one number, and so may be an unknown.
 template <class Memory>
-uint32_t origin_of(Warp &w, const Op &op, unsigned lane, const Memory &memory, size_t at, const uint8_t *bits) {
-    const size_t first = at + size_t(std::find_if(bits, bits + kMostBytes, [](uint8_t b) { return b; }) - bits);
+uint32_t origin_of(Warp &w, const Op &op, unsigned lane, const Memory &memory, size_t at, const uint8_t *bits,
+                   unsigned bytes, bool whole) {
+    const size_t first = at + size_t(std::find_if(bits, bits + bytes, [](uint8_t b) { return b; }) - bits);
     const uint32_t stored = memory.origin(first);
-    return stored ? stored : w.block->definedness->origin(Memory::kSource, w, op, lane, first);
+    whole = whole && std::all_of(bits, bits + bytes, [](uint8_t b) { return b == 0xff; }) &&
+            memory.origin(at + bytes - 1) == stored;
+    if (stored) return whole ? stored : origin_id(stored);
+    const uint32_t id = w.block->definedness->origin(Memory::kSource, w, op, lane, first);
+    return whole ? unknown(id, first) : id;
+}
+
+// Values that memory holds as registers do: as unknown there as here.
+bool is_whole(const AccessShape &shape) {
+    return shape.bytes == shape.register_bytes && (shape.bytes == 4 || shape.bytes == 8);
 }
 
 template <class Memory, class Place>
@@ -62,9 +74,12 @@ void note_load(Warp &w, const Op &op, const uint32_t *slots, const AccessShape &
             begin_tracking(context_of(w));
             w.tracking_began = op.flow == Flow::straight || op.flow == Flow::guarded;
         }
-        const uint32_t origin = origin_of(w, op, lane, memory, at, bits);
         for (unsigned c = 0; c < shape.count; ++c) {
             const OperandSlot to{slots[c], shape.register_bytes};
+            const uint8_t *own = bits + c * shape.bytes;
+            const uint32_t origin = all_zero(own, shape.bytes) ? Definedness::kNoOrigin
+                                                               : origin_of(w, op, lane, memory, at + c * shape.bytes,
+                                                                           own, shape.bytes, is_whole(shape));
             uint64_t value = 0;
             std::memcpy(&value, bits + c * shape.bytes, shape.bytes);
             const unsigned width = 8 * shape.bytes;
@@ -77,20 +92,18 @@ void note_load(Warp &w, const Op &op, const uint32_t *slots, const AccessShape &
 
 template <class Memory, class Place>
 void note_store(Warp &w, const uint32_t *slots, const AccessShape &shape, uint32_t exec, Memory memory, Place place) {
-    const unsigned bytes = shape.bytes * shape.count;
     for_each_lane(exec, [&](unsigned lane) {
-        uint8_t bits[kMostBytes] = {};
-        uint32_t origin = Definedness::kNoOrigin;
+        const size_t at = place(lane);
+        memory.define(at, shape.bytes * shape.count);
         for (unsigned c = 0; c < shape.count && w.undefined; ++c) {
             const uint64_t value = RegisterShadow::get(w.undefined->bits(), {slots[c], shape.register_bytes}, lane) &
                                    lane_ones(shape.bytes);
-            std::memcpy(bits + c * shape.bytes, &value, shape.bytes);
-            if (value && !origin) origin = w.undefined->origins(slots[c])[lane];
+            if (!value) continue;
+            uint8_t bits[sizeof value];
+            std::memcpy(bits, &value, sizeof bits);
+            const uint32_t origin = w.undefined->origins(slots[c])[lane];
+            memory.set(at + c * shape.bytes, shape.bytes, bits, is_whole(shape) ? origin : origin_id(origin));
         }
-        if (all_zero(bits, bytes))
-            memory.define(place(lane), bytes);
-        else
-            memory.set(place(lane), bytes, bits, origin);
     });
 }
 
@@ -134,7 +147,8 @@ void note_loaded_fragment(Warp &w, const Op &op, OperandSlot to, const void *bit
         RegisterShadow::put(w.undefined->bits(), to, lane, value);
         const uint32_t stored = w.block->shadow->stored().origin(from[lane]);
         w.undefined->origins(to.slot)[lane] =
-            stored ? stored : w.block->definedness->origin(Definedness::Source::shared, w, op, lane, from[lane]);
+            stored ? origin_id(stored)
+                   : w.block->definedness->origin(Definedness::Source::shared, w, op, lane, from[lane]);
     });
 }
 
@@ -175,9 +189,9 @@ void note_shared_atomic(Warp &w, const Op &op, unsigned bytes, const uint32_t *o
                    from_c = operand(op.c, lane, c);
         uint32_t origin = Definedness::kNoOrigin;
         if (from_memory)
-            origin = origin_of(w, op, lane, memory, offset[lane], old);
+            origin = origin_of(w, op, lane, memory, offset[lane], old, bytes, false);
         else if (from_b || from_c)
-            origin = w.undefined->origins(from_b ? op.b : op.c)[lane];
+            origin = origin_id(w.undefined->origins(from_b ? op.b : op.c)[lane]);
         if (op.dst != kNoSlot && (w.undefined || from_memory)) {
             if (!w.undefined) begin_tracking(context_of(w));
             for (unsigned half = 0; half < (bytes + 7) / 8; ++half) {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/op_formats.h"
+#include "definedness/linear.h"
 #include "exec/tracking.h"
 
 namespace warpsim {
@@ -59,7 +60,7 @@ void write_all(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
     const Operands operands(w, flow);
     LaneOrigins origins;
     const unsigned first = unsigned(std::countr_zero(lanes));
-    uint32_t origin = brought_origins(w, op)[first];
+    uint32_t origin = origin_id(brought_origins(w, op)[first]);
     if (origin == Definedness::kNoOrigin)
         origin = w.block->definedness->origin(Definedness::Source::variable, w, op, first, 0);
     origins.fill(origin);
@@ -145,7 +146,7 @@ void passes_mma(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
         if (in_c[i] && !any) any = w.undefined->origins(c[i])[std::countr_zero(in_c[i])];
     }
     if (!any) any = w.block->definedness->origin(Definedness::Source::variable, w, op, 0, 0);
-    origins.fill(any);
+    origins.fill(origin_id(any));
     for (unsigned i = 0; i < count.d; ++i) {
         uint32_t unknown = count.c == count.d ? in_c[i] : in_c[0] | in_c[1] | in_c[2] | in_c[3];
         const uint32_t &half = rows[halves == 2 && i >= count.d / 2];

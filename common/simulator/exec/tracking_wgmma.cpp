@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "core/op_formats.h"
+#include "definedness/linear.h"
 #include "exec/context.h"
 #include "exec/tracking.h"
 #include "exec/wgmma_operands.h"
@@ -95,7 +96,7 @@ void passes_wgmma(Warp &w, const Op &op, const DataFlow &flow, uint32_t) {
         const uint32_t found = w.undefined->undefined({slots[count + i], 4});
         for (unsigned group = 0; group < 8; ++group)
             if (found >> 4 * group & 0xf) rows[i % 2] |= 0xfu << 4 * group;
-        if (found) origins.fill(w.undefined->origins(slots[count + i])[std::countr_zero(found)]);
+        if (found) origins.fill(origin_id(w.undefined->origins(slots[count + i])[std::countr_zero(found)]));
     }
     (void)flow;
     for (unsigned i = 0; i < count; ++i) {

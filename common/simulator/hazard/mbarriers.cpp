@@ -58,11 +58,26 @@ void SharedShadow::mbarrier_use(Warp &warp, const Op &op, uint32_t lanes, uint32
                      m.order_text(use, lane, {m.clocks.agent(b.warp), b.lane, b.op, b.stamp, "initialised"}));
         return;
     }
-    if (!by_proxy || b.fenced) return;
+    if (!by_proxy || b.fenced || (!m.is_foreign(warp) && m.synchronised_since_init(warp, lanes, b))) return;
     m.report(warp, op, HazardKind::proxy_fence, unsigned(std::countr_zero(lanes)), address,
              text + ": the asynchronous proxy, which carries out bulk copies, need not see that. Thread " +
                  std::to_string(b.warp * kLanes + b.lane) +
-                 " has executed neither fence.mbarrier_init nor fence.proxy.async since");
+                 " has executed neither fence.mbarrier_init nor fence.proxy.async since, and passed no barrier");
+}
+
+// Within a block a barrier behind the init is enough, as cuda::barrier has it: init, __syncthreads(), memcpy_async.
+// Other threads were ordered behind the init by some such barrier; the thread that made it has passed one if it knows
+// what another lane of its warp did as late.
+bool SharedShadow::Impl::synchronised_since_init(const Warp &warp, uint32_t lanes, const LiveMbarrier &b) const {
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        if (warp.id != b.warp || lane != b.lane) continue;
+        bool passed = false;
+        for (unsigned other = 0; other < kLanes && !passed; ++other)
+            passed = other != lane && ordered(warp, lane, warp.agent, other, b.stamp);
+        if (!passed) return false;
+    }
+    return true;
 }
 
 // fence.mbarrier_init speaks for the thread's inits alone. What it releases is an event in each mbarrier's own channel,

@@ -225,6 +225,7 @@ struct SharedShadow::Impl {
     void check_foreign_proxy(Instruction &, unsigned lane, uint32_t granule);
     void report_proxy(Instruction &, unsigned lane, uint32_t granule, const std::string &who, uint32_t by, bool late);
     void report_mbarrier(const Instruction &, unsigned lane, uint32_t granule);
+    bool synchronised_since_init(const Warp &, uint32_t lanes, const LiveMbarrier &) const;
     std::string waited_text(const Warp &, unsigned lane, uint32_t mbarrier, const Program &) const;
     void report_race(const Instruction &, unsigned lane, uint32_t granule, const Other &);
     void report_pending(const Instruction &, unsigned lane, uint32_t granule);

@@ -226,7 +226,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
     std::set<size_t> seen{entry};
     std::set<std::string> named;
     std::set<std::string> updates;  // by which blocks meet
-    bool pointers = false;
+    bool pointers = false, stack_grows = false;
     const auto add = [&](const std::string &name) {
         named.insert(name);
         const auto found = context.definitions.find(name);
@@ -242,6 +242,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
             p.maps_addresses = p.maps_addresses || in.opcode == "mapa";
             p.uses_clusters = p.uses_clusters || cluster_barrier || p.maps_addresses;
             if (asks_for_reserved_shared(in)) p.reserved_shared = kReservedSharedBytes;
+            stack_grows = stack_grows || in.opcode == "alloca";
             if (communicates(in)) updates.insert(unseen_update(in, names));
             p.shadow_granule = std::min(p.shadow_granule, access_bytes(in, "shared"));
             p.global_granule = std::min(p.global_granule, access_bytes(in, "global"));
@@ -265,7 +266,7 @@ void analyze_program(ProgramContext &context, size_t entry) {
         p.functions.emplace_back();
         p.functions.back().name = name;
     }
-    p.recursive = pointers;
+    p.recursive = pointers || stack_grows;  // in either case the stack has no fixed depth
     find_registers_stay(p, module, pointers);
     place_shared(context, named, functions);
 }

@@ -55,6 +55,10 @@ WARPSIM_LOWERING(lower_load);
 WARPSIM_LOWERING(lower_store);
 WARPSIM_LOWERING(lower_address_check);
 WARPSIM_LOWERING(lower_createpolicy);
+// stack.cpp
+WARPSIM_LOWERING(lower_alloca);
+WARPSIM_LOWERING(lower_stack_save);
+WARPSIM_LOWERING(lower_stack_restore);
 // tensor.cpp
 WARPSIM_LOWERING(lower_mma);
 WARPSIM_LOWERING(lower_ldmatrix);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/specials.h"
+#include "exec/stack.h"
 #include "lower/instructions.h"
 #include "lower/layout.h"
 #include "lower/lowering.h"
@@ -71,6 +72,8 @@ class FunctionLowering : public Lowering {
     uint32_t local_temporary(uint32_t bytes);
     // The frame's offset in local memory: uint32_t lanes; kNoSlot in the kernel, whose frame lies at 0.
     uint32_t frame_base();
+    // The register that says how far alloca has moved the stack: exec/stack.h.
+    uint32_t stack_top() { return special(Special::frame_base, kStackTopBytes); }
 
   private:
     uint32_t tail(uint32_t bytes);  // new room at the end of the frame

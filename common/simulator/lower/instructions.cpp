@@ -68,6 +68,10 @@ constexpr InstructionRow kRows[] = {
     {"trap", "", OpClass::control, Flow::yield, exec_trap, lower_plain},
     {"brkpt", "", OpClass::control, Flow::yield, exec_trap, lower_plain},
     {"nanosleep.u32", "a", OpClass::other, Flow::yield, exec_nothing, lower_nanosleep},
+    // The stack in local memory.
+    {"alloca.{u32,u64}", "d, a{, i}", OpClass::other, Flow::straight, nullptr, lower_alloca},
+    {"stacksave.{u32,u64}", "d", OpClass::other, Flow::straight, nullptr, lower_stack_save},
+    {"stackrestore.{u32,u64}", "a", OpClass::other, Flow::straight, nullptr, lower_stack_restore},
     // Hints to the hardware that change no result: the profiler's events, dependent launches (a launch begins here when
     // the one before it has ended).
     {"pmevent{.mask}", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
@@ -248,7 +252,7 @@ constexpr InstructionRow kRows[] = {
 
     // Arithmetic: classes, types and handlers of the forms stand beside the handlers.
     {"abs*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
-    {"neg*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_upwards},
+    {"neg*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_negation},
     {"not*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_logic<kTableNotA>},
     {"cnot*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"popc*", "d, a", OpClass::other, Flow::straight, nullptr, lower_by_text},
@@ -282,7 +286,7 @@ constexpr InstructionRow kRows[] = {
     {"szext*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"bmsk*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"copysign*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_bits<kMovesAB>},
-    {"add*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_upwards},
+    {"add*", "d, a, b", OpClass::other, Flow::straight, nullptr, lower_by_text, passes_sum},
     {"min*", "d, a, b{, c}", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"max*", "d, a, b{, c}", OpClass::other, Flow::straight, nullptr, lower_by_text},
     {"mad*", "d, a, b, c", OpClass::other, Flow::straight, nullptr, lower_by_text},

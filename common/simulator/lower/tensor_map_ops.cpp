@@ -35,7 +35,7 @@ constexpr uint8_t type_number(TensorType type) {
     return uint8_t(type);
 }
 
-// The manual's types 8, 11 and 12 change numbers (.f32.ftz, .tf32, .tf32.ftz); those from 13 on are newer than Hopper.
+// The manual's types from 13 on are newer than Hopper.
 constexpr Field kFields[] = {
     {"global_address", MapField::address, true},
     {"rank", MapField::dimensions},
@@ -44,10 +44,11 @@ constexpr Field kFields[] = {
     {"global_stride", MapField::stride, true, true},
     {"element_stride", MapField::step, false, true},
     {"elemtype", MapField::type, false, false, true,
-     numbers({0, 1, 2, 3, 4, 5, 6, 7, kMissing, type_number(TensorType::f64), type_number(TensorType::bf16)})},
+     numbers({0, 1, 2, 3, 4, 5, 6, 7, type_number(TensorType::f32_ftz), type_number(TensorType::f64),
+              type_number(TensorType::bf16), type_number(TensorType::tf32), type_number(TensorType::tf32_ftz)})},
     {"swizzle_mode", MapField::swizzle, false, false, true, numbers({0, 1, 2, 3})},
     {"fill_mode", MapField::fill, false, false, true, numbers({0, 1})},
-    {"interleave_layout", MapField::none, false, false, true, numbers({0})},  // no map here has one
+    {"interleave_layout", MapField::interleave, false, false, true, numbers({0, 1, 2})},
 };
 
 const Field &field_of(Lowering &l, const Instruction &in) {
@@ -89,10 +90,7 @@ void lower_map_replace(Lowering &l, const Instruction &in) {
     if (field.constant) {
         const uint64_t number = uint64_t(value.integer);
         form.value = number < field.of.size() ? field.of[number] : kMissing;
-        if (form.value == kMissing)
-            l.unsupported(in,
-                          "no map here can have that: a type that changes numbers, an interleaved layout, or what is "
-                          "newer than sm_90");
+        if (form.value == kMissing) l.unsupported(in, "no map here can have that: it is newer than sm_90");
     } else {
         slot = l.source(value, field.wide ? Type::b64 : Type::b32);
     }

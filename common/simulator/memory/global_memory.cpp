@@ -51,11 +51,22 @@ struct GlobalMemory::Impl {
         lookups = 0;
     }
 
-    const AllocationView *find_locked(uint64_t address) const {
+    const AllocationView *find_locked(uint64_t address, bool resting = false) const {
         auto it = live.upper_bound(address);
         if (it == live.begin()) return nullptr;
         --it;
-        return address - it->second.base < std::max<uint64_t>(it->second.bytes, 1) ? &it->second : nullptr;
+        const AllocationView &view = it->second;
+        return view.rests == resting && address - view.base < std::max<uint64_t>(view.bytes, 1) ? &view : nullptr;
+    }
+
+    bool set_resting(uint64_t address, bool rests) {
+        const std::lock_guard guard(mutex);
+        const auto it = live.find(address);
+        if (it == live.end() || it->second.rests == rests) return false;
+        it->second.rests = rests;
+        if (!rests) fill_with_ones(it->second.host, it->second.bytes);
+        changed();
+        return true;
     }
 
     void make_snapshot() const {
@@ -63,6 +74,7 @@ struct GlobalMemory::Impl {
         made->bases.reserve(live.size());
         made->views.reserve(live.size());
         for (const auto &[base, view] : live) {
+            if (view.rests) continue;
             made->bases.push_back(base);
             made->views.push_back(&view);
         }
@@ -187,6 +199,19 @@ bool GlobalMemory::release(uint64_t address) {
     return true;
 }
 
+bool GlobalMemory::rest(uint64_t address) {
+    return impl_->set_resting(address, true);
+}
+
+bool GlobalMemory::wake(uint64_t address) {
+    return impl_->set_resting(address, false);
+}
+
+const AllocationView *GlobalMemory::find_resting(uint64_t address) const {
+    const std::lock_guard guard(impl_->mutex);
+    return impl_->find_locked(address, true);
+}
+
 const AllocationView *GlobalMemory::find(uint64_t address) const {
     const Impl &m = *impl_;
     const Impl::Snapshot *snapshot = m.snapshot.load(std::memory_order_acquire);
@@ -225,6 +250,9 @@ std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
         return "partly past the end of the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base) +
                ", by " + size_text(bytes - room);
     }
+    if (const AllocationView *view = m.find_locked(address, true))
+        return "in the " + std::to_string(view->bytes) + " bytes at " + hex(view->base) +
+               " that a graph allocates, which are not there: the allocation has not come yet, or they have been freed";
     auto freed = m.freed.upper_bound(address);
     if (freed != m.freed.begin()) {
         --freed;

@@ -25,6 +25,7 @@ struct AllocationView {
     std::byte *host = nullptr;  // host address of base
     MemoryKind kind = MemoryKind::device;
     bool adopted = false;  // the caller's own host memory
+    bool rests = false;    // see GlobalMemory::rest
     bool contains(uint64_t address, uint64_t n) const {
         return address - base < bytes && n <= bytes - (address - base);
     }
@@ -45,8 +46,15 @@ class GlobalMemory {
     // False if `address` is not the base of a live allocation. Freed addresses are not reused soon.
     bool release(uint64_t address);
 
-    // The allocation that holds address, or nullptr. Stable until it is released.
+    // A graph's memory between a free and the next allocation: nobody finds it, and its address stays its own. False if
+    // `address` is not the base of a live allocation that does not rest (`wake`: that rests). It wakes as new.
+    bool rest(uint64_t address);
+    bool wake(uint64_t address);
+
+    // The allocation that holds address, or nullptr. Stable until it is released or rests.
     const AllocationView *find(uint64_t address) const;
+    // The same of those that rest.
+    const AllocationView *find_resting(uint64_t address) const;
     // Whether `address` lies in the range that device allocations come from, live or not.
     bool is_device_address(uint64_t address) const;
     // "12 bytes past the end of the 4096-byte allocation at 0x...", "freed", "never allocated", for messages.

@@ -28,7 +28,9 @@ Place locate(const Runtime &runtime, const char *name, const char *side, const R
         say(std::string(name) + ": the " + side + "'s pitch is less than a row's width, or its size overflows");
         throw Failure{cudaErrorInvalidPitchValue};
     }
+    // What a graph allocates may not be there yet: that is looked at when the stream comes to it.
     const AllocationView *view = runtime.memory->find(region.address);
+    if (!view) view = runtime.memory->find_resting(region.address);
     if (view ? !view->contains(region.address, span) : runtime.memory->is_device_address(region.address)) {
         say(std::string(name) + ": the " + side + ", " + std::to_string(span) + " bytes at " + hex(region.address) +
             ", is " + runtime.memory->explain(region.address, span));

@@ -1,6 +1,7 @@
 // CUDA graphs: stream capture, graphs and their edges, instances, launches. Nodes: runtime/graph_nodes_api.cpp.
 #include <algorithm>
 
+#include "runtime/graph_memory.h"
 #include "runtime/graphs.h"
 #include "runtime/runtime.h"
 
@@ -80,6 +81,7 @@ cudaError_t launch_graph(cudaGraphExec_t handle, cudaStream_t stream_handle, boo
         const GraphInstance &instance = runtime.graphs.find(handle);
         const auto stream = runtime.scheduler.resolve(stream_handle, per_thread);
         runtime.reports.host.call("cudaGraphLaunch", stream->number());
+        prepare_launch(runtime, instance.operations, instance.flags, stream);
         for (Operation operation : instance.operations) {
             if (operation.waits && operation.waits->ticket.stream) operation.after.push_back(operation.waits->ticket);
             const std::shared_ptr<Event> event = operation.records;
@@ -157,7 +159,13 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *result, cudaGraph_t graph, unsigned long long flags) {
     return api([&](Runtime &runtime) {
         if (!result) return cudaErrorInvalidValue;
-        *result = runtime.graphs.instantiate(*runtime.graphs.find(graph), flags);
+        const auto wanted = runtime.graphs.find(graph);
+        if (runtime.graphs.has_instance_with_memory_of(*wanted)) {
+            say("cudaGraphInstantiate: a graph that allocates or frees memory has one instance at a time, and this one "
+                "has it already");
+            return cudaErrorInvalidValue;
+        }
+        *result = runtime.graphs.instantiate(*wanted, flags);
         return cudaSuccess;
     });
 }
@@ -326,7 +334,12 @@ cudaError_t cudaGraphGetEdges(cudaGraph_t handle, cudaGraphNode_t *from, cudaGra
 cudaError_t cudaGraphClone(cudaGraph_t *result, cudaGraph_t original) {
     return api([&](Runtime &runtime) {
         if (!result) return cudaErrorInvalidValue;
-        *result = runtime.graphs.add(clone(*runtime.graphs.find(original)));
+        const auto graph = runtime.graphs.find(original);
+        if (has_memory_nodes(*graph)) {
+            say("cudaGraphClone: a graph that allocates or frees memory cannot be cloned");
+            return cudaErrorInvalidValue;
+        }
+        *result = runtime.graphs.add(clone(*graph));
         return cudaSuccess;
     });
 }
@@ -335,6 +348,10 @@ cudaError_t cudaGraphDestroyNode(cudaGraphNode_t handle) {
     return api([&](Runtime &runtime) {
         Graph *graph = nullptr;
         const Graph::Node *node = &runtime.graphs.node(handle, &graph);
+        if (has_memory_nodes(*graph)) {
+            say("cudaGraphDestroyNode: nodes of a graph that allocates or frees memory cannot be removed");
+            return cudaErrorInvalidValue;
+        }
         for (const auto &other : graph->nodes) std::erase(other->after, node);
         std::erase_if(graph->nodes, [&](const auto &other) { return other.get() == node; });
         return cudaSuccess;

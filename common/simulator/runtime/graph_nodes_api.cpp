@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/copy.h"
+#include "runtime/graph_memory.h"
 #include "runtime/graphs.h"
 #include "runtime/launch.h"
 #include "runtime/runtime.h"
@@ -120,27 +121,21 @@ Operation wait_operation(Runtime &runtime, cudaEvent_t event) {
     return operation;
 }
 
-// The memory has one address in all launches of the graph, and is there from now on.
+// Of cudaMemAllocNodeParams and its second version.
 template <class Params>
-Operation allocation(Runtime &runtime, Params *p) {
-    if (!p || !p->bytesize) throw Failure{cudaErrorInvalidValue};
-    const uint64_t address = runtime.memory->allocate(p->bytesize, MemoryKind::device);
-    if (!address) {
-        say_out_of_memory(runtime, p->bytesize);
-        throw Failure{cudaErrorMemoryAllocation};
-    }
-    p->dptr = reinterpret_cast<void *>(address);
-    return empty(cudaGraphNodeTypeMemAlloc);
-}
-
-// The next launch wants the memory again: it stays.
-Operation release(Runtime &runtime, const void *p) {
-    const AllocationView *view = runtime.memory->find(address_of(p));
-    if (!view || view->base != address_of(p) || view->kind != MemoryKind::device) {
-        say("cudaGraphAddMemFreeNode: this pointer is " + runtime.memory->explain(address_of(p), 1));
-        throw Failure{cudaErrorInvalidValue};
-    }
-    return empty(cudaGraphNodeTypeMemFree);
+cudaError_t add_allocation(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t count,
+                           Params *p) {
+    return add_node(node, graph, dependencies, count, [&](Runtime &runtime) {
+        if (!p || !p->bytesize) throw Failure{cudaErrorInvalidValue};
+        cudaMemAllocNodeParams parameters{};
+        parameters.poolProps = p->poolProps;
+        parameters.accessDescs = p->accessDescs;
+        parameters.accessDescCount = p->accessDescCount;
+        parameters.bytesize = p->bytesize;
+        Operation operation = allocation_node(runtime, *runtime.graphs.find(graph), parameters);
+        p->dptr = parameters.dptr;
+        return operation;
+    });
 }
 
 // Of the kinds of nodes that have parameters to change.
@@ -162,9 +157,8 @@ Operation operation_of(Runtime &runtime, cudaGraphNodeParams *p) {
         case cudaGraphNodeTypeEventRecord:
             return record_operation(runtime, p->eventRecord.event);
         case cudaGraphNodeTypeMemAlloc:
-            return allocation(runtime, &p->alloc);
         case cudaGraphNodeTypeMemFree:
-            return release(runtime, p->free.dptr);
+            throw Failure{cudaErrorInvalidValue};
         default:
             say("graph nodes for semaphores and conditions are not supported");
             throw Failure{cudaErrorNotSupported};
@@ -260,18 +254,23 @@ cudaError_t cudaGraphExecEventWaitNodeSetEvent(cudaGraphExec_t instance, cudaGra
 
 cudaError_t cudaGraphAddMemAllocNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
                                      size_t count, cudaMemAllocNodeParams *p) {
-    return add_node(node, graph, dependencies, count, [&](Runtime &runtime) { return allocation(runtime, p); });
+    return add_allocation(node, graph, dependencies, count, p);
 }
 cudaError_t cudaGraphAddMemFreeNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
                                     size_t count, void *p) {
-    return add_node(node, graph, dependencies, count, [&](Runtime &runtime) { return release(runtime, p); });
+    return add_node(node, graph, dependencies, count, [&](Runtime &runtime) {
+        return free_node(runtime, "cudaGraphAddMemFreeNode", *runtime.graphs.find(graph), address_of(p));
+    });
 }
 
 cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
                                        size_t count, cudaGraph_t child) {
     return add_node(node, graph, dependencies, count,
                     [&](Runtime &runtime) {
-                        runtime.graphs.find(child);
+                        if (has_memory_nodes(*runtime.graphs.find(child))) {
+                            say("cudaGraphAddChildGraphNode: a graph that allocates or frees memory cannot be a child");
+                            throw Failure{cudaErrorInvalidValue};
+                        }
                         return empty(cudaGraphNodeTypeGraph);
                     }) == cudaSuccess
                ? api([&](Runtime &runtime) {
@@ -285,6 +284,9 @@ cudaError_t cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cud
                              const cudaGraphEdgeData *, size_t count, cudaGraphNodeParams *p) {
     if (p && p->type == cudaGraphNodeTypeGraph)
         return cudaGraphAddChildGraphNode(node, graph, dependencies, count, p->graph.graph);
+    if (p && p->type == cudaGraphNodeTypeMemAlloc) return add_allocation(node, graph, dependencies, count, &p->alloc);
+    if (p && p->type == cudaGraphNodeTypeMemFree)
+        return cudaGraphAddMemFreeNode(node, graph, dependencies, count, p->free.dptr);
     return add_node(node, graph, dependencies, count, [&](Runtime &runtime) { return operation_of(runtime, p); });
 }
 cudaError_t cudaGraphNodeSetParams(cudaGraphNode_t node, cudaGraphNodeParams *p) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/graph_memory.h"
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
@@ -67,6 +68,11 @@ std::shared_ptr<Graph> clone(const Graph &original) {
     for (const auto &node : original.nodes)
         for (const Graph::Node *before : node->after) copies[node.get()]->after.push_back(copies.at(before));
     return copy;
+}
+
+bool Graphs::has_instance_with_memory_of(const Graph &graph) const {
+    return std::any_of(instances_.begin(), instances_.end(),
+                       [&](const auto &instance) { return shares_memory(instance.second->operations, graph); });
 }
 
 cudaGraphExec_t Graphs::instantiate(const Graph &graph, unsigned long long flags) {

@@ -24,6 +24,8 @@ class Graphs {
     GraphInstance &find(cudaGraphExec_t) const;
     // The node, and the graph it belongs to where `graph` is given. Throws Failure.
     Graph::Node &node(cudaGraphNode_t, Graph **graph = nullptr) const;
+    // Some instance allocates or frees what this graph does.
+    bool has_instance_with_memory_of(const Graph &) const;
     cudaGraphExec_t instantiate(const Graph &, unsigned long long flags);
     void destroy(cudaGraph_t);
     void destroy(cudaGraphExec_t);

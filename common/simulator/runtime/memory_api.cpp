@@ -3,6 +3,7 @@
 
 #include "core/round_up.h"
 #include "runtime/copy.h"
+#include "runtime/graph_memory.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;
@@ -47,6 +48,11 @@ cudaError_t release(const char *name, void *p, cudaError_t otherwise, Allowed al
                 (view && view->base == address_of(p) ? "to memory of another kind"
                                                      : runtime.memory->explain(address_of(p), 1)));
             return otherwise;
+        }
+        if (const auto memory = find_graph_allocation(address_of(p))) {
+            free_outside(name, *memory);
+            runtime.memory->rest(address_of(p));
+            return cudaSuccess;
         }
         runtime.memory->release(address_of(p));
         return cudaSuccess;
@@ -159,6 +165,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
         if (!attributes) return cudaErrorInvalidValue;
         *attributes = {};
         const AllocationView *view = runtime.memory->find(address_of(p));
+        if (!view) view = runtime.memory->find_resting(address_of(p));
         if (!view) {
             if (runtime.memory->is_device_address(address_of(p))) return cudaErrorInvalidValue;
             attributes->type = cudaMemoryTypeUnregistered;

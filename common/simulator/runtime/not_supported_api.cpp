@@ -15,13 +15,10 @@
     X(cudaDestroyExternalMemory)                          \
     X(cudaDestroyExternalSemaphore)                       \
     X(cudaDeviceFlushGPUDirectRDMAWrites)                 \
-    X(cudaDeviceGetGraphMemAttribute)                     \
     X(cudaDeviceGetHostAtomicCapabilities)                \
     X(cudaDeviceGetNvSciSyncAttributes)                   \
     X(cudaDeviceGetP2PAtomicCapabilities)                 \
-    X(cudaDeviceGraphMemTrim)                             \
     X(cudaDeviceRegisterAsyncNotification)                \
-    X(cudaDeviceSetGraphMemAttribute)                     \
     X(cudaDeviceUnregisterAsyncNotification)              \
     X(cudaEGLStreamConsumerAcquireFrame)                  \
     X(cudaEGLStreamConsumerConnect)                       \
@@ -73,8 +70,6 @@
     X(cudaGraphKernelNodeGetAttribute)                    \
     X(cudaGraphKernelNodeGetParams)                       \
     X(cudaGraphKernelNodeSetAttribute)                    \
-    X(cudaGraphMemAllocNodeGetParams)                     \
-    X(cudaGraphMemFreeNodeGetParams)                      \
     X(cudaGraphMemcpyNodeGetParams)                       \
     X(cudaGraphMemcpyNodeSetParamsFromSymbol)             \
     X(cudaGraphMemcpyNodeSetParamsToSymbol)               \

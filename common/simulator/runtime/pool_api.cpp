@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/copy.h"
+#include "runtime/graph_memory.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;
@@ -50,13 +51,22 @@ Pool &find_pool(cudaMemPool_t handle) {
     return *it->second;
 }
 
-cudaError_t allocate(void **result, size_t bytes, cudaMemPool_t pool, cudaStream_t stream, bool per_thread) {
+cudaError_t allocate(void **result, size_t bytes, cudaMemPool_t pool, cudaStream_t handle, bool per_thread) {
     return api([&](Runtime &runtime) {
-        runtime.scheduler.resolve(stream, per_thread);
+        const auto stream = runtime.scheduler.resolve(handle, per_thread);
         if (!result) return cudaErrorInvalidValue;
         if (pool) find_pool(pool);
         *result = nullptr;
         if (bytes == 0) return cudaSuccess;
+        if (stream->capture) {
+            cudaMemAllocNodeParams p{};
+            p.poolProps.allocType = cudaMemAllocationTypePinned;
+            p.poolProps.location.type = cudaMemLocationTypeDevice;
+            p.bytesize = bytes;
+            runtime.scheduler.enqueue(stream, allocation_node(runtime, *stream->capture, p));
+            *result = p.dptr;
+            return cudaSuccess;
+        }
         const uint64_t address = runtime.memory->allocate(bytes, MemoryKind::device);
         if (!address) {
             say_out_of_memory(runtime, bytes);
@@ -72,12 +82,20 @@ cudaError_t release(void *p, cudaStream_t handle, bool per_thread) {
         const auto stream = runtime.scheduler.resolve(handle, per_thread);
         if (!p) return cudaSuccess;
         const uint64_t address = address_of(p);
+        if (stream->capture) {
+            runtime.scheduler.enqueue(stream, free_node(runtime, "cudaFreeAsync", *stream->capture, address));
+            return cudaSuccess;
+        }
+        if (const auto memory = find_graph_allocation(address)) {
+            free_outside("cudaFreeAsync", *memory);
+            runtime.scheduler.enqueue(stream, free_in_stream(runtime, memory));
+            return cudaSuccess;
+        }
         const AllocationView *view = runtime.memory->find(address);
         if (!view || view->base != address || view->kind != MemoryKind::device) {
             say("cudaFreeAsync: this pointer is " + runtime.memory->explain(address, 1));
             return cudaErrorInvalidValue;
         }
-        if (stream->capture) return cudaSuccess;  // a graph runs again: what it allocated while captured stays its own
         Operation operation;
         operation.node_type = cudaGraphNodeTypeMemFree;
         operation.run = [&runtime, address] {

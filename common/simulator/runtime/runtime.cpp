@@ -12,6 +12,7 @@
 
 #include "report/json.h"
 #include "report/trace_json.h"
+#include "runtime/graph_memory.h"
 #include "runtime/not_supported.h"
 
 namespace warpsim::rt {
@@ -110,6 +111,7 @@ void Runtime::reset() {
     events.clear();
     modules.unload_all();
     memory = std::make_unique<GlobalMemory>(memory->limit());
+    forget_graph_memory();
     arrays = {};
     sticky = cudaSuccess;
 }

@@ -25,6 +25,7 @@
 namespace warpsim::rt {
 
 struct Event;
+struct GraphAllocation;
 struct Graph;
 struct Stream;
 
@@ -46,6 +47,7 @@ struct Operation {
     uint64_t queued_by = 0;  // the host call, as the report counts them
     // A graph's: the event that each launch of it records anew, and the one whose latest record it waits for.
     std::shared_ptr<Event> records, waits;
+    std::shared_ptr<GraphAllocation> memory;  // that a node of a graph allocates or frees
 };
 
 struct Stream : std::enable_shared_from_this<Stream> {

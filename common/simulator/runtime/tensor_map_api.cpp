@@ -29,23 +29,6 @@ unsigned number(const Enum &value) {
     return bits;
 }
 
-// The 10 element types that both have; "" or what the others are.
-const char *missing_type(unsigned type) {
-    switch (type) {
-        case CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ:
-        case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32:
-        case CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ:
-            return "FLOAT32_FTZ, TFLOAT32 and TFLOAT32_FTZ change the numbers that they copy, and warpsim does not "
-                   "know how; FLOAT32 copies them as they are";
-        case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B:
-        case CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B:
-        case CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B:
-            return "packed elements of 4 and 6 bits are newer than the simulated device";
-        default:
-            return "";
-    }
-}
-
 // Enumerators as numbers.
 CUresult encode(Runtime &runtime, CUtensorMap *to, unsigned type, cuuint32_t rank, void *address,
                 const cuuint64_t *size, const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step,
@@ -62,9 +45,9 @@ CUresult encode(Runtime &runtime, CUtensorMap *to, unsigned type, cuuint32_t ran
         return invalid("it has " + std::to_string(rank) + " dimensions, and 1 to 5 are possible");
     if (!size || !box || !step || (rank > 1 && !stride)) return invalid("an array of sizes or strides is null");
     if (type > CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) return invalid("there is no such element type");
-    if (const char *why = missing_type(type); *why) return missing(why);
+    if (type >= CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B)
+        return missing("packed elements of 4 and 6 bits are newer than the simulated device");
     if (interleave > CU_TENSOR_MAP_INTERLEAVE_32B) return invalid("there is no such interleaved layout");
-    if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return missing("interleaved layouts are not simulated");
     if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B) return invalid("there is no such swizzle");
     if (swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
         return missing("swizzles of pieces of 32 and 64 bytes are newer than the simulated device");
@@ -82,6 +65,7 @@ CUresult encode(Runtime &runtime, CUtensorMap *to, unsigned type, cuuint32_t ran
     map.type = TensorType(type);
     map.swizzle = TensorSwizzle(swizzle);
     map.fill = TensorFill(fill);
+    map.interleave = TensorInterleave(interleave);
     if (const std::string fault = tensor_map_fault(map); !fault.empty()) return invalid(fault);
     encode_tensor_map(map, reinterpret_cast<std::byte *>(to));
     return CUDA_SUCCESS;

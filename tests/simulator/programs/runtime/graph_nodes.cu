@@ -130,17 +130,29 @@ int main() {
     OK(cudaStreamSynchronize(stream));
     CHECK(h[0] == 12 && h[8] == 114 && calls == 1 && more_calls == 1);
 
-    // A clone is a graph of its own; an update brings the old parameters back; a node less is another topology.
-    cudaGraph_t copied;
-    OK(cudaGraphClone(&copied, graph));
+    // An update brings the old parameters back.
     cudaGraphExecUpdateResultInfo result;
-    OK(cudaGraphExecUpdate(instance, copied, &result));
+    OK(cudaGraphExecUpdate(instance, graph, &result));
     std::memset(h, 0, 64);
     OK(cudaGraphLaunch(instance, stream));
     OK(cudaStreamSynchronize(stream));
     CHECK(h[0] == 12 && h[8] == 0 && calls == 2 && more_calls == 1);
-    OK(cudaGraphDestroyNode(release));
-    CHECK(cudaGraphExecUpdate(instance, graph, &result) == cudaErrorGraphExecUpdateFailure);
+
+    // A clone is a graph of its own; a node less is another topology.
+    cudaGraph_t plain, copied;
+    cudaGraphNode_t one, two;
+    OK(cudaGraphCreate(&plain, 0));
+    OK(cudaGraphAddHostNode(&one, plain, nullptr, 0, &function));
+    OK(cudaGraphAddEmptyNode(&two, plain, &one, 1));
+    OK(cudaGraphClone(&copied, plain));
+    cudaGraphExec_t of_clone;
+    OK(cudaGraphInstantiate(&of_clone, copied, 0));
+    OK(cudaGraphLaunch(of_clone, stream));
+    OK(cudaStreamSynchronize(stream));
+    CHECK(more_calls == 2);
+    OK(cudaGraphExecUpdate(of_clone, plain, &result));
+    OK(cudaGraphDestroyNode(two));
+    CHECK(cudaGraphExecUpdate(of_clone, plain, &result) == cudaErrorGraphExecUpdateFailure);
     CHECK(result.result == cudaGraphExecUpdateErrorTopologyChanged);
     (void)cudaGetLastError();
 

@@ -12,7 +12,7 @@
 
 struct Case {
     int64_t operation;  // 0 load, 1 store, 2 add, 3 min, 4 max, 5 and, 6 or, 7 xor, 8 inc, 9 dec
-    int64_t type, dimensions, swizzle, fill;
+    int64_t type, dimensions, swizzle, fill, interleave;
     int64_t size[5], stride[5], box[5], step[5], at[5];  // stride[0] is not used
     int64_t address;                                     // bytes into the tensor's memory
     int64_t offset;                                      // of the box, in the piece of shared memory
@@ -144,7 +144,7 @@ int main(int argc, char **argv) {
         }
         const CUresult error =
             encode(&map, CUtensorMapDataType(c.type), cuuint32_t(c.dimensions), on_device + c.address, size, stride,
-                   box, step, CU_TENSOR_MAP_INTERLEAVE_NONE, CUtensorMapSwizzle(c.swizzle),
+                   box, step, CUtensorMapInterleave(c.interleave), CUtensorMapSwizzle(c.swizzle),
                    CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CUtensorMapFloatOOBfill(c.fill));
         if (error) {
             std::printf("case %d: error %d\n", number, error);

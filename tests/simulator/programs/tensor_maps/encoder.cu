@@ -55,7 +55,14 @@ int main() {
         {"no_such_type", [](Description &d) { d.type = CUtensorMapDataType(77); }},
         {"no_such_swizzle", [](Description &d) { d.swizzle = CUtensorMapSwizzle(77); }},
         {"interleaved", [](Description &d) { d.interleave = CU_TENSOR_MAP_INTERLEAVE_16B; }},
-        {"tf32", [](Description &d) { d.type = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; d.box[0] = 32; }},
+        {"slices_of_32_bytes", [](Description &d) { d.interleave = CU_TENSOR_MAP_INTERLEAVE_32B; d.swizzle = CU_TENSOR_MAP_SWIZZLE_32B; }},
+        {"interleaved_2_dimensions", [](Description &d) { d.interleave = CU_TENSOR_MAP_INTERLEAVE_16B; d.dimensions = 2; }},
+        {"slices_of_32_bytes_swizzled_by_128", [](Description &d) { d.interleave = CU_TENSOR_MAP_INTERLEAVE_32B; }},
+        {"slices_of_32_bytes_at_16", [](Description &d) { d.interleave = CU_TENSOR_MAP_INTERLEAVE_32B; d.swizzle = CU_TENSOR_MAP_SWIZZLE_32B; d.address += 16; }},
+        {"slices_of_32_bytes_and_stride", [](Description &d) { d.interleave = CU_TENSOR_MAP_INTERLEAVE_32B; d.swizzle = CU_TENSOR_MAP_SWIZZLE_32B; d.stride[1] = 4112; }},
+        {"f32_ftz", [](Description &d) { d.type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ; d.box[0] = 32; }},
+        {"tf32", [](Description &d) { d.type = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32; d.box[0] = 32; d.fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA; }},
+        {"tf32_ftz", [](Description &d) { d.type = CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ; d.box[0] = 32; }},
         {"atom_32", [](Description &d) { d.swizzle = CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B; }},
     };
     // clang-format on
