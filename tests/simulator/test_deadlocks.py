@@ -172,7 +172,7 @@ def test_long_loops_that_go_on(ptx):
     with np.errstate(over="ignore"):
         for _ in range(100_000):
             x = (x ^ np.int32(1)) * np.int32(5) + np.int32(1)
-    assert ends(ptx, "runs_for_long", 1, 64, [np.ones(1, np.int32), 100_000])[0] == x
+    assert ends(ptx, "runs_for_long", 1, 64, [np.ones(2, np.int32), 100_000])[1] == x
 
 
 def test_polling_shared_memory(ptx):

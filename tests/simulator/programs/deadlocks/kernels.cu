@@ -120,6 +120,7 @@ extern "C" __global__ void takes_lock(int *p, int keeps) {
     if (threadIdx.x == 0) {
         while (atomicCAS(p, 0, 1) != 0) {  // taken
         }
+        __threadfence();
         p[1] += 1;
         __threadfence();
         if (!keeps || blockIdx.x != 2) atomicExch(p, 0);
@@ -130,6 +131,7 @@ extern "C" __global__ void takes_lock_by_exchange(int *p, int keeps) {
     if (threadIdx.x == 0) {
         while (atomicExch(p, 1) != 0) {  // stores what is there
         }
+        __threadfence();
         p[1] += 1;
         __threadfence();
         if (!keeps) atomicExch(p, 0);
@@ -142,6 +144,7 @@ extern "C" __global__ void tickets(int *p, int skips) {
         const int mine = atomicAdd(p, 1);
         while (*serving != mine) {  // tickets come in order
         }
+        __threadfence();
         p[2] += 1;
         __threadfence();
         if (!skips || mine != 5) *serving = mine + 1;
@@ -201,7 +204,7 @@ extern "C" __global__ void polls_plain_beside_turns(int *p) {
 extern "C" __global__ void runs_for_long(int *p, int n) {
     int x = p[0];
     for (int i = 0; i < n; ++i) x = (x ^ plain(p)) * 5 + 1;
-    if (threadIdx.x == 0) p[blockIdx.x] = x;
+    if (threadIdx.x == 0) p[blockIdx.x + 1] = x;
 }
 
 extern "C" __global__ void polls_shared() {
