@@ -47,7 +47,7 @@ KERNEL(by_each_thread) {
     for (unsigned i = 0; i < tiles; ++i) {
         cuda::memcpy_async(&own[t], reinterpret_cast<const int4 *>(in + i % 2 * n) + t % 32, cuda::aligned_size_t<16>(16), bar);  //~ by_each_thread
         if constexpr (mended) bar.arrive_and_wait(); else (void)bar.arrive();
-        sum += own[n - 1 - t].y;  //! by_each_thread async_pending: may still be writing
+        sum += own[n - 1 - t].y;  //! by_each_thread shared_race or async_pending: nothing orders the two or may still be writing
         bar.arrive_and_wait();
     }
     out[t] = sum;
@@ -57,13 +57,13 @@ KERNEL(announced_by_hand) {
     BEGIN(n)
     Barrier::arrival_token token;
     if (t == 0) {
-        cuda::device::memcpy_async_tx(tile, in, ALIGNED, bar);
-        token = cuda::device::barrier_arrive_tx(bar, 1, mended ? bytes : 2 * bytes);  //~ announced_by_hand
+        cuda::device::memcpy_async_tx(tile, in, ALIGNED, bar);  //~ announced_by_hand
+        token = cuda::device::barrier_arrive_tx(bar, 1, bytes);
     } else {
         token = bar.arrive(1);
     }
-    bar.wait(std::move(token));  //! announced_by_hand deadlock: 512 bytes outstanding
-    out[t] = tile[n - 1 - t];
+    if constexpr (mended) bar.wait(std::move(token));
+    out[t] = tile[n - 1 - t];  //! announced_by_hand shared_race or async_pending: nothing orders the two or may still be writing
 }
 
 KERNEL(by_each_warp) {
@@ -73,9 +73,9 @@ KERNEL(by_each_warp) {
     const unsigned w = warp.meta_group_rank(), t = threadIdx.x;
     if (warp.thread_rank() == 0) init(&bars[w], 32);
     warp.sync();
-    cuda::memcpy_async(warp, tile + 32 * w, in + 32 * w, cuda::aligned_size_t<16>(128), bars[w]);
+    cuda::memcpy_async(warp, tile + 32 * w, in + 32 * w, cuda::aligned_size_t<16>(128), bars[w]);  //~ by_each_warp
     bars[w].arrive_and_wait();
-    out[t] = tile[mended ? t ^ 31 : (t + 32) % n];  //! by_each_warp shared_race or async_pending: in
+    out[t] = tile[mended ? t ^ 31 : (t + 32) % n];  //! by_each_warp shared_race or async_pending: nothing orders the two or may still be writing
 }
 
 KERNEL(one_arrival) {
@@ -87,7 +87,7 @@ KERNEL(one_arrival) {
             (void)bar.arrive();
         }
         bar.wait_parity(mended ? i % 2 : (i + 1) % 2);
-        sum += tile[n - 1 - t];  //! one_arrival async_pending: phase before the first
+        sum += tile[n - 1 - t];  //! one_arrival shared_race or async_pending: nothing orders the two or phase before the first
         block.sync();
     }
     out[t] = sum;
@@ -121,7 +121,7 @@ KERNEL(by_a_group) {
     for (unsigned i = 0; i < tiles; ++i) {
         cg::memcpy_async(block, tile, in + i * n, ALIGNED);  //~ by_a_group
         if constexpr (mended) cg::wait(block); else block.sync();
-        sum += tile[n - 1 - t];  //! by_a_group async_pending: wait
+        sum += tile[n - 1 - t];  //! by_a_group async_pending: has executed no cp.async.wait_group or wait_all
         block.sync();
     }
     out[t] = sum;
