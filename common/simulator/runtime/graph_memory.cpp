@@ -119,16 +119,6 @@ bool has_memory_nodes(const Graph &graph) {
                        [](const auto &node) { return node->operation.memory != nullptr; });
 }
 
-bool shares_memory(const std::vector<Operation> &instance, const Graph &graph) {
-    for (const auto &node : graph.nodes) {
-        const auto &memory = node->operation.memory;
-        if (memory && std::any_of(instance.begin(), instance.end(),
-                                  [&](const Operation &operation) { return operation.memory == memory; }))
-            return true;
-    }
-    return false;
-}
-
 void free_outside(const char *function, GraphAllocation &memory) {
     if (memory.freed_by.count(memory.owner))
         refuse(function, name_of(memory) + " are freed by a node of the same graph, and cannot be freed outside of it");

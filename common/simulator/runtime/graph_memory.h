@@ -38,8 +38,6 @@ void forget_graph_memory();
 Operation allocation_node(Runtime &, const Graph &, cudaMemAllocNodeParams &);
 Operation free_node(Runtime &, const char *function, const Graph &, uint64_t address);
 bool has_memory_nodes(const Graph &);
-// Some node of the instance allocates or frees what one of the graph's does.
-bool shares_memory(const std::vector<Operation> &instance, const Graph &);
 
 // For cudaFree and cudaFreeAsync: the memory may be freed outside of graphs, and counts as freed from now on. Throws
 // Failure{cudaErrorInvalidValue} where it may not.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/graph_memory.h"
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
@@ -71,8 +70,16 @@ std::shared_ptr<Graph> clone(const Graph &original) {
 }
 
 bool Graphs::has_instance_with_memory_of(const Graph &graph) const {
-    return std::any_of(instances_.begin(), instances_.end(),
-                       [&](const auto &instance) { return shares_memory(instance.second->operations, graph); });
+    for (const auto &node : graph.nodes) {
+        const auto &memory = node->operation.memory;
+        for (const auto &[handle, instance] : instances_) {
+            const auto found = std::find(instance->nodes.begin(), instance->nodes.end(), node.get());
+            if (!memory || found == instance->nodes.end()) continue;
+            // A graph that is gone may have had a node at the same address.
+            if (instance->operations[size_t(found - instance->nodes.begin())].memory == memory) return true;
+        }
+    }
+    return false;
 }
 
 cudaGraphExec_t Graphs::instantiate(const Graph &graph, unsigned long long flags) {

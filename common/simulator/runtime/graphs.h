@@ -24,7 +24,7 @@ class Graphs {
     GraphInstance &find(cudaGraphExec_t) const;
     // The node, and the graph it belongs to where `graph` is given. Throws Failure.
     Graph::Node &node(cudaGraphNode_t, Graph **graph = nullptr) const;
-    // Some instance allocates or frees what this graph does.
+    // Some instance was made of this graph, and it allocates or frees memory.
     bool has_instance_with_memory_of(const Graph &) const;
     cudaGraphExec_t instantiate(const Graph &, unsigned long long flags);
     void destroy(cudaGraph_t);
