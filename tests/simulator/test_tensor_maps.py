@@ -43,6 +43,11 @@ class Box:
         return 8 << self.interleave if self.interleave else np.dtype(TYPES[self.type]).itemsize
 
     @property
+    def piece(self):
+        """Bytes that a swizzle moves as a whole."""
+        return min(self.element, 16)
+
+    @property
     def steps(self):
         return [self.step[0] if self.interleave else 1, *self.step[1:]]
 
@@ -77,16 +82,17 @@ class Box:
             inside = all(0 <= w < s for w, s in zip(where, self.size, strict=True))
             strides = [self.element, *self.stride[1:]]
             at = self.address + sum(w * s for w, s in zip(where, strides, strict=True))
-            there = place
-            if self.swizzle != NONE:
-                there ^= (place >> 7 & (1 << self.swizzle) - 1) << 4
-            yield at if inside else None, there - base
+            for part in range(0, self.element, self.piece):
+                there = place + part
+                if self.swizzle != NONE:
+                    there ^= (there >> 7 & (1 << self.swizzle) - 1) << 4
+                yield at + part if inside else None, there - base
             place += self.element
 
     def expected(self, base):
         """The tensor's memory and shared memory afterwards; where shared memory holds NaN, whichever."""
         tensor, shared, nan = self.tensor.copy(), self.shared.copy(), []
-        kind, n = TYPES[self.type], self.element
+        kind, n = TYPES[self.type], self.piece
         for at, there in self.elements(base):
             if self.operation == LOAD:
                 shared[there : there + n] = tensor[at : at + n] if at is not None else 0

@@ -113,6 +113,8 @@ DEFINED = {
     "sub.u32 %r1, %r2, %r3;",
     "less itself from another lane": "shfl.sync.idx.b32 %r2, %r0, 3, 31, -1; add.u32 %r3, %r2, 9; sub.u32 %r1, %r3, %r2;",
     "register that nothing wrote less itself": "add.u32 %r1, %r9, 4; sub.u32 %r1, %r1, %r9;",
+    "register that nothing wrote, stored, less itself": "st.shared.u32 [%s], %r9; ld.shared.u32 %r2, [%s]; "
+    "add.u32 %r3, %r2, 4; sub.u32 %r1, %r3, %r2;",
     "negated and added": "neg.s32 %r2, %r0; add.s32 %r1, %r2, %r0;",
     "sum of 64 bits less what was added": "ld.shared.u64 %rd1, [tile]; add.u64 %rd2, %rd1, 7; "
     "sub.u64 %rd2, %rd2, %rd1; cvt.u32.u64 %r1, %rd2;",

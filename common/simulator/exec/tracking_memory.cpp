@@ -114,7 +114,8 @@ void name_variables(Warp &w, const Op &op, const uint32_t *slots, const AccessSh
         uint32_t *const origins = w.undefined->origins(slots[c]);
         for_each_lane(lanes, [&](unsigned lane) {
             if (origins[lane] == Definedness::kNoOrigin)
-                origins[lane] = w.block->definedness->origin(Definedness::Source::variable, w, op, lane, 0);
+                origins[lane] =
+                    unknown(w.block->definedness->origin(Definedness::Source::variable, w, op, lane, 0), slots[c]);
         });
     }
 }
