@@ -101,7 +101,6 @@ def test_more_wrong_orders_missing_and_unknown_modifiers(complaints, ptxas):
 def test_what_is_left_out_is_refused_with_words(ptxas):
     forms = [
         ("istypep.texref p, d1", "does not simulate istypep"),
-        ("alloca.u64 d1, 64", "does not simulate alloca"),
         (
             "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 <r4>, <r2>, <r2>, <r4>, r9, 0",
             "mma has no modifier .sp",

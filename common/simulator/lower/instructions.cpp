@@ -319,9 +319,6 @@ constexpr std::string_view kNotSimulated[] = {
     "istypep",
     "multimem",
     "tcgen05",
-    "alloca",
-    "stacksave",
-    "stackrestore",
     // Scalar video instructions: ptxas replaces them on today's GPUs, with other results than the manual's (.sat, .h1).
     "vabsdiff",
     "vadd",
