@@ -16,7 +16,7 @@ LEFT_OUT = [
     (r"mma\.sp", "sparse matrices: the manual shows the places of their metadata in figures alone"),
     (r"fma.*\.oob", "which NaN stands for what is out of bounds is not said"),
     (r"fma\.r[zmp].*bf16|rcp\.r[nzmp]\.ftz\.f64|(addc|subc|madc).*\.u16", "the manual has no such form"),
-    (r"istypep|alloca|stacksave|stackrestore", "refused by name"),
+    (r"istypep", "refused by name"),
     (r"cp\..*tensor.*im2col", "only boxes of tensors are copied"),
     (r"(mapa|getctarank)\.u32", "a generic address of 32 bits"),
     (r"st(\.weak)?\.param.*\[d1\]", "a register that points to a parameter, which only calls could make"),
