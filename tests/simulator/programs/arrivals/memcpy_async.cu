@@ -47,7 +47,7 @@ KERNEL(by_each_thread) {
     for (unsigned i = 0; i < tiles; ++i) {
         cuda::memcpy_async(&own[t], reinterpret_cast<const int4 *>(in + i % 2 * n) + t % 32, cuda::aligned_size_t<16>(16), bar);  //~ by_each_thread
         if constexpr (mended) bar.arrive_and_wait(); else (void)bar.arrive();
-        sum += own[n - 1 - t].y;  //! by_each_thread async_pending: may still be writing
+        sum += own[n - 1 - t].y;  //! by_each_thread async_pending or shared_race: may still be writing or fills by the bulk copy
         bar.arrive_and_wait();
     }
     out[t] = sum;
@@ -87,7 +87,7 @@ KERNEL(one_arrival) {
             (void)bar.arrive();
         }
         bar.wait_parity(mended ? i % 2 : (i + 1) % 2);
-        sum += tile[n - 1 - t];  //! one_arrival async_pending: phase before the first
+        sum += tile[n - 1 - t];  //! one_arrival async_pending or shared_race: phase before the first
         block.sync();
     }
     out[t] = sum;
