@@ -606,7 +606,7 @@ def test_reports_do_not_depend_on_the_number_of_threads(ptx):
             "not_in_mask",
             9,
             64,
-            [zeros()],
+            [zeros(9 * 64)],
             report=True,
             env={"WARPSIM_THREADS": threads, "WARPSIM_HAZARDS": "warn"},
         )

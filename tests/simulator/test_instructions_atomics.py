@@ -122,7 +122,7 @@ def test_compare_and_swap(space, kind):
     setp.eq.u32 %p1, %r0, 0; mov.b{8 * size} {reg}35, 0; @%p1 st.{space}.b{8 * size} [%rd12], {reg}35; bar.sync 0;
     atom.{space}.cas.{kind} {reg}32, [%rd12], {reg}30, {reg}31;
     st.global.b{8 * size} [%rd11], {reg}32;
-    bar.sync 0; ld.{space}.b{8 * size} {reg}33, [%rd12]; st.global.b{8 * size} [%rd0], {reg}33;
+    bar.sync 0; ld.{space}.b{8 * size} {reg}33, [%rd12]; bar.sync 0; st.global.b{8 * size} [%rd0], {reg}33;
     """
     final, old = run(body, [np.zeros(1, f"u{size}"), np.zeros(32, f"u{size}")]).check().outputs
     if cudart.ON_GPU:

@@ -16,10 +16,11 @@ SOURCE = r"""
 template <class T> __global__ void strided(const T *from, T *to, int stride) {
     __shared__ T tile[32 * 32];
     int i = threadIdx.x;
+    to += 1056 * blockIdx.x;
     tile[i * stride] = from[i];
     __syncthreads();
     to[i * stride] = tile[i * stride];
-    if (i < 5) to[0] = 1;
+    if (i < 5) to[1024 + i] = 1;
 }
 int main(int argc, char **argv) {
     float *p;

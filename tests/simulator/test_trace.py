@@ -23,7 +23,7 @@ __global__ void kernel(float *x, int turns) {
         if (i < 32) asm volatile("barrier.cta.arrive 2, 64;"); else asm volatile("barrier.cta.sync 2, 64;");
         __syncthreads();
     }
-    if (i % 2) x[i] = sum;
+    if (i % 2) x[4096 + 64 * blockIdx.x + i] = sum;
 }
 int main(int argc, char **argv) {
     float *x;
@@ -165,6 +165,7 @@ __global__ void kernel() {
         if (tile >= 12) return;
         if (threadIdx.x == 0) {
             while (atomicCAS(&lock, 0, 1)) __nanosleep(20);
+            __threadfence();
             sum += tile;
             __threadfence();
             atomicExch(&lock, 0);

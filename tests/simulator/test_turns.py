@@ -53,10 +53,12 @@ STORES_ITS_NUMBER = """.version 8.0
 
 @pytest.mark.parametrize("seed, last", [(0, 4), (1, 0)])
 def test_blocks_that_do_not_communicate_come_in_reverse_with_a_seed(seed, last):
-    """What depends on their order shows, e.g. where they write each other's results."""
-    env = {"WARPSIM_THREADS": 1, "WARPSIM_SCHEDULE": seed}
-    result = run_ptx(STORES_ITS_NUMBER, "kernel", grid=5, block=1, args=[np.full(1, 9, np.uint32)], env=env).check()
+    """What depends on their order shows, e.g. where they write each other's results, which is a race as well."""
+    env = {"WARPSIM_THREADS": 1, "WARPSIM_SCHEDULE": seed, "WARPSIM_HAZARDS": "warn"}
+    out = [np.full(1, 9, np.uint32)]
+    result = run_ptx(STORES_ITS_NUMBER, "kernel", grid=5, block=1, args=out, env=env, report=True).check()
     assert result.outputs[0][0] == last
+    assert {found["kind"] for found in result.hazards} == {"global_race"}
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,7 @@ __global__ void spin_lock(int *p) {
     bool done = false;
     while (!done) {
         if (atomicCAS(p, 0, 1) == 0) {
+            __threadfence();
             p[1] += 1;
             __threadfence();
             atomicExch(p, 0);
@@ -160,6 +161,7 @@ __global__ void spin_lock(int *p) {
 __global__ void spin_lock_tight(int *p) {
     while (atomicCAS(p, 0, 1) != 0) {
     }
+    __threadfence();
     p[1] += 1;
     __threadfence();
     atomicExch(p, 0);
@@ -284,7 +286,7 @@ __global__ void exited_lane(int *p) {
     p[threadIdx.x] = __shfl_down_sync(0xffffffff, threadIdx.x, 1);
 }
 __global__ void not_in_mask(int *p) {
-    p[threadIdx.x] = __shfl_sync(0x0000ffff, threadIdx.x, 0);
+    p[blockIdx.x * blockDim.x + threadIdx.x] = __shfl_sync(0x0000ffff, threadIdx.x, 0);
 }
 __global__ void waits_for_barrier(int *p) {
     if (threadIdx.x < 8) p[threadIdx.x] = __shfl_sync(0xffffffff, threadIdx.x, 9);
