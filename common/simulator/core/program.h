@@ -49,7 +49,7 @@ struct Program {
         std::vector<Special> specials;
         struct Place {
             uint32_t offset, bytes;
-        };                                       // in the frame's local memory
+        };  // in the frame's local memory
         std::vector<Place> parameters, returns;  // of device functions
     };
     std::vector<Function> functions;         // [0] is the kernel

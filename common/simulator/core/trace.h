@@ -59,7 +59,8 @@ struct TracedOp {
     std::string file;
     uint32_t line = 0;
     int64_t imm = 0;  // of what waits for groups: how many may be in flight
-    std::vector<std::pair<std::string, uint32_t>> calls;  // of a header's code: file and line of each, the innermost first
+    std::vector<std::pair<std::string, uint32_t>>
+        calls;  // of a header's code: file and line of each, the innermost first
 };
 
 struct TracedBlock {

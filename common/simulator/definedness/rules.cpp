@@ -106,8 +106,7 @@ void passes_any(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
         bits[lane] = (all & 0xffff ? 0xffffu : 0u) | (all >> 16 ? 0xffff0000u : 0u);
     });
     for (unsigned i = 0; i < flow.writes; ++i)
-        write_bits(
-            w, operands.writes[i], [&](unsigned lane, unsigned) { return bits[lane]; }, origins);
+        write_bits(w, operands.writes[i], [&](unsigned lane, unsigned) { return bits[lane]; }, origins);
 }
 
 void passes_copies(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
@@ -171,8 +170,7 @@ void pass_sum(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes, std::
         origins[lane] = sum.origin();
         bits[lane] = sum.bits | -sum.bits;
     });
-    write_bits(
-        w, to, [&](unsigned lane, unsigned) { return bits[lane]; }, origins);
+    write_bits(w, to, [&](unsigned lane, unsigned) { return bits[lane]; }, origins);
 }
 
 }  // namespace
@@ -253,8 +251,7 @@ void passes_lop3(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes) {
     const uint32_t unknown = (w.undefined->undefined(operands.writes[0]) & w.exec) |
                              (flow.reads > 3 ? w.undefined->undefined(operands.reads[3]) & w.exec : 0);
     for (unsigned i = 1; i < flow.writes; ++i)
-        write_bits(
-            w, operands.writes[i], [&](unsigned lane, unsigned) { return unknown >> lane & 1; }, origins);
+        write_bits(w, operands.writes[i], [&](unsigned lane, unsigned) { return unknown >> lane & 1; }, origins);
 }
 
 void passes_moved(Warp &w, const Op &op, const DataFlow &flow, uint32_t lanes, unsigned moved) {

@@ -62,7 +62,8 @@ void exec_async_copy(Warp &w, const Op &op) {
             rest &= ~lanes;
             uint64_t host[kLanes];
             std::memcpy(host, from, sizeof host);
-            const uint32_t there = resolve_global(w, source, MemorySpace::global, Intent::read, host, same, lanes, bytes);
+            const uint32_t there =
+                resolve_global(w, source, MemorySpace::global, Intent::read, host, same, lanes, bytes);
             if (GlobalShadow *shadow = w.block->global_shadow; shadow && there) {
                 if (same == bytes) {
                     shadow->access(w, op, 0, from, bytes, there);

@@ -207,12 +207,12 @@ struct LaunchShared : LaunchState {
     uint64_t first_block = 0, last_block = 0;         // BlockContext::now at their ends
     // Conflicts between blocks; null where hazards are off or one team is all.
     std::unique_ptr<GlobalConflicts> conflicts;
-    std::mutex conflicts_mutex;                                 // of what follows
+    std::mutex conflicts_mutex;                                  // of what follows
     std::map<uint64_t, std::unique_ptr<GlobalShadow>> finished;  // blocks that wait for those before them
     std::vector<std::unique_ptr<GlobalShadow>> free_shadows;
     uint64_t looked_at = 0;  // blocks, in the order in which they were begun
     bool looking = false;    // some host thread does
-    uint64_t workspace = 0;                           // of a cooperative launch: device address of its grid barrier
+    uint64_t workspace = 0;  // of a cooperative launch: device address of its grid barrier
 };
 
 // One host thread's share of a launch.

@@ -136,8 +136,7 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     if (!options.trace_path.empty() && !launch.clusters)
         launch.traces.resize(std::min<uint64_t>(options.trace_blocks, launch.blocks));
     launch.teams = launch.blocks / config.cluster_blocks();
-    if (options.hazards && launch.teams > 1)
-        launch.conflicts = std::make_unique<GlobalConflicts>(program.communicates);
+    if (options.hazards && launch.teams > 1) launch.conflicts = std::make_unique<GlobalConflicts>(program.communicates);
     const uint64_t stack =
         program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
     launch.local_bytes = (std::max<uint64_t>(stack, program.local_bytes) + 15) / 16 * 16;

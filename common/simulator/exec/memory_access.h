@@ -89,8 +89,8 @@ inline bool find_shared(Warp &w, const Op &op, Intent intent, SharedAccess &acce
     return access.exec != 0;
 }
 
-// Checks and counts a global access; `address` becomes host addresses. values: of a plain store, null where they are not
-// at hand.
+// Checks and counts a global access; `address` becomes host addresses. values: of a plain store, null where they are
+// not at hand.
 inline bool find_global(Warp &w, const Op &op, MemorySpace space, Intent intent, uint64_t *address, unsigned bytes,
                         uint32_t &exec, Pattern &pattern, const StoredValues *values = nullptr) {
     if (exec != kAllLanes) repeat_active(address, exec);

@@ -188,9 +188,7 @@ class Sums {
         }
     }
 
-    static int least_of(int base) {
-        return std::max(base + kClamped + 1, kLow);
-    }
+    static int least_of(int base) { return std::max(base + kClamped + 1, kLow); }
 
     // All that is usual. A sum that may not fit, an exponent that is not known, or too small, is left to carefully();
     // so is a row whose products may be too large. Of an infinite or NaN d the addend has its top bit set.
@@ -248,9 +246,7 @@ class Sums {
         }
     }
 
-    static Ints field_of(Floats d) {
-        return as<Ints>(as<Words>(d) << 1 >> 24);
-    }  // of 0 and of subnormal numbers 0
+    static Ints field_of(Floats d) { return as<Ints>(as<Words>(d) << 1 >> 24); }  // of 0 and of subnormal numbers 0
 
     // Elements whose E is not what it seems, or none for vectors. odd: on return those of them that are not.
     static void settle(Floats d, Ints nothing, Ints &field, Ints &odd) {

@@ -164,7 +164,8 @@ std::vector<TracedOp> traced_ops(const Program &program, const std::vector<Trace
         if (!named[i] || !counts) continue;
         const bool waits =
             op.cls == OpClass::async_copy || op.cls == OpClass::bulk_copy || op.cls == OpClass::warpgroup;
-        ops.push_back({i, op.cls, debug.text, file_name(program, debug.source), debug.source.line, waits ? op.imm : 0, {}});
+        ops.push_back(
+            {i, op.cls, debug.text, file_name(program, debug.source), debug.source.line, waits ? op.imm : 0, {}});
         if (!is_header(program, debug.source)) continue;
         for (const CallSite &call : calls_to(program, debug.source)) ops.back().calls.push_back({call.file, call.line});
     }

@@ -188,9 +188,9 @@ void SharedShadow::Impl::report_pending(const Instruction &i, unsigned lane, uin
     report(i.warp, i.op, HazardKind::async_pending, lane, granule << shift,
            what + " at " + where(program, i.op.index) + " of bytes that cp.async at " + where(program, maker[granule]) +
                " may still be writing: " +
-               i.warp.block->hazards->wait_text(Grouped::cp_async, by, by_lane, granule << shift,
-                                                agent_text(clocks.agent(by), by_lane) + (own ? ", the same thread," : ""),
-                                                "this " + what));
+               i.warp.block->hazards->wait_text(
+                   Grouped::cp_async, by, by_lane, granule << shift,
+                   agent_text(clocks.agent(by), by_lane) + (own ? ", the same thread," : ""), "this " + what));
 }
 
 }  // namespace warpsim

@@ -1,8 +1,10 @@
-// Conflicts in global memory between the teams (blocks or clusters) of one launch. Teams hand in what they touched: each
-// once, in the order of the grid, where the kernel's blocks do not communicate; else whenever they have had their turn.
-// Two accesses of one byte by different teams conflict if at least one writes, neither knew of the other (Knowledge),
-// and they are not both strong in a scope that has both. Two exceptions, for what programs rely on and devices keep:
-//  - A team that has updated a place atomically may then use it by plain accesses: its update has seen those before. The
+// Conflicts in global memory between the teams (blocks or clusters) of one launch. Teams hand in what they touched:
+// each once, in the order of the grid, where the kernel's blocks do not communicate; else whenever they have had their
+// turn. Two accesses of one byte by different teams conflict if at least one writes, neither knew of the other
+// (Knowledge), and they are not both strong in a scope that has both. Two exceptions, for what programs rely on and
+// devices keep:
+//  - A team that has updated a place atomically may then use it by plain accesses: its update has seen those before.
+//  The
 //    last block of a reduction resets the counter so.
 //  - Bytes that one team has read may be overwritten by another that has since looked at what the first one stored by a
 //    strong access after its read, though nothing was released: a value must have been read before what depends on it
@@ -49,7 +51,7 @@ class GlobalConflicts {
   private:
     struct Record : GlobalRecord {
         uint64_t team = 0;
-        uint64_t turn = 0;  // in which it was handed in
+        uint64_t turn = 0;              // in which it was handed in
         uint32_t era = 0, payload = 0;  // payload: number of the line's values, 0: none
         uint64_t valued = 0;
         Knowledge known;
@@ -76,9 +78,9 @@ class GlobalConflicts {
     LineTable table_;
     std::vector<Record> records_;  // [0] is none
     std::vector<std::byte> payloads_;
-    uint32_t payload_ = 0;         // of the line that is handed in, once it is kept
-    std::vector<uint32_t> order_;       // a line's records, the oldest first
-    std::vector<GlobalRecord> seen_;    // the same as other teams see them
+    uint32_t payload_ = 0;            // of the line that is handed in, once it is kept
+    std::vector<uint32_t> order_;     // a line's records, the oldest first
+    std::vector<GlobalRecord> seen_;  // the same as other teams see them
 };
 
 }  // namespace warpsim

@@ -9,9 +9,10 @@
 #include "core/program.h"
 #include "hazard/global_text.h"
 
-// A line keeps a list of records, the latest first. Most accesses find the record of the same op and warp there and only
-// add their granules to it. Lists are looked through only where the masks of the line say that the same granules have
-// been touched in a way that may conflict, so that memory that is only read, or only written once, costs no search.
+// A line keeps a list of records, the latest first. Most accesses find the record of the same op and warp there and
+// only add their granules to it. Lists are looked through only where the masks of the line say that the same granules
+// have been touched in a way that may conflict, so that memory that is only read, or only written once, costs no
+// search.
 
 namespace warpsim {
 
@@ -114,7 +115,8 @@ void GlobalShadow::access_lanes(const Touch &t, const uint64_t *address, unsigne
     }
 }
 
-void GlobalShadow::access_range(Warp &w, const Op &op, unsigned flags, unsigned lane, uint64_t address, uint64_t bytes) {
+void GlobalShadow::access_range(Warp &w, const Op &op, unsigned flags, unsigned lane, uint64_t address,
+                                uint64_t bytes) {
     const uint64_t granule = uint64_t(1) << granule_shift_, begin = (address + granule - 1) & ~(granule - 1),
                    end = (address + bytes) & ~(granule - 1);
     pieces_.clear();
@@ -204,8 +206,9 @@ void GlobalShadow::check(const Touch &t, const GlobalLine &line, const GlobalRec
             const unsigned k = unsigned(std::countr_zero(rest));
             const uint32_t mine = now.lanes_at(k), theirs = then.lanes_at(k);
             // Of many lanes the outer ones, as in shared memory.
-            const unsigned some[2][2] = {{unsigned(std::countr_zero(mine)), 31u - unsigned(std::countl_zero(mine))},
-                                         {unsigned(std::countr_zero(theirs)), 31u - unsigned(std::countl_zero(theirs))}};
+            const unsigned some[2][2] = {
+                {unsigned(std::countr_zero(mine)), 31u - unsigned(std::countl_zero(mine))},
+                {unsigned(std::countr_zero(theirs)), 31u - unsigned(std::countl_zero(theirs))}};
             for (unsigned i = 0; i < 4; ++i) {
                 const unsigned lane = some[0][i & 1], by = some[1][i >> 1];
                 if (ordered(now, lane, then, by)) continue;

@@ -1,8 +1,8 @@
 // Races in global memory between threads of one team, a block or a cluster, and what it touched there, which
 // GlobalConflicts compares with other teams. Two accesses of one byte are a race if at least one writes, nothing orders
-// them, and they are not both strong; threads that store the same value do not race. A plain read that is followed by an
-// atomic update of the same place by its own team counts as strong: a loop around atomicCAS begins so, and a look at a
-// maximum before atomicMax; what such a read brings is checked by the update.
+// them, and they are not both strong; threads that store the same value do not race. A plain read that is followed by
+// an atomic update of the same place by its own team counts as strong: a loop around atomicCAS begins so, and a look at
+// a maximum before atomicMax; what such a read brings is checked by the update.
 #pragma once
 
 #include <cstdint>

@@ -58,8 +58,9 @@ std::string text_in_block(const Block &block, const GlobalPlace &now, const Glob
                        did(then) + " at " + there + ", " + allocation_text(*block.global, address) +
                        ": nothing orders the two. ";
     if (now.op == then.op && now.agent == then.agent && (now.flags & kGlobalWrites))
-        return text + "The lanes store different values to one place in one instruction, and which one stays is chance. "
-                      "Let one lane store, give each lane a place of its own, or use an atomic operation";
+        return text +
+               "The lanes store different values to one place in one instruction, and which one stays is chance. "
+               "Let one lane store, give each lane a place of its own, or use an atomic operation";
     text += peers ? "The blocks need a cluster barrier between them"
             : now.agent == then.agent
                 ? "Lanes of a warp do not wait for each other by themselves: __syncwarp() or __syncthreads() between "
@@ -77,27 +78,32 @@ std::string text_between_blocks(const Program &program, const GlobalMemory &memo
                        both.then_block + " " + did(then) + " at " + where(program, then.op) + ", " +
                        allocation_text(memory, address) + ": ";
     if (both.same_value)
-        return text + "nothing orders the two. Both store the same value here, so that it does not matter which one "
-                      "comes last; a relaxed atomic store says so";
+        return text +
+               "nothing orders the two. Both store the same value here, so that it does not matter which one "
+               "comes last; a relaxed atomic store says so";
     text += "nothing orders the two blocks. ";
     const bool strong_then = then.flags & kGlobalStrong, strong_now = now.flags & kGlobalStrong;
     const bool writes_both = now.flags & then.flags & kGlobalWrites;
     if (!strong_now && strong_then && !(now.flags & kGlobalWrites))
-        return text + "A plain read may see an old value, and the compiler may read it once for a whole loop: read it by "
-                      "an atomic or volatile access, or behind an acquire";
+        return text +
+               "A plain read may see an old value, and the compiler may read it once for a whole loop: read it by "
+               "an atomic or volatile access, or behind an acquire";
     if (both.both_read_and_write)
-        return text + "Each reads the old value and stores a new one, so that updates are lost: use an atomic operation "
-                      "such as atomicAdd, or give each block a place of its own" +
+        return text +
+               "Each reads the old value and stores a new one, so that updates are lost: use an atomic operation "
+               "such as atomicAdd, or give each block a place of its own" +
                (both.communicates ? ". A lock protects it where a __threadfence() stands behind taking it and before "
                                     "giving it back"
                                   : "");
     if (writes_both)
         return text + "Which value stays is chance: give each block a place of its own, or use an atomic operation";
     if (both.communicates)
-        return text + "The writing block needs a release after it (__threadfence(), then the flag or counter), and the "
-                      "reading one an acquire before it; or another launch for what reads";
-    return text + "Blocks of one launch run in any order: what reads belongs into another launch, or behind a flag or "
-                  "counter with __threadfence()";
+        return text +
+               "The writing block needs a release after it (__threadfence(), then the flag or counter), and the "
+               "reading one an acquire before it; or another launch for what reads";
+    return text +
+           "Blocks of one launch run in any order: what reads belongs into another launch, or behind a flag or "
+           "counter with __threadfence()";
 }
 
 }  // namespace warpsim

@@ -141,7 +141,8 @@ uint32_t GridOrder::known(unsigned agent, unsigned lane) {
     const auto [number, is_new] = numbers_.try_emplace(key, uint32_t(numbered_.size()));
     if (is_new) {
         Knowledge sum = acquired_by_all_;
-        for (uint64_t rest = key; rest; rest &= rest - 1) sum = joined(sum, acquired_[size_t(std::countr_zero(rest))].what);
+        for (uint64_t rest = key; rest; rest &= rest - 1)
+            sum = joined(sum, acquired_[size_t(std::countr_zero(rest))].what);
         numbered_.push_back(std::move(sum));
     }
     return number->second;

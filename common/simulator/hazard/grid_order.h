@@ -27,9 +27,9 @@ class GridOrder {
     // A strong access by a lane in its block's turn, of device scope or wider; acquire, release: by the instruction.
     void access(unsigned agent, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire, bool release,
                 ReleasedAt &);
-    // Lanes meet at a barrier of their block: what they have seen at flags counts as acquired. In the model that takes a
-    // fence; threads of a block that wait for one of them behind __syncthreads() is how most people write it, and every
-    // device does what they mean. Before the clocks join the lanes.
+    // Lanes meet at a barrier of their block: what they have seen at flags counts as acquired. In the model that takes
+    // a fence; threads of a block that wait for one of them behind __syncthreads() is how most people write it, and
+    // every device does what they mean. Before the clocks join the lanes.
     void meet(unsigned agent, uint32_t lanes);
     // What all threads of the team know by now needs no events. After the clocks have joined the lanes.
     void settle();
@@ -70,8 +70,8 @@ class GridOrder {
     Clocks *clocks_ = nullptr;
     uint64_t team_ = 0;
     uint32_t era_ = 0;
-    std::vector<Event> acquired_, fenced_;         // that not all threads know of
-    Knowledge acquired_by_all_, fenced_by_all_;    // what all threads have of the others
+    std::vector<Event> acquired_, fenced_;          // that not all threads know of
+    Knowledge acquired_by_all_, fenced_by_all_;     // what all threads have of the others
     std::unordered_map<unsigned, Knowledge> seen_;  // by thread: read at flags, and not fenced yet
     std::vector<Knowledge> numbered_;
     std::unordered_map<uint64_t, uint32_t> numbers_;  // by acquired_ events, a bit each

@@ -35,7 +35,7 @@ def key(exercise: Exercise | Mend, text: str, line: Lines) -> str:
 
 
 def _files(exercise: Exercise | Mend) -> list[Path]:
-    """What a judgement may depend on besides the text. The other stages' descriptions have expectations that are kept."""
+    """What a judgement may depend on besides the text. Other stages have expectations that are kept."""
     found = [simulator_library(), ROOT / "common/cmake/stage.map", *STAGES.glob("*/stage.toml")]
     for folder, patterns in (
         (ROOT / "common/include", ("*",)),

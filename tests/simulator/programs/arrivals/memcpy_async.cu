@@ -131,7 +131,7 @@ KERNEL(by_a_group) {
 using Kernel = void (*)(int *, const int *);
 #define CASE(name)                  \
     {                               \
-#name, {                    \
+        #name, {                    \
             name<false>, name<true> \
         }                           \
     }

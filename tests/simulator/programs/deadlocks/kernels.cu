@@ -1,5 +1,5 @@
-// Kernels whose threads wait for each other, and twins in which somebody waits for ever. tests/simulator/test_deadlocks.py
-// runs them and finds lines by their text.
+// Kernels whose threads wait for each other, and twins in which somebody waits for ever.
+// tests/simulator/test_deadlocks.py runs them and finds lines by their text.
 #include <cooperative_groups.h>
 
 namespace cg = cooperative_groups;
@@ -236,11 +236,10 @@ extern "C" __global__ void two_barriers() {
 
 __device__ bool try_wait(unsigned bar, unsigned parity) {
     unsigned done;
-    asm volatile(
-        "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"  // try
-        : "=r"(done)
-        : "r"(bar), "r"(parity)
-        : "memory");
+    asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"  // try
+                 : "=r"(done)
+                 : "r"(bar), "r"(parity)
+                 : "memory");
     return done;
 }
 

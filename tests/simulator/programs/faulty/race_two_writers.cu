@@ -10,7 +10,7 @@ __global__ void neighbours(float *out, const float *in) {
 #ifdef MENDED
     if (threadIdx.x % 2 == 0) s[threadIdx.x / 2] = in[threadIdx.x];
 #else
-    s[threadIdx.x / 2] = in[threadIdx.x];  //! shared_race: write | wrote | Lanes of a warp | these must not meet at this address
+    s[threadIdx.x / 2] = in[threadIdx.x];  //! shared_race: write | wrote | Lanes of a warp | not meet at this address
 #endif
     __syncthreads();
     out[threadIdx.x] = s[threadIdx.x];

@@ -248,8 +248,7 @@ static void how_much_there_is(cudaStream_t s) {
     IS(cudaDeviceGraphMemTrim(77), cudaErrorInvalidDevice);
 }
 
-#define CASE(name) \
-    { #name, name }
+#define CASE(name) {#name, name}
 const struct {
     const char *name;
     void (*run)(cudaStream_t);
