@@ -56,8 +56,8 @@ ROWS = (
         gpu="`cudaErrorIllegalAddress` (H100)"),
     Row("trap", "the kernel ended itself", "faulty/trap.cu", gpu="`cudaErrorLaunchFailure` (H100)"),
     Row("assertion", "an `assert` that does not hold", "faulty/assertion.cu", gpu="`cudaErrorAssert` (H100)"),
-    Row("budget", "more instructions or seconds than the launch may take", "faulty/endless_loop.cu",
-        gpu="never ends (H100)"),
+    Row("budget", "more instructions or seconds than the launch may take: here a right program and 1,000 instructions",
+        "clean/sgemm_naive.cu", gpu="right numbers: it has no such limit"),
     Row("illegal_instruction", "an instruction that the hardware refuses with these operands", "tensor_maps/faults.cu",
         "negative_store"),
     Row("invalid_argument", "a tensor map, a texture or a handle that is none, or does not fit",
@@ -69,6 +69,8 @@ ROWS = (
     Row("wgmma", "`wgmma` misused; a note where `ptxas` repairs it", "wgmma/faults.cu", "no_fence"),
     Row("cluster", "another block's shared memory used before that block runs or after it has exited; "
         "barriers of the cluster misused", "clusters/faults.cu", "before_the_peer_started"),
+    Row("setmaxnreg", "a note: `setmaxnreg` that `ptxas` leaves out", "hopper/setmaxnreg.cu",
+        gpu="right numbers, with the registers of before"),
 )  # fmt: skip
 
 
@@ -83,13 +85,14 @@ def said(row):
     """The first hazard or note of the row's example: its record of the report."""
     file = PROGRAMS / row.program
     if file in FAULTY:
-        settings = {"WARPSIM_MAX_INSTRUCTIONS": 100000} if row.kind == "budget" else {}
         together = collection.unit_with(file, FAULTY, ("", "MENDED"))
-        result = run_program(together, [collection.name(file)], env=settings, flags=collection.FLAGS, report=True)
+        result = run_program(together, [collection.name(file)], flags=collection.FLAGS, report=True)
+    elif row.kind == "budget":
+        result = run_program(file, env={"WARPSIM_MAX_INSTRUCTIONS": 1000}, report=True)
     elif row.program.startswith(("undefined/", "global_memory/")):
         result = run_program(file, [row.fault, 0], report=True)
     else:
-        architecture = HOPPER_A if row.program.startswith("wgmma/") else HOPPER
+        architecture = HOPPER_A if row.program.startswith(("wgmma/", "hopper/")) else HOPPER
         result = run_program(file, [row.fault, 0], report=True, architecture=architecture)
     launches = result.report["launches"]
     return next(one for key in ("hazards", "notes") for launch in launches for one in launch[key])

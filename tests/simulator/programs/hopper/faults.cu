@@ -225,7 +225,7 @@ KERNEL(init_without_fence) {
     ARRIVE_RELAXED();
     WAIT_CLUSTER();
     const unsigned there = mapa(&bar, peer);
-    if (t == 0) asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");  //! init_without_fence mbarrier: nothing orders the two. A cluster barrier
+    if (t == 0) asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(there) : "memory");  //! init_without_fence mbarrier: nothing orders the two. No cluster barrier
     wait(&bar, 0);
     out[i] = t;
     cluster_sync();

@@ -25,7 +25,7 @@ constexpr unsigned columns = 32, rows = 64, n = 8 * columns, bytes = n * sizeof(
 KERNEL(copy_left) {
     BEGIN
     if (t == 0) {
-        STORE(out, buffer, bytes);  //! copy_left async_pending: the block has ended while the bulk copy at | may still be reading its shared memory | thread 0 has issued it | cp.async.bulk.wait_group.read
+        STORE(out, buffer, bytes);  //! copy_left async_pending: the block has ended while the bulk copy at | may still be reading its shared memory | thread 0 has executed no cp.async.bulk.wait_group since
         COMMIT();
         if constexpr (mended) WAIT_GROUP_READ();
     }
@@ -34,7 +34,7 @@ KERNEL(copy_left) {
 KERNEL(box_left) {
     BEGIN
     if (t == 0) {
-        STORE_BOX(&to, 0, 8, buffer);  //! box_left async_pending: the block has ended while the TMA copy at | may still be reading its shared memory | thread 0 has issued it | cp.async.bulk.wait_group.read
+        STORE_BOX(&to, 0, 8, buffer);  //! box_left async_pending: the block has ended while the TMA copy at | may still be reading its shared memory | thread 0 has executed no cp.async.bulk.wait_group since
         COMMIT();
         if constexpr (mended) WAIT_GROUP_READ();
     }
@@ -43,7 +43,7 @@ KERNEL(box_left) {
 KERNEL(reduction_left) {
     BEGIN
     if (t == 0) {
-        REDUCE(out, buffer, bytes);  //! reduction_left async_pending: the block has ended while the bulk | thread 0 has issued it
+        REDUCE(out, buffer, bytes);  //! reduction_left async_pending: the block has ended while the bulk | thread 0 has executed no cp.async.bulk.wait_group since
         COMMIT();
         if constexpr (mended) WAIT_GROUP();
     }
@@ -52,7 +52,7 @@ KERNEL(reduction_left) {
 KERNEL(without_a_group) {
     BEGIN
     if (t == 0) {
-        STORE_BOX(&to, 0, 8, buffer);  //! without_a_group async_pending: the block has ended while the TMA copy at | has not waited for its group
+        STORE_BOX(&to, 0, 8, buffer);  //! without_a_group async_pending: the block has ended while the TMA copy at | waits for committed groups
         if constexpr (mended) COMMIT();
         WAIT_GROUP_READ();
     }
@@ -61,7 +61,7 @@ KERNEL(without_a_group) {
 KERNEL(waited_for_by_another) {
     BEGIN
     if (t == 33) {
-        STORE(out, buffer, bytes);  //! waited_for_by_another async_pending: the block has ended while the bulk copy at | thread 33 has issued it
+        STORE(out, buffer, bytes);  //! waited_for_by_another async_pending: the block has ended while the bulk copy at | thread 33 has executed no cp.async.bulk.wait_group since
         COMMIT();
     }
     if (t == (mended ? 33 : 32)) WAIT_GROUP_READ();
@@ -82,7 +82,7 @@ KERNEL(all_but_the_last) {
 KERNEL(left_early) {
     BEGIN
     if (t == 0) {
-        STORE(out, buffer, bytes);  //! left_early async_pending: the block has ended while the bulk copy at | thread 0 has issued it
+        STORE(out, buffer, bytes);  //! left_early async_pending: the block has ended while the bulk copy at | thread 0 has executed no cp.async.bulk.wait_group since
         COMMIT();
         if constexpr (mended) WAIT_GROUP_READ();
         return;
