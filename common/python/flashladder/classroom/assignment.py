@@ -65,6 +65,12 @@ class Assignment:
         """The exercises of a stage, in the order of the file."""
         return tuple(item.name for item in self.items if item.stage == stage)
 
+    def checks(self, asked: tuple[str, ...]) -> tuple[str, ...]:
+        """What an exercise is graded by that asks for these checks itself: where the technique has credit all that the
+        stage's counters must show, too. Else a naive kernel between the marks had all points."""
+        wanted = self.credit.get("technique", 0) > 0 and "technique" not in asked
+        return (*asked, "technique") if wanted else asked
+
     @property
     def public_sizes(self) -> tuple[Sizes, ...]:
         return tuple(sizes for sizes in self.sizes if sizes.public)
