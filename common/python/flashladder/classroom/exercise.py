@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from flashladder.classroom.lexing import without_comments
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
@@ -20,9 +21,8 @@ from flashladder.ladder import breakit, source, stages
 from flashladder.ladder.stage import Stage
 
 CHECKS = ("correct", "hazards", "technique")  # and "technique:NAME", one expectation of stage.toml
-_OPEN = re.compile(r"^\s*// >>> write: (\w+)")
-_CLOSE = re.compile(r"^\s*// <<< end of (\w+)")
-_COMMENT = re.compile(r"//.*?$|/\*.*?\*/", re.M | re.S)
+_OPEN = re.compile(r"^\s*// ?>>> ?write: ?(\w+)")
+_CLOSE = re.compile(r"^\s*// ?<<< ?end of (\w+)")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Mend:
 
 def _bare(text: str) -> list[str] | str:
     """A source without comments and blanks, for comparison; "" where nothing is left."""
-    return re.sub(r"\s+", " ", _COMMENT.sub("", text)).strip()
+    return " ".join(without_comments(text).split())
 
 
 def _changed_line(patch: str) -> int:

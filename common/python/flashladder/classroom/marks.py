@@ -18,7 +18,8 @@ class Check:
     passed: bool
     points: float
     most: float
-    words: str
+    words: str  # for the student
+    details: str = ""  # for the instructor: sizes of hidden classes, too
 
     @property
     def sizes(self) -> str:
@@ -35,6 +36,7 @@ class Exercise:
     most: float
     checks: tuple[Check, ...]
     words: tuple[str, ...] = ()  # about all of it, such as "not written yet", or what the loss depends on
+    next: str = ""  # what the next points need
 
     @property
     def id(self) -> str:
@@ -83,12 +85,20 @@ def of_result(identity: str, name: str, assignment: Assignment, result: dict) ->
         titles = _titles(grade["stage"])
         for one in grade["exercises"]:
             checks = tuple(
-                Check(check["name"], bool(check["passed"]), check["points"], check["most"], plain(check["words"]))
+                Check(
+                    check["name"],
+                    bool(check["passed"]),
+                    check["points"],
+                    check["most"],
+                    plain(check["words"]),
+                    plain(check.get("details", "")),
+                )
                 for check in one["checks"]
             )
             title = titles.get(one["name"], one["name"])
             words = tuple(plain(one[name]) for name in ("words", "cause") if one.get(name))
-            written.append(Exercise(stage, one["name"], title, one["points"], one["most"], checks, words))
+            needed = plain(one.get("next", ""))
+            written.append(Exercise(stage, one["name"], title, one["points"], one["most"], checks, words, needed))
         hazards = tuple(_hazard(hazard) for hazard in grade["hazards"])
         technique, remarks = (tuple(map(plain, grade.get(name, ()))) for name in ("technique", "remarks"))
         said = (plain(grade["refused"]), plain(grade["first_wrong"]), hazards, technique, remarks, grade["isolation"])

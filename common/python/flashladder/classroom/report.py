@@ -32,6 +32,22 @@ def _found(marks: Marks) -> list[tuple[str, list[str]]]:
     return [(heading, words) for heading, words in said if words]
 
 
+def _needed(marks: Marks) -> list[tuple[str, str]]:
+    return [(exercise.id, exercise.next) for exercise in marks.exercises if exercise.next]
+
+
+def for_instructor(marks: Marks) -> str:
+    """What a student does not see, in Markdown: at which hidden sizes something was lost. "" where there is nothing."""
+    lines = [
+        f"- {exercise.id}, {for_markdown(check.name)}: {for_markdown(check.details)}"
+        for exercise in marks.exercises
+        for check in exercise.checks
+        if check.details
+    ]
+    head = f"# {marks.assignment.title}: {for_markdown(marks.name)}, for the instructor alone"
+    return "\n".join([head, "", *lines, ""]) if lines else ""
+
+
 def _graded_how(marks: Marks) -> str:
     levels = sorted({kernel.isolation for kernel in marks.kernels if kernel.isolation})
     return f"Graded in isolation: {'; '.join(levels)}." if levels else ""
@@ -61,6 +77,9 @@ def markdown(marks: Marks) -> str:
         for check in exercise.checks:
             said = "passed" if check.passed else f"**lost**: {for_markdown(check.words)}"
             lines.append(f"| | {for_markdown(check.name)} | {number(check.points)} / {number(check.most)} | {said} |")
+    if _needed(marks):
+        lines += ["", "## What the next points need", ""]
+        lines += [f"- **{exercise}**: {for_markdown(words)}" for exercise, words in _needed(marks)]
     for heading, messages in _found(marks):
         lines += ["", f"## {heading}", "", *[code_block(words) for words in messages]]
     for name, caption in _pictures(marks):
@@ -84,6 +103,9 @@ def html(marks: Marks) -> str:
             points = f"<td class=points>{number(check.points)} / {number(check.most)}</td>"
             body.append(f"<tr><td></td><td>{for_html(check.name)}</td>{points}<td>{said}</td></tr>")
     body.append("</table>")
+    if _needed(marks):
+        items = [f"<li><b>{exercise}</b>: {for_html(words)}</li>" for exercise, words in _needed(marks)]
+        body += ["<h2>What the next points need</h2>", "<ul>", *items, "</ul>"]
     for heading, messages in _found(marks):
         body.append(f"<h2>{for_html(heading)}</h2>")
         body += [f"<pre>{for_html(words)}</pre>" for words in messages]

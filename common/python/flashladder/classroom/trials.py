@@ -21,6 +21,7 @@ from flashladder.simulator import accesses
 
 TECHNIQUE_SEED = 20  # no seed that technique.judge() draws, with which students see their counters
 TIMED = Problem(B=2, Hq=16, Nq=2048, d_head=128)  # keeps all of a GPU busy, and has a reference within seconds
+NOT_RUN = "not run after"  # what ran out of its budget before
 ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of warps
 
 
@@ -138,7 +139,7 @@ def judge(
     tried, spent = [], None
     for trial in trials(assignment, stage):
         if spent:  # what ran out of its budget once does so again, at the others' expense
-            words = f"not run after {spent.trial}, where {spent.outcome.words}"
+            words = f"{NOT_RUN} {spent.trial}, where {spent.outcome.words}"
             tried.append(Tried(trial, Outcome("budget", words), None))
             continue
         tried.append(attempt(trial))
