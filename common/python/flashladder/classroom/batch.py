@@ -4,6 +4,7 @@ reports are written anew. Results lie by the hash of submission, assignment and 
 import json
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -96,15 +97,16 @@ def grade_class(
                 yield task
             summary.known += task.key not in new
 
-    for outcome in progress(pool(missing()), "Grading", len(paths)):
-        names = ", ".join(owners[outcome.task.key])
-        summary.retried += [f"{names}: {why}" for why in outcome.retried]
-        if outcome.result is None:
-            failed[outcome.task.key] = outcome.failed
-            summary.ungraded.append(f"{names}: {outcome.failed}")
-        else:
-            store.put(outcome.task.key, outcome.result)
-            summary.graded += 1
+    with closing(pool(missing())) as outcomes:  # a signal ends what the pool has begun
+        for outcome in progress(outcomes, "Grading", len(paths)):
+            names = ", ".join(owners[outcome.task.key])
+            summary.retried += [f"{names}: {why}" for why in outcome.retried]
+            if outcome.result is None:
+                failed[outcome.task.key] = outcome.failed
+                summary.ungraded.append(f"{names}: {outcome.failed}")
+            else:
+                store.put(outcome.task.key, outcome.result)
+                summary.graded += 1
 
     keys = {identity: key for key, identities in owners.items() for identity in identities}
     summary.refused = [f"{identity}: {why}" for identity, why in sorted(refused.items())]

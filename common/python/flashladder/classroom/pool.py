@@ -47,6 +47,7 @@ def local(jobs: int | None = None) -> Pool:
 
     def pool(todo: Iterable[Task]) -> Iterator[Outcome]:
         todo = iter(todo)
+        tasks.running.resume()
         with futures.ThreadPoolExecutor(jobs) as threads:  # each waits for a process
             running = {threads.submit(attempt, task) for task in itertools.islice(todo, jobs)}
             try:
@@ -54,6 +55,9 @@ def local(jobs: int | None = None) -> Pool:
                     done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
                     running |= {threads.submit(attempt, task) for task in itertools.islice(todo, len(done))}
                     yield from (one.result() for one in done)
+            except BaseException:  # a signal, or whoever asks for outcomes has stopped asking
+                tasks.running.stop()
+                raise
             finally:
                 threads.shutdown(wait=True, cancel_futures=True)
 
@@ -86,18 +90,24 @@ def over(client) -> Pool:
                 by_key[future.key] = task
                 done.add(future)
 
-        submit()
-        for future in done:
-            task = by_key.pop(future.key)
-            lost = client.run_on_scheduler(_workers_lost, key=future.key)
-            words = tuple("the worker that graded it was lost" for _ in range(lost))
-            if future.status == "finished":
-                outcome = future.result()
-                yield Outcome(task, outcome.result, (*words, *outcome.retried), outcome.failed)
-            else:
-                yield Outcome(task, None, words[:-1], str(future.exception()).splitlines()[0][:300])
-            future.release()
+        try:
             submit()
+            for future in done:
+                task = by_key.pop(future.key)
+                lost = client.run_on_scheduler(_workers_lost, key=future.key)
+                words = tuple("the worker that graded it was lost" for _ in range(lost))
+                if future.status == "finished":
+                    outcome = future.result()
+                    yield Outcome(task, outcome.result, (*words, *outcome.retried), outcome.failed)
+                else:
+                    yield Outcome(task, None, words[:-1], str(future.exception()).splitlines()[0][:300])
+                future.release()
+                submit()
+        except BaseException:  # a signal, or whoever asks for outcomes has stopped asking: nothing is to run on
+            keys = [task.key for task in by_key.values()]
+            client.cancel([distributed.Future(key, client) for key in by_key], force=True)
+            client.run(tasks.running_stop, keys)
+            raise
 
     return pool
 

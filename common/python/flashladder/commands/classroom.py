@@ -1,6 +1,7 @@
 """make assignment and make grade."""
 
 import os
+import sys
 from pathlib import Path
 
 from flashladder.building import build
@@ -9,6 +10,7 @@ from flashladder.classroom import batch, handout, hosted, isolation, pool, servi
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory, work_directory
+from flashladder.core.signals import Stopped, stopped_by_signals
 
 
 def list_assignments() -> int:
@@ -44,8 +46,13 @@ def grade(name: str, folder: Path, out: Path | None, scheduler: str, jobs: int |
     if out.resolve().is_relative_to(folder.resolve()):
         raise FlashLadderError(f"{out} lies among the submissions: name another place by OUT=folder.")
     build.build(hosted.TARGETS)
-    with pool.connect(scheduler, jobs) as workers:
-        summary = batch.grade_class(assignment, folder, out, workers, isolated=isolated)
+    try:
+        with stopped_by_signals(), pool.connect(scheduler, jobs) as workers:
+            summary = batch.grade_class(assignment, folder, out, workers, isolated=isolated)
+    except Stopped as stopped:
+        said = f"Stopped by {stopped.signal.name}, and all that it had started with it."
+        print(f"{said} What was graded stays: run it again for the rest.", file=sys.stderr)
+        return stopped.status
     say("\n".join(summary.words()))
     say(f"Reports: {os.path.relpath(out)}/students; all of the class: class.csv, histogram.png, junit.xml beside it.")
     return 1 if summary.ungraded else 0
