@@ -140,7 +140,7 @@ def test_what_is_to_be_written_in_one_stage_is_a_stub_in_the_others():
     later = handout.starter(one, 7)
     solution = exercise.get(6, "load_tile").solution.splitlines()[-1].strip()
     assert solution in exercise.starter(7) and solution not in later
-    assert "// === load_tile: your answer in 06_cp_async.cu belongs here, too ===" in later
+    assert "// === load_tile: your answer in 06_cp_async.cu is put here by `make check` ===" in later
     assert "=== load_tile" not in handout.starter(one, 6), "there it has its points"
 
 

@@ -202,7 +202,9 @@ def test_a_hazard_is_told_with_lines_and_leaves_the_other_points(level, tmp_path
     assert got.first_wrong == "barriers, hidden (a class that is not shown): wrong numbers"
     assert not (tmp_path / "scratch" / "wrong.npz").exists(), "a picture shows the sizes"
     assert "fp16 B=2 " in got.exercises[0].checks[2].details, "the instructor sees them"
-    assert "B=2" not in got.exercises[0].checks[2].words and got.exercises[0].next.startswith("25 more points (correct: hidden): ")
+    assert "B=2" not in got.exercises[0].checks[2].words and got.exercises[0].next.startswith(
+        "25 more points (correct: hidden): "
+    )
     hazards = got.exercises[0].checks[3]
     assert hazards.points == pytest.approx(hazards.most / 4), "free of them in one of two classes"
 

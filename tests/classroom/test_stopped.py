@@ -35,12 +35,12 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from flashladder.classroom import batch, pool
-from flashladder.classroom import task
 from flashladder.commands import classroom
 original = batch.grade_class
 batch.grade_class = lambda *words, **more: original(*words, module="waiting_grader", **more)
 classroom.build.build = lambda *_: None
-sys.exit(classroom.grade(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], 2, "auto"))
+told = classroom.Grading(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4], 2)
+sys.exit(classroom.grade(told))
 """
 
 

@@ -139,7 +139,9 @@ def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
         box = Box(folder, (toolkit, ROOT / "common/include", *folders))
         done = isolation.run(sandbox.level, [*command, "-o", "kernel.ptx", "instances.cu"], box, COMPILING)
         if done.ended in ("time", "processor") or _DIED_OF_TIME.search(done.output):
-            return Built(b"", f"the compiler was not ready {_in_time(done.ended, COMPILING)}, and was ended", spent=True)
+            return Built(
+                b"", f"the compiler was not ready {_in_time(done.ended, COMPILING)}, and was ended", spent=True
+            )
         said = done.output.replace(f"{sandbox.level.folder(box)}/", "")
         if done.ended == "output":
             said = f"the compiler had too much to say, and was ended\n{said}"

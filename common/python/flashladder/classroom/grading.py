@@ -285,7 +285,9 @@ class _Grading:
         points = one.item.points if everything else round(points, 6)
         words = "" if worth or not any(check.passed for check in checks) else "it does what the stub does, and no more"
         needed = "" if everything else _next(checks)
-        return ExerciseGrade(one.item.name, points, one.item.points, True, tuple(checks), words, judgement.cause, needed)
+        return ExerciseGrade(
+            one.item.name, points, one.item.points, True, tuple(checks), words, judgement.cause, needed
+        )
 
     def _stub(self, one: _Answer) -> "_Stub":
         """What the untouched starter does, found out once and kept below the build folder."""
@@ -320,8 +322,8 @@ class _Stub:
 
 
 def _mended(judgement: Judgement, stub: int) -> float:
-    """The part of the points for hazards that a kernel has which is right in the public sizes and still has some: by how
-    many of the stub's are gone, or in how many of the classes it is free of them; up to SOME of them."""
+    """The part of the points for hazards of a kernel that is right in the public sizes and still has some: by how many
+    of the stub's are gone, or in how many of the classes it is free of them; up to SOME of them."""
     if not (judgement.built.ok and judgement.right_in_public and judgement.hazards):
         return 0.0
     fewer = max(0.0, 1 - len(judgement.hazards) / stub) if stub else 0.0

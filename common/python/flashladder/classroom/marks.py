@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.exercise import exercises
+from flashladder.classroom.late import NOT_LATE, Lateness
 from flashladder.classroom.text import plain
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -67,10 +68,15 @@ class Marks:
     refused: str = ""  # why nothing of the submission was looked at: 0 points
     ungraded: str = ""  # why there are no points: the grader's fault, not the student's
     key: str = ""
+    late: Lateness = NOT_LATE
+    corrected: tuple[str, ...] = ()  # what an instructor has overridden, a sentence each
+    total: float | None = None  # overridden: the points of all of it
 
     @property
     def points(self) -> float:
-        return round(sum(exercise.points for exercise in self.exercises), 2)
+        if self.total is not None:
+            return self.total
+        return round(max(0.0, sum(exercise.points for exercise in self.exercises) - self.late.cost), 2)
 
     @property
     def most(self) -> float:

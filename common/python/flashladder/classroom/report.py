@@ -32,6 +32,11 @@ def _found(marks: Marks) -> list[tuple[str, list[str]]]:
     return [(heading, words) for heading, words in said if words]
 
 
+def _remarks(marks: Marks) -> list[str]:
+    """What the points are besides the exercises'."""
+    return [*filter(None, [marks.late.words]), *(f"Corrected: {words}" for words in marks.corrected)]
+
+
 def _needed(marks: Marks) -> list[tuple[str, str]]:
     return [(exercise.id, exercise.next) for exercise in marks.exercises if exercise.next]
 
@@ -67,7 +72,7 @@ def _pictures(marks: Marks) -> list[tuple[str, str]]:
 def markdown(marks: Marks) -> str:
     """The report; pictures are files beside it, NAME.png."""
     lines = [f"# {marks.assignment.title}: {for_markdown(marks.name)}", "", f"**{_total(marks)}**", ""]
-    for words in (marks.refused, marks.ungraded):
+    for words in (marks.refused, marks.ungraded, *_remarks(marks)):
         lines += [for_markdown(words), ""] if words else []
     lines += ["| exercise | check | points | |", "| --- | --- | ---: | --- |"]
     for exercise in marks.exercises:
@@ -91,7 +96,7 @@ def markdown(marks: Marks) -> str:
 def html(marks: Marks) -> str:
     """The report as one page with its pictures inside, which loads nothing and runs nothing."""
     body = [f"<h1>{for_html(marks.assignment.title)}: {for_html(marks.name)}</h1>", f"<p><b>{_total(marks)}</b></p>"]
-    body += [f"<p>{for_html(words)}</p>" for words in (marks.refused, marks.ungraded) if words]
+    body += [f"<p>{for_html(words)}</p>" for words in (marks.refused, marks.ungraded, *_remarks(marks)) if words]
     body.append("<table><tr><th>exercise</th><th>check</th><th>points</th><th></th></tr>")
     for exercise in marks.exercises:
         points = f"<td class=points><b>{number(exercise.points)} / {number(exercise.most)}</b></td>"

@@ -82,20 +82,23 @@ def changed_outside(stage: Stage, text: str) -> list[int]:
     return found
 
 
-def carried_filled(text: str, written: dict[str, str]) -> str:
+def carried_filled(text: str, written: dict[str, str]) -> tuple[str, dict[int, int]]:
     """A kernel in which what is to be written in other files is a stub between marks of its own, with the answers of
-    those files in place of the stubs."""
-    lines, name = [], ""
-    for line in text.split("\n"):
+    those files in place of the stubs; and where the kernel's own lines were before, by line numbers."""
+    lines: list[str] = []
+    origins: dict[int, int] = {}
+    name = ""
+    for number, line in enumerate(text.split("\n"), 1):
         opened, closed = _CARRIED.match(line), _CARRIED_END.match(line)
         if closed and closed[1] == name:
             name = ""
         if not name:
             lines.append(line)
+            origins[len(lines)] = number
         if opened and opened[1] in written:
             name = opened[1]
             lines += written[name].split("\n")
-    return "\n".join(lines)
+    return "\n".join(lines), origins
 
 
 def places(stage: Stage, filled: Filled, taken: Taken) -> dict[int, int]:

@@ -121,8 +121,8 @@ class _Running:
             self._processes.pop(process, None)
 
     def stop(self, keys: Collection[str] | None = None) -> None:
-        """Ends what runs of these keys; without keys all, and what would be started later. Each process ends what it has
-        started itself; one that does not within STOPPING seconds is killed, and what it has started with it
+        """Ends what runs of these keys; without keys all, and what would be started later. Each process ends what it
+        has started itself; one that does not within STOPPING seconds is killed, and what it has started with it
         (PR_SET_PDEATHSIG)."""
         with self._lock:
             self._stopped = self._stopped or keys is None

@@ -146,7 +146,12 @@ def judge(
         spent = tried[-1] if tried[-1].outcome.failure == "budget" else None
     found = Judgement(built, tuple(tried), speed=slowest)
     if found.first_wrong:
-        return replace(found, cause="" if spent or not diagnose else cause(stage, attempt, found.first_wrong.trial) or _in_instances(tried))
+        return replace(
+            found,
+            cause=""
+            if spent or not diagnose
+            else cause(stage, attempt, found.first_wrong.trial) or _in_instances(tried),
+        )
     return replace(
         found,
         order=_order_words(stage, built, tried, simulator),
