@@ -136,8 +136,8 @@ def parse(name: str, text: str, where: str = "") -> Assignment:
             title=data["title"],
             **_deadline(data),
             text=data.get("text", "").strip(),
-            items=tuple(Item(int(one["stage"]), one["name"], one["points"]) for one in data["exercise"]),
-            sizes=tuple(_sizes(one) for one in data["sizes"]),
+            items=tuple(_item(one, data.get("stage")) for one in data["exercise"]),
+            sizes=tuple(_sizes(one, data.get("d_head")) for one in data["sizes"]),
             hidden_seeds=tuple(map(int, data["hidden"]["seeds"])),
             hints=int(data.get("hints", 1)),
             credit=dict(data["credit"]),
@@ -174,8 +174,15 @@ def _deadline(data: dict) -> dict:
     return found
 
 
-def _sizes(one: dict) -> Sizes:
-    problems = tuple(Problem(**fields) for fields in one["problems"])
+def _item(one: dict, stage: int | None) -> Item:
+    """stage: the assignment's, of the exercises that name none of their own."""
+    return Item(int(one["stage"] if stage is None else one.get("stage", stage)), one["name"], one["points"])
+
+
+def _sizes(one: dict, d_head: int | None) -> Sizes:
+    """d_head: the assignment's, in place of each problem's."""
+    more = {} if d_head is None else {"d_head": d_head}
+    problems = tuple(dict.fromkeys(Problem(**fields | more) for fields in one["problems"]))
     return Sizes(one["class"], bool(one["public"]), one.get("inputs", "normal"), problems)
 
 
