@@ -17,6 +17,7 @@ from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers
 from flashladder.classroom.judge import Judgement, Lines
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, place, work_directory
+from flashladder.ladder import breakit
 from flashladder.ladder.stage import Stage
 
 WRITE = "%%write "  # how a notebook's cell with an answer begins
@@ -57,14 +58,16 @@ def begin(exercise: Exercise | Mend) -> Path:
 
 
 def first_text(exercise: Exercise | Mend) -> str:
-    """The starter, with the task as a comment above the lines that are to be written."""
+    """The starter, with the task as a comment above the lines that are to be written. It shows no other exercise's
+    solution before that one is solved."""
     command = f"make exercise-{exercise.stage.id}"
     told = [*textwrap.wrap(f"{exercise.title}. {exercise.task}", 112 - len(getattr(exercise, "indent", "")))]
     told += [f"`{command} check` judges this file, `{command} hint` helps."]
     if isinstance(exercise, Mend):
         return "".join(f"// {line}\n" for line in told) + "\n" + exercise.starter()
     comment = "".join(f"{exercise.indent}// {line}\n" for line in told)
-    return exercise.starter().replace(exercise.opening, comment + exercise.opening, 1)
+    others = [state.exercise.name for state in states(exercise.stage) if not state.passed]
+    return exercise.starter(others).replace(exercise.opening, comment + exercise.opening, 1)
 
 
 @dataclass(frozen=True)
@@ -148,6 +151,15 @@ def states(stage: Stage) -> list[State]:
     """Each exercise of a stage. The better of what its file and its notebook's cell say."""
     cells = _cells(stage)
     return [_state(one, cells.get(one.name)) for one in (*exercises(stage), *mends(stage))]
+
+
+def to_mend(mistake: breakit.Break) -> Mend | None:
+    """The exercise of which this is the mistake, where it has one that is not passed yet: who is to find a mistake is
+    not to be shown it."""
+    for one in mends(mistake.stage):
+        if one.mistake.name == mistake.name:
+            return None if _state(one, None).passed else one
+    return None
 
 
 def _state(exercise: Exercise | Mend, cell: tuple[str, str] | None) -> State:
