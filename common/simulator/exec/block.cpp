@@ -177,7 +177,9 @@ void follow_global_memory(BlockContext &first, LaunchShared &launch, uint64_t te
         b->global_shadow = first.own_global_shadow.get();
     }
     const Program &program = *launch.program;
-    first.global_shadow->start(first.shadow->clocks(), team, first.warps, program.global_granule, program.communicates);
+    first.global_shadow->start(first.shadow->clocks(), launch.config->first_team + team, first.warps,
+                               program.global_granule, program.communicates);
+    if (launch.config->overtakes) first.global_shadow->watch_early();
 }
 
 // By another schedule than the default one, other blocks see the team's plain stores late.
@@ -424,6 +426,11 @@ void finish_block(BlockContext &b, bool abandoned) {
         if (block->trace) block->trace->finish();
     }
     if (b.global_shadow && !abandoned) b.global_shadow->settle_doubts();
+    if (b.global_shadow && launch.config->overtakes) {
+        const std::lock_guard<std::mutex> lock(launch.mutex);
+        const std::vector<GlobalShadow::Early> &early = b.global_shadow->early();
+        launch.early.insert(launch.early.end(), early.begin(), early.end());
+    }
     if (b.definedness) b.definedness->finish();
 }
 

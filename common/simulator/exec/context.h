@@ -212,9 +212,10 @@ struct LaunchShared : LaunchState {
     std::mutex conflicts_mutex;                                  // of what follows
     std::map<uint64_t, std::unique_ptr<GlobalShadow>> finished;  // blocks that wait for those before them
     std::vector<std::unique_ptr<GlobalShadow>> free_shadows;
-    uint64_t looked_at = 0;  // blocks, in the order in which they were begun
-    bool looking = false;    // some host thread does
-    uint64_t workspace = 0;  // of a cooperative launch: device address of its grid barrier
+    uint64_t looked_at = 0;                  // blocks, in the order in which they were begun
+    bool looking = false;                    // some host thread does
+    uint64_t workspace = 0;                  // of a cooperative launch: device address of its grid barrier
+    std::vector<GlobalShadow::Early> early;  // of blocks that are over; guarded by mutex
 };
 
 // One host thread's share of a launch.

@@ -79,4 +79,6 @@ void exec_load_argument(Warp &w, const Op &op) {
 
 void exec_nothing(Warp &, const Op &) {}
 
+void exec_let_dependents_start(Warp &, const Op &) {}
+
 }  // namespace warpsim

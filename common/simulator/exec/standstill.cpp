@@ -93,6 +93,7 @@ Verdict Standstill::add(BlockContext &first) {
             const Fragment *f = fragment_of(t);
             if (f && f->wait == Wait::nothing) trails_.push_back(std::move(t));
         }
+        seen_.insert(watch.seen().begin(), watch.seen().end());
         return Verdict::still;
     }
     return Verdict::uncertain;

@@ -26,9 +26,12 @@ class Standstill {
     Verdict add(BlockContext &first);
     // The fragments that go round, after all blocks have been found to stand still.
     const std::vector<Trail> &rounds() const { return trails_; }
+    // What the blocks that stand still have read: they do so until some of it changes.
+    const std::map<uint64_t, Seen> &seen() const { return seen_; }
 
   private:
     std::vector<Trail> trails_;
+    std::map<uint64_t, Seen> seen_;
 };
 
 }  // namespace warpsim

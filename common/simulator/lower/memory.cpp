@@ -46,6 +46,7 @@ uint32_t order_bits(const Instruction &in) {
     if (in.has("acquire")) bits |= kAcquire;
     if (in.has("release")) bits |= kRelease;
     if (in.has("cta") || in.has("cluster")) bits |= kTeamScope;
+    if (in.has("sys") || in.has("volatile") || in.has("mmio")) bits |= kSystemScope;
     return bits;
 }
 
