@@ -164,6 +164,8 @@ struct BlockContext : Block, HazardSink {
     Worker *worker = nullptr;
     std::shared_ptr<ClusterContext> own_cluster;  // of the first block of a cluster
     uint64_t now = 0;                             // warp instructions executed, the block's clock
+    uint64_t clock_lead = 0;                      // what its clock shows beyond them: time that passed without any
+    uint64_t clock_stands_at = 0;                 // what it shows as long as it stands; 0: it goes
     uint64_t call_frame_bytes = 0;                // of calls in progress
 
     // Of blocks that take turns.
