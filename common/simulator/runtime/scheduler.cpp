@@ -229,8 +229,6 @@ Touched Scheduler::touched(std::string name) const {
 
 // All that can come comes after an operation that the host knows of, and that each stream's next operation follows.
 void Scheduler::forget_touched() {
-    bool paused = false;
-    for (const auto &stream : streams_) paused = paused || stream->paused;
     Runtime::get()->order.forget(
         [&](const Mark &mark) {
             if (host_clock_.at(mark.lane) < mark.step) return false;
@@ -245,7 +243,7 @@ void Scheduler::forget_touched() {
                 return true;
             });
         },
-        !paused);
+        !stands_still());
 }
 
 // The streams whose first operation can run now and that the targets need.
@@ -294,13 +292,6 @@ bool Scheduler::run_one(const std::vector<Ticket> &targets) {
     if (ready.empty()) return false;
     run_front(**std::min_element(ready.begin(), ready.end(), precedes));
     return true;
-}
-
-// Others have come first, or what it waits for has changed, or nothing else can run.
-bool Scheduler::may_pause() const {
-    if (host_threads() > 1) return true;
-    return std::any_of(streams_.begin(), streams_.end(),
-                       [&](const auto &stream) { return stream.get() != running_.stream && !stream->queue.empty(); });
 }
 
 void Scheduler::run_front(Stream &stream) {
@@ -362,8 +353,13 @@ void Scheduler::run_front(Stream &stream, bool may_pause) {
     finished_.notify_all();
 }
 
-// What the targets need stands still: others run that it may wait for.
+bool Scheduler::stands_still() const {
+    return std::any_of(streams_.begin(), streams_.end(), [](const auto &stream) { return stream->paused.has_value(); });
+}
+
+// Where a launch stands still: others run that it may wait for.
 bool Scheduler::run_beside() {
+    if (!stands_still()) return false;
     Stream *first = nullptr;
     for (const auto &stream : streams_) {
         if (is_ready(*stream) && (!first || precedes(stream.get(), first))) first = stream.get();
@@ -406,10 +402,8 @@ void Scheduler::wait_for(const std::vector<Ticket> &targets) {
     while (!is_over()) {
         if (run_one(targets)) continue;
         const bool elsewhere = std::any_of(streams_.begin(), streams_.end(), is_busy);
-        const bool stands_still = std::any_of(streams_.begin(), streams_.end(),
-                                              [](const auto &stream) { return stream->paused.has_value(); });
-        if (stands_still && run_beside()) continue;
-        if (stands_still && !elsewhere && (wait_for_others() || resume_first())) continue;
+        if (run_beside()) continue;
+        if (stands_still() && !elsewhere && (wait_for_others() || resume_first())) continue;
         std::unique_lock held(lock_, std::adopt_lock);
         finished_.wait(held);
         held.release();
@@ -437,13 +431,13 @@ void Scheduler::wait_device(unsigned device) {
 }
 
 void Scheduler::progress(const Ticket &ticket) {
-    if (!ticket.done()) run_one({ticket});
+    if (!ticket.done() && !run_one({ticket})) run_beside();
 }
 
 bool Scheduler::run_any() {
     std::vector<Ticket> targets;
     for (const auto &stream : streams_) targets.push_back(last(stream));
-    return run_one(targets);
+    return run_one(targets) || run_beside();
 }
 
 bool Scheduler::has_queued() const {
