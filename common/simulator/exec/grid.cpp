@@ -260,6 +260,7 @@ Execution::State Execution::run(bool may_pause) {
         p.paused = std::chrono::steady_clock::now();
         return p.turns->is_undecided() ? State::undecided : State::still;
     }
+    p.turns.reset();
     p.fill_report();
     return State::over;
 }

@@ -26,6 +26,7 @@ class Turns {
   public:
     // resident: how many blocks can wait for each other.
     Turns(LaunchShared &, uint64_t resident);
+    ~Turns();
     // One host thread's work; returns when the launch is over, or pauses. Never throws.
     void work(Worker &);
     // Whether a launch that stands still pauses, because something else may help it on, and is not reported.
@@ -54,6 +55,7 @@ class Turns {
     bool is_long_the_same() const;
     enum class Pause : uint8_t { none, still, undecided };
     void pause(Pause, Place &front);
+    void show_left(bool all);
     void check_standstill(Place &front, Worker &, std::unique_lock<std::mutex> &);
     void abandon_failed();
     void admit();
@@ -75,6 +77,8 @@ class Turns {
     std::deque<std::unique_ptr<Place>> queue_;  // the front has the turn
     std::deque<Place *> fresh_;                 // in the queue's order
     std::vector<std::unique_ptr<BlockContext>> free_;
+    // Of blocks that are over: only the end of the launch shows their stores for certain.
+    std::vector<std::unique_ptr<LateStores>> left_;
 };
 
 }  // namespace warpsim
