@@ -21,6 +21,11 @@ constexpr uint64_t kRedraw = 4;
 constexpr unsigned kPatience = 100;
 constexpr std::chrono::milliseconds kTick{10};
 
+std::string name_of(const Stream &stream, size_t devices) {
+    const std::string name = stream.legacy ? "the default stream" : "stream " + std::to_string(stream.number());
+    return devices > 1 ? name + " of device " + std::to_string(stream.device) : name;
+}
+
 // All operations of the two are ordered, whatever the program does.
 bool always_ordered(const Stream &a, const Stream &b) {
     return &a == &b || (a.device == b.device && a.blocking() && b.blocking() && (a.legacy || b.legacy));
@@ -381,14 +386,21 @@ bool Scheduler::wait_for_others() {
     return activity() != before;
 }
 
-// Nothing else can run: the launch that paused first says what its blocks wait for.
+// Nothing else can run: the launch that paused first says what its blocks wait for, and the others are named.
 bool Scheduler::resume_first() {
     Stream *first = nullptr;
+    std::string others;
     for (const auto &stream : streams_) {
         if (stream->paused && (!first || stream->queue.front().order < first->queue.front().order))
             first = stream.get();
     }
+    for (const auto &stream : streams_) {
+        if (!stream->paused || stream.get() == first) continue;
+        others += (others.empty() ? "kernel " : ", kernel ") + stream->queue.front().what.name + " in " +
+                  name_of(*stream, legacy_.size());
+    }
     if (first) run_front(*first, false);
+    if (first && !first->paused && !others.empty()) say("what stood still with it: " + others);
     return first;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <cuda/atomic>
+#include <thread>
 
 #include "../fault_run.h"
 
@@ -291,6 +292,24 @@ template <bool mended> void each_waits_for_the_other() {
     (mended ? signals_first : waits_for_the_other)<<<1, 1, 0, on[1].stream>>>(on[1].flags, on[0].flags);
 }
 
+// A host thread for each device, and nobody tells one of the other's launch.
+__global__ void meets(unsigned *mine, unsigned *other, bool tells) {
+    if (tells) signal<cuda::thread_scope_system>(other, 1);
+    await<cuda::thread_scope_system>(mine, 1);  //! threads_of_the_host deadlock: reads 0 again and again
+}
+template <bool mended> void threads_of_the_host() {
+    connect();
+    std::vector<std::thread> threads;
+    for (int device = 0; device < 2; ++device) {
+        threads.emplace_back([=] {
+            use(device);
+            meets<<<1, 1, 0, on[device].stream>>>(on[device].flags, on[1 - device].flags, mended || device);
+            cudaStreamSynchronize(on[device].stream);
+        });
+    }
+    for (std::thread &thread : threads) thread.join();
+}
+
 struct Case {
     const char *name;
     void (*run[2])();
@@ -311,6 +330,7 @@ static const Case cases[] = {
     CASE(persistent_ring),
     CASE(nobody_signals),
     CASE(each_waits_for_the_other),
+    CASE(threads_of_the_host),
 };
 
 int main(int argc, char **argv) {
