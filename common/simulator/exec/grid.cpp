@@ -260,6 +260,7 @@ Execution::State Execution::run(bool may_pause) {
         p.paused = std::chrono::steady_clock::now();
         return p.turns->is_undecided() ? State::undecided : State::still;
     }
+    p.turns.reset();
     p.fill_report();
     return State::over;
 }
@@ -277,8 +278,10 @@ Footprint Execution::touched() {
     Footprint touched;
     if (!p.config.collects || !p.launch.conflicts) return touched;
     const auto &heap = p.program.module->heap;
+    // Something was released to other launches, or learnt from them.
+    const auto any = [](const ReleasedAt *released) { return released && !released->empty(); };
     const bool detailed =
-        p.program.communicates && p.config.released_on_device && !p.config.released_on_device->empty();
+        p.program.communicates && (any(p.config.released_on_device) || any(p.config.released_to_system));
     touched.add_all(*p.launch.conflicts, p.program, detailed, heap ? heap->base() : 0, heap ? DeviceHeap::kBytes : 0);
     touched.finish();
     return touched;

@@ -202,6 +202,9 @@ void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std:
 void Turns::pause(Pause why, Place &front) {
     pause_ = why;
     front.state = State::waiting;
+    // Others may wait for what its blocks have stored.
+    for (const auto &place : queue_)
+        if (place->block->late_stores) place->block->late_stores->show_all();
 }
 
 bool Turns::may_go_on() const {

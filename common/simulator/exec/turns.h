@@ -53,9 +53,9 @@ class Turns {
     bool run_turn(Place &, Worker &);
     void pass_on(Place &, bool over);
     bool is_long_the_same() const;
-    void show_left(bool all);
     enum class Pause : uint8_t { none, still, undecided };
     void pause(Pause, Place &front);
+    void show_left(bool all);
     void check_standstill(Place &front, Worker &, std::unique_lock<std::mutex> &);
     void abandon_failed();
     void admit();

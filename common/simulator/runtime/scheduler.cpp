@@ -21,6 +21,11 @@ constexpr uint64_t kRedraw = 4;
 constexpr unsigned kPatience = 100;
 constexpr std::chrono::milliseconds kTick{10};
 
+std::string name_of(const Stream &stream, size_t devices) {
+    const std::string name = stream.legacy ? "the default stream" : "stream " + std::to_string(stream.number());
+    return devices > 1 ? name + " of device " + std::to_string(stream.device) : name;
+}
+
 // All operations of the two are ordered, whatever the program does.
 bool always_ordered(const Stream &a, const Stream &b) {
     return &a == &b || (a.device == b.device && a.blocking() && b.blocking() && (a.legacy || b.legacy));
@@ -229,8 +234,6 @@ Touched Scheduler::touched(std::string name) const {
 
 // All that can come comes after an operation that the host knows of, and that each stream's next operation follows.
 void Scheduler::forget_touched() {
-    bool paused = false;
-    for (const auto &stream : streams_) paused = paused || stream->paused;
     Runtime::get()->order.forget(
         [&](const Mark &mark) {
             if (host_clock_.at(mark.lane) < mark.step) return false;
@@ -245,7 +248,7 @@ void Scheduler::forget_touched() {
                 return true;
             });
         },
-        !paused);
+        !stands_still());
 }
 
 // The streams whose first operation can run now and that the targets need.
@@ -294,13 +297,6 @@ bool Scheduler::run_one(const std::vector<Ticket> &targets) {
     if (ready.empty()) return false;
     run_front(**std::min_element(ready.begin(), ready.end(), precedes));
     return true;
-}
-
-// Others have come first, or what it waits for has changed, or nothing else can run.
-bool Scheduler::may_pause() const {
-    if (host_threads() > 1) return true;
-    return std::any_of(streams_.begin(), streams_.end(),
-                       [&](const auto &stream) { return stream.get() != running_.stream && !stream->queue.empty(); });
 }
 
 void Scheduler::run_front(Stream &stream) {
@@ -362,8 +358,13 @@ void Scheduler::run_front(Stream &stream, bool may_pause) {
     finished_.notify_all();
 }
 
-// What the targets need stands still: others run that it may wait for.
+bool Scheduler::stands_still() const {
+    return std::any_of(streams_.begin(), streams_.end(), [](const auto &stream) { return stream->paused.has_value(); });
+}
+
+// Where a launch stands still: others run that it may wait for.
 bool Scheduler::run_beside() {
+    if (!stands_still()) return false;
     Stream *first = nullptr;
     for (const auto &stream : streams_) {
         if (is_ready(*stream) && (!first || precedes(stream.get(), first))) first = stream.get();
@@ -385,14 +386,21 @@ bool Scheduler::wait_for_others() {
     return activity() != before;
 }
 
-// Nothing else can run: the launch that paused first says what its blocks wait for.
+// Nothing else can run: the launch that paused first says what its blocks wait for, and the others are named.
 bool Scheduler::resume_first() {
     Stream *first = nullptr;
+    std::string others;
     for (const auto &stream : streams_) {
         if (stream->paused && (!first || stream->queue.front().order < first->queue.front().order))
             first = stream.get();
     }
+    for (const auto &stream : streams_) {
+        if (!stream->paused || stream.get() == first) continue;
+        others += (others.empty() ? "kernel " : ", kernel ") + stream->queue.front().what.name + " in " +
+                  name_of(*stream, legacy_.size());
+    }
     if (first) run_front(*first, false);
+    if (first && !first->paused && !others.empty()) say("what stood still with it: " + others);
     return first;
 }
 
@@ -406,10 +414,8 @@ void Scheduler::wait_for(const std::vector<Ticket> &targets) {
     while (!is_over()) {
         if (run_one(targets)) continue;
         const bool elsewhere = std::any_of(streams_.begin(), streams_.end(), is_busy);
-        const bool stands_still = std::any_of(streams_.begin(), streams_.end(),
-                                              [](const auto &stream) { return stream->paused.has_value(); });
-        if (stands_still && run_beside()) continue;
-        if (stands_still && !elsewhere && (wait_for_others() || resume_first())) continue;
+        if (run_beside()) continue;
+        if (stands_still() && !elsewhere && (wait_for_others() || resume_first())) continue;
         std::unique_lock held(lock_, std::adopt_lock);
         finished_.wait(held);
         held.release();
@@ -437,13 +443,13 @@ void Scheduler::wait_device(unsigned device) {
 }
 
 void Scheduler::progress(const Ticket &ticket) {
-    if (!ticket.done()) run_one({ticket});
+    if (!ticket.done() && !run_one({ticket})) run_beside();
 }
 
 bool Scheduler::run_any() {
     std::vector<Ticket> targets;
     for (const auto &stream : streams_) targets.push_back(last(stream));
-    return run_one(targets);
+    return run_one(targets) || run_beside();
 }
 
 bool Scheduler::has_queued() const {

@@ -167,8 +167,6 @@ class Scheduler {
     // Something queued in another stream is not ordered with it.
     bool meets_queued() const { return meets_queued(*running_.stream, *running_.operation); }
     Touched touched(std::string name) const;
-    // Something else may run while it waits, now or later.
-    bool may_pause() const;
     void pause(Pause pause) { pause_ = std::move(pause); }
 
     // Launches still queued: nothing has waited for them.
@@ -182,6 +180,7 @@ class Scheduler {
     bool collects(const Stream &, const Operation &) const;
     bool meets_queued(const Stream &, const Operation &) const;
     void forget_touched();
+    bool stands_still() const;
     bool run_beside();
     bool wait_for_others();
     bool resume_first();

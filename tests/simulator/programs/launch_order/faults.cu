@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <cstring>
+#include <cuda/atomic>
 
 #include "../fault_run.h"
 
@@ -99,6 +100,39 @@ template <bool mended> void memory_of_the_host(Work &w) {
     launch(into_pinned, w.first, w.pinned, w.b);
     if (mended) cudaStreamWaitEvent(w.apart, recorded(w, w.first));
     launch(out_of_pinned, w.apart, w.c, w.pinned);
+}
+
+// ---- flags: kernels that run at the same time ----
+
+template <cuda::memory_order order> __global__ void tells(int *to, int *flag) {
+    const int i = threadIdx.x;
+    to[i] = i;  //~ a_flag_between_streams  //~ a_flag_in_pinned_memory
+    __syncthreads();
+    if (i == 0) cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(1, order);
+}
+template <cuda::memory_order order> __global__ void is_told(int *to, const int *from, int *flag) {
+    const int i = threadIdx.x;
+    if (i == 0) while (!cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).load(order)) {}
+    __syncthreads();
+    to[i] = from[i];  //! a_flag_between_streams launch_race: nothing orders the two launches
+}
+template <bool mended> void a_flag_between_streams(Work &w) {
+    constexpr auto in = mended ? cuda::memory_order_acquire : cuda::memory_order_relaxed;
+    constexpr auto out = mended ? cuda::memory_order_release : cuda::memory_order_relaxed;
+    is_told<in><<<1, 96, 0, w.first>>>(w.c, w.a, w.b);
+    tells<out><<<1, 96, 0, w.second>>>(w.a, w.b);
+}
+
+__global__ void is_told_by_the_host(int *to, const int *from, int *flag) {
+    const int i = threadIdx.x;
+    if (i == 0) while (!*(volatile int *)flag) {}
+    __syncthreads();
+    to[i] = from[i];  //! a_flag_in_pinned_memory launch_race: nothing orders the two launches
+}
+template <bool mended> void a_flag_in_pinned_memory(Work &w) {
+    *w.pinned = 0;
+    is_told_by_the_host<<<1, 96, 0, w.first>>>(w.c, w.a, w.pinned);
+    tells<mended ? cuda::memory_order_release : cuda::memory_order_relaxed><<<1, 96, 0, w.second>>>(w.a, w.pinned);
 }
 
 // ---- the host waits ----
@@ -287,6 +321,8 @@ static const Case cases[] = {
     CASE(the_default_stream_between),
     CASE(a_plain_and_an_atomic_update),
     CASE(memory_of_the_host),
+    CASE(a_flag_between_streams),
+    CASE(a_flag_in_pinned_memory),
     CASE(waits_for_the_wrong_stream),
     CASE(asks_once),
     CASE(an_event_that_comes_too_early),
