@@ -44,8 +44,9 @@ cudaError_t cudaGetDevice(int *device) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-    return answer([&](Runtime &) {
+    return answer([&](Runtime &runtime) {
         if (check_device(device) != cudaSuccess) return cudaErrorInvalidDevice;
+        if (!this_thread().in_driver_call) this_thread().has_primary = runtime.primary_used = true;
         current_device = device;
         return cudaSuccess;
     });

@@ -50,6 +50,7 @@ class Runtime {
     cudaError_t sticky = cudaSuccess;
     size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;
     unsigned device_flags = 0;
+    bool primary_used = false;  // a call of the runtime API has made the primary context
 
     // The device is as new: no memory, no streams, no error; code is loaded again when it is needed.
     void reset();
@@ -69,6 +70,9 @@ struct ThreadState {
     bool in_host_function = false;
     std::shared_ptr<Stream> default_stream;  // for --default-stream per-thread
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+    bool in_driver_call = false;   // the driver's functions call the runtime's
+    bool has_primary = false;      // a call of the runtime API has made the primary context this thread's
+    std::string *heard = nullptr;  // say() adds its lines here, too
 };
 ThreadState &this_thread();
 
@@ -86,6 +90,7 @@ cudaError_t api(F body, bool always = false) {
     Runtime *runtime = Runtime::get();
     if (!runtime) return record(cudaErrorInitializationError);
     const std::lock_guard guard(runtime->mutex);
+    if (!always && !this_thread().in_driver_call) this_thread().has_primary = runtime->primary_used = true;
     if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
     cudaError_t code;
     try {
