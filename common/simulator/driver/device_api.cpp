@@ -95,7 +95,11 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
     return ask(device, [&] {
         want(value && attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX);
-        // The runtime has no name for it.
+        // The runtime has no names for these.
+        if (attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) {
+            *value = 1;
+            return CUDA_SUCCESS;
+        }
         if (attribute == CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED) {
             *value = attribute_of(device, cudaDevAttrComputeCapabilityMajor) >= 9;
             return CUDA_SUCCESS;

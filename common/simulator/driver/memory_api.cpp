@@ -1,6 +1,7 @@
 // Allocation, and the host's memory that devices reach.
 #include "driver/call.h"
 #include "driver/contexts.h"
+#include "driver/virtual_memory.h"
 
 using namespace warpsim;
 using namespace warpsim::driver;
@@ -75,7 +76,13 @@ CUresult cuMemHostAlloc(void **result, size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemFree(CUdeviceptr address) {
-    return release(pointer(address), cudaFree, __func__);
+    const auto free = [](void *p) {
+        check(rt::api([&](rt::Runtime &) {
+            return is_mapped(reinterpret_cast<CUdeviceptr>(p)) ? cudaErrorInvalidValue : cudaSuccess;
+        }));
+        return cudaFree(p);
+    };
+    return release(pointer(address), free, __func__);
 }
 
 CUresult cuMemFreeHost(void *p) {

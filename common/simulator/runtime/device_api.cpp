@@ -148,6 +148,9 @@ cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
             case cudaLimitMallocHeapSize:
                 *value = runtime.heap_limit;
                 return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                *value = runtime.pending_launch_limit;
+                return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
                 *value = 64;
                 return cudaSuccess;
@@ -173,6 +176,9 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
                 return cudaSuccess;
             case cudaLimitMallocHeapSize:
                 runtime.heap_limit = value;
+                return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                runtime.pending_launch_limit = value;
                 return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
             case cudaLimitPersistingL2CacheSize:

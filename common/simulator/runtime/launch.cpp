@@ -5,6 +5,8 @@
 #include <cstring>
 #include <set>
 
+#include "runtime/device_work.h"
+
 namespace warpsim::rt {
 namespace {
 
@@ -102,6 +104,8 @@ void print_output(const std::string &text) {
 void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig config,
          const std::vector<std::byte> &parameters) {
     config.parameters = parameters.data();
+    std::vector<DeviceWork> launched;
+    config.launched = [&](DeviceWork &&work) { launched.push_back(std::move(work)); };
     LaunchReport report = execute(program, *runtime.memory, config, runtime.options);
     std::fflush(stdout);
     report.kernel = kernel.display_name;
@@ -129,6 +133,7 @@ void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig 
         runtime.fail(code);
     }
     std::fwrite(text.data(), 1, text.size(), stderr);
+    if (report.error.empty()) run_device_work(runtime, kernel, std::move(launched));
 }
 
 }  // namespace
@@ -189,6 +194,7 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     config.resident_blocks = std::max(resident, 1u);
     config.stack_limit = runtime.stack_limit;
     config.print = print_output;
+    config.pending_launches = runtime.pending_launch_limit;
     Operation operation;
     operation.is_launch = true;
     operation.node_type = cudaGraphNodeTypeKernel;

@@ -49,6 +49,7 @@ class Runtime {
     // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
     cudaError_t sticky = cudaSuccess;
     size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;
+    size_t pending_launch_limit = 2048;  // of kernels
     unsigned device_flags = 0;
     bool primary_used = false;  // a call of the runtime API has made the primary context
 

@@ -865,6 +865,77 @@ void what_is_not_supported() {
     OK(cuCtxSynchronize());
 }
 
+void virtual_memory() {
+    new_context();
+    int supported = 0;
+    OK(cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0));
+    CHECK(supported);
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    size_t unit = 0, free, total, after;
+    OK(cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CUdeviceptr place = 0, other = 0;
+    OK(cuMemAddressReserve(&place, 4 * unit, 0, 0, 0));
+    OK(cuMemAddressReserve(&other, 2 * unit, 4 * unit, 0, 0));
+    CHECK(place % unit == 0 && other % (4 * unit) == 0 && place != other);
+    EXPECT(cuMemAddressReserve(&other, unit + 1, 0, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemGetInfo(&free, &total));
+    CUmemGenericAllocationHandle first, second;
+    OK(cuMemCreate(&first, unit, &properties, 0));
+    OK(cuMemCreate(&second, 2 * unit, &properties, 0));
+    OK(cuMemGetInfo(&after, &total));
+    CHECK(free - after == 3 * unit);
+    EXPECT(cuMemCreate(&first, unit / 2, &properties, 0), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemMap(place, unit, 0, first, 0));
+    EXPECT(cuMemMap(place, 2 * unit, 0, second, 0), CUDA_ERROR_INVALID_VALUE);             // there is memory already
+    EXPECT(cuMemMap(place + 3 * unit, 2 * unit, 0, second, 0), CUDA_ERROR_INVALID_VALUE);  // past the end
+    OK(cuMemMap(place + unit, 2 * unit, 0, second, 0));
+    EXPECT(cuMemsetD8(place, 0, 1), CUDA_ERROR_INVALID_VALUE);  // no access yet
+    CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cuMemSetAccess(place, 3 * unit, &access, 1));
+    unsigned long long flags = 0;
+    OK(cuMemGetAccess(&flags, &access.location, place + unit));
+    CHECK(flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    // Both are one piece for copies, fills and kernels.
+    OK(cuMemsetD32(place, 7, 3 * unit / 4));
+    const float half = 0.5f;
+    CUdeviceptr middle = place + unit - 8, ones = upload(std::vector<float>(4, 1.0f));
+    std::vector<float> halves(4, half);
+    OK(cuMemcpyHtoD(middle, halves.data(), 16));
+    int n = 4;
+    void *parameters[] = {&middle, &ones, &middle, &n};
+    OK(cuLaunchKernel(function_of(load_ptx(), "add"), 1, 1, 1, 4, 1, 1, 0, nullptr, parameters, nullptr));
+    CHECK(download<float>(middle, 4) == std::vector<float>(4, 1.5f));
+    EXPECT(cuMemsetD8(place + 3 * unit - 1, 0, 2), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemFree(place), CUDA_ERROR_INVALID_VALUE);
+    // What is in memory moves with it.
+    EXPECT(cuMemAddressFree(place, 4 * unit), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemUnmap(place, 2 * unit), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemUnmap(place + unit, 2 * unit));
+    EXPECT(cuMemsetD8(place + unit, 0, 1), CUDA_ERROR_INVALID_VALUE);
+    CHECK(download<int>(place, 1)[0] == 7);
+    OK(cuMemMap(other, 2 * unit, 0, second, 0));
+    OK(cuMemSetAccess(other, 2 * unit, &access, 1));
+    CHECK(download<float>(other, 2) == std::vector<float>(2, 1.5f) && download<int>(other + 8, 1)[0] == 7);
+    CUmemGenericAllocationHandle again;
+    OK(cuMemRetainAllocationHandle(&again, reinterpret_cast<void *>(other + unit)));
+    CHECK(again == second);
+    OK(cuMemRelease(again));
+    OK(cuMemRelease(second));
+    CHECK(download<int>(other + 8, 1)[0] == 7);  // it lives as long as it is mapped
+    OK(cuMemUnmap(other, 2 * unit));
+    EXPECT(cuMemRelease(second), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemRelease(first));
+    OK(cuMemUnmap(place, unit));
+    OK(cuMemAddressFree(other, 2 * unit));
+    OK(cuMemAddressFree(place, 4 * unit));
+    EXPECT(cuMemAddressFree(place, 4 * unit), CUDA_ERROR_INVALID_VALUE);
+    OK(cuMemFree(ones));
+    OK(cuMemGetInfo(&after, &total));
+    CHECK(total - free <= total - after && free - after < unit);
+}
+
 // The last case: nothing else runs after it.
 void illegal_address() {
     new_context();
@@ -915,6 +986,7 @@ constexpr struct {
     CASE(cooperative_launches),
     CASE(names_of_results),
     CASE(functions_by_name),
+    CASE(virtual_memory),
     CASE(what_is_not_supported),
     CASE(illegal_address),
 };
