@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cudart import BUILD, LIBRARY, PROGRAMS, build_program, run_program, simulator_environment
+from cudart import BUILD, LIBRARY, PROGRAMS, run_program, simulator_environment
 
 pytestmark = pytest.mark.simulator_only
 
@@ -61,7 +61,15 @@ def modules(tmp_path_factory):
             name,
             [DRIVER / source, *headers],
             lambda to, source=source, options=options: run(
-                NVCC, "-std=c++17", "-O3", "-lineinfo", "-Wno-deprecated-gpu-targets", *options, "-o", to, DRIVER / source
+                NVCC,
+                "-std=c++17",
+                "-O3",
+                "-lineinfo",
+                "-Wno-deprecated-gpu-targets",
+                *options,
+                "-o",
+                to,
+                DRIVER / source,
             ),
         )
         shutil.copy(path, folder / name)
@@ -75,7 +83,9 @@ def build_host(name, *options):
     return cached(
         "-".join([name, *(o.strip("-") for o in options)]).replace("/", "_")[-60:],
         [source, DRIVER / "driver.h"],
-        lambda to: run("g++", "-std=c++17", "-g", "-I", cuda_include(), source, "-o", to, *libraries, "-ldl", "-pthread"),
+        lambda to: run(
+            "g++", "-std=c++17", "-g", "-I", cuda_include(), source, "-o", to, *libraries, "-ldl", "-pthread"
+        ),
     )
 
 
@@ -175,7 +185,9 @@ def test_loaded_when_the_program_runs(modules):
     assert (done.stdout, done.returncode) == ("passed\n", 0), done.stderr
 
 
-@pytest.mark.parametrize("options, answer", [((), "the legacy one"), (("-DCUDA_API_PER_THREAD_DEFAULT_STREAM",), "its own")])
+@pytest.mark.parametrize(
+    "options, answer", [((), "the legacy one"), (("-DCUDA_API_PER_THREAD_DEFAULT_STREAM",), "its own")]
+)
 def test_default_stream(options, answer, modules):
     done = start(build_host("per_thread", *options, f"-L{LIBRARY.parent}", "-lcuda"), modules)
     assert done.stdout == answer + "\n", done.stderr
@@ -290,7 +302,7 @@ def test_the_table_of_functions_is_the_toolkits():
         for symbol, version in zip(symbols, sorted(versions[name, thread], reverse=True), strict=True):
             wanted.add((symbol, name, str(version), str(thread).lower()))
     table = (PROGRAMS.parents[2] / "common" / "simulator" / "driver" / "symbols.h").read_text()
-    rows = re.findall(r"^SYMBOL\((\w+), (\w+), (\d+), (\w+)\)", table, re.MULTILINE)
+    rows = re.findall(r"^SYMBOL\((\w+), (\w+),\s+(\d+), (\w+)\)", table, re.MULTILINE)
     assert set(rows) == wanted and len(rows) == len(wanted)
 
 

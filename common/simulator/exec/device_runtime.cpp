@@ -7,6 +7,7 @@
 #include "exec/device_heap.h"
 #include "exec/device_print.h"
 #include "exec/global_hazards.h"
+#include "exec/late_stores.h"
 #include "exec/system_call_arguments.h"
 #include "exec/system_calls.h"
 #include "memory/global_memory.h"
@@ -71,6 +72,8 @@ bool write(Warp &w, const Op &op, unsigned lane, uint64_t address, T value) {
         std::memcpy(w.block->shared + offset, &value, sizeof value);
         return true;
     }
+    show_stores(w);
+    if (w.block->pending) w.block->pending->flush();
     const AllocationView *view = w.block->global->find(address);
     if (!view || !view->contains(address, sizeof value)) return false;
     std::memcpy(view->at(address), &value, sizeof value);
