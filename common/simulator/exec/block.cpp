@@ -238,6 +238,7 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.vain_changes = ~0ull;
     b.completions = &b.arriving;
     b.output.clear();
+    b.device_runtime = {};
     b.next_warp = 0;
     b.now = b.settled = b.total = b.call_frame_bytes = b.clock_lead = b.clock_stands_at = 0;
     b.has_turn = b.spinning = false;

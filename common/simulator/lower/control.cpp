@@ -96,7 +96,7 @@ void lower_call(Lowering &l, const Instruction &in) {
         } else {
             system = find_system_call(callee.name);
             if (!system && callee.name.starts_with("__cudaCDP2"))
-                l.unsupported(in, "kernels that launch kernels (dynamic parallelism), here by " + callee.name);
+                l.unsupported(in, "this function of the device runtime (dynamic parallelism): " + callee.name);
             if (!system) l.unsupported(in, "a call of " + callee.name + ", which this module does not define");
             if (system->arguments != arguments.size()) l.unsupported(in, callee.name + " takes other arguments");
         }

@@ -73,6 +73,18 @@ class GlobalMemory {
     bool rest(uint64_t address);
     bool wake(uint64_t address);
 
+    // Addresses without memory, which no allocation takes (cuMemAddressReserve): a multiple of `alignment`, 0: no room.
+    uint64_t reserve_addresses(uint64_t bytes, uint64_t alignment);
+    // False if this is not all that one call reserved, or there is memory in it.
+    bool free_addresses(uint64_t address, uint64_t bytes);
+    // Memory for reserved addresses that have none, filled as a new allocation; what follows other such memory
+    // without a gap is one piece with it. False if the addresses are not all reserved, or have memory. It does not
+    // count as used: count() does that, which is false where it would pass the limit.
+    bool commit(uint64_t address, uint64_t bytes);
+    void decommit(uint64_t address, uint64_t bytes);
+    bool count(uint64_t bytes);
+    void uncount(uint64_t bytes);
+
     // The allocation that holds address, or nullptr. Stable until it is released or rests.
     const AllocationView *find(uint64_t address) const;
     // The same of those that rest.

@@ -51,6 +51,7 @@ cudaError_t cudaSetDevice(int device) {
             }
             return cudaErrorInvalidDevice;
         }
+        if (!this_thread().in_driver_call) this_thread().has_primary = runtime.primary_used = true;
         this_thread().device = static_cast<unsigned>(device);
         return cudaSuccess;
     });
@@ -161,6 +162,9 @@ cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
             case cudaLimitMallocHeapSize:
                 *value = runtime.heap_limit;
                 return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                *value = runtime.pending_launch_limit;
+                return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
                 *value = 64;
                 return cudaSuccess;
@@ -186,6 +190,9 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
                 return cudaSuccess;
             case cudaLimitMallocHeapSize:
                 runtime.heap_limit = value;
+                return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                runtime.pending_launch_limit = value;
                 return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
             case cudaLimitPersistingL2CacheSize:

@@ -54,7 +54,9 @@ class Runtime {
     // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
     cudaError_t sticky = cudaSuccess;
     size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;
+    size_t pending_launch_limit = 2048;  // of kernels
     unsigned device_flags = 0;
+    bool primary_used = false;  // a call of the runtime API has made the primary context
 
     // The devices are as new: no memory, no streams, no error; code is loaded again when it is needed.
     void reset();
@@ -81,6 +83,9 @@ struct ThreadState {
     bool in_host_function = false;
     std::map<unsigned, std::shared_ptr<Stream>> default_streams;  // by device, for --default-stream per-thread
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+    bool in_driver_call = false;   // the driver's functions call the runtime's
+    bool has_primary = false;      // a call of the runtime API has made the primary context this thread's
+    std::string *heard = nullptr;  // say() adds its lines here, too
 };
 ThreadState &this_thread();
 // How many host threads there are that have made a call.
@@ -100,6 +105,7 @@ cudaError_t api(F body, bool always = false) {
     Runtime *runtime = Runtime::get();
     if (!runtime) return record(cudaErrorInitializationError);
     const std::lock_guard guard(runtime->mutex);
+    if (!always && !this_thread().in_driver_call) this_thread().has_primary = runtime->primary_used = true;
     if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
     cudaError_t code;
     try {
