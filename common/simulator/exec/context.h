@@ -166,6 +166,8 @@ struct BlockContext : Block, HazardSink {
     Worker *worker = nullptr;
     std::shared_ptr<ClusterContext> own_cluster;  // of the first block of a cluster
     uint64_t now = 0;                             // warp instructions executed, the block's clock
+    uint64_t clock_lead = 0;                      // what its clock shows beyond them: time that passed without any
+    uint64_t clock_stands_at = 0;                 // what it shows as long as it stands; 0: it goes
     uint64_t call_frame_bytes = 0;                // of calls in progress
 
     // Of blocks that take turns.
@@ -216,9 +218,10 @@ struct LaunchShared : LaunchState {
     std::mutex conflicts_mutex;                                  // of what follows
     std::map<uint64_t, std::unique_ptr<GlobalShadow>> finished;  // blocks that wait for those before them
     std::vector<std::unique_ptr<GlobalShadow>> free_shadows;
-    uint64_t looked_at = 0;  // blocks, in the order in which they were begun
-    bool looking = false;    // some host thread does
-    uint64_t workspace = 0;  // of a cooperative launch: device address of its grid barrier
+    uint64_t looked_at = 0;                  // blocks, in the order in which they were begun
+    bool looking = false;                    // some host thread does
+    uint64_t workspace = 0;                  // of a cooperative launch: device address of its grid barrier
+    std::vector<GlobalShadow::Early> early;  // of blocks that are over; guarded by mutex
 };
 
 // One host thread's share of a launch.

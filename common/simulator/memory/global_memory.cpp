@@ -28,7 +28,9 @@ struct GlobalMemory::Impl {
         std::vector<const AllocationView *> views;
     };
 
-    uint64_t limit = 0, used = 0;
+    uint64_t limit = 0;          // of each device
+    std::vector<uint64_t> used;  // by device
+    ImageObjects images;
     Reservation reserved;
     // Reserved addresses lie behind all allocations: offset -> bytes, and where the first begins.
     std::map<uint64_t, uint64_t> ranges;
@@ -47,6 +49,7 @@ struct GlobalMemory::Impl {
     mutable uint64_t lookups = 0;
 
     uint64_t address_base() const { return reserved.addresses; }
+    ~Impl();
     bool in_reservation(uint64_t address) const { return address - address_base() < reserved.bytes; }
     bool before_ranges(uint64_t address) const { return address - address_base() < ranges_begin; }
 
@@ -140,29 +143,79 @@ struct GlobalMemory::Impl {
     }
 };
 
-GlobalMemory::GlobalMemory(uint64_t limit_bytes) : impl_(std::make_unique<Impl>()) {
+GlobalMemory::GlobalMemory(uint64_t limit_bytes, unsigned devices)
+    : impl_(std::make_shared<Impl>()), images(impl_->images) {
     Impl &m = *impl_;
     m.limit = limit_bytes;
-    m.reserved = reserve(limit_bytes);
+    m.used.resize(devices);
+    m.reserved = reserve(limit_bytes * devices);
     m.cursor = kMinGap;
     m.ranges_begin = m.reserved.bytes;
 }
 
-GlobalMemory::~GlobalMemory() {
-    for (const auto &[base, view] : impl_->live) {
+GlobalMemory::GlobalMemory(const GlobalMemory &all, unsigned device)
+    : impl_(all.impl_), all_(false), device_(device), images(impl_->images) {}
+
+GlobalMemory::~GlobalMemory() = default;
+
+GlobalMemory::Impl::~Impl() {
+    for (const auto &[base, view] : live) {
         if (view.kind == MemoryKind::pinned || view.kind == MemoryKind::managed) {
             if (!view.adopted) unmap_memory(view.host, std::max<uint64_t>(view.bytes, 1));
         }
     }
-    warpsim::release(impl_->reserved);
+    if (reserved.bytes) warpsim::release(reserved);
+}
+
+void GlobalMemory::reach(unsigned peer, bool reaches) {
+    peers_ = reaches ? peers_ | 1u << peer : peers_ & ~(1u << peer);
+}
+
+bool GlobalMemory::sees(const AllocationView &view) const {
+    if (all_ || view.device == device_ || view.kind == MemoryKind::pinned || view.kind == MemoryKind::managed)
+        return true;
+    return view.pooled ? view.reached_by >> device_ & 1 : peers_ >> view.device & 1;
+}
+
+const AllocationView *GlobalMemory::find_foreign(uint64_t address) const {
+    const AllocationView *const view = find_in_all(address);
+    return view && !sees(*view) ? view : nullptr;
+}
+
+void GlobalMemory::set_pool(uint64_t base, uint64_t pool, uint32_t reached_by) {
+    Impl &m = *impl_;
+    const std::lock_guard guard(m.mutex);
+    const auto it = m.live.find(base);
+    if (it == m.live.end()) return;
+    it->second.pooled = true;
+    it->second.pool = pool;
+    it->second.reached_by = reached_by;
+}
+
+void GlobalMemory::change_pool(uint64_t pool, uint32_t reached_by) {
+    Impl &m = *impl_;
+    const std::lock_guard guard(m.mutex);
+    for (auto &[base, view] : m.live)
+        if (view.pooled && view.pool == pool) view.reached_by = reached_by;
+}
+
+void GlobalMemory::release_all(unsigned device) {
+    std::vector<uint64_t> bases;
+    {
+        const std::lock_guard guard(impl_->mutex);
+        for (const auto &[base, view] : impl_->live)
+            if (view.device == device) bases.push_back(base);
+    }
+    for (const uint64_t base : bases) release(base);
 }
 
 uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind, Fill fill) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
     const bool counted = kind != MemoryKind::pinned;
-    if (counted && (bytes > m.limit || m.used > m.limit - bytes)) return 0;
-    AllocationView view{.base = 0, .bytes = bytes, .host = nullptr, .kind = kind};
+    uint64_t &used = m.used[device_];
+    if (counted && (bytes > m.limit || used > m.limit - bytes)) return 0;
+    AllocationView view{.base = 0, .bytes = bytes, .host = nullptr, .kind = kind, .device = uint8_t(device_)};
     if (kind == MemoryKind::pinned || kind == MemoryKind::managed) {
         if (bytes > m.limit) return 0;
         view.host = map_memory(std::max<uint64_t>(bytes, 1));
@@ -184,7 +237,7 @@ uint64_t GlobalMemory::allocate(uint64_t bytes, MemoryKind kind, Fill fill) {
     for (auto it = m.freed.lower_bound(view.base); it != m.freed.end() && it->first < view.base + bytes;) {
         it = m.freed.erase(it);
     }
-    if (counted) m.used += bytes;
+    if (counted) used += bytes;
     m.live[view.base] = view;
     m.changed();
     return view.base;
@@ -197,8 +250,12 @@ uint64_t GlobalMemory::adopt(void *host, uint64_t bytes, MemoryKind kind) {
     const auto next = m.live.lower_bound(base);
     if (next != m.live.end() && next->first < base + bytes) return 0;
     if (m.find_locked(base)) return 0;
-    m.live[base] = {
-        .base = base, .bytes = bytes, .host = static_cast<std::byte *>(host), .kind = kind, .adopted = true};
+    m.live[base] = {.base = base,
+                    .bytes = bytes,
+                    .host = static_cast<std::byte *>(host),
+                    .kind = kind,
+                    .adopted = true,
+                    .device = uint8_t(device_)};
     m.freed.erase(base);
     m.changed();
     return base;
@@ -210,10 +267,11 @@ bool GlobalMemory::release(uint64_t address) {
     const auto it = m.live.find(address);
     if (it == m.live.end()) return false;
     const AllocationView view = it->second;
+    if (view.committed) return false;
     m.live.erase(it);
     m.changed();
     if (view.adopted) return true;
-    if (view.kind != MemoryKind::pinned) m.used -= view.bytes;
+    if (view.kind != MemoryKind::pinned) m.used[view.device] -= view.bytes;
     if (m.in_reservation(view.base)) {
         discard(view.host, view.bytes);
     } else {
@@ -264,21 +322,27 @@ bool GlobalMemory::free_addresses(uint64_t address, uint64_t bytes) {
     return true;
 }
 
-bool GlobalMemory::commit(uint64_t address, uint64_t bytes) {
+bool GlobalMemory::commit(uint64_t address, uint64_t bytes, uint32_t reached_by) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
     const auto range = m.range_of(address, bytes);
     if (!bytes || range == m.ranges.end() || m.any_memory(address, bytes)) return false;
     AllocationView view{.base = address, .bytes = bytes, .host = m.reserved.data + (address - m.address_base())};
+    view.device = uint8_t(device_);
+    view.pooled = view.committed = true;
+    view.reached_by = reached_by;
+    const auto is_alike = [&](const AllocationView &other) {
+        return other.committed && other.device == view.device && other.reached_by == reached_by;
+    };
     fill_with_ones(view.host, bytes);
     // Neighbours, which may be of this range alone: ranges have gaps.
-    if (const auto next = m.live.find(address + bytes); next != m.live.end()) {
+    if (const auto next = m.live.find(address + bytes); next != m.live.end() && is_alike(next->second)) {
         view.bytes += next->second.bytes;
         m.live.erase(next);
     }
     auto before = m.live.lower_bound(address);
     if (before != m.live.begin() && (--before)->second.base + before->second.bytes == address &&
-        !m.before_ranges(before->first)) {
+        is_alike(before->second)) {
         before->second.bytes += view.bytes;
     } else {
         m.live[address] = view;
@@ -308,15 +372,16 @@ void GlobalMemory::decommit(uint64_t address, uint64_t bytes) {
 bool GlobalMemory::count(uint64_t bytes) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
-    if (bytes > m.limit || m.used > m.limit - bytes) return false;
-    m.used += bytes;
+    uint64_t &used = m.used[device_];
+    if (bytes > m.limit || used > m.limit - bytes) return false;
+    used += bytes;
     return true;
 }
 
 void GlobalMemory::uncount(uint64_t bytes) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
-    m.used -= bytes;
+    m.used[device_] -= bytes;
 }
 
 bool GlobalMemory::rest(uint64_t address) {
@@ -333,6 +398,11 @@ const AllocationView *GlobalMemory::find_resting(uint64_t address) const {
 }
 
 const AllocationView *GlobalMemory::find(uint64_t address) const {
+    const AllocationView *const view = find_in_all(address);
+    return view && sees(*view) ? view : nullptr;
+}
+
+const AllocationView *GlobalMemory::find_in_all(uint64_t address) const {
     const Impl &m = *impl_;
     const Impl::Snapshot *snapshot = m.snapshot.load(std::memory_order_acquire);
     if (!snapshot) {
@@ -362,6 +432,14 @@ std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
     const std::lock_guard guard(m.mutex);
     if (address < 4096) {
         return address == 0 ? "a null pointer" : "a null pointer plus " + size_text(address);
+    }
+    if (const AllocationView *view = m.find_locked(address); view && !sees(*view)) {
+        const std::string own = std::to_string(device_), other = std::to_string(view->device);
+        return "in the " + std::to_string(view->bytes) + "-byte allocation at " + hex(view->base) + " of device " +
+               other + ", which device " + own + " cannot reach: " +
+               (view->pooled
+                    ? "cudaMemPoolSetAccess lets it use the pool's memory"
+                    : "cudaDeviceEnablePeerAccess(" + other + ", 0), called for device " + own + ", lets it do so");
     }
     if (const AllocationView *view = m.find_locked(address)) {
         const uint64_t room = view->bytes - (address - view->base);
@@ -403,7 +481,7 @@ std::string GlobalMemory::explain(uint64_t address, uint64_t bytes) const {
 
 uint64_t GlobalMemory::used() const {
     const std::lock_guard guard(impl_->mutex);
-    return impl_->used;
+    return impl_->used[device_];
 }
 
 uint64_t GlobalMemory::limit() const {

@@ -13,4 +13,7 @@ namespace warpsim::rt {
 // What goes to cudaStreamTailLaunch comes last. After an error the rest is left out.
 void run_device_work(Runtime &, const Kernel &parent, std::vector<DeviceWork>);
 
+// While that goes on: launches within a launch do not pause (Scheduler::pause).
+bool in_device_work();
+
 }  // namespace warpsim::rt
