@@ -142,7 +142,7 @@ CUresult cuCtxSynchronize() {
 CUresult cuCtxSynchronize_v2(CUcontext context) {
     return call(
         [&] {
-            if (context) find_context(context);
+            const OnDevice scope(context ? find_context(context).device : current_context()->device);
             return cudaDeviceSynchronize();
         },
         context ? Needs::driver : Needs::context);
@@ -223,7 +223,7 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
 CUresult cuDevicePrimaryCtxReset(CUdevice device) {
     return call(
         [&] {
-            primary_context(device);
+            const OnDevice scope(primary_context(device).device);
             return cudaDeviceReset();
         },
         Needs::driver);

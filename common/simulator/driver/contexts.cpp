@@ -29,11 +29,16 @@ State &state() {
 
 thread_local std::vector<Context *> stack;
 
-bool runtime_has_primary() {
+// A bit for each device.
+uint32_t primaries_of_runtime() {
     rt::Runtime *runtime = rt::Runtime::get();
-    if (!runtime) return false;
+    if (!runtime) return 0;
     const std::lock_guard guard(runtime->mutex);
-    return runtime->primary_used;
+    return runtime->primaries_used;
+}
+
+bool runtime_has_primary(int device) {
+    return primaries_of_runtime() >> device & 1;
 }
 
 Context *add(int device, unsigned flags, bool primary) {
@@ -107,12 +112,12 @@ void initialize() {
 }
 
 bool is_initialized() {
-    return state().initialized || runtime_has_primary();
+    return state().initialized || primaries_of_runtime();
 }
 
 Context *current_context() {
     if (stack.empty()) {
-        if (!rt::this_thread().has_primary || !runtime_has_primary()) return nullptr;
+        if (!rt::this_thread().has_primary || !runtime_has_primary(runtime_device())) return nullptr;
         stack.push_back(&primary_context(runtime_device()));
     }
     Context *context = stack.back();
@@ -172,8 +177,11 @@ Context &create_context(int device, unsigned flags) {
 
 void destroy_context(Context &context) {
     want(!context.primary, CUDA_ERROR_INVALID_CONTEXT);
-    cudaDeviceSynchronize();  // an error of its work is no reason to keep it
-    free_resources(context);
+    {
+        const OnDevice scope(context.device);
+        cudaDeviceSynchronize();  // an error of its work is no reason to keep it
+        free_resources(context);
+    }
     if (!stack.empty() && stack.back() == &context) pop_current();
     State &s = state();
     const std::lock_guard guard(s.mutex);
@@ -192,14 +200,23 @@ Context &primary_context(int device) {
 }
 
 bool is_active(const Context &primary) {
-    return primary.retained || runtime_has_primary();
+    return primary.retained || runtime_has_primary(primary.device);
 }
 
 void release_primary(Context &primary) {
     want(primary.retained, CUDA_ERROR_INVALID_CONTEXT);
-    if (--primary.retained || runtime_has_primary()) return;
+    if (--primary.retained || runtime_has_primary(primary.device)) return;
+    const OnDevice scope(primary.device);
     cudaDeviceSynchronize();
     free_resources(primary);
+}
+
+OnDevice::OnDevice(int device) : before_(rt::this_thread().device) {
+    rt::this_thread().device = static_cast<unsigned>(device);
+}
+
+OnDevice::~OnDevice() {
+    rt::this_thread().device = before_;
 }
 
 void own(Resource kind, const void *handle) {

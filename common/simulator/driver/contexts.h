@@ -45,6 +45,18 @@ void release_primary(Context &);
 enum class Resource { memory, host_memory, module, stream, event };
 void own(Resource, const void *);
 void disown(const void *);
+// While it lives, the thread's device is another one, without its context being current.
+class OnDevice {
+  public:
+    explicit OnDevice(int device);
+    ~OnDevice();
+    OnDevice(const OnDevice &) = delete;
+    OnDevice &operator=(const OnDevice &) = delete;
+
+  private:
+    const unsigned before_;
+};
+
 // The context that owns it, or the current one.
 Context *owner_of(const void *);
 

@@ -1,4 +1,5 @@
 // Functions of modules and kernels of libraries, whose handles are the same: what they are and may be told.
+#include "driver/contexts.h"
 #include "driver/libraries.h"
 
 using namespace warpsim;
@@ -12,6 +13,7 @@ CUresult with_kernel(const void *handle, F body, const char *function = __builti
     return call_runtime(
         [&](rt::Runtime &runtime) {
             rt::Kernel *kernel = runtime.modules.find_kernel(handle);
+            if (kernel->first) kernel = kernel->first;  // whose handle programs have
             want(kernel == handle, CUDA_ERROR_INVALID_HANDLE);
             return body(runtime, *kernel);
         },
@@ -86,16 +88,21 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     return get_attribute(value, attribute, function, __func__);
 }
 
-CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice) {
-    return get_attribute(value, attribute, kernel, __func__);
+CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
+    return call([&] {
+        const OnDevice scope(primary_context(device).device);  // there is such a device
+        return get_attribute(value, attribute, kernel, __func__);
+    });
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     return set_attribute(function, attribute, value, __func__);
 }
 
-CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice) {
-    return set_attribute(kernel, attribute, value, __func__);
+CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
+    return call([&] {
+        return cudaKernelSetAttributeForDevice(kernel, static_cast<cudaFuncAttribute>(attribute), value, device);
+    });
 }
 
 CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {

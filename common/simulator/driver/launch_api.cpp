@@ -60,9 +60,9 @@ struct Dimensions {
 // Host stubs are the runtime's handles, and not the driver's.
 void check_handle(CUfunction function) {
     check(rt::api([&](rt::Runtime &runtime) {
-        return runtime.modules.find_kernel(function) == reinterpret_cast<rt::Kernel *>(function)
-                   ? cudaSuccess
-                   : cudaErrorInvalidResourceHandle;
+        const rt::Kernel *kernel = runtime.modules.find_kernel(function);
+        if (kernel->first) kernel = kernel->first;  // whose handle programs have
+        return kernel == reinterpret_cast<rt::Kernel *>(function) ? cudaSuccess : cudaErrorInvalidResourceHandle;
     }));
 }
 

@@ -21,7 +21,7 @@ struct Memory {
     uint64_t bytes = 0;
     unsigned references = 1;      // handles
     CUdeviceptr at = 0;           // where it is mapped; 0: nowhere
-    bool accessible = false;      // to the device
+    uint32_t reached_by = 0;      // a bit for each device that may access it there
     std::vector<std::byte> held;  // what is in it while it is not; empty: nothing has been written yet
 };
 
@@ -58,10 +58,10 @@ Memory &find(CUmemGenericAllocationHandle handle) {
     return *found->second;
 }
 
-void check_properties(const CUmemAllocationProp *p) {
+void check_properties(const rt::Runtime &runtime, const CUmemAllocationProp *p) {
     want(p && p->type == CU_MEM_ALLOCATION_TYPE_PINNED);
     if (p->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        want(p->location.id == 0, CUDA_ERROR_INVALID_DEVICE);
+        want(runtime.devices->has(p->location.id), CUDA_ERROR_INVALID_DEVICE);
     } else {
         rt::say(std::string(current_function()) + ": memory of the host is not supported");
         throw Refusal{CUDA_ERROR_NOT_SUPPORTED};
@@ -72,31 +72,34 @@ void check_properties(const CUmemAllocationProp *p) {
     }
 }
 
-void let_in(rt::Runtime &runtime, Memory &memory) {
-    if (memory.accessible) return;
-    want(runtime.memory->commit(memory.at, memory.bytes));
+GlobalMemory &device_of(rt::Runtime &runtime, const Memory &memory) {
+    return runtime.devices->memory(static_cast<unsigned>(memory.properties.location.id));
+}
+
+// What is in the memory stays, wherever it lies and whoever may access it.
+void set_access(rt::Runtime &runtime, Memory &memory, uint32_t reached_by) {
+    if (memory.reached_by == reached_by) return;
+    if (memory.reached_by) {
+        if (memory.references || reached_by) {  // somebody may map it again
+            const std::byte *from = runtime.memory->find(memory.at)->at(memory.at);
+            memory.held.assign(from, from + memory.bytes);
+        }
+        runtime.memory->decommit(memory.at, memory.bytes);
+    }
+    memory.reached_by = reached_by;
+    if (!reached_by) return;
+    want(device_of(runtime, memory).commit(memory.at, memory.bytes, reached_by));
     if (!memory.held.empty()) {
         std::byte *to = runtime.memory->find(memory.at)->at(memory.at);
         std::copy(memory.held.begin(), memory.held.end(), to);
         memory.held = {};
     }
-    memory.accessible = true;
-}
-
-void shut_out(rt::Runtime &runtime, Memory &memory) {
-    if (!memory.accessible) return;
-    if (memory.references) {  // somebody may map it again
-        const std::byte *from = runtime.memory->find(memory.at)->at(memory.at);
-        memory.held.assign(from, from + memory.bytes);
-    }
-    runtime.memory->decommit(memory.at, memory.bytes);
-    memory.accessible = false;
 }
 
 // Gone once no handle and no mapping is left.
 void drop(rt::Runtime &runtime, Memory &memory) {
     if (memory.references || memory.at) return;
-    runtime.memory->uncount(memory.bytes);
+    device_of(runtime, memory).uncount(memory.bytes);
     std::erase_if(state().memory, [&](const auto &entry) { return entry.second.get() == &memory; });
 }
 
@@ -131,9 +134,9 @@ bool is_mapped(CUdeviceptr address) {
 }  // namespace warpsim::driver
 
 CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *p, CUmemAllocationGranularity_flags) {
-    return call_runtime([&](rt::Runtime &) {
+    return call_runtime([&](rt::Runtime &runtime) {
         want(bytes);
-        check_properties(p);
+        check_properties(runtime, p);
         *bytes = kGranularity;
         return cudaSuccess;
     });
@@ -169,8 +172,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
                      unsigned long long flags) {
     return call_runtime([&](rt::Runtime &runtime) {
         want(handle && bytes && bytes % kGranularity == 0 && !flags);
-        check_properties(p);
-        if (!runtime.memory->count(bytes)) {
+        check_properties(runtime, p);
+        if (!runtime.devices->memory(static_cast<unsigned>(p->location.id)).count(bytes)) {
             rt::say_out_of_memory(runtime, bytes);
             return cudaErrorMemoryAllocation;
         }
@@ -233,7 +236,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
 CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     return call_runtime([&](rt::Runtime &runtime) {
         for (Memory *memory : mappings(address, bytes)) {
-            shut_out(runtime, *memory);
+            set_access(runtime, *memory, 0);
             state().mapped.erase(memory->at);
             memory->at = 0;
             drop(runtime, *memory);
@@ -252,20 +255,24 @@ CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc
                 rt::say("cuMemSetAccess: access by the host, and for reads alone, is not supported");
                 throw Refusal{CUDA_ERROR_NOT_SUPPORTED};
             }
-            want(d.location.id == 0, CUDA_ERROR_INVALID_DEVICE);
+            want(runtime.devices->has(d.location.id), CUDA_ERROR_INVALID_DEVICE);
             const bool wanted = d.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
             want(wanted || d.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE);
-            for (Memory *memory : all) wanted ? let_in(runtime, *memory) : shut_out(runtime, *memory);
+            const uint32_t bit = 1u << d.location.id;
+            for (Memory *memory : all)
+                set_access(runtime, *memory, wanted ? memory->reached_by | bit : memory->reached_by & ~bit);
         }
         return cudaSuccess;
     });
 }
 
 CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr address) {
-    return call_runtime([&](rt::Runtime &) {
+    return call_runtime([&](rt::Runtime &runtime) {
         const Memory *memory = mapping_at(address);
         want(flags && location && location->type == CU_MEM_LOCATION_TYPE_DEVICE && memory);
-        *flags = memory->accessible ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+        want(runtime.devices->has(location->id), CUDA_ERROR_INVALID_DEVICE);
+        *flags =
+            memory->reached_by >> location->id & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
         return cudaSuccess;
     });
 }

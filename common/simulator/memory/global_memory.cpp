@@ -267,6 +267,7 @@ bool GlobalMemory::release(uint64_t address) {
     const auto it = m.live.find(address);
     if (it == m.live.end()) return false;
     const AllocationView view = it->second;
+    if (view.committed) return false;
     m.live.erase(it);
     m.changed();
     if (view.adopted) return true;
@@ -321,21 +322,27 @@ bool GlobalMemory::free_addresses(uint64_t address, uint64_t bytes) {
     return true;
 }
 
-bool GlobalMemory::commit(uint64_t address, uint64_t bytes) {
+bool GlobalMemory::commit(uint64_t address, uint64_t bytes, uint32_t reached_by) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
     const auto range = m.range_of(address, bytes);
     if (!bytes || range == m.ranges.end() || m.any_memory(address, bytes)) return false;
     AllocationView view{.base = address, .bytes = bytes, .host = m.reserved.data + (address - m.address_base())};
+    view.device = uint8_t(device_);
+    view.pooled = view.committed = true;
+    view.reached_by = reached_by;
+    const auto is_alike = [&](const AllocationView &other) {
+        return other.committed && other.device == view.device && other.reached_by == reached_by;
+    };
     fill_with_ones(view.host, bytes);
     // Neighbours, which may be of this range alone: ranges have gaps.
-    if (const auto next = m.live.find(address + bytes); next != m.live.end()) {
+    if (const auto next = m.live.find(address + bytes); next != m.live.end() && is_alike(next->second)) {
         view.bytes += next->second.bytes;
         m.live.erase(next);
     }
     auto before = m.live.lower_bound(address);
     if (before != m.live.begin() && (--before)->second.base + before->second.bytes == address &&
-        !m.before_ranges(before->first)) {
+        is_alike(before->second)) {
         before->second.bytes += view.bytes;
     } else {
         m.live[address] = view;
@@ -365,15 +372,16 @@ void GlobalMemory::decommit(uint64_t address, uint64_t bytes) {
 bool GlobalMemory::count(uint64_t bytes) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
-    if (bytes > m.limit || m.used > m.limit - bytes) return false;
-    m.used += bytes;
+    uint64_t &used = m.used[device_];
+    if (bytes > m.limit || used > m.limit - bytes) return false;
+    used += bytes;
     return true;
 }
 
 void GlobalMemory::uncount(uint64_t bytes) {
     Impl &m = *impl_;
     const std::lock_guard guard(m.mutex);
-    m.used -= bytes;
+    m.used[device_] -= bytes;
 }
 
 bool GlobalMemory::rest(uint64_t address) {

@@ -51,8 +51,8 @@ cudaError_t cudaSetDevice(int device) {
             }
             return cudaErrorInvalidDevice;
         }
-        if (!this_thread().in_driver_call) this_thread().has_primary = runtime.primary_used = true;
         this_thread().device = static_cast<unsigned>(device);
+        use_primary(runtime);
         return cudaSuccess;
     });
 }

@@ -12,12 +12,22 @@ constexpr unsigned kMostDepth = 24;  // of launches within launches, as on a GPU
 
 unsigned depth = 0;  // under the runtime's lock
 
+// One launch deeper, on the parent's device, whatever device the thread has chosen that waits.
 class Deeper {
   public:
-    Deeper() { ++depth; }
-    ~Deeper() { --depth; }
+    explicit Deeper(unsigned device) : before_(this_thread().device) {
+        ++depth;
+        this_thread().device = device;
+    }
+    ~Deeper() {
+        --depth;
+        this_thread().device = before_;
+    }
     Deeper(const Deeper &) = delete;
     Deeper &operator=(const Deeper &) = delete;
+
+  private:
+    const unsigned before_;
 };
 
 [[noreturn]] void fail(const Kernel &parent, cudaError_t code, const std::string &why) {
@@ -29,16 +39,17 @@ Kernel &kernel_at(Runtime &runtime, const Kernel &parent, uint64_t address) {
     const std::string name = kernel_name(*parent.library->module, address);
     if (name.empty())
         fail(parent, cudaErrorInvalidDeviceFunction, "a launch of " + hex(address) + ", which is no kernel");
-    return *runtime.modules.kernel_of(parent.library, name);
+    Library *const library = parent.first ? parent.first->library : parent.library;
+    return *runtime.modules.find_kernel(runtime.modules.kernel_of(library, name));
 }
 
 void run_launch(Runtime &runtime, const Kernel &parent, const DeviceWork &work) {
-    const Kernel &kernel = kernel_at(runtime, parent, work.kernel);
+    Kernel &kernel = kernel_at(runtime, parent, work.kernel);
     if (depth > kMostDepth)
         fail(parent, cudaErrorLaunchMaxDepthExceeded,
              "a launch of " + kernel.display_name + " that is " + std::to_string(depth) + " launches deep, and " +
                  std::to_string(kMostDepth) + " are possible");
-    const Program &program = runtime.modules.program(*runtime.modules.find_kernel(&kernel));
+    const Program &program = runtime.modules.program(kernel);
     if (program.parameter_bytes > work.parameters.size())
         fail(parent, cudaErrorNotSupported,
              "a launch of " + kernel.display_name + ", whose parameters take more than " +
@@ -62,25 +73,32 @@ void check_memory(const Runtime &runtime, const Kernel &parent, const char *what
                  memory.explain(address, bytes));
 }
 
+// What it touches may meet what other streams do, as of any operation.
+void perform(Runtime &runtime, const Operation &operation) {
+    operation.run();
+    if (runtime.scheduler.running().collects && !operation.regions.empty())
+        runtime.order.add_regions(runtime, runtime.scheduler.touched(operation.call), operation.regions);
+}
+
 void run_one(Runtime &runtime, const Kernel &parent, const DeviceWork &work) {
     if (work.kind == DeviceWork::Kind::launch) return run_launch(runtime, parent, work);
     if (!work.bytes) return;
     check_memory(runtime, parent, work.kind == DeviceWork::Kind::copy ? "a copy to " : "a fill of ", work.to,
                  work.bytes);
     if (work.kind == DeviceWork::Kind::fill)
-        return make_fill(runtime, "cudaMemsetAsync", {work.to}, {work.bytes}, work.value, 1).run();
+        return perform(runtime, make_fill(runtime, "cudaMemsetAsync", {work.to}, {work.bytes}, work.value, 1));
     check_memory(runtime, parent, "a copy from ", work.from, work.bytes);
-    make_copy(runtime, "cudaMemcpyAsync", {work.to}, {work.from}, {work.bytes}, cudaMemcpyDefault).run();
+    perform(runtime, make_copy(runtime, "cudaMemcpyAsync", {work.to}, {work.from}, {work.bytes}, cudaMemcpyDefault));
 }
 
 }  // namespace
 
-bool is_doing_device_work() {
-    return depth;
+bool in_device_work() {
+    return depth > 0;
 }
 
 void run_device_work(Runtime &runtime, const Kernel &parent, std::vector<DeviceWork> all) {
-    const Deeper deeper;
+    const Deeper deeper(parent.library->device);
     for (const bool tail : {false, true}) {
         for (const DeviceWork &work : all) {
             if (work.tail != tail) continue;

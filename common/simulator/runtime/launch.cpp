@@ -110,7 +110,7 @@ struct Flight {
     std::vector<std::byte> parameters;
     LaunchConfig config;
     std::unique_ptr<Execution> execution;
-    std::vector<DeviceWork> launched = {};  // by the kernel
+    std::vector<DeviceWork> launched;  // by the kernel
 };
 
 bool lets_dependents_start(const Program &program) {
@@ -180,20 +180,19 @@ void go_on(const std::shared_ptr<Flight> &flight, bool may_pause) {
 void run(Runtime &runtime, const Kernel &kernel, Program &program, const LaunchConfig &config,
          const std::vector<std::byte> &parameters) {
     const unsigned device = kernel.library->device;
-    auto flight = std::make_shared<Flight>(Flight{runtime, kernel, program, parameters, config, {}});
+    auto flight = std::make_shared<Flight>(Flight{runtime, kernel, program, parameters, config, {}, {}});
     LaunchConfig &own = flight->config;
     own.parameters = flight->parameters.data();
-    own.launched = [all = &flight->launched](DeviceWork &&work) { all->push_back(std::move(work)); };
+    own.launched = [&launched = flight->launched](DeviceWork &&work) { launched.push_back(std::move(work)); };
     own.collects = runtime.scheduler.running().collects;
-    const bool by_kernel = is_doing_device_work();  // its parent, which is complete only after it, does not pause
-    own.overtakes = own.collects && !by_kernel && runtime.scheduler.running().operation->overtakes;
+    own.overtakes = own.collects && !in_device_work() && runtime.scheduler.running().operation->overtakes;
     if (own.collects && program.communicates) {
         own.first_team = runtime.order.number_teams(uint64_t{own.grid[0]} * own.grid[1] * own.grid[2]);
         own.released_on_device = &runtime.order.released_on(device);
         own.released_to_system = &runtime.order.released_to_system();
     }
     flight->execution = std::make_unique<Execution>(program, runtime.devices->memory(device), own, runtime.options);
-    go_on(flight, !by_kernel);
+    go_on(flight, !in_device_work() && runtime.scheduler.may_pause());
 }
 
 }  // namespace

@@ -132,7 +132,7 @@ void Runtime::reset() {
     forget_graph_memory();
     arrays = {};
     sticky = cudaSuccess;
-    primary_used = false;
+    primaries_used = 0;
 }
 
 void Runtime::reset(unsigned device) {
@@ -141,6 +141,7 @@ void Runtime::reset(unsigned device) {
     modules.unload(device);
     devices->forget(device);
     memory->release_all(device);
+    primaries_used &= ~(1u << device);
 }
 
 void Runtime::fail(cudaError_t code) {

@@ -56,7 +56,7 @@ class Runtime {
     size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;
     size_t pending_launch_limit = 2048;  // of kernels
     unsigned device_flags = 0;
-    bool primary_used = false;  // a call of the runtime API has made the primary context
+    uint32_t primaries_used = 0;  // a bit for each device whose primary context a call of the runtime API has made
 
     // The devices are as new: no memory, no streams, no error; code is loaded again when it is needed.
     void reset();
@@ -91,6 +91,14 @@ ThreadState &this_thread();
 // How many host threads there are that have made a call.
 unsigned host_threads();
 
+// A call of the runtime API makes the primary context of the thread's device, and makes it the thread's.
+inline void use_primary(Runtime &runtime) {
+    ThreadState &thread = this_thread();
+    if (thread.in_driver_call) return;
+    thread.has_primary = true;
+    runtime.primaries_used |= 1u << thread.device;
+}
+
 // Notes an error for cudaGetLastError and returns it.
 cudaError_t record(cudaError_t code);
 // Inside a catch block: the error code of the exception, and a message where it is not a Failure.
@@ -105,7 +113,7 @@ cudaError_t api(F body, bool always = false) {
     Runtime *runtime = Runtime::get();
     if (!runtime) return record(cudaErrorInitializationError);
     const std::lock_guard guard(runtime->mutex);
-    if (!always && !this_thread().in_driver_call) this_thread().has_primary = runtime->primary_used = true;
+    if (!always) use_primary(*runtime);
     if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
     cudaError_t code;
     try {
