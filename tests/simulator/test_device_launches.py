@@ -41,6 +41,10 @@ def test_other_architectures(architecture):
     assert run("streams_and_events", architecture=options).stdout == "passed\n"
 
 
+def test_on_another_device():
+    assert run("on_another_device", env={"WARPSIM_DEVICES": 2}).stdout == "passed\n"
+
+
 def test_a_childs_hazard_is_reported_with_its_line():
     said = run("a_child_with_a_hazard").stderr
     assert f"device_launches.cu:{line_of('values[n + threadIdx.x] = 1;')}" in said

@@ -116,6 +116,11 @@ def test_case(case, modules):
     assert "bypasses the CUDA runtime" not in done.stderr
 
 
+def test_two_devices(modules):
+    done = start(build_host("driver_api"), "two_devices", modules, env={"WARPSIM_DEVICES": 2})
+    assert (done.stdout, done.returncode) == ("passed\n", 0), done.stderr
+
+
 def test_the_program_needs_the_driver_alone():
     names = needed(build_host("driver_api"))
     assert "libcuda.so.1" in names and "libcudart.so.13" not in names

@@ -345,6 +345,21 @@ void a_child_that_the_device_refuses() {
     EXPECT(cudaDeviceSynchronize() == cudaErrorInvalidValue);
 }
 
+// With WARPSIM_DEVICES=2: what a kernel launches runs on its own device, whichever the host has chosen by then.
+void on_another_device() {
+    CHECK(cudaSetDevice(1));
+    int *values = zeros();
+    tail_first<<<1, 1>>>(values, kCount);
+    cudaEvent_t event;
+    CHECK(cudaEventCreate(&event));
+    CHECK(cudaEventRecord(event));
+    CHECK(cudaSetDevice(0));
+    CHECK(cudaEventSynchronize(event));
+    CHECK(cudaSetDevice(1));
+    const std::vector<int> result = values_of(values);
+    for (int i = 0; i < kCount; ++i) EXPECT(result[i] == 10 * (i / 125 + 1) + 4);
+}
+
 #define CASE(name) \
     { #name, name }
 constexpr struct {
@@ -369,6 +384,7 @@ constexpr struct {
     CASE(a_parent_that_waits),
     CASE(a_child_with_a_hazard),
     CASE(a_child_that_the_device_refuses),
+    {"on_another_device", on_another_device},
 };
 
 int main(int, char **argv) {

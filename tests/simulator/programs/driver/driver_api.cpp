@@ -936,6 +936,81 @@ void virtual_memory() {
     CHECK(total - free <= total - after && free - after < unit);
 }
 
+// With WARPSIM_DEVICES=2.
+void two_devices() {
+    OK(cuInit(0));
+    int count = 0;
+    OK(cuDeviceGetCount(&count));
+    CHECK(count == 2);
+    CUcontext contexts[2], current = nullptr;
+    CUdevice device = -1;
+    CUmodule modules[2];
+    CUdeviceptr values[2];
+    const std::string ptx = content("kernels.ptx");
+    for (int i = 0; i < 2; ++i) {
+        OK(cuDevicePrimaryCtxRetain(&contexts[i], i));
+        OK(cuCtxSetCurrent(contexts[i]));
+        OK(cuCtxGetDevice(&device));
+        CHECK(device == i);
+        OK(cuModuleLoadData(&modules[i], ptx.c_str()));
+        check_add(function_of(modules[i], "add"));
+        values[i] = upload(std::vector<int>(100, i + 1));
+        int ordinal = -1;
+        OK(cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, values[i]));
+        CHECK(ordinal == i);
+        CUdeviceptr counter;
+        OK(cuModuleGetGlobal(&counter, nullptr, modules[i], "counter"));
+        OK(cuMemsetD32(counter, 10 * (i + 1), 1));
+        CUmodule same = nullptr;
+        OK(cuFuncGetModule(&same, function_of(modules[i], "add")));
+        CHECK(same == modules[i]);
+    }
+    CHECK(contexts[0] != contexts[1]);
+    // Each module has its variables on its own device.
+    for (int i = 0; i < 2; ++i) {
+        OK(cuCtxPushCurrent(contexts[i]));
+        CUdeviceptr out = upload(std::vector<float>(4));
+        void *parameters[] = {&out};
+        OK(cuLaunchKernel(function_of(modules[i], "read_globals"), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr));
+        CHECK(download<float>(out, 1)[0] == 10.0f * (i + 1));
+        OK(cuCtxPopCurrent(&current));
+        CHECK(current == contexts[i]);
+    }
+    OK(cuCtxGetCurrent(&current));
+    CHECK(current == contexts[1]);
+    int can = 0;
+    OK(cuDeviceCanAccessPeer(&can, 0, 1));
+    CHECK(can == 1);
+    OK(cuMemcpyPeer(values[1], contexts[1], values[0], contexts[0], 400));
+    CHECK(download<int>(values[1], 100) == std::vector<int>(100, 1));
+    OK(cuCtxEnablePeerAccess(contexts[0], 0));
+    EXPECT(cuCtxEnablePeerAccess(contexts[0], 0), CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    // Memory of one device that the other may access, too.
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    size_t unit = 0;
+    OK(cuMemGetAllocationGranularity(&unit, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CUdeviceptr place;
+    CUmemGenericAllocationHandle memory;
+    OK(cuMemAddressReserve(&place, unit, 0, 0, 0));
+    OK(cuMemCreate(&memory, unit, &properties, 0));
+    OK(cuMemMap(place, unit, 0, memory, 0));
+    const CUmemAccessDesc access[] = {{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE},
+                                      {{CU_MEM_LOCATION_TYPE_DEVICE, {1}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+    OK(cuMemSetAccess(place, unit, access, 2));
+    int n = 4;
+    CUdeviceptr ones = upload(std::vector<float>(4, 1.0f));
+    OK(cuMemsetD32(place, 0, 4));
+    void *parameters[] = {&place, &ones, &place, &n};
+    OK(cuLaunchKernel(function_of(modules[1], "add"), 1, 1, 1, 4, 1, 1, 0, nullptr, parameters, nullptr));
+    CHECK(download<float>(place, 4) == std::vector<float>(4, 1.0f));
+    OK(cuDevicePrimaryCtxRelease(1));
+    EXPECT(cuCtxSynchronize(), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    OK(cuCtxSetCurrent(contexts[0]));
+    OK(cuCtxSynchronize());
+}
+
 // The last case: nothing else runs after it.
 void illegal_address() {
     new_context();
@@ -987,6 +1062,7 @@ constexpr struct {
     CASE(names_of_results),
     CASE(functions_by_name),
     CASE(virtual_memory),
+    {"two_devices", two_devices},
     CASE(what_is_not_supported),
     CASE(illegal_address),
 };
