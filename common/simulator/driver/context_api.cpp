@@ -204,7 +204,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
         [&] {
             want(context);
             Context &primary = primary_context(device);
-            ++primary.retained;
+            retain_primary(primary);
             *context = handle_of(&primary);
             return CUDA_SUCCESS;
         },

@@ -200,12 +200,29 @@ Context &primary_context(int device) {
 }
 
 bool is_active(const Context &primary) {
-    return primary.retained || runtime_has_primary(primary.device);
+    State &s = state();
+    {
+        const std::lock_guard guard(s.mutex);
+        if (primary.retained) return true;
+    }
+    return runtime_has_primary(primary.device);
+}
+
+void retain_primary(Context &primary) {
+    State &s = state();
+    const std::lock_guard guard(s.mutex);
+    ++primary.retained;
 }
 
 void release_primary(Context &primary) {
-    want(primary.retained, CUDA_ERROR_INVALID_CONTEXT);
-    if (--primary.retained || runtime_has_primary(primary.device)) return;
+    bool last;
+    {
+        State &s = state();
+        const std::lock_guard guard(s.mutex);
+        want(primary.retained, CUDA_ERROR_INVALID_CONTEXT);
+        last = --primary.retained == 0;
+    }
+    if (!last || runtime_has_primary(primary.device)) return;
     const OnDevice scope(primary.device);
     cudaDeviceSynchronize();
     free_resources(primary);

@@ -39,6 +39,8 @@ void destroy_context(Context &);
 // Throws Refusal{CUDA_ERROR_INVALID_DEVICE}.
 Context &primary_context(int device);
 bool is_active(const Context &primary);
+void retain_primary(Context &);
+// Frees what was made in it once nobody uses it. Throws Refusal{CUDA_ERROR_INVALID_CONTEXT} where nobody does.
 void release_primary(Context &);
 
 // Handles and addresses that were made while a context was current, which end with it.
