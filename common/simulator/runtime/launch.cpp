@@ -192,7 +192,7 @@ void run(Runtime &runtime, const Kernel &kernel, Program &program, const LaunchC
         own.released_to_system = &runtime.order.released_to_system();
     }
     flight->execution = std::make_unique<Execution>(program, runtime.devices->memory(device), own, runtime.options);
-    go_on(flight, !in_device_work() && runtime.scheduler.may_pause());
+    go_on(flight, !in_device_work());
 }
 
 }  // namespace
