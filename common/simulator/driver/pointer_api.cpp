@@ -117,7 +117,8 @@ CUresult cuPointerGetAttribute(void *to, CUpointer_attribute which, CUdeviceptr 
         want(to);
         AllocationView view;
         int device = 0;
-        attribute(to, which, address, find(address, view, device) ? &view : nullptr, device);
+        const bool there = find(address, view, device);
+        attribute(to, which, address, there ? &view : nullptr, device);
         return CUDA_SUCCESS;
     });
 }
