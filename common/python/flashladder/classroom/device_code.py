@@ -335,7 +335,7 @@ def _hazards(report: dict) -> list[dict]:
         for hazard in launch["hazards"]:
             hazard["line"] += 0
             for name in ("kind", "file", "message"):
-                hazard[name] = str(hazard[name] or "")
+                hazard[name] = _steady(str(hazard[name] or ""))
             calls = hazard.get("inlined", [])
             hazard["inlined"] = [{"file": str(call["file"]), "line": call["line"] + 0} for call in calls]
             found.append(hazard)
@@ -345,7 +345,7 @@ def _hazards(report: dict) -> list[dict]:
 def _hazard_words(messages: str) -> str:
     """The first hazard as the simulator says it: kind and place, then what happened."""
     hazard = re.search(r"^warpsim: (.+)\n {4}(.+)\n?", messages, re.MULTILINE)
-    return f"{hazard[1]}: {hazard[2]}" if hazard else ""
+    return _steady(f"{hazard[1]}: {hazard[2]}") if hazard else ""
 
 
 def _json(file: Path) -> dict | None:
