@@ -163,7 +163,6 @@ def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
             "task": one.task,
             "hints": list(one.hints),
             "points": round(one.points),
-            "checks": list(one.checks),
         }
         for one in chosen(assignment, stage.number)
     ]

@@ -10,6 +10,7 @@ import numpy as np
 from flashladder.classroom import device_code
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.device_code import Built, Outcome, Sandbox
+from flashladder.classroom.inputs import draw
 from flashladder.core.device import Device
 from flashladder.core.problem import Problem
 from flashladder.ladder import technique
@@ -21,26 +22,6 @@ from flashladder.simulator import accesses
 TECHNIQUE_SEED = 20  # no seed that technique.judge() draws, with which students see their counters
 TIMED = Problem(B=2, Hq=16, Nq=2048, d_head=128)  # keeps all of a GPU busy, and has a reference within seconds
 ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of warps
-
-
-def draw(problem: Problem, kind: str, seed: int) -> dict[str, np.ndarray]:
-    """Q, K and V as bit patterns in the problem's layout, of e4m3 with scales. kind: one of assignment.INPUTS.
-
-    large: logits of several thousands, whose exp() overflows. negative: all scores far below 0. one_hot: each row
-    of P is all but one zero, and the hot key is among the last.
-    """
-    generator = np.random.default_rng(seed)
-    values = {name: generator.standard_normal(problem.shape(name), np.float32) for name in "QKV"}
-    if kind == "large":
-        values["Q"] *= 30
-        values["K"] *= 30
-    elif kind == "negative":
-        values["Q"], values["K"] = np.abs(values["Q"]) * 8, -np.abs(values["K"]) * 8
-    elif kind == "one_hot":
-        values["Q"][...], values["K"][...] = 0, 0
-        values["Q"][..., 0] = 60
-        problem.to_bhnd(values["K"])[:, :, -1 - seed % min(8, problem.Nkv), 0] = 60
-    return problem.rounded(values, rooms=3)
 
 
 @dataclass(frozen=True)
@@ -200,7 +181,7 @@ def _order_words(stage: Kernel, built: Built, tried: list[Tried], simulator: San
 def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simulator: Sandbox) -> Iterator[str]:
     """By the simulator's counters, wherever else the kernel ran: one sentence for each expectation that is not met. The
     run that is counted has to be right, too."""
-    said = set()
+    reports = []
     for run in technique.runs(stage, names) if names is None or names else ():
         if run.own_choice:  # the launcher, which chooses, is the grader's
             continue
@@ -209,10 +190,8 @@ def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simul
         if outcome.output is None or not check(run.problem, inputs, outcome.output, outcome.log_sum_exp):
             yield f"not in the run whose counters show the technique: {run.problem}: {outcome.words or 'wrong'}"
             return
-        for words in technique.failures(stage, outcome.report or {"launches": []}, run.problem, names, run.inputs):
-            if words not in said:
-                said.add(words)
-                yield words
+        reports.append((run, outcome.report or {"launches": []}))
+    yield from technique.all_failures(stage, reports, names)
 
 
 def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
