@@ -1,4 +1,4 @@
-"""Plausible wrong answers to the exercises are judged wrong, each for its reason, and right ones in another style right."""
+"""Plausible wrong answers to exercises are judged wrong, each for its reason, and right ones in another style right."""
 
 import pytest
 from answers import FOLDER, RIGHT, WRONG, every, read

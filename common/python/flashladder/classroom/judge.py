@@ -6,6 +6,7 @@ A submission of unknown origin is another matter: its host code may not run at a
 
 import hashlib
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
-from flashladder.ladder import host_streams, kernels, stages, technique
+from flashladder.ladder import host_streams, kernels, overlap, stages, technique
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, StageError, run_library
@@ -319,10 +320,14 @@ class _Runs:
     def go_on(self, library: Path, case: Case) -> bool:
         """One more run on the simulator, in which a hazard is noted and the kernel goes on. False: this is the last,
         since a result says little of a kernel that races."""
-        inputs = case.arrays()
+        inputs, traced = case.arrays(), bool(case.counted and case.counted.traced)
         more = self.stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
         try:
-            result = self._run(library, case.problem, inputs, Device("sim", None), case.configuration, more)
+            with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
+                more |= overlap.variables(Path(name)) if traced else {}
+                result = self._run(library, case.problem, inputs, Device("sim", None), case.configuration, more)
+                if traced:
+                    overlap.complete(result.report, Path(name))
         except StageError as error:
             self._note_hazards(error.report)
             begin = f"stage {self.stage.id}, {case.problem}: "
