@@ -70,7 +70,9 @@ def _check(sheet: Sheet, stage: int) -> bool:
         return False
     checks = list(dict.fromkeys(check for one in every for check in one.checks))
     problems = [problem for _, of_class in sheet.sizes for problem in of_class]
-    judgement = judge.judge(stage, text, checks, f"{file.name}:{{}}".format, problems)
+    say("  compiling it: this may take a minute")
+    doing = "  {}".format
+    judgement = judge.judge(stage, text, checks, f"{file.name}:{{}}".format, problems, lambda words: say(doing(words)))
     for finding in judgement.findings:
         good = coloured("passed", "green") if finding.passed else coloured("FAILED", "red")
         say(f"  {finding.check}: {good}")

@@ -33,6 +33,7 @@ from flashladder.simulator import counters
 SECONDS = 30
 SEED = 1
 MOST = 3  # things of a kind that are told
+COUNTED = ((128, "bf16"), (64, "fp16"))  # d_head and type of what the technique is judged by: it may lack in one alone
 # What the toolchain repairs, so that the numbers are right, by the kind of the simulator's note: why it is wrong.
 REPAIRED = {
     "async_pending": "the wait that should stand before it is missing, or leaves one batch too many in flight, and "
@@ -269,9 +270,9 @@ def _cases(stage: kernels.Kernel, checks: Sequence[str], sizes: Sequence[Problem
     found = cases(stage)
     found += [Case(problem, one) for problem in sizes for one in configurations(stage, problem)]
     names = techniques(checks)
-    counted = [] if names == [] else technique.runs(stage, names)
-    found = list(dict.fromkeys(found))
-    return found + [Case(run.problem, run.configuration(stage), counted=run) for run in counted]
+    counted = [] if names == [] else [run for kind in COUNTED for run in technique.runs(stage, names, *kind)]
+    counted = [Case(run.problem, run.configuration(stage), counted=run) for run in counted]
+    return list(dict.fromkeys([*found, *counted]))
 
 
 def _table(stage: kernels.Kernel, used: list[str | None], alone: bool = False) -> str | None:
