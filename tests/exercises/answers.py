@@ -7,7 +7,8 @@
     right = [{ name = "bits", edits = [["row % 8", "(row & 7)"]] }]
 
 edits: texts of the solution and what stands in their place (a third part says which occurrence, 1 for the first); or
-answer: the whole text. because: the check that fails, "builds", "correct", "hazards:KIND" or "technique:NAME".
+answer: the whole text. because: the check that fails, "builds", "correct", "hazards:KIND" (a regular expression) or
+"technique:NAME". says: words that the judgement has besides, such as the mistake that a wrong result fits.
 """
 
 import re
@@ -28,6 +29,7 @@ class Answer:
     name: str
     text: str
     because: str = ""  # "" of a right one
+    says: str = ""
 
     @property
     def id(self) -> str:
@@ -44,14 +46,14 @@ class Answer:
         words = [text for one in found.findings if one.check == check and not one.passed for text in one.words]
         if not words or not any(re.search(self._pattern(check, name), text) for text in words):
             return f"judged wrong for another reason than {self.because}: {told}"
-        return ""
+        return "" if any(self.says in text for text in found.words) else f"it does not say {self.says!r}: {told}"
 
     def _pattern(self, check: str, name: str) -> str:
         if check == "technique" and name:
             (one,) = technique.chosen(self.exercise.stage, [name])
             words = re.escape(one.failure).replace(r"\{left\}", "[0-9,]+").replace(r"\{right\}", "[0-9,]+")
             return f"{words}|nothing shows this: {re.escape(one.says)}"
-        return f"^{name}: " if name else ""
+        return f"^({name}): " if name else ""
 
 
 def read(file: Path) -> list[Answer]:
@@ -66,7 +68,7 @@ def read(file: Path) -> list[Answer]:
                 text = one["answer"] if "answer" in one else _edited(solution, one["edits"], where)
                 if (kind == "wrong") != ("because" in one):
                     raise ValueError(f"{where}: a wrong answer says because of what, a right one does not.")
-                found.append(Answer(exercise, one["name"], text, one.get("because", "")))
+                found.append(Answer(exercise, one["name"], text, one.get("because", ""), one.get("says", "")))
     return found
 
 

@@ -50,4 +50,9 @@ def test_a_report_without_a_trace_says_nothing_of_it(tmp_path):
     launch = {"ops": OPS, "traced": [{"pieces": PIECES, "warps": [[WGMMA, COMMIT, EXP]]}]}
     (tmp_path / "trace.json").write_text(json.dumps({"version": 1, "launches": [launch, launch]}))
     overlap.complete(report, tmp_path)
-    assert report["overlap"] == {"special_during_wgmma": 2}
+    assert report["overlap"] == {"special_during_wgmma": 2, "barrier_waits": 0}
+
+
+def test_arriving_at_a_barrier_is_no_wait():
+    warps = [[["sync", 0, 1, 0], EXP], [["arrive", 0, 1, 0], ["sync", 0, 2, 0]]]
+    assert overlap.barrier_waits({"traced": [{"warps": warps}]}) == 2

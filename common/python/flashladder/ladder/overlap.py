@@ -1,10 +1,11 @@
-"""What a warp computes while its wgmma are under way: counted in the trace of a launch's first block (WARPSIM_TRACE),
-for the expectations of stages whose idea it is. The format: common/simulator/README.md, "Traces"."""
+"""What a warp computes while its wgmma are under way, and how often it waits at a barrier: counted in the trace of a
+launch's first block (WARPSIM_TRACE), for the expectations of stages whose idea it is. The format:
+common/simulator/README.md, "Traces"."""
 
 import json
 from pathlib import Path
 
-NAME = "special_during_wgmma"  # as order.NAME in stage.toml; what report["overlap"] has
+NAMES = ("special_during_wgmma", "barrier_waits")  # as order.NAME in stage.toml; what report["overlap"] has
 _FILE = "trace.json"
 
 
@@ -15,7 +16,14 @@ def variables(folder: Path) -> dict[str, str]:
 
 def complete(report: dict, folder: Path) -> None:
     """Adds what the trace in the folder shows to the report of the same run."""
-    report["overlap"] = {NAME: sum(map(special_during_wgmma, json.loads((folder / _FILE).read_text())["launches"]))}
+    launches = json.loads((folder / _FILE).read_text())["launches"]
+    counts = (sum(map(count, launches)) for count in (special_during_wgmma, barrier_waits))
+    report["overlap"] = dict(zip(NAMES, counts))
+
+
+def barrier_waits(launch: dict) -> int:
+    """How often a warp of a traced launch waits at a barrier of its block (bar.sync, not bar.arrive)."""
+    return sum(event[0] == "sync" for block in launch["traced"] for warp in block["warps"] for event in warp)
 
 
 def special_during_wgmma(launch: dict) -> int:

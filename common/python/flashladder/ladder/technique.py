@@ -43,7 +43,7 @@ class Expectation:
     @property
     def traced(self) -> bool:
         """Whether it is about what a trace shows, and so of runs that leave one."""
-        return overlap.NAME in self.left + self.right
+        return any(f"order.{name}" in self.left + self.right for name in overlap.NAMES)
 
     def holds_for(self, names: dict[str, int], inputs: str, own_choice: bool = False) -> bool:
         alike = self.own_choice == own_choice and self.inputs in ("", inputs)
@@ -118,8 +118,8 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
     .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers,
     divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch); of the last launch
-    order.first_block, order.last_block; of a run that left a trace order.special_during_wgmma, of its first block. A
-    class or kind that the report does not have counts 0.
+    order.first_block, order.last_block; of a run that left a trace order.special_during_wgmma and order.barrier_waits,
+    of its first block. A class or kind that the report does not have counts 0.
     """
     launch = for_head_dim(stage.data["launch"][-1], problem.d_head)
     found = {name: int(getattr(problem, name)) for name in SIZES}
