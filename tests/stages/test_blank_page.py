@@ -1,4 +1,4 @@
-"""Whole kernels from a blank page: the stage's own lines pass each subgoal, a planted mistake in each fails it, and what a
+"""Whole kernels from a blank page: the stage's own lines pass each part, a planted mistake in each fails it, and what a
 page holds at first compiles and is not right. (`make check STAGE=06`; stages/NN_name/blank.toml)"""
 
 import pytest

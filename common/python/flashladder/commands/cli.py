@@ -492,7 +492,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
-    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
+    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises and puzzles anew")
     add("browser", command_browser, "compile the simulator and the kernels for the site's page that runs them")
     add("docs", command_docs, "build the site from the pages and notebooks; words after -- go to sphinx-build")
     sub = add("format", command_format, "format Python, C++ and CUDA")
