@@ -2,8 +2,8 @@
 
 Only the rows themselves are ever touched; what lies between them is address space and no memory, on the simulator.
 FOLDER/job.json: cudart, stage (paths), problem, strides (of batch, head and row, in elements, by tensor). Q, K and V
-are FOLDER/NAME.npy of the shapes (B, H, N, d), of e4m3 with their scales; leaves O.npy, or prints {"message": ...} where
-the call fails.
+are FOLDER/NAME.npy of the shapes (B, H, N, d), of e4m3 with their scales; leaves O.npy, or prints {"message": ...}
+where the call fails.
 """
 
 import json

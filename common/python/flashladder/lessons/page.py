@@ -1,12 +1,16 @@
 """A whole kernel in a notebook: a cell that begins with `%%kernel 06` holds it, and is judged part by part, as
-`make check KERNEL=my.cu STAGE=06` does. `%%kernel 06 scores` judges one part; an empty cell shows a page to begin with.
+`make check KERNEL=my.cu STAGE=06` does. `%%kernel 06 scores` judges one part; a cell with nothing but a comment shows a page to begin with.
 """
+
+import re
 
 from flashladder import plot
 from flashladder.classroom import blank, whole
 from flashladder.core.errors import FlashLadderError
 from flashladder.lessons import display, writing
 from flashladder.lessons.display import code, message, show, step
+
+_COMMENT = re.compile(r"//.*?$|/\*.*?\*/", re.M | re.S)
 
 
 def kernel(words: str, text: str) -> list[whole.Part] | None:
@@ -16,7 +20,7 @@ def kernel(words: str, text: str) -> list[whole.Part] | None:
         if not which:
             raise FlashLadderError("Of which stage? `%%kernel 06` judges the cell as a kernel of stage 06.")
         page = blank.page(which)
-        if not text.strip():
+        if not _COMMENT.sub("", text).strip():
             show(
                 message(
                     "Copy this page into the cell, below its first line, and go on from there.", f"%%kernel {which}"
