@@ -8,17 +8,18 @@ from flashladder.classroom import blank, whole
 from flashladder.classroom.blank import WHOLE
 
 PAGES = [blank.page(stage) for stage in chosen_stages() if blank.has_page(stage)]
-QUICK = 6  # the stage whose page is tried in `make test`; all of them: `make test-long`
+# What is tried in `make test`: one page, and of its parts these; all of them: `make test-long`.
+QUICK, QUICK_PARTS = 6, (None, "scores")
 
 
 def cases(named=lambda page: [None]) -> list:
-    """A case for each page, or for each page and each name that it gives; all but one page's are long."""
+    """A case for each page, or for each page and each name that it gives; all but a few are long."""
     return [
         pytest.param(
             page,
             *([] if name is None else [name]),
             id="-".join(filter(None, [page.stage.id, name])),
-            marks=() if page.stage.number == QUICK else pytest.mark.long,
+            marks=() if page.stage.number == QUICK and name in QUICK_PARTS else pytest.mark.long,
         )
         for page in PAGES
         for name in named(page)
@@ -84,7 +85,7 @@ def test_an_empty_page_compiles_and_its_numbers_are_wrong(page):
     assert [one.summary.split(" (")[0] for one in found.values()] == ["not shown yet"] * (len(found) - 1) + [
         "wrong numbers"
     ]
-    assert found[WHOLE].judgement.built and "wrote nothing" in found[WHOLE].words[0]
+    assert found[WHOLE].judgement.built and "nothing is written to O" in found[WHOLE].words[0]
 
 
 @pytest.mark.parametrize("page, name", cases(given_parts))

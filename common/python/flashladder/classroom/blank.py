@@ -170,10 +170,10 @@ def skeleton(one: Page, give: str = "") -> str:
 
 
 def _heading(one: Page, give: str) -> str:
-    command = f"make check STAGE={one.stage.id} KERNEL=this file"
+    command, place = f"make check STAGE={one.stage.id}", f"work/{one.stage.id}/kernel.cu"
     said = [
         f"Stage {one.stage.id}, {one.stage.title}, from a blank page: {one.stage.technique}.",
-        f"`{command}` judges all of it, PART=NAME one of the parts that can be right before the others:",
+        f"`{command}` judges {place}, with KERNEL=FILE another file, with PART=NAME one of these parts:",
     ]
     given = [part.name for part in one.subgoals[: 1 + [part.name for part in one.subgoals].index(give)]] if give else []
     for part in one.subgoals:

@@ -1,5 +1,6 @@
 """A whole kernel in a notebook: a cell that begins with `%%kernel 06` holds it, and is judged part by part, as
-`make check KERNEL=my.cu STAGE=06` does. `%%kernel 06 scores` judges one part; a cell with nothing but a comment shows a page to begin with.
+`make check KERNEL=my.cu STAGE=06` does. `%%kernel 06 scores` judges one part; a cell with nothing but a comment shows a
+page to begin with.
 """
 
 import re
