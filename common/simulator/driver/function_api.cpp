@@ -63,8 +63,7 @@ CUresult set_attribute(const void *handle, CUfunction_attribute attribute, int v
 }
 
 CUresult accept(const void *handle, const char *function) {
-    return with_kernel(
-        handle, [](rt::Runtime &, rt::Kernel &) { return cudaSuccess; }, function);
+    return with_kernel(handle, [](rt::Runtime &, rt::Kernel &) { return cudaSuccess; }, function);
 }
 
 CUresult name_of(const char **name, const void *handle, const char *function) {

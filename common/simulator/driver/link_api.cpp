@@ -66,6 +66,8 @@ void add_fat_binary(CUlinkState_st &link, const void *data) {
 void add_data(CUlinkState_st &link, CUjitInputType type, const void *data, size_t bytes, const char *name) {
     want(data && bytes);
     if (type == CU_JIT_INPUT_FATBINARY) return add_fat_binary(link, data);
+    // The device runtime is the simulator's own.
+    if (type == CU_JIT_INPUT_LIBRARY && name && std::string_view(name).ends_with("libcudadevrt.a")) return;
     std::string_view text(static_cast<const char *>(data), bytes);
     while (text.ends_with('\0')) text.remove_suffix(1);
     if (type == CU_JIT_INPUT_PTX || (type == CU_JIT_INPUT_CUBIN && text.find(".version") != text.npos))

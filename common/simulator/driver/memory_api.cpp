@@ -60,8 +60,7 @@ CUresult cuMemAllocPitch(CUdeviceptr *result, size_t *pitch, size_t width, size_
 
 CUresult cuMemAllocManaged(CUdeviceptr *result, size_t bytes, unsigned flags) {
     static_assert(unsigned{CU_MEM_ATTACH_GLOBAL} == cudaMemAttachGlobal);
-    return allocate(
-        result, Resource::memory, [&](void **p) { return cudaMallocManaged(p, bytes, flags); }, __func__);
+    return allocate(result, Resource::memory, [&](void **p) { return cudaMallocManaged(p, bytes, flags); }, __func__);
 }
 
 CUresult cuMemAllocHost(void **result, size_t bytes) {

@@ -360,8 +360,7 @@ void on_another_device() {
     for (int i = 0; i < kCount; ++i) EXPECT(result[i] == 10 * (i / 125 + 1) + 4);
 }
 
-#define CASE(name) \
-    { #name, name }
+#define CASE(name) {#name, name}
 constexpr struct {
     const char *name;
     void (*run)();

@@ -361,6 +361,12 @@ void linking() {
     CHECK(std::strstr(log, "the nonsense"));
     OK(cuLinkAddData(link, CU_JIT_INPUT_PTX, main.data(), main.size() + 1, "main", 0, nullptr, nullptr));
     OK(cuLinkAddFile(link, CU_JIT_INPUT_PTX, (folder() + "/linked_part.ptx").c_str(), 0, nullptr, nullptr));
+    // The device runtime is there without its library, and other libraries are not linked.
+    char archive[] = "!<arch>\n";
+    const CUjitInputType library = CU_JIT_INPUT_LIBRARY;
+    OK(cuLinkAddData(link, library, archive, sizeof archive, "lib64/libcudadevrt.a", 0, nullptr, nullptr));
+    EXPECT(cuLinkAddData(link, library, archive, sizeof archive, "other.a", 0, nullptr, nullptr),
+           CUDA_ERROR_NOT_SUPPORTED);
     void *code = nullptr;
     size_t bytes = 0;
     OK(cuLinkComplete(link, &code, &bytes));
@@ -659,8 +665,7 @@ void streams_and_events() {
     CHECK(milliseconds > 0);
     EXPECT(cuEventElapsedTime(&milliseconds, start, without_time), CUDA_ERROR_INVALID_HANDLE);
     int calls = 0;
-    OK(cuLaunchHostFunc(
-        first, [](void *p) { *static_cast<int *>(p) += 1; }, &calls));
+    OK(cuLaunchHostFunc(first, [](void *p) { *static_cast<int *>(p) += 1; }, &calls));
     OK(cuStreamAddCallback(
         first,
         [](CUstream, CUresult result, void *p) {
@@ -1025,8 +1030,7 @@ void illegal_address() {
     OK(cuDevicePrimaryCtxReset(0));
 }
 
-#define CASE(name) \
-    { #name, name }
+#define CASE(name) {#name, name}
 constexpr struct {
     const char *name;
     void (*run)();
