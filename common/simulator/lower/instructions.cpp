@@ -41,11 +41,9 @@ namespace {
 #define INTEGERS_16 ".{u16,u32,u64,s16,s32,s64}"
 #define ROUND ".rn,.rz,.rm,.rp"
 #define ROUND_TO_INTEGER ".rni,.rzi,.rmi,.rpi"
-#define CVT(SYNTAX) \
-    { SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion }
+#define CVT(SYNTAX) {SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion}
 #define COMPARE "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs,equ,neu,ltu,leu,gtu,geu,num,nan}{.and,.or,.xor}"
-#define SET(SYNTAX) \
-    { "set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set }
+#define SET(SYNTAX) {"set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set}
 #define SIGNS ".{u32,s32}"
 // The SIMD video instructions of two and of four parts.
 #define VIDEO(OPCODE, MODIFIERS)                                                                                       \

@@ -152,8 +152,14 @@ const struct {
     const char *name;
     Kernel kernel[2];
 } cases[] = {
-    CASE(by_the_block), CASE(by_each_thread), CASE(announced_by_hand), CASE(too_many_bytes_announced),
-    CASE(by_each_warp), CASE(one_arrival),    CASE(piped),             CASE(by_a_group),
+    CASE(by_the_block),
+    CASE(by_each_thread),
+    CASE(announced_by_hand),
+    CASE(too_many_bytes_announced),
+    CASE(by_each_warp),
+    CASE(one_arrival),
+    CASE(piped),
+    CASE(by_a_group),
 };
 
 // What thread t of the mended kernel writes.
