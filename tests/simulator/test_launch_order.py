@@ -48,7 +48,9 @@ def test_fault_and_mended_twin(name):
 def test_reports_do_not_depend_on_host_threads(name):
     reports = []
     for threads in (1, 2, 5):
-        reports.append(run_program(FAULTS, [name, 0], env={"WARPSIM_THREADS": threads}, report=True, architecture=HOPPER).hazards)
+        reports.append(
+            run_program(FAULTS, [name, 0], env={"WARPSIM_THREADS": threads}, report=True, architecture=HOPPER).hazards
+        )
     for hazard in (h for report in reports for h in report):
         hazard["address"] = hazard["message"] = None  # addresses are those of this run
     assert reports[0] and reports[0] == reports[1] == reports[2]
@@ -58,7 +60,9 @@ def test_warnings_let_the_program_go_on():
     result = run_program(FAULTS, ["two_streams", 0], env={"WARPSIM_HAZARDS": "warn"}, report=True, architecture=HOPPER)
     assert result.check().stdout == "cudaSuccess\n"
     assert [hazard["kind"] for hazard in result.hazards] == ["launch_race"]
-    copies = run_program(FAULTS, ["copies_to_one_place", 0], env={"WARPSIM_HAZARDS": "warn"}, report=True, architecture=HOPPER)
+    copies = run_program(
+        FAULTS, ["copies_to_one_place", 0], env={"WARPSIM_HAZARDS": "warn"}, report=True, architecture=HOPPER
+    )
     assert copies.check().stdout == "cudaSuccess\n" and "race between launches" in copies.stderr
 
 

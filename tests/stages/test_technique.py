@@ -154,6 +154,31 @@ def test_what_happened_nowhere_is_not_shown(described):
     assert not technique.all_failures(stage, [(run, {"launches": [launch]}), (run, {"launches": [more]})])
 
 
+@pytest.mark.parametrize(
+    "left, relation, right, met",
+    (
+        ("shared.ldmatrix.wavefronts", "==", "shared.ldmatrix.ideal", False),  # no ldmatrix has no conflicts
+        ("shared.cp_async.wavefronts", "<=", "shared.cp_async.ideal", False),
+        ("instructions.load_global", "==", "0", True),  # absence is what is asked for
+        ("shared.load.wavefronts", "==", "shared.load.ideal", True),
+        ("0 * B", ">=", "barriers", False),
+    ),
+)
+def test_where_both_sides_are_0_nothing_is_shown(described, left, relation, right, met):
+    """A naive kernel, which has no ldmatrix, does not have it without conflicts."""
+    launch = {
+        "instructions": {"total": 3, "by_class": {}},
+        "shared": {"load": {"wavefronts": 2, "ideal": 2}},
+        "barriers": 0,
+        "divergent_branches": 0,
+        "order": {"tensor_during_copies": 0, "ldmatrix_in_a_row": 0, "first_block": 1, "last_block": 1},
+    }
+    entry = ENTRY.format(left=left, relation=relation).replace('right = "1"', f'right = "{right}"')
+    run = technique.Run(Problem(Hq=1, Nq=128, Nkv=64))
+    words = technique.all_failures(described(entry), [(run, {"launches": [launch]})])
+    assert words == ([] if met else [f"nothing shows this: s ({left} and {right} are both 0)"])
+
+
 def test_names_of_expectations():
     assert [one.name for one in technique.chosen(5, ["no_store_conflicts"])] == ["no_store_conflicts"]
     with pytest.raises(FlashLadderError, match="Stage 05 has no technique 'no_such': no_ldmatrix_conflicts, "):

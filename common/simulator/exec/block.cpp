@@ -238,8 +238,9 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.vain_changes = ~0ull;
     b.completions = &b.arriving;
     b.output.clear();
+    b.device_runtime = {};
     b.next_warp = 0;
-    b.now = b.settled = b.total = b.call_frame_bytes = 0;
+    b.now = b.settled = b.total = b.call_frame_bytes = b.clock_lead = b.clock_stands_at = 0;
     b.has_turn = b.spinning = false;
     b.turns = 0;
     b.found.clear();
@@ -295,7 +296,9 @@ namespace {
 bool can_go_on(BlockContext &b) {
     if (end_waits_in_vain(b) && b.vain_rounds % kVainRounds != 0) return true;
     Standstill standstill;
-    const Verdict verdict = standstill.add(b);
+    Verdict verdict = standstill.add(b);
+    // Nothing moves but the clock, so time may pass: who gives up after some of it does so now.
+    if (verdict == Verdict::reads_clock) verdict = standstill.add_later(b);
     if (verdict == Verdict::goes_on) b.vain_rounds = 0;
     return verdict == Verdict::goes_on || (verdict == Verdict::uncertain && b.vain_rounds < kMostVainRounds);
 }

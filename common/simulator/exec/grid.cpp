@@ -228,6 +228,11 @@ void Execution::Parts::fill_report() {
         report.first_block = launch.first_block;
         report.last_block = launch.last_block;
     }
+    if (report.error.empty() && config.launched) {
+        for (auto &[block, asked] : launch.device_work) {
+            for (DeviceWork &work : asked) config.launched(std::move(work));
+        }
+    }
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - launch.start).count();
 }
 

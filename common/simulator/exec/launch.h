@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/options.h"
 #include "core/program.h"
@@ -17,6 +18,19 @@
 namespace warpsim {
 
 class GlobalMemory;
+
+// What a kernel asks for by the device runtime (exec/device_runtime.h), to be done when its grid has ended.
+struct DeviceWork {
+    enum class Kind : uint8_t { launch, copy, fill };
+    Kind kind = Kind::launch;
+    bool tail = false;    // after all of the others, and what they ask for
+    uint64_t kernel = 0;  // its address, as programs see it
+    uint32_t grid[3] = {}, block[3] = {};
+    uint32_t dynamic_shared = 0;
+    std::vector<std::byte> parameters;     // at least what the kernel takes, if nothing is wrong
+    uint64_t to = 0, from = 0, bytes = 0;  // of a copy or fill
+    uint8_t value = 0;                     // of a fill
+};
 
 struct LaunchConfig {
     uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
@@ -37,6 +51,8 @@ struct LaunchConfig {
     uint64_t first_team = 0;
     ReleasedAt *released_on_device = nullptr, *released_to_system = nullptr;
     std::function<void(const std::string &)> print;  // printf of the kernel; called in a deterministic order
+    uint64_t pending_launches = 2048;                // from the kernel (cudaLimitDevRuntimePendingLaunchCount)
+    std::function<void(DeviceWork &&)> launched;     // what it launched, in such an order, when it has ended well
 };
 
 // A grid that runs to its end, or until a fatal hazard, a budget or the time limit.

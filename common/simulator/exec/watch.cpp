@@ -37,8 +37,6 @@ Effect effect_of(const Op &op) {
         case OpClass::control:
             return op.flow == Flow::exit || op.flow == Flow::yield || op.flow == Flow::ordered ? Effect::any
                                                                                                : Effect::none;
-        case OpClass::move:
-            return op.fn == exec_read_clock ? Effect::any : Effect::none;
         case OpClass::other:
             return op.fn == exec_nothing ? Effect::none : Effect::any;
         case OpClass::stmatrix:
@@ -111,6 +109,10 @@ uint64_t state_bytes(const WarpContext &w, const Fragment &f) {
 Watch::Look::Look(Watch &watch, const WarpContext &w, const Op &op, uint32_t lanes) : watch_(watch) {
     const Effect effect = lanes ? effect_of(op) : Effect::none;
     const bool exits = lanes && op.flow == Flow::ret && !w.frame->parent;
+    if (lanes && op.fn == exec_read_clock && !w.owner->clock_stands_at) {
+        watch.reads_clock_ = watch.reads_clock_ || !watch.changed_;
+        watch.changed_ = true;
+    }
     const bool is_held_back = op.cls == OpClass::atomic && w.block->pending;
     if (effect == Effect::none && !exits) return;
     if (effect == Effect::any || exits || is_held_back) {

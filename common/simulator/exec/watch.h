@@ -50,6 +50,8 @@ class Watch {
     bool follow(WarpContext &, uint32_t fragment);
     // Something was changed or sent, or depends on a clock or on the host.
     bool changed() const { return changed_; }
+    // The first such thing was a look at a clock that goes.
+    bool reads_clock() const { return reads_clock_; }
     uint64_t round = 0;
     // By address. Read while nothing was changed.
     const std::map<uint64_t, Seen> &seen() const { return seen_; }
@@ -77,7 +79,7 @@ class Watch {
     std::vector<Trail> trails_;
     std::map<uint64_t, Seen> seen_;
     Trail *current_ = nullptr;
-    bool changed_ = false, stopped_ = false;
+    bool changed_ = false, reads_clock_ = false, stopped_ = false;
 };
 
 // exec/warp_loop.cpp: as run_warp, looked at by the watch.

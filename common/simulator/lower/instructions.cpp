@@ -41,11 +41,9 @@ namespace {
 #define INTEGERS_16 ".{u16,u32,u64,s16,s32,s64}"
 #define ROUND ".rn,.rz,.rm,.rp"
 #define ROUND_TO_INTEGER ".rni,.rzi,.rmi,.rpi"
-#define CVT(SYNTAX) \
-    { SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion }
+#define CVT(SYNTAX) {SYNTAX, "d, a", OpClass::conversion, Flow::straight, nullptr, lower_cvt, passes_conversion}
 #define COMPARE "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs,equ,neu,ltu,leu,gtu,geu,num,nan}{.and,.or,.xor}"
-#define SET(SYNTAX) \
-    { "set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set }
+#define SET(SYNTAX) {"set." COMPARE SYNTAX, "d, a, b{, c}", OpClass::integer, Flow::straight, nullptr, lower_set}
 #define SIGNS ".{u32,s32}"
 // The SIMD video instructions of two and of four parts.
 #define VIDEO(OPCODE, MODIFIERS)                                                                                       \
@@ -75,8 +73,8 @@ constexpr InstructionRow kRows[] = {
     // Hints to the hardware that change no result: the profiler's events, dependent launches (a launch begins here when
     // the one before it has ended).
     {"pmevent{.mask}", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
-    {"griddepcontrol.launch_dependents", "", OpClass::control, Flow::straight, exec_let_dependents_start, lower_plain},
-    {"griddepcontrol.wait", "", OpClass::control, Flow::straight, exec_wait_for_launches, lower_plain},
+    {"griddepcontrol.{launch_dependents,wait}", "", OpClass::control, Flow::straight, exec_let_dependents_start,
+     lower_griddepcontrol},
 
     // Barriers and fences. Memory is consistent here anyway; a fence matters to the hazard detector.
     {"bar.warp.sync!", "a", OpClass::barrier, Flow::warp_sync, exec_warp_barrier, lower_warp_barrier, passes_nothing},

@@ -87,6 +87,15 @@ std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemor
     return module;
 }
 
+std::string kernel_name(const LoadedModule &module, uint64_t address) {
+    const auto &functions = module.ast.functions;
+    for (size_t i = 0; i < functions.size(); ++i) {
+        if (function_handle(i) == address && functions[i].is_entry && !functions[i].is_declaration)
+            return functions[i].name;
+    }
+    return {};
+}
+
 Program *find_kernel(LoadedModule &module, const std::string &name) {
     if (const auto found = module.programs.find(name); found != module.programs.end()) return found->second.get();
     const auto &functions = module.ast.functions;

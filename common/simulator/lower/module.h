@@ -35,6 +35,9 @@ std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemor
 // The lowered kernel; nullptr where the module has no such entry. Throws Unsupported.
 Program *find_kernel(LoadedModule &, const std::string &name);
 
+// The kernel that has this address in kernels of the module, as code for launches by kernels has it; empty: none has.
+std::string kernel_name(const LoadedModule &, uint64_t address);
+
 struct OutOfMemory : std::runtime_error {
     using std::runtime_error::runtime_error;
 };

@@ -31,6 +31,7 @@ struct AllocationView {
     bool pooled = false;      // of a pool, which says itself what devices reach it, whatever peers do
     uint32_t reached_by = 0;  // pools: a bit for each device besides its own
     uint64_t pool = 0;        // its number, for whoever made it
+    bool committed = false;   // see GlobalMemory::commit
     bool contains(uint64_t address, uint64_t n) const {
         return address - base < bytes && n <= bytes - (address - base);
     }
@@ -72,6 +73,19 @@ class GlobalMemory {
     // `address` is not the base of a live allocation that does not rest (`wake`: that rests). It wakes as new.
     bool rest(uint64_t address);
     bool wake(uint64_t address);
+
+    // Addresses without memory, which no allocation takes (cuMemAddressReserve): a multiple of `alignment`, 0: no room.
+    uint64_t reserve_addresses(uint64_t bytes, uint64_t alignment);
+    // False if this is not all that one call reserved, or there is memory in it.
+    bool free_addresses(uint64_t address, uint64_t bytes);
+    // Memory of this device for reserved addresses that have none, filled as a new allocation, which those devices
+    // reach besides; what follows other such memory of the same kind without a gap is one piece with it. False if the
+    // addresses are not all reserved, or have memory. It does not count as used: count() does that, which is false
+    // where it would pass the limit. release() leaves it alone.
+    bool commit(uint64_t address, uint64_t bytes, uint32_t reached_by);
+    void decommit(uint64_t address, uint64_t bytes);
+    bool count(uint64_t bytes);
+    void uncount(uint64_t bytes);
 
     // The allocation that holds address, or nullptr. Stable until it is released or rests.
     const AllocationView *find(uint64_t address) const;

@@ -139,7 +139,8 @@ class BetweenDevices {
   public:
     BetweenDevices(Runtime &runtime, unsigned to, unsigned from) : runtime_(runtime) {
         for (const auto &stream : runtime.scheduler.streams())
-            if (to != from && !stream->capture && (stream->device == to || stream->device == from)) streams_.push_back(stream);
+            if (to != from && !stream->capture && (stream->device == to || stream->device == from))
+                streams_.push_back(stream);
     }
     void put_behind(Operation &copy) const {
         for (const auto &stream : streams_) copy.after.push_back(Scheduler::last(stream));

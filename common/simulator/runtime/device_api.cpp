@@ -52,6 +52,7 @@ cudaError_t cudaSetDevice(int device) {
             return cudaErrorInvalidDevice;
         }
         this_thread().device = static_cast<unsigned>(device);
+        use_primary(runtime);
         return cudaSuccess;
     });
 }
@@ -161,6 +162,9 @@ cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
             case cudaLimitMallocHeapSize:
                 *value = runtime.heap_limit;
                 return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                *value = runtime.pending_launch_limit;
+                return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
                 *value = 64;
                 return cudaSuccess;
@@ -186,6 +190,9 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
                 return cudaSuccess;
             case cudaLimitMallocHeapSize:
                 runtime.heap_limit = value;
+                return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                runtime.pending_launch_limit = value;
                 return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
             case cudaLimitPersistingL2CacheSize:

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "exec/core_ops.h"
+#include "runtime/device_work.h"
 
 namespace warpsim::rt {
 namespace {
@@ -109,6 +110,7 @@ struct Flight {
     std::vector<std::byte> parameters;
     LaunchConfig config;
     std::unique_ptr<Execution> execution;
+    std::vector<DeviceWork> launched;  // by the kernel
 };
 
 bool lets_dependents_start(const Program &program) {
@@ -171,6 +173,7 @@ void finish(Flight &flight) {
         runtime.fail(code);
     }
     std::fwrite(text.data(), 1, text.size(), stderr);
+    if (report.error.empty()) run_device_work(runtime, kernel, std::move(flight.launched));
 }
 
 void go_on(const std::shared_ptr<Flight> &flight, bool may_pause) {
@@ -184,18 +187,19 @@ void go_on(const std::shared_ptr<Flight> &flight, bool may_pause) {
 void run(Runtime &runtime, const Kernel &kernel, Program &program, const LaunchConfig &config,
          const std::vector<std::byte> &parameters) {
     const unsigned device = kernel.library->device;
-    auto flight = std::make_shared<Flight>(Flight{runtime, kernel, program, parameters, config, {}});
+    auto flight = std::make_shared<Flight>(Flight{runtime, kernel, program, parameters, config, {}, {}});
     LaunchConfig &own = flight->config;
     own.parameters = flight->parameters.data();
+    own.launched = [&launched = flight->launched](DeviceWork &&work) { launched.push_back(std::move(work)); };
     own.collects = runtime.scheduler.running().collects;
-    own.overtakes = own.collects && runtime.scheduler.running().operation->overtakes;
+    own.overtakes = own.collects && !in_device_work() && runtime.scheduler.running().operation->overtakes;
     if (own.collects && program.communicates) {
         own.first_team = runtime.order.number_teams(uint64_t{own.grid[0]} * own.grid[1] * own.grid[2]);
         own.released_on_device = &runtime.order.released_on(device);
         own.released_to_system = &runtime.order.released_to_system();
     }
     flight->execution = std::make_unique<Execution>(program, runtime.devices->memory(device), own, runtime.options);
-    go_on(flight, true);
+    go_on(flight, !in_device_work());
 }
 
 }  // namespace
@@ -256,6 +260,7 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     config.resident_blocks = std::max(resident, 1u);
     config.stack_limit = runtime.stack_limit;
     config.print = print_output;
+    config.pending_launches = runtime.pending_launch_limit;
     Operation operation;
     operation.is_launch = true;
     operation.overtakes = request.overtakes;

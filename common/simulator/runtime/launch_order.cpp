@@ -82,6 +82,8 @@ std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done)
     std::vector<HazardRecord> hazards;
     for (const Touched &other : kept_) {
         const bool same_device = done.device == other.device;
+        // A kernel and what it launched: one operation, whose parts have their own order.
+        if (done.mark.lane == other.mark.lane && done.mark.step == other.mark.step) continue;
         if (!done.mark.follows(other.mark) && !other.mark.follows(done.mark)) {
             // What is said does not depend on which of them ran first.
             const bool later = done.order > other.order;

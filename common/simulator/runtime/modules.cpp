@@ -55,13 +55,14 @@ Library *Modules::add_fat_binary(const void *pointer) {
     return libraries_.back().get();
 }
 
-Library *Modules::add_data(const void *code) {
+Library *Modules::add_data(const void *code, const char *caller) {
+    const std::string given = std::string(" given to ") + caller;
     const uint64_t readable = ReadableMemory().from(code);
     const auto *text = static_cast<const char *>(code);
     const size_t length = strnlen(text, readable);
     if (readable >= 4 && fatbin::is_fat_binary(code)) {
         auto library = std::make_unique<Library>();
-        library->origin = "the fat binary given to cudaLibraryLoadData";
+        library->origin = "the fat binary" + given;
         library->fat_binary = code;
         libraries_.push_back(std::move(library));
         return libraries_.back().get();
@@ -71,11 +72,11 @@ Library *Modules::add_data(const void *code) {
         throw Failure{cudaErrorNoKernelImageForDevice};
     }
     if (length == readable) {
-        say(readable ? "the PTX given to cudaLibraryLoadData has no end: a null character must follow it"
-                     : "cudaLibraryLoadData: there is no memory where the code should be");
+        say(readable ? "the PTX" + given + " has no end: a null character must follow it"
+                     : std::string(caller) + ": there is no memory where the code should be");
         throw Failure{cudaErrorInvalidValue};
     }
-    return add_text({text, length}, "the PTX given to cudaLibraryLoadData");
+    return add_text({text, length}, "the PTX" + given);
 }
 
 Library *Modules::add_text(std::string ptx, std::string origin) {

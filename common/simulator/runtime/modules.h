@@ -52,7 +52,8 @@ class Modules {
 
     Library *add_fat_binary(const void *wrapper);
     // PTX text or a fat binary in memory; the bytes are copied or must live as long as the library, as with CUDA.
-    Library *add_data(const void *code);
+    // caller: the function that was given it, for messages.
+    Library *add_data(const void *code, const char *caller = "cudaLibraryLoadData");
     Library *add_text(std::string ptx, std::string origin);
     void remove(Library *);
     // Throws Failure{cudaErrorInvalidResourceHandle} for an unknown handle.

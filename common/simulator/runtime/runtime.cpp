@@ -1,5 +1,6 @@
 #include "runtime/runtime.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
 
@@ -26,15 +27,26 @@ uint64_t memory_limit(const Options &options, const Profile &profile) {
     return std::min(profile.memory_bytes, host / options.devices);
 }
 
-// Libraries of machine code that talk to the driver itself. Their calls cannot work here, so name them.
+std::string folder_of(const std::string &path) {
+    return path.substr(0, path.find_last_of('/') + 1);
+}
+
+// The simulator's own libcuda.so.1 lies beside this library.
+bool is_ours(const std::string &path) {
+    Dl_info info{};
+    return dladdr(reinterpret_cast<const void *>(&is_ours), &info) && info.dli_fname &&
+           folder_of(path) == folder_of(info.dli_fname);
+}
+
+// Libraries of machine code. Their calls cannot work here, so name them; and a driver that is not this one.
 int warn_of_library(dl_phdr_info *info, size_t, void *) {
-    static constexpr const char *kLibraries[] = {"libcublas.so", "libcublasLt.so", "libcudnn.so",    "libcufft.so",
-                                                 "libcurand.so", "libcusolver.so", "libcusparse.so", "libnccl.so",
-                                                 "libcuda.so",   "libnvrtc.so"};
+    static constexpr const char *kLibraries[] = {"libcublas.so",   "libcublasLt.so", "libcudnn.so",
+                                                 "libcufft.so",    "libcurand.so",   "libcusolver.so",
+                                                 "libcusparse.so", "libnccl.so",     "libcuda.so"};
     const std::string path = info->dlpi_name ? info->dlpi_name : "";
     const std::string name = path.substr(path.find_last_of('/') + 1);
     for (const char *library : kLibraries) {
-        if (name.rfind(library, 0) != 0) continue;
+        if (name.rfind(library, 0) != 0 || is_ours(path)) continue;
         say("this program uses " + name +
             ", which has no PTX and bypasses the CUDA runtime: its calls will fail on the "
             "simulator");
@@ -72,6 +84,7 @@ void say(const std::string &text) {
     const std::string line = "warpsim: " + text + "\n";
     std::fflush(stdout);
     std::fwrite(line.data(), 1, line.size(), stderr);
+    if (this_thread().heard) *this_thread().heard += text + "\n";
 }
 
 Runtime::Runtime(const Options &given)
@@ -119,6 +132,7 @@ void Runtime::reset() {
     forget_graph_memory();
     arrays = {};
     sticky = cudaSuccess;
+    primaries_used = 0;
 }
 
 void Runtime::reset(unsigned device) {
@@ -127,6 +141,7 @@ void Runtime::reset(unsigned device) {
     modules.unload(device);
     devices->forget(device);
     memory->release_all(device);
+    primaries_used &= ~(1u << device);
 }
 
 void Runtime::fail(cudaError_t code) {

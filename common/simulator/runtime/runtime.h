@@ -54,7 +54,9 @@ class Runtime {
     // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
     cudaError_t sticky = cudaSuccess;
     size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;
+    size_t pending_launch_limit = 2048;  // of kernels
     unsigned device_flags = 0;
+    uint32_t primaries_used = 0;  // a bit for each device whose primary context a call of the runtime API has made
 
     // The devices are as new: no memory, no streams, no error; code is loaded again when it is needed.
     void reset();
@@ -81,10 +83,21 @@ struct ThreadState {
     bool in_host_function = false;
     std::map<unsigned, std::shared_ptr<Stream>> default_streams;  // by device, for --default-stream per-thread
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+    bool in_driver_call = false;   // the driver's functions call the runtime's
+    bool has_primary = false;      // a call of the runtime API has made the primary context this thread's
+    std::string *heard = nullptr;  // say() adds its lines here, too
 };
 ThreadState &this_thread();
 // How many host threads there are that have made a call.
 unsigned host_threads();
+
+// A call of the runtime API makes the primary context of the thread's device, and makes it the thread's.
+inline void use_primary(Runtime &runtime) {
+    ThreadState &thread = this_thread();
+    if (thread.in_driver_call) return;
+    thread.has_primary = true;
+    runtime.primaries_used |= 1u << thread.device;
+}
 
 // Notes an error for cudaGetLastError and returns it.
 cudaError_t record(cudaError_t code);
@@ -100,6 +113,7 @@ cudaError_t api(F body, bool always = false) {
     Runtime *runtime = Runtime::get();
     if (!runtime) return record(cudaErrorInitializationError);
     const std::lock_guard guard(runtime->mutex);
+    if (!always) use_primary(*runtime);
     if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
     cudaError_t code;
     try {

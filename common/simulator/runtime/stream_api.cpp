@@ -148,14 +148,12 @@ cudaError_t add_host_function(cudaStream_t handle, std::function<void()> run, bo
 
 cudaError_t host_function(cudaStream_t stream, cudaHostFn_t function, void *data, bool per_thread) {
     if (!function) return record(cudaErrorInvalidValue);
-    return add_host_function(
-        stream, [=] { function(data); }, per_thread);
+    return add_host_function(stream, [=] { function(data); }, per_thread);
 }
 
 cudaError_t callback(cudaStream_t stream, cudaStreamCallback_t function, void *data, unsigned flags, bool per_thread) {
     if (!function || flags) return record(cudaErrorInvalidValue);
-    return add_host_function(
-        stream, [=] { function(stream, cudaSuccess, data); }, per_thread);
+    return add_host_function(stream, [=] { function(stream, cudaSuccess, data); }, per_thread);
 }
 
 cudaError_t stream_flags(cudaStream_t handle, unsigned *flags, bool per_thread) {

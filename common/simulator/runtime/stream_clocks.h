@@ -30,7 +30,10 @@ struct Mark {
     uint32_t lane = 0;
     uint64_t step = 0;
     SharedClock before;  // what it comes after
-    bool follows(const Mark &other) const { return before && before->at(other.lane) >= other.step; }
+    // Of one lane, or of one operation: what a kernel launches itself is part of it.
+    bool follows(const Mark &other) const {
+        return (lane == other.lane && step >= other.step) || (before && before->at(other.lane) >= other.step);
+    }
 };
 
 }  // namespace warpsim::rt

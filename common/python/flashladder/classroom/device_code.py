@@ -23,6 +23,7 @@ from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, headers
 from flashladder.core.problem import Problem
+from flashladder.ladder import overlap
 from flashladder.ladder.kernels import Kernel, stage_flags
 from flashladder.ladder.launches import configurations, launches, workspace_bytes
 
@@ -31,10 +32,11 @@ WHOLE = 3 << 10  # rows: whole tiles of any height
 MANY = 1 << 30  # multiprocessors: more than any device has
 MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
 MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
-COMPILING = Limits(seconds=60, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
-RUNNING = Limits(seconds=20, memory_bytes=3 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
+# What counts is the processor's time: on a machine that has much else to do an honest kernel ends by no limit.
+COMPILING = Limits(240, 45, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
+RUNNING = Limits(80, 20, memory_bytes=3 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
 # The driver compiles the PTX first, and reserves more addresses than there is memory.
-ON_A_GPU = Limits(seconds=120, memory_bytes=None, file_bytes=MOST_RESULT, output_bytes=1 << 20)
+ON_A_GPU = Limits(120, memory_bytes=None, file_bytes=MOST_RESULT, output_bytes=1 << 20)
 TURNS = 20  # of a submission and its rival on a GPU
 DEVICE_MEMORY = 1 << 29  # bytes: WARPSIM_MAX_MEMORY
 
@@ -61,6 +63,7 @@ class Built:
     ptx: bytes = field(repr=False)
     words: str  # "" or what is wrong
     lines: tuple[int, ...] = ()  # of kernel.cu, that the compiler objects to
+    spent: bool = False  # the compiler's time was not enough
 
     @property
     def ok(self) -> bool:
@@ -136,8 +139,10 @@ def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
             shutil.copyfile(header, folder / header.name)
         box = Box(folder, (toolkit, ROOT / "common/include", *folders))
         done = isolation.run(sandbox.level, [*command, "-o", "kernel.ptx", "instances.cu"], box, COMPILING)
-        if done.ended == "time":
-            return Built(b"", f"the compiler was not ready after {COMPILING.seconds:g} s, and was ended")
+        if done.ended in ("time", "processor") or _DIED_OF_TIME.search(done.output):
+            return Built(
+                b"", f"the compiler was not ready {_in_time(done.ended, COMPILING)}, and was ended", spent=True
+            )
         said = done.output.replace(f"{sandbox.level.folder(box)}/", "")
         if done.ended == "output":
             said = f"the compiler had too much to say, and was ended\n{said}"
@@ -159,6 +164,16 @@ def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
             b"", f"after compiling, the kernel {missing[0]} is not there: is its name or its template changed?"
         )
     return Built(ptx, "")
+
+
+# nvcc's words where a part of the compiler was ended by the limit of its processor time.
+_DIED_OF_TIME = re.compile(r"died due to signal (?:24|9)\b")
+
+
+def _in_time(ended: str, limits: Limits) -> str:
+    if ended == "time":
+        return f"within {limits.seconds:g} s"
+    return f"within {limits.processor_seconds:g} s of processor time"
 
 
 def _compiler_words(said: str, status: int) -> str:
@@ -183,12 +198,13 @@ def run(
     accesses: int = 0,
     rival: Built | None = None,
     configuration: str | None = None,
+    traced: bool = False,
 ) -> Outcome:
     """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns.
 
     configuration: of the instance that runs, where the stage has several; None: stage.toml's. order: WARPSIM_SCHEDULE,
     another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks. rival: on a GPU, what it is
-    timed against, in turns.
+    timed against, in turns. traced: the report has what a trace shows (ladder/overlap.py).
     """
     where = cudart(sandbox.device).resolve()
     simulated = sandbox.device.kind == "sim"
@@ -222,6 +238,7 @@ def run(
             }
             environment |= stage.simulated
             environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
+            environment |= overlap.variables(Path()) if traced else {}
         command = [*sandbox.level.python, "-m", device_worker.__name__]
         done = isolation.run(sandbox.level, command, box, limits, environment)
         return _outcome(folder, problem, done, limits)
@@ -261,7 +278,7 @@ def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limit
     """What the process left, none of which is believed before it is looked at."""
     try:
         return _left(folder, problem, done, limits)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         return Outcome("error", f"what the kernel's process left cannot be read: {error!r}")
 
 
@@ -269,19 +286,23 @@ def _left(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) 
     if done.ended:
         what = {
             "time": f"ran longer than {limits.seconds:g} s",
+            "processor": f"took more than {limits.processor_seconds or 0:g} s of processor time",
             "output": f"printed more than {limits.output_bytes} bytes",
         }
         return Outcome("budget", f"the kernel {what[done.ended]}, and was ended")
     report = _json(folder / "report.json")
+    trace = _json(folder / overlap.FILE) if report else None
+    if trace is not None:
+        report["overlap"] = overlap.of_trace(trace)
     hazards = _hazards(report) if report else []
     result = _json(folder / "result.json")
     if result is None:
-        said = done.output.strip()[-500:]
+        said = _steady(done.output.strip()[-500:])
         return Outcome(
             "budget", f"the kernel's process ended before its time (status {done.status}): {said}", report=report
         )
     if result["status"] != "ok":
-        words = _hazard_words(done.output) or f"{result['message']}\n{done.output.strip()[-1000:]}".strip()
+        words = _hazard_words(done.output) or f"{result['message']}\n{_steady(done.output.strip()[-1000:])}".strip()
         spent = any(hazard["kind"] == "budget" for hazard in hazards)
         return Outcome("budget" if spent else "hazard" if hazards else "error", words, report=report)
     if result["changed_inputs"]:
@@ -295,6 +316,11 @@ def _left(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) 
     if "seconds" in result and not result["same"]:
         return Outcome("error", "the kernel's output differs from run to run of the same problem")
     return Outcome("", "", output, sums, report, _speed(result))
+
+
+def _steady(words: str) -> str:
+    """Without what differs from run to run: addresses of this machine, and how long something took."""
+    return re.sub(r"\b\d+(?:\.\d+)? ?(?:ms|s)\b", "some time", re.sub(r"0x[0-9a-f]{6,}", "an address", words))
 
 
 def _speed(result: dict) -> float | None:
@@ -315,7 +341,7 @@ def _hazards(report: dict) -> list[dict]:
         for hazard in launch["hazards"]:
             hazard["line"] += 0
             for name in ("kind", "file", "message"):
-                hazard[name] = str(hazard[name] or "")
+                hazard[name] = _steady(str(hazard[name] or ""))
             calls = hazard.get("inlined", [])
             hazard["inlined"] = [{"file": str(call["file"]), "line": call["line"] + 0} for call in calls]
             found.append(hazard)
@@ -325,7 +351,7 @@ def _hazards(report: dict) -> list[dict]:
 def _hazard_words(messages: str) -> str:
     """The first hazard as the simulator says it: kind and place, then what happened."""
     hazard = re.search(r"^warpsim: (.+)\n {4}(.+)\n?", messages, re.MULTILINE)
-    return f"{hazard[1]}: {hazard[2]}" if hazard else ""
+    return _steady(f"{hazard[1]}: {hazard[2]}") if hazard else ""
 
 
 def _json(file: Path) -> dict | None:

@@ -13,6 +13,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from flashladder.classroom.lexing import without_comments
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
@@ -22,9 +23,8 @@ from flashladder.ladder.stage import Stage
 # What each answer is judged by, whichever exercise it is to: its numbers, hazards, and all that the stage expects of
 # its counters, its own technique and what it keeps from earlier stages.
 CHECKS = ("correct", "hazards", "technique")
-_OPEN = re.compile(r"^\s*// >>> write: (\w+)")
-_CLOSE = re.compile(r"^\s*// <<< end of (\w+)")
-_COMMENT = re.compile(r"//.*?$|/\*.*?\*/", re.M | re.S)
+_OPEN = re.compile(r"^\s*// ?>>> ?write: ?(\w+)")
+_CLOSE = re.compile(r"^\s*// ?<<< ?end of (\w+)")
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,9 @@ class Exercise:
     def closing(self) -> str:
         return f"{self.indent}// <<< end of {self.name}"
 
-    def starter(self) -> str:
-        return starter(self.stage, [self.name])
+    def starter(self, blanked: Iterable[str] = ()) -> str:
+        """blanked: names of other exercises whose lines are not shown."""
+        return starter(self.stage, [self.name], blanked)
 
     def is_stub(self, text: str) -> bool:
         """True where an answer is the stub still, or nothing at all, whatever its blanks and comments."""
@@ -112,7 +113,7 @@ class Mend:
 
 def _bare(text: str) -> list[str] | str:
     """A source without comments and blanks, for comparison; "" where nothing is left."""
-    return re.sub(r"\s+", " ", _COMMENT.sub("", text)).strip()
+    return " ".join(without_comments(text).split())
 
 
 def _changed_line(patch: str) -> int:
@@ -172,11 +173,19 @@ def get(stage: Stage | int | str, name: str) -> Exercise | Mend:
     raise FlashLadderError(f"Stage {stage.id} has no exercise '{name}'. It has: {names}.")
 
 
-def starter(stage: Stage | int | str, names: list[str] | None = None) -> str:
-    """The stage's source with the lines of these exercises (all by default) replaced by marks and stubs."""
+def starter(stage: Stage | int | str, names: list[str] | None = None, blanked: Iterable[str] = ()) -> str:
+    """The stage's source with the lines of these exercises (all by default) replaced by marks and stubs, and those of
+    the blanked ones by a comment: what is to be read and not compiled shows no solution of another exercise. One that
+    shares lines with what stands there already stays."""
     chosen = _chosen(stage, names)
     stubs = {one.name: textwrap.indent(one.stub, one.indent, _no_directive) for one in chosen}
     pieces = {one.name: [one.opening, *stubs[one.name].splitlines(), one.closing] for one in chosen}
+    for other in sorted(exercises(stage), key=lambda one: one.first - one.last):  # the largest first
+        if other.name in blanked and all(other.last < one.first or one.last < other.first for one in chosen):
+            pieces[other.name] = [
+                f"{other.indent}// === {other.name}: an exercise of its own. Solved, it stands here. ==="
+            ]
+            chosen = sorted([*chosen, other], key=lambda one: one.first)
     lines, _, _ = _replaced(chosen, pieces)
     return "\n".join(lines) + "\n"
 

@@ -255,11 +255,30 @@ def command_grade(options) -> int:
     from flashladder.commands import classroom
 
     if options.job_script:
-        return classroom.show_job_script(options.scheduler)
+        return classroom.show_job_script(options.scheduler, options.certificates)
     if not options.assignment or not options.submissions:
         raise FlashLadderError("Name both: `make grade ASSIGNMENT=swizzle SUBMISSIONS=folder`.")
-    places = (Path(options.submissions), Path(options.out) if options.out else None)
-    return classroom.grade(options.assignment, *places, options.scheduler, options.jobs, options.isolation)
+    told = classroom.Grading(
+        name=options.assignment,
+        folder=Path(options.submissions),
+        out=Path(options.out) if options.out else None,
+        scheduler=options.scheduler,
+        jobs=options.jobs,
+        isolated=options.isolation,
+        certificates=options.certificates,
+        only=options.only,
+        times=options.times,
+        roster=options.roster,
+        pseudonyms=options.pseudonyms,
+        similar=options.similarity,
+    )
+    return classroom.grade(told)
+
+
+def command_certificates(options) -> int:
+    from flashladder.commands import classroom
+
+    return classroom.make_certificates(options.folder)
 
 
 def command_ablations(options) -> int:
@@ -359,6 +378,30 @@ def command_exercises(options) -> int:
     return exercise.ladder()
 
 
+def command_new(options) -> int:
+    from flashladder.commands import blank
+
+    return blank.new(options.stage, options.kernel, options.give)
+
+
+def command_check(options) -> int:
+    from flashladder.commands import blank
+
+    return blank.check(options.stage, options.kernel, options.part)
+
+
+def command_puzzle(options) -> int:
+    from flashladder.commands import puzzle
+
+    return puzzle.command(options.stage, options.verbs, options.name)
+
+
+def command_next(options) -> int:
+    from flashladder.commands import following
+
+    return following.run()
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flashladder", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -385,6 +428,21 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("verbs", nargs="*")
     sub.add_argument("--name", default="", help="of one exercise; default: all that are begun")
     add("exercises", command_exercises, "how far you are with the exercises of all stages")
+    sub = add("new", command_new, "a blank page for a whole kernel of a stage: signature and launch, nothing else")
+    sub.add_argument("stage")
+    sub.add_argument(
+        "--kernel", default="", metavar="FILE", help="to write; default: work/NN/kernel.cu; never over a file"
+    )
+    sub.add_argument("--give", default="", metavar="PART", help="the parts up to this one stand on the page")
+    sub = add("check", command_check, "judge a whole kernel that you wrote, part by part")
+    sub.add_argument("stage")
+    sub.add_argument("--kernel", default="", metavar="FILE", help="default: work/NN/kernel.cu")
+    sub.add_argument("--part", default="", metavar="PART", help="this one alone")
+    sub = add("puzzle", command_puzzle, "a stage's puzzles, ten lines each: list, start, check, hint, solution")
+    sub.add_argument("stage")
+    sub.add_argument("verbs", nargs="*")
+    sub.add_argument("--name", default="", help="of one puzzle; default: all that are begun")
+    add("next", command_next, "what you have done, what comes next, and how long it takes")
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
     sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
     sub.add_argument("--stage", default="2")
@@ -410,10 +468,18 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
     sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
     sub.add_argument("--out", help="where reports and results go; default: build/results/classes/NAME")
-    sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tcp://host:8786; default: processes")
+    sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
     sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
+    sub.add_argument("--certificates", type=Path, metavar="FOLDER", help="of the class, for --scheduler")
+    sub.add_argument("--only", default="", metavar="NAME", help="grade this submission anew, and no other one")
+    sub.add_argument("--times", default="", metavar="FILE", help="CSV with id and handed_in, or the word files")
+    sub.add_argument("--roster", type=Path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
+    sub.add_argument("--pseudonyms", action="store_true", help="no names in the reports; pseudonyms.csv has them")
+    sub.add_argument("--similarity", action="store_true", help="similar.md: which answers are alike (no verdict)")
+    sub = add("certificates", command_certificates, "make the certificates by which a class's cluster is reached")
+    sub.add_argument("folder", nargs="?", type=Path, help="default: work/certificates")
     sub = add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all that have any")
     add_tune_options(
@@ -453,7 +519,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
-    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
+    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises and puzzles anew")
     add("browser", command_browser, "compile the simulator and the kernels for the site's page that runs them")
     add("docs", command_docs, "build the site from the pages and notebooks; words after -- go to sphinx-build")
     sub = add("format", command_format, "format Python, C++ and CUDA")

@@ -15,7 +15,9 @@ constexpr int kCount = 1000, kMost = 8;
 constexpr int kBlocks = (kCount + 127) / 128;
 
 // Macros, so that each has the line of its kernel.
-#define PLACE const int i = blockIdx.x * 128 + threadIdx.x; if (i >= kCount) return;
+#define PLACE                                     \
+    const int i = blockIdx.x * 128 + threadIdx.x; \
+    if (i >= kCount) return;
 #define VOLATILE(p) (*(volatile unsigned *)(p))
 
 static int devices = 2;

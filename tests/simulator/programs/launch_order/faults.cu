@@ -16,7 +16,9 @@ constexpr int kCount = 1000;  // ints, of which blocks of 128 threads leave a ta
 constexpr int kBlocks = (kCount + 127) / 128;
 
 // Macros, so that each has the line of its kernel.
-#define PLACE const int i = blockIdx.x * 128 + threadIdx.x; if (i >= n) return;
+#define PLACE                                     \
+    const int i = blockIdx.x * 128 + threadIdx.x; \
+    if (i >= n) return;
 #define KERNEL(name) __global__ void name(int *to, const int *from, int n)
 
 struct Work {
