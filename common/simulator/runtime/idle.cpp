@@ -43,6 +43,7 @@ void IdleProgress::stop() {
 void IdleProgress::run() {
     uint64_t seen = 0;
     unsigned unchanged = 0;
+    unsigned still = 0;
     bool said = false;
     while (!stopped_) {
         std::this_thread::sleep_for(said ? kShortTick : kTick);
@@ -58,6 +59,12 @@ void IdleProgress::run() {
                 said = true;
                 run_queued(seen);
                 unchanged = 0;
+                // A launch that stands still, and a host that makes no call: as long as a launch may run.
+                const bool stuck = runtime_.scheduler.stands_still() && runtime_.scheduler.activity() == seen;
+                still = stuck ? still + 1 : 0;
+                const double seconds = std::chrono::duration<double>(kShortTick).count() * still;
+                if (stuck && runtime_.options.timeout_s > 0 && seconds > runtime_.options.timeout_s)
+                    runtime_.scheduler.resume_first();
             }
         }
         running_ = false;

@@ -153,6 +153,9 @@ class Scheduler {
     // Runs one operation that is ready, if any is.
     bool run_any();
     bool has_queued() const;
+    bool stands_still() const;  // a launch has paused
+    // Nothing can help the launch that paused first: it says what its blocks wait for. False: none has paused.
+    bool resume_first();
     uint64_t activity() const;  // changes whenever an operation is queued or completed
     // Runs what ranks above the host. For the end of an API call: host functions run without the lock.
     void run_ahead();
@@ -185,10 +188,8 @@ class Scheduler {
     bool collects(const Stream &, const Operation &) const;
     bool meets_queued(const Stream &, const Operation &) const;
     void forget_touched();
-    bool stands_still() const;
     bool run_beside();
     bool wait_for_others();
-    bool resume_first();
     std::vector<Stream *> ready_for(const std::vector<Ticket> &targets) const;
     bool run_one_ahead();
     bool run_one(const std::vector<Ticket> &targets);
