@@ -186,6 +186,11 @@ void lower_nanosleep(Lowering &l, const Instruction &in) {
     l.emit_row(in);
 }
 
+void lower_griddepcontrol(Lowering &l, const Instruction &in) {
+    Op &op = l.emit_row(in);
+    if (in.has("wait")) op.fn = exec_wait_for_launches;
+}
+
 void lower_plain(Lowering &l, const Instruction &in) {
     l.emit_row(in);
 }
