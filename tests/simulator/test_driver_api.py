@@ -293,8 +293,21 @@ def newest_first(names):
     return {key: [symbol for _, symbol in sorted(group, reverse=True)] for key, group in groups.items()}
 
 
+def symbols_of(header, declared):
+    """The symbols of the functions that a header declares, older versions and per-thread twins among them."""
+    text = (cuda_include() / header).read_text()
+    twins = {}
+    for kind in ("PTDS", "PTSZ"):
+        for symbol in re.findall(rf"__CUDA_API_{kind}\((cu\w+)\)", text):
+            twins[symbol] = f"{symbol}_{kind.lower()}"
+    renamed = dict(re.findall(r"#define (cu\w+) +(cu\w+)$", text, re.MULTILINE))
+    symbols = set(declared.findall(text)) | set(twins) | set(renamed.values())
+    return {symbol for symbol in symbols if not symbol.startswith("cuWGL")} | set(twins.values())
+
+
 def test_the_table_of_functions_is_the_toolkits():
-    """Names from its stub library, versions from the types that its headers have for pointers to functions."""
+    """Names from its stub library and the headers for graphics, versions from the types that other headers have for
+    pointers to the functions."""
     stubs = list(Path(NVCC).resolve().parents[1].rglob("stubs/libcuda.so"))
     if not stubs:
         pytest.skip("the CUDA Toolkit here has no stub of libcuda.so")
@@ -303,7 +316,12 @@ def test_the_table_of_functions_is_the_toolkits():
         for name, version, thread in re.findall(r"\*PFN_(cu\w+?)_v(\d+)(_ptsz|_ptds)?\)", header.read_text()):
             versions.setdefault((name, bool(thread)), set()).add(int(version))
     wanted = set()
-    for (name, thread), symbols in newest_first(exported(stubs[0])).items():
+    names = exported(stubs[0])
+    # The stub lacks those for graphics: what their headers declare, by the names that programs link to.
+    declared = re.compile(r"CUDAAPI\s+(cu(?:GL|EGL|VDPAU|Graphics|EventCreateFromEGL)\w+)\(")
+    for header in ("cudaGL.h", "cudaEGL.h", "cudaVDPAU.h"):
+        names |= symbols_of(header, declared)
+    for (name, thread), symbols in newest_first(names).items():
         for symbol, version in zip(symbols, sorted(versions[name, thread], reverse=True), strict=True):
             wanted.add((symbol, name, str(version), str(thread).lower()))
     table = (PROGRAMS.parents[2] / "common" / "simulator" / "driver" / "symbols.h").read_text()
