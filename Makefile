@@ -27,10 +27,11 @@ endif
 flashladder := $(python) -m flashladder
 
 # `make stage-09 test bench`: the words after the stage are verbs of that stage, not targets of their own; so are those
-# after exercise-09.
+# after exercise-09 and puzzle-09.
 stages := $(filter stage-%,$(MAKECMDGOALS))
 exercises := $(filter exercise-%,$(MAKECMDGOALS))
-verbs := $(filter-out stage-% exercise-%,$(MAKECMDGOALS))
+puzzles := $(filter puzzle-%,$(MAKECMDGOALS))
+verbs := $(filter-out stage-% exercise-% puzzle-%,$(MAKECMDGOALS))
 
 .DEFAULT_GOAL := help
 
@@ -60,9 +61,22 @@ $(verbs): $(exercises)
 	@:
 endif
 
+else ifneq ($(puzzles),)
+
+.PHONY: $(puzzles)
+$(puzzles):
+	$(call setup)
+	@$(flashladder) puzzle $(@:puzzle-%=%) $(verbs) $(if $(NAME),--name '$(NAME)')
+
+ifneq ($(verbs),)
+.PHONY: $(verbs)
+$(verbs): $(puzzles)
+	@:
+endif
+
 else
 
-.PHONY: help setup demo notebooks exercises build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs gpu-report check-report release format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises new check next build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs gpu-report check-report release format lint clean machine-code mutants \
         assignment autograder grade certificates
 
 setup:
@@ -80,6 +94,16 @@ notebooks:
 exercises:
 	$(call setup)
 	@$(flashladder) exercises
+
+# A whole kernel of your own.
+new check:
+	@test -n "$(STAGE)" || { echo "error: which stage? \`make $@ STAGE=06\`" >&2; exit 2; }
+	$(call setup)
+	@$(flashladder) $@ '$(STAGE)' $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(GIVE),--give '$(GIVE)') $(if $(PART),--part '$(PART)')
+
+next:
+	$(call setup)
+	@$(flashladder) next
 
 build:
 	$(call setup)
@@ -201,6 +225,10 @@ help:
 	  '  make exercise-05 start NAME=tile_offset    write work/05_tile_offset.cu, and open it' \
 	  '  make exercise-05 check     judge it (hint: a hint; watch: judge it whenever you save)' \
 	  '  make exercises             how far you are, over the whole ladder' \
+	  '  make next                  what you have done, what comes next, and how long it takes' \
+	  '  make puzzle-05             kernels of ten lines with one idea each; then start, check, hint, solution' \
+	  '  make new STAGE=06          a blank page for a whole kernel: work/06/kernel.cu (GIVE=tiles: not quite blank)' \
+	  '  make check STAGE=06        judge it, part by part (KERNEL=my.cu: another file; PART=scores: one part)' \
   '  make test                  the tests that this machine can run (under 10 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
 	  '  make test-simulator        the long ones of the simulator, after a change to it' \

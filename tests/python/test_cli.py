@@ -25,6 +25,29 @@ def test_make_alone_lists_the_commands(make):
         assert command in done.stdout
 
 
+def test_make_lists_what_a_reader_writes_himself(make):
+    printed = make().stdout
+    for command in (
+        "make next",
+        "make puzzle-05",
+        "make new STAGE=06",
+        "make check STAGE=06",
+        "make exercise-05 check",
+    ):
+        assert command in printed
+
+
+@pytest.mark.parametrize("command", ("new", "check"))
+def test_make_asks_for_the_stage_of_a_kernel(make, command):
+    done = make(command)
+    assert done.returncode != 0 and f"error: which stage? `make {command} STAGE=06`" in done.stderr
+
+
+def test_make_new_and_puzzle_name_what_is_wrong(make):
+    assert "There is no stage '77'" in make("new", "STAGE=77").stderr
+    assert "'fly': make puzzle-05 can list, start" in make("puzzle-05", "fly").stderr
+
+
 def test_make_unknown_command(make):
     done = make("tset")
     assert done.returncode != 0 and "no command 'tset'" in done.stderr

@@ -1,6 +1,7 @@
 """Figures in prose are what the records and the simulator say, in every document and notebook."""
 
 import json
+import re
 
 import pytest
 
@@ -149,3 +150,96 @@ def test_documents_and_notebooks_are_filled(measured, monkeypatch, tmp_path):
     assert results.regenerate() == []
     with pytest.raises(FlashLadderError, match="a.md: figure: tflops"):
         results.fill("<!-- figure: tflops(9) -->7<!-- end -->", text)
+
+
+# ---- no figure is typed by hand ----
+
+LESSONS = [
+    one
+    for one in results.documents()
+    if one.is_relative_to(ROOT / "notebooks") or one.is_relative_to(ROOT / "stages") and one.name == "README.md"
+]
+_GENERATED = re.compile(r"<!-- figure:.*?<!-- end -->|<!-- results:.*?<!-- end results -->", re.S)
+_TYPED = re.compile(r"(?<![\w.,/])(\d[\d.,]*\d|\d) TFLOP/s")
+# What stands in a lesson as plain text: figures of a data sheet, what a reader works out himself from numbers beside
+# it, and runs that no record keeps. Each with how it comes about.
+PLAIN = {
+    "02_online_softmax": {"67": "data sheet: fp32"},
+    "03_vectorized_loads": {"67": "data sheet: fp32"},
+    "07_eager_kv": {"132": "multiprocessors, which share what stands before it"},
+    "23_schedule": {"490": 4 * 512 * 16384 * 16 * 128 / (5 * 134e6 / 4.8e12) / 1e12,
+                    "1,230": 4 * 512 * 16384 * 16 * 128 / (2 * 134e6 / 4.8e12) / 1e12},
+    "26_last_rounds": {"713": "two orders in turn on an H100, not recorded", "524": "the same"},
+}  # fmt: skip
+
+
+def cells_of(file, kind: str) -> list[str]:
+    if file.suffix != ".ipynb":
+        return [file.read_text()] if kind == "markdown" else []
+    cells = notebook_format.load(file)["cells"]
+    return [notebook_format.text_of(cell["source"]) for cell in cells if cell["cell_type"] == kind]
+
+
+def name_of(file) -> str:
+    return file.stem if file.suffix == ".ipynb" else file.parent.name
+
+
+def typed(file) -> set[str]:
+    """The throughputs that stand in a lesson as plain text."""
+    texts = [_GENERATED.sub("", text) for text in cells_of(file, "markdown")] + cells_of(file, "code")
+    return {found for text in texts for found in _TYPED.findall(text)}
+
+
+@pytest.mark.parametrize("file", LESSONS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_throughput_in_a_lesson_comes_from_a_record(file):
+    faults = typed(file) - PLAIN.get(name_of(file), {}).keys()
+    hint = "put it between the marks of a figure (docs/contributing.md); in a cell, ask lesson.recorded_tflops()"
+    assert not faults, f"{file.relative_to(ROOT)}: {', '.join(sorted(faults))} TFLOP/s: {hint}"
+
+
+def test_what_is_plain_text_is_there_and_right():
+    found = {}
+    for file in LESSONS:
+        found.setdefault(name_of(file), set()).update(typed(file))
+    for name, known in PLAIN.items():
+        assert known.keys() <= found[name], (
+            f"{name} says no longer {sorted(known.keys() - found[name])}: take it out here"
+        )
+        for text, value in known.items():
+            if not isinstance(value, str):
+                assert float(text.replace(",", "")) == pytest.approx(value, rel=0.02), (name, text, value)
+
+
+@pytest.mark.parametrize(
+    "file", [one for one in LESSONS if one.suffix == ".ipynb"], ids=lambda file: str(file.relative_to(ROOT))
+)
+def test_a_prediction_quotes_no_typed_result_of_another_stage(file):
+    """`(stage 04: 86 TFLOP/s)` was right once."""
+    lines = [line for text in cells_of(file, "code") for line in text.splitlines() if "throughput" in line]
+    wrong = [match for line in lines for match in re.findall(r"stage \d\d: \d[\d.,]*", line)]
+    assert not wrong, f"{wrong}: write the figure as {{lesson.recorded_tflops(stage=...):.0f}}"
+
+
+@pytest.mark.parametrize("file", LESSONS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_a_lesson_names_the_gpu_that_it_quotes(file):
+    """Its figures are of one GPU, MAIN, whose name stands in it; another's say gpu=, in a paragraph with its name."""
+    text = "\n\n".join(cells_of(file, "markdown") + cells_of(file, "code"))
+    throughput = re.compile(r"<!-- figure: [^>]*\b(?:tflops|ablation|on_inputs|shape|tuned|ran|change)\(")
+    main = recorded.MAIN.split()[-1]
+    if throughput.search(text):
+        assert main in text, f"it quotes throughputs and does not name the {main}"
+    for paragraph in text.split("\n\n"):
+        for other in set(re.findall(r'gpu="(\w+)"', paragraph)):
+            plain = _GENERATED.sub("", paragraph)
+            assert other in plain, (
+                f"a figure of the {other} stands in a paragraph that does not name it:\n{plain[:300]}"
+            )
+
+
+def test_an_ablation_that_a_cell_prints_says_which_head_dim():
+    for file in LESSONS:
+        for text in cells_of(file, "code"):
+            if "recorded.pick(" in text and "print(" in text and "tflops" in text:
+                assert "d_head" in text, (
+                    f"{file.name}: a cell prints throughputs of several head dims without saying so"
+                )

@@ -5,6 +5,8 @@ import numpy as np
 from flashladder.core.dtypes import to_bits
 from flashladder.core.problem import Problem
 
+# With a maximum of scores that are not scaled yet, exp overflows at the second and not yet at the first.
+NEGATIVE_SCALES = (-0.5, -8.0)
 KINDS = (
     "large logits",
     "all scores negative",
@@ -21,6 +23,7 @@ KINDS = (
     "zero V",
     "tiny V",
     "long sums",
+    "one score for all but one",
 )
 
 
@@ -78,6 +81,19 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
         values["K"][..., 0] = np.log(weight)
         values["K"][:, :, :64, 0] = values["K"][:, :, -64:, 0] = 0
         values["V"] = 1 + np.abs(values["V"])
+    elif kind == "one score for all but one":
+        # One key is far ahead, and all others together weigh half of it: their weights are off alike if exp is of a
+        # rounded argument, and nothing averages that out. The argument differs from row to row by less than 1 / 32, as
+        # no 16-bit number does.
+        distance = np.log(2 * (problem.Nkv - 1))
+        values["Q"][...] = values["K"][...] = 0
+        values["Q"][..., 0] = 8
+        values["Q"][..., 1] = np.arange(problem.Nq) * 7 % 61 / 61
+        values["K"][..., 0] = -distance / (8 * problem.scale)
+        values["K"][..., 1] = -1 / (32 * problem.scale)
+        values["K"][:, :, 1, :2] = 0
+        values["V"][...] = -1
+        values["V"][:, :, 1] = 1
     else:
         raise ValueError(f"no such inputs: {kind}")
     return {name: to_bits(array, problem.dtype) for name, array in values.items()}

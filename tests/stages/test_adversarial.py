@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from adversarial import KINDS, adversarial
+from adversarial import KINDS, NEGATIVE_SCALES, adversarial
 
 from flashladder.core.abi import DTYPES
 from flashladder.core.dtypes import from_bits, to_bits
@@ -32,9 +32,13 @@ def online_softmax(problem: Problem, inputs: dict, mistake: str = "", backwards:
             new_max[...] = row_max[...] = 0
         if mistake == "first maximum kept" and np.isfinite(row_max).all():
             new_max = row_max
+        if mistake == "maximum before the scale":  # of a negative scale that is the smallest score
+            new_max = np.minimum(np.where(np.isinf(row_max), np.inf, row_max), S.min(axis=1, keepdims=True))
         rescale = np.float32(1) if mistake == "no rescale" else np.exp(row_max - new_max)
         shrink = rescale[0] if mistake == "row 0 decides" else rescale
         P = np.exp(S - new_max)
+        if mistake == "exp in half precision":
+            P = np.exp((S - new_max).astype(np.float16)).astype(np.float32)
         row_sum = row_sum * rescale + P.sum(axis=1, keepdims=True)
         if mistake == "row_sum in 16 bits":
             row_sum = rounded(row_sum, dtype)
@@ -100,3 +104,25 @@ def test_a_mistake_does_not_from_the_last_tile_on(kind, mistake, dtype):
 def test_a_scale_without_its_sign_does_not(dtype):
     assert verdict("rising maxima", dtype, scale=-0.5), "a right online softmax does not pass at a negative scale"
     assert not verdict("rising maxima", dtype, "scale without its sign", -0.5), "nothing shows the wrong sign"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_maximum_of_scores_that_are_not_scaled_yet_does_not(dtype):
+    """At -0.5 it passes: P is large, and fp32 holds it. Stages are verified at NEGATIVE_SCALES."""
+    mistake, scale = "maximum before the scale", min(NEGATIVE_SCALES)
+    assert verdict("steep slope", dtype, scale=scale), "a right online softmax does not pass at a negative scale"
+    problem = Problem(Hq=1, Nq=16, Nkv=128, d_head=64, dtype=dtype, scale=scale)
+    with np.errstate(all="ignore"):
+        inputs = problem.random(1)
+        assert check(problem, inputs, online_softmax(problem, inputs))
+        assert not check(problem, inputs, online_softmax(problem, inputs, mistake)), f"nothing shows the {mistake}"
+
+
+def test_an_exp_of_half_precision_does_not():
+    """fp16's bound alone is narrow enough; bf16's P is coarser than such an exp."""
+    kind, mistake = "one score for all but one", "exp in half precision"
+    for n in (128, 192, 1024):
+        problem = Problem(Hq=1, Nq=16, Nkv=n, d_head=64, dtype="fp16")
+        inputs = adversarial(kind, problem)
+        assert check(problem, inputs, online_softmax(problem, inputs))
+        assert not check(problem, inputs, online_softmax(problem, inputs, mistake)), f"{n} keys: nothing shows it"

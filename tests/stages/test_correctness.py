@@ -8,7 +8,7 @@ import os
 
 import numpy as np
 import pytest
-from adversarial import KINDS, adversarial
+from adversarial import KINDS, NEGATIVE_SCALES, adversarial
 from calls import NUMBERS, Call, gaps, mixed, packed, plain, shared, verified
 
 from flashladder.core.abi import DTYPES
@@ -103,8 +103,8 @@ def test_adversarial_inputs(stage, tile):
 def test_scales(stage, tile):
     """Negative ones, too, where the stage allows them: then the largest score is that of the smallest product."""
     Br, Bc = tile
-    lowest = 0.01 if describe(stage)["positive_scale"] else -0.5
-    kinds = itertools.product((lowest, 2.0), DTYPES)
+    lowest = (0.01,) if describe(stage)["positive_scale"] else NEGATIVE_SCALES
+    kinds = itertools.product((*lowest, 2.0), DTYPES)
     verified(stage, *(Call(Problem(Hq=1, Nq=Br, Nkv=2 * Bc, d_head=64, dtype=t, scale=scale)) for scale, t in kinds))
 
 

@@ -1,6 +1,7 @@
 """How far a reader has come: said by his own files, work/NN_name.cu and the %%write cells of the notebooks.
 
-What came of a text is remembered in build/exercises by its hash, so that nothing is built to list it.
+What came of a text is remembered in build/exercises by its hash, so that nothing is built to list it. What was right
+once is kept in work/progress.json (classroom/done.py) besides.
 """
 
 import difflib
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashladder.classroom import judge, remembered
+from flashladder.classroom import done, judge, remembered
 from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, exercises, mends
 from flashladder.classroom.judge import Judgement, Lines
 from flashladder.core.errors import FlashLadderError
@@ -144,6 +145,8 @@ def check(
     if found.written:
         kept = {"passed": found.passed, "summary": found.summary}
         place("exercises", "judged", _key(exercise, text), json.dumps(kept))
+    if found.passed:
+        done.note(exercise.stage, done.EXERCISE, [_lasting(exercise)])
     return found
 
 
@@ -185,6 +188,16 @@ def _remembered(exercise: Exercise | Mend, text: str, where: str) -> State:
     return State(exercise, kept["summary"], kept["passed"], where)
 
 
+def was_right(exercise: Exercise | Mend) -> bool:
+    """Whether an answer to it was ever right, whatever has become of it and of the stage since."""
+    return done.is_done(exercise.stage, done.EXERCISE, _lasting(exercise))
+
+
+def _lasting(exercise: Exercise | Mend) -> str:
+    """A name that stays: mends are numbered, and another one may be put before."""
+    return f"mend {exercise.mistake.name}" if isinstance(exercise, Mend) else exercise.name
+
+
 def _key(exercise: Exercise | Mend, text: str) -> str:
     """Of all that a judgement follows from: the text, the stage's source and description, and the checks."""
     files = [file.read_bytes() for file in (exercise.stage.source, exercise.stage.folder / "stage.toml")]
@@ -205,6 +218,14 @@ def _cells(stage: Stage) -> dict[str, tuple[str, str]]:
             if cell["cell_type"] == "code" and first.startswith(WRITE):
                 found[first.removeprefix(WRITE).strip()] = (text, shown(file))
     return found
+
+
+def count_hint(folder: str, name: str, most: int) -> int:
+    """How many hints of a thing were given on the command line with this one, `most` of them at last."""
+    file = build_directory() / folder / "hints" / name
+    given = min(most, 1 + (int(file.read_text()) if file.exists() else 0))
+    place(folder, "hints", name, str(given))
+    return given
 
 
 def hints_given(exercise: Exercise | Mend, more: int = 0) -> int:

@@ -378,6 +378,30 @@ def command_exercises(options) -> int:
     return exercise.ladder()
 
 
+def command_new(options) -> int:
+    from flashladder.commands import blank
+
+    return blank.new(options.stage, options.kernel, options.give)
+
+
+def command_check(options) -> int:
+    from flashladder.commands import blank
+
+    return blank.check(options.stage, options.kernel, options.part)
+
+
+def command_puzzle(options) -> int:
+    from flashladder.commands import puzzle
+
+    return puzzle.command(options.stage, options.verbs, options.name)
+
+
+def command_next(options) -> int:
+    from flashladder.commands import following
+
+    return following.run()
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flashladder", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -404,6 +428,21 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("verbs", nargs="*")
     sub.add_argument("--name", default="", help="of one exercise; default: all that are begun")
     add("exercises", command_exercises, "how far you are with the exercises of all stages")
+    sub = add("new", command_new, "a blank page for a whole kernel of a stage: signature and launch, nothing else")
+    sub.add_argument("stage")
+    sub.add_argument(
+        "--kernel", default="", metavar="FILE", help="to write; default: work/NN/kernel.cu; never over a file"
+    )
+    sub.add_argument("--give", default="", metavar="PART", help="the parts up to this one stand on the page")
+    sub = add("check", command_check, "judge a whole kernel that you wrote, part by part")
+    sub.add_argument("stage")
+    sub.add_argument("--kernel", default="", metavar="FILE", help="default: work/NN/kernel.cu")
+    sub.add_argument("--part", default="", metavar="PART", help="this one alone")
+    sub = add("puzzle", command_puzzle, "a stage's puzzles, ten lines each: list, start, check, hint, solution")
+    sub.add_argument("stage")
+    sub.add_argument("verbs", nargs="*")
+    sub.add_argument("--name", default="", help="of one puzzle; default: all that are begun")
+    add("next", command_next, "what you have done, what comes next, and how long it takes")
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
     sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
     sub.add_argument("--stage", default="2")
@@ -480,7 +519,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
-    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises anew")
+    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises and puzzles anew")
     add("browser", command_browser, "compile the simulator and the kernels for the site's page that runs them")
     add("docs", command_docs, "build the site from the pages and notebooks; words after -- go to sphinx-build")
     sub = add("format", command_format, "format Python, C++ and CUDA")

@@ -78,6 +78,14 @@ class _Figures:
         name = stages.get(name).name if isinstance(name, int) else name
         return self._row(recorded.first(gpu=gpu), name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
+    def ceiling(self, dtype: str = "bf16") -> float:
+        """TFLOP/s of cuBLAS's matrix product, timed in the stages' own run."""
+        results = recorded.first()
+        row = recorded.ceiling(results, dtype) if results else None
+        if not row:
+            raise _Unrecorded
+        return row["tflops"]
+
     def on_inputs(self, name: int | str, inputs: str, N: int = 16384, d: int = 128) -> float:
         """Recorded throughput on inputs that hurt: on_inputs(21, "growing")."""
         name = stages.get(name).name if isinstance(name, int) else name
@@ -259,6 +267,7 @@ class _Figures:
 
 FUNCTIONS = (
     "tflops",
+    "ceiling",
     "on_inputs",
     "ablation",
     "shape",

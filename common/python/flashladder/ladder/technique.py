@@ -135,6 +135,11 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     return _Counters(found | _counted(report["launches"]) | traced)
 
 
+def counted(report: dict) -> dict[str, int]:
+    """The counters of a report, whatever kernel it is of, by the names of namespace()."""
+    return _Counters(_counted(report["launches"]))
+
+
 class _Counters(dict):
     def __missing__(self, name: str) -> int:
         if name.split(".")[0] not in ("instructions", "shared", "global", "bulk", "tensor_copies", "mbarriers"):

@@ -188,6 +188,14 @@ class Lesson(Writing):
             return row["tflops"]
         raise FlashLadderError(f"{self._of(stage).name} has no recorded throughput for N = {length}, d = {d}.")
 
+    def recorded_ceiling(self) -> float:
+        """What cuBLAS's matrix product in bf16 gave on the first recorded GPU, in the stages' own run."""
+        results = recorded.first()
+        row = recorded.ceiling(results, "bf16") if results else None
+        if not row:
+            raise FlashLadderError("No record has the throughput of cuBLAS.")
+        return row["tflops"]
+
     def break_it(self, name: str, picture: bool = True) -> None:
         """Plants a classic mistake (stages/NN/break), and shows who catches it and how. AssertionError if nobody does.
 

@@ -14,7 +14,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.toml import tomllib
 from flashladder.ladder import stages
-from flashladder.lessons import exercise_cells, notebook_predictions
+from flashladder.lessons import exercise_cells, notebook_predictions, puzzle_cells
 
 FOLDER = ROOT / "notebooks"
 METADATA = {
@@ -213,7 +213,9 @@ def faults(file: Path) -> list[str]:
     found += notebook_predictions.faults(cells)
     if file.stem[:2].isdigit():
         found += notebook_predictions.later_faults(cells, int(file.stem[:2]))
-        found += exercise_cells.faults(cells, stages.entry(file.stem))
+        found += exercise_cells.faults(cells, stages.entry(file.stem)) + puzzle_cells.faults(
+            cells, stages.entry(file.stem)
+        )
     if len(text.encode()) > MOST_BYTES:
         found.append(f"it has {len(text.encode())} bytes, more than {MOST_BYTES}")
     if not found and text != to_text(canonical(notebook, file)):

@@ -24,7 +24,7 @@ from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
-from flashladder.lessons import exercise_cells, notebook_format
+from flashladder.lessons import exercise_cells, notebook_format, puzzle_cells
 
 CELL_SECONDS = 900  # no cell takes longer; a first build of everything is the longest
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -157,15 +157,18 @@ def format_all() -> int:
 
 
 def write_exercises(names: list[str] = ()) -> int:
-    """Writes the sections "Write it yourself" anew, as the stages' exercises.toml have them. Nothing is executed."""
+    """Writes the sections "A puzzle first" and "Write it yourself" anew, as the stages' puzzles.toml and exercises.toml
+    have them. Nothing is executed."""
     for file in notebook_format.files(names):
         if not file.stem[:2].isdigit():
             continue
         before, notebook = file.read_text(), notebook_format.load(file)
         stage = stages.entry(file.stem)
-        if not exercise_cells.faults(notebook["cells"], stage):
+        sections = [one for one in (exercise_cells, puzzle_cells) if one.faults(notebook["cells"], stage)]
+        for one in sections:
+            notebook["cells"] = one.placed(notebook["cells"], stage)
+        if not sections:
             continue
-        notebook["cells"] = exercise_cells.placed(notebook["cells"], stage)
         after = notebook_format.canonical(notebook, file)
         if notebook_format.to_text(after) != before:
             notebook_format.write(after, file)

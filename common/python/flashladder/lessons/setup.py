@@ -47,11 +47,12 @@ def start(fetched: bool = False) -> None:
             + " ".join(f"'{one}'" for one in wanted)
         )
     print(summary())
-    from flashladder.lessons import writing
+    from flashladder.lessons import page, puzzling, writing
     from flashladder.lessons.display import figures_show_themselves
 
     figures_show_themselves()
-    writing.register()
+    for module in (writing, puzzling, page):
+        module.register()
 
 
 def summary() -> str:

@@ -7,7 +7,7 @@ rescale[r] = __expf(row_max[r] - new_max);
 import html
 
 from flashladder import plot
-from flashladder.classroom import exercise, progress
+from flashladder.classroom import exercise, progress, puzzles
 from flashladder.classroom.exercise import Exercise
 from flashladder.classroom.judge import NOT_WRITTEN, Finding, Judgement
 from flashladder.classroom.remembered import expected_time
@@ -31,8 +31,8 @@ class Writing:
         self._hints: dict[str, int] = {}
 
     def hint(self, name: str) -> None:
-        """The first hint to an exercise, and each time it is asked the next one."""
-        one = exercise.get(self.stage, name)
+        """The first hint to an exercise or a puzzle, and each time it is asked the next one."""
+        one = self._named(name)
         if not one.hints:
             show(note("there is no hint to this one.", f"{one.title}:"))
             return
@@ -46,8 +46,14 @@ class Writing:
         show(message(one.hints[given - 1], f"{one.title}, hint {given} of {len(one.hints)} ({rest})"))
 
     def solution(self, name: str) -> None:
-        """The lines of the shipped source that an exercise asks for, folded: they show when they are clicked on."""
-        show(folded_solution(exercise.get(self.stage, name)))
+        """The lines that an exercise (of the shipped source) or a puzzle asks for, folded: they show when they are
+        clicked on."""
+        one = self._named(name)
+        show(folded_puzzle(one) if isinstance(one, puzzles.Puzzle) else folded_solution(one))
+
+    def _named(self, name: str) -> Exercise | exercise.Mend | puzzles.Puzzle:
+        known = {one.name: one for one in puzzles.puzzles(self.stage)}
+        return known[name] if name in known else exercise.get(self.stage, name)
 
 
 def folded_solution(one: Exercise | exercise.Mend) -> Shown:
@@ -55,9 +61,23 @@ def folded_solution(one: Exercise | exercise.Mend) -> Shown:
         line, place = one.hints[-1], f"stages/{one.stage.name}/{one.stage.source.name}"
         return note(f"{line} The mended source is {place}.", f"{one.title}:")
     body = code(one.solution, one.first, f"stages/{one.stage.name}/{one.stage.source.name}")
-    summary = f"{one.title}: a solution"
+    return _folded(f"{one.title}: a solution", body)
+
+
+def folded_puzzle(one: puzzles.Puzzle) -> Shown:
+    return _folded(f"{one.title}: a solution", code(one.solution, one.first_line, f"a solution of {one.name}"))
+
+
+def _folded(summary: str, body: Shown) -> Shown:
     page = f"<details><summary>{html.escape(summary)}</summary>{body.html}</details>"
     return Shown(page, f"{summary}\n{body.text}")
+
+
+def current_stage(magic: str) -> Stage:
+    """What the lesson that was begun last is about. magic: such as %%write, which needs to know."""
+    if not _current:
+        raise FlashLadderError(f"Run the cell with `lesson = Lesson(...)` first: {magic} is about its stage.")
+    return _current[0].stage
 
 
 def register() -> None:
@@ -71,9 +91,7 @@ def write(name: str, text: str) -> Judgement | None:
     shows what came of it. Nothing that is wrong with an answer ends the run of a notebook."""
     name = name.strip()
     try:
-        if not _current:
-            raise FlashLadderError("Run the cell with `lesson = Lesson(...)` first: %%write is about its stage.")
-        one = exercise.get(_current[0].stage, name)
+        one = exercise.get(current_stage("%%write"), name)
         if not isinstance(one, Exercise):
             raise FlashLadderError(
                 f"{name} is mended as a whole file: `make exercise-{one.stage.id} start NAME={name}`."
@@ -102,12 +120,12 @@ def not_written(one: Exercise) -> Shown:
 def told(one: Exercise, found: Judgement) -> Shown:
     """A judgement, check by check."""
     points = f"{one.points if found.passed else 0} of {plural(one.points, 'point')}"
-    lines = [line for finding in found.findings for line in _lines(finding)]
+    lines = [line for finding in found.findings for line in lines_of(finding)]
     lines += [] if found.passed else [f'lesson.hint("{one.name}") gives a hint.']
     return message("\n".join(lines), f"{one.title}: {found.summary}. {points}.")
 
 
-def _lines(finding: Finding) -> list[str]:
+def lines_of(finding: Finding) -> list[str]:
     mark, label = "✓" if finding.passed else "✗", LABELS[finding.check]
     if finding.check == "hazards" and finding.passed:
         label = "no hazards"

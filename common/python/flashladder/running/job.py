@@ -29,6 +29,7 @@ class Job:
     describe_only: bool = False
     repeat: int = 1  # runs in the same process
     configuration: str | None = None  # the short form of an instance; None: the stage chooses
+    shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
 
     def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
         """Writes the job, and Q, K and V as bit patterns of the shapes problem.shape(), with scales of e4m3. Returns
@@ -76,6 +77,7 @@ class Result:
     report: dict | None = field(default=None, repr=False)  # the simulator's counters (WARPSIM_REPORT)
     messages: str = ""
     log_sum_exp: np.ndarray | None = field(default=None, repr=False)  # (B, Hq, Nq) float32; None: the stage has none
+    shown: np.ndarray | None = field(default=None, repr=False)  # the words that it showed (classroom/shown.py)
 
     @property
     def O(self) -> np.ndarray:  # noqa: E743
@@ -93,17 +95,18 @@ def run_library(
     timeout: float | None = None,
     repeat: int = 1,
     configuration: str | None = None,
+    shown_bytes: int = 0,
 ) -> Result:
     """Runs a stage's library on bit patterns; without inputs it only describes what it would do.
 
     name: what messages call it. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. timeout: seconds.
-    configuration: the short form of one of the library's instances; None: the library chooses.
+    configuration: the short form of one of the library's instances; None: the library chooses. shown_bytes: see Job.
     Raises StageError with the stage's or the simulator's own message.
     """
     shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory) as scratch:
         folder = Path(scratch)
-        job = Job(str(cudart(where)), str(library), problem, inputs is None, repeat, configuration)
+        job = Job(str(cudart(where)), str(library), problem, inputs is None, repeat, configuration, shown_bytes)
         command = job.write(folder, inputs)
         env = for_python(dict(os.environ) | (environment or {}))
         if where.kind == "sim":
@@ -129,7 +132,8 @@ def run_library(
         output = np.load(folder / "O.npy") if inputs is not None else None
         seconds, sums = result.get("seconds", []), folder / "log_sum_exp.npy"
         log_sum_exp = np.load(sums) if sums.exists() else None
-        return Result(output, problem, where, result["description"], seconds, report, messages, log_sum_exp)
+        shown = np.load(folder / "shown.npy") if (folder / "shown.npy").exists() else None
+        return Result(output, problem, where, result["description"], seconds, report, messages, log_sum_exp, shown)
 
 
 def hazard_first(error: str, messages: str) -> str:

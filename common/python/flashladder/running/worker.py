@@ -4,8 +4,9 @@
     python -m flashladder.running.worker --serve
 
 FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
-Leaves O.npy, log_sum_exp.npy of a stage that writes it, and result.json there. A process has one CUDA runtime for
-good, and after a failed launch that runtime is of no more use: hence a process of its own for each run.
+Leaves O.npy, log_sum_exp.npy of a stage that writes it, shown.npy of a kernel that shows its insides, and result.json
+there. A process has one CUDA runtime for good, and after a failed launch that runtime is of no more use: hence a
+process of its own for each run.
 
 With --serve it forks such a process for each line of standard input: flashladder.running.server's other end.
 """
@@ -46,7 +47,7 @@ def execute(folder: Path, job: Job) -> dict:
     if description["supports_log_sum_exp"]:
         pointers["log_sum_exp"] = cudart.malloc(log_sum_exp.nbytes)
         cudart.fill(pointers["log_sum_exp"], 0xFF, log_sum_exp.nbytes)
-    scratch_bytes = description["workspace_bytes"]
+    scratch_bytes = job.shown_bytes or description["workspace_bytes"]
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
         cudart.fill(scratch, 0xFF, scratch_bytes)
@@ -58,7 +59,11 @@ def execute(folder: Path, job: Job) -> dict:
         seconds.append(time.perf_counter() - started)
     output = np.empty(problem.shape("O"), np.uint16)
     cudart.download(output, pointers["O"])
-    if output.size and (output == POISON).all():
+    if job.shown_bytes:  # what it shows is asked for, and O may not be written yet
+        shown = np.empty(job.shown_bytes // 4, np.uint32)
+        cudart.download(shown, scratch)
+        np.save(folder / "shown.npy", shown)
+    elif output.size and (output == POISON).all():
         return {"status": "error", "message": "the launch reported success, but its kernel wrote nothing"}
     np.save(folder / "O.npy", output)
     if "log_sum_exp" in pointers:

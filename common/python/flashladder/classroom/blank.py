@@ -1,0 +1,304 @@
+"""A whole kernel from a blank page: what of it can be judged one by one, and what the page holds at first.
+
+stages/NN_name/blank.toml describes the subgoals; the page is made of stage.toml and the stage's own source, so that
+nothing is written twice. With `give`, the lines of the first subgoals are on it, as the stage has them.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from flashladder.classroom.shown import KINDS
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import work_directory
+from flashladder.core.toml import tomllib
+from flashladder.ladder import source, stages
+from flashladder.ladder.kernels import Kernel
+
+WHOLE = "whole"  # the last subgoal's name: O is right, nothing races, the technique is used
+_SUBGOAL = {"name", "title", "minutes", "shows", "task", "given", "lines", "shown", "mistake"}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Lines of the stage's source that a subgoal is about; `stub` stands in for them where they are not given."""
+
+    first: int
+    last: int
+    stub: str = ""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """For the tests: what makes the subgoal fail, as a change of text in the stage's source."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True)
+class Subgoal:
+    name: str
+    title: str
+    minutes: int
+    task: str
+    shows: tuple[str, ...]  # of shown.KINDS; empty: of the whole
+    lines: tuple[Lines, ...] = field(repr=False)
+    shown: tuple[tuple[str, str], ...] = field(repr=False)  # (a text of the line before which they stand, lines)
+    mistake: Mistake = field(repr=False)
+    given: bool = True  # whether its lines can be had on the page: they stand apart from those of the subgoals after it
+
+
+@dataclass(frozen=True)
+class Page:
+    stage: Kernel
+    subgoals: tuple[Subgoal, ...]  # the last one is the whole
+
+    @property
+    def minutes(self) -> int:
+        return sum(one.minutes for one in self.subgoals)
+
+    def subgoal(self, name: str) -> Subgoal:
+        for one in self.subgoals:
+            if one.name == name:
+                return one
+        names = ", ".join(one.name for one in self.subgoals)
+        raise FlashLadderError(f"Stage {self.stage.id} has no subgoal '{name}'. It has: {names}.")
+
+    @property
+    def file(self) -> Path:
+        """Where `make new` writes it, unless a file is named."""
+        return work_directory() / self.stage.id / "kernel.cu"
+
+
+_ONLY_WHOLE = Subgoal(
+    name=WHOLE,
+    title="O",
+    minutes=240,
+    task="The whole is judged at several sizes, by both types and head dims, for hazards, and by what the stage's "
+    "technique must show of itself.",
+    shows=(),
+    lines=(),
+    shown=(),
+    mistake=Mistake("", ""),
+)
+
+
+def has_page(stage: stages.Stage) -> bool:
+    return (stage.folder / "blank.toml").exists()
+
+
+def pages() -> list[Page]:
+    return [page(stage) for stage in stages.every_stage() if has_page(stage)]
+
+
+def page(which: stages.Stage | int | str) -> Page:
+    """What blank.toml says; of a kernel without one a page with the whole alone. FlashLadderError says what is wrong
+    with the file, or that the stage is no kernel."""
+    stage = stages.entry(which)
+    if not isinstance(stage, Kernel):
+        raise FlashLadderError(f"Stage {stage.id} is a program of the host and no kernel: `make exercise-{stage.id}`.")
+    if not has_page(stage):
+        return Page(stage, (_ONLY_WHOLE,))
+    file = stage.folder / "blank.toml"
+    try:
+        data = tomllib.loads(file.read_text())
+        found = tuple(_subgoal(stage, entry) for entry in data["subgoal"])
+    except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+        raise FlashLadderError(f"stages/{stage.name}/blank.toml: {error!r}") from error
+    if not found or found[-1].name != WHOLE or any(one.shows == () for one in found[:-1]):
+        raise FlashLadderError(
+            f"stages/{stage.name}/blank.toml: the last subgoal is '{WHOLE}', all others show something."
+        )
+    return Page(stage, found)
+
+
+def _subgoal(stage: Kernel, entry: dict) -> Subgoal:
+    where = f"stages/{stage.name}/blank.toml, {entry.get('name', '?')}"
+    if set(entry) - _SUBGOAL or not {"name", "title", "minutes", "task", "mistake"} <= set(entry):
+        raise FlashLadderError(
+            f"{where}: a subgoal has {', '.join(sorted(_SUBGOAL))}; shows, lines and shown may be left out."
+        )
+    unknown = set(entry.get("shows", ())) - set(KINDS)
+    if unknown:
+        raise FlashLadderError(f"{where}: '{sorted(unknown)[0]}' is nothing to show: {', '.join(KINDS)}.")
+    return Subgoal(
+        name=entry["name"],
+        title=entry["title"],
+        minutes=entry["minutes"],
+        task=entry["task"].strip(),
+        shows=tuple(entry.get("shows", ())),
+        lines=tuple(_lines(stage, one, where) for one in entry.get("lines", ())),
+        shown=tuple((one["before"], one["text"].strip("\n")) for one in entry.get("shown", ())),
+        mistake=Mistake(entry["mistake"]["from"], entry["mistake"]["to"]),
+        given=entry.get("given", True),
+    )
+
+
+def _lines(stage: Kernel, entry: dict, where: str) -> Lines:
+    """A part of the source, whole; or within it from the line with the text `first` to the next one with `last`, or to
+    the one before that with `until`."""
+    if set(entry) - {"part", "first", "last", "until", "stub"}:
+        raise FlashLadderError(f"{where}: lines have part, and perhaps first, last or until, and stub; these: {entry}.")
+    part = source.find(stage.source, entry["part"])
+    lines, first, last = stage.source.read_text().splitlines(), part.first, part.last
+    if "first" in entry:
+        first = _line_with(lines, entry["first"], part.first, part.last, where)
+    if "last" in entry:
+        last = _line_with(lines, entry["last"], first, part.last, where, only=False)
+    if "until" in entry:
+        last = _line_with(lines, entry["until"], first + 1, part.last, where, only=False) - 1
+    return Lines(first, last, entry.get("stub", "").strip("\n"))
+
+
+def _line_with(lines: list[str], text: str, first: int, last: int, where: str, only: bool = True) -> int:
+    found = [number for number in range(first, last + 1) if text in lines[number - 1]]
+    if not found or only and len(found) > 1:
+        many = f"stands in lines {', '.join(map(str, found))}" if found else "stands in no line"
+        raise FlashLadderError(f"{where}: {text!r} {many} of kernel.cu from {first} to {last}: it must be in one.")
+    return found[0]
+
+
+# ---- what the page holds ----
+
+
+def skeleton(one: Page, give: str = "") -> str:
+    """A file that compiles and writes nothing yet: signature and launch; or, with the name of a subgoal, the stage's
+    source up to it, and the calls that show it."""
+    head = _heading(one, give)
+    return head + (_given(one, give) if give else _empty(one.stage))
+
+
+def _heading(one: Page, give: str) -> str:
+    command, place = f"make check STAGE={one.stage.id}", f"work/{one.stage.id}/kernel.cu"
+    said = [
+        f"Stage {one.stage.id}, {one.stage.title}, from a blank page: {one.stage.technique}.",
+        f"`{command}` judges {place}, with KERNEL=FILE another file, with PART=NAME one of these parts:",
+    ]
+    given = [part.name for part in one.subgoals[: 1 + [part.name for part in one.subgoals].index(give)]] if give else []
+    for part in one.subgoals:
+        there = " (given)" if part.name in given else ""
+        said += ["", f"{part.name}{there}: {part.title}, about {part.minutes} minutes."]
+        said += [] if there else part.task.splitlines()
+    return "".join(f"// {line}".rstrip() + "\n" for line in _wrapped(said)) + "\n"
+
+
+def given(text: str) -> set[str]:
+    """The names of the subgoals that a page's heading says are given."""
+    return set(re.findall(r"^// (\w+) \(given\):", text, re.M))
+
+
+def _wrapped(lines: list[str], width: int = 116) -> list[str]:
+    found = []
+    for line in lines:
+        while len(line) > width:
+            cut = line.rfind(" ", 0, width)
+            found.append(line[:cut])
+            line = line[cut + 1 :]
+        found.append(line)
+    return found
+
+
+def _empty(stage: Kernel) -> str:
+    """Nothing but what the launch has to know."""
+    if len(stage.data["launch"]) > 1 or "configuration" in stage.data["launch"][-1]:
+        many = "a table of instances" if "configuration" in stage.data["launch"][-1] else "several kernels"
+        there = ", ".join(one.stage.id for one in pages())
+        raise FlashLadderError(
+            f"Stage {stage.id} has {many}: no page is written for it, though `make check` judges a file of yours that "
+            f"has all of it. Pages with parts have stages {there}."
+        )
+    text, launch = stage.source.read_text(), stage.data["launch"][-1]
+    includes = re.findall(r"^#include .*$", text, re.M)
+    constants = [f"constexpr int {name} = {launch[name]};" for name in ("Br", "Bc", "threads") if name in launch]
+    return "\n".join(
+        [
+            *includes,
+            '#include "show.cuh"',
+            "",
+            *constants,
+            "",
+            f"// grid: ({', '.join(launch['grid'])})",
+            f"// dynamic shared memory: {launch['shared_bytes']} bytes",
+            _signature(text, launch["kernel"]),
+            "    // Your kernel.",
+            "}",
+            "",
+            _launcher(stage),
+        ]
+    )
+
+
+def _signature(text: str, kernel: str) -> str:
+    found = re.search(rf"^template [^\n]*\n__global__[^{{]*?{kernel}\([^{{]*\{{", text, re.M)
+    return found[0]
+
+
+def _launcher(stage: Kernel) -> str:
+    """The part "launch" of the source, with the plan as stage.toml has it: the source's speaks of the solution."""
+    text, launch = source.find(stage.source, "launch").text, stage.data["launch"][-1]
+    fields = {
+        "kernel": f"{launch['kernel']}<{', '.join(launch['template'])}>",
+        "grid": _grid(launch["grid"]),
+        "threads": "threads",
+        "shared_bytes": f"size_t({_in_cpp(launch['shared_bytes'])})",
+    }
+    if "boxes" in launch:
+        fields |= dict(zip(("Q_box_rows", "KV_box_rows"), map(_in_cpp, launch["boxes"])))
+    lines = ",\n".join(f"            .{name} = {value}" for name, value in fields.items())
+    choose = re.search(r"return (flash::choose\w*\(params, \[&\]<[^>]*>\(\) \{)", text)[1]
+    plan = f"""static flash::Launch plan(const FlashParams &params) {{
+    return {choose}
+        return flash::Launch{{
+{lines}}};
+    }});
+}}"""
+    return re.sub(r"^static flash::Launch plan\(.*?^\}", lambda _: plan, text, flags=re.M | re.S) + "\n"
+
+
+def _grid(expressions: list[str]) -> str:
+    persistent = re.fullmatch(r"min\(multiprocessors, (.*)\)", expressions[0])
+    if persistent:
+        return f"flash::persistent({_in_cpp(persistent[1])})"
+    return f"dim3({', '.join(map(_in_cpp, expressions))})"
+
+
+def _in_cpp(expression: str) -> str:
+    """An expression of stage.toml in the launcher: sizes are the parameters', whole numbers divide alike."""
+    return re.sub(r"\b(B|Hq|Hkv|Nq|Nkv)\b", r"params.\1", expression)
+
+
+def _given(one: Page, give: str) -> str:
+    """The stage's source without the lines of the subgoals behind `give`, and what shows the others."""
+    names = [part.name for part in one.subgoals]
+    given = one.subgoals[: 1 + names.index(one.subgoal(give).name)]
+    lines = one.stage.source.read_text().splitlines()
+    left_out: dict[int, tuple[Subgoal, Lines]] = {}
+    for part in one.subgoals[len(given) :]:
+        for piece in part.lines:
+            left_out |= {number: (part, piece) for number in range(piece.first, piece.last + 1)}
+    calls: dict[int, list[str]] = {}
+    for part in given:
+        for before, text in part.shown:
+            number = _line_with(lines, before, 1, len(lines), f"stages/{one.stage.name}/blank.toml, {part.name}")
+            if number not in left_out or not left_out[number][1].stub:  # a stub has its own calls
+                calls.setdefault(number, []).extend(text.splitlines())
+    found, last_include = [], max(number for number, line in enumerate(lines, 1) if line.startswith("#include"))
+    first_code = next(number for number, line in enumerate(lines, 1) if not line.startswith("//"))
+    told: set[Lines] = set()
+    for number, line in enumerate(lines, 1):
+        if number < first_code:  # the stage's own heading speaks of all of it
+            continue
+        found += calls.get(number, [])
+        if number not in left_out:
+            found.append(line)
+        else:
+            part, piece = left_out[number]
+            if piece not in told:
+                indent = re.match(r"\s*", line)[0]
+                found.append(f"{indent}// Yours: {part.name}.")
+                found += piece.stub.splitlines()
+                told.add(piece)
+        if number == last_include:
+            found.append('#include "show.cuh"')
+    return "\n".join(found).strip("\n") + "\n"

@@ -1,0 +1,176 @@
+"""Judges a whole kernel that was written from a blank page: its subgoals one by one, by what it shows of itself, and O
+as every answer is judged (classroom/judge.py). Lines are those of the reader's file."""
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from flashladder.building import build
+from flashladder.classroom import blank, done, judge, shown
+from flashladder.classroom.blank import WHOLE, Page, Subgoal
+from flashladder.classroom.judge import Judgement, Lines
+from flashladder.core.device import Device
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import place
+from flashladder.core.problem import Problem
+from flashladder.ladder import kernels, launches
+from flashladder.running.job import StageError, run_library
+from flashladder.simulator import counters
+
+CHECKS = ("correct", "hazards", "technique")
+SECONDS = 60  # of one run, a small problem: what takes this long does not end by itself
+MOST = 3  # hazards that are told
+_NOTHING_WRITTEN = "the launch reported success, but its kernel wrote nothing", "nothing is written to O"
+_ENTRY = re.compile(r"\bflash_forward\s*\(")
+
+
+@dataclass(frozen=True)
+class Part:
+    """What came of a subgoal. words: what is wrong; empty where it is right or where nothing was shown yet."""
+
+    subgoal: Subgoal
+    passed: bool
+    words: tuple[str, ...] = ()
+    begun: bool = True  # False: the file shows nothing of it
+    compiles: bool = True
+    judgement: Judgement | None = None  # of the whole
+
+    @property
+    def summary(self) -> str:
+        if not self.begun:
+            calls = ", ".join(f"show_{kind}" for kind in self.subgoal.shows)
+            return f"not shown yet ({calls})"
+        if self.judgement:
+            return self.judgement.summary.replace("wrong", "wrong numbers", 1)
+        return "right" if self.passed else "wrong" if self.compiles else "does not compile"
+
+
+def parts(page: Page, text: str, line: Lines, only: str = "") -> Iterator[Part]:
+    """Each subgoal in its order, as soon as it is judged. only: the name of one. FlashLadderError where the text cannot
+    be a kernel of the stage at all."""
+    if not _ENTRY.search(text):
+        raise FlashLadderError(
+            "flash_forward is not in it: a whole kernel has the functions of common/include/attention.h. "
+            f"`make new STAGE={page.stage.id}` writes a file that has them."
+        )
+    chosen = [page.subgoal(only)] if only else page.subgoals
+    runs = _Runs(page, text, line)
+    for one in chosen:
+        if not runs.compiles:  # all others would have the same to say
+            return
+        yield _whole(page, one, text, line) if one.name == WHOLE else _part(one, text, runs)
+
+
+def sizes(stage: kernels.Kernel) -> list[Problem]:
+    """What a whole kernel is tried with: what changed kernels are, several batches, heads and tiles along every axis,
+    both types, head dims and layouts, scores beyond what exp() takes. None of a stage with a table of instances."""
+    if launches.instances(stage):  # which of them are tried with what, the judge says
+        return []
+    launch = stage.data["launch"][-1]
+    Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
+    more = [
+        Problem(B=2, Hq=4, Nq=3 * Br, Nkv=5 * Bc, d_head=128, dtype="fp16", layout="bnhd"),
+        Problem(B=1, Hq=4, Nq=Br, Nkv=Bc, d_head=64, dtype="bf16"),
+        Problem(B=2, Hq=1, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16"),
+        Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=128, dtype="bf16", scale=16.0),
+    ]
+    return [*kernels.problems_for(stage), *map(stage.own, more)]
+
+
+def shown_sizes(stage: kernels.Kernel) -> list[Problem]:
+    """One head, several tiles along both axes, both head dims."""
+    launch = stage.data["launch"][-1]
+    rows, columns = 2 * launch["Br"], 3 * launch["Bc"]
+    return [stage.own(Problem(B=1, Hq=1, Nq=rows, Nkv=columns, d_head=d_head)) for d_head in (128, 64)]
+
+
+def _whole(page: Page, one: Subgoal, text: str, line: Lines) -> Part:
+    found = judge.judge(page.stage, text, CHECKS, line, sizes(page.stage))
+    return Part(one, found.passed, tuple(text.replace(*_NOTHING_WRITTEN) for text in found.words), judgement=found)
+
+
+def _part(one: Subgoal, text: str, runs: "_Runs") -> Part:
+    code = re.sub(r"//.*?$|/\*.*?\*/", "", text, flags=re.M | re.S)
+    if not any(re.search(rf"\bshow_{kind}\s*\(", code) for kind in one.shows):
+        return Part(one, False, begun=False)
+    words = runs.faults(one)
+    return Part(one, not words, tuple(words), compiles=runs.compiles)
+
+
+class _Runs:
+    """The kernel built to show its insides, and what it showed: built and run when that is first asked for."""
+
+    def __init__(self, page: Page, text: str, line: Lines):
+        self._page, self._text, self._line = page, text, line
+        self.compiles = True  # as far as it is known
+        self._failed: list[str] = []  # why nothing was shown
+        self._hazards: list[str] = []
+        self._found: list[tuple[Problem, dict, object]] = []
+        self._run = False
+
+    def faults(self, one: Subgoal) -> list[str]:
+        if not self._run:
+            self._run = True
+            self._show()
+        words = list(self._failed)
+        for problem, inputs, bits in self._found:
+            Bc = self._page.stage.data["launch"][-1]["Bc"]
+            for kind in one.shows:
+                wrong = shown.faults(problem, inputs, bits, kind, Bc)
+                words += [
+                    f"{text} (d = {problem.d_head})" if number == 0 else text for number, text in enumerate(wrong)
+                ]
+            if words:  # the other head dim has most likely the same to say
+                break
+        return [*self._hazards, *words] if words else []
+
+    def _show(self) -> None:
+        stage, line = self._page.stage, self._line
+        build.build(["warpsim_cudart"])
+        digest = hashlib.sha256(self._text.encode()).hexdigest()[:16]
+        file = place("exercises", f"{stage.id}-shown-{digest}", stage.source.name, self._text)
+        try:
+            library = kernels.compile_kernel(file, stage, "-DFLASH_SHOW", only="BF16")
+        except kernels.CompileError as error:
+            self._failed, self.compiles = judge.compiler_words(error.said, file.name, line), False
+            return
+        for problem in shown_sizes(stage):
+            if not self._one(library, problem):
+                return
+
+    def _one(self, library: Path, problem: Problem) -> bool:
+        stage, inputs = self._page.stage, problem.random(1)
+        more = stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
+        where, limit, size = Device("sim", None), 4 * SECONDS, shown.buffer_bytes(problem)
+        try:
+            name = f"stage {stage.id}"
+            result = run_library(name, library, problem, inputs, where, more, limit, shown_bytes=size)
+        except StageError as error:
+            self._note(error.report)
+            said = str(error).splitlines()[0].removeprefix(f"stage {stage.id}, {problem}: ")
+            self._failed = [f"stopped at {problem}: {judge.told(said, self._line)}"]
+            return False
+        self._note(result.report)
+        self._found.append((problem, inputs, result.shown))
+        return True
+
+    def _note(self, report: dict | None) -> None:
+        for hazard in counters.hazards(report) if report else ():
+            message = re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", hazard["message"])
+            words = judge.told(message, self._line)
+            if words not in self._hazards and len(self._hazards) < MOST:
+                self._hazards.append(words)
+
+
+def right(page: Page, found: list[Part]) -> list[str]:
+    """The names of the subgoals that are right; where the whole is, all of them, shown or not."""
+    passed = [one.subgoal.name for one in found if one.passed]
+    return [one.name for one in page.subgoals] if WHOLE in passed else passed
+
+
+def note(page: Page, found: list[Part], text: str) -> None:
+    """Keeps what is right, but for what was given on the page."""
+    given = blank.given(text)
+    done.note(page.stage, done.BLANK, [name for name in right(page, found) if name not in given])

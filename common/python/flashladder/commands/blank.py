@@ -1,0 +1,92 @@
+"""A whole kernel from a blank page: `make new STAGE=06` and `make check KERNEL=my.cu STAGE=06`."""
+
+from pathlib import Path
+
+from flashladder.classroom import blank, whole
+from flashladder.classroom.blank import WHOLE, Page
+from flashladder.classroom.progress import shown
+from flashladder.core.console import coloured, plural, say
+from flashladder.core.errors import FlashLadderError
+
+
+def new(which: str, file: str, give: str = "") -> int:
+    """Writes a page that compiles and is not right yet. Never over a file."""
+    page = blank.page(which)
+    target = Path(file) if file else page.file
+    _givable(page, give)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(target, "x") as stream:
+            stream.write(blank.skeleton(page, give))
+    except FileExistsError:
+        raise FlashLadderError(
+            f"{shown(target.resolve())} exists, and stays as it is. KERNEL=another.cu writes another file."
+        ) from None
+    place = shown(target.resolve())
+    say(f"{coloured(place, 'bold')}: stage {page.stage.id}, {page.stage.title}, about {page.minutes} minutes.")
+    say(f"The tasks stand at its top. `make check STAGE={page.stage.id}{_naming(page, file)}` judges it.")
+    if not give and any(one.given for one in page.subgoals[:-1]):
+        names = ", ".join(one.name for one in page.subgoals[:-1] if one.given)
+        command = f"make new STAGE={page.stage.id} KERNEL=another.cu GIVE=NAME"
+        say(f"`{command}` writes one that has the parts up to NAME: {names}.")
+    return 0
+
+
+def _givable(page: Page, give: str) -> None:
+    if not give:
+        return
+    part = page.subgoal(give)
+    if part.name == WHOLE:
+        place = f"stages/{page.stage.name}/{page.stage.source.name}"
+        raise FlashLadderError(f"With all of it given there is nothing left to write: {place} is a solution.")
+    if not part.given:
+        names = ", ".join(one.name for one in page.subgoals if one.given and one.name != WHOLE) or "none"
+        raise FlashLadderError(
+            f"'{give}' cannot be given in stage {page.stage.id}: its lines stand among those of what comes after it. "
+            f"Given can be: {names}."
+        )
+
+
+def _naming(page: Page, file: str) -> str:
+    return f" KERNEL={file}" if file else ""
+
+
+def check(which: str, file: str, part: str = "") -> int:
+    """Judges a whole kernel, part by part; 1 where something is left to do."""
+    page = blank.page(which)
+    target = (Path(file) if file else page.file).resolve()
+    try:
+        text = target.read_text()
+    except FileNotFoundError:
+        naming = f" KERNEL={file}" if file else ""
+        raise FlashLadderError(
+            f"{shown(target)} does not exist: `make new STAGE={page.stage.id}{naming}` writes it."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FlashLadderError(f"{shown(target)} cannot be read: {error}") from error
+    say(coloured(f"{shown(target)}, judged as stage {page.stage.id}, {page.stage.title}", "bold"))
+    found = []
+    for one in whole.parts(page, text, f"{shown(target)}:{{}}".format, part):
+        found.append(one)
+        _tell(one)
+    return _end(page, found, text, part)
+
+
+def _tell(one: whole.Part) -> None:
+    colour = "green" if one.passed else "red" if one.begun else "cyan"
+    say(f"{one.subgoal.name}, {one.subgoal.title}: {coloured(one.summary, colour)}")
+    for words in one.words:
+        say(f"  {words}")
+
+
+def _end(page: Page, found: list[whole.Part], text: str, only: str) -> int:
+    passed = whole.right(page, found)
+    whole.note(page, found, text)
+    if WHOLE in passed:
+        say(coloured(f"\nAll of it is right: that is stage {page.stage.id}, by your own hand.", "green"))
+        return 0
+    if only:
+        return 0 if only in passed else 1
+    left = [one for one in page.subgoals if one.name not in passed]
+    say(f"\n{len(passed)} of {plural(len(page.subgoals), 'part')} are right. Next: {left[0].name}, {left[0].title}.")
+    return 1

@@ -1,0 +1,65 @@
+"""`make next`: what a reader has done, what comes next, and how long it takes."""
+
+from flashladder.classroom import done, path
+from flashladder.classroom.path import Part, Step
+from flashladder.core.console import coloured, plural, say, table
+
+KINDS = ("puzzle", "exercise", "blank page")
+MOST = 3  # steps that are named
+
+
+def run() -> int:
+    way = path.way()
+    rows = [[part.stage.id, part.stage.title, *(_share(part, kind) for kind in KINDS), _left(part)] for part in way]
+    columns = ("", "stage", "puzzles", "exercises", "blank page", "left")
+    table("What is done, of what there is", columns, rows, right=(2, 3, 4, 5))
+    steps = [step for part in way for step in part.steps]
+    finished = [step for step in steps if step.done]
+    spent = _time(sum(step.minutes for step in finished))
+    say(f"\n{len(finished)} of {plural(len(steps), 'step')} done: about {spent}.")
+    part = path.current(way)
+    if part is None:
+        say(coloured("That is all of the ladder.", "green"))
+    else:
+        _tell_next(part)
+        _tell_skipped(way[: way.index(part)])
+    if done.file().exists():
+        say("Kept in work/progress.json, which no pull touches.")
+    return 0
+
+
+def _share(part: Part, kind: str) -> str:
+    steps = [step for step in part.steps if step.kind == kind]
+    return f"{sum(step.done for step in steps)} of {len(steps)}" if steps else ""
+
+
+def _left(part: Part) -> str:
+    return _time(part.minutes_left) if part.left or not part.begun else "done"
+
+
+def _time(minutes: int) -> str:
+    """50 min, 3 h 20 min"""
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{minutes} min"
+
+
+def _tell_next(part: Part) -> None:
+    stage, notebook = part.stage, path.notebook(part.stage)
+    say(f"\nNext: stage {stage.id}, {coloured(stage.title, 'bold')}, about {_time(part.minutes_left)}.")
+    if not part.begun and notebook:
+        say(f"  read and run {notebook}: about {_time(part.lesson_minutes)} (`make notebooks`)")
+    for step in part.left[:MOST]:
+        say(f"  {_words(step)}")
+    if len(part.left) > MOST:
+        say(f"  and {plural(len(part.left) - MOST, 'more step')}")
+
+
+def _words(step: Step) -> str:
+    return f"{step.kind} {step.name}, {step.title}: about {_time(step.minutes)} (`{step.command}`)"
+
+
+def _tell_skipped(before: list[Part]) -> None:
+    left = [step for part in before for step in part.left]
+    if left:
+        first = f"{left[0].kind} {left[0].name} of stage {left[0].stage.id}"
+        say(f"Skipped so far: {plural(len(left), 'step')}, first {first}.")

@@ -1,0 +1,120 @@
+"""Puzzles on the command line: `make puzzle-05`, `make puzzle-05 start NAME=no_conflicts`, `check`, `hint`, ..."""
+
+from flashladder.classroom import done, progress, puzzle_judge
+from flashladder.classroom.progress import shown
+from flashladder.classroom.puzzles import Puzzle, answer, get, puzzles
+from flashladder.core.console import coloured, plural, say, table
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.ladder.stages import Stage
+
+
+def command(which: str, words: list[str], name: str = "") -> int:
+    """Does what the words ask for, in their order; without any it lists the stage's puzzles."""
+    stage = stages.entry(which)
+    unknown = [word for word in words if word not in VERBS]
+    if unknown:
+        raise FlashLadderError(f"'{unknown[0]}': make puzzle-{stage.id} can {', '.join(VERBS)}.")
+    if not puzzles(stage):
+        get(stage, name)  # says which stages have some
+    status = 0
+    for word in words or ["list"]:
+        status = VERBS[word](stage, name) or status
+    return status
+
+
+def _list(stage: Stage, name: str) -> int:
+    rows = []
+    for one in puzzles(stage):
+        state = "right" if done.is_done(stage, done.PUZZLE, one.name) else "begun" if one.file.exists() else "not begun"
+        rows.append([one.name, one.title, plural(one.minutes, "minute"), state])
+    table(f"Puzzles of stage {stage.id}, {stage.title}", ("NAME", "", "", ""), rows)
+    first = puzzles(stage)[0].name
+    say(f"\n`make puzzle-{stage.id} start NAME={first}` begins one; then `check`, `hint` and `solution`.")
+    say(f"In the stage's notebook they are cells that begin with `%%puzzle {first}`.")
+    return 0
+
+
+def _start(stage: Stage, name: str) -> int:
+    chosen = get(stage, name or _next(stage).name)
+    chosen.file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with open(chosen.file, "x") as stream:
+            stream.write(chosen.page())
+    except FileExistsError:
+        place = shown(chosen.file)
+        raise FlashLadderError(f"{place} exists, and stays as it is. To start afresh, move it away.") from None
+    say(f"{coloured(chosen.title, 'bold')} (about {plural(chosen.minutes, 'minute')}): {shown(chosen.file)}")
+    say(chosen.task)
+    say(f"Write it there, between the marks; `make puzzle-{stage.id} check` judges it.")
+    return 0
+
+
+def _next(stage: Stage) -> Puzzle:
+    """The first that is not begun, else the first."""
+    every = puzzles(stage)
+    return next((one for one in every if not one.file.exists()), every[0])
+
+
+def _begun(stage: Stage, name: str) -> list[Puzzle]:
+    if name:
+        return [get(stage, name)]
+    found = [one for one in puzzles(stage) if one.file.exists()]
+    if not found:
+        names = ", ".join(one.name for one in puzzles(stage))
+        raise FlashLadderError(
+            f"No puzzle of stage {stage.id} is begun: `make puzzle-{stage.id} start NAME=...`: {names}."
+        )
+    return found
+
+
+def _check(stage: Stage, name: str) -> int:
+    return 0 if all([_judged(one) for one in _begun(stage, name)]) else 1
+
+
+def _judged(one: Puzzle) -> bool:
+    place = shown(one.file)
+    try:
+        text, first = answer(one.file.read_text())
+    except FileNotFoundError:
+        start = f"make puzzle-{one.stage.id} start NAME={one.name}"
+        raise FlashLadderError(f"{place} does not exist: `{start}` writes it.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FlashLadderError(f"{place} cannot be read: {error}") from error
+    except FlashLadderError as error:
+        raise FlashLadderError(f"{place}: {error}") from error
+    found = puzzle_judge.judge(one, text, lambda line: f"{place}:{first + line - 1}")
+    colour = "green" if found.passed else "red" if found.written else "cyan"
+    say(f"{coloured(one.name, 'bold')}, {one.title}: {coloured(found.summary, colour)}")
+    for words in found.words:
+        say(f"  {words}")
+    if found.passed:
+        done.note(one.stage, done.PUZZLE, [one.name])
+    return found.passed
+
+
+def _hint(stage: Stage, name: str) -> int:
+    """One hint after another, of the one puzzle that is begun and not right."""
+    chosen = _begun(stage, name)
+    open_ones = [one for one in chosen if name or not done.is_done(stage, done.PUZZLE, one.name)]
+    if not open_ones:
+        say(f"All that is begun of stage {stage.id}'s puzzles is right.")
+        return 0
+    if len(open_ones) != 1:
+        names = ", ".join(one.name for one in open_ones)
+        raise FlashLadderError(f"A hint for which? `make puzzle-{stage.id} hint NAME=...`: {names}.")
+    (one,) = open_ones
+    given = progress.count_hint("puzzles", f"{stage.id}_{one.name}", len(one.hints))
+    say(f"{one.name}, hint {given} of {len(one.hints)}: {one.hints[given - 1]}")
+    if given == len(one.hints):
+        say(f"That is the last one; `make puzzle-{stage.id} solution NAME={one.name}` shows a solution.")
+    return 0
+
+
+def _solution(stage: Stage, name: str) -> int:
+    for one in [get(stage, name)] if name else puzzles(stage):
+        say(f"{coloured(one.name, 'bold')}, {one.title}:\n\n{one.solution}\n")
+    return 0
+
+
+VERBS = {"list": _list, "start": _start, "check": _check, "hint": _hint, "solution": _solution}

@@ -1,0 +1,108 @@
+"""`make next`: what is done, what comes next, how long it takes; and that nothing of it is lost."""
+
+import json
+
+import pytest
+
+from flashladder.classroom import blank, done, exercise, path, progress, puzzles
+from flashladder.classroom.judge import Finding, Judgement
+from flashladder.commands import following
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import work_directory
+from flashladder.ladder import stages
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    monkeypatch.setenv("FLASHLADDER_WORK", str(tmp_path / "work"))
+    monkeypatch.setenv("FLASHLADDER_BUILD", str(tmp_path / "build"))
+    return tmp_path
+
+
+def of(number: int) -> path.Part:
+    return next(part for part in path.way() if part.stage.number == number)
+
+
+def finish(number: int) -> None:
+    """All of a stage is done."""
+    stage = stages.entry(number)
+    done.note(stage, done.PUZZLE, [one.name for one in puzzles.puzzles(stage)])
+    done.note(stage, done.EXERCISE, [progress._lasting(state.exercise) for state in progress.states(stage)])
+    done.note(stage, done.BLANK, [blank.WHOLE])
+
+
+def test_a_beginner_starts_with_the_first_lesson(capsys):
+    assert following.run() == 0
+    printed = capsys.readouterr().out
+    assert (
+        "0 of " in printed
+        and "Next: stage 00" in printed
+        and "notebooks/00_host_streams.ipynb: about 40 min" in printed
+    )
+    assert "make exercise-00 start NAME=" in printed and "Skipped" not in printed and "progress.json" not in printed
+
+
+def test_every_stage_has_minutes_and_every_step_a_command():
+    for part in path.way():
+        assert 15 <= part.lesson_minutes <= 120 and part.steps
+        for step in part.steps:
+            assert 2 <= step.minutes <= 180 and step.command.startswith("make ") and not (step.done or step.begun)
+
+
+def test_who_is_further_on_is_not_sent_back(capsys):
+    done.note(stages.get(5), done.PUZZLE, ["no_conflicts"])
+    following.run()
+    printed = capsys.readouterr().out
+    assert "Next: stage 05" in printed and "Skipped so far: " in printed and "1 of 1" in printed
+    assert "notebooks/05" not in printed  # the lesson is begun
+    assert "work/progress.json" in printed
+
+
+def test_a_stage_that_is_done_leads_to_the_next():
+    finish(3)
+    assert not of(3).left and of(3).minutes_left == 0
+    assert path.current(path.way()).stage.number == 4
+    last = path.way()[-1].stage.number
+    finish(last)
+    assert path.current(path.way()) is None
+
+
+def test_a_begun_file_counts_as_begun_and_its_command_goes_on():
+    one = puzzles.get(5, "no_conflicts")
+    one.file.parent.mkdir(parents=True)
+    one.file.write_text(one.page())
+    step = next(step for step in of(5).steps if step.kind == "puzzle")
+    assert step.begun and not step.done and step.command == "make puzzle-05 check NAME=no_conflicts"
+
+
+def test_a_right_exercise_stays_done_when_its_stage_changes(monkeypatch):
+    """As after a pull: its file is gone, build/ is gone, the stage's number is another one."""
+    one = exercise.get(5, "tile_offset")
+    right = Judgement((Finding("builds", True), Finding("correct", True)))
+    monkeypatch.setattr(progress.remembered, "key", lambda *arguments: "key")
+    monkeypatch.setattr(progress.judge, "attempt", lambda *arguments: right)
+    progress.check(one, "return row * d_head + (c ^ row % 8) * chunk;")
+    step = next(step for step in of(5).steps if step.name == "tile_offset")
+    assert step.done and list(done.everything()) == ["swizzle/exercise/tile_offset"]
+    renumbered = type(one.stage)(25, "25_swizzle", "", "", one.stage.min_compute, None, one.stage.folder, {})
+    assert done.is_done(renumbered, done.EXERCISE, "tile_offset")
+
+
+def test_the_day_of_what_was_done_first_stays():
+    stage = stages.get(6)
+    work_directory().mkdir(parents=True)
+    kept = {"cp_async/blank page/tiles": "2026-01-02"}
+    done.file().write_text(json.dumps({"version": 1, "done": kept}))
+    done.note(stage, done.BLANK, ["tiles", "scores"])
+    assert done.everything()["cp_async/blank page/tiles"] == "2026-01-02" and len(done.everything()) == 2
+
+
+@pytest.mark.parametrize("content", ("", "[]", '{"done": 3}', '{"version": 1}', "\0"))
+def test_a_damaged_record_is_told_and_stays(content):
+    done.file().parent.mkdir(parents=True)
+    done.file().write_text(content)
+    with pytest.raises(FlashLadderError, match="progress.json cannot be read"):
+        following.run()
+    with pytest.raises(FlashLadderError, match="mend it, or move it away"):
+        done.note(stages.get(6), done.BLANK, ["tiles"])
+    assert done.file().read_text() == content

@@ -1,0 +1,101 @@
+"""Whole kernels from a blank page: the stage's own lines pass each part, a planted mistake in each fails it, and what a
+page holds at first compiles and is not right. (`make check STAGE=06`; stages/NN_name/blank.toml)"""
+
+import pytest
+from chosen import chosen_stages
+
+from flashladder.classroom import blank, whole
+from flashladder.classroom.blank import WHOLE
+
+PAGES = [blank.page(stage) for stage in chosen_stages() if blank.has_page(stage)]
+# What is tried in `make test`: one page, and of its parts these; all of them: `make test-long`.
+QUICK, QUICK_PARTS = 6, (None, "scores")
+
+
+def cases(named=lambda page: [None]) -> list:
+    """A case for each page, or for each page and each name that it gives; all but a few are long."""
+    return [
+        pytest.param(
+            page,
+            *([] if name is None else [name]),
+            id="-".join(filter(None, [page.stage.id, name])),
+            marks=() if page.stage.number == QUICK and name in QUICK_PARTS else pytest.mark.long,
+        )
+        for page in PAGES
+        for name in named(page)
+    ]
+
+
+def shown_parts(page: blank.Page) -> list[str]:
+    return [one.name for one in page.subgoals[:-1]]
+
+
+def given_parts(page: blank.Page) -> list[str]:
+    return [one.name for one in page.subgoals[:-1] if one.given]
+
+
+def judged(page: blank.Page, text: str, only: str = "") -> dict[str, whole.Part]:
+    return {one.subgoal.name: one for one in whole.parts(page, text, "my.cu:{}".format, only)}
+
+
+@pytest.mark.skipif(not PAGES, reason="the stages that are tested have no blank.toml")
+def test_there_are_pages():
+    assert all(page.subgoals[-1].name == WHOLE and len(page.subgoals) >= 3 for page in PAGES)
+
+
+@pytest.mark.parametrize("page", cases())
+def test_the_stages_own_lines_pass_every_part(page):
+    found = judged(page, blank.skeleton(page, WHOLE))
+    assert list(found) == [one.name for one in page.subgoals]
+    assert {name: one.words for name, one in found.items() if not one.passed} == {}
+    assert found[WHOLE].judgement.passed
+
+
+@pytest.mark.parametrize("page, name", cases(shown_parts))
+def test_a_planted_mistake_fails_its_part_and_none_before_it(page, name):
+    names = [one.name for one in page.subgoals]
+    text = planted(page, name)
+    for before in names[: names.index(name)]:
+        assert judged(page, text, before)[before].passed, before
+    found = judged(page, text, name)[name]
+    assert not found.passed and found.begun and found.words
+    assert any(f"of {kind} are" in words for kind in page.subgoal(name).shows for words in found.words), found.words
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", cases())
+def test_a_planted_mistake_in_the_rest_fails_the_whole(page):
+    text = planted(page, WHOLE)
+    for part in shown_parts(page):
+        assert judged(page, text, part)[part].passed, part
+    found = judged(page, text, WHOLE)[WHOLE]
+    assert not found.passed and found.summary.startswith("wrong numbers"), found.words
+
+
+def planted(page: blank.Page, name: str) -> str:
+    """The stage's own lines with the mistake of a subgoal."""
+    text, mistake = blank.skeleton(page, WHOLE), page.subgoal(name).mistake
+    assert text.count(mistake.before) == 1, f"{mistake.before!r} must stand once in the kernel"
+    return text.replace(mistake.before, mistake.after)
+
+
+@pytest.mark.parametrize("page", cases())
+def test_an_empty_page_compiles_and_its_numbers_are_wrong(page):
+    found = judged(page, blank.skeleton(page))
+    assert [one.summary.split(" (")[0] for one in found.values()] == ["not shown yet"] * (len(found) - 1) + [
+        "wrong numbers"
+    ]
+    assert found[WHOLE].judgement.built and "nothing is written to O" in found[WHOLE].words[0]
+
+
+@pytest.mark.parametrize("page, name", cases(given_parts))
+def test_what_is_given_is_right_and_the_rest_is_not_there(page, name):
+    text = blank.skeleton(page, name)
+    names = [one.name for one in page.subgoals]
+    given = names[: 1 + names.index(name)]
+    assert blank.given(text) == set(given)
+    assert all(len(line) <= 120 for line in text.splitlines())
+    assert f"// Yours: {names[len(given)]}." in text
+    for part in names[:-1]:
+        found = judged(page, text, part)[part]
+        assert found.passed == (part in given) and found.begun == (part in given), (part, found.words)
