@@ -77,7 +77,7 @@ endif
 else
 
 .PHONY: help setup demo notebooks exercises new check next build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs gpu-report check-report release format lint clean machine-code mutants \
-        assignment autograder grade
+        assignment autograder grade certificates
 
 setup:
 	$(call setup,test notebooks)
@@ -191,8 +191,13 @@ autograder:
 	@$(flashladder) autograder $(ASSIGNMENT) $(FOR) $(if $(OUT),--out $(OUT))
 
 grade:
-	$(call setup,$(if $(findstring --scheduler,$(ARGS)),classroom))
-	@$(flashladder) grade $(ASSIGNMENT) $(SUBMISSIONS) $(if $(OUT),--out $(OUT)) $(ARGS)
+	$(call setup,$(if $(findstring --scheduler,$(ARGS)),classroom)$(if $(findstring --similarity,$(ARGS)), similarity))
+	@$(flashladder) grade $(ASSIGNMENT) $(SUBMISSIONS) $(if $(OUT),--out $(OUT)) $(if $(ONLY),--only $(ONLY)) \
+	  $(if $(TIMES),--times $(TIMES)) $(if $(ROSTER),--roster $(ROSTER)) $(ARGS)
+
+certificates:
+	$(call setup,classroom)
+	@$(flashladder) certificates $(OUT)
 
 format:
 	$(call setup,lint)
@@ -250,6 +255,8 @@ help:
 	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
 	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \
 	  '                             grade a class; reports for people, Gradescope, JUnit, as CSV' \
+	  '                             (ONLY=name, TIMES=file, ROSTER=file; docs/instructors.md)' \
+	  '  make certificates           for a class that is graded on a cluster' \
 	  '  make autograder ASSIGNMENT=swizzle FOR=gradescope' \
 	  '                             what a service needs to grade with this (or FOR=classroom50)' \
 	  '  make results               regenerate tables and plots in README and docs' \

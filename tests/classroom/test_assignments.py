@@ -78,6 +78,19 @@ def test_a_file_that_makes_no_sense_is_refused_in_words(change, words):
         assignment.parse("small", text.replace(*change))
 
 
+def test_one_line_makes_another_assignment_of_it():
+    """Another stage, or another head dimension: both are graded anew."""
+    ready = assignment.get("tensor-cores")
+    plain = re.sub(r"^stage = 4\n", "", ready.source, flags=re.M)
+    other = assignment.parse("mine", f"stage = 4\nd_head = 64\n{plain}")
+    assert other.stages == (4,) and {one.d_head for sizes in other.sizes for one in sizes.problems} == {64}
+    assert other.digest != ready.digest
+    text = assignment_text(f'name = "{FIRST.name}"\npoints = 100')
+    assert assignment.parse("small", f"stage = 5\n{text}").stages == (5,)
+    with pytest.raises(FlashLadderError, match="it has no 'stage'"):
+        assignment.parse("small", text)
+
+
 def test_an_unknown_assignment_lists_the_ready_ones(tmp_path):
     with pytest.raises(FlashLadderError, match=f"There is no assignment 'nothing'. Ready are: .*{NAMES[0]}"):
         assignment.get("nothing")
@@ -140,7 +153,7 @@ def test_what_is_to_be_written_in_one_stage_is_a_stub_in_the_others():
     later = handout.starter(one, 7)
     solution = exercise.get(6, "load_tile").solution.splitlines()[-1].strip()
     assert solution in exercise.starter(7) and solution not in later
-    assert "// === load_tile: your answer in 06_cp_async.cu belongs here, too ===" in later
+    assert "// === load_tile: your answer in 06_cp_async.cu is put here by `make check` ===" in later
     assert "=== load_tile" not in handout.starter(one, 6), "there it has its points"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from flashladder.classroom import assignment, batch, pool, submissions
+from flashladder.classroom import assignment, batch, certificates, pool, submissions
 from flashladder.classroom.task import grader_hash, task_of
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
@@ -192,9 +192,10 @@ def test_dask_gives_the_same_files_though_a_worker_is_killed(small, fake_grader,
     texts = {f"s{number}": f"correct {number / 10}\nsleep 0.3" for number in range(5)}
     folder = handed_in(texts)
     batch.grade_class(small, folder, tmp_path / "plain", pool.local(2), fake_grader)
+    security = certificates.security(certificates.make(tmp_path / "certificates"))
     with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
+        pool._local_cluster(2, security) as cluster,
+        distributed.Client(cluster, set_as_default=False, security=security) as client,
     ):
         victim = next(iter(client.run(os.getpid).values()))
 
@@ -224,14 +225,56 @@ def test_an_unknown_scheduler_is_refused():
         pass
 
 
+def test_no_scheduler_is_spoken_to_without_the_classs_certificates(tmp_path):
+    """An open port of Dask's runs whatever anybody sends."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
+    with pytest.raises(FlashLadderError, match="tls:// is the only way"), pool.connect("tcp://head:8786"):
+        pass
+    for scheduler in ("tls://head:8786", "slurm"):
+        with pytest.raises(FlashLadderError, match="needs --certificates"), pool.connect(scheduler):
+            pass
+        with pytest.raises(FlashLadderError, match="does not exist"), pool.connect(scheduler, None, tmp_path):
+            pass
+    folder = certificates.make(tmp_path / "certificates")
+    assert {file.name: file.stat().st_mode & 0o777 for file in folder.iterdir()} == {
+        "class.pem": 0o600, "class.key": 0o600}  # fmt: skip
+    with pytest.raises(FlashLadderError, match="the class has its certificates"):
+        certificates.make(folder)
+    (folder / "class.key").chmod(0o644)
+    with pytest.raises(FlashLadderError, match="can be read by others"):
+        certificates.security(folder)
+    (folder / "class.key").chmod(0o600)
+    assert certificates.security(folder).require_encryption and distributed.Security
+
+
+@pytest.mark.long
+def test_a_stranger_is_not_answered(tmp_path):
+    """Neither in plain words nor with a certificate of his own."""
+    distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
+    own = certificates.security(certificates.make(tmp_path / "own"))
+    strange = certificates.security(certificates.make(tmp_path / "strange"))
+    with pool._local_cluster(1, own) as cluster:
+        address = cluster.scheduler_address
+        assert address.startswith("tls://127.0.0.1:")
+        assert all(worker.worker_address.startswith("tls://") for worker in cluster.workers.values())
+        with distributed.Client(cluster, set_as_default=False, security=own) as client:
+            assert client.submit(sum, (1, 2)).result(30) == 3
+        for said, security in ((address, strange), (address.replace("tls://", "tcp://"), None)):
+            with pytest.raises(OSError):
+                distributed.Client(said, set_as_default=False, security=security, timeout="3s")
+
+
 @pytest.mark.parametrize("kind, submits", [("slurm", "#SBATCH"), ("pbs", "#PBS")])
-def test_a_job_script_is_made_of_dasks_configuration(kind, submits):
+def test_a_job_script_is_made_of_dasks_configuration(kind, submits, tmp_path):
     dask = pytest.importorskip("dask", reason="dask is not installed (extra: classroom)")
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed (extra: classroom)")
     settings = {"cores": 2, "memory": "4GB", "walltime": "00:30:00", "queue": "teaching", "interface": "lo"}
     with dask.config.set({f"jobqueue.{kind}.{name}": value for name, value in settings.items()}):
-        with pool.cluster(kind) as cluster:
+        security = certificates.security(certificates.make(tmp_path / "certificates"))
+        with pool.cluster(kind, security=security) as cluster:
             script = cluster.job_script()
+            assert cluster.scheduler_address.startswith("tls://")
+    assert f"--tls-ca-file {tmp_path}/certificates/class.pem" in script and "--tls-key" in script
     assert submits in script and "teaching" in script and "distributed.cli.dask_worker" in script
     assert sys.executable in script, "the workers need this very interpreter, which has the package"
 

@@ -8,7 +8,7 @@ from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
 
 from flashladder.classroom import device_code, exercise, isolation, trials
 from flashladder.classroom.assignment import Sizes
-from flashladder.classroom.grading import as_json, facts_of, grade
+from flashladder.classroom.grading import Fact, as_json, facts_of, grade
 from flashladder.commands import mutants
 from flashladder.core.device import Device, Gpu, choose, find_gpu
 from flashladder.core.errors import FlashLadderError
@@ -63,8 +63,8 @@ def kernel_assignment(number: int):
     )
 
 
-def judged(number: int, source: str, sandbox) -> tuple[trials.Judgement, dict[str, tuple[bool, str]]]:
-    """A whole kernel of a stage: the judgement, and by check whether it is passed and what is said."""
+def judged(number: int, source: str, sandbox) -> tuple[trials.Judgement, dict[str, Fact]]:
+    """A whole kernel of a stage: the judgement, and by check what came of it."""
     assignment = kernel_assignment(number)
     judgement = trials.judge(stages.get(number), source, assignment, sandbox, None)
     return judgement, facts_of(assignment, ALL_CHECKS, judgement)
@@ -79,7 +79,7 @@ def mutated(number: int, name: str) -> str:
 def loses_by_one_condition(number: int, name: str, sandbox) -> None:
     judgement, facts = judged(number, mutated(number, name), sandbox)
     assert judgement.built.ok, judgement.built.words
-    failed = [check for check, (passed, _) in facts.items() if not passed]
+    failed = [check for check, fact in facts.items() if not fact.passed]
     assert any(check.startswith("correct") for check in failed), f"nothing is lost: {facts}"
     assert judgement.cause == CONDITIONS[name]["cause"]
 
@@ -107,8 +107,8 @@ def test_a_hazard_or_a_lost_technique_loses_points(mutant, sandbox):
     if mutant.kind == "hazard":
         assert judgement.hazards or judgement.first_wrong, f"nothing is lost: {facts}"
         return
-    right, words = facts["technique"]
-    assert not right and words.startswith("right, but"), facts
+    fact = facts["technique"]
+    assert not fact.passed and fact.words.startswith("right, but"), facts
 
 
 @pytest.mark.long
@@ -116,7 +116,7 @@ def test_a_hazard_or_a_lost_technique_loses_points(mutant, sandbox):
 def test_a_whole_solution_passes_everything(stage, sandbox):
     """Else a mutant's loss would mean nothing."""
     _, facts = judged(stage.number, stage.kernel.read_text(), sandbox)
-    assert all(passed for passed, _ in facts.values()), facts
+    assert all(fact.passed for fact in facts.values()), facts
 
 
 PLANTED = [mistake for stage in GRADED for mistake in breakit.breaks(stage)]
@@ -199,8 +199,14 @@ def test_a_hazard_is_told_with_lines_and_leaves_the_other_points(level, tmp_path
     assert 0 < got.points < 100, as_json(got)
     assert got.exercises[0].cause == "wrong only with B > 1"
     assert "__syncthreads() is missing" in got.hazards[0]["message"] and "line " in got.hazards[0]["message"]
-    assert got.first_wrong.startswith("barriers, fp16 B=2 ")
-    assert (tmp_path / "scratch" / "wrong.npz").exists()
+    assert got.first_wrong == "barriers, hidden (a class that is not shown): wrong numbers"
+    assert not (tmp_path / "scratch" / "wrong.npz").exists(), "a picture shows the sizes"
+    assert "fp16 B=2 " in got.exercises[0].checks[2].details, "the instructor sees them"
+    assert "B=2" not in got.exercises[0].checks[2].words and got.exercises[0].next.startswith(
+        "25 more points (correct: hidden): "
+    )
+    hazards = got.exercises[0].checks[3]
+    assert hazards.points == pytest.approx(hazards.most / 4), "free of them in one of two classes"
 
 
 @pytest.mark.long

@@ -15,6 +15,7 @@ from flashladder.classroom import device_code, exercise, isolation, trials
 from flashladder.classroom.assignment import Sizes
 from flashladder.classroom.device_code import Sandbox
 from flashladder.classroom.grading import as_json, grade
+from flashladder.classroom.inputs import draw
 from flashladder.classroom.screening import objections
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
@@ -263,7 +264,7 @@ def test_writing_other_blocks_outputs_loses_points(sandbox):
 def test_a_precomputed_answer_is_worth_nothing(sandbox):
     """The right result for what students can see: sizes and public seeds. The seeds that count are hidden."""
     sizes = (Sizes("public", True, "normal", (SMALL,)),)
-    inputs = trials.draw(SMALL, "normal", 1)
+    inputs = draw(SMALL, "normal", 1)
     built = device_code.compile_kernel(STAGE, STAGE.kernel.read_text(), sandbox)
     answer = device_code.run(STAGE, built, SMALL, inputs, sandbox).output.ravel()
     table = f"__device__ const unsigned short answer[] = {{{', '.join(map(str, answer))}}};"

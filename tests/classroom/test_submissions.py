@@ -2,11 +2,13 @@
 
 import gzip
 import io
+import lzma
 import os
 import stat
 import struct
 import tarfile
 import zipfile
+import zlib
 
 import pytest
 
@@ -18,7 +20,8 @@ TEXT = b"// a kernel\n"
 
 
 def read(path, wanted=WANTED):
-    return submissions.read_one(path, "who", wanted)
+    """As in the process that reads archives; test_an_archive_is_read_by_a_process_of_its_own has that one itself."""
+    return submissions.read_here(path, "who", wanted)
 
 
 def zip_of(path, members):
@@ -172,3 +175,47 @@ def test_a_folder_without_submissions_says_what_belongs_there(tmp_path):
         submissions.find(tmp_path, WANTED)
     with pytest.raises(FlashLadderError, match="is no folder"):
         submissions.find(tmp_path / "nothing", WANTED)
+
+
+def xz_of(data: bytes, dictionary: int) -> bytes:
+    """An xz file of nothing to speak of that asks for a dictionary of this many bytes: 2^n or 3 * 2^(n-1)."""
+    packed = bytearray(lzma.compress(data, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]))
+    at = packed.index(b"\x21\x01", 12) + 2  # the filter's id, the size of its properties, the dictionary
+    packed[at] = {1 << 32: 40, 1 << 20: 16}[dictionary]
+    header = slice(12, 12 + 4 * (packed[12] + 1))
+    packed[header.stop - 4 : header.stop] = struct.pack("<I", zlib.crc32(bytes(packed[header][:-4])))
+    return bytes(packed)
+
+
+def test_a_dictionary_of_four_gigabytes_is_refused(tmp_path):
+    content = tar_of(tmp_path / "plain", [("05_swizzle.cu", TEXT)], "w").read_bytes()
+    (tmp_path / "a.tar.xz").write_bytes(xz_of(content, 1 << 20))
+    assert read(tmp_path / "a.tar.xz").kernels == {"05_swizzle.cu": TEXT}
+    (tmp_path / "b.tar.xz").write_bytes(xz_of(content, 1 << 32))
+    assert "dictionary has more than 64 MiB" in read(tmp_path / "b.tar.xz").refused
+    with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("05_swizzle.cu", TEXT)
+    assert "by a method that is not taken" in read(tmp_path / "c.zip").refused
+
+
+def test_a_device_is_refused_by_its_name(tmp_path):
+    path = tar_of(tmp_path / "a.tar", [(tar_kind("dev/sda", tarfile.BLKTYPE), b""), ("05_swizzle.cu", TEXT)], "w")
+    assert read(path).refused == "dev/sda is a device"
+
+
+def test_an_archive_is_read_by_a_process_of_its_own(tmp_path, monkeypatch):
+    """With the same result, and where it takes too much with words: the process is lost, and not the class."""
+    good = submissions.read_one(zip_of(tmp_path / "a.zip", [("05_swizzle.cu", TEXT)]), "ada", WANTED)
+    assert good.kernels == {"05_swizzle.cu": TEXT} and good.id == "ada" and not good.refused
+    bad = submissions.read_one(zip_of(tmp_path / "b.zip", [("../05_swizzle.cu", TEXT)]), "ben", WANTED)
+    assert "a member outside of itself" in bad.refused
+    program = "import sys, flashladder.classroom.submissions as s; s.MEMORY_BYTES = 60 << 20; s.main(sys.argv[1:])"
+    original = submissions.subprocess.run
+
+    def with_little_memory(command, **more):
+        return original([command[0], "-c", program, *command[3:]], **more)
+
+    monkeypatch.setattr(submissions.subprocess, "run", with_little_memory)
+    large = zip_of(tmp_path / "c.zip", [(f"{number}.txt", b"") for number in range(90_000)])
+    lost = submissions.read_one(large, "cho", WANTED)
+    assert not lost.kernels and "memory" in lost.refused, lost.refused

@@ -10,6 +10,7 @@ import pytest
 from hostcc import ROOT
 
 from flashladder.building import build, toolchain
+from flashladder.commands import stage as stage_command
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 
@@ -62,6 +63,18 @@ def test_make_unknown_verb(make):
     done = make(f"stage-{NUMBERS[0]}", "fly")
     assert done.returncode != 0
     assert f"'fly': stage {NUMBERS[0]} can build, run, " in done.stderr
+
+
+@needs_stages
+def test_a_stages_tests_have_what_they_compare_it_with():
+    """Of a build in which nothing else is there: the stage, its runner and the stage before, of which its technique is
+    not expected; 12 as whose flags it computes what those stages do."""
+    for stage in stages.all_stages():
+        targets, before = stage_command.verbs_of(stage)["test"].needs(stage), stages.previous_of(stage)
+        assert set(stage.targets) <= set(targets) and (not before or f"stage_{before.id}" in targets)
+    assert {"stage_04", "stage_07", "stage_11"} <= set(
+        stage_command.verbs_of(stages.get(12))["test"].needs(stages.get(12))
+    )
 
 
 @needs_stages

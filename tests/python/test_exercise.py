@@ -20,7 +20,6 @@ stub = "return row * d_head + c * chunk;"
 task = "Return where it lies."
 hints = ["XOR.", "c ^ row % 8."]
 points = 3
-checks = ["correct", "technique:no_ldmatrix_conflicts"]
 
 [[exercise]]
 name = "scores"
@@ -36,7 +35,6 @@ if (tiles)
 task = "Load the fragments."
 hints = []
 points = 1
-checks = ["correct"]
 
 [[mend]]
 patch = "swizzle_on_write_only"
@@ -169,7 +167,7 @@ def test_exercises_that_share_lines_are_not_written_at_once(stage):
         ("load_Q_fragment", "for (int", "stands in lines"),
         ("load_K_fragment", "load_V_fragment", 'has no line with \'load_V_fragment\''),
         ("points = 3", "points = 0", "whole number from 1"),
-        ("checks = [\"correct\"]", "checks = [\"right\"]", "checks are correct, hazards, technique or"),
+        ("points = 3", "points = 3\nchecks = [\"correct\"]", "has checks, which means nothing"),
         ("[[mend]]", "[[mends]]", "not [mends]"),
         ("patch = \"swizzle_on_write_only\"", "patch = \"nothing\"", "no mistake 'nothing'"),
         ("patch = \"swizzle_on_write_only\"", "patch = \"x\"\nname = \"y\"", 'a [[mend]] has "patch" and "points"'),

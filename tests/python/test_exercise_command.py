@@ -2,12 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from flashladder.classroom import exercise, judge, progress, remembered
 from flashladder.classroom.judge import Finding, Judgement
 from flashladder.commands import exercise as command
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 
 NAME, STUB, RIGHT = "tile_offset", "return row * d_head + c * chunk;", "return row * d_head + (c ^ row % 8) * chunk;"
@@ -29,7 +31,7 @@ def judged(monkeypatch):
     """Texts that were judged; right is what has the XOR."""
     texts = []
 
-    def attempt(one, text, line):
+    def attempt(one, text, line, *more):
         if one.is_stub(text):
             return judge.NOT_WRITTEN
         texts.append(text)
@@ -196,7 +198,8 @@ def test_a_second_check_takes_the_judgement_from_the_first(judged, capsys, place
     write("return 7;")
     capsys.readouterr()
     assert command.command("05", ["check"]) == 1
-    said = capsys.readouterr().out
+    doing, said = capsys.readouterr().out.split("\n", 1)
+    assert doing.startswith(f"{NAME}: compiling it; it takes ")
     assert command.command("05", ["check"]) == 1 and capsys.readouterr().out == said and len(judged) == 1
     file().write_text("\n" + file().read_text())  # its lines have other numbers, which it names
     assert command.command("05", ["check"]) == 1 and len(judged) == 2
@@ -215,11 +218,36 @@ def test_a_second_check_takes_the_judgement_from_the_first(judged, capsys, place
     assert command.command("05", ["check"]) == 1 and len(judged) == before + 2
 
 
-def test_a_wrong_result_is_computed_again_for_its_map(judged, monkeypatch):
+def test_a_wrong_result_is_kept_with_its_numbers(judged, monkeypatch):
     attempt = judge.attempt
-    wrong = judge.Wrong(None, {}, None)
+    problem = Problem(Hq=1, Nq=4, d_head=64)
+    wrong = judge.Wrong(problem, problem.random(1), np.ones(problem.shape("O"), np.uint16))
     monkeypatch.setattr(judge, "attempt", lambda *given: judge.Judgement(attempt(*given).findings, wrong=wrong))
-    assert [progress.check(exercise.get(5, NAME), "return 7;").wrong for _ in range(2)] == [wrong, wrong]
+    for found in (progress.check(exercise.get(5, NAME), "return 7;").wrong for _ in range(2)):
+        assert found.problem == problem and (found.output == 1).all()
+        assert all((found.inputs[name] == wrong.inputs[name]).all() for name in "QKV")
+    assert len(judged) == 1
+
+
+def test_how_long_it_takes_is_known_the_second_time(judged, capsys):
+    stage = stages.get(5)
+    assert "it will be known" in remembered.expected_time(stage)
+    remembered.took(stage, 18.4)
+    assert remembered.expected_time(stage) == "it takes about 18 s"
+
+
+def test_lines_around_an_answer_are_those_of_the_file(judged):
+    """Of the shipped source a line that stands above the marks, and one below, where the file has more lines."""
+    command.command("05", ["start"], NAME)
+    source = stages.get(5).source.read_text().splitlines()
+    answer = progress.answer_in(exercise.get(5, NAME), file())
+    own = file().read_text().splitlines()
+    for number in (1, len(source) - 3):
+        at = int(answer.shipped(number).removeprefix("work/05_tile_offset.cu:"))
+        assert own[at - 1] == source[number - 1]
+    assert answer.shipped(len(source) - 3) != f"work/05_tile_offset.cu:{len(source) - 3}"
+    file().write_text(file().read_text().replace(source[-1], "// gone"))
+    assert progress.answer_in(exercise.get(5, NAME), file()).shipped(len(source)) == f"kernel.cu:{len(source)}"
 
 
 def test_an_editor_is_opened_for_a_person_alone(judged, monkeypatch, capsys):

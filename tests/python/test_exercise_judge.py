@@ -7,6 +7,7 @@ import pytest
 from flashladder.classroom import exercise, judge
 from flashladder.core import device
 from flashladder.core.device import Device, Gpu
+from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.host_streams import HostStreams
@@ -40,15 +41,11 @@ def test_right_in_other_words():
 def test_wrong_for_one_head_dim_alone():
     found = attempt(2, "rescale", f"if (d_head == 64) rescale[r] = 0.5f;\nelse {RESCALE}")
     assert found.built and not found.passed and found.summary == "wrong"
-    first, also, right = found.words
-    assert (
-        first.startswith("wrong at fp16 B=2 H=2 N=128 d=64 bnhd: relative Frobenius error")
-        and "first O[0, 0, " in first
-    )
-    assert (
-        also == "wrong also at bf16 B=1 H=1 Nq=64 Nkv=256 d=64 scale=16"
-        and right == "right at bf16 B=1 H=2 Nq=64 Nkv=192 d=128"
-    )
+    first, cause, also, right = found.words
+    assert first.startswith("wrong at fp16 B=2 H=2 N=128 d=64 bnhd: relative Frobenius error")
+    assert "first O[0, 0, " in first and cause.startswith("wrong: all heads; all rows; all columns")
+    assert also.startswith("wrong also at bf16 B=1 H=1 Nq=64 Nkv=256 d=64 scale=16")
+    assert right.startswith("right at bf16 B=1 H=2 Nq=64 Nkv=192 d=128; ")
     assert found.wrong.problem.d_head == 64 and found.wrong.output.shape == found.wrong.problem.shape("O")
 
 
@@ -58,10 +55,14 @@ def test_scores_beyond_what_exp_takes():
     stage = stages.get(2)
     text = stage.source.read_text().replace("new_max = row_reduce_max(new_max);", "new_max = 0.0f;")
     found = judge.judge(stage, text.replace("row_max[r] = -INFINITY", "row_max[r] = 0.0f"))
-    assert (
-        found.words[0].startswith("wrong at bf16 B=1 H=1 Nq=64 Nkv=256 d=64 scale=16: ")
-        and "right at " in found.words[-1]
-    )
+    assert found.words[0].startswith("wrong at bf16 B=1 H=1 Nq=64 Nkv=256 d=64 scale=16: ")
+    assert "right at " in found.words[-1]
+
+
+def test_lines_around_an_answer_are_named_as_the_caller_does():
+    found = judge.attempt(exercise.get(2, "rescale"), "rescale[r] = expf(row_max[r] - new_max)",
+                          "line {} of mine".format, "mine.cu:{}".format)  # fmt: skip
+    assert found.words == ['mine.cu:111: expected a ";"']
 
 
 def test_a_compiler_s_errors_have_the_reader_s_lines():
@@ -118,6 +119,35 @@ def test_what_does_not_end_is_told(monkeypatch):
     assert found.words == ["stopped at bf16 B=1 H=2 Nq=64 Nkv=192 d=128: stage 02 did not finish within 120 s"]
 
 
+def test_lines_of_a_run_that_stops_are_the_reader_s(monkeypatch):
+    def stops(*arguments, **more):
+        raise StageError("access out of bounds at kernel.cu:39: far out\nand more")
+
+    monkeypatch.setattr(judge, "run_library", stops)
+    found = judge.judge(2, stages.get(2).source.read_text(), line="line {} of mine".format)
+    assert found.words[0].endswith(": access out of bounds at line 39 of mine: far out")
+
+
+def test_what_the_toolchain_repairs_is_wrong_and_says_why():
+    note = {
+        "kind": "async_pending",
+        "message": "kernel.cu:9 reads D's register %f1 while it is in flight",
+        "note": True,
+    }
+    words = judge.hazard_words(note, "line {} of mine".format)
+    assert words.startswith("async pending: line 9 of mine reads D's register")
+    assert "The numbers are right all the same, but the code is wrong: the wait" in words
+    plain = judge.hazard_words({"kind": "shared_race", "message": "shared race: kernel.cu:9"}, "L{}".format)
+    assert plain == "shared race: L9"
+
+
+def test_each_note_of_the_simulator_has_words():
+    """Its sources call BlockContext::note() with these kinds, and mark races of blocks that write the same value."""
+    text = "".join(file.read_text() for file in (ROOT / "common/simulator/exec").glob("*.cpp"))
+    kinds = set(re.findall(r"note\(w, op, HazardKind::(\w+)", text)) | {"global_race"}
+    assert kinds == set(judge.REPAIRED)
+
+
 def test_a_gpu_gets_a_larger_problem(monkeypatch):
     """Where one is there: a run that is right on the simulator and wrong on it is wrong."""
     gpu = Device("gpu", Gpu("Fake", 90, "580.1", 1))
@@ -131,22 +161,35 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
     monkeypatch.setattr(judge, "run_library", run)
     monkeypatch.setattr(device, "choose", lambda *arguments: gpu)
     monkeypatch.setattr(judge, "_larger", lambda stage: Problem(Hq=1, Nq=128, d_head=64))
-    found = judge.judge(2, stages.get(2).source.read_text(), sizes=[Problem(Hq=1, Nq=64, d_head=64)])
+    monkeypatch.setattr(judge, "_cases", lambda *arguments: [judge.Case(Problem(Hq=1, Nq=64, d_head=128))])
+    found = judge.judge(2, stages.get(2).source.read_text())
     assert [kind for kind, _ in ran] == ["sim", "gpu"]
     assert found.words[0].startswith("wrong at bf16 B=1 H=1 N=128 d=64, on Fake")
 
 
 def test_of_a_table_of_instances_those_that_run_are_compiled():
     stage = stages.get(28)
-    used = [configuration for _, configuration in judge._cases(stage)]
-    whole, table = (stage.folder / "instances.h").read_text(), judge._table(stage, used, ["correct", "hazards"])
+    used = [one.configuration for one in judge._cases(stage, ["correct", "hazards"])]
+    whole, table = (stage.folder / "instances.h").read_text(), judge._table(stage, used)
     instances = [line for line in table.splitlines() if line.startswith("INSTANCE(")]
     assert len(instances) == len(set(used)) < whole.count("\nINSTANCE(")
     assert all(any(f'"{one}"' in line for line in instances) for one in used)
     assert table.count("CHOICE(") == whole.count("CHOICE(")
-    assert judge._table(stage, [*used, None], ["correct"]) is None  # the kernel chooses
-    assert judge._table(stage, used, ["technique"]) is None  # one of its runs leaves the choice to the kernel
-    assert judge._table(stages.get(15), [None], ["correct"]) is None
+    assert judge._table(stage, [*used, None]) is None  # the kernel chooses
+    assert None in [one.configuration for one in judge._cases(stage, ["technique"])]  # one of its runs leaves it to it
+    assert judge._table(stages.get(15), [None]) is None
+
+
+def test_the_edges_are_among_the_cases():
+    """A last tile of one column, rows that see no key, one tile and an odd number of many, each kind of scores."""
+    found = [one.problem for one in judge.cases(stages.get(15))]
+    Bc = stages.get(15).data["launch"][-1]["Bc"]
+    assert any(one.Nkv % Bc == 1 and one.Nkv > Bc for one in found) and any(one.Nkv == 1 for one in found)
+    assert any(one.causal and one.Nq > one.Nkv for one in found) and any(one.Nkv == 7 * Bc for one in found)
+    assert {"negative", "half_negative", "lone_last", "lone_first"} <= {
+        one.inputs for one in judge.cases(stages.get(5))
+    }
+    assert not any(one.problem.causal for one in judge.cases(stages.get(5)))
 
 
 def test_right_without_the_technique():
@@ -159,15 +202,6 @@ def test_right_without_the_technique():
     own = filled.source.splitlines()
     waste = re.match(r"most wavefronts of shared memory are wasted at line (\d+): [\d,]+ too many", found.technique[1])
     assert "ldmatrix" in own[int(waste[1]) - 1]
-
-
-def test_a_run_that_stops_while_it_is_counted(monkeypatch):
-    def stops(*arguments):
-        raise StageError("access out of bounds at kernel.cu:39: far out\nand more")
-
-    monkeypatch.setattr(judge.technique, "judge", stops)
-    (found,) = judge._technique(stages.get(5), None, ["technique"], "line {} of mine".format)
-    assert found.words == ("stopped when it was counted: access out of bounds at line 39 of mine: far out",)
 
 
 def test_a_program_s_streams_have_to_overlap(monkeypatch):

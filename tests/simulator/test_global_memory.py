@@ -57,3 +57,33 @@ def test_reports_do_not_depend_on_host_threads(name, hazards):
     for hazard in (h for report in reports for h in report):
         hazard["address"] = hazard["message"] = None  # addresses are those of this run
     assert reports[0] and reports[0] == reports[1] == reports[2]
+
+
+# Stores that other blocks see late: by another schedule than the default one.
+
+LATE = FOLDER / "late.cu"
+SEEDS = range(1, 9)
+
+
+def said(name: str, fenced: bool, seed: int, hazards: str = "off") -> str:
+    env = {"WARPSIM_SCHEDULE": seed, "WARPSIM_HAZARDS": hazards, "WARPSIM_TIMEOUT_S": "20"}
+    return run_program(LATE, [name, int(fenced)], env=env).check().stdout.strip()
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("name", ["flag", "sum"])
+def test_a_missing_fence_shows_as_a_wrong_number_by_some_schedule(name):
+    assert said(name, False, 0) == "right"  # by the default one, stores are seen at once
+    assert "wrong" in {said(name, False, seed) for seed in SEEDS}
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("name", ["flag", "sum", "poll"])
+def test_with_its_fence_the_program_is_right_by_every_schedule(name):
+    assert {said(name, True, seed) for seed in SEEDS} == {"right"}
+    assert {said(name, True, seed, "on") for seed in (1, 4) if name != "poll"} <= {"right"}
+
+
+@pytest.mark.simulator_only
+def test_a_store_is_seen_some_day():
+    assert {said("poll", False, seed) for seed in SEEDS} == {"right"}

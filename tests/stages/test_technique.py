@@ -1,6 +1,7 @@
 """Right is not enough: the simulator's counters show that a stage's technique is used (stage.toml's `[[expected]]`)."""
 
 import pytest
+from chosen import chosen_stages
 
 from flashladder.commands import mutants
 from flashladder.core.errors import FlashLadderError
@@ -91,6 +92,16 @@ def described(tmp_path):
     return write
 
 
+LAUNCH = {
+    "instructions": {"total": 3, "by_class": {"fp32": 3}},
+    "shared": {"load": {"wavefronts": 2, "ideal": None}},
+    "global": {"load": {"sectors": 4, "ideal": 4, "bytes": 128}},
+    "tensor_copies": {"load": {"copies": 2, "bytes": 2048, "sectors": 64}},
+    "mbarriers": {"waits": 4, "waited": 1},
+    "barriers": 1,
+    "divergent_branches": 0,
+    "order": {"tensor_during_copies": 1, "ldmatrix_in_a_row": 5, "first_block": 7, "last_block": 8},
+}
 ENTRY = """[[expected]]
 name = "n"
 says = "s"
@@ -117,6 +128,7 @@ def test_a_wrong_entry_says_what_is_wrong(described, text, top, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.skipif(5 not in [one.number for one in chosen_stages()], reason="the profile is of stage 05")
 def test_a_profile_shows_what_is_expected(described):
     stage = described(ENTRY.format(left="launches", relation="=="))
     problem = Problem(Hq=1, Nq=128, Nkv=64, d_head=64)
@@ -126,6 +138,47 @@ def test_a_profile_shows_what_is_expected(described):
     assert profile.technique_of(stage, report, problem) == [["s", "2", "== 1", "NO"]]
 
 
+def test_what_happened_nowhere_is_not_shown(described):
+    """Two counters that are both 0 say nothing of the technique, a count that is to be 0 does."""
+    stage = described(ENTRY.format(left="shared.ldmatrix.wavefronts", relation="==") + ENTRY.format(
+        left="shared.ldmatrix.wavefronts", relation="<=").replace('"n"', '"m"'))  # fmt: skip
+    text = (stage.folder / "stage.toml").read_text()
+    (stage.folder / "stage.toml").write_text(text.replace('right = "1"', 'right = "shared.ldmatrix.ideal"', 1))
+    stage = stages.read(stage.folder, stages.Kernel)
+    (run,) = technique.runs(stage)
+    launch = dict(LAUNCH)
+    assert technique.all_failures(stage, [(run, {"launches": [launch]})]) == [
+        "nothing shows this: s (shared.ldmatrix.wavefronts and shared.ldmatrix.ideal are both 0)"
+    ]
+    more = launch | {"shared": {"ldmatrix": {"wavefronts": 1, "ideal": 1}}}
+    assert not technique.all_failures(stage, [(run, {"launches": [launch]}), (run, {"launches": [more]})])
+
+
+@pytest.mark.parametrize(
+    "left, relation, right, met",
+    (
+        ("shared.ldmatrix.wavefronts", "==", "shared.ldmatrix.ideal", False),  # no ldmatrix has no conflicts
+        ("shared.cp_async.wavefronts", "<=", "shared.cp_async.ideal", False),
+        ("instructions.load_global", "==", "0", True),  # absence is what is asked for
+        ("shared.load.wavefronts", "==", "shared.load.ideal", True),
+        ("0 * B", ">=", "barriers", False),
+    ),
+)
+def test_where_both_sides_are_0_nothing_is_shown(described, left, relation, right, met):
+    """A naive kernel, which has no ldmatrix, does not have it without conflicts."""
+    launch = {
+        "instructions": {"total": 3, "by_class": {}},
+        "shared": {"load": {"wavefronts": 2, "ideal": 2}},
+        "barriers": 0,
+        "divergent_branches": 0,
+        "order": {"tensor_during_copies": 0, "ldmatrix_in_a_row": 0, "first_block": 1, "last_block": 1},
+    }
+    entry = ENTRY.format(left=left, relation=relation).replace('right = "1"', f'right = "{right}"')
+    run = technique.Run(Problem(Hq=1, Nq=128, Nkv=64))
+    words = technique.all_failures(described(entry), [(run, {"launches": [launch]})])
+    assert words == ([] if met else [f"nothing shows this: s ({left} and {right} are both 0)"])
+
+
 def test_names_of_expectations():
     assert [one.name for one in technique.chosen(5, ["no_store_conflicts"])] == ["no_store_conflicts"]
     with pytest.raises(FlashLadderError, match="Stage 05 has no technique 'no_such': no_ldmatrix_conflicts, "):
@@ -133,17 +186,7 @@ def test_names_of_expectations():
 
 
 def test_a_counter_that_was_not_counted_is_0_and_a_name_that_is_none_is_an_error(described):
-    launch = {
-        "instructions": {"total": 3, "by_class": {"fp32": 3}},
-        "shared": {"load": {"wavefronts": 2, "ideal": None}},
-        "global": {"load": {"sectors": 4, "ideal": 4, "bytes": 128}},
-        "tensor_copies": {"load": {"copies": 2, "bytes": 2048, "sectors": 64}},
-        "mbarriers": {"waits": 4, "waited": 1},
-        "barriers": 1,
-        "divergent_branches": 0,
-        "order": {"tensor_during_copies": 1, "ldmatrix_in_a_row": 5, "first_block": 7, "last_block": 8},
-    }
-    report = {"launches": [launch, launch]}
+    report = {"launches": [LAUNCH, LAUNCH]}
     problem = Problem(Hq=1, Nq=128, Nkv=64)
     counted = technique.namespace(stages.get(5), problem, report)
     assert (counted["instructions.fp32"], counted["instructions.tensor"], counted["shared.load.ideal"]) == (6, 0, 0)

@@ -93,6 +93,7 @@ struct HazardSink {
 };
 
 class PendingUpdates;  // exec/pending_updates.h
+class LateStores;      // exec/late_stores.h
 
 struct Block {
     const Program *program = nullptr;
@@ -111,6 +112,7 @@ struct Block {
     Definedness *definedness = nullptr;  // null where hazards are off
     Completions *completions = nullptr;  // what arrives later: exec/completions.h
     PendingUpdates *pending = nullptr;   // null where the program has no updates that commute
+    LateStores *late_stores = nullptr;   // of the whole cluster; null: other blocks see each store at once
     BlockTrace *trace = nullptr;         // null: it is not recorded
 };
 

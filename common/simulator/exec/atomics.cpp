@@ -9,6 +9,7 @@
 #include "exec/banks.h"
 #include "exec/float_updates.h"
 #include "exec/global_hazards.h"
+#include "exec/late_stores.h"
 #include "exec/memory.h"
 #include "exec/memory_access.h"
 #include "exec/pending_updates.h"
@@ -180,7 +181,7 @@ struct Atomic {
     static void synchronize(Warp &w, const Op &op, const uint64_t *address, uint64_t window, uint32_t exec,
                             Outcome outcome) {
         SharedShadow *shadow = w.block->shadow;
-        if (!shadow) return;
+        if (!shadow && !w.block->late_stores) return;
         constexpr bool exch = std::is_same_v<F, Exch<S>>;
         const bool guess = !(op.extra & kOwnOrder);
         for (uint32_t rest = exec; rest; rest &= rest - 1) {
@@ -188,6 +189,9 @@ struct Atomic {
             const bool stored = outcome.stored >> lane & 1, zero = outcome.zero >> lane & 1;
             const bool acquire = (op.extra & kAcquire) || (guess && (exch || (kCas && stored)));
             const bool release = (op.extra & kRelease) || (guess && (exch || (kCas && stored && zero)));
+            // It is still the block's turn: nobody has seen the atomic yet.
+            if (!window && release && stored && !(op.extra & kTeamScope)) show_stores(w);
+            if (!shadow) continue;
             shadow->synchronize_at(w, int(lane), address[lane] + window, op.dst != kNoSlot, stored, acquire,
                                    release && stored);
             if (!window) order_blocks(w, op, lane, address[lane], op.dst != kNoSlot, stored);

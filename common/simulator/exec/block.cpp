@@ -87,6 +87,7 @@ std::string instructions_used_up(const Options &options) {
 void start_one(BlockContext &b, Worker &worker, uint64_t linear_id);
 
 void follow_global_memory(BlockContext &first, LaunchShared &, uint64_t team);
+void delay_stores(BlockContext &first, LaunchShared &, uint64_t team);
 
 }  // namespace
 
@@ -136,7 +137,10 @@ void start_block(BlockContext &b, Worker &worker, uint64_t team) {
     const uint64_t each = launch.blocks / launch.teams;
     b.cluster = nullptr;
     start_one(b, worker, team * each);
-    if (!launch.clusters) return follow_global_memory(b, launch, team);
+    if (!launch.clusters) {
+        follow_global_memory(b, launch, team);
+        return delay_stores(b, launch, team);
+    }
     if (!b.own_cluster) b.own_cluster = std::make_shared<ClusterContext>();
     ClusterContext &cluster = *b.own_cluster;
     cluster.blocks.assign(1, &b);
@@ -150,6 +154,7 @@ void start_block(BlockContext &b, Worker &worker, uint64_t team) {
     for (BlockContext *block : cluster.blocks) block->cluster = &cluster;
     cluster.start(b.warps);
     follow_global_memory(b, launch, team);
+    delay_stores(b, launch, team);
 }
 
 namespace {
@@ -173,6 +178,16 @@ void follow_global_memory(BlockContext &first, LaunchShared &launch, uint64_t te
     }
     const Program &program = *launch.program;
     first.global_shadow->start(first.shadow->clocks(), team, first.warps, program.global_granule, program.communicates);
+}
+
+// By another schedule than the default one, other blocks see the team's plain stores late.
+void delay_stores(BlockContext &first, LaunchShared &launch, uint64_t team) {
+    const uint64_t seed = launch.options->schedule_seed;
+    if (!seed || !launch.program->communicates) return;
+    if (!first.own_late_stores) first.own_late_stores = std::make_unique<LateStores>();
+    first.own_late_stores->start(seed * 0x9e3779b97f4a7c15ull + team + 1);
+    BlockContext *const block = &first;
+    for (BlockContext *b : team_of(block)) b->late_stores = first.own_late_stores.get();
 }
 
 void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
@@ -210,6 +225,7 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     }
     b.defined.start_block(launch.options->distrust_memory);
     b.definedness = launch.options->hazards ? &b.defined : nullptr;
+    b.late_stores = nullptr;
     b.trace = nullptr;
     if (linear_id < launch.traces.size()) {
         launch.traces[linear_id] = std::make_unique<BlockTrace>(program, b.warps, b.ctaid);
@@ -398,6 +414,7 @@ void abandon_block(BlockContext &b) {
 
 void finish_block(BlockContext &b, bool abandoned) {
     LaunchShared &launch = *b.worker->launch;
+    if (b.late_stores && abandoned) b.late_stores->show_all();
     BlockContext *const first = &b;
     for (BlockContext *block : team_of(first)) {
         if (block->linear_id == 0) launch.first_block = block->now;

@@ -19,6 +19,7 @@
 #include "definedness/registers.h"
 #include "exec/access_log.h"
 #include "exec/completions.h"
+#include "exec/late_stores.h"
 #include "exec/launch.h"
 #include "exec/pending_updates.h"
 #include "exec/trace.h"
@@ -152,6 +153,7 @@ struct BlockContext : Block, HazardSink {
     AlignedBytes shared_memory;
     std::unique_ptr<SharedShadow> shadow_memory;
     std::unique_ptr<GlobalShadow> own_global_shadow;  // of the first block of a team, for all of it
+    std::unique_ptr<LateStores> own_late_stores;      // likewise
     Definedness defined;
     Completions arriving;
     std::string output;  // of printf

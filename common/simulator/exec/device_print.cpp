@@ -160,6 +160,7 @@ bool read_generic(Warp &w, unsigned lane, uint64_t address, void *to, size_t byt
         std::memcpy(to, w.block->shared + offset, bytes);
         return true;
     }
+    show_stores(w);
     if (w.block->pending) w.block->pending->flush();
     const AllocationView *view = w.block->global->find(address);
     if (!view || !view->contains(address, bytes)) return false;

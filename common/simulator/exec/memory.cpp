@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "exec/completions.h"
 #include "exec/global_hazards.h"
+#include "exec/late_stores.h"
 #include "exec/pending_updates.h"
 #include "memory/global_memory.h"
 
@@ -142,6 +143,13 @@ void resolve_one_by_one(Warp &w, uint64_t *address, uint32_t lanes) {
     }
 }
 
+// The block sees its own stores in their order; plain ones join those that wait.
+void show_before(Warp &w, const Op &op, Intent intent, const uint64_t *host, unsigned bytes, uint32_t exec) {
+    const bool waits = op.cls == OpClass::store_global || op.cls == OpClass::store_generic;
+    if (intent == Intent::write && waits && !(op.extra & kStrong)) return;
+    for (uint32_t rest = exec; rest; rest &= rest - 1) w.block->late_stores->show(host[std::countr_zero(rest)], bytes);
+}
+
 uint32_t resolve_private(Warp &w, const Op &op, Intent intent, const char *what, std::byte *memory, uint64_t step,
                          uint64_t size, uint64_t *address, unsigned bytes, uint32_t exec) {
     uint32_t bad = 0;
@@ -209,6 +217,8 @@ uint32_t resolve_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
     if (window.contains(low, high, bytes) && (bits & (alignment - 1)) == 0 && allowed) [[likely]] {
         const uint64_t delta = reinterpret_cast<uint64_t>(window.host) - window.base;
         for (unsigned i = 0; i < kLanes; ++i) address[i] += delta;
+        if (w.block->late_stores) [[unlikely]]
+            show_before(w, op, intent, address, bytes, exec);
         return exec;
     }
     exec = report_faults(w, op, intent, address, bytes, exec, [&](unsigned lane) {
@@ -216,6 +226,7 @@ uint32_t resolve_global(Warp &w, const Op &op, MemorySpace space, Intent intent,
     });
     resolve_one_by_one(w, address, exec);
     forget_faulty(address, exec);
+    if (w.block->late_stores) show_before(w, op, intent, address, bytes, exec);
     return exec;
 }
 

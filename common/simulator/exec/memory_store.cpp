@@ -1,6 +1,7 @@
 // st.
 #include <atomic>
 
+#include "exec/late_stores.h"
 #include "exec/memory_access.h"
 #include "exec/tracking_memory.h"
 
@@ -45,10 +46,27 @@ struct Store {
         const bool plain = N <= 4 && !(op.extra & kStrong);
         if (!find_global(w, op, space, Intent::write, address, kBytes, exec, pattern, plain ? &values : nullptr))
             return;
-        if (op.extra & kStrong) [[unlikely]]
+        if (op.extra & kStrong) [[unlikely]] {
+            if (op.extra & kRelease && !(op.extra & kTeamScope)) show_stores(w);
             return strong_store(w, op, address, exec);
+        }
+        if (w.block->late_stores) [[unlikely]]
+            return store_late(w, op, address, exec);
         store_lanes<Mem, Reg, N>(w, slots(w, op), exec, pattern, [&](unsigned i) { return host_pointer(address[i]); });
         if (plain && w.block->global_shadow) w.block->global_shadow->stored(address);
+    }
+
+    static void store_late(Warp &w, const Op &op, const uint64_t *address, uint32_t exec) {
+        const uint32_t *slot = slots(w, op);
+        Mem value[kLanes][N];
+        uint64_t at[kLanes];  // where the values of each lane are meanwhile
+        for (unsigned lane = 0; lane < kLanes; ++lane) at[lane] = reinterpret_cast<uint64_t>(value[lane]);
+        for (uint32_t rest = exec; rest; rest &= rest - 1) {
+            const unsigned lane = unsigned(std::countr_zero(rest));
+            for (unsigned c = 0; c < N; ++c) value[lane][c] = static_cast<Mem>(w.lanes<Reg>(slot[c])[lane]);
+            w.block->late_stores->store(host_pointer(address[lane]), host_pointer(at[lane]), kBytes);
+        }
+        if (N <= 4 && w.block->global_shadow) w.block->global_shadow->stored(at);
     }
 
     // Other host threads may read or write there at the same time.

@@ -5,6 +5,7 @@
 
 #include "core/text.h"
 #include "exec/image_access.h"
+#include "exec/late_stores.h"
 
 namespace warpsim {
 namespace {
@@ -17,6 +18,7 @@ struct Target {
 };
 
 Target find_target(Warp &w, const Op &op, uint64_t handle, uint32_t lanes) {
+    show_stores(w);
     const GlobalMemory &memory = *w.block->global;
     const SurfaceObject *object = memory.images.surface(handle);
     if (!object) {

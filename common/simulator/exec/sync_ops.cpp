@@ -210,6 +210,7 @@ void exec_active_mask(Warp &w, const Op &op) {
 }
 
 void exec_device_fence(Warp &w, const Op &op) {
+    show_stores(w);
     if (w.block->global_shadow) w.block->global_shadow->order().fence(w.agent, w.exec);
     exec_cluster_fence(w, op);
 }

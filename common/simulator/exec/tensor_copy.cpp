@@ -10,6 +10,7 @@
 #include "exec/bulk_copy.h"
 #include "exec/completions.h"
 #include "exec/global_hazards.h"
+#include "exec/late_stores.h"
 #include "exec/pending_updates.h"
 #include "exec/tensor_box.h"
 #include "exec/tensor_map_ops.h"
@@ -62,6 +63,7 @@ const std::byte *map_bytes(Warp &w, const Op &op, unsigned lane, uint64_t addres
             break;
     }
     if (!check_map_changes(w, op, lane, address)) return nullptr;
+    show_stores(w);
     const AllocationView *view = w.block->global->find(address);
     if (view && view->contains(address, kTensorMapBytes)) return view->at(address);
     const std::string why = w.block->global->explain(address, kTensorMapBytes);
@@ -97,6 +99,7 @@ bool read_map(Warp &w, const Op &op, unsigned lane, uint64_t address, TensorMap 
 bool find_rows(Warp &w, const Op &op, unsigned lane, Intent intent, const Coordinates &at, TensorBox &box) {
     if (box.rows.empty()) return true;
     const GlobalMemory &memory = *w.block->global;
+    show_stores(w);
     if (w.block->pending) w.block->pending->meet(box.first, box.last, intent == Intent::atomic);
     const bool checked = intent == Intent::read && !w.block->completions->stores.empty();
     const AllocationView *view = memory.find(box.first);

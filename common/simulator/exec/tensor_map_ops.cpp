@@ -10,6 +10,7 @@
 #include "core/text.h"
 #include "exec/bulk_copy.h"
 #include "exec/completions.h"
+#include "exec/late_stores.h"
 #include "exec/pending_updates.h"
 #include "exec/sync_ops.h"
 #include "hazard/shared_shadow.h"
@@ -51,6 +52,7 @@ std::byte *in_shared_memory(Warp &w, const Op &op, Access access, unsigned lane,
 
 std::byte *in_global_memory(Warp &w, const Op &op, unsigned lane, uint64_t address) {
     if (!is_aligned(w, op, lane, address)) return nullptr;
+    show_stores(w);
     const AllocationView *view = w.block->global->find(address);
     if (view && view->contains(address, kTensorMapBytes) && view->kind != MemoryKind::module_const) {
         if (w.block->pending) w.block->pending->meet(address, address + kTensorMapBytes - 1, false);

@@ -2,6 +2,7 @@
 
 #include "core/text.h"
 #include "exec/image_access.h"
+#include "exec/late_stores.h"
 #include "exec/texture_sampling.h"
 
 namespace warpsim {
@@ -14,6 +15,7 @@ struct Source {
 };
 
 Source find_source(Warp &w, const Op &op, uint64_t handle, uint32_t lanes) {
+    show_stores(w);
     const GlobalMemory &memory = *w.block->global;
     const TextureObject *object = memory.images.texture(handle);
     if (!object) {

@@ -36,6 +36,10 @@ Turns::Turns(LaunchShared &launch, uint64_t resident)
     if (launch.program->communicates) admit();
 }
 
+Turns::~Turns() {
+    show_left(true);
+}
+
 void Turns::admit() {
     const uint64_t most = std::min(resident_, kTaking + 2 * spinning_);
     while (queue_.size() < most && admitted_ < launch_.teams) {
@@ -95,6 +99,7 @@ bool Turns::run_turn(Place &place, Worker &worker) {
             move_block(block, worker);
             if (take_turn(block)) finish_block(block);
             if (block.global_shadow) block.global_shadow->settle_doubts();
+            if (block.late_stores) block.late_stores->end_turn();
         } catch (const LaunchAborted &) {
             abandon_block(block);
         } catch (const std::exception &e) {
@@ -115,12 +120,27 @@ void Turns::pass_on(Place &place, bool over) {
     ++same_;
     if (over) {
         same_ = patience_ = 0;
+        if (place.block->late_stores && !place.block->late_stores->empty())
+            left_.push_back(std::move(place.block->own_late_stores));
         free_.push_back(std::move(place.block));
     } else {
         queue_.push_back(std::move(front));
     }
+    show_left(false);
     admit();
     if (random_ && !queue_.empty()) std::swap(queue_.front(), queue_[next_random(random_) % queue_.size()]);
+}
+
+// Stores of blocks that are over; all: whether or not they have waited long enough.
+void Turns::show_left(bool all) {
+    for (const auto &stores : left_) {
+        if (all) {
+            stores->show_all();
+        } else {
+            stores->end_turn();
+        }
+    }
+    std::erase_if(left_, [](const auto &stores) { return stores->empty(); });
 }
 
 // Every block has had several turns, none has ended, and no other can be admitted.
@@ -135,6 +155,7 @@ bool Turns::is_long_the_same() const {
 // block or its place meanwhile, for the front is not free to take and nothing is left to start.
 void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std::mutex> &lock) {
     patience_ = 2 * same_;
+    show_left(true);
     front.state = State::running;
     const auto is_running = [&](const auto &place) { return place.get() != &front && place->state == State::running; };
     while (std::any_of(queue_.begin(), queue_.end(), is_running)) {
@@ -149,6 +170,11 @@ void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std:
         for (const auto &place : queue_) {
             current = place->block.get();
             move_block(*current, worker);
+            if (current->late_stores && !current->late_stores->empty()) {  // somebody may wait for what is shown now
+                current->late_stores->show_all();
+                patience_ = same_ + kSameTurns * queue_.size();
+                return;
+            }
             for (BlockContext *block : team_of(current)) block->has_turn = true;
             const Verdict verdict = standstill.add(*current);
             for (BlockContext *block : team_of(current)) block->has_turn = false;

@@ -24,6 +24,7 @@ class Turns {
   public:
     // resident: how many blocks can wait for each other.
     Turns(LaunchShared &, uint64_t resident);
+    ~Turns();
     // One host thread's work; returns when the launch is over. Never throws.
     void work(Worker &);
 
@@ -42,6 +43,7 @@ class Turns {
     bool run_turn(Place &, Worker &);
     void pass_on(Place &, bool over);
     bool is_long_the_same() const;
+    void show_left(bool all);
     void check_standstill(Place &front, Worker &, std::unique_lock<std::mutex> &);
     void abandon_failed();
     void admit();
@@ -59,6 +61,8 @@ class Turns {
     std::deque<std::unique_ptr<Place>> queue_;  // the front has the turn
     std::deque<Place *> fresh_;                 // in the queue's order
     std::vector<std::unique_ptr<BlockContext>> free_;
+    // Of blocks that are over: only the end of the launch shows their stores for certain.
+    std::vector<std::unique_ptr<LateStores>> left_;
 };
 
 }  // namespace warpsim

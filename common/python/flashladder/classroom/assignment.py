@@ -1,10 +1,14 @@
 """What a class is given and what it is worth: docs/assignments/NAME.toml."""
 
 import hashlib
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
+from flashladder.classroom import late
+from flashladder.classroom.late import Extension, Policy
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
@@ -40,7 +44,7 @@ class Sizes:
 class Assignment:
     name: str  # of its file
     title: str
-    deadline: str  # any words
+    deadline: str  # in words
     text: str  # Markdown, the head of the task sheet
     items: tuple[Item, ...]
     sizes: tuple[Sizes, ...]
@@ -48,6 +52,9 @@ class Assignment:
     hints: int  # how many of each exercise's hints students get
     credit: dict[str, float] = field(hash=False)  # shares of an exercise's points, 1 together
     source: str = field(repr=False)  # the file, from which parse() makes the same assignment elsewhere
+    due: datetime | None = None  # where the deadline is a time and not words
+    late: Policy | None = None
+    extensions: tuple[Extension, ...] = ()
 
     @property
     def stages(self) -> tuple[int, ...]:
@@ -65,14 +72,28 @@ class Assignment:
         """The exercises of a stage, in the order of the file."""
         return tuple(item.name for item in self.items if item.stage == stage)
 
+    def checks(self, asked: tuple[str, ...]) -> tuple[str, ...]:
+        """What an exercise is graded by that asks for these checks itself: where the technique has credit all that the
+        stage's counters must show, too. Else a naive kernel between the marks had all points."""
+        wanted = self.credit.get("technique", 0) > 0 and "technique" not in asked
+        return (*asked, "technique") if wanted else asked
+
     @property
     def public_sizes(self) -> tuple[Sizes, ...]:
         return tuple(sizes for sizes in self.sizes if sizes.public)
 
     @cached_property
     def digest(self) -> str:
-        """sha256 of what decides points: everything in the file. Changed, and a class is graded anew."""
-        return hashlib.sha256(self.source.encode()).hexdigest()
+        """sha256 of what decides what a kernel is worth: exercises, sizes, seeds and credit. Changed, and a class is
+        graded anew; by another title, deadline or extension it is not."""
+        sizes = [asdict(one) for one in self.sizes]
+        decides = [[asdict(one) for one in self.items], sizes, list(self.hidden_seeds), self.credit]
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
+
+    def extension_of(self, *names: str) -> Extension | None:
+        """The latest one of who is called so."""
+        own = [one for one in self.extensions if one.student in names]
+        return max(own, key=lambda one: one.until, default=None)
 
 
 def file_name(stage: int) -> str:
@@ -113,10 +134,10 @@ def parse(name: str, text: str, where: str = "") -> Assignment:
         found = Assignment(
             name=name,
             title=data["title"],
-            deadline=data["deadline"],
+            **_deadline(data),
             text=data.get("text", "").strip(),
-            items=tuple(Item(int(one["stage"]), one["name"], one["points"]) for one in data["exercise"]),
-            sizes=tuple(_sizes(one) for one in data["sizes"]),
+            items=tuple(_item(one, data.get("stage")) for one in data["exercise"]),
+            sizes=tuple(_sizes(one, data.get("d_head")) for one in data["sizes"]),
             hidden_seeds=tuple(map(int, data["hidden"]["seeds"])),
             hints=int(data.get("hints", 1)),
             credit=dict(data["credit"]),
@@ -131,8 +152,37 @@ def parse(name: str, text: str, where: str = "") -> Assignment:
     return found
 
 
-def _sizes(one: dict) -> Sizes:
-    problems = tuple(Problem(**fields) for fields in one["problems"])
+def _deadline(data: dict) -> dict:
+    """deadline, [late] and [[extension]]: data, or words where nothing depends on them."""
+    given, policy, extensions = data["deadline"], data.get("late"), data.get("extension", [])
+    if isinstance(given, str):
+        if policy or extensions:
+            raise ValueError("[late] and [[extension]] need a deadline that is a time: 2026-11-20T12:00:00+01:00")
+        return {"deadline": given}
+    due = late.moment(given, "deadline")
+    found = {"deadline": late.shown(due), "due": due}
+    if policy is not None:
+        grace = timedelta(minutes=policy.get("grace_minutes", 0))
+        found["late"] = Policy(float(policy["cost_per_day"]), int(policy["most_days"]), grace)
+        unknown = set(policy) - {"cost_per_day", "most_days", "grace_minutes"}
+        if unknown or found["late"].cost_per_day < 0 or found["late"].most_days < 0:
+            raise ValueError("[late] has cost_per_day, most_days and perhaps grace_minutes, none below 0")
+    found["extensions"] = tuple(
+        Extension(str(one["student"]), late.moment(one["until"], "until of an [[extension]]"), str(one["why"]))
+        for one in extensions
+    )
+    return found
+
+
+def _item(one: dict, stage: int | None) -> Item:
+    """stage: the assignment's, of the exercises that name none of their own."""
+    return Item(int(one["stage"] if stage is None else one.get("stage", stage)), one["name"], one["points"])
+
+
+def _sizes(one: dict, d_head: int | None) -> Sizes:
+    """d_head: the assignment's, in place of each problem's."""
+    more = {} if d_head is None else {"d_head": d_head}
+    problems = tuple(dict.fromkeys(Problem(**fields | more) for fields in one["problems"]))
     return Sizes(one["class"], bool(one["public"]), one.get("inputs", "normal"), problems)
 
 

@@ -10,8 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashladder.classroom import judge
-from flashladder.classroom.exercise import Exercise, answers, exercises
+from flashladder.classroom import judge, taking
+from flashladder.classroom.exercise import Exercise, exercises
 from flashladder.core.console import coloured, say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
@@ -27,6 +27,7 @@ class Sheet:
     stages: tuple[int, ...]
     sizes: tuple[tuple[str, tuple[Problem, ...]], ...]  # of the public classes
     folder: Path  # with the files to write
+    technique: bool = True  # all that the stages' counters must show is asked for
 
     @classmethod
     def read(cls, harness: Path = ROOT) -> "Sheet":
@@ -35,7 +36,7 @@ class Sheet:
             raise FlashLadderError(f"{file} does not exist: this works in the folder of an assignment alone.")
         data = json.loads(file.read_text())
         sizes = tuple((one["class"], tuple(Problem(**fields) for fields in one["problems"])) for one in data["sizes"])
-        return cls(data["title"], tuple(data["stages"]), sizes, harness.parent)
+        return cls(data["title"], tuple(data["stages"]), sizes, harness.parent, data.get("technique", True))
 
     def file(self, stage: int) -> Path:
         return self.folder / f"{stages.get(stage).name}.cu"
@@ -50,27 +51,35 @@ def check(sheet: Sheet) -> int:
 
 
 def _check(sheet: Sheet, stage: int) -> bool:
-    file = sheet.file(stage)
+    file, every = sheet.file(stage), exercises(stage)
     say(coloured(f"\n{file.name}", "bold"))
     try:
-        text = file.read_text()
-        found = answers(stage, text)
-    except (OSError, UnicodeDecodeError, FlashLadderError) as error:
-        say(f"  {file.name} cannot be read: {error}")
+        taken = _taken(sheet, stage)
+    except FlashLadderError as error:
+        say(f"  {error}")
         return False
-    every = exercises(stage)
-    missing = [one.name for one in every if one.name not in found]
+    for words in taken.remarks:
+        say(f"  {words}")
+    missing = [one.name for one in every if one.name not in taken.answers]
     if missing:
         say(f"  The marks of {', '.join(missing)} are gone: put `// >>> write: NAME` and `// <<< end of NAME` back.")
         return False
-    open_ones = [one.name for one in every if one.is_stub(found[one.name])]
+    open_ones = [one.name for one in every if one.is_stub(taken.answers[one.name])]
+    refused = []
     for one in every:
         say(f"  {one.name}: {'not written yet' if one.name in open_ones else 'written'}")
-    if len(open_ones) == len(every):
+        for said in taking.refused(one, taken.answers[one.name]) if one.name not in open_ones else ():
+            refused.append(f"{file.name}:{taken.lines[one.name] + said.line - 1}: {said.words}")
+    for words in refused:
+        say(f"    {words}")
+    if refused:
+        say(f"  {coloured('REFUSED', 'red')}: nothing of such an answer is compiled, here or when it is graded.")
+    if refused or len(open_ones) == len(every):
         return False
-    checks = list(dict.fromkeys(check for one in every for check in one.checks))
+    source, line = _source(sheet, stage, taken)
+    checks = list(dict.fromkeys([check for one in every for check in one.checks] + ["technique"] * sheet.technique))
     problems = [problem for _, of_class in sheet.sizes for problem in of_class]
-    judgement = judge.judge(stage, text, checks, f"{file.name}:{{}}".format, problems)
+    judgement = judge.judge(stage, source, checks, line, problems)
     for finding in judgement.findings:
         good = coloured("passed", "green") if finding.passed else coloured("FAILED", "red")
         say(f"  {finding.check}: {good}")
@@ -79,6 +88,42 @@ def _check(sheet: Sheet, stage: int) -> bool:
     if open_ones and not judgement.passed:
         say(f"  What is not written yet ({', '.join(open_ones)}) is wrong as it stands, and the kernel with it.")
     return judgement.passed and not open_ones
+
+
+def _taken(sheet: Sheet, stage: int) -> taking.Taken:
+    """What the grader would take of a file. FlashLadderError where it would refuse it."""
+    file = sheet.file(stage)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise FlashLadderError(f"{file.name} cannot be read: {error.strerror}") from error
+    try:
+        return taking.take(stages.get(stage), taking.decoded(data, file.name), [one.name for one in exercises(stage)])
+    except FlashLadderError as error:
+        raise FlashLadderError(f"{file.name} cannot be read: {error}") from error
+
+
+def _source(sheet: Sheet, stage: int, taken: taking.Taken) -> tuple[str, judge.Lines]:
+    """The starter with the answers between its marks, as the grader fills them into the shipped kernel; and words for
+    its lines. What is to be written in another file comes from there."""
+    elsewhere: dict[str, str] = {}
+    for other in sheet.stages:
+        if other != stage:
+            try:
+                elsewhere |= _taken(sheet, other).answers
+            except FlashLadderError:  # it is told where that file is checked
+                continue
+    kernel = stages.get(stage)
+    filled = taking.filled_with(kernel, taken, list(taken.answers))
+    places = taking.places(kernel, filled, taken)
+    source, origins = taking.carried_filled(filled.source, elsewhere)
+    name = sheet.file(stage).name
+
+    def line(number: int) -> str:
+        place = places.get(origins.get(number, 0))
+        return f"{name}:{place}" if place else "a line outside of your answers"
+
+    return source, line
 
 
 def hint(sheet: Sheet, name: str) -> int:

@@ -13,16 +13,18 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from flashladder.classroom.lexing import without_comments
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
 from flashladder.ladder import breakit, source, stages
 from flashladder.ladder.stage import Stage
 
-CHECKS = ("correct", "hazards", "technique")  # and "technique:NAME", one expectation of stage.toml
-_OPEN = re.compile(r"^\s*// >>> write: (\w+)")
-_CLOSE = re.compile(r"^\s*// <<< end of (\w+)")
-_COMMENT = re.compile(r"//.*?$|/\*.*?\*/", re.M | re.S)
+# What each answer is judged by, whichever exercise it is to: its numbers, hazards, and all that the stage expects of
+# its counters, its own technique and what it keeps from earlier stages.
+CHECKS = ("correct", "hazards", "technique")
+_OPEN = re.compile(r"^\s*// ?>>> ?write: ?(\w+)")
+_CLOSE = re.compile(r"^\s*// ?<<< ?end of (\w+)")
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,11 @@ class Exercise:
     task: str
     hints: tuple[str, ...]
     points: int
-    checks: tuple[str, ...]
     stub: str = field(repr=False)  # C++ at the left margin: compiles, is not right
     part: str  # of the source, as ladder/source.py names it
     first: int
     last: int
+    checks: tuple[str, ...] = CHECKS
 
     @property
     def solution(self) -> str:
@@ -60,8 +62,9 @@ class Exercise:
     def closing(self) -> str:
         return f"{self.indent}// <<< end of {self.name}"
 
-    def starter(self) -> str:
-        return starter(self.stage, [self.name])
+    def starter(self, blanked: Iterable[str] = ()) -> str:
+        """blanked: names of other exercises whose lines are not shown."""
+        return starter(self.stage, [self.name], blanked)
 
     def is_stub(self, text: str) -> bool:
         """True where an answer is the stub still, or nothing at all, whatever its blanks and comments."""
@@ -77,13 +80,13 @@ class Mend:
     points: int
     mistake: breakit.Break = field(repr=False)
     title: str = "Mend it"
-    checks: tuple[str, ...] = ("correct", "hazards")
+    checks: tuple[str, ...] = CHECKS
 
     @property
     def task(self) -> str:
         return (
             f"One mistake is planted somewhere in this {self.stage.source.name}. Find it, and mend it so that the "
-            "result is right and nothing races."
+            "result is right, nothing races, and the stage's technique is used."
         )
 
     @property
@@ -110,7 +113,7 @@ class Mend:
 
 def _bare(text: str) -> list[str] | str:
     """A source without comments and blanks, for comparison; "" where nothing is left."""
-    return re.sub(r"\s+", " ", _COMMENT.sub("", text)).strip()
+    return " ".join(without_comments(text).split())
 
 
 def _changed_line(patch: str) -> int:
@@ -122,8 +125,13 @@ def _changed_line(patch: str) -> int:
     return int(hunk[1])
 
 
+def checks_of(stage: Stage) -> tuple[str, ...]:
+    """CHECKS; a program of the host has no hazards of kernels."""
+    return CHECKS if isinstance(stage, stages.Kernel) else ("correct", "technique")
+
+
 def techniques(checks: Iterable[str]) -> list[str] | None:
-    """The names of the stage's expectations that checks ask for; None: all of them."""
+    """The names of the stage's expectations that checks ask for ("technique:NAME"); None ("technique"): all of them."""
     checks = list(checks)
     return None if "technique" in checks else [one.partition(":")[2] for one in checks if one.startswith("technique:")]
 
@@ -149,7 +157,8 @@ def mends(stage: Stage | int | str) -> list[Mend]:
         if set(entry) != {"patch", "points"}:
             raise FlashLadderError(f'{_place(stage)}: a [[mend]] has "patch" and "points", this one: {entry}')
         name, patch = f"mend_{number}", breakit.get(stage, entry["patch"])
-        found.append(Mend(stage, name, _points(stage, name, entry), patch, f"Mend it, {number}"))
+        points, checks = _points(stage, name, entry), checks_of(stage)
+        found.append(Mend(stage, name, points, patch, f"Mend it, {number}", checks))
     return found
 
 
@@ -164,11 +173,19 @@ def get(stage: Stage | int | str, name: str) -> Exercise | Mend:
     raise FlashLadderError(f"Stage {stage.id} has no exercise '{name}'. It has: {names}.")
 
 
-def starter(stage: Stage | int | str, names: list[str] | None = None) -> str:
-    """The stage's source with the lines of these exercises (all by default) replaced by marks and stubs."""
+def starter(stage: Stage | int | str, names: list[str] | None = None, blanked: Iterable[str] = ()) -> str:
+    """The stage's source with the lines of these exercises (all by default) replaced by marks and stubs, and those of
+    the blanked ones by a comment: what is to be read and not compiled shows no solution of another exercise. One that
+    shares lines with what stands there already stays."""
     chosen = _chosen(stage, names)
     stubs = {one.name: textwrap.indent(one.stub, one.indent, _no_directive) for one in chosen}
     pieces = {one.name: [one.opening, *stubs[one.name].splitlines(), one.closing] for one in chosen}
+    for other in sorted(exercises(stage), key=lambda one: one.first - one.last):  # the largest first
+        if other.name in blanked and all(other.last < one.first or one.last < other.first for one in chosen):
+            pieces[other.name] = [
+                f"{other.indent}// === {other.name}: an exercise of its own. Solved, it stands here. ==="
+            ]
+            chosen = sorted([*chosen, other], key=lambda one: one.first)
     lines, _, _ = _replaced(chosen, pieces)
     return "\n".join(lines) + "\n"
 
@@ -313,7 +330,7 @@ def _entries(stage: Stage, kind: str) -> list[dict]:
 
 
 def _exercise(stage: Stage, entry: dict) -> Exercise:
-    needed = {"name", "title", "part", "stub", "task", "hints", "points", "checks"}
+    needed = {"name", "title", "part", "stub", "task", "hints", "points"}
     name = entry.get("name", "?")
     missing, unknown = needed - set(entry), set(entry) - needed - {"first", "last"}
     if missing or unknown:
@@ -321,9 +338,6 @@ def _exercise(stage: Stage, entry: dict) -> Exercise:
         raise FlashLadderError(f"{_place(stage)}: exercise {name} {wrong}.")
     if not re.fullmatch(r"[a-z]\w*", name) or re.match(r"mend(_|$)", name):
         raise FlashLadderError(f"{_place(stage)}: '{name}': a name has small letters, digits and _, and is no mend_N.")
-    wrong = [check for check in entry["checks"] if check not in CHECKS and not check.startswith("technique:")]
-    if wrong or not entry["checks"]:
-        raise FlashLadderError(f"{_place(stage)}: exercise {name}: checks are {', '.join(CHECKS)} or technique:NAME.")
     first, last = _range(stage, entry)
     return Exercise(
         stage=stage,
@@ -332,11 +346,11 @@ def _exercise(stage: Stage, entry: dict) -> Exercise:
         task=entry["task"].strip(),
         hints=tuple(hint.strip() for hint in entry["hints"]),
         points=_points(stage, name, entry),
-        checks=tuple(entry["checks"]),
         stub=textwrap.dedent(entry["stub"]).strip("\n"),
         part=entry["part"],
         first=first,
         last=last,
+        checks=checks_of(stage),
     )
 
 

@@ -15,7 +15,8 @@ from flashladder.core.errors import FlashLadderError
 
 
 def csv_head(marks: Marks) -> list[str]:
-    return ["id", "name", "points", "of", *(exercise.id for exercise in marks.exercises), "remark", "key"]
+    exercises = [exercise.id for exercise in marks.exercises]
+    return ["id", "name", "points", "of", *exercises, "late", "corrected", "remark", "key"]
 
 
 def csv_row(marks: Marks) -> list[str]:
@@ -24,7 +25,9 @@ def csv_row(marks: Marks) -> list[str]:
     remark = remark or "; ".join(f"{kernel.stage}: {kernel.refused}" for kernel in marks.kernels if kernel.refused)
     points = ["" if marks.ungraded else number(exercise.points) for exercise in marks.exercises]
     total = "" if marks.ungraded else number(marks.points)
-    return [marks.id, for_csv(marks.name), total, number(marks.most), *points, for_csv(remark), marks.key[:16]]
+    late = f"{marks.late.days} d, -{number(marks.late.cost)}" if marks.late.days else ""
+    about = [for_csv(words) for words in (late, "; ".join(marks.corrected), remark)]
+    return [marks.id, for_csv(marks.name), total, number(marks.most), *points, *about, marks.key[:16]]
 
 
 def csv_line(cells: list[str]) -> str:
@@ -87,7 +90,9 @@ def gradescope(marks: Marks) -> dict:
                 "visibility": "after_published" if hidden else "visible",
             }
         )
-    about = [marks.refused, *(f"{exercise.id}: {words}" for exercise in marks.exercises for words in exercise.words)]
+    about = [marks.refused, marks.late.words, *(f"Corrected: {words}" for words in marks.corrected)]
+    about += [f"{exercise.id}: {words}" for exercise in marks.exercises for words in exercise.words]
+    about += [f"{exercise.id}: {exercise.next}" for exercise in marks.exercises if exercise.next]
     for kernel in marks.kernels:
         said = [kernel.refused, kernel.first_wrong, *kernel.hazards, *kernel.technique, *kernel.remarks]
         about += [f"{kernel.stage}.cu: {words}" for words in said if words]
@@ -141,7 +146,7 @@ def classroom50(marks: Marks, told: Mapping[str, str], datetime: str) -> dict:
         "schema": "classroom50/result/v1",
         **{field: told[variable] for field, variable in CLASSROOM50_FIELDS.items()},
         "datetime": datetime,
-        "score": sum(test["score"] for test in tests),
+        "score": _whole(marks.points) if marks.late.cost or marks.corrected else sum(test["score"] for test in tests),
         "max-score": sum(test["max-score"] for test in tests),
         "tests": tests,
     }

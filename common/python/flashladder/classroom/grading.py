@@ -9,16 +9,16 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from difflib import SequenceMatcher
 from pathlib import Path
 
-from flashladder.classroom import isolation, trials
+from flashladder.classroom import isolation, taking, trials
 from flashladder.classroom.assignment import Assignment, Item
 from flashladder.classroom.device_code import Sandbox
-from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, fill, get, techniques
+from flashladder.classroom.exercise import Exercise, Filled, Mend, fill, get, techniques
 from flashladder.classroom.judge import Lines, compiler_words, told
 from flashladder.classroom.screening import objections
-from flashladder.classroom.trials import Judgement
+from flashladder.classroom.taking import MOST_BYTES
+from flashladder.classroom.trials import Judgement, Tried
 from flashladder.core import device
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
@@ -27,10 +27,10 @@ from flashladder.ladder import stages
 from flashladder.ladder.kernels import Kernel
 from flashladder.simulator.counters import place_in
 
-MOST_SOURCE = 256 << 10  # bytes of a kernel.cu; the stages' have 20 KB
 # Parts of the points for throughput, by the least share of the solution's throughput.
 THROUGHPUT = ((0.95, 1.0), (0.8, 0.75), (0.6, 0.5), (0.4, 0.25))
-VERSION = 1  # of what a grade is made of
+SOME = 0.5  # the most of a check's points that what is not yet right has
+VERSION = 2  # of what a grade is made of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Check:
     passed: bool
     points: float
     most: float
-    words: str = ""
+    words: str = ""  # for the student: a hidden class has its name alone, no sizes
+    details: str = ""  # for the instructor, where there is more to say
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class ExerciseGrade:
     checks: tuple[Check, ...] = ()
     words: str = ""  # what there is to say about all of it
     cause: str = ""  # "wrong only with fp16"
+    next: str = ""  # what the next points need
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Grade:
     most: float
     refused: str  # why nothing was run, or ""
     exercises: tuple[ExerciseGrade, ...]
-    first_wrong: str = ""  # problem and elements
+    first_wrong: str = ""  # of a public class problem and elements, of a hidden one its name
     hazards: tuple[
         dict, ...
     ] = ()  # kind, line (of the file that was handed in, 0: not a line of an answer), exercise, message
@@ -102,15 +104,20 @@ def grade(
     sandbox = Sandbox(level, where or device.choose(stage.min_compute), threads, scratch)
     grading = _Grading(assignment, stage, sandbox, scratch)
     try:
-        data = isolation.take(kernel, MOST_SOURCE)
-        text = data.decode()
-        return grading.grade(text)
-    except UnicodeDecodeError as error:
-        return grading.refused(f"{kernel.name} is no text in UTF-8 (byte {error.start})")
+        text = _read(kernel)
     except Refused as error:
         return grading.refused(str(error))
-    except isolation.Unreadable as error:
+    try:
+        return grading.grade(text)
+    except Refused as error:
         return grading.refused(str(error))
+
+
+def _read(kernel: Path) -> str:
+    try:
+        return taking.decoded(isolation.take(kernel, MOST_BYTES), kernel.name)
+    except FlashLadderError as error:
+        raise Refused(str(error)) from error
 
 
 class Refused(FlashLadderError):
@@ -125,6 +132,7 @@ class _Grading:
         self.first_wrong = ""
         self.remarks: list[str] = []
         self.text = ""  # what was handed in
+        self.taken = taking.Taken("", {}, {})
         self.instructions = 0
 
     def _grade(self, exercises: tuple[ExerciseGrade, ...], refused: str) -> Grade:
@@ -135,7 +143,7 @@ class _Grading:
             refused=refused,
             exercises=exercises,
             first_wrong=self.first_wrong,
-            hazards=tuple(self.hazards.values()),
+            hazards=tuple(sorted(self.hazards.values(), key=lambda one: [str(value) for value in one.values()])),
             technique=tuple(self.technique),
             remarks=tuple(self.remarks),
             isolation=self.sandbox.level.says,
@@ -181,22 +189,17 @@ class _Grading:
         if len(mends) == len(names):
             return found, lines
         try:
-            found |= answers(self.stage, text)
-            lines |= answer_lines(self.stage, text)
+            self.taken = taking.take(self.stage, text, names)
         except FlashLadderError as error:
             raise Refused(str(error)) from error
-        elsewhere = changed_outside(self.stage, text)
-        if elsewhere:
-            shown = ", ".join(map(str, elsewhere[:10])) + (" and more" if len(elsewhere) > 10 else "")
-            self.remarks.append(f"Changes outside of the marks are ignored: line {shown}.")
-        others = [name for name in found if name not in names]
-        if others:
-            self.remarks.append(f"Not part of this assignment, and ignored: {', '.join(others)}.")
-        return found, lines
+        self.remarks += self.taken.remarks
+        return found | self.taken.answers, lines | self.taken.lines
 
     def _objection(self, one: _Answer) -> ExerciseGrade | None:
-        known = self.stage.kernel.read_text() if isinstance(one.exercise, Mend) else one.exercise.solution
-        found = objections(one.text, known)
+        if isinstance(one.exercise, Mend):
+            found = objections(one.text, self.stage.kernel.read_text())
+        else:
+            found = taking.refused(one.exercise, one.text)
         if not found:
             return None
         words = "; ".join(f"line {one.first + said.line - 1}: {said.words}" for said in found[:5])
@@ -209,7 +212,7 @@ class _Grading:
         written = [one for one in sound if isinstance(one.exercise, Exercise)]
         if len(written) > 1:
             filled = fill(self.stage, {one.item.name: one.text for one in written})
-            names = techniques(sorted({check for one in written for check in one.exercise.checks}))
+            names = techniques(sorted({check for one in written for check in self._checks(one)}))
             judgement = trials.judge(self.stage, filled.source, self.assignment, self.sandbox, names, diagnose=False)
             self.instructions += judgement.instructions
             if judgement.flawless:
@@ -222,13 +225,14 @@ class _Grading:
         for one in sound:
             if isinstance(one.exercise, Mend):
                 source, own = one.text, set(range(1, one.text.count("\n") + 2))
+                places = {number: number for number in own}
             else:
                 filled = fill(self.stage, {one.item.name: one.text})
                 source, own = filled.source, set(filled.lines)
-            names = techniques(one.exercise.checks)
+                places = self._places(filled)
+            names = techniques(self._checks(one))
             judgement = trials.judge(self.stage, source, self.assignment, self.sandbox, names)
             self.instructions += judgement.instructions
-            places = _places(source, self.text)
 
             def line(number: int, places=places) -> str:
                 return f"line {places[number]}" if number in places else "a line outside of the answer"
@@ -239,6 +243,12 @@ class _Grading:
                 trials.leave_accesses(self.scratch, self.stage, source, judgement.built, self.sandbox)
         return grades
 
+    def _places(self, filled: Filled) -> dict[int, int]:
+        return taking.places(self.stage, filled, self.taken)
+
+    def _checks(self, one: _Answer) -> tuple[str, ...]:
+        return self.assignment.checks(one.exercise.checks)
+
     def _collect(self, one: _Answer, judgement: Judgement, places: dict, own: set[int], line: Lines) -> None:
         """For the whole report: the first wrong element, hazards with lines, what is missing of the technique."""
         for hazard in judgement.hazards:
@@ -248,55 +258,104 @@ class _Grading:
             entry = {"kind": hazard["kind"], "line": at, "exercise": one.item.name, "message": message}
             self.hazards.setdefault((hazard["kind"], at, one.item.name), entry)
         self.technique += [words for words in judgement.technique if words not in self.technique]
-        wrong = judgement.first_wrong
+        # Of what is wrong in a public class all is told; of a hidden one no size, and there is no picture of it.
+        seen = next((tried for tried in judgement.tried if tried.trial.public and not tried.right), None)
+        wrong = seen or judgement.first_wrong
         if wrong and not self.first_wrong:
-            self.first_wrong = f"{one.item.name}, {wrong.trial}: {told(wrong.words, line)}"
-            trials.leave_errors(self.scratch, wrong)
+            self.first_wrong = f"{one.item.name}, {_told_of(wrong, line)}"
+            if seen:
+                trials.leave_errors(self.scratch, seen)
 
     def _points(self, one: _Answer, judgement: Judgement, line: Lines) -> ExerciseGrade:
         """Shares of the exercise's points by the assignment's table. An answer that does nothing which the stub does
         not do, too, has none."""
-        facts = facts_of(self.assignment, one.exercise.checks, judgement, line)
-        shares = _shares(self.assignment, one.exercise.checks, "throughput" in facts)
-        trivial = self._stub_passes(one)
-        worth = any(passed and name not in trivial for name, (passed, _) in facts.items())
+        facts = facts_of(self.assignment, self._checks(one), judgement, line)
+        shares = _shares(self.assignment, self._checks(one), "throughput" in facts)
+        stub = self._stub(one)
+        mended = _mended(judgement, stub.hazards) if "hazards" in facts else 0.0
+        worth = mended > stub.mended or any(fact.passed and name not in stub.passes for name, fact in facts.items())
         checks, points = [], 0.0
-        for name, (passed, words) in facts.items():
+        for name, fact in facts.items():
             most = one.item.points * shares[name]
-            given = most * _part(name, passed, judgement) if worth else 0.0
+            part = mended if name == "hazards" and not fact.passed else _part(name, fact.passed, judgement)
+            given = most * part if worth else 0.0
             points += given
-            checks.append(Check(name, passed, round(given, 6), round(most, 6), words))
+            checks.append(Check(name, fact.passed, round(given, 6), round(most, 6), fact.words, fact.details))
         everything = all(check.passed for check in checks) and worth
         points = one.item.points if everything else round(points, 6)
         words = "" if worth or not any(check.passed for check in checks) else "it does what the stub does, and no more"
-        return ExerciseGrade(one.item.name, points, one.item.points, True, tuple(checks), words, judgement.cause)
+        needed = "" if everything else _next(checks)
+        return ExerciseGrade(
+            one.item.name, points, one.item.points, True, tuple(checks), words, judgement.cause, needed
+        )
 
-    def _stub_passes(self, one: _Answer) -> frozenset[str]:
-        """The checks that the untouched starter passes, found out once and kept below the build folder."""
-        checks = one.exercise.checks
+    def _stub(self, one: _Answer) -> "_Stub":
+        """What the untouched starter does, found out once and kept below the build folder."""
+        checks = self._checks(one)
         key = [VERSION, self.assignment.digest, self.stage.kernel_hash(), self.sandbox.device.short, checks]
         stub = one.exercise.starter()
         name = hashlib.sha256(f"{key} {stub}".encode()).hexdigest()[:24]
         kept = build_directory() / "grading" / "stubs" / f"{name}.json"
         if not kept.exists():
-            names = techniques(one.exercise.checks)
+            names = techniques(checks)
             judgement = trials.judge(self.stage, stub, self.assignment, self.sandbox, names, diagnose=False)
             facts = facts_of(self.assignment, checks, judgement)
-            place("grading", "stubs", kept.name, json.dumps({name: passed for name, (passed, _) in facts.items()}))
-        passes = json.loads(kept.read_text())
-        if all(passes.values()):
+            passes = [name for name, fact in facts.items() if fact.passed]
+            found = _Stub(passes, len(facts), len(judgement.hazards), _mended(judgement, 0))
+            place("grading", "stubs", kept.name, json.dumps(asdict(found)))
+        found = _Stub(**json.loads(kept.read_text()))
+        if len(found.passes) == found.checks:
             raise FlashLadderError(
                 f"{one.item.name} of stage {self.stage.id} cannot be graded: its stub passes all of its checks "
-                f"({', '.join(checks)}) at all sizes of the assignment. Add [[sizes]] where the stub is wrong, or a "
-                f"check to stages/{self.stage.name}/exercises.toml, e.g. technique, or choose another exercise."
+                f"({', '.join(checks)}) at all sizes of the assignment. Add [[sizes]] where the stub is wrong, or give "
+                "[credit] a technique, or choose another exercise."
             )
-        return frozenset(name for name, passed in passes.items() if passed)
+        return found
 
 
-def _places(source: str, text: str) -> dict[int, int]:
-    """Where the lines of a filled source stand in the text that was handed in."""
-    same = SequenceMatcher(None, source.splitlines(), text.splitlines(), autojunk=False).get_matching_blocks()
-    return {block.a + n + 1: block.b + n + 1 for block in same for n in range(block.size)}
+@dataclass(frozen=True)
+class _Stub:
+    passes: list[str]  # checks
+    checks: int  # how many there are
+    hazards: int  # how many it has
+    mended: float  # what it has of the points for hazards, as _mended() gives them
+
+
+def _mended(judgement: Judgement, stub: int) -> float:
+    """The part of the points for hazards of a kernel that is right in the public sizes and still has some: by how many
+    of the stub's are gone, or in how many of the classes it is free of them; up to SOME of them."""
+    if not (judgement.built.ok and judgement.right_in_public and judgement.hazards):
+        return 0.0
+    fewer = max(0.0, 1 - len(judgement.hazards) / stub) if stub else 0.0
+    classes = {one.trial.sizes for one in judgement.tried}
+    faulty = {one.trial.sizes for one in judgement.tried if one.outcome.hazards or one.comparison is None}
+    return round(SOME * max(fewer, 1 - len(faulty) / len(classes)), 6)
+
+
+_NEEDS = {
+    "builds": "make it compile",
+    "correct": "be right in this class of sizes",
+    "hazards": "leave no hazard",
+    "technique": "show the technique in the counters",
+    "throughput": "be faster",
+}
+
+
+def _next(checks: Sequence[Check]) -> str:
+    """What the next points need: the first check that lacks some."""
+    lacking = next((one for one in checks if one.points < one.most - 1e-9), None)
+    if lacking is None:
+        return ""
+    needs, words = _NEEDS[lacking.name.partition(":")[0]], f": {lacking.words}" if lacking.words else ""
+    return f"{lacking.most - lacking.points:.4g} more points ({lacking.name}): {needs}{words}"
+
+
+def _told_of(wrong: Tried, line: Lines, details: bool = False) -> str:
+    """What is wrong at a size: of a hidden class its name alone, or details all the same."""
+    if wrong.trial.public or details:
+        return f"{wrong.trial}: {told(wrong.words, line)}"
+    how = {"hazard": "a hazard ends it", "budget": "it runs out of its budget", "error": "it does not come to its end"}
+    return f"{wrong.trial.sizes} (a class that is not shown): {how.get(wrong.outcome.failure, 'wrong numbers')}"
 
 
 def _missing(name: str) -> str:
@@ -330,38 +389,56 @@ def _shares(assignment: Assignment, checks: Sequence[str], timed: bool) -> dict[
     return found
 
 
+@dataclass(frozen=True)
+class Fact:
+    """What came of a check."""
+
+    passed: bool
+    words: str = ""  # if not passed, for the student
+    details: str = ""  # for the instructor
+
+
 def facts_of(
     assignment: Assignment, checks: Sequence[str], judgement: Judgement, line: Lines = "line {}".format
-) -> dict[str, tuple[bool, str]]:
-    """By check, whether it is passed, and words if not. Hazards and technique count for a kernel that is right.
+) -> dict[str, Fact]:
+    """By check what came of it. Hazards and technique count for a kernel that is right.
 
     checks: of an exercise. line: words for a line of the source that was judged.
     """
     timed = judgement.speed is not None and "throughput" in assignment.credit
     built, kinds, facts = judgement.built, _kinds(checks, timed), {}
-    facts["builds"] = (built.ok, "; ".join(compiler_words(built.words, "kernel.cu", line)) if not built.ok else "")
+    said = "; ".join(compiler_words(built.words, "kernel.cu", line)) if not built.ok else ""
+    facts["builds"] = Fact(built.ok, said)
     if "correct" in kinds:
         for sizes in assignment.sizes:
-            right = judgement.right_in(sizes.name)
-            wrong = next((one for one in judgement.tried if one.trial.sizes == sizes.name and not one.right), None)
-            words = f"{wrong.trial}: {told(wrong.words, line)}" if wrong else "" if right else "not run"
-            facts[f"correct: {sizes.name}"] = (right, words)
+            facts[f"correct: {sizes.name}"] = _right_in(sizes.name, judgement, line)
     ready = built.ok and judgement.right_in_public
     if "hazards" in kinds:
-        found = [told(hazard["message"], line) for hazard in judgement.hazards] + [judgement.order] * bool(
-            judgement.order
-        )
+        found = [told(hazard["message"], line) for hazard in judgement.hazards]
+        found += [judgement.order] * bool(judgement.order)
         later = "" if ready else "counts once the public sizes are right"
-        facts["hazards"] = (ready and not found, "; ".join(found[:3]) or later)
+        facts["hazards"] = Fact(ready and not found, "; ".join(found[:3]) or later)
     if "technique" in kinds:
         complete = ready and not judgement.first_wrong
         words = "; ".join(f"right, but {one}" for one in judgement.technique)
         later = "" if complete else "counts once all sizes are right"
-        facts["technique"] = (complete and not words, words or later)
+        facts["technique"] = Fact(complete and not words, words or later)
     if timed:
         full = judgement.speed >= THROUGHPUT[0][0]
-        facts["throughput"] = (full, "" if full else f"{judgement.speed:.0%} of the solution's throughput")
+        facts["throughput"] = Fact(full, "" if full else f"{judgement.speed:.0%} of the solution's throughput")
     return facts
+
+
+def _right_in(sizes: str, judgement: Judgement, line: Lines) -> Fact:
+    if judgement.right_in(sizes):
+        return Fact(True)
+    wrong = next((one for one in judgement.tried if one.trial.sizes == sizes and not one.right), None)
+    if wrong is None:
+        return Fact(False, "not run")
+    if wrong.outcome.words.startswith(trials.NOT_RUN):
+        return Fact(False, "not run, since it ran out of its budget before", wrong.outcome.words)
+    details = "" if wrong.trial.public else _told_of(wrong, line, details=True)
+    return Fact(False, _told_of(wrong, line), details)
 
 
 def as_json(grade: Grade) -> str:

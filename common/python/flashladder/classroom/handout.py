@@ -94,7 +94,7 @@ def _carried(text: str, one: Exercise) -> str:
         here = numbers[at : at + len(wanted)]
         if [_bare(lines[number]) for number in here] == wanted:
             indent = re.match(r"\s*", lines[here[0]])[0]
-            opening = f"// === {one.name}: your answer in {file_name(one.stage.number)} belongs here, too ==="
+            opening = f"// === {one.name}: your answer in {file_name(one.stage.number)} is put here by `make check` ==="
             stub = [opening, *one.stub.splitlines(), f"// === end of {one.name} ==="]
             lines[here[0] : here[-1] + 1] = [f"{indent}{line}" if line else line for line in stub]
             return "\n".join(lines) + "\n"
@@ -163,7 +163,6 @@ def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
             "task": one.task,
             "hints": list(one.hints),
             "points": round(one.points),
-            "checks": list(one.checks),
         }
         for one in chosen(assignment, stage.number)
     ]
@@ -177,7 +176,8 @@ def _without_defaults(expectation: technique.Expectation) -> dict:
 def _public(assignment: Assignment) -> dict:
     """What classroom/check.py reads: nothing of it is hidden."""
     sizes = [{"class": one.name, "problems": list(map(asdict, one.problems))} for one in assignment.public_sizes]
-    return {"title": assignment.title, "stages": list(assignment.stages), "sizes": sizes}
+    asked = assignment.credit.get("technique", 0) > 0
+    return {"title": assignment.title, "stages": list(assignment.stages), "sizes": sizes, "technique": asked}
 
 
 def leaks(assignment: Assignment, folder: Path) -> list[str]:

@@ -5,6 +5,7 @@ graded. Below all of them is "none", which must be asked for.
 """
 
 import functools
+import math
 import os
 import shlex
 import shutil
@@ -33,6 +34,7 @@ class Limits:
     """What one command may use; None: no limit of its own."""
 
     seconds: float = 60  # by the wall
+    processor_seconds: float | None = None  # of each process; default: four times the seconds, for several threads
     memory_bytes: int | None = 4 << 30  # of addresses, each process
     file_bytes: int = 256 << 20  # of each file that is written
     output_bytes: int = 1 << 20  # of stdout and stderr together; more ends the command
@@ -64,7 +66,7 @@ class Done:
 
     status: int  # as subprocess's returncode
     output: str  # stdout and stderr, up to Limits.output_bytes
-    ended: str  # "time" or "output" where a limit ended it, else ""
+    ended: str  # "time", "processor" or "output" where a limit ended it, else ""
     seconds: float
 
 
@@ -235,7 +237,8 @@ def _limited(level: Level, box: Box, limits: Limits, command: list[str]) -> list
     """The command in its folder behind its limits and, where root starts it, as another user without any rights."""
     other = level.another_user and os.geteuid() == 0
     caps = [f"--fsize={limits.file_bytes}", f"--nofile={limits.files}", "--core=0"]
-    caps.append(f"--cpu={int(4 * limits.seconds) + 1}")
+    most = limits.processor_seconds or 4 * limits.seconds
+    caps.append(f"--cpu={math.ceil(most)}:{math.ceil(most) + 1}")
     if limits.memory_bytes is not None:
         caps.append(f"--as={limits.memory_bytes}")
     if other:
@@ -283,7 +286,18 @@ def run(level: Level, command: list[str], box: Box, limits: Limits, environment:
         reader.join(10)
         if level.name == "namespaces":
             Path(f"{box.folder}.root").rmdir()
-    return Done(process.returncode, kept.decode(errors="replace"), (ended or [""])[0], time.monotonic() - started)
+    took = time.monotonic() - started
+    if not ended and _out_of_processor_time(process.returncode, took, limits):
+        ended.append("processor")
+    return Done(process.returncode, kept.decode(errors="replace"), (ended or [""])[0], took)
+
+
+def _out_of_processor_time(status: int, took: float, limits: Limits) -> bool:
+    """By the signal itself, or as a shell and unshare tell of it. The first process of a namespace is deaf to all but
+    SIGKILL, which comes a second later."""
+    killed = status in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    late = limits.processor_seconds is not None and took >= limits.processor_seconds
+    return status in (-signal.SIGXCPU, 128 + signal.SIGXCPU) or killed and late
 
 
 def _read(process: subprocess.Popen, kept: bytearray, most: int, ended: list[str]) -> None:

@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from flashladder.building import build
-from flashladder.classroom.exercise import Exercise, Mend, fill, techniques
+from flashladder.classroom.diagnosis import diagnose
+from flashladder.classroom.exercise import CHECKS, Exercise, Mend, fill, techniques
+from flashladder.classroom.inputs import draw
 from flashladder.core import device
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
@@ -21,7 +23,6 @@ from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import host_streams, kernels, stages, technique
 from flashladder.ladder.launches import configurations
-from flashladder.ladder.run import run_problem
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, StageError, run_library
 from flashladder.running.verify import check
@@ -29,7 +30,16 @@ from flashladder.simulator import counters
 
 # A run of these small problems takes a fifth of a second: what takes this long does not end by itself.
 SECONDS = 30
+SEED = 1
 MOST = 3  # things of a kind that are told
+# What the toolchain repairs, so that the numbers are right, by the kind of the simulator's note: why it is wrong.
+REPAIRED = {
+    "async_pending": "the wait that should stand before it is missing, or leaves one batch too many in flight, and "
+    "what was to run under the products waits for them",
+    "wgmma": "the fence that should stand before the wgmma is missing, and PTX promises nothing without it",
+    "setmaxnreg": "no thread gives registers back or gets more of them",
+    "global_race": "the same rows are computed twice, and nothing says which of the writes is the last",
+}
 _ERROR = re.compile(r"^(?P<file>[^\s(:][^(:\n]*)[(:](?P<line>\d+)(?:\)|:\d+): (?:fatal )?error: (?P<text>.*)$", re.M)
 _PLACE = re.compile(r"\b(?P<file>\w+\.(?:cu|cpp)):(?P<line>\d+)")
 
@@ -111,102 +121,178 @@ class Judgement:
 NOT_WRITTEN = Judgement((), written=False)
 
 
-def attempt(exercise: Exercise | Mend, text: str, line: Lines = "line {}".format) -> Judgement:
+def silent(words: str) -> None:
+    """Says nothing."""
+
+
+def attempt(
+    exercise: Exercise | Mend,
+    text: str,
+    line: Lines = "line {}".format,
+    shipped: Lines | None = None,
+    say: Callable[[str], None] = silent,
+) -> Judgement:
     """Judges an answer to one exercise; of one to mend, the whole source.
 
-    line: words for a line of the answer, numbered from 1.
+    line: words for a line of the answer, numbered from 1. shipped: for a line of the shipped source that is not the
+    answer's; "kernel.cu:39" by default. say: is told what is done.
     """
     if exercise.is_stub(text):
         return NOT_WRITTEN
     if isinstance(exercise, Mend):
-        return judge(exercise.stage, text, exercise.checks, line)
+        return judge(exercise.stage, text, exercise.checks, line, say=say)
     filled, name = fill(exercise.stage, {exercise.name: text}), exercise.stage.source.name
 
     def words(number: int) -> str:
-        return line(filled.lines[number][1]) if number in filled.lines else f"{name}:{filled.others.get(number, '?')}"
+        if number in filled.lines:
+            return line(filled.lines[number][1])
+        at = filled.others.get(number, 0)
+        return shipped(at) if shipped and at else f"{name}:{at or '?'}"
 
-    return judge(exercise.stage, filled.source, exercise.checks, words)
+    return judge(exercise.stage, filled.source, exercise.checks, words, say=say)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A run of a kernel that is judged."""
+
+    problem: Problem
+    configuration: str | None = None  # of the instance that runs it, where a stage has several
+    inputs: str = "normal"  # a kind of inputs.draw()
+    counted: technique.Run | None = None  # a run by which the technique is judged, with inputs of its own
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return self.counted.arrays() if self.counted else draw(self.problem, self.inputs, SEED)
+
+    def __str__(self) -> str:
+        other = self.counted.inputs if self.counted else self.inputs
+        words = [str(self.problem), self.configuration or ""]
+        words += [other.replace("_", " ")] if other not in ("normal", "random") else []
+        return ", ".join(word for word in words if word)
+
+
+def cases(stage: kernels.Kernel) -> list[Case]:
+    """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches of the other type,
+    head dim and layout, scores far beyond what exp() takes and far below 0, one tile and many, rows of which only few
+    raise their maximum; of a stage with masks a last tile of one column, rows that see no key, a single key."""
+    launch = stage.data["launch"][-1]
+    Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
+    found = [Case(problem, configuration) for problem, configuration in kernels.judged_by(stage)]
+    more = [
+        (Problem(B=2, Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16", layout="bnhd"), "normal"),
+        (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, dtype="bf16", scale=16.0), "normal"),
+        (Problem(B=1, Hq=2, Nq=Br, Nkv=Bc, d_head=64, dtype="bf16"), "negative"),
+        (Problem(B=1, Hq=1, Nq=Br, Nkv=7 * Bc, d_head=64, dtype="fp16"), "half_negative"),
+        (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=128, dtype="bf16"), "lone_last"),
+        (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=128, dtype="bf16"), "lone_first"),
+    ]
+    if stage.data.get("masks"):
+        more += [
+            (Problem(B=1, Hq=4, Hkv=2, Nq=Br + 1, Nkv=2 * Bc + 1, d_head=64, dtype="fp16", layout="bnhd"), "normal"),
+            (Problem(B=2, Hq=2, Nq=2 * Br + 37, Nkv=Bc + 1, d_head=64, dtype="bf16", causal=True), "normal"),
+            (Problem(B=1, Hq=1, Nq=1, Nkv=1, d_head=64, dtype="bf16"), "normal"),
+        ]
+    own = [(stage.own(problem), inputs) for problem, inputs in more]
+    return [*found, *(Case(problem, stage.configuration(problem), inputs) for problem, inputs in own)]
 
 
 def judge(
     stage: Stage | int | str,
     source: str,
-    checks: Sequence[str] = ("correct", "hazards"),
+    checks: Sequence[str] = CHECKS,
     line: Lines = "line {}".format,
     sizes: Sequence[Problem] = (),
+    say: Callable[[str], None] = silent,
 ) -> Judgement:
     """Builds a whole source of a stage and runs it on the simulator, and where there is a GPU for it, there, too.
 
-    checks: as in exercises.toml. line: words for a line of the source. sizes: default: those of _cases().
+    checks: CHECKS, or "technique:NAME" for one expectation of stage.toml. line: words for a line of the source. sizes:
+    problems to be tried besides those of cases(). say: is told what is done.
     """
     stage = stages.entry(stage)
     is_kernel = isinstance(stage, kernels.Kernel)
     build.build(["warpsim_cudart"] if is_kernel else stage.targets)  # the stage's own library is of no use here
-    cases = [(problem, configuration) for problem in sizes for configuration in configurations(stage, problem)]
-    cases = cases or (_cases(stage) if is_kernel else [])
-    table = _table(stage, [configuration for _, configuration in cases], checks) if is_kernel else None
+    if not is_kernel:
+        digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+        file = place("exercises", f"{stage.id}-{digest}", stage.source.name, source)
+        return _judged_as_a_program(stage, file, checks, line)
+    every = _cases(stage, checks, sizes)
+    first = [one for one in every if _like(one, every[0])]
+    runs = _Runs(stage, line)
+    for some, alone in ((first, True), ([one for one in every if one not in first], False)):
+        if not some:
+            continue
+        try:
+            library = _compiled(stage, source, some, alone)
+        except kernels.CompileError as error:
+            words = compiler_words(error.said, stage.source.name, line)
+            return Judgement((Finding("builds", False, tuple(words + _brace(words, stage.source.name))),))
+        say(f"compiled; running it at {len(some)} {'sizes' if alone else 'more sizes'} on the simulator")
+        for case in some:
+            if not runs.go_on(library, case):
+                break
+        found = runs.findings(checks)
+        if not runs.clean:
+            break
+        if technique.all_failures(stage, runs.counted, techniques(checks)):
+            break
+    where = device.choose(stage.min_compute)
+    if where.kind == "gpu" and runs.clean:
+        say(f"running it on {where}")
+        runs.on_a_gpu(_compiled(stage, source, every, False), where)
+        found = runs.findings(checks)
+    if all(one.passed for one in found):  # what the counters of a wrong kernel say is beside the point
+        found += _technique(stage, runs.counted, checks, line)
+    return Judgement((Finding("builds", True), *found), wrong=runs.wrong)
+
+
+def _like(case: Case, first: Case) -> bool:
+    """Whether the instance of the kernel that runs the first case runs this one, too."""
+    kind = (first.problem.dtype, first.problem.d_head, first.configuration)
+    return (case.problem.dtype, case.problem.d_head, case.configuration) == kind
+
+
+def _compiled(stage: kernels.Kernel, source: str, some: Sequence[Case], alone: bool) -> Path:
+    """The library that runs these cases. alone: one instance runs them all, so that nothing else is compiled: a mistake
+    is known in a quarter of the time."""
+    table = _table(stage, [one.configuration for one in some], alone)
     digest = hashlib.sha256("\0".join([source, table or ""]).encode()).hexdigest()[:16]
     file = place("exercises", f"{stage.id}-{digest}", stage.source.name, source)
     if table:
         place("exercises", file.parent.name, kernels.TABLE, table)
-    if not is_kernel:
-        return _judged_as_a_program(stage, file, checks, line)
-    try:
-        library = kernels.compile_kernel(file, stage, only="")
-    except kernels.CompileError as error:
-        words = compiler_words(error.said, file.name, line)
-        return Judgement((Finding("builds", False, tuple(words + _brace(words, file.name))),))
-    runs = _Runs(stage, line)
-    for problem, configuration in cases:
-        if not runs.go_on(library, problem, configuration):
-            break
-    where = device.choose(stage.min_compute)
-    if where.kind == "gpu" and runs.clean:
-        runs.on_a_gpu(library, where)
-    found = runs.findings(checks)
-    if all(one.passed for one in found):  # what the counters of a wrong kernel say is beside the point
-        found += _technique(stage, library, checks, line)
-    return Judgement((Finding("builds", True), *found), wrong=runs.wrong)
+    return kernels.compile_kernel(file, stage, only=None if alone else "")
 
 
-def _table(stage: kernels.Kernel, used: list[str | None], checks: Sequence[str]) -> str | None:
+def _cases(stage: kernels.Kernel, checks: Sequence[str], sizes: Sequence[Problem] = ()) -> list[Case]:
+    """Those of cases(), of further sizes, and the runs by which the techniques that are asked for are judged."""
+    found = cases(stage)
+    found += [Case(problem, one) for problem in sizes for one in configurations(stage, problem)]
+    names = techniques(checks)
+    counted = [] if names == [] else technique.runs(stage, names)
+    found = list(dict.fromkeys(found))
+    return found + [Case(run.problem, run.configuration(stage), counted=run) for run in counted]
+
+
+def _table(stage: kernels.Kernel, used: list[str | None], alone: bool = False) -> str | None:
     """Of a stage that has a table of instances, that of those that the runs use: to compile the others takes most of
     the time. None: all of them, also where a run leaves the choice to the kernel."""
-    names = techniques(checks)
-    if names != []:
-        used = used + [run.configuration(stage) for run in technique.runs(stage, names)]
-    used = used + [stage.configuration(problem) for problem in (_larger(stage), kernels.problem_for(stage))]
+    if not alone:
+        used = used + [stage.configuration(problem) for problem in (_larger(stage), kernels.problem_for(stage))]
     return kernels.table_of(stage, set(used)) if None not in used else None
 
 
-def _technique(stage: kernels.Kernel, library: Path, checks: Sequence[str], line: Lines) -> list[Finding]:
+def _technique(
+    stage: kernels.Kernel, counted: list[tuple[technique.Run, dict]], checks: Sequence[str], line: Lines
+) -> list[Finding]:
     """What the counters say of the techniques that are asked for, and at which lines most is wasted."""
     names = techniques(checks)
     if names == []:
         return []
-    try:
-        failed = technique.judge(stage, library, names)
-    except StageError as error:  # its runs have other sizes than those of the result
-        return [
-            Finding("technique", False, (f"stopped when it was counted: {told(str(error).splitlines()[0], line)}",))
-        ]
+    failed = technique.all_failures(stage, counted, names)
     if failed:
         words = [f"right, but {text}" for text in failed]
-        return [Finding("technique", False, (*words, *_waste(stage, library, line)))]
+        return [Finding("technique", False, (*words, *_waste(stage, counted[0][1], line)))]
     return [Finding("technique", True, tuple(one.says for one in technique.chosen(stage, names)))]
-
-
-def _cases(stage: kernels.Kernel) -> list[tuple[Problem, str | None]]:
-    """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches of the other type,
-    head dim and layout, and scores far beyond what exp() takes; each with the configuration that runs it."""
-    launch = stage.data["launch"][-1]
-    Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
-    more = [
-        Problem(B=2, Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16", layout="bnhd"),
-        Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, dtype="bf16", scale=16.0),
-    ]
-    more = [stage.own(problem) for problem in more]
-    return [*kernels.judged_by(stage), *((problem, stage.configuration(problem)) for problem in more)]
 
 
 def _larger(stage: kernels.Kernel) -> Problem:
@@ -221,28 +307,32 @@ class _Runs:
         self.stage, self.line = stage, line
         self.wrong: Wrong | None = None
         self.right: list[str] = []  # problems
-        self.faults: list[str] = []  # the first wrong result, or what ended a run
+        self.faults: list[str] = []  # the first wrong result, or what ended a run, and what it is likely to come from
         self.also: list[str] = []  # problems with further wrong results
         self.hazards: dict[tuple, str] = {}
+        self.counted: list[tuple[technique.Run, dict]] = []  # the runs by which the technique is judged, with reports
 
     @property
     def clean(self) -> bool:
         return not (self.faults or self.hazards)
 
-    def go_on(self, library: Path, problem: Problem, configuration: str | None) -> bool:
+    def go_on(self, library: Path, case: Case) -> bool:
         """One more run on the simulator, in which a hazard is noted and the kernel goes on. False: this is the last,
         since a result says little of a kernel that races."""
-        inputs, at = problem.random(1), f"{problem}, {configuration}" if configuration else str(problem)
-        more = {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
+        inputs = case.arrays()
+        more = self.stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
         try:
-            result = self._run(library, problem, inputs, Device("sim", None), configuration, more)
+            result = self._run(library, case.problem, inputs, Device("sim", None), case.configuration, more)
         except StageError as error:
             self._note_hazards(error.report)
-            text = told(str(error).splitlines()[0].removeprefix(f"stage {self.stage.id}, {problem}: "), self.line)
-            self.faults.append(f"stopped at {at}: {text}")
+            begin = f"stage {self.stage.id}, {case.problem}: "
+            text = told(str(error).splitlines()[0].removeprefix(begin), self.line)
+            self.faults.append(f"stopped at {case}: {text}")
             return False
         self._note_hazards(result.report)
-        self._compare(problem, inputs, result, at)
+        self._compare(case.problem, inputs, result, str(case))
+        if case.counted:
+            self.counted.append((case.counted, result.report))
         return not self.hazards
 
     def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=None):
@@ -269,14 +359,16 @@ class _Runs:
         else:
             self.faults.append(f"wrong at {at}: {comparison.message}")
             self.wrong = Wrong(problem, inputs, result.bits)
+            launch = self.stage.data["launch"][-1]
+            words = diagnose(problem, inputs, result.bits, launch.get("Br", 64), launch.get("Bc", 64))
+            self.faults += [words] if words else []
 
     def _note_hazards(self, report: dict | None) -> None:
-        """Each kind of hazard once for each set of lines that it names."""
-        for hazard in counters.hazards(report) if report else ():
+        """Each kind of hazard once for each set of lines that it names; what the toolchain repairs is one, too."""
+        for hazard in [*counters.hazards(report), *counters.notes(report)] if report else ():
             message = re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", hazard["message"])
             key = (hazard["kind"], frozenset(_PLACE.findall(message)))
-            kind = f"{hazard['kind'].replace('_', ' ')}: "
-            self.hazards.setdefault(key, kind + told(message.removeprefix(kind), self.line))
+            self.hazards.setdefault(key, hazard_words(hazard | {"message": message}, self.line))
 
     def findings(self, checks: Sequence[str]) -> list[Finding]:
         """Hazards come first: a kernel that races is often wrong on account of it."""
@@ -287,18 +379,29 @@ class _Runs:
             found.append(Finding("hazards", not self.hazards, tuple(shown + ([f"and {more} more"] if more else []))))
         if "correct" in checks:
             words = [*self.faults]
-            words += [f"wrong also at {'; '.join(self.also)}"] if self.also else []
-            words += [f"right at {'; '.join(self.right)}"] if self.right else []
+            words += [f"wrong also at {_some(self.also)}"] if self.also else []
+            words += [f"right at {_some(self.right)}"] if self.right else []
             found.append(Finding("correct", not self.faults, tuple(words)))
         return found
 
 
-def _waste(stage: kernels.Kernel, library: Path, line: Lines) -> list[str]:
+def _some(texts: list[str]) -> str:
+    more = len(texts) - MOST
+    return "; ".join(texts[:MOST]) + (f"; and at {more} more" if more > 0 else "")
+
+
+def hazard_words(hazard: dict, line: Lines) -> str:
+    """A hazard or a note of a report, with the reader's lines. A note says what the toolchain repaired; why the code is
+    wrong all the same is added here."""
+    kind = f"{hazard['kind'].replace('_', ' ')}: "
+    text = kind + told(hazard["message"].removeprefix(kind), line)
+    if not hazard.get("note"):
+        return text
+    return f"{text}. The numbers are right all the same, but the code is wrong: {REPAIRED[hazard['kind']]}"
+
+
+def _waste(stage: kernels.Kernel, report: dict, line: Lines) -> list[str]:
     """The lines of the source with the most wavefronts and sectors beyond what the same bytes need, one of each."""
-    problem = kernels.problem_for(stage)
-    report = run_problem(
-        stage, problem, device="sim", library=library, configuration=stage.configuration(problem)
-    ).report
     own = [one for one in counters.lines(report) if one.line_in(stage.source.name)]
     words = []
     for what, excess in (

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.exercise import exercises
+from flashladder.classroom.late import NOT_LATE, Lateness
 from flashladder.classroom.text import plain
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -18,7 +19,8 @@ class Check:
     passed: bool
     points: float
     most: float
-    words: str
+    words: str  # for the student
+    details: str = ""  # for the instructor: sizes of hidden classes, too
 
     @property
     def sizes(self) -> str:
@@ -35,6 +37,7 @@ class Exercise:
     most: float
     checks: tuple[Check, ...]
     words: tuple[str, ...] = ()  # about all of it, such as "not written yet", or what the loss depends on
+    next: str = ""  # what the next points need
 
     @property
     def id(self) -> str:
@@ -65,10 +68,15 @@ class Marks:
     refused: str = ""  # why nothing of the submission was looked at: 0 points
     ungraded: str = ""  # why there are no points: the grader's fault, not the student's
     key: str = ""
+    late: Lateness = NOT_LATE
+    corrected: tuple[str, ...] = ()  # what an instructor has overridden, a sentence each
+    total: float | None = None  # overridden: the points of all of it
 
     @property
     def points(self) -> float:
-        return round(sum(exercise.points for exercise in self.exercises), 2)
+        if self.total is not None:
+            return self.total
+        return round(max(0.0, sum(exercise.points for exercise in self.exercises) - self.late.cost), 2)
 
     @property
     def most(self) -> float:
@@ -83,12 +91,20 @@ def of_result(identity: str, name: str, assignment: Assignment, result: dict) ->
         titles = _titles(grade["stage"])
         for one in grade["exercises"]:
             checks = tuple(
-                Check(check["name"], bool(check["passed"]), check["points"], check["most"], plain(check["words"]))
+                Check(
+                    check["name"],
+                    bool(check["passed"]),
+                    check["points"],
+                    check["most"],
+                    plain(check["words"]),
+                    plain(check.get("details", "")),
+                )
                 for check in one["checks"]
             )
             title = titles.get(one["name"], one["name"])
             words = tuple(plain(one[name]) for name in ("words", "cause") if one.get(name))
-            written.append(Exercise(stage, one["name"], title, one["points"], one["most"], checks, words))
+            needed = plain(one.get("next", ""))
+            written.append(Exercise(stage, one["name"], title, one["points"], one["most"], checks, words, needed))
         hazards = tuple(_hazard(hazard) for hazard in grade["hazards"])
         technique, remarks = (tuple(map(plain, grade.get(name, ()))) for name in ("technique", "remarks"))
         said = (plain(grade["refused"]), plain(grade["first_wrong"]), hazards, technique, remarks, grade["isolation"])

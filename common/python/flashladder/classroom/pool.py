@@ -2,12 +2,15 @@
 that memory does not grow with the class, and try again where a process or a worker is lost."""
 
 import itertools
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from flashladder.building import build
+from flashladder.classroom import certificates
 from flashladder.classroom import task as tasks
 from flashladder.classroom.task import Task, TaskFailed
 from flashladder.core.errors import FlashLadderError
@@ -47,6 +50,7 @@ def local(jobs: int | None = None) -> Pool:
 
     def pool(todo: Iterable[Task]) -> Iterator[Outcome]:
         todo = iter(todo)
+        tasks.running.resume()
         with futures.ThreadPoolExecutor(jobs) as threads:  # each waits for a process
             running = {threads.submit(attempt, task) for task in itertools.islice(todo, jobs)}
             try:
@@ -54,6 +58,9 @@ def local(jobs: int | None = None) -> Pool:
                     done, running = futures.wait(running, return_when=futures.FIRST_COMPLETED)
                     running |= {threads.submit(attempt, task) for task in itertools.islice(todo, len(done))}
                     yield from (one.result() for one in done)
+            except BaseException:  # a signal, or whoever asks for outcomes has stopped asking
+                tasks.running.stop()
+                raise
             finally:
                 threads.shutdown(wait=True, cancel_futures=True)
 
@@ -86,18 +93,24 @@ def over(client) -> Pool:
                 by_key[future.key] = task
                 done.add(future)
 
-        submit()
-        for future in done:
-            task = by_key.pop(future.key)
-            lost = client.run_on_scheduler(_workers_lost, key=future.key)
-            words = tuple("the worker that graded it was lost" for _ in range(lost))
-            if future.status == "finished":
-                outcome = future.result()
-                yield Outcome(task, outcome.result, (*words, *outcome.retried), outcome.failed)
-            else:
-                yield Outcome(task, None, words[:-1], str(future.exception()).splitlines()[0][:300])
-            future.release()
+        try:
             submit()
+            for future in done:
+                task = by_key.pop(future.key)
+                lost = client.run_on_scheduler(_workers_lost, key=future.key)
+                words = tuple("the worker that graded it was lost" for _ in range(lost))
+                if future.status == "finished":
+                    outcome = future.result()
+                    yield Outcome(task, outcome.result, (*words, *outcome.retried), outcome.failed)
+                else:
+                    yield Outcome(task, None, words[:-1], str(future.exception()).splitlines()[0][:300])
+                future.release()
+                submit()
+        except BaseException:  # a signal, or whoever asks for outcomes has stopped asking: nothing is to run on
+            keys = [task.key for task in by_key.values()]
+            client.cancel([distributed.Future(key, client) for key in by_key], force=True)
+            client.run(tasks.running_stop, keys)
+            raise
 
     return pool
 
@@ -108,39 +121,65 @@ def _workers_lost(dask_scheduler, key: str) -> int:
 
 
 @contextmanager
-def connect(scheduler: str, jobs: int | None = None) -> Iterator[Pool]:
+def connect(scheduler: str, jobs: int | None = None, folder: Path | None = None) -> Iterator[Pool]:
     """The pool that --scheduler names: "" (processes), "local" (Dask on this machine), an address such as
-    tcp://host:8786, "slurm" or "pbs" (as Dask's configuration says, `jobs` jobs)."""
+    tls://host:8786, "slurm" or "pbs" (as Dask's configuration says, `jobs` jobs). folder: with the class's
+    certificates; nothing is spoken with Dask without them."""
     if not scheduler:
         yield local(jobs)
         return
     distributed = _dask()
-    if "://" in scheduler:
-        try:
-            client = distributed.Client(scheduler, timeout="15s", set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise FlashLadderError(
-                f"No Dask scheduler answers at {scheduler}: start `dask scheduler` there."
-            ) from error
-        with client:
-            yield over(client)
-        return
-    with _local_cluster(distributed, jobs) if scheduler == "local" else cluster(scheduler, jobs) as found:
-        with distributed.Client(found, set_as_default=False) as client:
+    if "://" in scheduler and not scheduler.startswith("tls://"):
+        raise FlashLadderError(
+            f"--scheduler {scheduler}: tls:// is the only way. Who reaches an open port of Dask's has it run any code, "
+            "as you; `make certificates` makes the class's certificates and says how to start a scheduler with them."
+        )
+    if "://" not in scheduler and scheduler not in ("local", *CLUSTERS):
+        cluster(scheduler)  # says what there is to choose
+    with _certificates(scheduler, folder) as security:
+        if "://" in scheduler:
+            try:
+                client = distributed.Client(scheduler, timeout="15s", set_as_default=False, security=security)
+            except (OSError, ValueError) as error:
+                raise FlashLadderError(
+                    f"No Dask scheduler with the class's certificates answers at {scheduler}: start `dask scheduler "
+                    "--protocol tls` there with them (`make certificates` shows the line)."
+                ) from error
+            with client:
+                yield over(client)
+            return
+        made = _local_cluster(jobs, security) if scheduler == "local" else cluster(scheduler, jobs, security)
+        with made as found, distributed.Client(found, set_as_default=False, security=security) as client:
             yield over(client)
 
 
-def _local_cluster(distributed, jobs: int | None):
+@contextmanager
+def _certificates(scheduler: str, folder: Path | None):
+    """distributed's Security. Where all workers are processes of this machine the certificates are made for the day."""
+    if folder is None and scheduler == "local":
+        with tempfile.TemporaryDirectory(prefix="flashladder-certificates-") as made:
+            yield certificates.security(certificates.make(Path(made)))
+    elif folder is None:
+        raise FlashLadderError(
+            f"--scheduler {scheduler} needs --certificates: a folder that `make certificates` has made, which every "
+            "worker can read."
+        )
+    else:
+        yield certificates.security(folder)
+
+
+def _local_cluster(jobs: int | None, security):
     workers = jobs or build.jobs()
-    return distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    options = {"protocol": "tls://", "security": security, "host": "127.0.0.1", "dashboard_address": None}
+    return _dask().LocalCluster(n_workers=workers, threads_per_worker=1, **options)
 
 
-def cluster(kind: str, jobs: int | None = None):
+def cluster(kind: str, jobs: int | None = None, security=None):
     """A cluster of dask_jobqueue with `jobs` jobs, of what ~/.config/dask/jobqueue.yaml says of it. Its job_script() is
     what each job is submitted as."""
     if kind not in CLUSTERS:
         raise FlashLadderError(
-            f"--scheduler {kind}: choose local, {', '.join(CLUSTERS)}, or an address tcp://host:8786."
+            f"--scheduler {kind}: choose local, {', '.join(CLUSTERS)}, or an address tls://host:8786."
         )
     try:
         import dask_jobqueue
@@ -148,8 +187,9 @@ def cluster(kind: str, jobs: int | None = None):
         raise FlashLadderError(
             f"--scheduler {kind} needs dask-jobqueue: `pip install 'flashladder[classroom]'`."
         ) from error
+    options = {"security": security, "protocol": "tls://"} if security else {}
     try:
-        found = getattr(dask_jobqueue, CLUSTERS[kind])()
+        found = getattr(dask_jobqueue, CLUSTERS[kind])(**options)
     except (ValueError, TypeError) as error:
         raise FlashLadderError(
             f"Dask's configuration says too little of {kind}: {error}\n"

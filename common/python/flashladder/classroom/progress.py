@@ -4,9 +4,12 @@ What came of a text is remembered in build/exercises by its hash, so that nothin
 once is kept in work/progress.json (classroom/done.py) besides.
 """
 
+import difflib
 import hashlib
 import json
 import textwrap
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers
 from flashladder.classroom.judge import Judgement, Lines
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, place, work_directory
+from flashladder.ladder import breakit
 from flashladder.ladder.stage import Stage
 
 WRITE = "%%write "  # how a notebook's cell with an answer begins
@@ -55,18 +59,30 @@ def begin(exercise: Exercise | Mend) -> Path:
 
 
 def first_text(exercise: Exercise | Mend) -> str:
-    """The starter, with the task as a comment above the lines that are to be written."""
+    """The starter, with the task as a comment above the lines that are to be written. It shows no other exercise's
+    solution before that one is solved."""
     command = f"make exercise-{exercise.stage.id}"
     told = [*textwrap.wrap(f"{exercise.title}. {exercise.task}", 112 - len(getattr(exercise, "indent", "")))]
     told += [f"`{command} check` judges this file, `{command} hint` helps."]
     if isinstance(exercise, Mend):
         return "".join(f"// {line}\n" for line in told) + "\n" + exercise.starter()
     comment = "".join(f"{exercise.indent}// {line}\n" for line in told)
-    return exercise.starter().replace(exercise.opening, comment + exercise.opening, 1)
+    others = [state.exercise.name for state in states(exercise.stage) if not state.passed]
+    return exercise.starter(others).replace(exercise.opening, comment + exercise.opening, 1)
 
 
-def answer_in(exercise: Exercise | Mend, file: Path) -> tuple[str, Lines, list[str]]:
-    """The answer that a file holds, words for its lines, and remarks. FlashLadderError where marks are damaged."""
+@dataclass(frozen=True)
+class Answer:
+    """What a file holds, and where."""
+
+    text: str
+    line: Lines  # words for a line of the answer
+    shipped: Lines | None = None  # for a line of the shipped source outside of the answer: where it stands in the file
+    remarks: tuple[str, ...] = ()
+
+
+def answer_in(exercise: Exercise | Mend, file: Path) -> Answer:
+    """The answer that a file holds. FlashLadderError where marks are damaged."""
     try:
         text = file.read_text()
     except FileNotFoundError:
@@ -75,7 +91,7 @@ def answer_in(exercise: Exercise | Mend, file: Path) -> tuple[str, Lines, list[s
     except (OSError, UnicodeDecodeError) as error:
         raise FlashLadderError(f"{shown(file)} cannot be read: {error}") from error
     if isinstance(exercise, Mend):
-        return text, f"{shown(file)}:{{}}".format, []
+        return Answer(text, f"{shown(file)}:{{}}".format)
     try:
         found, first = answers(exercise.stage, text), answer_lines(exercise.stage, text)
     except FlashLadderError as error:
@@ -85,23 +101,47 @@ def answer_in(exercise: Exercise | Mend, file: Path) -> tuple[str, Lines, list[s
             f"{shown(file)}: the lines `{exercise.opening.strip()}` and `{exercise.closing.strip()}` are missing: put "
             "them back, around your answer."
         )
-    start, remarks = first[exercise.name], []
+    start, remarks = first[exercise.name], ()
     outside = changed_outside(exercise.stage, text)
     if outside:
         lines = ", ".join(map(str, outside[:5])) + (", ..." if len(outside) > 5 else "")
-        remarks = [f"What stands outside of the marks is not judged, the shipped source is: you changed line {lines}."]
-    return found[exercise.name], lambda line: f"{shown(file)}:{start + line - 1}", remarks
+        remarks = (f"What stands outside of the marks is not judged, the shipped source is: you changed line {lines}.",)
+    places = _places(exercise.stage.source.read_text(), text)
+    source = exercise.stage.source.name
+
+    def shipped(line: int) -> str:
+        return f"{shown(file)}:{places[line]}" if line in places else f"{source}:{line}"
+
+    return Answer(found[exercise.name], lambda line: f"{shown(file)}:{start + line - 1}", shipped, remarks)
 
 
-def check(exercise: Exercise | Mend, text: str, line: Lines = "line {}".format) -> Judgement:
-    """Judges an answer, and remembers what came of it: a second check without a change takes it from there."""
+def _places(source: str, text: str) -> dict[int, int]:
+    """By line number of a source, that of the same line in a reader's file."""
+    matcher = difflib.SequenceMatcher(None, source.splitlines(), text.splitlines(), autojunk=False)
+    blocks = matcher.get_matching_blocks()
+    return {one.a + at + 1: one.b + at + 1 for one in blocks for at in range(one.size)}
+
+
+def check(
+    exercise: Exercise | Mend,
+    text: str,
+    line: Lines = "line {}".format,
+    shipped: Lines | None = None,
+    say: Callable[[str], None] = judge.silent,
+) -> Judgement:
+    """Judges an answer, and remembers what came of it: a second check without a change takes it from there. say: is
+    told what is done, and how long it will take."""
     if exercise.is_stub(text):
         return judge.NOT_WRITTEN
-    name = remembered.key(exercise, text, line)
+    name = remembered.key(exercise, text, line, shipped)
     found = remembered.recall(name)
     if not found:
-        found = judge.attempt(exercise, text, line)
+        say(f"compiling it; {remembered.expected_time(exercise.stage)}")
+        begun = time.monotonic()
+        found = judge.attempt(exercise, text, line, shipped, say)
         remembered.keep(name, found)
+        if found.built:
+            remembered.took(exercise.stage, time.monotonic() - begun)
     if found.written:
         kept = {"passed": found.passed, "summary": found.summary}
         place("exercises", "judged", _key(exercise, text), json.dumps(kept))
@@ -116,12 +156,21 @@ def states(stage: Stage) -> list[State]:
     return [_state(one, cells.get(one.name)) for one in (*exercises(stage), *mends(stage))]
 
 
+def to_mend(mistake: breakit.Break) -> Mend | None:
+    """The exercise of which this is the mistake, where it has one that is not passed yet: who is to find a mistake is
+    not to be shown it."""
+    for one in mends(mistake.stage):
+        if one.mistake.name == mistake.name:
+            return None if _state(one, None).passed else one
+    return None
+
+
 def _state(exercise: Exercise | Mend, cell: tuple[str, str] | None) -> State:
     found = []
     if file_of(exercise).exists():
         file = file_of(exercise)
         try:
-            found.append(_remembered(exercise, answer_in(exercise, file)[0], shown(file)))
+            found.append(_remembered(exercise, answer_in(exercise, file).text, shown(file)))
         except FlashLadderError:
             found.append(State(exercise, "damaged marks", place=shown(file)))
     if cell and not exercise.is_stub(cell[0]):

@@ -32,6 +32,27 @@ def _found(marks: Marks) -> list[tuple[str, list[str]]]:
     return [(heading, words) for heading, words in said if words]
 
 
+def _remarks(marks: Marks) -> list[str]:
+    """What the points are besides the exercises'."""
+    return [*filter(None, [marks.late.words]), *(f"Corrected: {words}" for words in marks.corrected)]
+
+
+def _needed(marks: Marks) -> list[tuple[str, str]]:
+    return [(exercise.id, exercise.next) for exercise in marks.exercises if exercise.next]
+
+
+def for_instructor(marks: Marks) -> str:
+    """What a student does not see, in Markdown: at which hidden sizes something was lost. "" where there is nothing."""
+    lines = [
+        f"- {exercise.id}, {for_markdown(check.name)}: {for_markdown(check.details)}"
+        for exercise in marks.exercises
+        for check in exercise.checks
+        if check.details
+    ]
+    head = f"# {marks.assignment.title}: {for_markdown(marks.name)}, for the instructor alone"
+    return "\n".join([head, "", *lines, ""]) if lines else ""
+
+
 def _graded_how(marks: Marks) -> str:
     levels = sorted({kernel.isolation for kernel in marks.kernels if kernel.isolation})
     return f"Graded in isolation: {'; '.join(levels)}." if levels else ""
@@ -51,7 +72,7 @@ def _pictures(marks: Marks) -> list[tuple[str, str]]:
 def markdown(marks: Marks) -> str:
     """The report; pictures are files beside it, NAME.png."""
     lines = [f"# {marks.assignment.title}: {for_markdown(marks.name)}", "", f"**{_total(marks)}**", ""]
-    for words in (marks.refused, marks.ungraded):
+    for words in (marks.refused, marks.ungraded, *_remarks(marks)):
         lines += [for_markdown(words), ""] if words else []
     lines += ["| exercise | check | points | |", "| --- | --- | ---: | --- |"]
     for exercise in marks.exercises:
@@ -61,6 +82,9 @@ def markdown(marks: Marks) -> str:
         for check in exercise.checks:
             said = "passed" if check.passed else f"**lost**: {for_markdown(check.words)}"
             lines.append(f"| | {for_markdown(check.name)} | {number(check.points)} / {number(check.most)} | {said} |")
+    if _needed(marks):
+        lines += ["", "## What the next points need", ""]
+        lines += [f"- **{exercise}**: {for_markdown(words)}" for exercise, words in _needed(marks)]
     for heading, messages in _found(marks):
         lines += ["", f"## {heading}", "", *[code_block(words) for words in messages]]
     for name, caption in _pictures(marks):
@@ -72,7 +96,7 @@ def markdown(marks: Marks) -> str:
 def html(marks: Marks) -> str:
     """The report as one page with its pictures inside, which loads nothing and runs nothing."""
     body = [f"<h1>{for_html(marks.assignment.title)}: {for_html(marks.name)}</h1>", f"<p><b>{_total(marks)}</b></p>"]
-    body += [f"<p>{for_html(words)}</p>" for words in (marks.refused, marks.ungraded) if words]
+    body += [f"<p>{for_html(words)}</p>" for words in (marks.refused, marks.ungraded, *_remarks(marks)) if words]
     body.append("<table><tr><th>exercise</th><th>check</th><th>points</th><th></th></tr>")
     for exercise in marks.exercises:
         points = f"<td class=points><b>{number(exercise.points)} / {number(exercise.most)}</b></td>"
@@ -84,6 +108,9 @@ def html(marks: Marks) -> str:
             points = f"<td class=points>{number(check.points)} / {number(check.most)}</td>"
             body.append(f"<tr><td></td><td>{for_html(check.name)}</td>{points}<td>{said}</td></tr>")
     body.append("</table>")
+    if _needed(marks):
+        items = [f"<li><b>{exercise}</b>: {for_html(words)}</li>" for exercise, words in _needed(marks)]
+        body += ["<h2>What the next points need</h2>", "<ul>", *items, "</ul>"]
     for heading, messages in _found(marks):
         body.append(f"<h2>{for_html(heading)}</h2>")
         body += [f"<pre>{for_html(words)}</pre>" for words in messages]

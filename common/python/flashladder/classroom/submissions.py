@@ -1,16 +1,24 @@
 """Finds what students handed in: a folder, zip or tar file for each, or a .cu file where one file is all.
 
 Nothing is unpacked to disk and no link followed; of an archive the wanted files alone are read, into memory, up to a
-limit.
+limit. An archive is read by a process of its own with limits for time and memory, this module as a program:
+
+    python -m flashladder.classroom.submissions ARCHIVE WANTED...
 """
 
+import base64
 import bz2
 import gzip
 import hashlib
+import json
 import lzma
 import os
 import re
+import resource
+import signal
 import stat
+import subprocess
+import sys
 import tarfile
 import zipfile
 import zlib
@@ -19,6 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 
 MOST_KERNEL_BYTES = 1 << 20
@@ -26,6 +35,9 @@ MOST_ARCHIVE_BYTES = 32 << 20
 MOST_UNPACKED_BYTES = 128 << 20  # that may flow by while a tar file is searched
 MOST_ENTRIES = 10_000
 MOST_DEPTH = 6  # folders in folders
+MOST_DICTIONARY_BYTES = 64 << 20  # that xz may keep of what it has unpacked: the largest that `xz -9` asks for
+SECONDS = 20  # of the processor, for one archive
+MEMORY_BYTES = 1 << 30  # of addresses
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
@@ -89,10 +101,42 @@ def identities(folder: Path) -> dict[str, Path]:
 
 def read_one(path: Path, identity: str, wanted: list[str]) -> Submission:
     """Reads one submission; what is wrong with it stands in its `refused`."""
+    if path.name.lower().endswith(ARCHIVES) and stat.S_ISREG(os.lstat(path).st_mode):
+        kernels, refused = _by_a_process(path, wanted)
+        return Submission(identity, path.name, path, kernels, refused)
+    return read_here(path, identity, wanted)
+
+
+def _by_a_process(path: Path, wanted: list[str]) -> tuple[dict[str, bytes], str]:
+    """What read_here() finds in an archive, by a process that may have SECONDS and MEMORY_BYTES: (kernels, refused)."""
+    command = [sys.executable, "-m", __name__ if __name__ != "__main__" else "flashladder.classroom.submissions"]
+    try:
+        done = subprocess.run(
+            [*command, os.path.abspath(path), *wanted],
+            env=for_python(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=6 * SECONDS,
+        )
+        said = json.loads(done.stdout)
+        return {name: base64.b64decode(data) for name, data in said["kernels"].items()}, str(said["refused"])
+    except subprocess.TimeoutExpired:
+        return {}, f"the archive takes more than {6 * SECONDS} s to read"
+    except (ValueError, KeyError, TypeError, AttributeError):
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return {}, f"the archive takes more than {SECONDS} s of processor time to read"
+        return {}, f"the archive cannot be read: it takes more than {MEMORY_BYTES >> 30} GiB of memory, or is damaged"
+
+
+def read_here(path: Path, identity: str, wanted: list[str]) -> Submission:
+    """read_one() in this process, with no limits but those for sizes."""
     try:
         kernels = _choose(path, wanted)
     except Refused as error:
         return Submission(identity, path.name, path, {}, str(error))
+    except MemoryError:
+        refused = f"the archive takes more than {MEMORY_BYTES >> 30} GiB of memory to read"
+        return Submission(identity, path.name, path, {}, refused)
     except (
         OSError,
         zipfile.BadZipFile,
@@ -212,6 +256,10 @@ def _inside(name: str) -> PurePosixPath:
     return place
 
 
+# Those whose memory is bounded: a member packed by LZMA names the size of its dictionary itself.
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
+
+
 def _in_zip(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, bytes]]:
     names = _names(wanted)
     with zipfile.ZipFile(path) as archive:
@@ -222,6 +270,8 @@ def _in_zip(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, byte
             place = _inside(member.filename)
             if place.name not in names or "__MACOSX" in place.parts or member.is_dir():
                 continue
+            if member.compress_type not in _ZIP_METHODS:
+                raise Refused(f"{place} is packed by a method that is not taken: make the zip file with deflate")
             kind = stat.S_IFMT(member.external_attr >> 16)
             if kind not in (0, stat.S_IFREG):
                 raise Refused(f"{place} is {'a symbolic link' if kind == stat.S_IFLNK else 'no regular file'}")
@@ -246,9 +296,40 @@ class _Budget:
         return data
 
 
+class _Xz:
+    """A reader of an xz file that gives up where the dictionary, whose size the file names, is too large."""
+
+    def __init__(self, path: Path):
+        self._file, self._left = open(path, "rb"), b""
+        self._decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=2 * MOST_DICTIONARY_BYTES)
+
+    def read(self, size: int) -> bytes:
+        while len(self._left) < size and not self._decompressor.eof:
+            packed = self._file.read(1 << 16) if self._decompressor.needs_input else b""
+            if not packed and self._decompressor.needs_input:
+                raise EOFError("the archive ends too early")
+            try:
+                self._left += self._decompressor.decompress(packed, size - len(self._left))
+            except lzma.LZMAError as error:
+                if "Memory usage limit" not in str(error):
+                    raise
+                most = MOST_DICTIONARY_BYTES >> 20
+                raise Refused(f"the archive's dictionary has more than {most} MiB: pack it by `tar cJf`") from error
+        piece, self._left = self._left[:size], self._left[size:]
+        return piece
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._file.close()
+
+
 def _opened(path: Path):
     name = path.name.lower()
-    for suffixes, opener in (((".gz", ".tgz"), gzip.open), ((".bz2",), bz2.open), ((".xz",), lzma.open)):
+    if name.endswith(".xz"):
+        return _Xz(path)
+    for suffixes, opener in (((".gz", ".tgz"), gzip.open), ((".bz2",), bz2.open)):
         if name.endswith(suffixes):
             return opener(path, "rb")
     return open(path, "rb")
@@ -262,9 +343,32 @@ def _in_tar(path: Path, wanted: list[str]) -> Iterator[tuple[PurePosixPath, byte
             if seen > MOST_ENTRIES:
                 raise Refused(f"it has more than {MOST_ENTRIES} files")
             place = _inside(member.name)
+            if member.ischr() or member.isblk():
+                raise Refused(f"{place} is a device")
             if place.name not in names or member.isdir():
                 continue
             if not member.isreg():
                 raise Refused(f"{place} is {'a link' if member.issym() or member.islnk() else 'no regular file'}")
             _size_allowed(place, member.size)
             yield place, archive.extractfile(member).read(MOST_KERNEL_BYTES + 1)
+
+
+def _limit() -> None:
+    """Limits of this process, which nothing that it reads can raise."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def main(arguments: list[str]) -> int:
+    _limit()
+    path, *wanted = arguments
+    found = read_here(Path(path), "", wanted)
+    kernels = {name: base64.b64encode(data).decode() for name, data in found.kernels.items()}
+    json.dump({"kernels": kernels, "refused": found.refused}, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -15,6 +15,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -32,6 +35,8 @@ from flashladder.ladder import stages
 
 GRADER = "flashladder.classroom.grading"  # grade(assignment, kernel, scratch)
 SECONDS = 1800.0  # for one submission: the grader's own budgets end sooner
+STOPPING = 10.0  # seconds that a process has to end what it has started
+STOPPED = 4  # the process's status where a signal ended it, and it has ended what it had started
 REFUSED = 3  # the process's status where the grader cannot grade this at all, and says why
 # Modules that the grader starts as programs: no import tells of them.
 _PROGRAMS = ("flashladder.classroom.device_worker", "flashladder.running.worker")
@@ -92,6 +97,59 @@ def task_of(submission: Submission, assignment: Assignment, module: str = GRADER
     return Task(assignment.name, assignment.source, submission.kernels, key, grader, module, isolated)
 
 
+class _Running:
+    """The processes that grade now, so that they can be ended with the command that started them."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._processes: dict[subprocess.Popen, str] = {}  # and the key of what each grades
+        self._stopped = False
+
+    def start(self, command: list[str], key: str) -> subprocess.Popen:
+        """In a session of its own: a signal from the terminal goes to the command alone, which ends this one."""
+        pipe = subprocess.PIPE
+        options = {"env": for_python(), "stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe}
+        with self._lock:
+            if self._stopped:
+                raise TaskFailed("grading was stopped", again=False)
+            process = subprocess.Popen(command, **options, text=True, errors="replace", start_new_session=True)
+            self._processes[process] = key
+            return process
+
+    def ended(self, process: subprocess.Popen) -> None:
+        with self._lock:
+            self._processes.pop(process, None)
+
+    def stop(self, keys: Collection[str] | None = None) -> None:
+        """Ends what runs of these keys; without keys all, and what would be started later. Each process ends what it
+        has started itself; one that does not within STOPPING seconds is killed, and what it has started with it
+        (PR_SET_PDEATHSIG)."""
+        with self._lock:
+            self._stopped = self._stopped or keys is None
+            processes = [one for one, key in self._processes.items() if keys is None or key in keys]
+        for process in processes:
+            process.terminate()
+        deadline = time.monotonic() + STOPPING
+        for process in processes:
+            while process.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            if process.poll() is None:
+                process.kill()
+
+    def resume(self) -> None:
+        """For another run in the same process."""
+        with self._lock:
+            self._stopped = False
+
+
+running = _Running()
+
+
+def running_stop(keys: Collection[str]) -> None:
+    """Ends what this process (a worker of Dask's) grades of these keys."""
+    running.stop(keys)
+
+
 def run(task: Task, seconds: float = SECONDS) -> dict:
     """Grades in a process of its own, whose memory and leftovers end with it. TaskFailed says how it ended else."""
     with tempfile.TemporaryDirectory(prefix="flashladder-grade-") as name:
@@ -102,21 +160,37 @@ def run(task: Task, seconds: float = SECONDS) -> dict:
         for file, data in task.kernels.items():
             (folder / file).write_bytes(data)
         command = [sys.executable, "-m", "flashladder.classroom.task", name]
+        process = running.start(command, task.key)
         try:
-            done = subprocess.run(
-                command, env=for_python(), capture_output=True, text=True, errors="replace", timeout=seconds
-            )
+            _, said_at_last = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired as error:
+            process.terminate()
             raise TaskFailed(f"it did not end within {seconds:g} s") from error
+        finally:
+            _end(process)
+            running.ended(process)
         file = folder / "result.json"
         if file.exists():
             return json.loads(file.read_text())
-        if done.returncode < 0:
-            raise TaskFailed(f"its process was killed ({signal.Signals(-done.returncode).name})")
-        said = done.stderr.strip().splitlines() or ["nothing was said"]
-        if done.returncode == REFUSED:
+        if process.returncode == STOPPED:
+            raise TaskFailed("grading was stopped", again=False)
+        if process.returncode < 0:
+            raise TaskFailed(f"its process was killed ({signal.Signals(-process.returncode).name})")
+        said = said_at_last.strip().splitlines() or ["nothing was said"]
+        if process.returncode == REFUSED:
             raise TaskFailed(" ".join(said)[:1000], again=False)
-        raise TaskFailed(f"its process ended with status {done.returncode}: {said[-1][:300]}")
+        raise TaskFailed(f"its process ended with status {process.returncode}: {said[-1][:300]}")
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Where it has not ended by itself: first in words, then by force."""
+    try:
+        process.wait(STOPPING)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdout, process.stderr):
+        pipe.close()
 
 
 def grade(folder: Path) -> dict:
@@ -164,11 +238,24 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
+class _Stop(BaseException):
+    """A signal has come; on its way out whatever runs is ended, and folders are removed."""
+
+
+def _stop(*_) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _Stop
+
+
 def main() -> int:
     _end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _stop)
     folder = Path(sys.argv[1])
     try:
         result = grade(folder)
+    except _Stop:
+        return STOPPED
     except FlashLadderError as error:
         print(error, file=sys.stderr)
         return REFUSED

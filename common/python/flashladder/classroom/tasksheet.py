@@ -37,10 +37,21 @@ _HOW_TO_WORK = """
     make hint NAME=...    # a hint for an exercise
 
 Write between the marks, and leave the marks and all other lines as they are: only what stands between them is graded.
+`make check` takes it as the grader does, and refuses what the grader refuses.
 Linux, Python 3.10 or newer, make and a C++20 compiler (GCC 11 or newer) are needed, and no GPU: kernels run on the
 simulator in `harness/`. The first `make check` installs what is missing into `harness/.venv` and builds the simulator,
 which takes some minutes. `make PYTHON=python3 check` uses that interpreter with what it has and installs nothing.
 """.strip("\n")
+
+
+def _late(assignment: Assignment) -> list[str]:
+    policy, grace = assignment.late, ""
+    if policy.grace:
+        grace = f", after {policy.grace.total_seconds() / 60:g} minutes of grace"
+    return [
+        f"Handed in late it costs {policy.cost_per_day:g} points for each day that has begun{grace}; after "
+        f"{policy.most_days} days nothing is accepted."
+    ]
 
 
 _INSTANCES = (
@@ -50,8 +61,8 @@ _INSTANCES = (
 )
 
 _SEVERAL_FILES = """
-What is to be written in one file and stands in another one, too, has marks of its own there (`// === NAME: your answer
-in ...`): put your answer there, so that `make check` can run that file. It is graded where it has its points.
+What is to be written in one file and stands in another one, too, is a stub there (`// === NAME: your answer in ...`),
+and `make check` puts your answer in its place. It is graded where it has its points.
 """.rstrip()
 
 
@@ -73,11 +84,8 @@ def _sizes(assignment: Assignment) -> list[str]:
 def _expected(assignment: Assignment, exercises: dict[int, list[Exercise]]) -> list[str]:
     """The technique that is asked for, in stage.toml's words."""
     lines = []
-    for number, every in exercises.items():
-        asked = {check for one in every for check in one.checks if check.startswith("technique")}
-        for one in technique.expectations(number):
-            if asked & {"technique", f"technique:{one.name}"}:
-                lines.append(f"- stage {stages.get(number).id}: {one.says}")
+    for number in exercises:
+        lines += [f"- stage {stages.get(number).id}: {one.says}" for one in technique.expectations(number)]
     return ["## The technique", "", "What the simulator's counters must show:", "", *lines, ""] if lines else []
 
 
@@ -88,5 +96,7 @@ def _points(assignment: Assignment) -> list[str]:
         *lines,
         "",
         "What an exercise does not ask for is divided among what it asks for. An answer that does no more than the "
-        "stub has no points.",
+        "stub has no points. Where some hazards are left, part of their points is given for those that are gone; the "
+        "report says what the next points need.",
+        *(["", *_late(assignment)] if assignment.late else []),
     ]

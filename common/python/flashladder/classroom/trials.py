@@ -10,6 +10,7 @@ import numpy as np
 from flashladder.classroom import device_code
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.device_code import Built, Outcome, Sandbox
+from flashladder.classroom.inputs import draw
 from flashladder.core.device import Device
 from flashladder.core.problem import Problem
 from flashladder.ladder import technique
@@ -20,27 +21,8 @@ from flashladder.simulator import accesses
 
 TECHNIQUE_SEED = 20  # no seed that technique.judge() draws, with which students see their counters
 TIMED = Problem(B=2, Hq=16, Nq=2048, d_head=128)  # keeps all of a GPU busy, and has a reference within seconds
+NOT_RUN = "not run after"  # what ran out of its budget before
 ANOTHER_ORDER = 1  # WARPSIM_SCHEDULE: the last block first, and other orders of warps
-
-
-def draw(problem: Problem, kind: str, seed: int) -> dict[str, np.ndarray]:
-    """Q, K and V as bit patterns in the problem's layout, of e4m3 with scales. kind: one of assignment.INPUTS.
-
-    large: logits of several thousands, whose exp() overflows. negative: all scores far below 0. one_hot: each row
-    of P is all but one zero, and the hot key is among the last.
-    """
-    generator = np.random.default_rng(seed)
-    values = {name: generator.standard_normal(problem.shape(name), np.float32) for name in "QKV"}
-    if kind == "large":
-        values["Q"] *= 30
-        values["K"] *= 30
-    elif kind == "negative":
-        values["Q"], values["K"] = np.abs(values["Q"]) * 8, -np.abs(values["K"]) * 8
-    elif kind == "one_hot":
-        values["Q"][...], values["K"][...] = 0, 0
-        values["Q"][..., 0] = 60
-        problem.to_bhnd(values["K"])[:, :, -1 - seed % min(8, problem.Nkv), 0] = 60
-    return problem.rounded(values, rooms=3)
 
 
 @dataclass(frozen=True)
@@ -157,14 +139,19 @@ def judge(
     tried, spent = [], None
     for trial in trials(assignment, stage):
         if spent:  # what ran out of its budget once does so again, at the others' expense
-            words = f"not run after {spent.trial}, where {spent.outcome.words}"
+            words = f"{NOT_RUN} {spent.trial}, where {spent.outcome.words}"
             tried.append(Tried(trial, Outcome("budget", words), None))
             continue
         tried.append(attempt(trial))
         spent = tried[-1] if tried[-1].outcome.failure == "budget" else None
     found = Judgement(built, tuple(tried), speed=slowest)
     if found.first_wrong:
-        return replace(found, cause="" if spent or not diagnose else cause(stage, attempt) or _in_instances(tried))
+        return replace(
+            found,
+            cause=""
+            if spent or not diagnose
+            else cause(stage, attempt, found.first_wrong.trial) or _in_instances(tried),
+        )
     return replace(
         found,
         order=_order_words(stage, built, tried, simulator),
@@ -197,11 +184,15 @@ def _order_words(stage: Kernel, built: Built, tried: list[Tried], simulator: San
     )
 
 
+TECHNIQUE_RUNS = ((128, "bf16"), (64, "fp16"))  # a kernel may be naive for one of them alone
+
+
 def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simulator: Sandbox) -> Iterator[str]:
     """By the simulator's counters, wherever else the kernel ran: one sentence for each expectation that is not met. The
     run that is counted has to be right, too."""
-    said = set()
-    for run in technique.runs(stage, names) if names is None or names else ():
+    reports = []
+    asked = [run for kind in TECHNIQUE_RUNS for run in technique.runs(stage, names, *kind)] if names != [] else []
+    for run in dict.fromkeys(asked):
         if run.own_choice:  # the launcher, which chooses, is the grader's
             continue
         inputs = run.arrays(TECHNIQUE_SEED)
@@ -209,10 +200,8 @@ def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simul
         if outcome.output is None or not check(run.problem, inputs, outcome.output, outcome.log_sum_exp):
             yield f"not in the run whose counters show the technique: {run.problem}: {outcome.words or 'wrong'}"
             return
-        for words in technique.failures(stage, outcome.report or {"launches": []}, run.problem, names, run.inputs):
-            if words not in said:
-                said.add(words)
-                yield words
+        reports.append((run, outcome.report or {"launches": []}))
+    yield from technique.all_failures(stage, reports, names)
 
 
 def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
@@ -226,11 +215,10 @@ def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
     return outcome.speed
 
 
-def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
-    """What the wrong results have in common: one plain problem, and others that differ from it in one thing each."""
-    launch = stage.data["launch"][-1]
-    Br, Bc = launch.get("Br", 32), launch.get("Bc", 32)
-    plain = Trial("", True, stage.own(Problem(B=1, Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128)), "normal", 1)
+# What a problem may have that the plain one has not: words, and the fields that change. `inputs` is of the trial. A
+# group of heads has more than one head of K and V, or any head of them would be the right one; a causal mask is tried
+# with and without as many rows as keys, since the diagonal moves between the two.
+def _changes(stage: Kernel, Br: int, Bc: int) -> dict[str, dict]:
     changes = {
         "with d_head = 64": {"d_head": 64},
         "with fp16": {"dtype": "fp16"},
@@ -244,11 +232,31 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
     if stage.data.get("masks"):
         changes |= {
             "with a causal mask": {"causal": True, "Nq": Br + Bc, "Nkv": Br + Bc},
-            "with grouped heads": {"Hkv": 1},
+            "with a causal mask and more keys than rows": {"causal": True, "Nq": Br + 9, "Nkv": Br + 2 * Bc},
+            "with a causal mask and rows that see no key": {"causal": True, "Nq": Br + 2 * Bc, "Nkv": Bc},
+            "with grouped heads": {"Hq": 4, "Hkv": 2},
+            "with one head of K and V for all of Q's": {"Hq": 4, "Hkv": 1},
             "with lengths that are no multiple of the tile": {"Nq": Br - 9, "Nkv": 2 * Bc - 9},
         }
     if "fp16" not in stage.dtypes:
         del changes["with fp16"]
+    return changes
+
+
+# Wrong with the second, and of course with the first: not told, nor tried.
+_TOLD_BY = {
+    "with a causal mask and more keys than rows": "with a causal mask",
+    "with a causal mask and rows that see no key": "with a causal mask",
+    "with one head of K and V for all of Q's": "with grouped heads",
+}
+
+
+def cause(stage: Kernel, attempt: Callable[[Trial], Tried], failed: Trial | None = None) -> str:
+    """What the wrong results have in common: one plain problem, and others that differ from it in one thing each. Where
+    none of these is wrong, failed, which is, less one thing at a time."""
+    launch = stage.data["launch"][-1]
+    Br, Bc = launch.get("Br", 32), launch.get("Bc", 32)
+    plain = Trial("", True, stage.own(Problem(B=1, Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128)), "normal", 1)
     if not attempt(plain).right:
         opposite = {
             "with d_head = 128": {"d_head": 64},
@@ -262,8 +270,34 @@ def cause(stage: Kernel, attempt: Callable[[Trial], Tried]) -> str:
             del opposite["with bf16"]
         right = [words for words, change in opposite.items() if attempt(_changed(plain, change)).right]
         return f"wrong only {' and '.join(right)}" if right else "wrong everywhere that it was tried"
-    wrong = [words for words, change in changes.items() if not attempt(_changed(plain, change)).right]
-    return f"wrong only {', or '.join(wrong)}" if wrong else ""
+    wrong: list[str] = []
+    for words, change in _changes(stage, Br, Bc).items():
+        if _TOLD_BY.get(words) not in wrong and not attempt(_changed(plain, change)).right:
+            wrong.append(words)
+    if wrong:
+        return f"wrong only {', or '.join(wrong)}"
+    together = _together(stage, attempt, failed, plain) if failed else []
+    return f"wrong only {' and '.join(together)} together" if len(together) > 1 else ""
+
+
+def _together(stage: Kernel, attempt: Callable[[Trial], Tried], failed: Trial, plain: Trial) -> list[str]:
+    """What a wrong problem cannot lack and still be wrong."""
+    own, usual, Br = failed.problem, plain.problem, stage.data["launch"][-1].get("Br", 32)
+    less = {
+        "d_head = 64": {"d_head": usual.d_head} if own.d_head != usual.d_head else {},
+        "fp16": {"dtype": usual.dtype} if own.dtype != usual.dtype else {},
+        "B > 1": {"B": 1} if own.B > 1 else {},
+        "the layout (B,N,H,d)": {"layout": usual.layout} if own.layout != usual.layout else {},
+        "a causal mask": {"causal": False} if own.causal else {},
+        "grouped heads": {"Hkv": own.Hq} if own.Hkv != own.Hq else {},
+        "several blocks of queries": {"Nq": Br} if own.Nq > Br else {},
+        f"{failed.inputs.replace('_', '-')} inputs": {"inputs": "normal"} if failed.inputs != "normal" else {},
+    }
+    trial = replace(failed, configuration=None)
+    if attempt(trial).right:  # it is wrong by its instance alone
+        return []
+    found = [words for words, change in less.items() if change and attempt(_changed(trial, change)).right]
+    return [f"with {words}" if number == 0 else words for number, words in enumerate(found)]
 
 
 def _in_instances(tried: list[Tried]) -> str:

@@ -255,11 +255,30 @@ def command_grade(options) -> int:
     from flashladder.commands import classroom
 
     if options.job_script:
-        return classroom.show_job_script(options.scheduler)
+        return classroom.show_job_script(options.scheduler, options.certificates)
     if not options.assignment or not options.submissions:
         raise FlashLadderError("Name both: `make grade ASSIGNMENT=swizzle SUBMISSIONS=folder`.")
-    places = (Path(options.submissions), Path(options.out) if options.out else None)
-    return classroom.grade(options.assignment, *places, options.scheduler, options.jobs, options.isolation)
+    told = classroom.Grading(
+        name=options.assignment,
+        folder=Path(options.submissions),
+        out=Path(options.out) if options.out else None,
+        scheduler=options.scheduler,
+        jobs=options.jobs,
+        isolated=options.isolation,
+        certificates=options.certificates,
+        only=options.only,
+        times=options.times,
+        roster=options.roster,
+        pseudonyms=options.pseudonyms,
+        similar=options.similarity,
+    )
+    return classroom.grade(told)
+
+
+def command_certificates(options) -> int:
+    from flashladder.commands import classroom
+
+    return classroom.make_certificates(options.folder)
 
 
 def command_ablations(options) -> int:
@@ -449,10 +468,18 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
     sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
     sub.add_argument("--out", help="where reports and results go; default: build/results/classes/NAME")
-    sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tcp://host:8786; default: processes")
+    sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
     sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
+    sub.add_argument("--certificates", type=Path, metavar="FOLDER", help="of the class, for --scheduler")
+    sub.add_argument("--only", default="", metavar="NAME", help="grade this submission anew, and no other one")
+    sub.add_argument("--times", default="", metavar="FILE", help="CSV with id and handed_in, or the word files")
+    sub.add_argument("--roster", type=Path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
+    sub.add_argument("--pseudonyms", action="store_true", help="no names in the reports; pseudonyms.csv has them")
+    sub.add_argument("--similarity", action="store_true", help="similar.md: which answers are alike (no verdict)")
+    sub = add("certificates", command_certificates, "make the certificates by which a class's cluster is reached")
+    sub.add_argument("folder", nargs="?", type=Path, help="default: work/certificates")
     sub = add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all that have any")
     add_tune_options(

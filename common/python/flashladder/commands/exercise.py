@@ -151,8 +151,12 @@ def _begun(stage: Stage, name: str) -> list[Exercise | Mend]:
 def _judged(exercise: Exercise | Mend) -> bool:
     """Judges an exercise's file and says what came of it; True where it is right. Damaged marks are said, too."""
     try:
-        text, line, remarks = progress.answer_in(exercise, file_of(exercise))
-        found = progress.check(exercise, text, line)
+        answer = progress.answer_in(exercise, file_of(exercise))
+
+        def doing(words: str) -> None:
+            say(f"{exercise.name}: {words}")
+
+        found = progress.check(exercise, answer.text, answer.line, answer.shipped, doing)
     except FlashLadderError as error:
         if not file_of(exercise).exists():
             raise
@@ -160,7 +164,7 @@ def _judged(exercise: Exercise | Mend) -> bool:
         return False
     verdict = coloured(found.summary, "green" if found.passed else "red" if found.written else "cyan")
     say(f"{coloured(exercise.name, 'bold')} ({plural(exercise.points, 'point')}): {verdict}")
-    for words in [*found.words, *remarks]:
+    for words in [*found.words, *answer.remarks]:
         say(f"  {words}")
     return found.passed
 

@@ -32,6 +32,17 @@ def _with_previous(stage: Stage) -> list[str]:
     return [target for one in (stage, stages.previous_of(stage)) if one for target in one.targets]
 
 
+# Stages besides the one before whose kernels a stage's tests run: as whose flags they compute what those do.
+_COMPARED_WITH: dict[int, tuple[int, ...]] = {12: (4, 5, 6, 7, 8, 9, 10, 11), 28: (21, 23, 25)}
+
+
+def _tested_with(stage: Stage) -> list[str]:
+    """What the stage's tests run: itself, the one before, which has to lack its technique, and those that its kernel is
+    compared with."""
+    others = [f"stage_{number:02d}" for number in _COMPARED_WITH.get(stage.number, ())]
+    return list(dict.fromkeys([*_with_previous(stage), *others]))
+
+
 def _run(stage: Stage, rest: list[str]) -> int:
     where = device.choose(stage.min_compute)
     runner = stage_runner(stage.number)
@@ -63,7 +74,7 @@ _OF_ALL = {
 VERBS: dict[type[Stage], dict[str, Verb]] = {
     Kernel: _OF_ALL
     | {
-        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
+        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest), _tested_with),
         "bench": Verb(lambda stage, rest: throughput.bench_or_count(bench.Settings(stages=(stage.number,)))),
         "profile": Verb(lambda stage, rest: profile.show(stage), _with_previous),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),

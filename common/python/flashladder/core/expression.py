@@ -33,6 +33,11 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
         raise FlashLadderError(f"'{text}' is no expression of stage.toml: {said}") from error
 
 
+def is_counted(text: str) -> bool:
+    """Whether an expression has a name in it, and is no plain number."""
+    return bool(re.search(r"[A-Za-z_]", text))
+
+
 def _value(node: ast.expr, names: Mapping[str, int]) -> int:
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value

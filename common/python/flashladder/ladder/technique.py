@@ -6,14 +6,14 @@ compares two expressions (core/expression.py) over the names of namespace(): cou
 
 import math
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
 
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.expression import RELATIONS, evaluate
+from flashladder.core.expression import RELATIONS, evaluate, is_counted
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import problem_for
@@ -180,6 +180,12 @@ class Outcome:
         return RELATIONS[self.expectation.relation](self.left, self.right)
 
     @property
+    def shown(self) -> bool:
+        """Whether the run says anything of it. Where a counter is compared with another one, or with sizes, and both
+        sides are 0, nothing happened that could have been done in another way."""
+        return bool(self.left or self.right) or not is_counted(self.expectation.right)
+
+    @property
     def words(self) -> str:
         """For who has not met it."""
         return self.expectation.failure.format(left=f"{self.left:,}", right=f"{self.right:,}")
@@ -237,18 +243,38 @@ def judge(
     dtype: str = "bf16",
     built_from: stages.Stage | None = None,
 ) -> list[str]:
-    """Runs the stage (or another build of it) on the simulator, by runs(), and collects the failures: each expectation
-    at most once. built_from: whose kernel the library has, if it is another stage's, which may have no configurations.
-    Raises StageError where a run fails."""
+    """Runs the stage (or another build of it) on the simulator, by runs(), and collects what all_failures() says.
+    built_from: whose kernel the library has, if it is another stage's, which may have no configurations. Raises
+    StageError where a run fails."""
     stage = stages.get(stage)
     built_from = built_from or stage
-    found: dict[str, str] = {}
-    for run in runs(stage, names, d_head, dtype):
-        report = run_problem(
-            stage, run.problem, run.arrays(), "sim", library, configuration=run.configuration(built_from)
-        ).report
-        for one in chosen(stage, names):
-            if one.name not in found:
-                words = failures(stage, report, run.problem, [one.name], run.inputs, run.own_choice)
-                found |= {one.name: words[0]} if words else {}
-    return list(found.values())
+
+    def counted(run: Run) -> dict:
+        configuration = run.configuration(built_from)
+        return run_problem(stage, run.problem, run.arrays(), "sim", library, configuration=configuration).report
+
+    return all_failures(stage, ((run, counted(run)) for run in runs(stage, names, d_head, dtype)), names)
+
+
+def all_failures(
+    stage: stages.Stage | int | str, reports: Iterable[tuple[Run, dict]], names: Collection[str] | None = None
+) -> list[str]:
+    """By the reports of runs(): one sentence for each expectation that a run does not meet, or that no run shows. What
+    the runs that are given do not ask for is left out."""
+    stage = stages.get(stage)
+    failed: dict[str, str] = {}
+    unseen: dict[str, Expectation] = {}
+    shown: set[str] = set()
+    for run, report in reports:
+        for one in outcomes(stage, report, run.problem, names, run.inputs, run.own_choice):
+            name = one.expectation.name
+            if not one.met:
+                failed.setdefault(name, one.words)
+            elif one.shown:
+                shown.add(name)
+            else:
+                unseen[name] = one.expectation
+    said = {
+        name: f"nothing shows this: {one.says} ({one.left} and {one.right} are both 0)" for name, one in unseen.items()
+    }
+    return [*failed.values(), *(words for name, words in said.items() if name not in shown and name not in failed)]

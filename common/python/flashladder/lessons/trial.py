@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from flashladder.classroom import progress
+from flashladder.classroom.exercise import Mend
 from flashladder.core.console import count
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
@@ -32,8 +34,13 @@ def changed_kernel(stage: stages.Stage, changes: Sequence[tuple[str, str]]) -> P
 
 
 def plant(mistake: breakit.Break) -> Verdict:
-    """Shows the mistake, runs it on the simulator and shows who objected. AssertionError if nobody did."""
-    show(diff(mistake.patch.read_text().splitlines(), f"The mistake: {mistake.mistake}"))
+    """Shows the mistake, runs it on the simulator and shows who objected. AssertionError if nobody did. Of one that is
+    to be found and mended, the lines are not shown before it is."""
+    mend = progress.to_mend(mistake)
+    if mend:
+        show(note(still_to_mend(mend), "Not shown:"))
+    else:
+        show(diff(mistake.patch.read_text().splitlines(), f"The mistake: {mistake.mistake}"))
     name = mistake.name
     with step(f"Building and running {name} on the simulator", f"Built and run on the simulator: {name}."):
         verdict = breakit.run(mistake)
@@ -41,6 +48,13 @@ def plant(mistake: breakit.Break) -> Verdict:
     if not verdict.caught:
         raise AssertionError(f"{name}: nobody noticed this mistake.")
     return verdict
+
+
+def still_to_mend(mend: Mend) -> str:
+    return (
+        "to find and mend what is planted here is an exercise "
+        f"(`make exercise-{mend.stage.id} start NAME={mend.name}`). Its lines stand here once it is mended."
+    )
 
 
 def show_verdict(verdict: Verdict) -> None:

@@ -10,6 +10,7 @@ from flashladder import plot
 from flashladder.classroom import exercise, progress, puzzles
 from flashladder.classroom.exercise import Exercise
 from flashladder.classroom.judge import NOT_WRITTEN, Finding, Judgement
+from flashladder.classroom.remembered import expected_time
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder.stage import Stage
@@ -98,7 +99,7 @@ def write(name: str, text: str) -> Judgement | None:
         if one.is_stub(text):
             show(not_written(one))
             return None
-        with step(f"Building and running {name}", f"Built and run: {name}."):
+        with step(f"Building and running {name}: {expected_time(one.stage)}", f"Built and run: {name}."):
             # Line 1 of the cell is %%write itself.
             found = progress.check(one, text, lambda line: f"line {line + 1} of the cell")
     except FlashLadderError as error:

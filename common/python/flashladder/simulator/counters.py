@@ -152,3 +152,8 @@ def executed(report: dict, name: str, numbers: Collection[int]) -> int:
 
 def hazards(report: dict) -> list[dict]:
     return [hazard for launch in report["launches"] for hazard in launch["hazards"]]
+
+
+def notes(report: dict) -> list[dict]:
+    """What the toolchain repairs, marked as "note"; a launch reports it beside its hazards."""
+    return [note | {"note": True} for launch in report["launches"] for note in launch.get("notes", [])]

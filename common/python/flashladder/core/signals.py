@@ -1,0 +1,38 @@
+"""What a command does when it is told to end: it ends what it has started first."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stopped(BaseException):
+    """One of ENDING has come. No Exception: on its way out nothing takes it for a failure that can be borne."""
+
+    def __init__(self, number: int):
+        super().__init__(number)
+        self.signal = signal.Signals(number)
+
+    @property
+    def status(self) -> int:
+        """What a command ends with that a signal has ended, as shells tell of it."""
+        return 128 + self.signal
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[None]:
+    """Within it the first of these signals raises Stopped in the main thread, and more of them wait for the end of
+    it: who has begun to end what he has started is not to be kept from it."""
+
+    def stop(number: int, _) -> None:
+        for one in ENDING:
+            signal.signal(one, signal.SIG_IGN)
+        raise Stopped(number)
+
+    before = {one: signal.signal(one, stop) for one in ENDING}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

@@ -1,0 +1,79 @@
+"""A class of two hundred hostile submissions and two honest ones: each ends, the honest ones have their points, and
+nothing is left behind."""
+
+import csv
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+from assignment_files import assignment_text
+from hostile import EXERCISE, HONEST, STAGE, write
+
+from flashladder.classroom import assignment, batch, pool, task
+
+SMALL = ("semicolons", "comments_that_do_not_end", "dictionary.tar.xz", "bomb.zip", "a_pipe", "outside_0.tar")
+
+
+@pytest.fixture
+def small_class():
+    text = assignment_text(f'stage = {STAGE}\nname = "{EXERCISE}"\npoints = 100')
+    return assignment.parse("hostile", text)
+
+
+def graded(one, folder: Path, out: Path, monkeypatch, tmp_path) -> dict[str, dict]:
+    """Rows of class.csv by name. A submission whose process takes more than four minutes is none that ends: on a
+    machine of its own the slowest takes less than one."""
+    original = task.run
+    monkeypatch.setattr(task, "run", lambda todo: original(todo, 240))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    summary = batch.grade_class(one, folder, out, pool.local(2))
+    assert not summary.ungraded, "\n".join(summary.words())
+    assert not summary.retried, "\n".join(summary.words())
+    return {row["name"]: row for row in csv.DictReader((out / "class.csv").open())}
+
+
+def nothing_is_left(tmp_path: Path) -> None:
+    assert not list((tmp_path / "temporary").iterdir())
+    assert not psutil.Process(os.getpid()).children(recursive=True)
+
+
+def honest_have_their_points(rows: dict[str, dict]) -> None:
+    solution, stub = (rows[name] for name in HONEST)
+    assert (solution["points"], stub["points"]) == ("100", "0"), (solution, stub)
+
+
+def test_some_hostile_submissions_cost_the_others_nothing(small_class, level, tmp_path, monkeypatch):
+    write(tmp_path / "all")
+    (tmp_path / "some").mkdir()
+    for path in (tmp_path / "all").iterdir():
+        if path.name in HONEST or any(path.name.endswith(name) for name in SMALL):
+            path.rename(tmp_path / "some" / path.name)
+    rows = graded(small_class, tmp_path / "some", tmp_path / "out", monkeypatch, tmp_path)
+    assert len(rows) == len(HONEST) + 8, sorted(rows)
+    honest_have_their_points(rows)
+    nothing_is_left(tmp_path)
+
+
+@pytest.mark.long
+def test_two_hundred_hostile_submissions_cost_the_others_nothing(small_class, level, tmp_path, monkeypatch):
+    names = write(tmp_path / "all")
+    assert len(names) >= 200
+    rows = graded(small_class, tmp_path / "all", tmp_path / "out", monkeypatch, tmp_path)
+    assert len(rows) == len(names) + len(HONEST)
+    honest_have_their_points(rows)
+    # What says the solution's lines between the marks has its points, whatever stands outside of them.
+    taken = {name for name in rows if name.startswith("outside_") or name.startswith("archive_")}
+    for name, row in rows.items():
+        if name not in HONEST and name not in taken:
+            assert float(row["points"]) < 100, f"{name} has all points: {row}"
+    archives = {name: row for name, row in rows.items() if name.startswith("archive_")}
+    refused = {name for name, row in archives.items() if row["points"] == "0" and row["remark"]}
+    assert len(refused) > 35 and refused >= {"archive_dictionary.tar.xz", "archive_bomb.zip", "archive_fifo.tar"}
+    for file in (tmp_path / "out/students").glob("*/results.json"):
+        assert "root:x:0" not in json.dumps(json.loads(file.read_text())), file
+    nothing_is_left(tmp_path)
