@@ -82,17 +82,17 @@ def adversarial(kind: str, problem: Problem) -> dict[str, np.ndarray]:
         values["K"][:, :, :64, 0] = values["K"][:, :, -64:, 0] = 0
         values["V"] = 1 + np.abs(values["V"])
     elif kind == "one score for all but one":
-        # One key is far ahead, and all others together weigh half of it: their weights are off alike if exp is of a
+        # One key is far ahead, and all others together weigh a third of it: their weights are off alike if exp is of a
         # rounded argument, and nothing averages that out. The argument differs from row to row by less than 1 / 32, as
-        # no 16-bit number does.
-        distance = np.log(2 * (problem.Nkv - 1))
+        # no 16-bit number does. bf16's P is coarser than such an exp, so V leaves it room.
+        distance = np.log(3 * (problem.Nkv - 1))
         values["Q"][...] = values["K"][...] = 0
         values["Q"][..., 0] = 8
         values["Q"][..., 1] = np.arange(problem.Nq) * 7 % 61 / 61
         values["K"][..., 0] = -distance / (8 * problem.scale)
         values["K"][..., 1] = -1 / (32 * problem.scale)
         values["K"][:, :, 1, :2] = 0
-        values["V"][...] = -1
+        values["V"][...] = -1 if problem.dtype == "fp16" else 0
         values["V"][:, :, 1] = 1
     else:
         raise ValueError(f"no such inputs: {kind}")
