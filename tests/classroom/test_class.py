@@ -188,6 +188,7 @@ def test_a_worker_with_another_grader_refuses(small, fake_grader, handed_in, tmp
 
 @pytest.mark.long
 def test_dask_gives_the_same_files_though_a_worker_is_killed(small, fake_grader, handed_in, tmp_path):
+    pytest.importorskip("cryptography", reason="cryptography is not installed (extra: classroom)")
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
     texts = {f"s{number}": f"correct {number / 10}\nsleep 0.3" for number in range(5)}
     folder = handed_in(texts)
@@ -227,6 +228,7 @@ def test_an_unknown_scheduler_is_refused():
 
 def test_no_scheduler_is_spoken_to_without_the_classs_certificates(tmp_path):
     """An open port of Dask's runs whatever anybody sends."""
+    pytest.importorskip("cryptography", reason="cryptography is not installed (extra: classroom)")
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
     with pytest.raises(FlashLadderError, match="tls:// is the only way"), pool.connect("tcp://head:8786"):
         pass
@@ -250,6 +252,7 @@ def test_no_scheduler_is_spoken_to_without_the_classs_certificates(tmp_path):
 @pytest.mark.long
 def test_a_stranger_is_not_answered(tmp_path):
     """Neither in plain words nor with a certificate of his own."""
+    pytest.importorskip("cryptography", reason="cryptography is not installed (extra: classroom)")
     distributed = pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
     own = certificates.security(certificates.make(tmp_path / "own"))
     strange = certificates.security(certificates.make(tmp_path / "strange"))
@@ -266,6 +269,7 @@ def test_a_stranger_is_not_answered(tmp_path):
 
 @pytest.mark.parametrize("kind, submits", [("slurm", "#SBATCH"), ("pbs", "#PBS")])
 def test_a_job_script_is_made_of_dasks_configuration(kind, submits, tmp_path):
+    pytest.importorskip("cryptography", reason="cryptography is not installed (extra: classroom)")
     dask = pytest.importorskip("dask", reason="dask is not installed (extra: classroom)")
     pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed (extra: classroom)")
     settings = {"cores": 2, "memory": "4GB", "walltime": "00:30:00", "queue": "teaching", "interface": "lo"}

@@ -1,14 +1,15 @@
 """Solutions have all points, stubs none, and whatever is wrong loses some, with words that name the cause."""
 
 import json
+import re
 from dataclasses import asdict, replace
 
 import pytest
 from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
 
-from flashladder.classroom import device_code, exercise, isolation, trials
+from flashladder.classroom import device_code, exercise, isolation, marks, report, trials
 from flashladder.classroom.assignment import Sizes
-from flashladder.classroom.grading import Fact, as_json, facts_of, grade
+from flashladder.classroom.grading import Fact, _mended, as_json, facts_of, grade
 from flashladder.commands import mutants
 from flashladder.core.device import Device, Gpu, choose, find_gpu
 from flashladder.core.errors import FlashLadderError
@@ -82,6 +83,34 @@ def loses_by_one_condition(number: int, name: str, sandbox) -> None:
     failed = [check for check, fact in facts.items() if not fact.passed]
     assert any(check.startswith("correct") for check in failed), f"nothing is lost: {facts}"
     assert judgement.cause == CONDITIONS[name]["cause"]
+
+
+CAUSAL = {"causal": True, "Nq": 64, "Nkv": 192, "d_head": 64}
+# Mistakes that a probe of one group of heads, or of as many rows as keys, does not show.
+HIDDEN_CAUSES = {
+    "params.Hkv > 1 && params.Hkv < params.Hq": ({"Hq": 4, "Hkv": 2, "Nq": 64}, "wrong only with grouped heads"),
+    "params.causal && params.Nkv > params.Nq": (CAUSAL, "wrong only with a causal mask and more keys than rows"),
+    "params.causal && params.dtype == FLASH_FP16": (
+        CAUSAL | {"dtype": "fp16"},
+        "wrong only with fp16 and a causal mask together",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [pytest.param(one, marks=[] if "Hkv" in one else pytest.mark.long) for one in HIDDEN_CAUSES],
+)
+def test_a_cause_is_not_hidden_by_the_probe(condition, sandbox):
+    fields, cause = HIDDEN_CAUSES[condition]
+    source = stages.get(13).kernel.read_text()
+    source = source.replace("params.scale", f"(params.scale * ({condition} ? -1.3f : 1.0f))", 1)
+    sizes = (
+        Sizes("public", True, "normal", (Problem(Hq=2, Nq=128, Nkv=64, d_head=64),)),
+        Sizes("hidden", False, "normal", (Problem(**fields),)),
+    )
+    judgement = trials.judge(stages.get(13), source, assignment_for(13, "kernel", sizes=sizes), sandbox, [])
+    assert judgement.first_wrong.trial.sizes == "hidden" and judgement.cause == cause
 
 
 def test_there_are_sixty_mutants():
@@ -177,9 +206,47 @@ def test_all_solutions_of_a_stage_have_all_points(stage, level, tmp_path):
 
 
 @pytest.mark.long
-def test_the_same_submission_has_the_same_grade_twice(level, tmp_path):
-    text = submission(5, barriers="        if (params.B == 1) __syncthreads();")
-    assert graded(tmp_path, text, 5, "barriers") == graded(tmp_path, text, 5, "barriers")
+@pytest.mark.parametrize(
+    "answer",
+    ["if (params.B == 1) __syncthreads();", "*(volatile int *)0x7fff00000000 = 1;", "while (clock64() >= 0) {}"],
+    ids=["race", "address", "endless"],
+)
+def test_the_same_submission_has_the_same_grade_and_report_twice(level, tmp_path, answer):
+    """Byte by byte: no address, time or order of this run is in it."""
+    text, reports = submission(5, barriers=answer), []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        got = graded(tmp_path / name, text, 5, "barriers")
+        result = {"grades": [asdict(got)], "pictures": {}, "key": "0"}
+        one = marks.of_result("ada", "ada", assignment_for(5, "barriers"), result)
+        reports.append([as_json(got), report.markdown(one), report.html(one), report.for_instructor(one)])
+    assert reports[0] == reports[1]
+    assert not re.search(r"0x[0-9a-f]{9,}|/tmp/", "".join(reports[0])), reports[0][1]
+
+
+def judgement_of(sizes: dict[str, list[dict]]) -> trials.Judgement:
+    """A right kernel with these hazards in these classes of sizes."""
+    tried = []
+    for number, (name, hazards) in enumerate(sizes.items()):
+        outcome = device_code.Outcome("", report={"launches": [{"hazards": hazards}]})
+        trial = trials.Trial(name, number == 0, Problem(Nq=64, d_head=64), "normal", 1)
+        tried.append(trials.Tried(trial, outcome, RIGHT))
+    return trials.Judgement(device_code.Built(b"", ""), tuple(tried))
+
+
+RIGHT = type("Right", (), {"__bool__": lambda self: True, "message": ""})()
+
+
+def test_part_of_the_hazards_mended_has_part_of_the_points():
+    def hazard(line: int) -> dict:
+        return {"kind": "shared_race", "file": "kernel.cu", "line": line}
+
+    clean, one, four = [], [hazard(1)], [hazard(line) for line in range(4)]
+    assert _mended(judgement_of({"a": four, "b": four}), 4) == 0
+    assert _mended(judgement_of({"a": one, "b": one}), 4) == pytest.approx(0.375), "three of four are gone"
+    assert _mended(judgement_of({"a": four[:2], "b": four[:2]}), 4) == pytest.approx(0.25)
+    assert _mended(judgement_of({"a": one, "b": clean}), 1) == pytest.approx(0.25), "one of two classes is free"
+    assert _mended(judgement_of({"a": clean, "b": clean}), 4) == 0, "all of them are given elsewhere"
 
 
 def test_one_wrong_answer_does_not_cost_the_others_points(level, tmp_path):

@@ -54,7 +54,7 @@ def test_some_hostile_submissions_cost_the_others_nothing(small_class, level, tm
         if path.name in HONEST or any(path.name.endswith(name) for name in SMALL):
             path.rename(tmp_path / "some" / path.name)
     rows = graded(small_class, tmp_path / "some", tmp_path / "out", monkeypatch, tmp_path)
-    assert len(rows) == len(HONEST) + 8, sorted(rows)
+    assert len(rows) == len(HONEST) + 9, sorted(rows)
     honest_have_their_points(rows)
     nothing_is_left(tmp_path)
 

@@ -36,6 +36,8 @@ def test_every_exercise_is_graded_by_all_that_its_stage_shows(one, number):
 )
 def test_a_naive_kernel_is_right_and_loses_the_technique(one, number, sandbox):
     part = one.of_stage(number)
+    if one.name == "turns":  # a thread for each row of the largest of its sizes takes more memory than a run may have
+        part = replace(part, sizes=part.public_sizes)
     judgement, found = facts(part, number, naive(stages.get(number)), sandbox, part.items[0].name)
     assert judgement.built.ok, judgement.built.words
     wrong = judgement.first_wrong

@@ -117,6 +117,7 @@ def test_impatience_changes_nothing(grading, number, tmp_path):
 
 @pytest.mark.long
 def test_a_signal_ends_what_the_workers_of_dask_have_begun(grading, tmp_path):
+    pytest.importorskip("cryptography", reason="cryptography is not installed (extra: classroom)")
     pytest.importorskip("distributed", reason="dask.distributed is not installed (extra: classroom)")
     running = grading("local")
     running.send_signal(signal.SIGTERM)

@@ -12,7 +12,6 @@
 #include "core/tensor_map.h"
 #include "exec/tensor_box.h"
 #include "fuzz.h"
-#include "runtime/tensor_map_api.h"
 
 namespace fuzz {
 namespace {
@@ -86,8 +85,8 @@ void run(const Bytes &input) {
     numbers.fill(step, 5);
     numbers.fill(at, 5);
     const uint32_t shared = static_cast<uint32_t>(numbers.next()) % 2048 / kBoxAlignment * kBoxAlignment;
-    unsigned since;
-    const auto encode = reinterpret_cast<Encode>(rt::driver_function("cuTensorMapEncodeTiled", since));
+    // As numbers: to make an enumerator of any number is undefined.
+    const auto encode = reinterpret_cast<Encode>(&cuTensorMapEncodeTiled);
     alignas(64) CUtensorMap map;
     std::memset(&map, 0xa5, sizeof map);
     if (encode(&map, kinds[0], rank, reinterpret_cast<void *>(address), size, stride, box, step, kinds[1], kinds[2],

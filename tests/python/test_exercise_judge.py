@@ -180,6 +180,29 @@ def test_of_a_table_of_instances_those_that_run_are_compiled():
     assert judge._table(stages.get(15), [None]) is None
 
 
+@pytest.mark.parametrize("faults", ([], ["wrong"]))
+def test_one_instance_is_judged_before_the_others_are_compiled(monkeypatch, faults):
+    """The technique is judged for both of them: it may lack in one alone."""
+    built, ran, said = [], [], []
+    monkeypatch.setattr(judge.build, "build", lambda targets: None)
+    monkeypatch.setattr(judge.kernels, "compile_kernel", lambda file, stage, only: built.append(only) or file)
+    monkeypatch.setattr(judge.technique, "all_failures", lambda *arguments: [])
+
+    def go_on(runs, library, case) -> bool:
+        ran.append(case)
+        runs.faults += faults
+        return not faults
+
+    monkeypatch.setattr(judge._Runs, "go_on", go_on)
+    judge.judge(5, "", say=said.append)
+    first = [one for one in ran if one.problem.d_head == 128]
+    assert built == ([None] if faults else [None, ""]) and ran[: len(first)] == first and len(said) == len(built)
+    if not faults:
+        assert {one.problem.d_head for one in ran if one.counted} == {64, 128}
+    else:
+        assert len(ran) == 1
+
+
 def test_the_edges_are_among_the_cases():
     """A last tile of one column, rows that see no key, one tile and an odd number of many, each kind of scores."""
     found = [one.problem for one in judge.cases(stages.get(15))]

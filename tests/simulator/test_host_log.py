@@ -12,7 +12,7 @@ __global__ void twice(int *x) { x[threadIdx.x] *= 2; }
 int main(int, char **argv) {
     const size_t bytes = 32 * sizeof(int);
     int *pinned, *pageable = static_cast<int *>(std::calloc(32, sizeof(int))), *a, *b;
-    cudaMallocHost(&pinned, bytes);
+    cudaMallocHost(&pinned, 2 * bytes);
     cudaMalloc(&a, bytes);
     cudaMalloc(&b, bytes);
     cudaStream_t s[2];
@@ -21,7 +21,7 @@ int main(int, char **argv) {
         cudaMemcpyAsync(a, pinned, bytes, cudaMemcpyHostToDevice, s[0]);  // 0
         twice<<<1, 32, 0, s[0]>>>(a);                                     // 1
         cudaMemcpyAsync(b, pinned, bytes, cudaMemcpyHostToDevice, s[1]);  // 2
-        cudaMemcpyAsync(pinned, a, bytes, cudaMemcpyDeviceToHost, s[0]);  // 3
+        cudaMemcpyAsync(pinned + 32, a, bytes, cudaMemcpyDeviceToHost, s[0]);  // 3
         cudaStreamSynchronize(s[0]);                                      // 4
         cudaDeviceSynchronize();                                          // 5
     } else if (!std::strcmp(argv[1], "pageable")) {

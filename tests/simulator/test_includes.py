@@ -5,7 +5,20 @@ from pathlib import Path
 
 SIMULATOR = Path(__file__).resolve().parents[2] / "common" / "simulator"
 # The order that common/simulator/README.md gives, lowest first.
-LAYERS = ["core", "ptx", "memory", "hazard", "definedness", "exec", "lower", "report", "fatbin", "runtime", "tools"]
+LAYERS = [
+    "core",
+    "ptx",
+    "memory",
+    "hazard",
+    "definedness",
+    "exec",
+    "lower",
+    "report",
+    "fatbin",
+    "runtime",
+    "driver",
+    "tools",
+]
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 
 

@@ -117,19 +117,19 @@ def test_unsupported_kernel_fails_for_good():
     assert "tcgen05.alloc" in result.stderr and "odd()" in result.stderr
 
 
-def test_kernels_that_launch_kernels_are_refused_as_such():
+def test_what_the_device_runtime_lacks_is_named():
     source = r"""
         #include <cstdio>
         __global__ void child() {}
-        __global__ void parent() { child<<<1, 1>>>(); }
+        __global__ void parent(int *blocks) { cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, child, 32, 0); }
         int main() {
-            parent<<<1, 1>>>();
+            parent<<<1, 1>>>(nullptr);
             std::printf("%s\n", cudaGetErrorName(cudaDeviceSynchronize()));
         }
     """
     result = run_program(source, flags=["-rdc=true", "-lcudadevrt"], architecture=("-arch=sm_80",))
     assert result.stdout == "cudaErrorNotSupported\n"
-    assert "parent()" in result.stderr and "kernels that launch kernels (dynamic parallelism)" in result.stderr
+    assert "parent(int*)" in result.stderr and "this function of the device runtime" in result.stderr
 
 
 def test_refusals_say_why():

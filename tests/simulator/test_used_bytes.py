@@ -70,3 +70,27 @@ def test_the_mask_is_of_the_next_instruction_alone():
         ret; }"""
     result = run_ptx(text, "test", 1, 1, [np.zeros(4, np.uint32)], report=True)
     assert not result.ok and result.hazards[0]["kind"] == "uninitialized_shared"
+
+
+@pytest.mark.simulator_only
+@pytest.mark.parametrize("load", ["ld.global.v4.u32", "ld.v4.u32"])
+@pytest.mark.parametrize("mask, races", [(0x0FFF, False), (0x00FF, False), (0xF00F, True), (0xFFFF, True)])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_of_global_memory_others_may_write_the_bytes_that_nobody_uses(load, mask, races, blocks):
+    """Block 0's thread 0 loads four words, of which the last thread of all writes the fourth."""
+    text = f""".version 8.7\n.target sm_90\n.address_size 64\n.visible .entry test(.param .u64 p) {{
+        .reg .b32 %r<16>; .reg .b64 %rd<4>; .reg .pred %p<3>;
+        ld.param.u64 %rd0, [p];
+        mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; add.u32 %r2, %r0, %r1; setp.eq.u32 %p0, %r2, 0;
+        setp.eq.u32 %p1, %r2, {blocks};
+        @%p1 st.global.u32 [%rd0+12], 5;
+        @!%p0 bra DONE;
+        .pragma "used_bytes_mask {mask}";
+        {load} {{%r4, %r5, %r6, %r7}}, [%rd0];
+        add.u32 %r4, %r4, %r5;
+        st.global.u32 [%rd0+16], %r4;
+    DONE:
+        ret; }}"""
+    result = run_ptx(text, "test", blocks, 2, [np.arange(5, dtype=np.uint32)], report=True)
+    assert [hazard["kind"] for hazard in result.hazards] == ["global_race"] * races
+    assert races or list(result.outputs[0]) == [0, 1, 2, 5, 1]

@@ -12,6 +12,7 @@ enum class HazardKind : uint8_t {
     uninitialized_variable,
     shared_race,
     global_race,  // in global memory: threads of a block, blocks of a launch
+    launch_race,  // in global memory: launches, copies and frees that nothing orders
     async_pending,
     divergent_barrier,
     deadlock,

@@ -33,6 +33,7 @@ const char *hazard_name(HazardKind kind) {
         "uninitialized_variable",
         "shared_race",
         "global_race",
+        "launch_race",
         "async_pending",
         "divergent_barrier",
         "deadlock",

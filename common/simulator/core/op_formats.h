@@ -84,11 +84,13 @@ inline constexpr uint32_t kAcquire = 4;  // says so itself
 inline constexpr uint32_t kRelease = 8;
 inline constexpr uint32_t kOwnOrder = 16;             // atomics: carries .relaxed, .acquire, .release or .acq_rel
 inline constexpr uint32_t kTeamScope = 1u << 6;       // has .cta or .cluster: other blocks need not see its order
+inline constexpr uint32_t kSystemScope = 1u << 7;     // volatile or has .sys: other devices see its order, too
 inline constexpr uint32_t kSourceBase32 = 1u << 5;    // cp.async: the source's base has 32-bit lanes
 inline constexpr uint32_t kRemoteGeneric = 1u << 31;  // ops that exec_remote runs, mapa, getctarank: a generic address
 inline constexpr uint32_t kSpaceShift = 8;            // atomics: MemorySpace
 inline constexpr uint32_t kAlignmentShift = 16;       // atomics: log2 of what the address must be a multiple of
-static_assert(uint32_t(MemorySpace::param) <= 0xf && (kTeamScope | kSourceBase32 | kOwnOrder) < 1u << kSpaceShift);
+static_assert(uint32_t(MemorySpace::param) <= 0xf &&
+              (kTeamScope | kSystemScope | kSourceBase32 | kOwnOrder) < 1u << kSpaceShift);
 inline MemorySpace space_of(const Op &op) {
     return MemorySpace(op.extra >> kSpaceShift & 0xf);
 }

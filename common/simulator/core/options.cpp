@@ -123,6 +123,9 @@ Options Options::from_environment() {
     options.multiprocessors = static_cast<unsigned>(count("WARPSIM_MULTIPROCESSORS", 0, 1024,
                                                           "a number of multiprocessors from 1 to 1024, or 0 for as "
                                                           "many as the device has"));
+    options.devices = static_cast<unsigned>(
+        count("WARPSIM_DEVICES", 1, kMostDevices, "a number of devices from 1 to 16, or nothing for one"));
+    if (!options.devices) refuse("WARPSIM_DEVICES", "0", "a number of devices from 1 to 16");
     get("WARPSIM_WRAPPERS", options.wrappers);
     get("WARPSIM_REPORT", options.report_path);
     get("WARPSIM_TRACE", options.trace_path);

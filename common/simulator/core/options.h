@@ -6,6 +6,8 @@
 
 namespace warpsim {
 
+inline constexpr unsigned kMostDevices = 16;
+
 // From the WARPSIM_* environment, read once per process.
 struct Options {
     unsigned threads = 0;             // WARPSIM_THREADS; 0: as many as the host has
@@ -26,6 +28,7 @@ struct Options {
     bool print_table = false;         // WARPSIM_TABLE=1: counters to stderr after every launch
     std::string device = "sm_90";     // WARPSIM_DEVICE
     std::string wrappers;             // WARPSIM_WRAPPERS: patterns of files, separated by ':' (ptx/charged_lines.h)
+    unsigned devices = 1;             // WARPSIM_DEVICES: how many there are, all of one kind
     unsigned multiprocessors = 0;     // WARPSIM_MULTIPROCESSORS; 0: as many as the device has
     int64_t last_stream = -1;         // WARPSIM_SCHEDULE=last:K, a stream's number; -1: none
     // Throws std::runtime_error that names the variable and what it may be.

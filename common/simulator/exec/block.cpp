@@ -177,7 +177,9 @@ void follow_global_memory(BlockContext &first, LaunchShared &launch, uint64_t te
         b->global_shadow = first.own_global_shadow.get();
     }
     const Program &program = *launch.program;
-    first.global_shadow->start(first.shadow->clocks(), team, first.warps, program.global_granule, program.communicates);
+    first.global_shadow->start(first.shadow->clocks(), launch.config->first_team + team, first.warps,
+                               program.global_granule, program.communicates);
+    if (launch.config->overtakes) first.global_shadow->watch_early();
 }
 
 // By another schedule than the default one, other blocks see the team's plain stores late.
@@ -236,8 +238,9 @@ void start_one(BlockContext &b, Worker &worker, uint64_t linear_id) {
     b.vain_changes = ~0ull;
     b.completions = &b.arriving;
     b.output.clear();
+    b.device_runtime = {};
     b.next_warp = 0;
-    b.now = b.settled = b.total = b.call_frame_bytes = 0;
+    b.now = b.settled = b.total = b.call_frame_bytes = b.clock_lead = b.clock_stands_at = 0;
     b.has_turn = b.spinning = false;
     b.turns = 0;
     b.found.clear();
@@ -293,7 +296,9 @@ namespace {
 bool can_go_on(BlockContext &b) {
     if (end_waits_in_vain(b) && b.vain_rounds % kVainRounds != 0) return true;
     Standstill standstill;
-    const Verdict verdict = standstill.add(b);
+    Verdict verdict = standstill.add(b);
+    // Nothing moves but the clock, so time may pass: who gives up after some of it does so now.
+    if (verdict == Verdict::reads_clock) verdict = standstill.add_later(b);
     if (verdict == Verdict::goes_on) b.vain_rounds = 0;
     return verdict == Verdict::goes_on || (verdict == Verdict::uncertain && b.vain_rounds < kMostVainRounds);
 }
@@ -424,6 +429,11 @@ void finish_block(BlockContext &b, bool abandoned) {
         if (block->trace) block->trace->finish();
     }
     if (b.global_shadow && !abandoned) b.global_shadow->settle_doubts();
+    if (b.global_shadow && launch.config->overtakes) {
+        const std::lock_guard<std::mutex> lock(launch.mutex);
+        const std::vector<GlobalShadow::Early> &early = b.global_shadow->early();
+        launch.early.insert(launch.early.end(), early.begin(), early.end());
+    }
     if (b.definedness) b.definedness->finish();
 }
 

@@ -19,6 +19,7 @@
 #include "definedness/registers.h"
 #include "exec/access_log.h"
 #include "exec/completions.h"
+#include "exec/device_runtime.h"
 #include "exec/late_stores.h"
 #include "exec/launch.h"
 #include "exec/pending_updates.h"
@@ -157,6 +158,7 @@ struct BlockContext : Block, HazardSink {
     Definedness defined;
     Completions arriving;
     std::string output;  // of printf
+    DeviceRuntime device_runtime;
     uint32_t next_warp = 0;
     uint64_t vain_changes = ~0ull;  // of mbarriers, when waits for them last ended in vain
     unsigned vain_rounds = 0;       // since then
@@ -164,6 +166,8 @@ struct BlockContext : Block, HazardSink {
     Worker *worker = nullptr;
     std::shared_ptr<ClusterContext> own_cluster;  // of the first block of a cluster
     uint64_t now = 0;                             // warp instructions executed, the block's clock
+    uint64_t clock_lead = 0;                      // what its clock shows beyond them: time that passed without any
+    uint64_t clock_stands_at = 0;                 // what it shows as long as it stands; 0: it goes
     uint64_t call_frame_bytes = 0;                // of calls in progress
 
     // Of blocks that take turns.
@@ -196,7 +200,9 @@ struct LaunchShared : LaunchState {
     std::atomic<uint64_t> first_failed{~0ull};  // linear id of the first block (in order) that ended the launch
     std::map<uint64_t, std::string> outputs;    // by block: printf output, guarded by mutex
     uint64_t output_bytes = 0;
-    std::map<uint64_t, std::string> errors;  // by block: why it ended the launch
+    std::map<uint64_t, std::vector<DeviceWork>> device_work;  // by block, guarded by mutex
+    std::atomic<uint64_t> device_launches{0};                 // that it has asked for
+    std::map<uint64_t, std::string> errors;                   // by block: why it ended the launch
     // By kind, file, line and the places that the message names; guarded by mutex.
     std::map<std::tuple<HazardKind, std::string, uint32_t, std::string>, KnownHazard> hazards;
     std::chrono::steady_clock::time_point start;
@@ -212,9 +218,10 @@ struct LaunchShared : LaunchState {
     std::mutex conflicts_mutex;                                  // of what follows
     std::map<uint64_t, std::unique_ptr<GlobalShadow>> finished;  // blocks that wait for those before them
     std::vector<std::unique_ptr<GlobalShadow>> free_shadows;
-    uint64_t looked_at = 0;  // blocks, in the order in which they were begun
-    bool looking = false;    // some host thread does
-    uint64_t workspace = 0;  // of a cooperative launch: device address of its grid barrier
+    uint64_t looked_at = 0;                  // blocks, in the order in which they were begun
+    bool looking = false;                    // some host thread does
+    uint64_t workspace = 0;                  // of a cooperative launch: device address of its grid barrier
+    std::vector<GlobalShadow::Early> early;  // of blocks that are over; guarded by mutex
 };
 
 // One host thread's share of a launch.

@@ -31,7 +31,8 @@ template void exec_local_address<uint64_t>(Warp &, const Op &);
 
 void exec_read_clock(Warp &w, const Op &op) {
     // One warp instruction of the block is one tick and one nanosecond: monotonic, and the same in every run.
-    const uint64_t now = context_of(w).owner->now;
+    const BlockContext &block = *context_of(w).owner;
+    const uint64_t now = block.clock_stands_at ? block.clock_stands_at : block.now + block.clock_lead;
     switch (Special(op.imm)) {
         case Special::clock64:
         case Special::globaltimer:
@@ -78,5 +79,7 @@ void exec_load_argument(Warp &w, const Op &op) {
 }
 
 void exec_nothing(Warp &, const Op &) {}
+
+void exec_let_dependents_start(Warp &, const Op &) {}
 
 }  // namespace warpsim

@@ -17,5 +17,6 @@ void exec_read_clock(Warp &, const Op &);
 void exec_store_argument(Warp &, const Op &);
 void exec_load_argument(Warp &, const Op &);
 void exec_nothing(Warp &, const Op &);
+void exec_let_dependents_start(Warp &, const Op &);  // griddepcontrol.launch_dependents: a hint here
 
 }  // namespace warpsim

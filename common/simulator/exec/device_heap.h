@@ -10,7 +10,8 @@ namespace warpsim {
 class DeviceHeap {
   public:
     static constexpr uint64_t kBytes = 8 << 20;  // cudaLimitMallocHeapSize
-    explicit DeviceHeap(uint64_t base) { free_[base] = kBytes; }
+    explicit DeviceHeap(uint64_t base) : base_(base) { free_[base] = kBytes; }
+    uint64_t base() const { return base_; }
 
     // 16-byte aligned; 0 when nothing large enough is free. First fit.
     uint64_t allocate(uint64_t bytes) {
@@ -50,6 +51,7 @@ class DeviceHeap {
     }
 
   private:
+    uint64_t base_;
     std::map<uint64_t, uint64_t> free_, used_;  // address -> bytes
 };
 

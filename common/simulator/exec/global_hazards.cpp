@@ -13,8 +13,12 @@ namespace {
 
 struct Stopped {};  // a conflict has ended the launch
 
+uint64_t team_of(const LaunchShared &launch, const GlobalConflicts::Side &side) {
+    return side.team - launch.config->first_team;
+}
+
 uint64_t block_of(const LaunchShared &launch, const GlobalShadow &shadow, const GlobalConflicts::Side &side) {
-    return side.team * (launch.blocks / launch.teams) + side.agent / shadow.warps_of_block();
+    return team_of(launch, side) * (launch.blocks / launch.teams) + side.agent / shadow.warps_of_block();
 }
 
 std::string name_of(const LaunchShared &launch, uint64_t block) {
@@ -60,7 +64,7 @@ void report(LaunchShared &launch, const GlobalShadow &shadow, const GlobalConfli
     const bool note = record.note;
     add_hazard(launch, block, std::move(record));
     if (note || launch.options->hazards_warn) return;
-    note_failure(launch, last_of(launch, conflict.now.team), message);
+    note_failure(launch, last_of(launch, team_of(launch, conflict.now)), message);
     throw Stopped{};
 }
 
@@ -78,8 +82,15 @@ void order_blocks(Warp &w, const Op &op, unsigned lane, uint64_t address, bool r
     LaunchShared &launch = *context_of(w).worker->launch;
     if (!launch.conflicts || !w.block->program->communicates || (op.extra & kTeamScope)) return;
     launch.conflicts->strong_access(w.block->global_shadow->team(), reads, writes);
-    w.block->global_shadow->order().access(w.agent, lane, address, reads, writes, op.extra & kAcquire,
-                                           op.extra & kRelease, launch.conflicts->released);
+    const LaunchConfig &config = *launch.config;
+    const GridOrder::Strong strong{.address = address,
+                                   .reads = reads,
+                                   .writes = writes,
+                                   .acquire = bool(op.extra & kAcquire),
+                                   .release = bool(op.extra & kRelease),
+                                   .system = bool(op.extra & kSystemScope)};
+    ReleasedAt &device = config.released_on_device ? *config.released_on_device : launch.conflicts->released;
+    w.block->global_shadow->order().access(w.agent, lane, strong, device, config.released_to_system);
 }
 
 void finished_block(LaunchShared &launch, uint64_t n, std::unique_ptr<GlobalShadow> shadow) {

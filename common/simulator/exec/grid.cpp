@@ -1,9 +1,12 @@
 // Runs a grid on several host threads: its blocks are independent, or take turns.
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <thread>
 
 #include "core/names.h"
 #include "exec/context.h"
+#include "exec/device_heap.h"
 #include "exec/global_hazards.h"
 #include "exec/host_threads.h"
 #include "exec/launch.h"
@@ -114,15 +117,30 @@ unsigned worker_count(const Options &options, uint64_t blocks) {
 
 }  // namespace
 
-LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig &config, const Options &options) {
-    LaunchReport report;
-    report.kernel = demangle(program.name);
-    std::copy(config.grid, config.grid + 3, report.grid);
-    std::copy(config.block, config.block + 3, report.block);
-    report.shared_bytes =
-        config.dynamic_shared ? program.dynamic_shared_offset + config.dynamic_shared : program.static_shared;
+struct Execution::Parts {
+    Program &program;
+    GlobalMemory &memory;
+    const LaunchConfig config;
+    const Options &options;
+    LaunchShared launch{};
+    std::vector<Worker> workers{};
+    std::optional<Turns> turns{};
+    LaunchReport report{};
+    std::chrono::steady_clock::time_point paused{};
+    bool began = false;
 
-    LaunchShared launch;
+    void prepare_shared();
+    // False: it cannot begin, and report.error says why.
+    bool begin();
+    uint64_t stack_bytes() const;
+    void fill_report();
+};
+
+uint64_t Execution::Parts::stack_bytes() const {
+    return program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
+}
+
+void Execution::Parts::prepare_shared() {
     launch.program = &program;
     launch.config = &config;
     launch.options = &options;
@@ -136,53 +154,54 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
     if (!options.trace_path.empty() && !launch.clusters)
         launch.traces.resize(std::min<uint64_t>(options.trace_blocks, launch.blocks));
     launch.teams = launch.blocks / config.cluster_blocks();
-    if (options.hazards && launch.teams > 1) launch.conflicts = std::make_unique<GlobalConflicts>(program.communicates);
-    const uint64_t stack =
-        program.stack_bytes + (program.recursive ? std::min<uint64_t>(config.stack_limit, kMostStackLimit) : 0);
-    launch.local_bytes = (std::max<uint64_t>(stack, program.local_bytes) + 15) / 16 * 16;
+    if (options.hazards && (launch.teams > 1 || config.collects))
+        launch.conflicts = std::make_unique<GlobalConflicts>(program.communicates);
+    launch.local_bytes = (std::max<uint64_t>(stack_bytes(), program.local_bytes) + 15) / 16 * 16;
+}
+
+bool Execution::Parts::begin() {
+    began = true;
+    report.kernel = demangle(program.name);
+    std::copy(config.grid, config.grid + 3, report.grid);
+    std::copy(config.block, config.block + 3, report.block);
+    report.shared_bytes =
+        config.dynamic_shared ? program.dynamic_shared_offset + config.dynamic_shared : program.static_shared;
+    prepare_shared();
     const uint64_t fit = blocks_that_fit(memory, config, launch.local_bytes);
     if (fit < config.cluster_blocks()) {
         report.error = "out of device memory: each thread of a block needs " + std::to_string(launch.local_bytes) +
                        " bytes of local memory, and " + std::to_string(memory.limit() - memory.used()) + " of " +
                        std::to_string(memory.limit()) + " are free for all (WARPSIM_MAX_MEMORY sets the limit)";
-        return report;
+        return false;
     }
     const uint64_t block_bytes = bytes_of_block(program, config, launch.local_bytes);
     if (block_bytes > kMostBlockBytes) {
         report.error =
             "out of memory: a block needs " + std::to_string(block_bytes >> 20) + " MiB for its threads' local memory";
-        return report;
+        return false;
     }
     if (config.cooperative) {
         launch.workspace = memory.allocate(kWorkspaceBytes, MemoryKind::module_global);
         if (!launch.workspace) {
             report.error = "out of device memory for the grid barrier of a cooperative launch";
-            return report;
+            return false;
         }
         std::memset(memory.find(launch.workspace)->host, 0, kWorkspaceBytes);
     }
     if (!prepare_heap(program, memory)) {
         report.error = "out of device memory for the heap of malloc in kernels";
-        return report;
+        return false;
     }
-
     const uint64_t each = config.cluster_blocks();
-    std::vector<Worker> workers(std::min<uint64_t>(worker_count(options, launch.teams), fit / each));
+    workers = std::vector<Worker>(std::min<uint64_t>(worker_count(options, launch.teams), fit / each));
     for (Worker &worker : workers) prepare(worker, launch);
-    try {
-        const uint64_t resident = std::min(uint64_t(config.multiprocessors) * config.resident_blocks, fit) / each;
-        const uint64_t most = std::max<uint64_t>(1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes * each));
-        Turns turns(launch, std::clamp<uint64_t>(resident, 1, most));
-        run_on_threads(unsigned(workers.size()), [&](unsigned i) {
-            if (program.communicates) {
-                turns.work(workers[i]);
-            } else {
-                run_independent(workers[i]);
-            }
-        });
-    } catch (const std::exception &e) {
-        report.error = std::string("the simulator failed: ") + e.what();
-    }
+    const uint64_t resident = std::min(uint64_t(config.multiprocessors) * config.resident_blocks, fit) / each;
+    const uint64_t most = std::max<uint64_t>(1, kMostBlockBytes / std::max<uint64_t>(1, block_bytes * each));
+    turns.emplace(launch, std::clamp<uint64_t>(resident, 1, most));
+    return true;
+}
+
+void Execution::Parts::fill_report() {
     if (config.cooperative) memory.release(launch.workspace);
     for (auto &[block, text] : launch.outputs) {
         if (block <= launch.first_failed.load() && config.print) config.print(text);
@@ -209,8 +228,83 @@ LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig 
         report.first_block = launch.first_block;
         report.last_block = launch.last_block;
     }
+    if (report.error.empty() && config.launched) {
+        for (auto &[block, asked] : launch.device_work) {
+            for (DeviceWork &work : asked) config.launched(std::move(work));
+        }
+    }
     report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - launch.start).count();
-    return report;
+}
+
+Execution::Execution(Program &program, GlobalMemory &memory, LaunchConfig config, const Options &options)
+    : parts_(new Parts{.program = program, .memory = memory, .config = std::move(config), .options = options}) {}
+
+Execution::~Execution() = default;
+
+Execution::State Execution::run(bool may_pause) {
+    Parts &p = *parts_;
+    if (!p.began) {
+        if (!p.begin()) return State::over;
+    } else {
+        p.launch.start += std::chrono::steady_clock::now() - p.paused;  // what others took is not this one's
+        p.turns->resume();
+    }
+    p.turns->let_pause(may_pause);
+    try {
+        run_on_threads(unsigned(p.workers.size()), [&](unsigned i) {
+            if (p.program.communicates) {
+                p.turns->work(p.workers[i]);
+            } else {
+                run_independent(p.workers[i]);
+            }
+        });
+    } catch (const std::exception &e) {
+        p.report.error = std::string("the simulator failed: ") + e.what();
+    }
+    if (p.report.error.empty() && p.turns->has_paused()) {
+        p.paused = std::chrono::steady_clock::now();
+        return p.turns->is_undecided() ? State::undecided : State::still;
+    }
+    p.turns.reset();
+    p.fill_report();
+    return State::over;
+}
+
+bool Execution::may_go_on() const {
+    return parts_->turns->may_go_on();
+}
+
+LaunchReport Execution::report() {
+    return std::move(parts_->report);
+}
+
+Footprint Execution::touched() {
+    Parts &p = *parts_;
+    Footprint touched;
+    if (!p.config.collects || !p.launch.conflicts) return touched;
+    const auto &heap = p.program.module->heap;
+    // Something was released to other launches, or learnt from them.
+    const auto any = [](const ReleasedAt *released) { return released && !released->empty(); };
+    const bool detailed =
+        p.program.communicates && (any(p.config.released_on_device) || any(p.config.released_to_system));
+    touched.add_all(*p.launch.conflicts, p.program, detailed, heap ? heap->base() : 0, heap ? DeviceHeap::kBytes : 0);
+    touched.finish();
+    return touched;
+}
+
+Footprint Execution::touched_before() {
+    Parts &p = *parts_;
+    Footprint touched;
+    for (const GlobalShadow::Early &early : p.launch.early)
+        touched.add_op(p.program, early.begin, early.end, early.flags, early.op);
+    touched.finish();
+    return touched;
+}
+
+LaunchReport execute(Program &program, GlobalMemory &memory, const LaunchConfig &config, const Options &options) {
+    Execution execution(program, memory, config, options);
+    execution.run(false);
+    return execution.report();
 }
 
 }  // namespace warpsim

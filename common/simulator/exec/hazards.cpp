@@ -136,6 +136,11 @@ void hand_in_one(LaunchShared &launch, BlockContext &b, bool over) {
         if (launch.output_bytes <= kMostOutput) launch.outputs[b.linear_id] = std::move(b.output);
         b.output.clear();
     }
+    if (!b.device_runtime.work.empty() && over) {
+        const std::lock_guard<std::mutex> lock(launch.mutex);
+        launch.device_work[b.linear_id] = std::move(b.device_runtime.work);
+        b.device_runtime.work.clear();
+    }
 }
 
 }  // namespace

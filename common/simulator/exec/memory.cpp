@@ -58,8 +58,8 @@ Fault global_fault(const Warp &w, MemorySpace space, Intent intent, uint64_t add
                 std::string(": a generic address in ") + name + ", not one of global memory"};
     }
     const std::string why = memory.explain(address, bytes);
-    const bool null = address < 4096;
-    return {null ? HazardKind::invalid_address : HazardKind::out_of_bounds, ": " + why};
+    const bool null = address < 4096, foreign = memory.find_foreign(address);
+    return {null || foreign ? HazardKind::invalid_address : HazardKind::out_of_bounds, ": " + why};
 }
 
 Fault shared_fault_of(const Warp &w, uint64_t address, unsigned bytes) {

@@ -68,7 +68,21 @@ uint64_t mbarrier_changes(const Team &team) {
     return sum;
 }
 
+// Ticks: a quarter of an hour. Half of 2^32 is in it, so that a difference of 32 bits shows a long time, too.
+constexpr uint64_t kLongTime = (200ull << 32) + (1ull << 31);
+
 }  // namespace
+
+Verdict Standstill::add_later(BlockContext &first) {
+    BlockContext *const leader = &first;
+    for (BlockContext *block : team_of(leader)) {
+        block->clock_lead += kLongTime;
+        block->clock_stands_at = block->now + block->clock_lead;
+    }
+    const Verdict verdict = add(first);
+    for (BlockContext *block : team_of(leader)) block->clock_stands_at = 0;
+    return verdict;
+}
 
 Verdict Standstill::add(BlockContext &first) {
     if (is_over(first)) return Verdict::goes_on;
@@ -82,6 +96,7 @@ Verdict Standstill::add(BlockContext &first) {
     for (; watch.round < kMostRounds; ++watch.round) {
         bool ran = false;
         const bool followed = follow_all(watch, warps, ran);
+        if (watch.reads_clock()) return Verdict::reads_clock;
         if (watch.changed() || is_over(first) || mbarrier_changes(team) != changes) return Verdict::goes_on;
         if (!followed) return Verdict::uncertain;
         const bool settled = is_settled(watch.trails(), warps);
@@ -93,6 +108,7 @@ Verdict Standstill::add(BlockContext &first) {
             const Fragment *f = fragment_of(t);
             if (f && f->wait == Wait::nothing) trails_.push_back(std::move(t));
         }
+        seen_.insert(watch.seen().begin(), watch.seen().end());
         return Verdict::still;
     }
     return Verdict::uncertain;

@@ -211,8 +211,13 @@ void exec_active_mask(Warp &w, const Op &op) {
 
 void exec_device_fence(Warp &w, const Op &op) {
     show_stores(w);
-    if (w.block->global_shadow) w.block->global_shadow->order().fence(w.agent, w.exec);
+    if (w.block->global_shadow) w.block->global_shadow->order().fence(w.agent, w.exec, op.extra & kSystemScope);
     exec_cluster_fence(w, op);
+}
+
+// The launches before in the stream, which this one may have overtaken, are over, and all that they wrote is there.
+void exec_wait_for_launches(Warp &w, const Op &) {
+    if (w.block->global_shadow) w.block->global_shadow->order().wait_for_launches(w.agent, w.exec);
 }
 
 void exec_fence(Warp &w, const Op &) {

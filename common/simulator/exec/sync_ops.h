@@ -18,9 +18,10 @@ void exec_elect(Warp &, const Op &);         // dst: leader's lane; imm: predica
 void exec_warp_barrier(Warp &, const Op &);  // bar.warp.sync
 void exec_active_mask(Warp &, const Op &);
 
-void exec_fence(Warp &, const Op &);          // orders what the block sees
-void exec_cluster_fence(Warp &, const Op &);  // and what the other blocks of its cluster see
-void exec_device_fence(Warp &, const Op &);   // and all blocks: of device scope or wider
+void exec_wait_for_launches(Warp &, const Op &);  // griddepcontrol.wait
+void exec_fence(Warp &, const Op &);              // orders what the block sees
+void exec_cluster_fence(Warp &, const Op &);      // and what the other blocks of its cluster see
+void exec_device_fence(Warp &, const Op &);       // and all blocks: of device scope or wider
 void exec_trap(Warp &, const Op &);
 
 }  // namespace warpsim

@@ -5,50 +5,21 @@
 #include "exec/context.h"
 #include "exec/device_heap.h"
 #include "exec/device_print.h"
+#include "exec/device_runtime.h"
 #include "exec/global_hazards.h"
-#include "exec/tracking_memory.h"
+#include "exec/system_call_arguments.h"
 #include "memory/global_memory.h"
 
 namespace warpsim {
 
 namespace {
 
+using system_call::argument;
+using system_call::check_input;
+using system_call::for_each_lane;
+using system_call::give_back;
+
 constexpr size_t kMostText = 4096;
-
-// Where a lane's argument or (index behind the arguments) result lies.
-std::byte *place(Warp &w, const Op &op, unsigned lane, unsigned index) {
-    const uint32_t base = op.b == kNoSlot ? 0 : w.lanes<uint32_t>(op.b)[lane];
-    return w.local + lane * w.local_bytes + base + w.block->program->operand_list[op.list + 2 * index];
-}
-
-// What a call reads must be defined.
-void check_input(Warp &w, const Op &op, unsigned lane, uint64_t address, size_t bytes) {
-    uint32_t origin = Definedness::kNoOrigin;
-    if (w.block->definedness && undefined_generic(w, lane, address, bytes, origin))
-        w.block->definedness->matters(w, op, lane, origin, Use::call);
-}
-
-template <class T>
-T argument(Warp &w, const Op &op, unsigned lane, unsigned index) {
-    T value;
-    const std::byte *from = place(w, op, lane, index);
-    std::memcpy(&value, from, sizeof value);
-    check_input(w, op, lane, kLocalWindow + uint64_t(from - w.local) - lane * w.local_bytes, sizeof value);
-    return value;
-}
-
-template <class T>
-void give_back(Warp &w, const Op &op, unsigned lane, T value) {
-    if (!op.extra) return;
-    std::byte *const to = place(w, op, lane, op.list_count);
-    std::memcpy(to, &value, sizeof value);
-    if (w.undefined_local) w.undefined_local->define(size_t(to - w.local), sizeof value);
-}
-
-template <class F>
-void for_each_lane(Warp &w, F f) {
-    for (uint32_t left = w.exec; left; left &= left - 1) f(unsigned(__builtin_ctz(left)));
-}
 
 void run_vprintf(Warp &w, const Op &op) {
     for_each_lane(w, [&](unsigned lane) {
@@ -123,12 +94,12 @@ const SystemCall *find_system_call(std::string_view name) {
     for (const SystemCall &call : kCalls) {
         if (name == call.name) return &call;
     }
-    return nullptr;
+    return find_device_runtime_call(name);
 }
 
 bool prepare_heap(Program &program, GlobalMemory &memory) {
     ModuleState &module = *program.module;
-    const auto calls_heap = [](const Op &op) { return op.fn == run_malloc || op.fn == run_free; };
+    const auto calls_heap = [](const Op &op) { return op.fn == run_malloc || op.fn == run_free || uses_heap(op.fn); };
     if (module.heap || std::none_of(program.ops.begin(), program.ops.end(), calls_heap)) return true;
     const uint64_t base = memory.allocate(DeviceHeap::kBytes, MemoryKind::module_global);
     if (base) module.heap = std::make_shared<DeviceHeap>(base);

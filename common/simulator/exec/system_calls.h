@@ -1,4 +1,5 @@
-// Functions that the CUDA driver provides to kernels: vprintf, malloc, free, __assertfail.
+// Functions that the CUDA driver provides to kernels: vprintf, malloc, free, __assertfail, and the device runtime
+// (exec/device_runtime.h).
 #pragma once
 
 #include <array>
@@ -11,7 +12,7 @@ namespace warpsim {
 struct SystemCall {
     const char *name;
     unsigned arguments;
-    std::array<unsigned, 5> argument_bytes;
+    std::array<unsigned, 6> argument_bytes;
     // Arguments and results lie in local memory at the places in the op's operand list (offset, bytes; results behind
     // the arguments), relative to frame base b (kNoSlot: 0).
     Handler run;

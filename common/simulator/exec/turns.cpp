@@ -18,6 +18,7 @@ constexpr uint64_t kTaking = 64;
 // A block that has had so many turns counts as one that spins, whatever it does: it may wait for any other.
 constexpr uint32_t kManyTurns = 64;
 constexpr uint64_t kSameTurns = 8;    // of each block, none of which ends, before it is looked at whether they go on
+constexpr unsigned kManyLooks = 4;    // at blocks that go on and never end, before other launches come first
 constexpr unsigned kPatience = 2000;  // looks for work before a host thread goes to sleep
 
 }  // namespace
@@ -48,7 +49,7 @@ void Turns::admit() {
         place->total = launch_.instructions.load(std::memory_order_relaxed);
         fresh_.push_back(place.get());
         queue_.push_back(std::move(place));
-        same_ = patience_ = 0;
+        same_ = patience_ = looks_ = 0;
     }
 }
 
@@ -66,7 +67,7 @@ Turns::Place *Turns::next() {
 void Turns::wake() {
     events_.fetch_add(1, std::memory_order_release);
     if (!idle_) return;
-    if (launch_.stopped || queue_.empty()) {
+    if (launch_.stopped || queue_.empty() || has_paused()) {
         work_.notify_all();
     } else if (queue_.front()->state == State::waiting || !fresh_.empty()) {
         work_.notify_one();
@@ -119,7 +120,7 @@ void Turns::pass_on(Place &place, bool over) {
     queue_.pop_front();
     ++same_;
     if (over) {
-        same_ = patience_ = 0;
+        same_ = patience_ = looks_ = 0;
         if (place.block->late_stores && !place.block->late_stores->empty())
             left_.push_back(std::move(place.block->own_late_stores));
         free_.push_back(std::move(place.block));
@@ -180,8 +181,15 @@ void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std:
             for (BlockContext *block : team_of(current)) block->has_turn = false;
             // Where waits may end in vain, they do so here: soon again.
             if (verdict == Verdict::uncertain) patience_ = same_ + kSameTurns * queue_.size();
-            if (verdict != Verdict::still) return;
+            if (verdict != Verdict::still) {
+                if (may_pause_ && ++looks_ >= kManyLooks) pause(Pause::undecided, front);
+                return;
+            }
             blocks.push_back(current);
+        }
+        if (may_pause_) {
+            seen_ = standstill.seen();
+            return pause(Pause::still, front);
         }
         report_standstill(blocks, standstill, admitted_, resident_);
     } catch (const LaunchAborted &) {
@@ -189,6 +197,24 @@ void Turns::check_standstill(Place &front, Worker &worker, std::unique_lock<std:
     } catch (const std::exception &e) {
         current->failure = std::string("the simulator failed: ") + e.what();
     }
+}
+
+void Turns::pause(Pause why, Place &front) {
+    pause_ = why;
+    front.state = State::waiting;
+    // Others may wait for what its blocks have stored.
+    for (const auto &place : queue_)
+        if (place->block->late_stores) place->block->late_stores->show_all();
+}
+
+bool Turns::may_go_on() const {
+    return std::any_of(seen_.begin(), seen_.end(), [](const auto &seen) { return !seen.second.is_same(); });
+}
+
+void Turns::resume() {
+    pause_ = Pause::none;
+    same_ = patience_ = looks_ = 0;
+    seen_.clear();
 }
 
 // A report has ended a block other than the one that has the turn.
@@ -204,7 +230,7 @@ void Turns::abandon_failed() {
 
 void Turns::work(Worker &worker) {
     std::unique_lock<std::mutex> lock(mutex_);
-    while (!launch_.stopped && !queue_.empty()) {
+    while (!launch_.stopped && !queue_.empty() && !has_paused()) {
         Place *const place = next();
         if (!place) {
             const uint64_t seen = events_.load(std::memory_order_acquire);
@@ -233,6 +259,7 @@ void Turns::work(Worker &worker) {
         place->state = State::waiting;
         while (!launch_.stopped && queue_.front().get() == place) {
             if (is_long_the_same()) check_standstill(*place, worker, lock);
+            if (has_paused()) break;
             BlockContext &block = *place->block;
             const bool was_spinning = block.spinning || block.turns >= kManyTurns;
             place->state = State::running;

@@ -9,11 +9,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "exec/context.h"
+#include "exec/watch.h"
 
 namespace warpsim {
 
@@ -25,8 +27,16 @@ class Turns {
     // resident: how many blocks can wait for each other.
     Turns(LaunchShared &, uint64_t resident);
     ~Turns();
-    // One host thread's work; returns when the launch is over. Never throws.
+    // One host thread's work; returns when the launch is over, or pauses. Never throws.
     void work(Worker &);
+    // Whether a launch that stands still pauses, because something else may help it on, and is not reported.
+    void let_pause(bool may) { may_pause_ = may; }
+    bool has_paused() const { return pause_ != Pause::none; }
+    // It paused although nothing shows that it stands still: it has only been the same for long.
+    bool is_undecided() const { return pause_ == Pause::undecided; }
+    // What it has read is no longer what it was.
+    bool may_go_on() const;
+    void resume();
 
   private:
     enum class State : uint8_t { fresh, running, waiting };
@@ -43,6 +53,8 @@ class Turns {
     bool run_turn(Place &, Worker &);
     void pass_on(Place &, bool over);
     bool is_long_the_same() const;
+    enum class Pause : uint8_t { none, still, undecided };
+    void pause(Pause, Place &front);
     void show_left(bool all);
     void check_standstill(Place &front, Worker &, std::unique_lock<std::mutex> &);
     void abandon_failed();
@@ -54,6 +66,10 @@ class Turns {
     uint64_t random_;
     uint64_t admitted_ = 0, spinning_ = 0;
     uint64_t same_ = 0, patience_ = 0;  // turns since a block was last admitted or over; how many before a look
+    bool may_pause_ = false;
+    Pause pause_ = Pause::none;
+    unsigned looks_ = 0;  // in a row that found nothing out
+    std::map<uint64_t, Seen> seen_;
     std::mutex mutex_;
     std::condition_variable work_;
     std::atomic<uint64_t> events_{0};

@@ -16,6 +16,26 @@ AccessShape shape_of(const Op &op) {
             1u << (op.extra >> kCountShift & 0xf), (op.extra >> kSignShift & 1) != 0};
 }
 
+// Calls visit(first, count) for aligned pieces of the used bytes of what a lane reads, each a power of two of granules.
+template <class Visit>
+void each_piece(const Op &op, unsigned bytes, unsigned granule, Visit visit) {
+    const auto used = [&](unsigned first, unsigned count) {
+        for (unsigned g = first; g < first + count; g += granule)
+            if (!(op.c >> g & ((1u << granule) - 1))) return false;
+        return true;
+    };
+    for (unsigned first = 0; first < bytes;) {
+        if (!used(first, granule)) {
+            first += granule;
+            continue;
+        }
+        unsigned count = granule;
+        while (first % (2 * count) == 0 && first + 2 * count <= bytes && used(first, 2 * count)) count *= 2;
+        visit(first, count);
+        first += count;
+    }
+}
+
 }  // namespace
 
 uint32_t packed_shape(MemorySpace space, const AccessShape &shape) {
@@ -31,9 +51,10 @@ void exec_load_of_used_bytes(Warp &w, const Op &op) {
     const unsigned bytes = shape.bytes * shape.count;
     // The load itself looks at addresses and counts; a bad address is its to report.
     SharedShadow *const shadow = w.block->shadow;
-    if (shadow) {
-        uint64_t address[kLanes];
-        lane_addresses(w, op, address);
+    GlobalShadow *const global_shadow = w.block->global_shadow;
+    uint64_t address[kLanes];
+    lane_addresses(w, op, address);
+    if (shadow && space != MemorySpace::global) {
         uint32_t offset[kLanes] = {}, exec = 0;
         for (unsigned lane = 0; lane < kLanes; ++lane) {
             uint64_t at = address[lane];
@@ -48,36 +69,42 @@ void exec_load_of_used_bytes(Warp &w, const Op &op) {
             offset[lane] = static_cast<uint32_t>(at);
             exec |= w.exec & 1u << lane;
         }
-        // Aligned pieces of the used bytes, in the shadow's granules.
-        const unsigned granule = w.block->program->shadow_granule;
-        const auto used = [&](unsigned first, unsigned count) {
-            for (unsigned g = first; g < first + count; g += granule)
-                if (!(op.c >> g & ((1u << granule) - 1))) return false;
-            return true;
-        };
-        for (unsigned first = 0; exec && first < bytes;) {
-            if (!used(first, granule)) {
-                first += granule;
-                continue;
-            }
-            unsigned count = granule;
-            while (first % (2 * count) == 0 && first + 2 * count <= bytes && used(first, 2 * count)) count *= 2;
+        each_piece(op, bytes, w.block->program->shadow_granule, [&](unsigned first, unsigned count) {
+            if (!exec) return;
             uint32_t piece[kLanes];
             for (unsigned lane = 0; lane < kLanes; ++lane) piece[lane] = offset[lane] + first;
             repeat_active(piece, exec);
             shadow->access(w, op, Access::read, piece, count, exec);
-            first += count;
-        }
+        });
         if (tracks_shared(w)) [[unlikely]]
             note_shared_load(w, op, data_slots(w, op, shape.count, op.dst), shape, offset, exec, op.c);
     }
     struct Restore {  // also where a hazard ends the launch
         Block &block;
         SharedShadow *shadow;
-        ~Restore() { block.shadow = shadow; }
-    } restore{*w.block, shadow};
-    w.block->shadow = nullptr;
-    load_handler(space, shape)(w, op);
+        GlobalShadow *global_shadow;
+        ~Restore() {
+            block.shadow = shadow;
+            block.global_shadow = global_shadow;
+        }
+    };
+    {
+        const Restore restore{*w.block, shadow, global_shadow};
+        w.block->shadow = nullptr;
+        w.block->global_shadow = nullptr;
+        load_handler(space, shape)(w, op);
+    }
+    const uint32_t global = !global_shadow                  ? 0
+                            : space == MemorySpace::global  ? w.exec
+                            : space == MemorySpace::generic ? split_generic(address, w.exec).global
+                                                            : 0;
+    each_piece(op, bytes, w.block->program->global_granule, [&](unsigned first, unsigned count) {
+        if (!global) return;
+        uint64_t piece[kLanes];
+        for (unsigned lane = 0; lane < kLanes; ++lane) piece[lane] = address[lane] + first;
+        repeat_active(piece, global);
+        global_shadow->access(w, op, global_flags(op, false), piece, count, global);
+    });
     end_of_load(w);
 }
 

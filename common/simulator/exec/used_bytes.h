@@ -1,5 +1,6 @@
 // Loads of which only some bytes are used, as `.pragma "used_bytes_mask n"` says: nvcc widens three neighbouring floats
-// to a load of four. In shared memory the other bytes may be unwritten, and written by others at the same time.
+// to a load of four. The other bytes may be unwritten in shared memory, and anywhere be written by others at the same
+// time.
 #pragma once
 
 #include "exec/memory.h"

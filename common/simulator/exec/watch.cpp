@@ -11,10 +11,10 @@ namespace warpsim {
 
 namespace {
 
-constexpr uint64_t kMostFollowed = 1 << 16;  // instructions of a fragment
-constexpr uint64_t kMostState = 4ull << 20;  // bytes of a fragment's state
-constexpr uint64_t kMostChanged = 32;        // bytes that an op may change for a lane
-constexpr unsigned kMostPolled = 16;         // places that a fragment polls, of which reports may tell
+constexpr uint64_t kMostFollowed = 1 << 16;           // instructions of a fragment
+constexpr uint64_t kMostState = 4ull << 20;           // bytes of a fragment's state
+constexpr uint64_t kMostChanged = sizeof Seen::held;  // bytes that an op may read or change for a lane
+constexpr unsigned kMostPolled = 16;                  // places that a fragment polls, of which reports may tell
 
 enum class Effect : uint8_t { none, reads, writes, any };
 
@@ -37,8 +37,6 @@ Effect effect_of(const Op &op) {
         case OpClass::control:
             return op.flow == Flow::exit || op.flow == Flow::yield || op.flow == Flow::ordered ? Effect::any
                                                                                                : Effect::none;
-        case OpClass::move:
-            return op.fn == exec_read_clock ? Effect::any : Effect::none;
         case OpClass::other:
             return op.fn == exec_nothing ? Effect::none : Effect::any;
         case OpClass::stmatrix:
@@ -108,15 +106,13 @@ uint64_t state_bytes(const WarpContext &w, const Fragment &f) {
 
 }  // namespace
 
-struct Watch::Look::Bytes {
-    const std::byte *host;
-    unsigned count;
-    std::array<std::byte, kMostChanged> held;
-};
-
 Watch::Look::Look(Watch &watch, const WarpContext &w, const Op &op, uint32_t lanes) : watch_(watch) {
     const Effect effect = lanes ? effect_of(op) : Effect::none;
     const bool exits = lanes && op.flow == Flow::ret && !w.frame->parent;
+    if (lanes && op.fn == exec_read_clock && !w.owner->clock_stands_at) {
+        watch.reads_clock_ = watch.reads_clock_ || !watch.changed_;
+        watch.changed_ = true;
+    }
     const bool is_held_back = op.cls == OpClass::atomic && w.block->pending;
     if (effect == Effect::none && !exits) return;
     if (effect == Effect::any || exits || is_held_back) {
@@ -152,16 +148,16 @@ Watch::Look::Look(Watch &watch, const WarpContext &w, const Op &op, uint32_t lan
         if (first && (effect == Effect::reads || op.cls == OpClass::atomic))
             watch.note({op.index, lane, at, shared, strong});
         first = false;
-        if (effect == Effect::reads) continue;
-        Bytes bytes{host, unsigned(std::min(there, kMostChanged)), {}};
+        Seen bytes{host, unsigned(std::min(there, kMostChanged)), {}};
         std::memcpy(bytes.held.data(), host, bytes.count);
-        before_.push_back(bytes);
+        if (!shared && (effect == Effect::reads || op.cls == OpClass::atomic)) watch.seen_.emplace(at, bytes);
+        if (effect != Effect::reads) before_.push_back(bytes);
     }
 }
 
 Watch::Look::~Look() {
-    for (const Bytes &bytes : before_)
-        if (std::memcmp(bytes.host, bytes.held.data(), bytes.count) != 0) watch_.changed_ = true;
+    for (const Seen &bytes : before_)
+        if (!bytes.is_same()) watch_.changed_ = true;
 }
 
 void Watch::note(Polled polled) {

@@ -3,6 +3,9 @@
 // they will go round for ever, unless another thread changes what they read.
 #pragma once
 
+#include <array>
+#include <cstring>
+#include <map>
 #include <vector>
 
 #include "exec/context.h"
@@ -17,6 +20,14 @@ struct Polled {
     uint64_t address = 0;  // its: of the device, or the offset in shared memory
     bool shared = false;
     bool strong = false;  // an atomic, or volatile, relaxed, acquire
+};
+
+// Bytes of global memory that lanes read while they were watched: as long as these stay, so does what they do.
+struct Seen {
+    const std::byte *host = nullptr;
+    unsigned count = 0;
+    std::array<std::byte, 32> held{};
+    bool is_same() const { return std::memcmp(host, held.data(), count) == 0; }
 };
 
 // The way of the lanes of one fragment.
@@ -39,7 +50,11 @@ class Watch {
     bool follow(WarpContext &, uint32_t fragment);
     // Something was changed or sent, or depends on a clock or on the host.
     bool changed() const { return changed_; }
+    // The first such thing was a look at a clock that goes.
+    bool reads_clock() const { return reads_clock_; }
     uint64_t round = 0;
+    // By address. Read while nothing was changed.
+    const std::map<uint64_t, Seen> &seen() const { return seen_; }
     std::vector<Trail> &trails() { return trails_; }
 
     // For the warp's loop, before and after an op is executed by `lanes`.
@@ -51,9 +66,8 @@ class Watch {
         ~Look();
 
       private:
-        struct Bytes;
         Watch &watch_;
-        std::vector<Bytes> before_;  // of what the op may change
+        std::vector<Seen> before_;  // of what the op may change
     };
     // For the warp's loop: the fragment comes to op `pc`. True: it need not go on.
     bool comes_to(const WarpContext &, const Fragment &, uint32_t pc);
@@ -63,8 +77,9 @@ class Watch {
     void note(Polled);
 
     std::vector<Trail> trails_;
+    std::map<uint64_t, Seen> seen_;
     Trail *current_ = nullptr;
-    bool changed_ = false, stopped_ = false;
+    bool changed_ = false, reads_clock_ = false, stopped_ = false;
 };
 
 // exec/warp_loop.cpp: as run_warp, looked at by the watch.

@@ -43,6 +43,14 @@ class GlobalConflicts {
     void hand_in(GlobalShadow &, const std::function<void(const Conflict &)> &found);
     void forget(uint64_t address, uint64_t bytes, unsigned line_shift);
 
+    // Calls visit(key of the line, record) for all that is known.
+    template <class Visit>
+    void each(Visit visit) {
+        for (const GlobalLine &line : table_.lines())
+            for (uint32_t number = line.first; number; number = records_[number].next)
+                visit(line.key, records_[number]);
+    }
+
     // A team, which has the turn, has made a strong access.
     void strong_access(uint64_t team, bool reads, bool writes);
 

@@ -58,6 +58,8 @@ void GlobalShadow::start(Clocks &clocks, uint64_t team, unsigned warps_of_block,
     changed_.clear();
     pieces_.clear();
     doubts_.clear();
+    watches_early_ = false;
+    early_.clear();
 }
 
 void GlobalShadow::access(Warp &w, const Op &op, unsigned flags, const uint64_t *address, unsigned bytes, uint32_t exec,
@@ -133,6 +135,12 @@ void GlobalShadow::touch_range(const Touch &t, uint64_t address, uint64_t bytes,
     record.agent = uint16_t(t.warp.agent);
     record.flags = uint8_t(t.flags);
     const uint64_t first = address >> granule_shift_, end = first + std::max<uint64_t>(bytes >> granule_shift_, 1);
+    if (watches_early_ && !order_.has_waited(t.warp.agent, record.first_lane)) [[unlikely]] {
+        const bool more = !early_.empty() && early_.back().op == t.op.index && early_.back().flags == t.flags &&
+                          early_.back().end == address;
+        if (!more) early_.push_back({address, address, t.flags, t.op.index});
+        early_.back().end = address + bytes;
+    }
     for (uint64_t at = first; at < end;) {
         const uint64_t key = at / kLineGranules;
         const unsigned begin = unsigned(at % kLineGranules);

@@ -40,6 +40,15 @@ class GlobalShadow {
     // Memory that malloc has just returned is nobody's.
     void forget(uint64_t address, uint64_t bytes);
 
+    // Accesses of threads that have not waited for the launches before (griddepcontrol.wait).
+    struct Early {
+        uint64_t begin, end;
+        unsigned flags;
+        uint32_t op;
+    };
+    void watch_early() { watches_early_ = true; }  // for this team
+    std::vector<Early> &early() { return early_; }
+
     GridOrder &order() { return order_; }
 
     // For GlobalConflicts.
@@ -96,6 +105,8 @@ class GlobalShadow {
         uint32_t from_lane;  // how far behind that lane's address it begins
     };
     std::vector<Piece> pieces_;
+    bool watches_early_ = false;
+    std::vector<Early> early_;
 };
 
 }  // namespace warpsim

@@ -40,6 +40,14 @@ const char *did(const GlobalPlace &then) {
 
 }  // namespace
 
+std::string access_verb(const Program &program, const GlobalPlace &place) {
+    return verb(program, place);
+}
+
+std::string access_did(const GlobalPlace &place) {
+    return did(place);
+}
+
 std::string allocation_text(const GlobalMemory &memory, uint64_t address) {
     const AllocationView *view = memory.find(address);
     if (!view) return "the byte at " + hex(address);

@@ -15,6 +15,9 @@ struct GlobalPlace {
     unsigned agent = 0, lane = 0;
 };
 
+std::string access_verb(const Program &, const GlobalPlace &);  // "write"
+std::string access_did(const GlobalPlace &);                    // "wrote"
+
 // "byte 64 of the 4,096 bytes allocated at 0x..."
 std::string allocation_text(const GlobalMemory &, uint64_t address);
 

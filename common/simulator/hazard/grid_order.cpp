@@ -1,5 +1,6 @@
 #include "hazard/grid_order.h"
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
@@ -17,9 +18,11 @@ void GridOrder::start(Clocks &clocks, uint64_t team) {
     team_ = team;
     era_ = clocks.era();
     acquired_.clear();
-    fenced_.clear();
-    acquired_by_all_ = fenced_by_all_ = nullptr;
-    seen_.clear();
+    acquired_by_all_ = nullptr;
+    device_ = {};
+    system_ = {};
+    waited_.clear();
+    waited_by_all_ = false;
     numbered_.assign(1, nullptr);
     numbers_.clear();
 }
@@ -29,7 +32,9 @@ void GridOrder::new_era() {
     if (era_ == clocks_->era()) return;
     era_ = clocks_->era();
     fold(acquired_, acquired_by_all_, true);
-    fold(fenced_, fenced_by_all_, true);
+    fold(device_.fenced, device_.fenced_by_all, true);
+    fold(system_.fenced, system_.fenced_by_all, true);
+    waited_by_all_ = waited_by_all_ || !waited_.empty();
 }
 
 bool GridOrder::happened_before(const Event &event, unsigned agent, unsigned lane) const {
@@ -73,64 +78,95 @@ Knowledge GridOrder::all_done(unsigned agent, uint32_t lanes) {
     return own;
 }
 
-void GridOrder::fence(unsigned agent, uint32_t lanes) {
-    new_era();
-    Knowledge seen;
-    for (uint32_t rest = seen_.empty() ? 0 : lanes; rest; rest &= rest - 1) {
-        const auto found = seen_.find(agent * kLanes + unsigned(std::countr_zero(rest)));
-        if (found == seen_.end()) continue;
-        seen = joined(seen, found->second);
-        seen_.erase(found);
+// What lanes have read at flags, of which they take note now.
+void GridOrder::collect_seen(Scope &scope, unsigned agent, uint32_t lanes, Knowledge &sum) {
+    for (uint32_t rest = scope.seen.empty() ? 0 : lanes; rest; rest &= rest - 1) {
+        const auto found = scope.seen.find(agent * kLanes + unsigned(std::countr_zero(rest)));
+        if (found == scope.seen.end()) continue;
+        sum = joined(sum, found->second);
+        scope.seen.erase(found);
     }
-    learn(agent, lanes, std::move(seen));
-    const uint32_t stamp = clocks_->stamp(agent);
-    add(fenced_, fenced_by_all_, {agent, lanes, stamp, all_done(agent, lanes)});
 }
 
-void GridOrder::access(unsigned agent, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire,
-                       bool release, ReleasedAt &places) {
+void GridOrder::note_fence(Scope &scope, const Event &fence) {
+    add(scope.fenced, scope.fenced_by_all, fence);
+}
+
+// A fence of system scope is one of device scope, too.
+void GridOrder::fence(unsigned agent, uint32_t lanes, bool system) {
     new_era();
-    if (reads) {
-        if (const auto found = places.find(address); found != places.end()) {
-            if (acquire) {
-                learn(agent, 1u << lane, found->second);
-            } else {
-                Knowledge &seen = seen_[agent * kLanes + lane];
-                seen = joined(seen, found->second);
-            }
-        }
+    Knowledge seen;
+    collect_seen(device_, agent, lanes, seen);
+    if (system) collect_seen(system_, agent, lanes, seen);
+    learn(agent, lanes, std::move(seen));
+    const uint32_t stamp = clocks_->stamp(agent);
+    const Event event{agent, lanes, stamp, all_done(agent, lanes)};
+    note_fence(device_, event);
+    if (system) note_fence(system_, event);
+}
+
+void GridOrder::read_at(Scope &scope, unsigned agent, unsigned lane, const Strong &strong, const ReleasedAt &places) {
+    const auto found = places.find(strong.address);
+    if (found == places.end()) return;
+    if (strong.acquire) {
+        learn(agent, 1u << lane, found->second);
+    } else {
+        Knowledge &seen = scope.seen[agent * kLanes + lane];
+        seen = joined(seen, found->second);
     }
-    if (!writes) return;
-    Knowledge released = fenced_by_all_;
-    if (release) {
+}
+
+void GridOrder::write_at(const Scope &scope, unsigned agent, unsigned lane, const Strong &strong, ReleasedAt &places) {
+    Knowledge released = scope.fenced_by_all;
+    if (strong.release) {
         released = all_done(agent, 1u << lane);
     } else {
-        for (const Event &event : fenced_)
+        for (const Event &event : scope.fenced)
             if (happened_before(event, agent, lane)) released = joined(released, event.what);
     }
     if (!released) return;
-    Knowledge &place = places[address];
+    Knowledge &place = places[strong.address];
     place = joined(place, released);
 }
 
+void GridOrder::access(unsigned agent, unsigned lane, const Strong &strong, ReleasedAt &device, ReleasedAt *system) {
+    new_era();
+    if (strong.reads) read_at(device_, agent, lane, strong, device);
+    if (strong.reads && strong.system && system) read_at(system_, agent, lane, strong, *system);
+    if (strong.writes) write_at(device_, agent, lane, strong, device);
+    if (strong.writes && strong.system && system) write_at(system_, agent, lane, strong, *system);
+}
+
 void GridOrder::meet(unsigned agent, uint32_t lanes) {
-    if (seen_.empty()) return;
+    if (device_.seen.empty() && system_.seen.empty()) return;
     new_era();
     Knowledge seen;
-    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
-        const auto found = seen_.find(agent * kLanes + unsigned(std::countr_zero(rest)));
-        if (found == seen_.end()) continue;
-        seen = joined(seen, found->second);
-        seen_.erase(found);
-    }
+    collect_seen(device_, agent, lanes, seen);
+    collect_seen(system_, agent, lanes, seen);
     learn(agent, lanes, std::move(seen));
 }
 
+void GridOrder::wait_for_launches(unsigned agent, uint32_t lanes) {
+    if (waited_by_all_) return;
+    new_era();
+    Knowledge nothing;
+    add(waited_, nothing, {agent, lanes, clocks_->stamp(agent), nullptr});
+}
+
+bool GridOrder::has_waited(unsigned agent, unsigned lane) const {
+    return waited_by_all_ || std::any_of(waited_.begin(), waited_.end(),
+                                         [&](const Event &event) { return happened_before(event, agent, lane); });
+}
+
 void GridOrder::settle() {
-    if (acquired_.empty() && fenced_.empty()) return;
+    if (!waited_by_all_)
+        waited_by_all_ = std::any_of(waited_.begin(), waited_.end(),
+                                     [&](const Event &e) { return clocks_->known_to_all(e.agent, e.stamp); });
+    if (acquired_.empty() && device_.fenced.empty()) return;
     new_era();
     fold(acquired_, acquired_by_all_, false);
-    fold(fenced_, fenced_by_all_, false);
+    fold(device_.fenced, device_.fenced_by_all, false);
+    fold(system_.fenced, system_.fenced_by_all, false);
 }
 
 uint32_t GridOrder::known(unsigned agent, unsigned lane) {

@@ -22,11 +22,21 @@ using ReleasedAt = std::unordered_map<uint64_t, Knowledge>;
 class GridOrder {
   public:
     void start(Clocks &, uint64_t team);
-    // A fence of device scope or wider by these lanes of a warp.
-    void fence(unsigned agent, uint32_t lanes);
+    // A fence of device scope or, if `system`, of system scope by these lanes of a warp.
+    void fence(unsigned agent, uint32_t lanes, bool system);
     // A strong access by a lane in its block's turn, of device scope or wider; acquire, release: by the instruction.
-    void access(unsigned agent, unsigned lane, uint64_t address, bool reads, bool writes, bool acquire, bool release,
-                ReleasedAt &);
+    struct Strong {
+        uint64_t address = 0;
+        bool reads = false, writes = false, acquire = false, release = false;
+        bool system = false;  // of system scope
+    };
+    // device: what was released at device scope or a wider one; system: what was at system scope, by other devices,
+    // too; null: there are none.
+    void access(unsigned agent, unsigned lane, const Strong &, ReleasedAt &device, ReleasedAt *system);
+    // Lanes wait for the launches before this one in its stream (griddepcontrol.wait).
+    void wait_for_launches(unsigned agent, uint32_t lanes);
+    // Has a thread done so before what this one does now?
+    bool has_waited(unsigned agent, unsigned lane) const;
     // Lanes meet at a barrier of their block: what they have seen at flags counts as acquired. In the model that takes
     // a fence; threads of a block that wait for one of them behind __syncthreads() is how most people write it, and
     // every device does what they mean. Before the clocks join the lanes.
@@ -70,9 +80,22 @@ class GridOrder {
     Clocks *clocks_ = nullptr;
     uint64_t team_ = 0;
     uint32_t era_ = 0;
-    std::vector<Event> acquired_, fenced_;          // that not all threads know of
-    Knowledge acquired_by_all_, fenced_by_all_;     // what all threads have of the others
-    std::unordered_map<unsigned, Knowledge> seen_;  // by thread: read at flags, and not fenced yet
+    // What one scope's strong accesses and fences have led to, on their way to the pattern that they are part of.
+    struct Scope {
+        std::vector<Event> fenced;                     // that not all threads know of
+        Knowledge fenced_by_all;                       // what all threads have of the others
+        std::unordered_map<unsigned, Knowledge> seen;  // by thread: read at flags, and not fenced yet
+    };
+    void collect_seen(Scope &, unsigned agent, uint32_t lanes, Knowledge &);
+    void note_fence(Scope &, const Event &);
+    void read_at(Scope &, unsigned agent, unsigned lane, const Strong &, const ReleasedAt &);
+    void write_at(const Scope &, unsigned agent, unsigned lane, const Strong &, ReleasedAt &);
+
+    std::vector<Event> acquired_;  // that not all threads know of
+    Knowledge acquired_by_all_;
+    Scope device_, system_;
+    std::vector<Event> waited_;  // for the launches before
+    bool waited_by_all_ = false;
     std::vector<Knowledge> numbered_;
     std::unordered_map<uint64_t, uint32_t> numbers_;  // by acquired_ events, a bit each
 };

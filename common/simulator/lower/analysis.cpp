@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/round_up.h"
+#include "exec/system_calls.h"
 #include "lower/instructions.h"
 
 namespace warpsim {
@@ -54,6 +55,12 @@ bool is_generic(const Instruction &in) {
         if (has_space(in, space)) return false;
     }
     return true;
+}
+
+// What the function does depends on what other blocks did.
+bool depends_on_other_blocks(const std::string &function) {
+    const SystemCall *call = find_system_call(function);
+    return call && call->ordered;
 }
 
 // The instruction lets blocks see each other's progress.
@@ -246,9 +253,8 @@ void analyze_program(ProgramContext &context, size_t entry) {
             if (communicates(in)) updates.insert(unseen_update(in, names));
             p.shadow_granule = std::min(p.shadow_granule, access_bytes(in, "shared"));
             p.global_granule = std::min(p.global_granule, access_bytes(in, "global"));
-            if (flow_of(in) == Flow::call && in.operands.size() > 1 &&
-                (in.operands[1].name == "malloc" || in.operands[1].name == "free")) {
-                p.communicates = true;  // addresses from the heap depend on the order of blocks
+            if (flow_of(in) == Flow::call && in.operands.size() > 1 && depends_on_other_blocks(in.operands[1].name)) {
+                p.communicates = true;  // addresses from the heap do, and what the device runtime counts
             }
             if (!calls_pointer(in) || pointers) continue;
             pointers = true;

@@ -27,6 +27,7 @@ uint32_t order_bits(const Instruction &in) {
     if (both || in.has("release")) bits |= kRelease | kOwnOrder;
     if (in.has("relaxed")) bits |= kOwnOrder;
     if (in.has("cta") || in.has("cluster")) bits |= kTeamScope;
+    if (in.has("sys")) bits |= kSystemScope;
     return bits;
 }
 

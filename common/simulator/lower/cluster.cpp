@@ -102,6 +102,7 @@ void lower_fence(Lowering &l, const Instruction &in) {
     Op &op = l.emit_row(in);
     if (in.has("cluster")) op.fn = exec_cluster_fence;
     if (in.has("gpu") || in.has("gl") || in.has("sys")) op.fn = exec_device_fence;
+    if (in.has("sys")) op.extra = kSystemScope;
 }
 
 // st.async{.shared::cluster}.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]; red.async.op.type [a], b, [mbar]

@@ -96,7 +96,7 @@ void lower_call(Lowering &l, const Instruction &in) {
         } else {
             system = find_system_call(callee.name);
             if (!system && callee.name.starts_with("__cudaCDP2"))
-                l.unsupported(in, "kernels that launch kernels (dynamic parallelism), here by " + callee.name);
+                l.unsupported(in, "this function of the device runtime (dynamic parallelism): " + callee.name);
             if (!system) l.unsupported(in, "a call of " + callee.name + ", which this module does not define");
             if (system->arguments != arguments.size()) l.unsupported(in, callee.name + " takes other arguments");
         }
@@ -184,6 +184,11 @@ void lower_barrier(Lowering &l, const Instruction &in) {
 void lower_nanosleep(Lowering &l, const Instruction &in) {
     l.source(in.operands[0], Type::u32);
     l.emit_row(in);
+}
+
+void lower_griddepcontrol(Lowering &l, const Instruction &in) {
+    Op &op = l.emit_row(in);
+    if (in.has("wait")) op.fn = exec_wait_for_launches;
 }
 
 void lower_plain(Lowering &l, const Instruction &in) {

@@ -30,6 +30,7 @@ WARPSIM_LOWERING(lower_brx);
 WARPSIM_LOWERING(lower_call);
 WARPSIM_LOWERING(lower_warp_barrier);
 WARPSIM_LOWERING(lower_barrier);
+WARPSIM_LOWERING(lower_griddepcontrol);
 WARPSIM_LOWERING(lower_nanosleep);
 // convert.cpp
 WARPSIM_LOWERING(lower_cvt);

@@ -73,7 +73,8 @@ constexpr InstructionRow kRows[] = {
     // Hints to the hardware that change no result: the profiler's events, dependent launches (a launch begins here when
     // the one before it has ended).
     {"pmevent{.mask}", "i", OpClass::control, Flow::straight, exec_nothing, lower_plain},
-    {"griddepcontrol.{launch_dependents,wait}", "", OpClass::control, Flow::straight, exec_nothing, lower_plain},
+    {"griddepcontrol.{launch_dependents,wait}", "", OpClass::control, Flow::straight, exec_let_dependents_start,
+     lower_griddepcontrol},
 
     // Barriers and fences. Memory is consistent here anyway; a fence matters to the hazard detector.
     {"bar.warp.sync!", "a", OpClass::barrier, Flow::warp_sync, exec_warp_barrier, lower_warp_barrier, passes_nothing},

@@ -46,6 +46,7 @@ uint32_t order_bits(const Instruction &in) {
     if (in.has("acquire")) bits |= kAcquire;
     if (in.has("release")) bits |= kRelease;
     if (in.has("cta") || in.has("cluster")) bits |= kTeamScope;
+    if (in.has("sys") || in.has("volatile") || in.has("mmio")) bits |= kSystemScope;
     return bits;
 }
 
@@ -221,7 +222,7 @@ void lower_load(Lowering &l, const Instruction &in) {
     const uint32_t scratch = remote ? l.scratch(Type::b64) : kNoSlot;
     const uint32_t all_bytes = static_cast<uint32_t>((uint64_t{1} << bytes) - 1), order = order_bits(in);
     const bool partly = (in.used_bytes & all_bytes) != all_bytes && !(order & kStrong) && !known && !remote &&
-                        (space == MemorySpace::shared || space == MemorySpace::generic);
+                        (space == MemorySpace::shared || space == MemorySpace::global || space == MemorySpace::generic);
     Op &op = l.emit(in, partly ? exec_load_of_used_bytes : handler, load_class(named));
     set_address(op, address, order | (partly ? packed_shape(space, shape) : 0));
     if (partly) op.c = in.used_bytes;

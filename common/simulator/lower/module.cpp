@@ -43,7 +43,8 @@ void apply(const LoadedModule &module, const ptx::Variable &v, std::byte *bytes)
 
 }  // namespace
 
-std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &memory, std::string_view wrappers) {
+std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &memory, std::string_view wrappers,
+                                          const LoadedModule *first) {
     auto module = std::make_unique<LoadedModule>();
     module->ast = ptx::parse(ptx_text);
     ptx::charge_lines(module->ast, wrappers);
@@ -71,18 +72,28 @@ std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemor
         const MemoryKind kind = v.managed                       ? MemoryKind::managed
                                 : v.space == ptx::Space::const_ ? MemoryKind::module_const
                                                                 : MemoryKind::module_global;
-        const uint64_t address = memory.allocate(v.bytes, kind, GlobalMemory::Fill::zeros);
+        const uint64_t address =
+            first && v.managed ? first->globals.at(v.name) : memory.allocate(v.bytes, kind, GlobalMemory::Fill::zeros);
         if (!address) throw OutOfMemory("out of device memory for " + v.name + ": no address space is left");
         module->globals[v.name] = address;
         module->global_bytes[v.name] = v.bytes;
     }
     for (const ptx::Variable &v : module->ast.variables) {
-        if (!in_memory(v) || v.external) continue;  // another of the linked modules defines it
+        if (!in_memory(v) || v.external || (first && v.managed)) continue;  // another of the linked modules defines it
         std::byte *bytes = memory.find(module->globals[v.name])->host;
         if (!v.initial.empty()) std::memcpy(bytes, v.initial.data(), std::min<uint64_t>(v.initial.size(), v.bytes));
         apply(*module, v, bytes);
     }
     return module;
+}
+
+std::string kernel_name(const LoadedModule &module, uint64_t address) {
+    const auto &functions = module.ast.functions;
+    for (size_t i = 0; i < functions.size(); ++i) {
+        if (function_handle(i) == address && functions[i].is_entry && !functions[i].is_declaration)
+            return functions[i].name;
+    }
+    return {};
 }
 
 Program *find_kernel(LoadedModule &module, const std::string &name) {

@@ -28,10 +28,15 @@ struct LoadedModule {
 // Gives module-scope variables memory and their initial values (relocations included).
 // Throws std::runtime_error, ptx::ParseError; OutOfMemory, before it takes any, where they do not fit together.
 // wrappers: patterns of files whose code counts as their caller's (ptx/charged_lines.h), besides those that are known.
-std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &, std::string_view wrappers = {});
+// first: the same module as it is loaded on another device, whose managed variables are this one's, too.
+std::unique_ptr<LoadedModule> load_module(std::string_view ptx_text, GlobalMemory &, std::string_view wrappers = {},
+                                          const LoadedModule *first = nullptr);
 
 // The lowered kernel; nullptr where the module has no such entry. Throws Unsupported.
 Program *find_kernel(LoadedModule &, const std::string &name);
+
+// The kernel that has this address in kernels of the module, as code for launches by kernels has it; empty: none has.
+std::string kernel_name(const LoadedModule &, uint64_t address);
 
 struct OutOfMemory : std::runtime_error {
     using std::runtime_error::runtime_error;

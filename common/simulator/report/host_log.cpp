@@ -12,12 +12,14 @@ void append(std::string &list, json::Writer &entry) {
 
 }  // namespace
 
+thread_local const char *HostLog::alias = nullptr;
+
 void HostLog::call(const char *name, int64_t stream) {
     if (!wanted_) return;
     const uint64_t number = calls_++;
     if (number >= kMost) return;
     json::Writer w;
-    w.open('{').key("call").number(number).key("name").string(name).key("stream");
+    w.open('{').key("call").number(number).key("name").string(alias ? alias : name).key("stream");
     (stream == kNoStream ? w.null() : w.number(stream)).close('}');
     append(calls_json_, w);
 }

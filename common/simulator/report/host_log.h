@@ -20,6 +20,10 @@ class HostLog {
     static constexpr uint64_t kMost = 100'000;  // calls, and operations: those after it are only counted
     static constexpr int64_t kNoStream = -1;
 
+    // What this thread's calls are noted as instead of their own names; null: as these. The driver's functions call the
+    // runtime's, and the program knows the driver's.
+    static thread_local const char *alias;
+
     explicit HostLog(bool wanted) : wanted_(wanted) {}
 
     // The host makes a call about this stream, or kNoStream: about the whole device.

@@ -151,6 +151,9 @@ std::string to_text(const HazardRecord &hazard) {
         case HazardKind::global_race:
             title = "global-memory race";
             break;
+        case HazardKind::launch_race:
+            title = "race between launches";
+            break;
         case HazardKind::async_pending:
             title = "use of bytes that an asynchronous copy is still moving";
             break;

@@ -128,7 +128,7 @@ DeviceArray &Arrays::make(Runtime &runtime, const char *name, const cudaChannelF
     const size_t longest =
         std::max({extent.width, extent.height, array->geometry == TextureGeometry::d3 ? extent.depth : 1});
     const uint64_t bytes = lay_out(*array, std::clamp(levels, 1u, static_cast<unsigned>(std::bit_width(longest))));
-    const uint64_t address = runtime.memory->allocate(bytes, MemoryKind::device);
+    const uint64_t address = runtime.current_memory().allocate(bytes, MemoryKind::device);
     if (!address) {
         say_out_of_memory(runtime, bytes);
         throw Failure{cudaErrorMemoryAllocation};

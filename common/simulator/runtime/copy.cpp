@@ -113,6 +113,53 @@ void move_bytes(std::byte *to, const Region &to_region, const std::byte *from, c
     }
 }
 
+TouchedRegion touched(const Region &region, const Extent &extent, bool writes) {
+    return {region.address, extent.width, region.pitch, extent.rows, region.plane, extent.planes, writes, 0};
+}
+
+// What the copy touches of memory that devices reach.
+std::vector<TouchedRegion> regions_of(const Region &to, Place to_place, const Region &from, Place from_place,
+                                      const Extent &extent) {
+    std::vector<TouchedRegion> regions;
+    if (to_place != Place::pageable) regions.push_back(touched(to, extent, true));
+    if (from_place != Place::pageable) regions.push_back(touched(from, extent, false));
+    return regions;
+}
+
+// The device whose memory it is.
+unsigned owner(const Runtime &runtime, uint64_t address) {
+    const AllocationView *view = runtime.memory->find(address);
+    if (!view) view = runtime.memory->find_resting(address);
+    return view ? view->device : 0;
+}
+
+// A copy between the memories of two devices that is none of the Async functions' comes after all that both devices
+// have been given, and before all that they are given later.
+class BetweenDevices {
+  public:
+    BetweenDevices(Runtime &runtime, unsigned to, unsigned from) : runtime_(runtime) {
+        for (const auto &stream : runtime.scheduler.streams())
+            if (to != from && !stream->capture && (stream->device == to || stream->device == from))
+                streams_.push_back(stream);
+    }
+    void put_behind(Operation &copy) const {
+        for (const auto &stream : streams_) copy.after.push_back(Scheduler::last(stream));
+    }
+    void let_wait(const Ticket &copy) const {
+        for (const auto &stream : streams_) {
+            if (stream == copy.stream) continue;
+            Operation wait;
+            wait.run = [] {};
+            wait.after.push_back(copy);
+            runtime_.scheduler.enqueue(stream, std::move(wait));
+        }
+    }
+
+  private:
+    Runtime &runtime_;
+    std::vector<std::shared_ptr<Stream>> streams_;
+};
+
 Operation late_copy(Runtime &runtime, const char *name, const Region &to, const Region &from, const Extent &extent) {
     Operation operation;
     operation.node_type = cudaGraphNodeTypeMemcpy;
@@ -128,6 +175,9 @@ Operation late_fill(Runtime &runtime, const char *name, const Region &to, const 
     Operation operation;
     operation.node_type = cudaGraphNodeTypeMemset;
     operation.what = {"memset", {}, extent.width * extent.rows * extent.planes};
+    operation.call = name;
+    operation.regions = {touched(to, extent, true)};
+    operation.regions.front().fill = (element == 1 ? value & 0xff : value) | uint64_t{element} << 32;
     operation.run = [&runtime, name, to, extent, value, element] {
         std::byte *begin = host_address(runtime, name, "memory", to, extent);
         for (uint64_t plane = 0; plane < extent.planes; ++plane) {
@@ -183,7 +233,14 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
         operation = late_copy(runtime, name, to, from, extent);
     }
     operation.what = label(to_place, from_place, extent);
+    operation.call = name;
+    operation.regions = regions_of(to, to_place, from, from_place, extent);
+    const bool apart = timing == Timing::blocking && within_device;
+    const BetweenDevices others(runtime, apart ? owner(runtime, to.address) : 0,
+                                apart ? owner(runtime, from.address) : 0);
+    others.put_behind(operation);
     const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
+    others.let_wait(ticket);
     if (complete) {
         runtime.scheduler.wait(ticket);
         runtime.reports.synchronized();
@@ -213,6 +270,8 @@ Operation make_copy(Runtime &runtime, const char *name, const Region &to, const 
     check_kind(name, to_place, from_place, kind);
     Operation operation = late_copy(runtime, name, to, from, extent);
     operation.what = label(to_place, from_place, extent);
+    operation.call = name;
+    operation.regions = regions_of(to, to_place, from, from_place, extent);
     return operation;
 }
 

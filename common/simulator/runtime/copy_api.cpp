@@ -129,16 +129,6 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpy
 cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_1d("cudaMemcpyAsync", to, from, count, kind, async(stream, true));
 }
-cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t count) {
-    if (to_device || from_device) return record(cudaErrorInvalidDevice);
-    return copy_1d("cudaMemcpyPeer", to, from, count, cudaMemcpyDefault, kBlocking);
-}
-cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t count,
-                                cudaStream_t stream) {
-    if (to_device || from_device) return record(cudaErrorInvalidDevice);
-    return copy_1d("cudaMemcpyPeerAsync", to, from, count, cudaMemcpyDefault, async(stream));
-}
-
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                          cudaMemcpyKind kind) {
     return copy_2d("cudaMemcpy2D", to, to_pitch, from, from_pitch, width, height, kind, kBlocking);

@@ -13,10 +13,8 @@ namespace {
 
 constexpr int kVersion = 13000;
 
-thread_local int current_device = 0;
-
-cudaError_t check_device(int device) {
-    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+cudaError_t check_device(const Runtime &runtime, int device) {
+    return runtime.devices->has(device) ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
 // Answers from tables only: the call must work on a device with an error, too.
@@ -28,9 +26,9 @@ cudaError_t answer(F body) {
 }  // namespace
 
 cudaError_t cudaGetDeviceCount(int *count) {
-    return answer([&](Runtime &) {
+    return answer([&](Runtime &runtime) {
         if (!count) return cudaErrorInvalidValue;
-        *count = 1;
+        *count = static_cast<int>(runtime.devices->count());
         return cudaSuccess;
     });
 }
@@ -38,28 +36,37 @@ cudaError_t cudaGetDeviceCount(int *count) {
 cudaError_t cudaGetDevice(int *device) {
     return answer([&](Runtime &) {
         if (!device) return cudaErrorInvalidValue;
-        *device = current_device;
+        *device = static_cast<int>(current_device());
         return cudaSuccess;
     });
 }
 
 cudaError_t cudaSetDevice(int device) {
-    return answer([&](Runtime &) {
-        if (check_device(device) != cudaSuccess) return cudaErrorInvalidDevice;
-        current_device = device;
+    return answer([&](Runtime &runtime) {
+        if (check_device(runtime, device) != cudaSuccess) {
+            if (device >= 0 && device < int(kMostDevices)) {
+                const unsigned count = runtime.devices->count();
+                say("cudaSetDevice(" + std::to_string(device) + "): there " + (count == 1 ? "is " : "are ") +
+                    std::to_string(count) + (count == 1 ? " device" : " devices") + " (WARPSIM_DEVICES sets how many)");
+            }
+            return cudaErrorInvalidDevice;
+        }
+        this_thread().device = static_cast<unsigned>(device);
+        use_primary(runtime);
         return cudaSuccess;
     });
 }
 
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
-    return answer([&](Runtime &) { return check_device(device); });
+    return answer([&](Runtime &runtime) { return check_device(runtime, device); });
 }
 
 cudaError_t cudaSetValidDevices(int *devices, int count) {
-    return answer([&](Runtime &) {
+    return answer([&](Runtime &runtime) {
         if (count < 0 || (count && !devices)) return cudaErrorInvalidValue;
-        return std::all_of(devices, devices + count, [](int d) { return d == 0; }) ? cudaSuccess
-                                                                                   : cudaErrorInvalidDevice;
+        return std::all_of(devices, devices + count, [&](int d) { return runtime.devices->has(d); })
+                   ? cudaSuccess
+                   : cudaErrorInvalidDevice;
     });
 }
 
@@ -90,8 +97,10 @@ cudaError_t cudaGetDeviceFlags(unsigned *flags) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
     return answer([&](Runtime &runtime) {
         if (!properties) return cudaErrorInvalidValue;
-        if (check_device(device) != cudaSuccess) return cudaErrorInvalidDevice;
+        if (check_device(runtime, device) != cudaSuccess) return cudaErrorInvalidDevice;
         fill_properties(runtime.profile, *properties);
+        properties->uuid.bytes[15] = static_cast<char>(device);
+        properties->pciBusID = device;
         return cudaSuccess;
     });
 }
@@ -99,8 +108,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device) {
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
     return answer([&](Runtime &runtime) {
         if (!value) return cudaErrorInvalidValue;
-        if (check_device(device) != cudaSuccess) return cudaErrorInvalidDevice;
-        return device_attribute(runtime.profile, attribute, *value) ? cudaSuccess : cudaErrorInvalidValue;
+        if (check_device(runtime, device) != cudaSuccess) return cudaErrorInvalidDevice;
+        if (!device_attribute(runtime.profile, attribute, *value)) return cudaErrorInvalidValue;
+        if (attribute == cudaDevAttrPciBusId) *value = device;
+        return cudaSuccess;
     });
 }
 
@@ -119,7 +130,7 @@ cudaError_t cudaRuntimeGetVersion(int *version) {
 cudaError_t cudaDeviceSynchronize() {
     return api_waiting([](Runtime &runtime) {
         runtime.reports.host.call("cudaDeviceSynchronize", HostLog::kNoStream);
-        runtime.scheduler.wait_all();
+        runtime.scheduler.wait_device(current_device());
         return cudaSuccess;
     });
 }
@@ -129,7 +140,11 @@ cudaError_t cudaDeviceReset() {
         runtime.reports.host.call("cudaDeviceReset", HostLog::kNoStream);
         if (runtime.sticky == cudaSuccess) runtime.scheduler.wait_all();
         runtime.reports.synchronized();
-        runtime.reset();
+        if (runtime.devices->count() > 1 && runtime.sticky == cudaSuccess) {
+            runtime.reset(current_device());
+        } else {
+            runtime.reset();
+        }
         return cudaSuccess;
     });
 }
@@ -146,6 +161,9 @@ cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
                 return cudaSuccess;
             case cudaLimitMallocHeapSize:
                 *value = runtime.heap_limit;
+                return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                *value = runtime.pending_launch_limit;
                 return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
                 *value = 64;
@@ -172,6 +190,9 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
                 return cudaSuccess;
             case cudaLimitMallocHeapSize:
                 runtime.heap_limit = value;
+                return cudaSuccess;
+            case cudaLimitDevRuntimePendingLaunchCount:
+                runtime.pending_launch_limit = value;
                 return cudaSuccess;
             case cudaLimitMaxL2FetchGranularity:
             case cudaLimitPersistingL2CacheSize:
@@ -207,43 +228,25 @@ cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) {
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char *text, int length, int device) {
-    return answer([&](Runtime &) {
+    return answer([&](Runtime &runtime) {
         if (!text || length < 13) return cudaErrorInvalidValue;
-        if (check_device(device) != cudaSuccess) return cudaErrorInvalidDevice;
-        std::snprintf(text, static_cast<size_t>(length), "0000:00:00.0");
+        if (check_device(runtime, device) != cudaSuccess) return cudaErrorInvalidDevice;
+        std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", static_cast<unsigned>(device));
         return cudaSuccess;
     });
 }
 
 cudaError_t cudaDeviceGetByPCIBusId(int *device, const char *text) {
-    return answer([&](Runtime &) {
+    return answer([&](Runtime &runtime) {
         if (!device || !text) return cudaErrorInvalidValue;
-        if (std::strcmp(text, "0000:00:00.0") != 0) return cudaErrorInvalidDevice;
-        *device = 0;
+        unsigned bus = 0;
+        int end = 0;
+        if (std::sscanf(text, "0000:%02x:00.0%n", &bus, &end) != 1 || std::strlen(text) != 12 || end != 12 ||
+            bus >= runtime.devices->count())
+            return cudaErrorInvalidDevice;
+        *device = static_cast<int>(bus);
         return cudaSuccess;
     });
-}
-
-cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    return answer([&](Runtime &) {
-        if (!can) return cudaErrorInvalidValue;
-        if (check_device(device) != cudaSuccess || check_device(peer) != cudaSuccess) return cudaErrorInvalidDevice;
-        *can = 0;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t cudaDeviceEnablePeerAccess(int, unsigned) {
-    return answer([](Runtime &) { return cudaErrorInvalidDevice; });
-}
-
-cudaError_t cudaDeviceDisablePeerAccess(int) {
-    return answer([](Runtime &) { return cudaErrorInvalidDevice; });
-}
-
-cudaError_t cudaDeviceGetP2PAttribute(int *value, cudaDeviceP2PAttr, int, int) {
-    // There is one device, and a device is no peer of its own.
-    return record(value ? cudaErrorInvalidDevice : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaCtxResetPersistingL2Cache() {

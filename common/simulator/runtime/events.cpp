@@ -9,6 +9,7 @@ namespace warpsim::rt {
 std::shared_ptr<Event> Events::create(unsigned flags) {
     auto event = std::make_shared<Event>();
     event->flags = flags;
+    event->device = current_device();
     events_[reinterpret_cast<cudaEvent_t>(event.get())] = event;
     return event;
 }
@@ -21,6 +22,10 @@ std::shared_ptr<Event> Events::resolve(cudaEvent_t handle) const {
 
 void Events::destroy(cudaEvent_t handle) {
     if (!events_.erase(handle)) throw Failure{cudaErrorInvalidResourceHandle};
+}
+
+void Events::clear(unsigned device) {
+    std::erase_if(events_, [&](const auto &event) { return event.second->device == device; });
 }
 
 Event::Clock::time_point Events::now() {

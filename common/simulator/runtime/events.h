@@ -13,10 +13,12 @@ struct Event {
     using Clock = std::chrono::steady_clock;
 
     unsigned flags = 0;
+    unsigned device = 0;
     // The latest record: each has its own time, since an earlier one may still be queued.
     Ticket ticket;
     std::shared_ptr<Clock::time_point> time;
-    std::shared_ptr<Graph> captured;  // recorded in a stream under capture
+    std::shared_ptr<Graph> captured;  // recorded in a stream under capture, behind these
+    std::vector<Graph::Node *> captured_tails;
 
     bool done() const { return ticket.done(); }
 };
@@ -28,6 +30,7 @@ class Events {
     std::shared_ptr<Event> resolve(cudaEvent_t) const;
     void destroy(cudaEvent_t);
     void clear() { events_.clear(); }
+    void clear(unsigned device);
 
     // A time later than any before it, so that durations are never 0.
     Event::Clock::time_point now();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/graph_memory.h"
+#include "runtime/graph_order.h"
 #include "runtime/graphs.h"
 #include "runtime/runtime.h"
 
@@ -26,6 +27,7 @@ cudaError_t begin_capture(cudaStream_t handle, bool per_thread) {
         stream->capture->origin = stream.get();
         stream->capture->id = ++runtime.captures;
         stream->capture_status = cudaStreamCaptureStatusActive;
+        stream->tails.clear();
         return cudaSuccess;
     });
 }
@@ -43,6 +45,7 @@ cudaError_t end_capture(cudaStream_t handle, cudaGraph_t *result, bool per_threa
             if (other->capture != graph) continue;
             valid = valid && other->capture_status == cudaStreamCaptureStatusActive;
             other->capture.reset();
+            other->tails.clear();
             other->capture_status = cudaStreamCaptureStatusNone;
         }
         if (!valid) return cudaErrorStreamCaptureInvalidated;
@@ -82,16 +85,7 @@ cudaError_t launch_graph(cudaGraphExec_t handle, cudaStream_t stream_handle, boo
         const auto stream = runtime.scheduler.resolve(stream_handle, per_thread);
         runtime.reports.host.call("cudaGraphLaunch", stream->number());
         prepare_launch(runtime, instance.operations, instance.flags, stream);
-        for (Operation operation : instance.operations) {
-            if (operation.waits && operation.waits->ticket.stream) operation.after.push_back(operation.waits->ticket);
-            const std::shared_ptr<Event> event = operation.records;
-            if (event) {
-                event->time = std::make_shared<Event::Clock::time_point>();
-                operation.run = [&runtime, time = event->time] { *time = runtime.events.now(); };
-            }
-            const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
-            if (event) event->ticket = ticket;
-        }
+        launch_in_order(runtime, instance, stream);
         return cudaSuccess;
     });
 }
@@ -208,6 +202,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t graph_handle
             return cudaErrorGraphExecUpdateFailure;
         }
         for (size_t i = 0; i < nodes.size(); ++i) instance.operations[i] = nodes[i]->operation;
+        instance.behind = predecessors(*graph, nodes);
         return cudaSuccess;
     });
 }

@@ -52,7 +52,10 @@ Operation memory_operation(cudaGraphNodeType type, const std::shared_ptr<GraphAl
 
 GraphAllocation::GraphAllocation(Runtime &runtime, const Graph *graph, const cudaMemAllocNodeParams &p)
     : owner(graph), parameters(p) {
-    const uint64_t address = runtime.memory->allocate(p.bytesize, MemoryKind::device);
+    const int device = p.poolProps.location.type == cudaMemLocationTypeDevice ? p.poolProps.location.id : 0;
+    if (!runtime.devices->has(device)) throw Failure{cudaErrorInvalidDevice};
+    const uint64_t address =
+        runtime.devices->memory(static_cast<unsigned>(device)).allocate(p.bytesize, MemoryKind::device);
     if (!address) {
         say_out_of_memory(runtime, p.bytesize);
         throw Failure{cudaErrorMemoryAllocation};
@@ -129,6 +132,9 @@ void free_outside(const char *function, GraphAllocation &memory) {
 
 Operation free_in_stream(Runtime &runtime, const std::shared_ptr<GraphAllocation> &memory) {
     Operation operation = memory_operation(cudaGraphNodeTypeMemFree, memory);
+    operation.call = "a graph's free";
+    operation.frees = true;
+    operation.regions = {{.address = memory->address(), .width = memory->parameters.bytesize, .writes = true}};
     operation.run = [&runtime, address = memory->address()] {
         if (runtime.memory->rest(address)) return;
         say("the memory at " + hex(address) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/graph_order.h"
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
@@ -86,6 +87,7 @@ cudaGraphExec_t Graphs::instantiate(const Graph &graph, unsigned long long flags
     auto instance = std::make_unique<GraphInstance>();
     instance->flags = flags;
     instance->nodes = in_order(graph);
+    instance->behind = predecessors(graph, instance->nodes);
     for (const Graph::Node *node : instance->nodes) instance->operations.push_back(node->operation);
     const auto handle = reinterpret_cast<cudaGraphExec_t>(instance.get());
     instances_[handle] = std::move(instance);

@@ -5,6 +5,9 @@
 #include <cstring>
 #include <set>
 
+#include "exec/core_ops.h"
+#include "runtime/device_work.h"
+
 namespace warpsim::rt {
 namespace {
 
@@ -99,15 +102,54 @@ void print_output(const std::string &text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig config,
-         const std::vector<std::byte> &parameters) {
-    config.parameters = parameters.data();
-    LaunchReport report = execute(program, *runtime.memory, config, runtime.options);
+// A launch that has begun. It may pause while others run (Scheduler::pause).
+struct Flight {
+    Runtime &runtime;
+    const Kernel &kernel;
+    Program &program;
+    std::vector<std::byte> parameters;
+    LaunchConfig config;
+    std::unique_ptr<Execution> execution;
+    std::vector<DeviceWork> launched;  // by the kernel
+};
+
+bool lets_dependents_start(const Program &program) {
+    return std::any_of(program.ops.begin(), program.ops.end(),
+                       [](const Op &op) { return op.fn == exec_let_dependents_start; });
+}
+
+// Conflicts with other operations, as hazards of the launch.
+void compare(Flight &flight, LaunchReport &report) {
+    Runtime &runtime = flight.runtime;
+    if (!flight.config.collects || !report.error.empty()) return;
+    Touched touched = runtime.scheduler.touched("kernel " + flight.kernel.display_name);
+    touched.all = flight.execution->touched();
+    touched.before = flight.execution->touched_before();
+    touched.triggers = lets_dependents_start(flight.program);
+    // A thread of the host may wait for a flag that the kernel sets in the host's memory.
+    constexpr unsigned kFlag = kGlobalWrites | kGlobalStrong | kGlobalSystem;
+    const auto tells_the_host = [&](const Footprint::Piece &piece) {
+        return (piece.flags & kFlag) == kFlag && !runtime.memory->is_device_address(piece.begin);
+    };
+    const std::vector<Footprint::Piece> &pieces = touched.all.pieces();
+    if (std::any_of(pieces.begin(), pieces.end(), tells_the_host)) runtime.scheduler.learn(touched.mark);
+    for (HazardRecord &hazard : runtime.order.add(runtime, std::move(touched))) {
+        if (!runtime.options.hazards_warn && report.error.empty()) report.error = hazard.message;
+        report.hazards.push_back(std::move(hazard));
+    }
+}
+
+void finish(Flight &flight) {
+    Runtime &runtime = flight.runtime;
+    const Kernel &kernel = flight.kernel;
+    const LaunchConfig &config = flight.config;
+    LaunchReport report = flight.execution->report();
     std::fflush(stdout);
     report.kernel = kernel.display_name;
     std::copy(std::begin(config.grid), std::end(config.grid), report.grid);
     std::copy(std::begin(config.block), std::end(config.block), report.block);
-    report.shared_bytes = static_cast<uint32_t>(block_shared_bytes(program, config.dynamic_shared));
+    report.shared_bytes = static_cast<uint32_t>(block_shared_bytes(flight.program, config.dynamic_shared));
+    compare(flight, report);
     runtime.reports.add(report);
     runtime.traces.add(report);
     std::string text;
@@ -123,12 +165,41 @@ void run(Runtime &runtime, const Kernel &kernel, Program &program, LaunchConfig 
         const cudaError_t code = code_of(report);
         const dim3 grid{config.grid[0], config.grid[1], config.grid[2]};
         const dim3 block{config.block[0], config.block[1], config.block[2]};
+        const std::string where =
+            runtime.devices->count() > 1 ? " on device " + std::to_string(kernel.library->device) : "";
         text += "warpsim: " + kernel.display_name + "<<<" + dimensions(grid) + ", " + dimensions(block) + ", " +
-                std::to_string(config.dynamic_shared) + ">>> failed with " + cudaGetErrorName(code) +
+                std::to_string(config.dynamic_shared) + ">>>" + where + " failed with " + cudaGetErrorName(code) +
                 (said_hazards ? "" : ": " + report.error) + "\n";
         runtime.fail(code);
     }
     std::fwrite(text.data(), 1, text.size(), stderr);
+    if (report.error.empty()) run_device_work(runtime, kernel, std::move(flight.launched));
+}
+
+void go_on(const std::shared_ptr<Flight> &flight, bool may_pause) {
+    const Execution::State state = flight->execution->run(may_pause);
+    if (state == Execution::State::over) return finish(*flight);
+    flight->runtime.scheduler.pause({.undecided = state == Execution::State::undecided,
+                                     .may_go_on = [flight] { return flight->execution->may_go_on(); },
+                                     .resume = [flight](bool again) { go_on(flight, again); }});
+}
+
+void run(Runtime &runtime, const Kernel &kernel, Program &program, const LaunchConfig &config,
+         const std::vector<std::byte> &parameters) {
+    const unsigned device = kernel.library->device;
+    auto flight = std::make_shared<Flight>(Flight{runtime, kernel, program, parameters, config, {}, {}});
+    LaunchConfig &own = flight->config;
+    own.parameters = flight->parameters.data();
+    own.launched = [&launched = flight->launched](DeviceWork &&work) { launched.push_back(std::move(work)); };
+    own.collects = runtime.scheduler.running().collects;
+    own.overtakes = own.collects && !in_device_work() && runtime.scheduler.running().operation->overtakes;
+    if (own.collects && program.communicates) {
+        own.first_team = runtime.order.number_teams(uint64_t{own.grid[0]} * own.grid[1] * own.grid[2]);
+        own.released_on_device = &runtime.order.released_on(device);
+        own.released_to_system = &runtime.order.released_to_system();
+    }
+    flight->execution = std::make_unique<Execution>(program, runtime.devices->memory(device), own, runtime.options);
+    go_on(flight, !in_device_work());
 }
 
 }  // namespace
@@ -189,8 +260,10 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     config.resident_blocks = std::max(resident, 1u);
     config.stack_limit = runtime.stack_limit;
     config.print = print_output;
+    config.pending_launches = runtime.pending_launch_limit;
     Operation operation;
     operation.is_launch = true;
+    operation.overtakes = request.overtakes;
     operation.node_type = cudaGraphNodeTypeKernel;
     operation.what = {"kernel", kernel.display_name};
     // The kernel stays registered, but a reset of the device unloads its program: look it up again then.
@@ -204,6 +277,12 @@ cudaError_t launch_api(const LaunchRequest &request, const void *stub_or_handle,
     return api([&](Runtime &runtime) {
         const auto stream = runtime.scheduler.resolve(request.stream, request.per_thread);
         runtime.reports.host.call("cudaLaunchKernel", stream->number());
+        if (stream->device != current_device()) {
+            say("launch refused: stream " + std::to_string(stream->number()) + " is of device " +
+                std::to_string(stream->device) + ", and the current device is " + std::to_string(current_device()) +
+                " (cudaSetDevice(" + std::to_string(stream->device) + ") before the launch)");
+            throw Failure{cudaErrorInvalidResourceHandle};
+        }
         try {
             runtime.scheduler.enqueue(stream, make_launch(runtime, request, stub_or_handle, arguments));
         } catch (const Failure &failure) {

@@ -15,6 +15,7 @@ struct LaunchRequest {
     cudaStream_t stream = nullptr;
     bool per_thread = false;
     bool cooperative = false;
+    bool overtakes = false;  // it may begin before the launch before it in its stream is over
 };
 
 // The body of every launch function.

@@ -29,8 +29,10 @@ cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *function, vo
             request.cluster = {cluster.x, cluster.y, cluster.z};
         } else if (attribute.id == cudaLaunchAttributeCooperative) {
             request.cooperative = attribute.val.cooperative != 0;
+        } else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
+            request.overtakes = attribute.val.programmaticStreamSerializationAllowed != 0;
         }
-        // The others (priorities, access policies, programmatic launches) change when work runs, not what it does.
+        // The others (priorities, access policies) change when work runs, not what it does.
     }
     return launch_api(request, function, arguments);
 }
@@ -175,8 +177,13 @@ cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribu
 }
 
 cudaError_t cudaKernelSetAttributeForDevice(cudaKernel_t kernel, cudaFuncAttribute attribute, int value, int device) {
-    if (device != 0) return record(cudaErrorInvalidDevice);
-    return set_attribute(kernel, attribute, value);
+    const Runtime *runtime = Runtime::get();
+    if (!runtime || !runtime->devices->has(device)) return record(cudaErrorInvalidDevice);
+    const unsigned before = current_device();
+    this_thread().device = static_cast<unsigned>(device);
+    const cudaError_t code = set_attribute(kernel, attribute, value);
+    this_thread().device = before;
+    return code;
 }
 
 cudaError_t cudaFuncSetCacheConfig(const void *function, cudaFuncCache) {
@@ -214,7 +221,8 @@ cudaError_t cudaFuncGetParamInfo(const void *function, size_t index, size_t *off
 cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *function) {
     return api([&](Runtime &runtime) {
         if (!kernel) return cudaErrorInvalidValue;
-        *kernel = reinterpret_cast<cudaKernel_t>(runtime.modules.find_kernel(function));
+        Kernel *const found = runtime.modules.find_kernel(function);
+        *kernel = reinterpret_cast<cudaKernel_t>(found->first ? found->first : found);
         return cudaSuccess;
     });
 }

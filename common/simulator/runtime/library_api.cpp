@@ -28,7 +28,9 @@ cudaError_t finish_loading(Runtime &runtime, Library *library, cudaLibrary_t *re
 cudaError_t global_of(void **address, size_t *bytes, cudaLibrary_t library, const char *name, bool managed) {
     return api([&](Runtime &runtime) {
         if (!name || (!address && !bytes)) return cudaErrorInvalidValue;
-        const LoadedModule &module = runtime.modules.loaded(*runtime.modules.find_library(library));
+        Library &wanted = *runtime.modules.find_library(library);
+        runtime.modules.loaded(wanted);
+        const LoadedModule &module = runtime.modules.loaded(runtime.modules.here(wanted));
         const auto found = module.globals.find(name);
         if (found == module.globals.end()) return cudaErrorSymbolNotFound;
         if (managed && runtime.memory->find(found->second)->kind != MemoryKind::managed) return cudaErrorSymbolNotFound;

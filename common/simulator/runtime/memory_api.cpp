@@ -25,7 +25,7 @@ cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
         if (!result) return cudaErrorInvalidValue;
         *result = nullptr;
         if (bytes == 0) return cudaSuccess;
-        const uint64_t address = runtime.memory->allocate(bytes, kind);
+        const uint64_t address = runtime.current_memory().allocate(bytes, kind);
         if (!address) {
             say_out_of_memory(runtime, bytes);
             return cudaErrorMemoryAllocation;
@@ -35,14 +35,20 @@ cudaError_t allocate(void **result, size_t bytes, MemoryKind kind) {
     });
 }
 
-// Frees what one of these kinds holds. Waits for all streams first: queued work may still use it.
+// Frees what one of these kinds holds. Waits for the device first: queued work may still use it.
 template <class Allowed>
 cudaError_t release(const char *name, void *p, cudaError_t otherwise, Allowed allowed) {
     if (!p) return api([](Runtime &) { return cudaSuccess; });
     return api_waiting([&](Runtime &runtime) {
         runtime.reports.host.call(name, HostLog::kNoStream);
-        runtime.scheduler.wait_all();
         const AllocationView *view = runtime.memory->find(address_of(p));
+        // Memory of the host may be in use by any device.
+        if (view && view->kind == MemoryKind::device) {
+            runtime.scheduler.wait_device(view->device);
+        } else {
+            runtime.scheduler.wait_all();
+        }
+        view = runtime.memory->find(address_of(p));
         if (!view || view->base != address_of(p) || !allowed(*view)) {
             say(std::string(name) + ": this pointer is " +
                 (view && view->base == address_of(p) ? "to memory of another kind"
@@ -154,8 +160,8 @@ cudaError_t cudaHostGetFlags(unsigned *flags, void *host) {
 cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
     return api([&](Runtime &runtime) {
         if (!free || !total) return cudaErrorInvalidValue;
-        *total = runtime.memory->limit();
-        *free = *total - runtime.memory->used();
+        *total = runtime.current_memory().limit();
+        *free = *total - runtime.current_memory().used();
         return cudaSuccess;
     });
 }
@@ -173,6 +179,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
             attributes->hostPointer = const_cast<void *>(p);
             return cudaSuccess;
         }
+        attributes->device = view->device;
         const bool on_host = view->kind == MemoryKind::pinned || view->kind == MemoryKind::managed;
         attributes->type = view->kind == MemoryKind::pinned    ? cudaMemoryTypeHost
                            : view->kind == MemoryKind::managed ? cudaMemoryTypeManaged

@@ -55,13 +55,14 @@ Library *Modules::add_fat_binary(const void *pointer) {
     return libraries_.back().get();
 }
 
-Library *Modules::add_data(const void *code) {
+Library *Modules::add_data(const void *code, const char *caller) {
+    const std::string given = std::string(" given to ") + caller;
     const uint64_t readable = ReadableMemory().from(code);
     const auto *text = static_cast<const char *>(code);
     const size_t length = strnlen(text, readable);
     if (readable >= 4 && fatbin::is_fat_binary(code)) {
         auto library = std::make_unique<Library>();
-        library->origin = "the fat binary given to cudaLibraryLoadData";
+        library->origin = "the fat binary" + given;
         library->fat_binary = code;
         libraries_.push_back(std::move(library));
         return libraries_.back().get();
@@ -71,11 +72,11 @@ Library *Modules::add_data(const void *code) {
         throw Failure{cudaErrorNoKernelImageForDevice};
     }
     if (length == readable) {
-        say(readable ? "the PTX given to cudaLibraryLoadData has no end: a null character must follow it"
-                     : "cudaLibraryLoadData: there is no memory where the code should be");
+        say(readable ? "the PTX" + given + " has no end: a null character must follow it"
+                     : std::string(caller) + ": there is no memory where the code should be");
         throw Failure{cudaErrorInvalidValue};
     }
-    return add_text({text, length}, "the PTX given to cudaLibraryLoadData");
+    return add_text({text, length}, "the PTX" + given);
 }
 
 Library *Modules::add_text(std::string ptx, std::string origin) {
@@ -89,9 +90,12 @@ Library *Modules::add_text(std::string ptx, std::string origin) {
 void Modules::remove(Library *library) {
     std::erase_if(kernels_, [&](const auto &entry) { return entry.second->library == library; });
     std::erase_if(variables_, [&](const auto &entry) { return entry.second->library == library; });
-    if (library->module) {
-        for (const auto &[name, address] : library->module->globals) library->module->memory->release(address);
-    }
+    const auto release = [](const Library &loaded) {
+        if (!loaded.module) return;
+        for (const auto &[name, address] : loaded.module->globals) loaded.module->memory->release(address);
+    };
+    for (const auto &[device, other] : library->others) release(*other);
+    release(*library);
     std::erase_if(libraries_, [&](const auto &entry) { return entry.get() == library; });
 }
 
@@ -118,7 +122,34 @@ Kernel *Modules::add_kernel(Library *library, const char *name, const void *host
 Kernel *Modules::find_kernel(const void *stub_or_handle) {
     const auto it = kernels_.find(stub_or_handle);
     if (it == kernels_.end()) throw Failure{cudaErrorInvalidDeviceFunction};
-    return it->second;
+    Kernel *const kernel = it->second;
+    Library &library = here(*kernel->library);
+    if (library.device == 0) return kernel;
+    std::unique_ptr<Kernel> &other = library.kernels[kernel->name];
+    if (!other) {
+        other = std::make_unique<Kernel>();
+        other->name = kernel->name;
+        other->display_name = kernel->display_name;
+        other->library = &library;
+        other->first = kernel;
+        kernels_[other.get()] = kernel;
+    }
+    return other.get();
+}
+
+Library &Modules::here(Library &library) {
+    const unsigned device = current_device();
+    if (library.device == device || library.device != 0) return library;
+    std::unique_ptr<Library> &other = library.others[device];
+    if (!other) {
+        other = std::make_unique<Library>();
+        other->device = device;
+        other->origin = library.origin;
+        other->fat_binary = library.fat_binary;
+        other->text = library.text;
+        other->registered = library.registered;
+    }
+    return *other;
 }
 
 Kernel *Modules::kernel_of(Library *library, const std::string &name) {
@@ -149,7 +180,8 @@ Variable *Modules::find_variable(const void *host) {
 }
 
 std::pair<uint64_t, uint64_t> Modules::address_of(const Variable &variable) {
-    const LoadedModule &module = loaded(*variable.library);
+    loaded(*variable.library);  // where managed variables are made, for all devices
+    const LoadedModule &module = loaded(here(*variable.library));
     const auto it = module.globals.find(variable.name);
     if (it == module.globals.end()) throw Failure{cudaErrorInvalidSymbol};
     return {it->second, module.global_bytes.at(variable.name)};
@@ -182,11 +214,25 @@ std::string Modules::choose_text(Library &library) {
     return texts.size() == 1 ? std::move(texts.front()) : link_ptx(texts);
 }
 
+// Of a library on another device the one on device 0, loaded.
+const Library *Modules::first_of(const Library &library) {
+    for (const auto &first : libraries_) {
+        const auto found = first->others.find(library.device);
+        if (found == first->others.end() || found->second.get() != &library) continue;
+        loaded(*first);
+        return first.get();
+    }
+    return nullptr;
+}
+
 LoadedModule &Modules::loaded(Library &library) {
     if (library.module) return *library.module;
     try {
         const Runtime &runtime = *Runtime::get();
-        library.module = load_module(choose_text(library), *runtime.memory, runtime.options.wrappers);
+        // Managed variables are there once, for all devices.
+        const Library *const first = library.device ? first_of(library) : nullptr;
+        library.module = load_module(choose_text(library), runtime.devices->memory(library.device),
+                                     runtime.options.wrappers, first ? first->module.get() : nullptr);
         return *library.module;
     } catch (const Failure &) {
         throw;
@@ -225,6 +271,20 @@ void Modules::unload_all() {
     for (const auto &library : libraries_) {
         for (const auto &[name, kernel] : library->kernels) kernel->program = nullptr;
         library->module.reset();
+        for (const auto &[device, other] : library->others) {
+            for (const auto &[name, kernel] : other->kernels) kernel->program = nullptr;
+            other->module.reset();
+        }
+    }
+}
+
+void Modules::unload(unsigned device) {
+    for (const auto &library : libraries_) {
+        const auto found = library->others.find(device);
+        if (device && found == library->others.end()) continue;
+        Library &loaded = device ? *found->second : *library;
+        for (const auto &[name, kernel] : loaded.kernels) kernel->program = nullptr;
+        loaded.module.reset();
     }
 }
 

@@ -24,6 +24,7 @@ struct Kernel {
     bool non_portable_cluster = false;
     int required_cluster[3] = {0, 0, 0};  // cudaFuncAttributeRequiredClusterWidth and so on; 0: not set
     Program *program = nullptr;           // lowered on first use
+    Kernel *first = nullptr;              // that of device 0, whose handle programs have; null: it is this one
 };
 
 struct Variable {
@@ -34,9 +35,11 @@ struct Variable {
 };
 
 struct Library {
-    std::string origin;                // file that it came from, for messages
-    const void *fat_binary = nullptr;  // or its wrapper
-    std::string text;                  // or PTX
+    unsigned device = 0;                                  // that the code is loaded on
+    std::map<unsigned, std::unique_ptr<Library>> others;  // the same code on other devices
+    std::string origin;                                   // file that it came from, for messages
+    const void *fat_binary = nullptr;                     // or its wrapper
+    std::string text;                                     // or PTX
     std::unique_ptr<LoadedModule> module;
     std::map<std::string, std::unique_ptr<Kernel>> kernels;
     std::map<const void *, std::unique_ptr<Variable>> variables;  // by host address
@@ -49,14 +52,18 @@ class Modules {
 
     Library *add_fat_binary(const void *wrapper);
     // PTX text or a fat binary in memory; the bytes are copied or must live as long as the library, as with CUDA.
-    Library *add_data(const void *code);
+    // caller: the function that was given it, for messages.
+    Library *add_data(const void *code, const char *caller = "cudaLibraryLoadData");
     Library *add_text(std::string ptx, std::string origin);
     void remove(Library *);
     // Throws Failure{cudaErrorInvalidResourceHandle} for an unknown handle.
     Library *find_library(const void *handle);
 
     Kernel *add_kernel(Library *, const char *name, const void *host_stub);
-    // By host stub or kernel handle; throws Failure{cudaErrorInvalidDeviceFunction}.
+    // The same code on the calling thread's device.
+    Library &here(Library &);
+
+    // By host stub or kernel handle, on the calling thread's device; throws Failure{cudaErrorInvalidDeviceFunction}.
     Kernel *find_kernel(const void *stub_or_handle);
     // By name within a library, lowered. Throws Failure{cudaErrorSymbolNotFound} and whatever program() throws.
     Kernel *kernel_of(Library *, const std::string &name);
@@ -65,7 +72,7 @@ class Modules {
     void add_variable(Library *, const void *host, const char *name, size_t bytes, void **managed);
     // By the host's shadow of the variable; throws Failure{cudaErrorInvalidSymbol}.
     Variable *find_variable(const void *host);
-    // Device address and exact size; throws Failure.
+    // Address on the calling thread's device, and exact size; throws Failure.
     std::pair<uint64_t, uint64_t> address_of(const Variable &);
 
     // Parses the library's PTX for the device, once. Throws Failure after it has said why.
@@ -76,9 +83,11 @@ class Modules {
     void initialize_managed(Library &);
     // Forgets what was loaded into device memory; it is loaded again on demand.
     void unload_all();
+    void unload(unsigned device);
 
   private:
     std::string choose_text(Library &);
+    const Library *first_of(const Library &);
 
     const Profile &profile_;
     std::vector<std::unique_ptr<Library>> libraries_;

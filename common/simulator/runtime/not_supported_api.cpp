@@ -95,11 +95,6 @@
     X(cudaGraphicsVDPAURegisterVideoSurface)              \
     X(cudaImportExternalMemory)                           \
     X(cudaImportExternalSemaphore)                        \
-    X(cudaIpcCloseMemHandle)                              \
-    X(cudaIpcGetEventHandle)                              \
-    X(cudaIpcGetMemHandle)                                \
-    X(cudaIpcOpenEventHandle)                             \
-    X(cudaIpcOpenMemHandle)                               \
     X(cudaLibraryGetUnifiedFunction)                      \
     X(cudaLogsCurrent)                                    \
     X(cudaLogsDumpToFile)                                 \
@@ -123,10 +118,6 @@
     X(cudaMemSetMemPool)                                  \
     X(cudaMemcpy3DBatchAsync)                             \
     X(cudaMemcpy3DBatchAsync_ptsz)                        \
-    X(cudaMemcpy3DPeer)                                   \
-    X(cudaMemcpy3DPeerAsync)                              \
-    X(cudaMemcpy3DPeerAsync_ptsz)                         \
-    X(cudaMemcpy3DPeer_ptds)                              \
     X(cudaMemcpyBatchAsync)                               \
     X(cudaMemcpyBatchAsync_ptsz)                          \
     X(cudaMipmappedArrayGetMemoryRequirements)            \

@@ -1,9 +1,11 @@
 #include "runtime/runtime.h"
 
+#include <dlfcn.h>
 #include <link.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -22,18 +24,29 @@ uint64_t memory_limit(const Options &options, const Profile &profile) {
     if (options.max_memory) return std::min(options.max_memory, profile.memory_bytes);
     // No more than this machine has: a program that takes what is free must not bring it down.
     const uint64_t host = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-    return std::min(profile.memory_bytes, host);
+    return std::min(profile.memory_bytes, host / options.devices);
 }
 
-// Libraries of machine code that talk to the driver itself. Their calls cannot work here, so name them.
+std::string folder_of(const std::string &path) {
+    return path.substr(0, path.find_last_of('/') + 1);
+}
+
+// The simulator's own libcuda.so.1 lies beside this library.
+bool is_ours(const std::string &path) {
+    Dl_info info{};
+    return dladdr(reinterpret_cast<const void *>(&is_ours), &info) && info.dli_fname &&
+           folder_of(path) == folder_of(info.dli_fname);
+}
+
+// Libraries of machine code. Their calls cannot work here, so name them; and a driver that is not this one.
 int warn_of_library(dl_phdr_info *info, size_t, void *) {
-    static constexpr const char *kLibraries[] = {"libcublas.so", "libcublasLt.so", "libcudnn.so",    "libcufft.so",
-                                                 "libcurand.so", "libcusolver.so", "libcusparse.so", "libnccl.so",
-                                                 "libcuda.so",   "libnvrtc.so"};
+    static constexpr const char *kLibraries[] = {"libcublas.so",   "libcublasLt.so", "libcudnn.so",
+                                                 "libcufft.so",    "libcurand.so",   "libcusolver.so",
+                                                 "libcusparse.so", "libnccl.so",     "libcuda.so"};
     const std::string path = info->dlpi_name ? info->dlpi_name : "";
     const std::string name = path.substr(path.find_last_of('/') + 1);
     for (const char *library : kLibraries) {
-        if (name.rfind(library, 0) != 0) continue;
+        if (name.rfind(library, 0) != 0 || is_ours(path)) continue;
         say("this program uses " + name +
             ", which has no PTX and bypasses the CUDA runtime: its calls will fail on the "
             "simulator");
@@ -71,14 +84,17 @@ void say(const std::string &text) {
     const std::string line = "warpsim: " + text + "\n";
     std::fflush(stdout);
     std::fwrite(line.data(), 1, line.size(), stderr);
+    if (this_thread().heard) *this_thread().heard += text + "\n";
 }
 
 Runtime::Runtime(const Options &given)
     : options(given),
       profile(simulated(options)),
-      memory(std::make_unique<GlobalMemory>(memory_limit(options, profile))),
+      memory(std::make_unique<GlobalMemory>(memory_limit(options, profile), options.devices)),
+      devices(std::make_unique<Devices>(*memory, options.devices)),
+      order(options),
       modules(profile),
-      scheduler(mutex, options.schedule_seed, options.last_stream),
+      scheduler(mutex, options.schedule_seed, options.last_stream, options.devices),
       reports("WARPSIM_REPORT", options.report_path, launch_json, true),
       traces("WARPSIM_TRACE", options.trace_path, trace_json, false),
       process(getpid()) {}
@@ -110,15 +126,44 @@ void Runtime::reset() {
     scheduler.reset();
     events.clear();
     modules.unload_all();
-    memory = std::make_unique<GlobalMemory>(memory->limit());
+    order.clear();
+    memory = std::make_unique<GlobalMemory>(memory->limit(), options.devices);
+    devices = std::make_unique<Devices>(*memory, options.devices);
     forget_graph_memory();
     arrays = {};
     sticky = cudaSuccess;
+    primaries_used = 0;
+}
+
+void Runtime::reset(unsigned device) {
+    scheduler.reset_device(device);
+    events.clear(device);
+    modules.unload(device);
+    devices->forget(device);
+    memory->release_all(device);
+    primaries_used &= ~(1u << device);
 }
 
 void Runtime::fail(cudaError_t code) {
     if (sticky == cudaSuccess) sticky = code;
     scheduler.abandon();
+    order.clear();
+}
+
+namespace {
+std::atomic<unsigned> living_threads{0};
+}
+
+ThreadState::ThreadState() {
+    ++living_threads;
+}
+
+ThreadState::~ThreadState() {
+    --living_threads;
+}
+
+unsigned host_threads() {
+    return living_threads;
 }
 
 ThreadState &this_thread() {
@@ -127,7 +172,8 @@ ThreadState &this_thread() {
 }
 
 void say_out_of_memory(const Runtime &runtime, uint64_t bytes) {
-    const uint64_t used = runtime.memory->used(), limit = runtime.memory->limit();
+    const GlobalMemory &memory = runtime.devices->memory(current_device());
+    const uint64_t used = memory.used(), limit = memory.limit();
     say("out of device memory: " + std::to_string(bytes) + " bytes wanted, " + std::to_string(limit - used) + " of " +
         std::to_string(limit) + " free (WARPSIM_MAX_MEMORY sets the limit)");
 }

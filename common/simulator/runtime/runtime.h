@@ -1,6 +1,7 @@
 // The state behind the CUDA runtime API: one simulated device, its memory, streams, loaded code and errors.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,9 +12,11 @@
 #include "report/report_file.h"
 #include "runtime/arrays.h"
 #include "runtime/cuda_api.h"
+#include "runtime/devices.h"
 #include "runtime/events.h"
 #include "runtime/graphs.h"
 #include "runtime/idle.h"
+#include "runtime/launch_order.h"
 #include "runtime/modules.h"
 #include "runtime/profile.h"
 #include "runtime/scheduler.h"
@@ -37,7 +40,9 @@ class Runtime {
     std::mutex mutex;  // held by every API call, and while kernels run; let go while host functions run
     const Options options;
     const Profile profile;
-    std::unique_ptr<GlobalMemory> memory;
+    std::unique_ptr<GlobalMemory> memory;  // of all devices, as the host sees it
+    std::unique_ptr<Devices> devices;
+    LaunchOrder order;
     Modules modules;
     Scheduler scheduler;
     Events events;
@@ -49,10 +54,16 @@ class Runtime {
     // Set by a launch that failed. From then on every call returns it, as on a GPU, until cudaDeviceReset.
     cudaError_t sticky = cudaSuccess;
     size_t stack_limit = 1024, printf_limit = 1 << 20, heap_limit = 8 << 20;
+    size_t pending_launch_limit = 2048;  // of kernels
     unsigned device_flags = 0;
+    uint32_t primaries_used = 0;  // a bit for each device whose primary context a call of the runtime API has made
 
-    // The device is as new: no memory, no streams, no error; code is loaded again when it is needed.
+    // The devices are as new: no memory, no streams, no error; code is loaded again when it is needed.
     void reset();
+    // The same of one of several devices, where there is no error.
+    void reset(unsigned device);
+    // What a call allocates from that names no device.
+    GlobalMemory &current_memory() { return devices->memory(current_device()); }
     // Records a failed launch and forgets all that was queued behind it.
     void fail(cudaError_t code);
 
@@ -65,12 +76,28 @@ class Runtime {
 
 // What each host thread has for itself.
 struct ThreadState {
+    ThreadState();
+    ~ThreadState();
+    unsigned device = 0;  // that cudaSetDevice has chosen
     cudaError_t last_error = cudaSuccess;
     bool in_host_function = false;
-    std::shared_ptr<Stream> default_stream;  // for --default-stream per-thread
+    std::map<unsigned, std::shared_ptr<Stream>> default_streams;  // by device, for --default-stream per-thread
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
+    bool in_driver_call = false;   // the driver's functions call the runtime's
+    bool has_primary = false;      // a call of the runtime API has made the primary context this thread's
+    std::string *heard = nullptr;  // say() adds its lines here, too
 };
 ThreadState &this_thread();
+// How many host threads there are that have made a call.
+unsigned host_threads();
+
+// A call of the runtime API makes the primary context of the thread's device, and makes it the thread's.
+inline void use_primary(Runtime &runtime) {
+    ThreadState &thread = this_thread();
+    if (thread.in_driver_call) return;
+    thread.has_primary = true;
+    runtime.primaries_used |= 1u << thread.device;
+}
 
 // Notes an error for cudaGetLastError and returns it.
 cudaError_t record(cudaError_t code);
@@ -86,6 +113,7 @@ cudaError_t api(F body, bool always = false) {
     Runtime *runtime = Runtime::get();
     if (!runtime) return record(cudaErrorInitializationError);
     const std::lock_guard guard(runtime->mutex);
+    if (!always) use_primary(*runtime);
     if (runtime->sticky != cudaSuccess && !always) return record(runtime->sticky);
     cudaError_t code;
     try {

@@ -71,7 +71,10 @@ cudaError_t query_stream(cudaStream_t handle, bool per_thread) {
         refuse_capture(*stream);
         runtime.reports.host.call("cudaStreamQuery", stream->number());
         const Ticket ticket = Scheduler::last(stream);
-        if (ticket.done()) return cudaSuccess;
+        if (ticket.done()) {
+            runtime.scheduler.learn(ticket);
+            return cudaSuccess;
+        }
         runtime.scheduler.progress(ticket);
         return cudaErrorNotReady;
     });
@@ -86,6 +89,9 @@ cudaError_t wait_event(cudaStream_t handle, cudaEvent_t event_handle, unsigned f
             if (stream->capture && stream->capture != event->captured) return cudaErrorStreamCaptureMerge;
             stream->capture = event->captured;  // the stream joins the capture
             stream->capture_status = cudaStreamCaptureStatusActive;
+            for (Graph::Node *node : event->captured_tails)
+                if (std::find(stream->tails.begin(), stream->tails.end(), node) == stream->tails.end())
+                    stream->tails.push_back(node);
             return cudaSuccess;
         }
         if (stream->capture) return cudaErrorStreamCaptureIsolation;
@@ -103,11 +109,19 @@ cudaError_t record_event(cudaEvent_t handle, cudaStream_t stream_handle, unsigne
     return with_stream(stream_handle, per_thread, [&](Runtime &runtime, const std::shared_ptr<Stream> &stream) {
         if (flags & ~static_cast<unsigned>(cudaEventRecordExternal)) return cudaErrorInvalidValue;
         const auto event = runtime.events.resolve(handle);
+        if (event->device != stream->device) {
+            say("cudaEventRecord: the event is of device " + std::to_string(event->device) +
+                ", and the stream of device " + std::to_string(stream->device) +
+                ": an event is recorded in streams of the device that it was made for");
+            return cudaErrorInvalidResourceHandle;
+        }
         if (stream->capture) {
             event->captured = stream->capture;
+            event->captured_tails = stream->tails;
             return cudaSuccess;
         }
         event->captured = nullptr;
+        event->captured_tails.clear();
         event->time = std::make_shared<Event::Clock::time_point>();
         runtime.reports.host.call("cudaEventRecord", stream->number());
         Operation operation;
@@ -167,9 +181,9 @@ cudaError_t stream_id(cudaStream_t handle, unsigned long long *id, bool per_thre
 }
 
 cudaError_t stream_device(cudaStream_t handle, int *device, bool per_thread) {
-    return with_stream(handle, per_thread, [&](Runtime &, const std::shared_ptr<Stream> &) {
+    return with_stream(handle, per_thread, [&](Runtime &, const std::shared_ptr<Stream> &stream) {
         if (!device) return cudaErrorInvalidValue;
-        *device = 0;
+        *device = static_cast<int>(stream->device);
         return cudaSuccess;
     });
 }
@@ -333,7 +347,10 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
         const auto event = runtime.events.resolve(handle);
         if (event->captured) return cudaErrorCapturedEvent;
         runtime.reports.host.call("cudaEventQuery", HostLog::kNoStream);
-        if (event->done()) return cudaSuccess;
+        if (event->done()) {
+            runtime.scheduler.learn(event->ticket);
+            return cudaSuccess;
+        }
         runtime.scheduler.progress(event->ticket);
         return cudaErrorNotReady;
     });
@@ -356,6 +373,7 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t start_handle, 
         if ((start->flags | end->flags) & cudaEventDisableTiming || !start->time || !end->time) {
             return cudaErrorInvalidResourceHandle;
         }
+        if (start->device != end->device) return cudaErrorInvalidResourceHandle;
         if (!start->done() || !end->done()) return cudaErrorNotReady;
         *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *start->time).count();
         return cudaSuccess;

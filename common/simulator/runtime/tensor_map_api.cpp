@@ -1,5 +1,4 @@
-#include "runtime/tensor_map_api.h"
-
+// Functions of the driver that make tensor maps.
 #pragma GCC visibility push(default)
 #include <cuda.h>
 #pragma GCC visibility pop
@@ -115,15 +114,3 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address) {
         return CUDA_SUCCESS;
     });
 }
-
-namespace warpsim::rt {
-
-void *driver_function(const char *name, unsigned &since) {
-    since = 12000;
-    if (!std::strcmp(name, "cuTensorMapEncodeTiled")) return reinterpret_cast<void *>(&cuTensorMapEncodeTiled);
-    if (!std::strcmp(name, "cuTensorMapEncodeIm2col")) return reinterpret_cast<void *>(&cuTensorMapEncodeIm2col);
-    if (!std::strcmp(name, "cuTensorMapReplaceAddress")) return reinterpret_cast<void *>(&cuTensorMapReplaceAddress);
-    return nullptr;
-}
-
-}  // namespace warpsim::rt

@@ -221,9 +221,9 @@ cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *resource, cudaSur
 }
 
 cudaError_t cudaDeviceGetTexture1DLinearMaxWidth(size_t *texels, const cudaChannelFormatDesc *channels, int device) {
-    return api([&](Runtime &) {
+    return api([&](Runtime &runtime) {
         if (!texels || !channels) return cudaErrorInvalidValue;
-        if (device) return cudaErrorInvalidDevice;
+        if (!runtime.devices->has(device)) return cudaErrorInvalidDevice;
         format_of("cudaDeviceGetTexture1DLinearMaxWidth", *channels);
         *texels = kLinearTexels;
         return cudaSuccess;

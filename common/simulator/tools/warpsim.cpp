@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kLibrary = "libcudart.so.13";
+constexpr const char *kLibrary = "libcudart.so.13", *kDriver = "libcuda.so.1";
 enum Status { kBadOption = 125, kCannotRun = 126, kNotFound = 127 };
 
 [[noreturn]] void stop(Status status, const std::string &message) {
@@ -61,6 +61,7 @@ struct Program {
     std::vector<std::string> needed;  // names of shared libraries
     bool has_rpath = false;           // the old kind, which beats LD_LIBRARY_PATH
     bool has_device_code = false, has_ptx = false;
+    bool has_kernels = false;               // in its PTX
     bool registers_code = false;            // kernels or variables of its own: nvcc also links empty device code
     std::vector<std::string> machine_code;  // "sm_80", "sm_90": each once
 };
@@ -132,7 +133,11 @@ class Elf {
             for (const warpsim::fatbin::Entry &entry : warpsim::fatbin::list(file_.data() + offset)) {
                 program.has_device_code = true;
                 program.has_ptx = program.has_ptx || entry.is_ptx;
-                if (entry.is_ptx) continue;
+                if (entry.is_ptx) {
+                    const bool kernels = warpsim::fatbin::ptx_text(entry).find(".entry") != std::string::npos;
+                    program.has_kernels = program.has_kernels || kernels;
+                    continue;
+                }
                 std::string name = "sm_" + std::to_string(entry.compute);
                 if (entry.suffix) name += entry.suffix;
                 auto &known = program.machine_code;
@@ -157,15 +162,18 @@ bool check_program(const std::string &path) {
         stop(kCannotRun, path + ": " + error.what());
     }
     if (!program) return false;
-    bool shared = false;
+    bool shared = false, driver = false;
     for (const std::string &name : program->needed) {
         shared = shared || name == kLibrary;
+        driver = driver || name == kDriver;
         if (name.rfind("libcudart.so.", 0) == 0 && name != kLibrary) {
             stop(kCannotRun, path + " needs " + name + ", and the simulator stands in for " + kLibrary +
                                  ": rebuild the program with CUDA 13");
         }
     }
     if (!program->has_device_code) return program->has_rpath;
+    // nvcc links its runtime also where nothing calls it: the program loads modules of its own through the driver.
+    if (driver && !shared && program->has_ptx && !program->has_kernels) return program->has_rpath;
     if (!shared) {
         stop(kCannotRun, path +
                              " contains the CUDA runtime itself, so no other can take its place: link it with `nvcc "
@@ -249,7 +257,10 @@ int main(int argc, char **argv) {
     const bool needs_preload = check_program(program);
     const fs::path folder = find_library();
     prepend("LD_LIBRARY_PATH", folder, ":");
-    if (needs_preload) prepend("LD_PRELOAD", folder / kLibrary, ":");
+    if (needs_preload) {
+        prepend("LD_PRELOAD", folder / kDriver, ":");
+        prepend("LD_PRELOAD", folder / kLibrary, ":");
+    }
     execv(program.c_str(), argv + index);
     stop(kCannotRun, program + " cannot be run: " + std::strerror(errno));
 }

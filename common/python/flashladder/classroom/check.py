@@ -79,7 +79,8 @@ def _check(sheet: Sheet, stage: int) -> bool:
     source, line = _source(sheet, stage, taken)
     checks = list(dict.fromkeys([check for one in every for check in one.checks] + ["technique"] * sheet.technique))
     problems = [problem for _, of_class in sheet.sizes for problem in of_class]
-    judgement = judge.judge(stage, source, checks, line, problems)
+    say("  compiling it: this may take a minute")
+    judgement = judge.judge(stage, source, checks, line, problems, lambda words: say(f"  {words}"))
     for finding in judgement.findings:
         good = coloured("passed", "green") if finding.passed else coloured("FAILED", "red")
         say(f"  {finding.check}: {good}")

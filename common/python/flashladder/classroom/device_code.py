@@ -23,6 +23,7 @@ from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, headers
 from flashladder.core.problem import Problem
+from flashladder.ladder import overlap
 from flashladder.ladder.kernels import Kernel, stage_flags
 from flashladder.ladder.launches import configurations, launches, workspace_bytes
 
@@ -197,12 +198,13 @@ def run(
     accesses: int = 0,
     rival: Built | None = None,
     configuration: str | None = None,
+    traced: bool = False,
 ) -> Outcome:
     """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns.
 
     configuration: of the instance that runs, where the stage has several; None: stage.toml's. order: WARPSIM_SCHEDULE,
     another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks. rival: on a GPU, what it is
-    timed against, in turns.
+    timed against, in turns. traced: the report has what a trace shows (ladder/overlap.py).
     """
     where = cudart(sandbox.device).resolve()
     simulated = sandbox.device.kind == "sim"
@@ -236,6 +238,7 @@ def run(
             }
             environment |= stage.simulated
             environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
+            environment |= overlap.variables(Path()) if traced else {}
         command = [*sandbox.level.python, "-m", device_worker.__name__]
         done = isolation.run(sandbox.level, command, box, limits, environment)
         return _outcome(folder, problem, done, limits)
@@ -275,7 +278,7 @@ def _outcome(folder: Path, problem: Problem, done: isolation.Done, limits: Limit
     """What the process left, none of which is believed before it is looked at."""
     try:
         return _left(folder, problem, done, limits)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
         return Outcome("error", f"what the kernel's process left cannot be read: {error!r}")
 
 
@@ -288,6 +291,9 @@ def _left(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) 
         }
         return Outcome("budget", f"the kernel {what[done.ended]}, and was ended")
     report = _json(folder / "report.json")
+    trace = _json(folder / overlap.FILE) if report else None
+    if trace is not None:
+        report["overlap"] = overlap.of_trace(trace)
     hazards = _hazards(report) if report else []
     result = _json(folder / "result.json")
     if result is None:
@@ -335,7 +341,7 @@ def _hazards(report: dict) -> list[dict]:
         for hazard in launch["hazards"]:
             hazard["line"] += 0
             for name in ("kind", "file", "message"):
-                hazard[name] = str(hazard[name] or "")
+                hazard[name] = _steady(str(hazard[name] or ""))
             calls = hazard.get("inlined", [])
             hazard["inlined"] = [{"file": str(call["file"]), "line": call["line"] + 0} for call in calls]
             found.append(hazard)
@@ -345,7 +351,7 @@ def _hazards(report: dict) -> list[dict]:
 def _hazard_words(messages: str) -> str:
     """The first hazard as the simulator says it: kind and place, then what happened."""
     hazard = re.search(r"^warpsim: (.+)\n {4}(.+)\n?", messages, re.MULTILINE)
-    return f"{hazard[1]}: {hazard[2]}" if hazard else ""
+    return _steady(f"{hazard[1]}: {hazard[2]}") if hazard else ""
 
 
 def _json(file: Path) -> dict | None:

@@ -6,6 +6,7 @@ A submission of unknown origin is another matter: its host code may not run at a
 
 import hashlib
 import re
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
-from flashladder.ladder import host_streams, kernels, stages, technique
+from flashladder.ladder import host_streams, kernels, overlap, stages, technique
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, StageError, run_library
@@ -32,6 +33,7 @@ from flashladder.simulator import counters
 SECONDS = 30
 SEED = 1
 MOST = 3  # things of a kind that are told
+COUNTED = ((128, "bf16"), (64, "fp16"))  # d_head and type of what the technique is judged by: it may lack in one alone
 # What the toolchain repairs, so that the numbers are right, by the kind of the simulator's note: why it is wrong.
 REPAIRED = {
     "async_pending": "the wait that should stand before it is missing, or leaves one batch too many in flight, and "
@@ -268,9 +270,9 @@ def _cases(stage: kernels.Kernel, checks: Sequence[str], sizes: Sequence[Problem
     found = cases(stage)
     found += [Case(problem, one) for problem in sizes for one in configurations(stage, problem)]
     names = techniques(checks)
-    counted = [] if names == [] else technique.runs(stage, names)
-    found = list(dict.fromkeys(found))
-    return found + [Case(run.problem, run.configuration(stage), counted=run) for run in counted]
+    counted = [] if names == [] else [run for kind in COUNTED for run in technique.runs(stage, names, *kind)]
+    counted = [Case(run.problem, run.configuration(stage), counted=run) for run in counted]
+    return list(dict.fromkeys([*found, *counted]))
 
 
 def _table(stage: kernels.Kernel, used: list[str | None], alone: bool = False) -> str | None:
@@ -319,10 +321,14 @@ class _Runs:
     def go_on(self, library: Path, case: Case) -> bool:
         """One more run on the simulator, in which a hazard is noted and the kernel goes on. False: this is the last,
         since a result says little of a kernel that races."""
-        inputs = case.arrays()
+        inputs, traced = case.arrays(), bool(case.counted and case.counted.traced)
         more = self.stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
         try:
-            result = self._run(library, case.problem, inputs, Device("sim", None), case.configuration, more)
+            with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
+                more |= overlap.variables(Path(name)) if traced else {}
+                result = self._run(library, case.problem, inputs, Device("sim", None), case.configuration, more)
+                if traced:
+                    overlap.complete(result.report, Path(name))
         except StageError as error:
             self._note_hazards(error.report)
             begin = f"stage {self.stage.id}, {case.problem}: "

@@ -196,7 +196,7 @@ def _technique_words(stage: Kernel, built: Built, names: list[str] | None, simul
         if run.own_choice:  # the launcher, which chooses, is the grader's
             continue
         inputs = run.arrays(TECHNIQUE_SEED)
-        outcome = device_code.run(stage, built, run.problem, inputs, simulator)
+        outcome = device_code.run(stage, built, run.problem, inputs, simulator, traced=run.traced)
         if outcome.output is None or not check(run.problem, inputs, outcome.output, outcome.log_sum_exp):
             yield f"not in the run whose counters show the technique: {run.problem}: {outcome.words or 'wrong'}"
             return

@@ -5,6 +5,7 @@ compares two expressions (core/expression.py) over the names of namespace(): cou
 """
 
 import math
+import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, fields
@@ -15,7 +16,7 @@ import numpy as np
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import RELATIONS, evaluate, is_counted
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import overlap, stages
 from flashladder.ladder.kernels import problem_for
 from flashladder.ladder.launches import for_head_dim, launches
 from flashladder.ladder.run import run_problem
@@ -39,6 +40,11 @@ class Expectation:
     problem: dict = field(default_factory=dict, hash=False)  # fields of the Problem that shows it, besides the usual
     own_choice: bool = False  # in runs whose configuration the kernel chooses; else where it is stage.toml's
 
+    @property
+    def traced(self) -> bool:
+        """Whether it is about what a trace shows, and so of runs that leave one."""
+        return any(f"order.{name}" in self.left + self.right for name in overlap.NAMES)
+
     def holds_for(self, names: dict[str, int], inputs: str, own_choice: bool = False) -> bool:
         alike = self.own_choice == own_choice and self.inputs in ("", inputs)
         return alike and (not self.when or bool(evaluate(self.when, names)))
@@ -51,6 +57,7 @@ class Run:
     problem: Problem
     inputs: str = "random"  # one of INPUTS
     own_choice: bool = False  # the kernel chooses its configuration
+    traced: bool = False  # it has to leave a trace
 
     def configuration(self, stage: stages.Stage) -> str | None:
         """In the short form; None where the kernel chooses, or has none."""
@@ -111,7 +118,8 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
     .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers,
     divergent_branches; order.tensor_during_copies, order.ldmatrix_in_a_row (the most of any launch); of the last launch
-    order.first_block, order.last_block. A class or kind that the report does not have counts 0.
+    order.first_block, order.last_block; of a run that left a trace order.special_during_wgmma and order.barrier_waits,
+    of its first block. A class or kind that the report does not have counts 0.
     """
     launch = for_head_dim(stage.data["launch"][-1], problem.d_head)
     found = {name: int(getattr(problem, name)) for name in SIZES}
@@ -121,7 +129,10 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     found["query_tiles"] = problem.B * problem.Hq * -(-problem.Nq // launch.get("Br", 1))
     ragged = problem.Nq % launch.get("Br", 1) or problem.Nkv % launch.get("Bc", 1)
     found["whole"] = int(not (ragged or problem.causal))
-    return found if report is None else _Counters(found | _counted(report["launches"]))
+    if report is None:
+        return found
+    traced = {f"order.{name}": count for name, count in report.get("overlap", {}).items()}
+    return _Counters(found | _counted(report["launches"]) | traced)
 
 
 def counted(report: dict) -> dict[str, int]:
@@ -203,7 +214,8 @@ def outcomes(
     run was made on, one of INPUTS; own_choice: whether the kernel has chosen its configuration."""
     stage = stages.get(stage)
     counted = namespace(stage, problem, report)
-    asked = [one for one in chosen(stage, names) if one.holds_for(counted, inputs, own_choice)]
+    known = [one for one in chosen(stage, names) if "overlap" in report or not one.traced]
+    asked = [one for one in known if one.holds_for(counted, inputs, own_choice)]
     return [Outcome(one, evaluate(one.left, counted), evaluate(one.right, counted)) for one in asked]
 
 
@@ -230,8 +242,10 @@ def runs(
     found: dict[tuple, Run] = {}
     for one in chosen(stage, names):
         sizes = {"B": usual.B, "Hq": usual.Hq, "Nq": usual.Nq, "Nkv": usual.Nkv, "d_head": d_head, **one.problem}
-        run = Run(Problem(dtype=dtype, **sizes), one.inputs or "random", one.own_choice)
-        found.setdefault((run.problem, run.inputs, run.own_choice), run)
+        run = Run(Problem(dtype=dtype, **sizes), one.inputs or "random", one.own_choice, one.traced)
+        key = (run.problem, run.inputs, run.own_choice)
+        if key not in found or run.traced:
+            found[key] = run
     return list(found.values())
 
 
@@ -251,7 +265,13 @@ def judge(
 
     def counted(run: Run) -> dict:
         configuration = run.configuration(built_from)
-        return run_problem(stage, run.problem, run.arrays(), "sim", library, configuration=configuration).report
+        with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
+            more = overlap.variables(Path(name)) if run.traced else None
+            inputs = run.arrays()
+            report = run_problem(stage, run.problem, inputs, "sim", library, more, configuration=configuration).report
+            if run.traced:
+                overlap.complete(report, Path(name))
+        return report
 
     return all_failures(stage, ((run, counted(run)) for run in runs(stage, names, d_head, dtype)), names)
 

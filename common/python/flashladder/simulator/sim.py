@@ -22,4 +22,6 @@ def run(command: list[str]) -> int:
     env = environment(Device("sim", None))
     # A program that names its library folder by RPATH would pass LD_LIBRARY_PATH by.
     sys.stdout.flush()
-    os.execve(program, command, prepended(env, LD_PRELOAD=simulator_library()))
+    libraries = [simulator_library(), simulator_library().with_name("libcuda.so.1")]
+    preload = os.pathsep.join(str(library) for library in libraries if library.exists())
+    os.execve(program, command, prepended(env, LD_PRELOAD=preload))

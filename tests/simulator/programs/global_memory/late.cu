@@ -1,6 +1,7 @@
 // What other blocks see of plain stores, and when.
 //
-//     late flag|sum|poll 0|1      runs with 8 blocks of 64 threads, without or with the fence, and says "right" or "wrong"
+//     late flag|sum|poll 0|1      runs with 8 blocks of 64 threads, without or with the fence, and says "right" or
+//     "wrong"
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -23,7 +24,8 @@ __global__ void flag(unsigned *tile, unsigned *out, unsigned *set) {
         }
     } else {
         if (t == 0) {
-            while (!volatile_load(set)) {}
+            while (!volatile_load(set)) {
+            }
             __threadfence();
         }
         __syncthreads();
@@ -51,9 +53,11 @@ __global__ void poll(unsigned *seen, unsigned *out, unsigned *count) {
     if (blockIdx.x == 0) {
         seen[0] = 1;
         if (fenced) __threadfence();
-        while (volatile_load(count) != gridDim.x - 1) {}
+        while (volatile_load(count) != gridDim.x - 1) {
+        }
     } else {
-        while (!volatile_load(seen)) {}
+        while (!volatile_load(seen)) {
+        }
         atomicAdd(count, 1);
     }
 }

@@ -170,20 +170,20 @@ static void streams_are_independent() {
 }
 
 static void stream_waits_for_event() {
-    int *h = pinned_int(0);
+    int *h = pinned_int(0), *later = pinned_int(0);
     cudaStream_t s = new_stream(), t = new_stream();
     cudaEvent_t event;
     OK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
     OK(cudaStreamWaitEvent(t, event, 0));  // never recorded: nothing to wait for
     set<<<1, 1, 0, s>>>(h, 1);
     OK(cudaEventRecord(event, s));
-    set<<<1, 1, 0, s>>>(h, 50);
+    set<<<1, 1, 0, s>>>(later, 50);
     OK(cudaStreamWaitEvent(t, event, 0));
     add<<<1, 1, 0, t>>>(h, 2);
     OK(cudaStreamSynchronize(t));
-    CHECK(*h == 3);
+    CHECK(*h == 3 && *later == 0);
     OK(cudaStreamSynchronize(s));
-    CHECK(*h == 50);
+    CHECK(*later == 50);
     OK(cudaEventDestroy(event));
     CHECK(cudaEventQuery(event) == cudaErrorInvalidResourceHandle);
 }

@@ -1,0 +1,163 @@
+#include "runtime/launch_order.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <set>
+
+#include "hazard/global_text.h"
+#include "report/report.h"
+#include "runtime/runtime.h"
+
+namespace warpsim::rt {
+namespace {
+
+constexpr size_t kMostKept = 4096;  // operations: then the oldest are forgotten, and conflicts with them may be missed
+
+std::string stream_text(const Runtime &runtime, const Touched &side) {
+    const std::string text = side.is_default ? "the default stream" : "stream " + std::to_string(side.stream);
+    return runtime.options.devices > 1 ? text + " of device " + std::to_string(side.device) : text;
+}
+
+std::string by_text(const Runtime &runtime, const Touched &side) {
+    return side.name + " in " + stream_text(runtime, side);
+}
+
+// What orders the two, in one sentence.
+std::string way_out(const Touched &now, const Touched &then, const Footprint::Conflict &conflict, bool overtaken) {
+    if (overtaken)
+        return "The launch has the attribute of programmatic dependent launches, so that it may begin before the "
+               "launch "
+               "before it in the stream is over: cudaGridDependencySynchronize() (griddepcontrol.wait) in front of the "
+               "access waits for that";
+    const bool devices = now.device != then.device;
+    if (devices && conflict.other_scope)
+        return "Both are atomic, but in the scope of their own device: those of system scope (atomicAdd_system(), "
+               "cuda::thread_scope_system) are of one piece for both devices";
+    if (now.is_free || then.is_free)
+        return "cudaFreeAsync in the stream that uses the memory, or in one that waits for an event behind that "
+               "(cudaEventRecord, cudaStreamWaitEvent), frees it when it is no longer needed";
+    if (now.in_graph && then.in_graph && now.mark.lane != then.mark.lane && now.stream == then.stream)
+        return "They are in branches of a graph: an edge between the two nodes orders them (in a capture an event)";
+    std::string text = "cudaEventRecord behind the first and cudaStreamWaitEvent in front of the second order them";
+    if (!devices) text += ", and so does one stream for both";
+    if (now.is_default != then.is_default && (now.non_blocking || then.non_blocking))
+        text += "; the default stream and one that is made with cudaStreamNonBlocking do not wait for each other";
+    if (devices && now.is_launch && then.is_launch)
+        text +=
+            "; flags between devices need system scope (__threadfence_system(), cuda::thread_scope_system) on both "
+            "sides";
+    return text;
+}
+
+HazardRecord record_of(const Runtime &runtime, const Touched &now, const Touched &then,
+                       const Footprint::Conflict &conflict, const Footprint &touched, bool overtaken) {
+    const Footprint::Access &here = touched.access(*conflict.mine), &there = then.all.access(*conflict.theirs);
+    HazardRecord record;
+    record.kind = HazardKind::launch_race;
+    const Footprint::Access &named = here.line ? here : there;
+    record.file = named.file;
+    record.line = named.line;
+    record.address = conflict.address;
+    const bool launches = now.is_launch && then.is_launch;
+    record.message = here.text + " by " + by_text(runtime, now) + " of global memory that " + by_text(runtime, then) +
+                     " " + there.did + ", " + allocation_text(*runtime.memory, conflict.address) +
+                     ": nothing orders the two" + (launches ? " launches. " : ". ") +
+                     way_out(now, then, conflict, overtaken);
+    return record;
+}
+
+// Each is said once, however often it happens.
+bool is_news(const HazardRecord &hazard) {
+    static std::set<std::string> said;  // under the runtime's lock
+    return said.insert(hazard.file + ':' + std::to_string(hazard.line) + (hazard.line ? "" : hazard.message)).second;
+}
+
+}  // namespace
+
+bool LaunchOrder::has_unordered(const Mark &mark) const {
+    return std::any_of(kept_.begin(), kept_.end(), [&](const Touched &t) { return !mark.follows(t.mark); });
+}
+
+std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done) {
+    std::vector<HazardRecord> hazards;
+    for (const Touched &other : kept_) {
+        const bool same_device = done.device == other.device;
+        // A kernel and what it launched: one operation, whose parts have their own order.
+        if (done.mark.lane == other.mark.lane && done.mark.step == other.mark.step) continue;
+        if (!done.mark.follows(other.mark) && !other.mark.follows(done.mark)) {
+            // What is said does not depend on which of them ran first.
+            const bool later = done.order > other.order;
+            const Touched &now = later ? done : other, &then = later ? other : done;
+            for (const Footprint::Conflict &conflict : now.all.conflicts(then.all, same_device))
+                hazards.push_back(record_of(runtime, now, then, conflict, now.all, false));
+        } else if (done.overtakes && done.overtaken.lane == other.mark.lane && done.overtaken.step == other.mark.step) {
+            for (const Footprint::Conflict &conflict : done.before.conflicts(other.all, same_device)) {
+                // What the launch before reads before it lets this one begin is safe.
+                if (!(conflict.theirs->flags & kGlobalWrites) && !other.triggers) continue;
+                hazards.push_back(record_of(runtime, done, other, conflict, done.before, true));
+            }
+        }
+    }
+    done.before = {};
+    if (!done.all.empty()) kept_.push_back(std::move(done));
+    if (kept_.size() > kMostKept) kept_.erase(kept_.begin(), kept_.begin() + kMostKept / 2);
+    return hazards;
+}
+
+void LaunchOrder::add_regions(Runtime &runtime, Touched done, const std::vector<TouchedRegion> &regions) {
+    for (const TouchedRegion &region : regions) {
+        const char *const did = done.is_free ? "freed" : region.writes ? "wrote" : "read";
+        const char *const text = done.is_free ? "free" : region.writes ? "write" : "read";
+        const uint32_t access = done.all.add_access({text, did, {}, 0, region.fill});
+        for (uint64_t plane = 0; plane < region.planes; ++plane) {
+            for (uint64_t row = 0; row < region.rows; ++row) {
+                const uint64_t begin = region.address + plane * region.plane + row * region.pitch;
+                done.all.add(begin, begin + region.width, region.writes ? kGlobalWrites : 0, access);
+            }
+        }
+    }
+    done.all.finish();
+    LaunchReport report;
+    report.kernel = done.name;
+    report.hazards = add(runtime, std::move(done));
+    if (report.hazards.empty()) return;
+    std::string text;
+    for (const HazardRecord &hazard : report.hazards)
+        if (is_news(hazard)) text += to_text(hazard);
+    if (!runtime.options.hazards_warn) {
+        report.error = report.hazards.front().message;
+        text += "warpsim: " + report.kernel + " failed with " + cudaGetErrorName(cudaErrorLaunchFailure) + "\n";
+    }
+    runtime.reports.add(report);
+    std::fflush(stdout);
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    if (!runtime.options.hazards_warn) throw Failure{cudaErrorLaunchFailure};
+}
+
+void LaunchOrder::forget(const std::function<bool(const Mark &)> &is_behind_everything, bool nothing_runs) {
+    if (kept_.empty() && released_later_.empty()) return;
+    std::erase_if(released_later_, [&](const auto &release) {
+        if (!is_behind_everything(release.second)) return false;
+        Runtime::get()->memory->release(release.first);
+        return true;
+    });
+    std::erase_if(kept_, [&](const Touched &t) { return is_behind_everything(t.mark); });
+    if (kept_.empty() && nothing_runs) forget_released();
+}
+
+bool LaunchOrder::release_later(const Mark &mark, uint64_t address) {
+    return released_later_.try_emplace(address, mark).second;
+}
+
+void LaunchOrder::forget_released() {
+    for (ReleasedAt &released : released_) released.clear();
+    released_to_system_.clear();
+}
+
+void LaunchOrder::clear() {
+    kept_.clear();
+    released_later_.clear();
+    forget_released();
+}
+
+}  // namespace warpsim::rt

@@ -1,0 +1,82 @@
+// Conflicts between operations of streams: two that nothing orders (stream_clocks.h) touch the same bytes, and one of
+// them writes. Each operation for which another one may be unordered leaves what it touched (hazard/footprint.h) until
+// everything that can still come is ordered behind it. Whether two are ordered does not depend on when they ran.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/options.h"
+#include "core/statistics.h"
+#include "hazard/footprint.h"
+#include "hazard/grid_order.h"
+#include "runtime/stream_clocks.h"
+
+namespace warpsim::rt {
+
+class Runtime;
+struct Operation;
+struct Stream;
+
+// What a copy, a fill or a free touches: `rows` of `width` bytes, `pitch` apart, in each of the planes.
+struct TouchedRegion {
+    uint64_t address = 0, width = 0, pitch = 0, rows = 1, plane = 0, planes = 1;
+    bool writes = false;
+    uint64_t fill = 0;  // other than 0: stands for what is written everywhere
+};
+
+// An operation that is over, or is about to be.
+struct Touched {
+    Mark mark;
+    uint64_t order = 0;  // of the calls
+    unsigned device = 0;
+    bool is_launch = false, is_free = false, non_blocking = false, is_default = false;
+    bool in_graph = false, triggers = false;  // triggers: a kernel that lets the next one begin
+    int64_t stream = 0;
+    std::string name;       // "kernel f", "cudaMemcpyAsync"
+    Footprint all, before;  // before: by threads that had not waited for the launches before
+    bool overtakes = false;
+    Mark overtaken;  // by it
+};
+
+class LaunchOrder {
+  public:
+    explicit LaunchOrder(const Options &options) : options_(options) {}
+
+    // Numbers for so many teams of a launch.
+    uint64_t number_teams(uint64_t teams) { return std::exchange(next_team_, next_team_ + teams); }
+    ReleasedAt &released_on(unsigned device) { return released_[device]; }
+    ReleasedAt &released_to_system() { return released_to_system_; }
+
+    // Some operation that is over is not ordered with this one.
+    bool has_unordered(const Mark &) const;
+    // Compares it with those that it is not ordered with, and keeps it. What is said names the device where there are
+    // several.
+    std::vector<HazardRecord> add(const Runtime &, Touched);
+    // Of a copy, a fill or a free: says the conflicts, and that they are an error.
+    void add_regions(Runtime &, Touched, const std::vector<TouchedRegion> &);
+    // Forgets what nothing that can still come is unordered with.
+    // nothing_runs: no launch has paused, so that what was released before the last of them matters no more, either.
+    void forget(const std::function<bool(const Mark &)> &is_behind_everything, bool nothing_runs);
+    void clear();
+    // Frees memory once nothing that can still come is unordered with the operation that frees it. False: it has been
+    // freed so already.
+    bool release_later(const Mark &, uint64_t address);
+
+  private:
+    void forget_released();
+
+    const Options &options_;
+    uint64_t next_team_ = 1ull << 32;  // beyond those of launches that are alone
+    std::vector<Touched> kept_;
+    std::map<uint64_t, Mark> released_later_;  // by address
+    std::array<ReleasedAt, kMostDevices> released_;
+    ReleasedAt released_to_system_;
+};
+
+}  // namespace warpsim::rt
