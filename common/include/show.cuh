@@ -6,11 +6,10 @@
 // rows. The problem has one batch and one head. An element may be shown several times, by several blocks: always the
 // same.
 //
-//     show_K(params, row, column, K_tile[...]);     // as you read it from shared memory, after the wait
-//     show_S(params, row, column, S[...]);          // row of Q, row of K: the product, before it is scaled
-//     show_P(params, row, column, P);               // the weight, whichever maximum it refers to; before or after
-//     rounding show_log_sum_exp(params, row, value);         // after the last tile: the natural logarithm of the sum
-//     of exp(scale S)
+//     show_K(params, row, column, K_tile[...]);  // as you read it from shared memory, after the wait
+//     show_S(params, row, column, S[...]);       // row of Q, row of K: the product, before it is scaled
+//     show_P(params, row, column, P);            // the weight, whichever maximum it refers to, rounded or not
+//     show_log_sum_exp(params, row, value);      // after the last tile: the logarithm of the sum of exp(scale S)
 //
 // What is computed for this alone goes into `if (showing) { ... }`: a shuffle, a barrier of a warp, a sum.
 #pragma once
@@ -26,7 +25,8 @@ namespace shown {
 
 constexpr unsigned nothing = 0xffffffff;  // what the buffer is filled with: not shown
 constexpr unsigned various = 0xfffffffe;  // shown more than once, and not always the same
-constexpr int kinds = 6;  // Q, K, V, S, P, log-sum-exp; the first two words of each: a place outside of it
+constexpr int kinds = 6;                  // Q, K, V, S, P, log-sum-exp; the buffer begins with two words for each of
+                                          // them, the row and column of a place outside of it
 
 // Element (row, column) of a matrix of rows x columns. Several blocks may show the same tile of K: atomics do not race.
 __device__ inline void element(const FlashParams &params, int kind, int64_t first, int rows, int columns, int row,
