@@ -126,6 +126,13 @@ void compare(Flight &flight, LaunchReport &report) {
     touched.all = flight.execution->touched();
     touched.before = flight.execution->touched_before();
     touched.triggers = lets_dependents_start(flight.program);
+    // A thread of the host may wait for a flag that the kernel sets in the host's memory.
+    constexpr unsigned kFlag = kGlobalWrites | kGlobalStrong | kGlobalSystem;
+    const auto tells_the_host = [&](const Footprint::Piece &piece) {
+        return (piece.flags & kFlag) == kFlag && !runtime.memory->is_device_address(piece.begin);
+    };
+    const std::vector<Footprint::Piece> &pieces = touched.all.pieces();
+    if (std::any_of(pieces.begin(), pieces.end(), tells_the_host)) runtime.scheduler.learn(touched.mark);
     for (HazardRecord &hazard : runtime.order.add(runtime, std::move(touched))) {
         if (!runtime.options.hazards_warn && report.error.empty()) report.error = hazard.message;
         report.hazards.push_back(std::move(hazard));

@@ -316,6 +316,7 @@ void Scheduler::run_front(Stream &stream, bool may_pause) {
     const uint64_t sequence = stream.completed + 1;
     if (operation.host_function) {
         this_thread().in_host_function = true;
+        learn(operation.mark);  // whatever it tells other threads of the host, they know that the stream came to it
         lock_.unlock();
         operation.run();
         lock_.lock();

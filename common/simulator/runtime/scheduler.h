@@ -143,6 +143,11 @@ class Scheduler {
     void wait_device(unsigned device);
     // The host has seen that the ticket is done.
     void learn(const Ticket &ticket) { host_clock_.join(ticket.clock); }
+    // The host can have seen, by what it does with its own memory, that the operation is done.
+    void learn(const Mark &mark) {
+        host_clock_.join(mark.before);
+        host_clock_.advance(mark.lane, mark.step);
+    }
     // Runs at most one operation that the ticket needs.
     void progress(const Ticket &);
     // Runs one operation that is ready, if any is.

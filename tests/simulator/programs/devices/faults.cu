@@ -123,7 +123,7 @@ template <bool mended> void default_streams_are_two() {
 
 // Tiles go round, as the keys and values of ring attention do: each device adds up the tile that it has while it sends
 // it on. There are two places for tiles; one is overwritten once it has been both added and sent.
-__global__ void add_tile(int *sum, const int *tile) { PLACE sum[i] += tile[i]; }  //! ring launch_race: nothing orders the two
+__global__ void add_tile(int *sum, const int *tile) { PLACE sum[i] += tile[i]; }  //~ ring_that_overwrites  //! ring launch_race: nothing orders the two
 template <bool waits_for_the_tile, bool waits_before_it_overwrites> void ring_steps() {
     for (int step = 0; step < devices; ++step) {
         const int now = step % 2, next = 1 - now;
@@ -147,7 +147,7 @@ template <bool waits_for_the_tile, bool waits_before_it_overwrites> void ring_st
                 cudaStreamWaitEvent(d.copies, p.computed[next]);
                 cudaStreamWaitEvent(d.copies, p.copied[now]);
             }
-            cudaMemcpyPeerAsync(to[next], peer, from[now], device, kCount * sizeof(int), d.copies);  //! ring_that_overwrites launch_race: by cudaMemcpyPeerAsync in stream | nothing orders the two
+            cudaMemcpyPeerAsync(to[next], peer, from[now], device, kCount * sizeof(int), d.copies);  //! ring_that_overwrites launch_race: cudaMemcpyPeerAsync in stream | nothing orders the two
             cudaEventRecord(d.copied[next], d.copies);
         }
     }

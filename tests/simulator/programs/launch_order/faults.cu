@@ -5,8 +5,10 @@
 // `//! NAME kind: words | more words` marks where the fault is reported, `//~ NAME` other lines that may be named.
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstring>
 #include <cuda/atomic>
+#include <thread>
 
 #include "../fault_run.h"
 
@@ -164,6 +166,31 @@ template <bool mended> void an_event_that_comes_too_early(Work &w) {
     if (mended) cudaEventRecord(w.event, w.first);
     cudaEventSynchronize(w.event);
     launch(next_work, w.second, w.c, w.a);
+}
+
+static std::atomic<bool> told;
+KERNEL(before_the_function) { PLACE to[i] = i; }  //~ waits_for_a_host_function
+KERNEL(behind_the_function) { PLACE to[i] = from[i]; }  //! waits_for_a_host_function launch_race: nothing orders the two launches
+template <bool mended> void waits_for_a_host_function(Work &w) {
+    launch(before_the_function, w.first, w.a, w.b);
+    cudaLaunchHostFunc(w.first, [](void *) { told = true; }, nullptr);
+    while (mended && !told) std::this_thread::yield();
+    launch(behind_the_function, w.second, w.c, w.a);
+}
+
+__global__ void tells_the_host(int *to, volatile int *flag) {
+    to[threadIdx.x] = 1;  //~ polls_its_own_memory
+    __syncthreads();
+    __threadfence_system();
+    if (threadIdx.x == 0) *flag = 1;
+}
+KERNEL(behind_the_flag) { PLACE to[i] = from[i]; }  //! polls_its_own_memory launch_race: nothing orders the two launches
+template <bool mended> void polls_its_own_memory(Work &w) {
+    volatile int *flag = w.pinned;
+    *flag = 0;
+    tells_the_host<<<1, 96, 0, w.first>>>(w.a, w.pinned);
+    while (mended && !*flag) std::this_thread::yield();
+    launch(behind_the_flag, w.second, w.c, w.a);
 }
 
 // ---- copies, fills, frees ----
@@ -328,6 +355,8 @@ static const Case cases[] = {
     CASE(waits_for_the_wrong_stream),
     CASE(asks_once),
     CASE(an_event_that_comes_too_early),
+    CASE(waits_for_a_host_function),
+    CASE(polls_its_own_memory),
     CASE(a_copy_in_another_stream),
     CASE(results_copied_too_early),
     CASE(reset_in_another_stream),
