@@ -209,6 +209,8 @@ def test_the_edges_are_among_the_cases():
     Bc = stages.get(15).data["launch"][-1]["Bc"]
     assert any(one.Nkv % Bc == 1 and one.Nkv > Bc for one in found) and any(one.Nkv == 1 for one in found)
     assert any(one.causal and one.Nq > one.Nkv for one in found) and any(one.Nkv == 7 * Bc for one in found)
+    persistent = [one.problem for one in judge.cases(stages.get(17))]
+    assert any(one.Nkv == Bc and one.Hq * one.Nq // 128 >= 5 * 3 for one in persistent)  # on three multiprocessors
     assert {"negative", "half_negative", "lone_last", "lone_first"} <= {
         one.inputs for one in judge.cases(stages.get(5))
     }

@@ -49,6 +49,7 @@ def _of_order(backwards: bool) -> Iterator[Mistake]:
     yield Mistake(
         "row_sum is not rescaled in the second tile that is visited", rescales_sum=lambda step: step != 1, **there
     )
+    yield Mistake("rows 8 to 15 of each 16 rows of P are exchanged with rows 0 to 7", P_rows=True, **there)
     yield Mistake(
         "neither O nor row_sum is rescaled when a row's maximum grows",
         rescales_O=lambda step: False, rescales_sum=lambda step: False, **there,
@@ -84,6 +85,10 @@ MISTAKES = (
         "columns beyond the last key are not masked: the rest of the last tile counts as keys of 0",
         sees=lambda p, rows: np.where(_diagonal(p, rows) < p.Nkv - 1, _diagonal(p, rows), 1 << 30), padded=True,
     ),
+    Mistake(
+        "columns beyond the last key are masked by the diagonal alone, which lies beyond them",
+        sees=lambda p, rows: rows + p.Nkv - p.causal * p.Nq, padded=True,
+    ),
     Mistake("K and V are exchanged", tensors="QVK"),
     Mistake("K is read in the place of V", tensors="QKK"),
     Mistake("V is read in the place of K", tensors="QVV"),
@@ -94,7 +99,6 @@ MISTAKES = (
     ),
     Mistake("all heads take K and V of head 0", kv_head=lambda p, h: 0),
     Mistake("all batches take Q, K and V of batch 0", batch=lambda b: 0),
-    Mistake("rows 8 to 15 of each 16 rows of P are exchanged with rows 0 to 7", P_rows=True),
     Mistake("columns 8 to 15 of each 16 columns of P are exchanged with columns 0 to 7", P_columns=True),
     *(
         Mistake(

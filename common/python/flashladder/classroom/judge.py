@@ -176,7 +176,8 @@ class Case:
 def cases(stage: kernels.Kernel) -> list[Case]:
     """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches of the other type,
     head dim and layout, scores far beyond what exp() takes and far below 0, one tile and many, rows of which only few
-    raise their maximum; of a stage with masks a last tile of one column, rows that see no key, a single key."""
+    raise their maximum; of a persistent kernel five query tiles a block; of a stage with masks a last tile of one
+    column, rows that see no key, a single key."""
     launch = stage.data["launch"][-1]
     Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
     found = [Case(problem, configuration) for problem, configuration in kernels.judged_by(stage)]
@@ -188,6 +189,8 @@ def cases(stage: kernels.Kernel) -> list[Case]:
         (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=128, dtype="bf16"), "lone_last"),
         (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=128, dtype="bf16"), "lone_first"),
     ]
+    if stage.simulated:  # a block's query tiles follow each other through its buffers more than once
+        more.append((Problem(B=1, Hq=5, Nq=3 * Br, Nkv=Bc, d_head=128, dtype="bf16"), "normal"))
     if stage.data.get("masks"):
         more += [
             (Problem(B=1, Hq=4, Hkv=2, Nq=Br + 1, Nkv=2 * Bc + 1, d_head=64, dtype="fp16", layout="bnhd"), "normal"),
