@@ -1,7 +1,7 @@
 """Plausible wrong answers to exercises are judged wrong, each for its reason, and right ones in another style right.
 
-To try all takes an hour: `make test-long` tries a wrong one to each exercise and a right one to each third, others after
-each change of stages or tests (FLASHLADDER_MUTANTS_SEED=... draws the same again), FLASHLADDER_ANSWERS=all all of them.
+To try all takes long: `make test-long` tries a wrong one to each exercise and a right one to each third, others after
+each change of the stage or its answers; FLASHLADDER_ANSWERS=all all of them.
 """
 
 import os
@@ -12,7 +12,6 @@ from answers import FOLDER, RIGHT, WRONG, every, read
 
 from flashladder.classroom import judge
 from flashladder.classroom.exercise import exercises
-from flashladder.commands import mutants
 from flashladder.ladder import stages
 
 EVERY = every()
@@ -28,10 +27,10 @@ def drawn() -> list:
     """The answers that are tried, in the order of the files."""
     if os.environ.get("FLASHLADDER_ANSWERS") == "all":
         return EVERY
-    dice = random.Random(mutants.seed())
     chosen = {one.id for one in EVERY if one.id.startswith(QUICK)}
-    for number, name in enumerate(dict.fromkeys((one.exercise.stage.id, one.exercise.name) for one in EVERY)):
-        own = [one for one in EVERY if (one.exercise.stage.id, one.exercise.name) == name]
+    for number, exercise in enumerate(dict.fromkeys(one.exercise for one in EVERY)):
+        stage, own = exercise.stage, [one for one in EVERY if one.exercise == exercise]
+        dice = random.Random(stage.source.read_text() + (FOLDER / f"{stage.id}.toml").read_text() + exercise.name)
         wrong, right = [one.id for one in own if one.because], [one.id for one in own if not one.because]
         chosen |= {dice.choice(wrong)} if wrong else set()
         chosen |= {dice.choice(right)} if right and number % 3 == 0 else set()
