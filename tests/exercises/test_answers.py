@@ -1,10 +1,18 @@
-"""Plausible wrong answers to exercises are judged wrong, each for its reason, and right ones in another style right."""
+"""Plausible wrong answers to exercises are judged wrong, each for its reason, and right ones in another style right.
+
+To try all takes an hour: `make test-long` tries a wrong one to each exercise and a right one to each third, others after
+each change of stages or tests (FLASHLADDER_MUTANTS_SEED=... draws the same again), FLASHLADDER_ANSWERS=all all of them.
+"""
+
+import os
+import random
 
 import pytest
 from answers import FOLDER, RIGHT, WRONG, every, read
 
 from flashladder.classroom import judge
 from flashladder.classroom.exercise import exercises
+from flashladder.commands import mutants
 from flashladder.ladder import stages
 
 EVERY = every()
@@ -16,10 +24,24 @@ def on_the_simulator(monkeypatch):
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
 
 
+def drawn() -> list:
+    """The answers that are tried, in the order of the files."""
+    if os.environ.get("FLASHLADDER_ANSWERS") == "all":
+        return EVERY
+    dice = random.Random(mutants.seed())
+    chosen = {one.id for one in EVERY if one.id.startswith(QUICK)}
+    for number, name in enumerate(dict.fromkeys((one.exercise.stage.id, one.exercise.name) for one in EVERY)):
+        own = [one for one in EVERY if (one.exercise.stage.id, one.exercise.name) == name]
+        wrong, right = [one.id for one in own if one.because], [one.id for one in own if not one.because]
+        chosen |= {dice.choice(wrong)} if wrong else set()
+        chosen |= {dice.choice(right)} if right and number % 3 == 0 else set()
+    return [one for one in EVERY if one.id in chosen]
+
+
 def params() -> list:
     return [
         pytest.param(one, id=one.id, marks=() if one.id.startswith(QUICK) else pytest.mark.long)
-        for one in EVERY
+        for one in drawn()
     ]  # fmt: skip
 
 
