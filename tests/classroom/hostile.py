@@ -287,8 +287,8 @@ def write(folder: Path) -> list[str]:
     put("utf16", handed_in(one.solution).encode("utf-16"))
     put("empty", b"")
     for name, data in archives(handed_in(one.solution).encode()):
-        names.append(name)
-        (folder / f"archive_{name}").write_bytes(data)
+        names.append(f"archive_{name}")
+        (folder / names[-1]).write_bytes(data)
     (folder / "a_link").symlink_to("/etc")
     (folder / "a_pipe").mkdir()
     import os

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 from naive import naive
+from shares import share
 
 from flashladder.classroom import assignment as assignments
 from flashladder.classroom import exercise, trials
@@ -31,7 +32,7 @@ def test_every_exercise_is_graded_by_all_that_its_stage_shows(one, number):
 
 @pytest.mark.parametrize(
     "one, number",
-    [pytest.param(*pair, marks=[] if pair[0].name in QUICK else pytest.mark.long) for pair in EVERY],
+    share([pytest.param(*pair, marks=[] if pair[0].name in QUICK else pytest.mark.long) for pair in EVERY], 3),
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_naive_kernel_is_right_and_loses_the_technique(one, number, sandbox):

@@ -1,7 +1,7 @@
 """Plausible wrong answers to exercises are judged wrong, each for its reason, and right ones in another style right.
 
-To try all takes long: `make test-long` tries a wrong one to each exercise and a right one to each third, others after
-each change of the stage or its answers; FLASHLADDER_ANSWERS=all all of them.
+To try all takes long: `make test-long` tries one to each exercise, a right one to each third of them, others after each
+change of the stage or its answers; FLASHLADDER_WHOLE=1 tries all of them.
 """
 
 import os
@@ -25,15 +25,15 @@ def on_the_simulator(monkeypatch):
 
 def drawn() -> list:
     """The answers that are tried, in the order of the files."""
-    if os.environ.get("FLASHLADDER_ANSWERS") == "all":
+    if os.environ.get("FLASHLADDER_WHOLE"):
         return EVERY
     chosen = {one.id for one in EVERY if one.id.startswith(QUICK)}
     for number, exercise in enumerate(dict.fromkeys(one.exercise for one in EVERY)):
         stage, own = exercise.stage, [one for one in EVERY if one.exercise == exercise]
         dice = random.Random(stage.source.read_text() + (FOLDER / f"{stage.id}.toml").read_text() + exercise.name)
         wrong, right = [one.id for one in own if one.because], [one.id for one in own if not one.because]
-        chosen |= {dice.choice(wrong)} if wrong else set()
-        chosen |= {dice.choice(right)} if right and number % 3 == 0 else set()
+        tried = right if right and number % 3 == 0 else wrong
+        chosen |= {dice.choice(tried)} if tried else set()
     return [one for one in EVERY if one.id in chosen]
 
 

@@ -3,6 +3,7 @@ page holds at first compiles and is not right. (`make check STAGE=06`; stages/NN
 
 import pytest
 from chosen import chosen_stages
+from shares import share
 
 from flashladder.classroom import blank, whole
 from flashladder.classroom.blank import WHOLE
@@ -12,9 +13,10 @@ PAGES = [blank.page(stage) for stage in chosen_stages() if blank.has_page(stage)
 QUICK, QUICK_PARTS = 6, (None, "scores")
 
 
-def cases(named=lambda page: [None]) -> list:
-    """A case for each page, or for each page and each name that it gives; all but a few are long."""
-    return [
+def cases(named=lambda page: [None], of=1) -> list:
+    """A case for each page, or for each page and each name that it gives; all but a few are long, and a share of them
+    is tried."""
+    found = [
         pytest.param(
             page,
             *([] if name is None else [name]),
@@ -24,6 +26,7 @@ def cases(named=lambda page: [None]) -> list:
         for page in PAGES
         for name in named(page)
     ]
+    return share(found, of)
 
 
 def shown_parts(page: blank.Page) -> list[str]:
@@ -51,7 +54,7 @@ def test_the_stages_own_lines_pass_every_part(page):
     assert found[WHOLE].judgement.passed
 
 
-@pytest.mark.parametrize("page, name", cases(shown_parts))
+@pytest.mark.parametrize("page, name", cases(shown_parts, of=3))
 def test_a_planted_mistake_fails_its_part_and_none_before_it(page, name):
     names = [one.name for one in page.subgoals]
     text = planted(page, name)
@@ -63,7 +66,7 @@ def test_a_planted_mistake_fails_its_part_and_none_before_it(page, name):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", cases())
+@pytest.mark.parametrize("page", cases(of=3))
 def test_a_planted_mistake_in_the_rest_fails_the_whole(page):
     text = planted(page, WHOLE)
     for part in shown_parts(page):
@@ -79,7 +82,7 @@ def planted(page: blank.Page, name: str) -> str:
     return text.replace(mistake.before, mistake.after)
 
 
-@pytest.mark.parametrize("page", cases())
+@pytest.mark.parametrize("page", cases(of=2))
 def test_an_empty_page_compiles_and_its_numbers_are_wrong(page):
     found = judged(page, blank.skeleton(page))
     assert [one.summary.split(" (")[0] for one in found.values()] == ["not shown yet"] * (len(found) - 1) + [
@@ -88,7 +91,7 @@ def test_an_empty_page_compiles_and_its_numbers_are_wrong(page):
     assert found[WHOLE].judgement.built and "nothing is written to O" in found[WHOLE].words[0]
 
 
-@pytest.mark.parametrize("page, name", cases(given_parts))
+@pytest.mark.parametrize("page, name", cases(given_parts, of=3))
 def test_what_is_given_is_right_and_the_rest_is_not_there(page, name):
     text = blank.skeleton(page, name)
     names = [one.name for one in page.subgoals]
