@@ -49,8 +49,8 @@ void check_box(const Bytes &input, const TensorMap &map, const Coordinates &at, 
     TensorBox box = make_box(map, at);
     if (box.bytes != map.box_bytes()) wrong(input, "the box has other bytes than its map says");
     // Narrower rows than the swizzle are refused before a box is copied.
-    if (map.box[0] * map.element_bytes() < swizzle_bytes(map.swizzle)) return;
-    std::vector<std::byte> row(map.box[0] * map.element_bytes(), std::byte{1});
+    if (!map.interleaved() && map.box[0] * map.element_bytes() < swizzle_bytes(map.swizzle)) return;
+    std::vector<std::byte> row(map.count(0) * map.pitch(), std::byte{1});
     uint64_t inside = 0;
     for (BoxRow &part : box.rows) {
         if (part.bytes > row.size() || part.at > box.bytes || part.bytes > box.bytes - part.at)

@@ -21,7 +21,7 @@ typedef int32_t Quads __attribute__((vector_size(kBlock), may_alias));  // of fo
 typedef int8_t VectorBytes __attribute__((vector_size(kVector), may_alias));
 typedef float Floats4 __attribute__((vector_size(16), may_alias));
 typedef float Floats8 __attribute__((vector_size(32), may_alias));
-typedef int32_t Ints8 __attribute__((vector_size(32), may_alias));
+typedef uint32_t Words8 __attribute__((vector_size(32), may_alias));
 typedef int16_t Shorts8 __attribute__((vector_size(16), may_alias));
 typedef int16_t Shorts16 __attribute__((vector_size(32), may_alias));
 typedef int8_t Bytes16 __attribute__((vector_size(16), may_alias));
@@ -144,8 +144,8 @@ class Sums {
             special_ = special_ || most == kSpecialExponent;
             base_[row] = base + base_of_b_ + 127;
             for (unsigned k = 0; k < K; k += 8) {
-                const Ints8 bytes = __builtin_convertvector(below(load<Shorts8>(exponents + k), base), Ints8) & 0xff;
-                save(a_exponents_[row] + k, bytes * 0x01010101);
+                const Words8 bytes = __builtin_convertvector(below(load<Shorts8>(exponents + k), base), Words8) & 0xff;
+                save(a_exponents_[row] + k, bytes * 0x01010101u);
             }
         }
     }

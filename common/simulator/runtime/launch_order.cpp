@@ -90,10 +90,10 @@ std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done)
             const Touched &now = later ? done : other, &then = later ? other : done;
             for (const Footprint::Conflict &conflict : now.all.conflicts(then.all, same_device))
                 hazards.push_back(record_of(runtime, now, then, conflict, now.all, false));
-        } else if (done.overtakes && done.overtaken.lane == other.mark.lane && done.overtaken.step == other.mark.step) {
+        } else if (done.overtakes && other.triggers && done.overtaken.lane == other.mark.lane &&
+                   done.overtaken.step == other.mark.step) {
+            // A launch that never lets others begin is over when they do (PTX manual, griddepcontrol).
             for (const Footprint::Conflict &conflict : done.before.conflicts(other.all, same_device)) {
-                // What the launch before reads before it lets this one begin is safe.
-                if (!(conflict.theirs->flags & kGlobalWrites) && !other.triggers) continue;
                 hazards.push_back(record_of(runtime, done, other, conflict, done.before, true));
             }
         }

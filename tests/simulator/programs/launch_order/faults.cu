@@ -304,7 +304,7 @@ void launch_dependent(Kernel kernel, cudaStream_t stream, int *to, const int *fr
     cudaLaunchKernelEx(&config, kernel, to, from, kCount);
 }
 
-KERNEL(primary) { PLACE to[i] = i; }  //~ dependent_without_a_wait
+KERNEL(primary) { PLACE to[i] = i; cudaTriggerProgrammaticLaunchCompletion(); }  //~ dependent_without_a_wait
 template <bool mended> KERNEL(secondary) {
     if (mended) cudaGridDependencySynchronize();
     PLACE to[i] = from[i];  //! dependent_without_a_wait launch_race: read at faults.cu | wrote at faults.cu | cudaGridDependencySynchronize()
@@ -312,6 +312,17 @@ template <bool mended> KERNEL(secondary) {
 template <bool mended> void dependent_without_a_wait(Work &w) {
     launch(primary, w.first, w.a, w.b);
     launch_dependent(secondary<mended>, w.first, w.c, w.a);
+}
+
+// A launch that lets nobody begin before its end needs no wait behind it: so libraries for older devices are built.
+template <bool mended> KERNEL(lets_others_begin) {
+    PLACE to[i] = i;  //~ no_wait_behind_a_trigger
+    if constexpr (!mended) cudaTriggerProgrammaticLaunchCompletion();
+}
+KERNEL(waits_for_nothing) { PLACE to[i] = from[i]; }  //! no_wait_behind_a_trigger launch_race: cudaGridDependencySynchronize()
+template <bool mended> void no_wait_behind_a_trigger(Work &w) {
+    launch(lets_others_begin<mended>, w.first, w.a, w.b);
+    launch_dependent(waits_for_nothing, w.first, w.c, w.a);
 }
 
 KERNEL(primary_of_a_barrier) { PLACE to[i] = i; cudaTriggerProgrammaticLaunchCompletion(); }  //~ reads_before_the_wait
@@ -366,6 +377,7 @@ static const Case cases[] = {
     CASE(branches_of_a_capture),
     CASE(a_graph_and_a_stream),
     CASE(dependent_without_a_wait),
+    CASE(no_wait_behind_a_trigger),
     CASE(reads_before_the_wait),
     CASE(overwrites_before_the_wait),
 };
