@@ -188,12 +188,14 @@ class Sums {
         }
     }
 
+    static constexpr int kLowestBase = 2 * kNothing + 1;  // with two zeros below it still an exponent of 32 bits
+
     static int least_of(int base) { return std::max(base + kClamped + 1, kLow); }
 
     // All that is usual. A sum that may not fit, an exponent that is not known, or too small, is left to carefully();
     // so is a row whose products may be too large. Of an infinite or NaN d the addend has its top bit set.
     void sums_of_block(unsigned row, unsigned column, const Pieces &pieces) {
-        if (base_[row] > kHigh) [[unlikely]]
+        if (base_[row] > kHigh || base_[row] < kLowestBase) [[unlikely]]
             return carefully(row, column, pieces);
         alignas(kBlock) int8_t exponents[kBlock];
         find_exponents(row, column, exponents);
@@ -210,7 +212,7 @@ class Sums {
             const Ints of_d = as<Ints>(d) & (0xff << kFraction);
             exponent[v] = of_products > of_d ? of_products : of_d;
             lowest = exponent[v] < lowest ? exponent[v] : lowest;
-            scale[v] = as<Floats>(((254 + kUnits) << kFraction) - exponent[v]);
+            scale[v] = as<Floats>((unsigned(254 + kUnits) << kFraction) - as<Words>(exponent[v]));
             sum[v] = cut(d, scale[v]);
         }
         add_products<kVectors>(o_.a + row * K, o_.b + column * K, scale, sum);
