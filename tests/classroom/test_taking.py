@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from graded import SIMULATOR, assignment_for
 from hostile import ANSWERS, FILE, REPEATED, handed_in
+from shares import share
 
 from flashladder.classroom import check, exercise, taking
 from flashladder.classroom.grading import as_json, grade
@@ -186,8 +187,9 @@ def test_no_text_takes_more_than_its_time(name):
     taken_in_time([name])
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", [name for name in REPEATED if name not in ONCE])
+@pytest.mark.parametrize(
+    "name", share([pytest.param(name, marks=pytest.mark.long) for name in REPEATED if name not in ONCE], 4)
+)
 def test_no_repeated_text_takes_more_than_its_time(name):
     taken_in_time([name])
 

@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from shares import share
 
 from flashladder.core import device
 from flashladder.core.paths import STAGES
@@ -15,8 +16,10 @@ from flashladder.running.job import StageError
 from flashladder.running.verify import check
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("ablation", ablations.ablations(), ids=lambda ablation: ablation.name)
+@pytest.mark.parametrize(
+    "ablation",
+    share([pytest.param(one, id=one.name, marks=pytest.mark.long) for one in ablations.ablations()], 2),
+)
 def test_variant_is_right(ablation):
     verdict = kernels.judge(ablation.stage, ablations.library(ablation))
     assert not verdict.caught, f"{verdict.problem}: {verdict.message}"

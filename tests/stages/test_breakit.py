@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from shares import share
 
 from flashladder.building import build
 from flashladder.core.errors import FlashLadderError
@@ -12,7 +13,7 @@ from flashladder.core.paths import build_directory, stage_library
 from flashladder.ladder import breakit, kernels, stages
 
 ALL = [mistake for stage in stages.all_stages() for mistake in breakit.breaks(stage)]
-# One of each kind of verdict runs in `make test`; all of them in `make test-all`.
+# One of each kind of verdict runs in `make test`; half of them in `make test-long`, all with FLASHLADDER_WHOLE=1.
 QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
 
 
@@ -22,7 +23,7 @@ def parameters() -> list:
         quick = (mistake.stage.id, mistake.name) in QUICK
         marks = () if quick else pytest.mark.long
         found.append(pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=marks))
-    return found
+    return share(found, 2)
 
 
 @pytest.mark.parametrize("mistake", parameters())

@@ -1,11 +1,15 @@
 """The exercises of a stage: its own source is judged right, and what stands in for it, or is planted in it, is not."""
 
+import os
+
 import pytest
 
 from flashladder.classroom import judge
 from flashladder.classroom.exercise import exercises, fill, mends, techniques
 from flashladder.core.paths import place
 from flashladder.ladder import kernels, technique
+
+WHOLE = bool(os.environ.get("FLASHLADDER_WHOLE"))
 
 
 def test_what_is_asked(stage):
@@ -26,6 +30,8 @@ def test_what_is_asked(stage):
 @pytest.mark.long
 def test_the_shipped_source_is_right(stage):
     """With all checks that any exercise of the stage has."""
+    if stage.number % 3 and not WHOLE:
+        pytest.skip("`make test-long` judges each third stage's source, FLASHLADDER_WHOLE=1 all of them")
     checks = {check for one in (*exercises(stage), *mends(stage)) for check in one.checks}
     if not checks:
         pytest.skip(f"stage {stage.id} has no exercises")
@@ -59,6 +65,6 @@ def test_some_stubs_compile_and_are_not_right(stage):
 
 @pytest.mark.long
 def test_stubs_compile_and_are_not_right(stage):
-    """Of the planted mistakes test_breakit.py says the same."""
-    for one in exercises(stage):
+    """Of the planted mistakes test_breakit.py says the same. Of each stage the first one; FLASHLADDER_WHOLE=1: all."""
+    for one in exercises(stage)[: None if WHOLE else 1]:
         fails(one)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chosen import chosen_stages
+from shares import share
 
 from flashladder.core.device import Device, cudart
 from flashladder.core.paths import place, stage_library
@@ -23,10 +24,13 @@ FAR = 2**32 + 64  # elements: an offset in 32 bits, with a sign or without, is a
 AXES = ("batch", "head", "row")
 QUICK = (1, 6, 16)  # plain accesses, cp.async, TMA; all stages: `make test-long`
 MEMORY = 160 << 30  # of the simulated device; only what is touched is there
-CASES = [
-    pytest.param(stage, id=stage.name, marks=() if stage.number in QUICK else pytest.mark.long)
-    for stage in chosen_stages()
-]
+CASES = share(
+    [
+        pytest.param(stage, id=stage.name, marks=() if stage.number in QUICK else pytest.mark.long)
+        for stage in chosen_stages()
+    ],
+    3,
+)
 
 
 def problem_of(stage, axis: str) -> Problem:
