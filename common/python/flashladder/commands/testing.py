@@ -25,9 +25,8 @@ def tool_environment() -> dict[str, str]:
     env["CUDACXX"] = str(nvcc)
     env["CUDA_HOME"] = str(Path(build.info()["cudart_directory"]).parent)  # include/ lies beside lib/ in every layout
     env["WARPSIM_BUILD"] = env["FLASHLADDER_BUILD"] = str(build_directory())
-    env["FLASHLADDER_WORK"] = str(
-        build_directory() / "work-of-tests"
-    )  # what a reader has written and done is no test's
+    # What a reader has written and done is no test's.
+    env["FLASHLADDER_WORK"] = str(build_directory() / "work-of-tests")
     links = build_directory() / "cudart-links"
     return prepended(env, LIBRARY_PATH=links) if links.exists() else env
 
