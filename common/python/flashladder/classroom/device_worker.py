@@ -11,6 +11,7 @@ takes.
 import ctypes
 import json
 import sys
+from collections.abc import Callable
 from ctypes import byref, c_char, c_int, c_size_t, c_uint, c_void_p
 from pathlib import Path
 
@@ -157,7 +158,8 @@ def execute(job: dict) -> dict:
     return {"status": "ok", "changed_inputs": changed, "touched_guards": buffers.touched_guards()} | times
 
 
-def main() -> int:
+def answer(execute: Callable[[dict], dict]) -> int:
+    """What comes of job.json, as result.json; the process's status."""
     try:
         result = execute(json.loads(Path("job.json").read_text()))
     except CudaError as error:
@@ -167,4 +169,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answer(execute))

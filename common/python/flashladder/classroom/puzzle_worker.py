@@ -7,18 +7,17 @@ It needs the standard library alone.
 """
 
 import ctypes
-import json
 import sys
 from ctypes import byref, c_size_t, c_void_p
 from pathlib import Path
 
-from flashladder.classroom.device_worker import Dim3, Module, download, upload
-from flashladder.running.cudart import CudaError, Cudart
+from flashladder.classroom.device_worker import Dim3, Module, answer, download, upload
+from flashladder.running.cudart import Cudart
 
 POISON = 0xFF
 
 
-def execute(job: dict) -> None:
+def execute(job: dict) -> dict:
     cudart = Cudart(job["cudart"])
     data = Path("in").read_bytes()
     source, result = cudart.malloc(len(data)), cudart.malloc(job["output_bytes"])
@@ -31,17 +30,8 @@ def execute(job: dict) -> None:
     cudart.call("cudaLaunchKernel", kernel, grid, block, byref(arguments), c_size_t(0), c_void_p())
     cudart.synchronize()
     Path("out").write_bytes(download(cudart, result, job["output_bytes"]))
-
-
-def main() -> int:
-    try:
-        execute(json.loads(Path("job.json").read_text()))
-        result = {"status": "ok"}
-    except CudaError as error:
-        result = {"status": "error", "message": str(error)}
-    Path("result.json").write_text(json.dumps(result))
-    return 0
+    return {"status": "ok"}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(answer(execute))

@@ -14,6 +14,8 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import source
 from flashladder.ladder.stage import Stage
 from flashladder.ladder.stages import Kernel
+from flashladder.lessons.sections import found as found_section
+from flashladder.lessons.sections import text_of, written
 from flashladder.lessons.writing import not_written
 
 HEADING = "## Write it yourself"
@@ -82,9 +84,9 @@ def _task(one: Exercise, every: list[Exercise]) -> str:
 def placed(cells: list[dict], stage: Stage) -> list[dict]:
     """A notebook's cells with the section as it is now, before "## Build". FlashLadderError where a cell of it holds
     an answer: the project's notebooks are unsolved ones, and yours stays as it is."""
-    first, last = _found(cells)
+    first, last = found_section(cells, HEADING, WRITE)
     for cell in cells[first:last]:
-        name, text = _written(cell)
+        name, text = written(cell, WRITE)
         outputs = str(cell.get("outputs"))
         known = {one.name: one for one in exercise.exercises(stage)}
         stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in outputs
@@ -92,7 +94,7 @@ def placed(cells: list[dict], stage: Stage) -> list[dict]:
             raise FlashLadderError(f"The cell `{WRITE}{name}` holds an answer, which would be lost: keep it elsewhere.")
     rest = cells[:first] + cells[last:]
     for index, cell in enumerate(rest):
-        text = _text(cell)
+        text = text_of(cell)
         at = re.search(rf"^{BEHIND}$", text, re.M) if cell["cell_type"] == "markdown" else None
         if at:
             before = [cell | {"source": text[: at.start()].strip("\n")}] if text[: at.start()].strip() else []
@@ -102,8 +104,8 @@ def placed(cells: list[dict], stage: Stage) -> list[dict]:
 
 def faults(cells: list[dict], stage: Stage) -> list[str]:
     """Where the section differs from what exercises.toml says, one sentence each."""
-    first, last = _found(cells)
-    there, wanted = [_text(cell) for cell in cells[first:last]], section(stage)
+    first, last = found_section(cells, HEADING, WRITE)
+    there, wanted = [text_of(cell) for cell in cells[first:last]], section(stage)
     texts = [cell["source"] for cell in wanted]
     again = "run `flashladder notebooks --exercises`"
     if there == texts:
@@ -112,7 +114,7 @@ def faults(cells: list[dict], stage: Stage) -> list[str]:
         return [f'the section "{HEADING[3:]}" is {"left" if there else "missing"}: {again}']
     found = []
     for cell in cells[first:last]:
-        name, text = _written(cell)
+        name, text = written(cell, WRITE)
         known = {one.name: one for one in exercise.exercises(stage)}
         if name in known and not known[name].is_stub(text):
             found.append(
@@ -120,26 +122,3 @@ def faults(cells: list[dict], stage: Stage) -> list[str]:
                 "answer elsewhere: the project's notebooks are unsolved ones"
             )
     return found or [f'the section "{HEADING[3:]}" differs from exercises.toml: {again}']
-
-
-def _found(cells: list[dict]) -> tuple[int, int]:
-    """Where the section stands: index of its first cell and of the one behind it; (0, 0) where there is none."""
-    for first, cell in enumerate(cells):
-        if _text(cell).startswith(HEADING):
-            last = first + 1
-            while last < len(cells) and (_text(cells[last]).startswith("### ") or _written(cells[last])[0]):
-                last += 1
-            return first, last
-    return 0, 0
-
-
-def _written(cell: dict) -> tuple[str, str]:
-    """Name and text of a %%write cell; empty of another one."""
-    first, _, text = _text(cell).partition("\n")
-    if cell["cell_type"] == "code" and first.startswith(WRITE):
-        return first.removeprefix(WRITE).strip(), text
-    return "", ""
-
-
-def _text(cell: dict) -> str:
-    return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])

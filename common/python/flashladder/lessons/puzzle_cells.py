@@ -10,6 +10,8 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.ladder.stage import Stage
 from flashladder.lessons import exercise_cells
 from flashladder.lessons.puzzling import not_written
+from flashladder.lessons.sections import found as found_section
+from flashladder.lessons.sections import text_of, written
 
 HEADING = "## A puzzle first"
 PUZZLE = "%%puzzle "  # how a cell with an answer begins
@@ -33,9 +35,9 @@ def section(stage: Stage) -> list[dict]:
 def placed(cells: list[dict], stage: Stage) -> list[dict]:
     """A notebook's cells with the section as it is now, before that of the exercises. FlashLadderError where a cell of
     it holds an answer: the project's notebooks are unsolved ones, and yours stays as it is."""
-    first, last = _found(cells)
+    first, last = found_section(cells, HEADING, PUZZLE)
     for cell in cells[first:last]:
-        name, text = _written(cell)
+        name, text = written(cell, PUZZLE)
         known = {one.name: one for one in puzzles(stage)}
         stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in str(cell.get("outputs"))
         if name and not stub:
@@ -46,7 +48,7 @@ def placed(cells: list[dict], stage: Stage) -> list[dict]:
     if not section(stage):
         return rest
     for index, cell in enumerate(rest):
-        if _text(cell).startswith(exercise_cells.HEADING):
+        if text_of(cell).startswith(exercise_cells.HEADING):
             return [*rest[:index], *section(stage), *rest[index:]]
     heading = exercise_cells.HEADING
     raise FlashLadderError(f"Stage {stage.id}'s notebook has no section `{heading}`, before which puzzles stand.")
@@ -54,8 +56,8 @@ def placed(cells: list[dict], stage: Stage) -> list[dict]:
 
 def faults(cells: list[dict], stage: Stage) -> list[str]:
     """Where the section differs from what puzzles.toml says, one sentence each."""
-    first, last = _found(cells)
-    if [_text(cell) for cell in cells[first:last]] == [cell["source"] for cell in section(stage)]:
+    first, last = found_section(cells, HEADING, PUZZLE)
+    if [text_of(cell) for cell in cells[first:last]] == [cell["source"] for cell in section(stage)]:
         return []
     return [f'the section "{HEADING[3:]}" differs from puzzles.toml: run `flashladder notebooks --exercises`']
 
@@ -77,26 +79,3 @@ def _task(one: Puzzle) -> str:
     after = rest.split(f"{CLOSE}\n", 1)[1]
     kernel = f"{before}// your lines: {one.name}\n{after}".strip("\n")
     return f"### {one.title} (about {plural(one.minutes, 'minute')})\n\n{one.task}\n\n```cpp\n{kernel}\n```"
-
-
-def _found(cells: list[dict]) -> tuple[int, int]:
-    """Where the section stands: index of its first cell and of the one behind it; (0, 0) where there is none."""
-    for first, cell in enumerate(cells):
-        if _text(cell).startswith(HEADING):
-            last = first + 1
-            while last < len(cells) and (_text(cells[last]).startswith("### ") or _written(cells[last])[0]):
-                last += 1
-            return first, last
-    return 0, 0
-
-
-def _written(cell: dict) -> tuple[str, str]:
-    """Name and text of a %%puzzle cell; empty of another one."""
-    first, _, text = _text(cell).partition("\n")
-    if cell["cell_type"] == "code" and first.startswith(PUZZLE):
-        return first.removeprefix(PUZZLE).strip(), text
-    return "", ""
-
-
-def _text(cell: dict) -> str:
-    return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
