@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "exec/core_ops.h"
+#include "machine/core_ops.h"
 #include "runtime/device_work.h"
 
 namespace warpsim::rt {
