@@ -79,8 +79,10 @@ class Run:
 
 
 def expectations(stage: stages.Stage | int | str) -> list[Expectation]:
-    """The stage's own and those that it keeps (`keeps = ["swizzle.no_ldmatrix_conflicts"]`). FlashLadderError says what is
-    wrong with an entry."""
+    """The stage's own and those that it keeps (`keeps = ["swizzle.no_ldmatrix_conflicts"]`).
+
+    FlashLadderError says what is wrong with an entry.
+    """
     stage = stages.entry(stage)
     kept = []
     for name in stage.data.get("keeps", []):
