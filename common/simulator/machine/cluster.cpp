@@ -12,7 +12,7 @@ namespace {
 using std::to_string;
 
 ClusterContext &cluster_of(Warp &w) {
-    return *coninstruction_at(w).owner->cluster;
+    return *context_of(w).owner->cluster;
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ void ClusterContext::start(unsigned warps_of_each) {
 
 Block *shared_owner(Warp &w, const Op &op, unsigned lane, uint64_t &address, bool ends_later) {
     const unsigned named = named_rank(address);
-    BlockContext &own = *coninstruction_at(w).owner;
+    BlockContext &own = *context_of(w).owner;
     if (!named || !own.cluster) return &own;
     if (!rank_exists(w, op, lane, address, named - 1)) return nullptr;
     address &= kOffsetMask;

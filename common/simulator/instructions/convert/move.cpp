@@ -188,6 +188,9 @@ Handler move_handler(unsigned bytes) {
     }
 }
 
+namespace {
+
+// dst = {list[0] (lowest), ...}: list_count elements of element_bytes; null where there is no such form.
 Handler pack_handler(unsigned element_bytes, unsigned count) {
     switch (element_bytes * 10 + count) {
         case 12:
@@ -208,6 +211,7 @@ Handler pack_handler(unsigned element_bytes, unsigned count) {
             return nullptr;
     }
 }
+// {list[0], ...} = a; kNoSlot elements are dropped.
 Handler unpack_handler(unsigned element_bytes, unsigned count) {
     switch (element_bytes * 10 + count) {
         case 12:
@@ -229,6 +233,7 @@ Handler unpack_handler(unsigned element_bytes, unsigned count) {
     }
 }
 
+// prmt in its default mode with the same selector (imm, no sign bits: bit 3 of each digit is 0) in all lanes.
 void permute_immediate(Warp &w, const Op &op) {
     const uint32_t *a = w.lanes<uint32_t>(op.a), *b = w.lanes<uint32_t>(op.b);
     const auto source = [&](unsigned k) { return op.imm >> (4 * k) & 4 ? b : a; };
@@ -240,10 +245,12 @@ void permute_immediate(Warp &w, const Op &op) {
     });
 }
 
+// dst = a + imm, 64-bit lanes: cvta of the windows.
 void add_offset64(Warp &w, const Op &op) {
     const uint64_t *a = w.lanes<uint64_t>(op.a), offset = uint64_t(op.imm);
     write_lanes<uint64_t>(w, op.dst, [=](unsigned i) { return a[i] + offset; });
 }
+// isspacep: predicate dst = a's top byte equals imm's.
 void in_window(Warp &w, const Op &op) {
     const uint64_t *a = w.lanes<uint64_t>(op.a), window = uint64_t(op.imm);
     write_mask(w, op.dst, collect_lanes<int64_t>([=](unsigned i) { return (a[i] & kWindowMask) == window; }));
@@ -261,6 +268,8 @@ void set_predicate(Warp &w, const Op &op) {
 void invert_predicate(Warp &w, const Op &op) {
     write_mask(w, op.dst, ~w.predicate(op.a));
 }
+
+}  // namespace
 
 void add_select_forms(AluForms &forms) {
     using ptx::Type;

@@ -12,6 +12,8 @@
 
 namespace warpsim {
 
+void exec_warp_barrier(Warp &, const Op &) {}  // what it orders is recorded where the group completes
+
 namespace {
 
 // The values that the group's lanes brought, as in a slot.
@@ -31,10 +33,7 @@ void set_predicate(Warp &w, uint32_t slot, uint32_t bits) {
     p = (p & ~w.exec) | (bits & w.exec);
 }
 
-}  // namespace
-
-namespace {
-
+// dst, pair predicate in imm (kNoSlot: none), a, b: lane, c: clamp and segment
 template <Shuffle mode>
 void shuffle(Warp &w, const Op &op) {
     alignas(64) uint32_t values[kLanes], from[kLanes], result[kLanes], valid[kLanes];
@@ -63,8 +62,6 @@ void shuffle(Warp &w, const Op &op) {
     }
 }
 
-}  // namespace
-
 Handler shuffle_handler(Shuffle mode) {
     switch (mode) {
         case Shuffle::up:
@@ -78,6 +75,7 @@ Handler shuffle_handler(Shuffle mode) {
     }
 }
 
+// dst: predicate, or ballot in a register
 void exec_vote(Warp &w, const Op &op) {
     const uint32_t members = context_of(w).sync.members;
     uint32_t bits;
@@ -100,8 +98,6 @@ void exec_vote(Warp &w, const Op &op) {
     }
     set_predicate(w, op.dst, result ? kAllLanes : 0);
 }
-
-namespace {
 
 template <class T>
 void match(Warp &w, const Op &op) {
@@ -153,8 +149,7 @@ uint32_t fold_float(const uint32_t (&values)[kLanes], uint32_t members, bool lea
     return bits;
 }
 
-}  // namespace
-
+// dst, pair predicate in imm
 void exec_match32(Warp &w, const Op &op) {
     match<uint32_t>(w, op);
 }
@@ -200,20 +195,17 @@ void exec_reduce(Warp &w, const Op &op) {
     write_lanes<uint32_t>(w, op.dst, [=](unsigned) { return result; });
 }
 
+// dst: leader's lane; imm: predicate slot
 void exec_elect(Warp &w, const Op &op) {
     const uint32_t leader = uint32_t(__builtin_ctz(context_of(w).sync.members));
     write_lanes<uint32_t>(w, op.dst, [=](unsigned) { return leader; });
     set_predicate(w, uint32_t(op.imm), 1u << leader);
 }
 
-void exec_warp_barrier(Warp &, const Op &) {}  // what it orders is recorded where the group completes
-
 void exec_active_mask(Warp &w, const Op &op) {
     const uint32_t exec = w.exec;
     write_lanes<uint32_t>(w, op.dst, [=](unsigned) { return exec; });
 }
-
-namespace {
 
 using ptx::Instruction;
 using ptx::Operand;

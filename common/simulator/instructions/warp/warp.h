@@ -1,7 +1,5 @@
 // Warp-synchronous ops. An op's lanes may stand at several places of the program: the core then runs the handler once
-// for each place, after it has gathered what all of them bring.
-//
-// Undefined values among the lanes of a warp.
+// for each place, after it has gathered what all of them bring. And undefined values among the lanes of a warp.
 #pragma once
 
 #include "core/op_formats.h"
@@ -11,16 +9,8 @@
 
 namespace warpsim {
 
-// In each, w.exec are the lanes at this place and the core's sync view (machine/context.h) tells the group.
-// Op fields: dst, pair predicate in imm (kNoSlot: none), a, b: lane, c: clamp and segment
-Handler shuffle_handler(Shuffle);
-void exec_vote(Warp &, const Op &);     // dst: predicate, or ballot in a register
-void exec_match32(Warp &, const Op &);  // dst, pair predicate in imm
-void exec_match64(Warp &, const Op &);
-void exec_reduce(Warp &, const Op &);
-void exec_elect(Warp &, const Op &);         // dst: leader's lane; imm: predicate slot
+// In each handler, w.exec are the lanes at this place and the core's sync view (machine/context.h) tells the group.
 void exec_warp_barrier(Warp &, const Op &);  // bar.warp.sync
-void exec_active_mask(Warp &, const Op &);
 
 // The rule of a warp-synchronous op, for the lanes of w.exec, whose group is described in w.sync.
 void pass_undefined_sync(WarpContext &, const Op &);
