@@ -245,6 +245,10 @@ class _Figures:
             raise FlashLadderError(f"{file} has no number at {path}.")
         return value
 
+    def tens(self, value: float) -> float:
+        """Rounded to tens, for a sum that a text has rounded so: 492 is 490."""
+        return round(value, -1)
+
     def evaluate(self, node: ast.expr) -> float | str:
         match node:
             case ast.Constant(value=int() | float() | str()):
@@ -279,6 +283,7 @@ FUNCTIONS = (
     "turn",
     "change",
     "ran",
+    "tens",
 )
 
 
@@ -312,7 +317,7 @@ def value_of(source: str, names: dict | None = None) -> tuple[float, bool]:
     the source asks for something that is not there."""
     figures = _Figures(names or {})
     try:
-        return figures.evaluate(ast.parse(source.strip(), mode="eval").body), figures.stale
+        return figures.evaluate(ast.parse(" ".join(source.split()), mode="eval").body), figures.stale
     except (SyntaxError, TypeError, ValueError, ZeroDivisionError) as error:
         raise FlashLadderError(str(error)) from error
 

@@ -137,9 +137,9 @@ def throughput(dtype: str, d: str, mask: str = "") -> str:
 
 
 def pictures(dtype: str) -> str:
-    """What throughput() has, as pictures, for a document beside the folder results; none before there is a record."""
+    """What throughput() has, as pictures, for a page in docs/results; none before there is a record."""
     files = [
-        f"![{dtype}, d = {d}{', causal' if causal else ''}](results/{recorded.picture(dtype, d, causal)})"
+        f"![{dtype}, d = {d}{', causal' if causal else ''}]({recorded.picture(dtype, d, causal)})"
         for d, causal in itertools.product((128, 64), (False, True))
         if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one in recorded.shipped())
     ]
@@ -414,13 +414,13 @@ _OF_TUNING = {
 
 
 def tuned_pictures() -> str:
-    """The tuner's pictures, for a document beside the folder results; nothing is shown before there is a record."""
+    """The tuner's pictures, for a page in docs/results; nothing is shown before there is a record."""
     made = recorded.shipped(kind="tuning")
     shown = {}
     for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
         shown |= {f"tuning-{name}-d{d}.png": f"{words}, d = {d}" for name, words in _PICTURES.items()}
     shown |= {"tuning-tiles.png": "The fastest configuration with each tile"} if shown else {}
-    return "\n\n".join(f"![{words}](results/{file})" for file, words in shown.items()) or NOTHING
+    return "\n\n".join(f"![{words}]({file})" for file, words in shown.items()) or NOTHING
 
 
 _PICTURES = {
