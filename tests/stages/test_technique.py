@@ -58,7 +58,7 @@ def _judged(stage, one, run) -> bool:
 def planted(name: str):
     """A mutant's stage and its library with bf16 and d_head 128."""
     (mutant,) = mutants.chosen([name])
-    source = place("technique", mutant.id, "kernel.cu", mutants.mutated(mutant))
+    source = place("technique", mutant.id, "kernel.cu", mutant.text())
     return mutant.stage, kernels.compile_kernel(source, mutant.stage)
 
 
