@@ -103,7 +103,7 @@ def _with_those_kept(numbers: tuple[int, ...]) -> set[int]:
         number = todo.pop()
         if number not in found:
             found.add(number)
-            todo += [int(name.partition(".")[0]) for name in stages.get(number).data.get("keeps", [])]
+            todo += [stages.get(name.partition(".")[0]).number for name in stages.get(number).data.get("keeps", [])]
     return found
 
 
