@@ -40,8 +40,9 @@ def test_each_list_is_of_texts_that_there_are():
         tables = declared.pop("tables", {})
         assert declared.keys() <= texts.keys(), file
         assert all(figure_lists.list_of(texts[name]) == file for name in declared), file
-        mine = [part for text in texts.values() if figure_lists.list_of(text) == file for part in results.parts_of(text)]
-        shown = {block["what"] for part in mine for block in results._BLOCK.finditer(part)}
+        mine = [text for text in texts.values() if figure_lists.list_of(text) == file]
+        parts = [part for text in mine for part in results.parts_of(text)]
+        shown = {block["what"] for part in parts for block in results._BLOCK.finditer(part)}
         unused = {name for name in tables if f"table {name}" not in shown}
         assert not unused, f"{place(file)}: no text shows {unused}"
 
@@ -148,7 +149,8 @@ def listed(monkeypatch):
     """Gives a text its list."""
 
     def listed(sources: dict, tables: dict | None = None) -> None:
-        monkeypatch.setattr(figure_lists, "read", lambda file: {"a.md": sources, "b.ipynb": sources, "tables": tables or {}})
+        declared = {"a.md": sources, "b.ipynb": sources, "tables": tables or {}}
+        monkeypatch.setattr(figure_lists, "read", lambda file: declared)
 
     return listed
 
@@ -177,7 +179,10 @@ def test_numbers_are_found_by_their_words(measured, listed, tmp_path):
         ({"{}": "5"}, "stands in 4 places"),
         ({"makes {} TFLOP/s, {} more": "tflops(9)"}, "has 2 numbers, and 1 sources"),
         ({"makes 300": []}, "has 0 numbers, and 0 sources"),
-        ({"makes {} TFLOP/s": "tflops(9, N=77)"}, r'a.md: "makes {} TFLOP/s": tflops\(9, N=77\): "09_double_buffering"'),
+        (
+            {"makes {} TFLOP/s": "tflops(9, N=77)"},
+            r'"makes {} TFLOP/s": tflops\(9, N=77\): "09_double_buffering"',
+        ),
     ],
 )
 def test_what_a_list_cannot_say(measured, listed, tmp_path, sources, words):
@@ -269,9 +274,7 @@ def test_a_throughput_in_a_lesson_has_a_source(file):
     assert not typed, f"{place(file)}: {', '.join(typed)}: in a cell, ask lesson.recorded_tflops()"
 
 
-@pytest.mark.parametrize(
-    "file", [one for one in LESSONS if one.suffix == ".ipynb"], ids=place
-)
+@pytest.mark.parametrize("file", [one for one in LESSONS if one.suffix == ".ipynb"], ids=place)
 def test_a_prediction_quotes_no_typed_result_of_another_stage(file):
     """`(stage 04: 86 TFLOP/s)` was right once."""
     lines = [line for text in cells_of(file, "code") for line in text.splitlines() if "throughput" in line]
@@ -296,7 +299,7 @@ def test_a_lesson_names_the_gpu_that_it_quotes(file):
         start, end = part.rfind("\n\n", 0, one.start) + 1, part.find("\n\n", one.end)
         paragraph = part[start : end if end >= 0 else len(part)]
         for other in set(re.findall(r'gpu="(\w+)"', one.source)):
-            assert other in paragraph, f"{one.source} stands in a paragraph that does not name the {other}:\n{paragraph}"
+            assert other in paragraph, f"{one.source}: its paragraph does not name the {other}:\n{paragraph}"
 
 
 def test_an_ablation_that_a_cell_prints_says_which_head_dim():

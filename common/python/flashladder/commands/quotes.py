@@ -48,9 +48,8 @@ def of(file: Path) -> list[Quote]:
     for words, sources in figure_lists.quoted(file).items():
         quote = Quote(words, (sources,) if isinstance(sources, str) else tuple(sources))
         if words.count("{}") != len(quote.sources) or not quote.sources:
-            raise FlashLadderError(
-                f'{figure_lists.list_of(file)}: "{words}" has {words.count("{}")} numbers, and {len(quote.sources)} sources'
-            )
+            counts = f"{words.count('{}')} numbers, and {len(quote.sources)} sources"
+            raise FlashLadderError(f'{figure_lists.list_of(file)}: "{words}" has {counts}')
         quotes.append(quote)
     return quotes
 

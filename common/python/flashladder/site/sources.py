@@ -21,7 +21,15 @@ from flashladder.site import front, header_pages, kernel_pages, links, results_t
 FRONT = ROOT / "docs/site/index.md"
 PYTHON_PAGE = "api/python.md"
 # Where Markdown of the project lies; other folders (build, work, .venv, what a class hands in) are none of it.
-PATTERNS = ("*.md", "docs/*.md", "docs/results/*.md", "stages/*/README.md", "common/**/*.md", "tests/**/README.md", "notebooks/*.ipynb")
+PATTERNS = (
+    "*.md",
+    "docs/*.md",
+    "docs/results/*.md",
+    "stages/*/README.md",
+    "common/**/*.md",
+    "tests/**/README.md",
+    "notebooks/*.ipynb",
+)
 
 
 @dataclass(frozen=True)
