@@ -1,7 +1,7 @@
 """A stage's kernel with another tile than the one it ships with: the constants Br and Bc of its source, and with them
 its launch. stage.toml says which values its kernel is right with:
 
-tiles = { Br = [64, 128], Bc = [32, 64, 128] }    # threads = "2 * Br" besides, where the tile decides them
+tiles = { Br = [64, 128], Bc = [32, 64, 128] }  # and threads = "2 * Br", where the tile decides them
 """
 
 import re
@@ -76,7 +76,7 @@ def _why_fixed(stage: Kernel) -> str:
         return "its kernel is built as a table of instances, each with a tile of its own (instances.h)"
     if any(name.startswith("d_head_") for name in launch):
         return "its tile goes with the head dim"
-    return "" if "tiles" in stage.data else "its warpgroups and their products are written for its own"
+    return "" if "tiles" in stage.data else "its warpgroups, with their registers and products, are written for its own"
 
 
 @cache
