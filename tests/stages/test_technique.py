@@ -58,7 +58,7 @@ def _judged(stage, one, run) -> bool:
 def planted(name: str):
     """A mutant's stage and its library with bf16 and d_head 128."""
     (mutant,) = mutants.chosen([name])
-    source = place("technique", mutant.id, "kernel.cu", mutants.mutated(mutant))
+    source = place("technique", mutant.id, "kernel.cu", mutant.text())
     return mutant.stage, kernels.compile_kernel(source, mutant.stage)
 
 
@@ -118,8 +118,12 @@ failure = "{{left}}!"
         ('[[expected]]\nname = "n"\nsays = "s"', "", "05_swizzle/stage.toml, expected 'n': an entry has failure, left"),
         (ENTRY.format(left="1", relation="!="), "", "relation is one of ==, <=, >=, <, >"),
         (ENTRY.format(left="1", relation="==") + 'inputs = "zero"', "", "inputs of random, largest_first"),
-        ("", 'keeps = ["04.no_such"]', "keeps '04.no_such', which no earlier stage expects"),
-        ("", 'keeps = ["06.none_through_registers"]', "keeps '06.none_through_registers', which no earlier stage"),
+        ("", 'keeps = ["tensor_cores.no_such"]', "keeps 'tensor_cores.no_such', which no earlier stage expects"),
+        (
+            "",
+            'keeps = ["cp_async.none_through_registers"]',
+            "keeps 'cp_async.none_through_registers', which no earlier stage",
+        ),
     ),
 )
 def test_a_wrong_entry_says_what_is_wrong(described, text, top, words):

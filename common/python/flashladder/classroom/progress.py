@@ -18,7 +18,7 @@ from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers
 from flashladder.classroom.judge import Judgement, Lines
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, place, work_directory
-from flashladder.ladder import breakit
+from flashladder.ladder.mistakes import Mistake
 from flashladder.ladder.stage import Stage
 
 WRITE = "%%write "  # how a notebook's cell with an answer begins
@@ -156,7 +156,7 @@ def states(stage: Stage) -> list[State]:
     return [_state(one, cells.get(one.name)) for one in (*exercises(stage), *mends(stage))]
 
 
-def to_mend(mistake: breakit.Break) -> Mend | None:
+def to_mend(mistake: Mistake) -> Mend | None:
     """The exercise of which this is the mistake, where it has one that is not passed yet: who is to find a mistake is
     not to be shown it."""
     for one in mends(mistake.stage):

@@ -79,13 +79,15 @@ class Run:
 
 
 def expectations(stage: stages.Stage | int | str) -> list[Expectation]:
-    """The stage's own and those that it keeps (`keeps = ["05.no_ldmatrix_conflicts"]`). FlashLadderError says what is
-    wrong with an entry."""
+    """The stage's own and those that it keeps (`keeps = ["swizzle.no_ldmatrix_conflicts"]`).
+
+    FlashLadderError says what is wrong with an entry.
+    """
     stage = stages.entry(stage)
     kept = []
     for name in stage.data.get("keeps", []):
-        number, _, wanted = name.partition(".")
-        earlier = stages.get(number)
+        slug, _, wanted = name.partition(".")
+        earlier = stages.get(slug)
         found = [one for one in _own(earlier) if one.name == wanted]
         if not found or earlier.number >= stage.number:
             raise FlashLadderError(f"{stage.folder / 'stage.toml'} keeps '{name}', which no earlier stage expects.")

@@ -17,7 +17,8 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, breakit, stages
+from flashladder.ladder import ablations, mistakes, stages
+from flashladder.ladder.change import Change
 from flashladder.ladder.kernels import Kernel, compile_kernel, judged_by
 from flashladder.ladder.launches import launches, workspace_bytes
 from flashladder.running.job import StageError, run_library
@@ -34,10 +35,10 @@ class Offered:
     stage: Kernel
     kind: str  # "stage", "variant" or "mistake"
     title: str
-    cause: breakit.Break | ablations.Ablation | None = None
+    cause: Change | None = None
 
     def source(self) -> Path:
-        return breakit.patched_source(self.cause) if self.cause else self.stage.kernel
+        return self.cause.source() if self.cause else self.stage.kernel
 
     def library(self) -> Path:
         """Of a stage as it was built; of the others what break builds, here."""
@@ -70,15 +71,14 @@ def offered() -> list[Offered]:
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
-        found += [Offered(f"{stage.id}-{one.name}", stage, "variant", one.title, one) for one in changed]
-        mistakes = _mistakes(stage)
-        found += [Offered(f"{stage.id}-{one.name}", stage, "mistake", one.mistake, one) for one in mistakes]
+        found += [Offered(one.id, stage, "variant", one.title, one) for one in changed]
+        found += [Offered(one.id, stage, "mistake", one.mistake, one) for one in _mistakes(stage)]
     return found
 
 
-def _mistakes(stage: Kernel) -> list[breakit.Break]:
+def _mistakes(stage: Kernel) -> list[mistakes.Mistake]:
     """The stage's first mistake that the verification catches, and the first that the simulator does."""
-    found = breakit.breaks(stage)
+    found = mistakes.of_lesson(stage)
     wrong = [one for one in found if one.caught_by == "verification"]
     return wrong[:1] + [one for one in found if one not in wrong][:1]
 
