@@ -83,7 +83,8 @@ def shown_sizes(stage: kernels.Kernel) -> list[Problem]:
     """One head, several tiles along both axes, both head dims."""
     launch = stage.data["launch"][-1]
     rows, columns = 2 * launch["Br"], 3 * launch["Bc"]
-    return [stage.own(Problem(B=1, Hq=1, Nq=rows, Nkv=columns, d_head=d_head)) for d_head in (128, 64)]
+    d_heads = stage.data.get("d_heads", (128, 64))
+    return [stage.own(Problem(B=1, Hq=1, Nq=rows, Nkv=columns, d_head=d_head)) for d_head in d_heads]
 
 
 def _whole(page: Page, one: Subgoal, text: str, line: Lines) -> Part:
@@ -131,8 +132,11 @@ class _Runs:
         build.build(["warpsim_cudart"])
         digest = hashlib.sha256(self._text.encode()).hexdigest()[:16]
         file = place("exercises", f"{stage.id}-shown-{digest}", stage.source.name, self._text)
+        alone = stage.data.get("only_instance")
+        if alone:
+            place("exercises", file.parent.name, kernels.TABLE, kernels.table_of(stage, {alone}))
         try:
-            library = kernels.compile_kernel(file, stage, "-DFLASH_SHOW", only="BF16")
+            library = kernels.compile_kernel(file, stage, "-DFLASH_SHOW", only=None if alone else "BF16")
         except kernels.CompileError as error:
             self._failed, self.compiles = judge.compiler_words(error.said, file.name, line), False
             return

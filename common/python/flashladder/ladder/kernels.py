@@ -79,7 +79,7 @@ class CompileError(FlashLadderError):
 
 def stage_flags(stage: Kernel) -> list[str]:
     """nvcc and the options that the stage's own build compiles kernel.cu with, but for native code: PTX alone."""
-    words = build.compile_command(stage.kernel)
+    words = build.compile_command(stage.folder / "kernel.cu")  # also of a copy with another tile (tiles.py)
     first = next(number for number, word in enumerate(words) if Path(word).name.startswith("nvcc"))
     flags, skip = [], False
     for word in words[first:]:
