@@ -47,7 +47,7 @@ def terms(text: str) -> list[Term]:
 
 
 def any_of(known: list[Term]) -> tuple[re.Pattern, dict[str, Term]]:
-    """(what finds a form of a term in prose, as group 1; forms as form_of() has them -> terms). Longer ones come first."""
+    """(what finds a form of a term in prose, as group 1, longer ones first; form_of() what it found -> the term)."""
     by_form = {form: term for term in known for form in term.forms}
     longest_first = sorted(by_form, key=len, reverse=True)
     either = "|".join(r"\s+".join(map(re.escape, form.split())) for form in longest_first)
