@@ -91,8 +91,8 @@ def _grader(assignment: Assignment) -> list[Path]:
     files |= set(closure(*PROGRAMS).values())
     for number in sorted(_with_those_kept(assignment.stages)):
         folder = stages.get(number).folder
-        files |= {folder / "kernel.cu", folder / "stage.toml", folder / "exercises.toml", *headers(folder)}
-        files |= set((folder / "break").glob("*"))
+        files |= {folder / "kernel.cu", *headers(folder)}
+        files |= {folder / name for name in ("stage.toml", "exercises.toml", "mistakes.toml")}
     return sorted(file for file in files if file.is_file() and file.is_relative_to(ROOT))
 
 
