@@ -1,4 +1,5 @@
-// Calls of device functions: frames, arguments, return values, and threads that exit.
+// Frames: what special registers hold, calls of device functions with arguments and return values, the stack, and
+// threads that exit.
 #include <algorithm>
 
 #include "core/round_up.h"

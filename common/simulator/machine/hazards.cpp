@@ -1,4 +1,5 @@
-// Records what went wrong in a launch, in an order that does not depend on which host thread met it first.
+// Records what went wrong in a launch, in an order that does not depend on which host thread met it first; and what a
+// message says of the waits that a thread has executed.
 #include <algorithm>
 #include <cctype>
 

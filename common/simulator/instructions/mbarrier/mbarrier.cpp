@@ -1,5 +1,6 @@
-// Waits for phases of mbarriers. A wait lets arrive what completes to its mbarrier; where the phase stays open, lanes
-// of try_wait are put aside until something changes an mbarrier, those of test_wait when they have asked often enough.
+// mbarriers, and waits for their phases. A wait lets arrive what completes to its mbarrier; where the phase stays open,
+// lanes of try_wait are put aside until something changes an mbarrier, those of test_wait when they have asked often
+// enough.
 #include "instructions/mbarrier/mbarrier.h"
 
 #include <bit>

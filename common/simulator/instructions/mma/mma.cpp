@@ -1,6 +1,6 @@
-// mma.m16n8k16 and .m16n8k8 of 16-bit floats with 32-bit sums, straight from the registers of a warp: what most
-// programs spend their time on. Only where vectors have 16 elements, one for each row of A; elsewhere, and for elements
-// that are not for vectors, exact_sums_of_8_columns() does it.
+// mma.sync. mma.m16n8k16 and .m16n8k8 of 16-bit floats with 32-bit sums, straight from the registers of a warp: what
+// most programs spend their time on. Only where vectors have 16 elements, one for each row of A; elsewhere, and for
+// elements that are not for vectors, exact_sums_of_8_columns() does it.
 #include "instructions/mma/mma.h"
 
 #include <algorithm>
