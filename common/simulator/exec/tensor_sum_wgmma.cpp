@@ -184,12 +184,12 @@ class Sums {
             const int base = row_base_[first + row];
             const bool fits = base <= kHigh && base >= kLowestBase;
             unusual_ = unusual_ || !fits;
-            const int field = fits ? base * (1 << kFraction) : 0;
+            const int field = fits ? base * (1 << kFraction) : 0, least = fits ? least_of(base) << kFraction : 0;
             const unsigned at = row % kVectorRows * kQuad;
             for (unsigned i = at; i < at + kQuad; ++i) {
                 base_[row / kVectorRows][i] = base;
                 base_field_[row / kVectorRows][i] = field;
-                least_field_[row / kVectorRows][i] = least_of(base) * (1 << kFraction);
+                least_field_[row / kVectorRows][i] = least;
             }
         }
         for (unsigned k = 0; k < K; k += 4) {
