@@ -139,11 +139,10 @@ template <class Element>
 inline void load_line(const Issue &issue, const WgmmaTile &tile, unsigned line, typename Element::Value *to) {
     const std::byte *const shared = issue.warps[0]->block->shared;
     const uint32_t *const chunks = tile.places->chunks.data() + 2 * line;
-    alignas(32) std::byte bytes[2 * kChunkBytes];
-    std::memcpy(bytes, shared + chunks[0], kChunkBytes);
-    std::memcpy(bytes + kChunkBytes, shared + chunks[1], kChunkBytes);
-    asm("" : "+m"(bytes));  // the compiler must not put it together from scalar registers instead
-    Element::widen(bytes, to, 8 * Element::kPerRegister);
+    constexpr unsigned kHalf = 4 * Element::kPerRegister;
+    Element::widen(shared + chunks[0], to, kHalf);
+    asm volatile("" : : : "memory");  // the compiler must not put both together from scalar registers instead
+    Element::widen(shared + chunks[1], to + kHalf, kHalf);
 }
 
 // Calls f(k, first m or n, values of 8 of them) for all of an MN-major tile, which is of 16-bit elements.
