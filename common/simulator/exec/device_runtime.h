@@ -20,6 +20,7 @@ struct DeviceRuntime {
     std::vector<DeviceWork> work;            // in the order of the calls
     std::map<uint32_t, int> errors;          // by thread: what cudaGetLastError gives
     uint64_t handles = 0;                    // streams and events made
+    std::map<const char *, uint64_t> texts;  // of errors: where in device memory they are
 };
 
 const SystemCall *find_device_runtime_call(std::string_view name);  // nullptr: no such function
