@@ -81,6 +81,13 @@ bool read_scale_d(Issue &issue) {
     return false;
 }
 
+// Copies have brought all of the tile, so that it lies as wgmma reads it although its pattern begins elsewhere. Where
+// nobody looks at who wrote what, it may be so.
+bool lies_as_copied(const Warp &w, const WgmmaTile &tile) {
+    if (!tile.right_for_copies || tile.places->end > w.block->shared_bytes) return false;
+    return !w.block->shadow || w.block->shadow->brought_by_copies(*tile.places);
+}
+
 // The tile that a descriptor names, checked.
 std::shared_ptr<const WgmmaTile> find_tile(const Issue &issue, bool is_a) {
     Warp &w = *issue.warps[0];
@@ -90,7 +97,7 @@ std::shared_ptr<const WgmmaTile> find_tile(const Issue &issue, bool is_a) {
     std::shared_ptr<const WgmmaTile> tile = w.block->completions->wgmma.tiles.find(
         descriptor, is_a ? kRows : issue.columns, is_a ? issue.form.a_mn_major : issue.form.b_mn_major,
         ptx::type_bytes(is_a ? issue.form.a : issue.form.b));
-    if (!tile->fault.empty())
+    if (!tile->fault.empty() && !lies_as_copied(w, *tile))
         report_hazard(w, issue.op, HazardKind::misaligned, 0, tile->places->first,
                       "the " + name + " of " + issue.text() + " " + tile->fault);
     if (tile->places->end > w.block->shared_bytes) {
