@@ -14,7 +14,7 @@ from flashladder.core.dtypes import E4M3_LARGEST, OUTPUT, bits_type, from_bits, 
 from flashladder.core.errors import FlashLadderError
 
 LAYOUTS = ("bhnd", "bnhd")
-GAPS = "gaps"  # bhnd with something behind each row, head and batch, more of it in each tensor: no two strides are equal
+GAPS = "gaps"  # bhnd with more behind each row, head and batch, in each tensor other: no two strides are equal
 
 
 @dataclass(frozen=True)
