@@ -1,4 +1,4 @@
-"""A class of made-up submissions: solutions, stubs, mutants, planted mistakes, what does not compile or end.
+"""A class of made-up submissions: solutions, stubs, planted mistakes, what does not compile or end.
 
     python tests/classroom/synthetic.py ASSIGNMENT COUNT FOLDER
 
@@ -20,15 +20,14 @@ from flashladder.classroom import assignment as assignments
 from flashladder.classroom import handout
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.exercise import Exercise
-from flashladder.commands import mutants
-from flashladder.ladder import breakit
+from flashladder.ladder.mistakes import mistakes
 
 SOLVED, STUB, ENDLESS = "solved", "stub", "does not end"
 
 
 @dataclass(frozen=True)
 class Answer:
-    kind: str  # SOLVED, STUB, "mutant NAME", "planted NAME", ...
+    kind: str  # SOLVED, STUB, "planted NAME", ...
     exercise: str
     text: str
 
@@ -40,11 +39,9 @@ def answers(exercise: Exercise) -> Iterator[Answer]:
     yield Answer(STUB, name, exercise.stub)
     yield Answer("does not compile", name, f"{solution}\n    tile[")
     yield Answer(ENDLESS, name, f"    while (clock64() >= 0) {{\n    }}\n{solution}")
-    for mutant in mutants.load(exercise.stage.number):
-        if not mutant.lives:
-            yield from _answer(exercise, f"mutant {mutant.name}", mutants.mutated(mutant))
-    for mistake in breakit.breaks(exercise.stage):
-        yield from _answer(exercise, f"planted {mistake.name}", breakit.patched_source(mistake).read_text())
+    for mistake in mistakes(exercise.stage):
+        if not mistake.lives:
+            yield from _answer(exercise, f"planted {mistake.name}", mistake.text())
 
 
 def _answer(exercise: Exercise, kind: str, changed: str) -> Iterator[Answer]:

@@ -10,39 +10,38 @@ from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
 from flashladder.classroom import device_code, exercise, isolation, marks, report, trials
 from flashladder.classroom.assignment import Sizes
 from flashladder.classroom.grading import Fact, _mended, as_json, facts_of, grade
-from flashladder.commands import mutants
 from flashladder.core.device import Device, Gpu, choose, find_gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, simulator_library
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
-from flashladder.ladder import breakit, stages
+from flashladder.ladder import mistakes, stages
 from flashladder.ladder.kernels import problems_for
 from flashladder.ladder.launches import configurations, instances, launches
 from flashladder.ladder.run import describe
 from flashladder.running.verify import check
 
 ALL_CHECKS = ("correct", "hazards", "technique")
-CONDITIONS = tomllib.loads((ROOT / "tests/classroom/mutants.toml").read_text())
+CONDITIONS = tomllib.loads((ROOT / "tests/classroom/conditions.toml").read_text())
 ONE_CONDITION = [(number, name) for name, entry in CONDITIONS.items() for number in entry["stages"]]
 GRADED = list(stages.all_stages())
 
 
-def in_the_kernel(mutant) -> bool:
+def in_the_kernel(mistake) -> bool:
     """And not in the launcher, which the grader takes from stage.toml."""
-    text = mutant.stage.kernel.read_text()
+    text = mistake.stage.kernel.read_text()
     for launcher in ("FlashStatus flash_forward(", "flash::Launch plan(", "static flash::Instance instance("):
         text = text.partition(launcher)[0]
-    return all(old in text for old, _, _ in mutant.edits)
+    return all(old in text for old, _ in mistake.edits)
 
 
 OTHERS = [
-    mutant
+    mistake
     for stage in GRADED
     if stage.number not in (28, 30)  # whose many instances take ten times as long to compile
-    for mutant in [  # of stages of even numbers a hazard, of odd ones a technique
+    for mistake in [  # of stages of even numbers a hazard, of odd ones a technique
         one
-        for one in mutants.load(stage.number)
+        for one in mistakes.mistakes(stage)
         if one.kind == ("hazard", "technique")[stage.number % 2] and not one.lives and in_the_kernel(one)
     ][:1]
 ]
@@ -50,7 +49,7 @@ QUICK = [(5, "fp16"), (29, "several_batches")]  # of the quick tests
 
 
 def kernel_assignment(number: int):
-    """Two classes that between them have every condition of mutants.toml."""
+    """Two classes that between them have every condition of conditions.toml."""
     Br, Bc = tile(number)
     everything = Problem(B=2, Hq=2, Nq=Br, Nkv=3 * Bc, d_head=128, dtype="fp16", layout="bnhd")
     return assignment_for(
@@ -73,7 +72,7 @@ def judged(number: int, source: str, sandbox) -> tuple[trials.Judgement, dict[st
 
 def mutated(number: int, name: str) -> str:
     source, old = stages.get(number).kernel.read_text(), "params.scale"
-    assert old in source, f"stage {number} has no {old} any more: bring tests/classroom/mutants.toml up to date"
+    assert old in source, f"stage {number} has no {old} any more: bring tests/classroom/conditions.toml up to date"
     return source.replace(old, f"(params.scale * ({CONDITIONS[name]['condition']} ? -1.3f : 1.0f))", 1)
 
 
@@ -113,7 +112,7 @@ def test_a_cause_is_not_hidden_by_the_probe(condition, sandbox):
     assert judgement.first_wrong.trial.sizes == "hidden" and judgement.cause == cause
 
 
-def test_there_are_sixty_mutants():
+def test_there_are_sixty_mistakes():
     assert len(ONE_CONDITION) + len(OTHERS) >= 60
     assert {one.kind for one in OTHERS} == {"hazard", "technique"}
 
@@ -130,10 +129,10 @@ def test_every_mistake_under_one_condition_is_named(number, name, sandbox):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("mutant", OTHERS, ids=lambda mutant: mutant.id)
-def test_a_hazard_or_a_lost_technique_loses_points(mutant, sandbox):
-    judgement, facts = judged(mutant.stage.number, mutants.mutated(mutant), sandbox)
-    if mutant.kind == "hazard":
+@pytest.mark.parametrize("mistake", OTHERS, ids=lambda mistake: mistake.id)
+def test_a_hazard_or_a_lost_technique_loses_points(mistake, sandbox):
+    judgement, facts = judged(mistake.stage.number, mistake.text(), sandbox)
+    if mistake.kind == "hazard":
         assert judgement.hazards or judgement.first_wrong, f"nothing is lost: {facts}"
         return
     fact = facts["technique"]
@@ -143,12 +142,12 @@ def test_a_hazard_or_a_lost_technique_loses_points(mutant, sandbox):
 @pytest.mark.long
 @pytest.mark.parametrize("stage", GRADED[3::4], ids=lambda stage: stage.name)  # with those of several instances
 def test_a_whole_solution_passes_everything(stage, sandbox):
-    """Else a mutant's loss would mean nothing."""
+    """Else a mistake's loss would mean nothing."""
     _, facts = judged(stage.number, stage.kernel.read_text(), sandbox)
     assert all(fact.passed for fact in facts.values()), facts
 
 
-PLANTED = [mistake for stage in GRADED for mistake in breakit.breaks(stage)]
+PLANTED = [mistake for stage in GRADED for mistake in mistakes.of_lesson(stage)]
 
 
 @pytest.mark.long
@@ -160,7 +159,7 @@ def test_a_planted_mistake_loses_points(mistake, sandbox):
         for number, problem in enumerate(problems_for(stage))
     )
     assignment = assignment_for(stage.number, "kernel", sizes=sizes)
-    source = breakit.patched_source(mistake).read_text()
+    source = mistake.text()
     judgement = trials.judge(stage, source, assignment, sandbox, [], diagnose=False)
     assert not judgement.flawless, f"{mistake.id} loses nothing"
 

@@ -8,7 +8,8 @@ import pytest
 
 from flashladder.classroom import exercise, formats, marks, progress, report
 from flashladder.core.paths import ROOT
-from flashladder.ladder import breakit, stages
+from flashladder.ladder import mistakes, stages
+from flashladder.ladder.stage import Verdict
 from flashladder.lessons import trial
 
 STAGES = [stage for stage in stages.all_stages() if exercise.exercises(stage)]
@@ -58,14 +59,14 @@ def test_what_is_solved_is_shown(monkeypatch):
 def shown(monkeypatch):
     said = []
     monkeypatch.setattr(trial, "show", lambda item: said.append(str(item)))
-    monkeypatch.setattr(breakit, "run", lambda mistake: breakit.Verdict(True, "shared_race", "a race"))
+    monkeypatch.setattr(mistakes, "run", lambda mistake: Verdict(True, "shared_race", "a race"))
     return said
 
 
 def test_a_lesson_does_not_show_the_mistake_that_is_to_be_mended(shown, monkeypatch):
-    mend, known = exercise.mends(5)[0], breakit.get(5, "missing_barrier_after_load")
+    mend, known = exercise.mends(5)[0], mistakes.get(5, "missing_barrier_after_load")
     trial.plant(mend.mistake)
-    added = [line for line in mend.mistake.patch.read_text().splitlines() if line.startswith("+  ")]
+    added = [line for line in mend.mistake.difference() if line.startswith("+  ")]
     assert "make exercise-05 start NAME=mend_1" in shown[0] and added
     assert not any(line in text for line in added for text in shown)
     trial.plant(known)
@@ -78,7 +79,7 @@ def test_a_lesson_does_not_show_the_mistake_that_is_to_be_mended(shown, monkeypa
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 def test_no_saved_notebook_shows_a_mistake_that_is_to_be_mended(stage):
-    to_mend = {mend.mistake.name: mend.mistake.patch.read_text() for mend in exercise.mends(stage)}
+    to_mend = {mend.mistake.name for mend in exercise.mends(stage)}
     for file in (ROOT / "notebooks").glob(f"{stage.id}_*.ipynb"):
         for cell in json.loads(file.read_text())["cells"]:
             planted = re.search(r'break_it\("(\w+)"', "".join(cell["source"]))

@@ -247,9 +247,9 @@ def test_break_it_says_who_caught_it(lesson, capsys):
 
 
 def test_break_it_raises_where_nobody_notices(lesson, monkeypatch):
-    from flashladder.ladder import breakit
+    from flashladder.ladder import mistakes
 
-    monkeypatch.setattr(breakit, "run", lambda mistake: Verdict(False, "", "relative error 2e-03"))
+    monkeypatch.setattr(mistakes, "run", lambda mistake: Verdict(False, "", "relative error 2e-03"))
     with pytest.raises(AssertionError, match="nobody noticed"):
         lesson.break_it("swizzle_on_write_only")
 

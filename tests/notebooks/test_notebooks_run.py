@@ -6,11 +6,7 @@ import pytest
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory
-from flashladder.ladder import (
-    breakit,
-    kernels,  # noqa: E402
-    stages,
-)
+from flashladder.ladder import kernels, mistakes, stages  # noqa: E402
 from flashladder.lessons import notebook_format, notebooks
 
 for package in ("nbclient", "nbformat", "ipykernel"):
@@ -34,7 +30,7 @@ def test_runs_from_top_to_bottom(file):
 @pytest.fixture
 def wrong_stage_05(tmp_path, monkeypatch):
     """A build folder like the real one, but its stage 05 forgets the swizzle on one side."""
-    library = kernels.compile_kernel(breakit.patched_source(breakit.get(5, "swizzle_on_write_only")), stages.get(5))
+    library = kernels.compile_kernel(mistakes.get(5, "swizzle_on_write_only").source(), stages.get(5))
     folder = tmp_path / "build"
     (folder / "lib").mkdir(parents=True)
     for entry in build_directory().iterdir():

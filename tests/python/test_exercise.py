@@ -37,7 +37,7 @@ hints = []
 points = 1
 
 [[mend]]
-patch = "swizzle_on_write_only"
+mistake = "swizzle_on_write_only"
 points = 2
 """
 
@@ -169,8 +169,8 @@ def test_exercises_that_share_lines_are_not_written_at_once(stage):
         ("points = 3", "points = 0", "whole number from 1"),
         ("points = 3", "points = 3\nchecks = [\"correct\"]", "has checks, which means nothing"),
         ("[[mend]]", "[[mends]]", "not [mends]"),
-        ("patch = \"swizzle_on_write_only\"", "patch = \"nothing\"", "no mistake 'nothing'"),
-        ("patch = \"swizzle_on_write_only\"", "patch = \"x\"\nname = \"y\"", 'a [[mend]] has "patch" and "points"'),
+        ("mistake = \"swizzle_on_write_only\"", "mistake = \"nothing\"", "no mistake 'nothing'"),
+        ("mistake = \"swizzle_on_write_only\"", "mistake = \"x\"\nname = \"y\"", 'has "mistake" and "points"'),
         ("points = 3", "points = ", "exercises.toml: "),
     ],
 )  # fmt: skip

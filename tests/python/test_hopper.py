@@ -36,7 +36,7 @@ def test_wgmma_names_each_register_once():
 def test_every_shape_of_wgmma_is_used():
     """Only what a stage uses, or one of its ablations: each kind stands in some kernel, by a constant of it."""
     kernels = "".join(stage.source.read_text() for stage in stages.all_stages())
-    kernels += "".join(one.patch.read_text() for one in ablations.ablations())
+    kernels += "".join(one.text() for one in ablations.ablations())
     for kind in ("ss", "rs", "rs_k_major"):
         assert f"ptx::wgmma_{kind}<T" in kernels
 

@@ -326,7 +326,7 @@ def test_what_is_not_recorded_is_told():
         machine_code.recorded_rows("09 nonsense")
 
 
-def test_table_has_the_variants_by_the_names_of_their_patches():
+def test_table_has_the_variants_by_their_titles():
     text = results.machine_code_table("128", "8", "09_kv_stages_1")
     assert "| 08_fragment_tiles | 09 kv_stages 1 |" in text and "| mma | 256 | 256 |" in text
 

@@ -12,10 +12,7 @@ from flashladder import plot  # noqa: E402
 from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.paths import simulator_library, stage_library  # noqa: E402
 from flashladder.core.problem import Problem  # noqa: E402
-from flashladder.ladder import (
-    breakit,
-    stages,
-)
+from flashladder.ladder import mistakes, stages  # noqa: E402
 from flashladder.ladder.run import run_problem  # noqa: E402
 from flashladder.measuring import (
     block_order,
@@ -306,8 +303,8 @@ def test_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
 @built
 @pytest.mark.long
 def test_error_map_of_a_real_mistake():
-    mistake = breakit.get(5, "swizzle_on_write_only")
-    verdict = breakit.run(mistake)
+    mistake = mistakes.get(5, "swizzle_on_write_only")
+    verdict = mistakes.run(mistake)
     figure = plot.error_map(verdict.problem, verdict.inputs, verdict.output, Br=128)
     assert "elements are wrong" in figure.axes[0].get_title()
 

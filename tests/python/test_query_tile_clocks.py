@@ -11,7 +11,6 @@ import pytest
 from flashladder.commands import clocks_page
 from flashladder.core import device
 from flashladder.ladder import kernels
-from flashladder.ladder.breakit import patched_source
 from flashladder.measuring import query_tile_clocks
 from flashladder.measuring.query_tile_clocks import FIRST, LAST, MARKS, MOST, PLACES, WARPGROUPS, between, marked
 
@@ -122,7 +121,7 @@ def test_some_kernels_have_marks():
 
 @pytest.mark.parametrize("one", marked(), ids=lambda one: one.id)
 def test_its_patch_fits_and_has_every_place_once_or_in_one_of_two_ways(one):
-    text = patched_source(one).read_text()
+    text = one.text()
     counts = {place: text.count(f"mark({place})") for place in PLACES}
     assert text.count("marks::begin();") == 1
     assert counts == {place: 2 if place == 6 else 1 for place in PLACES}  # S is there: with P whole, and in parts

@@ -47,7 +47,7 @@ ROWS = (
     Row("global_race", "the same of global memory, within a block and between blocks of a launch",
         "global_memory/faults.cu", "one_counter", gpu="wrong each time (H100)"),
     Row("launch_race", "the same of launches, copies and frees in streams, graphs and on several devices",
-        "launch_order/faults.cu", "two_streams", gpu="not tried"),
+        "launch_order/faults.cu", "two_streams", gpu=RIGHT),
     Row("async_pending", "bytes or registers that something asynchronous is still reading or writing",
         "faulty/async_wrong_group.cu", gpu=RIGHT),
     Row("divergent_barrier", "threads that meet a barrier in different ways", "faulty/divergent_barrier.cu",

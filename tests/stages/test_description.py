@@ -31,6 +31,11 @@ def expect(stage, problem: Problem, got: dict, wanted: dict, source: str) -> Non
         )
 
 
+def test_a_stage_is_found_by_its_name_and_by_its_number(stage):
+    for which in (stage.slug, stage.slug.replace("_", "-"), f"stage-{stage.slug}", stage.number, stage.id, stage.name):
+        assert stages.entry(which) == stage, which
+
+
 def test_the_stages_that_mask_say_so(stage):
     described = describe(stage)
     takes = described["supports_causal"] and described["supports_gqa"]

@@ -65,6 +65,6 @@ def test_some_stubs_compile_and_are_not_right(stage):
 
 @pytest.mark.long
 def test_stubs_compile_and_are_not_right(stage):
-    """Of the planted mistakes test_breakit.py says the same. Of each stage the first one; FLASHLADDER_WHOLE=1: all."""
+    """Of the planted mistakes test_mistakes.py says the same. Of each stage the first one; FLASHLADDER_WHOLE=1: all."""
     for one in exercises(stage)[: None if WHOLE else 1]:
         fails(one)

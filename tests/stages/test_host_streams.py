@@ -9,7 +9,7 @@ from flashladder import plot
 from flashladder.core.device import choose, environment
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.ladder import breakit, host_streams
+from flashladder.ladder import host_streams, mistakes
 from flashladder.measuring import recorded, stream_times
 from flashladder.running import timeline
 
@@ -250,25 +250,17 @@ def test_timeline_from_events():
     assert stream_times.parts_of(spans) == {"copy in": 1.5, "compute": 0.5, "copy out": 0.0}
 
 
-MISTAKES = breakit.breaks(0)
+MISTAKES = mistakes.of_lesson(0)
 
 
 @pytest.mark.parametrize(
     "mistake", [pytest.param(m, id=m.name, marks=() if i < 1 else pytest.mark.long) for i, m in enumerate(MISTAKES)]
 )
 def test_mistakes_are_caught(mistake):
-    verdict = breakit.run(mistake)
+    verdict = mistakes.run(mistake)
     assert verdict.caught, f"{mistake.mistake} Nothing noticed it."
     assert verdict.by == mistake.caught_by, f"{mistake.mistake} Caught by {verdict.by}: {verdict.message}"
     assert mistake.message in verdict.message, f"{mistake.mistake} The message should say '{mistake.message}'."
-
-
-def test_every_patch_is_described():
-    patches = {file.stem for file in (host_streams.stage().folder / "break").glob("*.patch")}
-    assert patches == {mistake.name for mistake in MISTAKES}, (
-        "break.toml and the *.patch beside it name the same mistakes"
-    )
-    assert len(patches) >= 3
 
 
 def the_record():

@@ -1,12 +1,9 @@
 """Where ptxas has a turn passed on, of which lesson 30 tells: how many exponentials stand before the arrival."""
 
-from types import SimpleNamespace
-
 import pytest
 from chosen import chosen_stages
 
-from flashladder.ladder import stages
-from flashladder.ladder.breakit import patched_source
+from flashladder.ladder import ablations, stages
 from flashladder.measuring import machine_code
 
 pytestmark = [
@@ -31,6 +28,6 @@ def exponentials_before_the_turn(kernel) -> int:
 def test_the_turn_is_passed_on_before_most_of_the_softmax_and_with_threads_that_store_behind_it():
     """The same line of the source, behind the wait for PV; where its arrival comes to stand is ptxas' choice."""
     stage = stages.get(30)
-    patch = SimpleNamespace(stage=stage, id="30_stored", patch=stage.folder / "ablations" / "stored_by_threads.patch")
+    (variant,) = [one for one in ablations.ablations() if one.id == "30-stored_by_threads"]
     assert exponentials_before_the_turn(stage.kernel) <= 16
-    assert exponentials_before_the_turn(patched_source(patch)) >= 60
+    assert exponentials_before_the_turn(variant.source()) >= 60

@@ -1,0 +1,1 @@
+"""Finds compilers and tools, sets up .venv, calls CMake."""

@@ -17,7 +17,7 @@ from flashladder.classroom.lexing import without_comments
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
-from flashladder.ladder import breakit, source, stages
+from flashladder.ladder import mistakes, source, stages
 from flashladder.ladder.stage import Stage
 
 # What each answer is judged by, whichever exercise it is to: its numbers, hazards, and all that the stage expects of
@@ -73,12 +73,12 @@ class Exercise:
 
 @dataclass(frozen=True)
 class Mend:
-    """A planted mistake of break/, to be found and mended; its name does not tell what it is."""
+    """A planted mistake of mistakes.toml, to be found and mended; its name does not tell what it is."""
 
     stage: Stage
     name: str  # mend_1, mend_2, ... in the order of exercises.toml
     points: int
-    mistake: breakit.Break = field(repr=False)
+    mistake: mistakes.Mistake = field(repr=False)
     title: str = "Mend it"
     checks: tuple[str, ...] = CHECKS
 
@@ -98,14 +98,14 @@ class Mend:
         return (first, f'Read the part "{self._part()}" once more.', self.mistake.mistake)
 
     def _part(self) -> str:
-        """The name of the smallest part that the patch changes."""
-        line = _changed_line(self.mistake.patch.read_text())
+        """The name of the smallest part in which the mistake is, or begins."""
+        line = self.mistake.first_line()
         known = [part for part in source.parts(self.stage.source) if part.first <= line <= part.last]
         return min(known, key=lambda part: part.last - part.first).name if known else "top"
 
     def starter(self) -> str:
         """The source with the mistake planted."""
-        return breakit.patched_source(self.mistake).read_text()
+        return self.mistake.text()
 
     def is_stub(self, text: str) -> bool:
         return _bare(text) == _bare(self.starter())
@@ -114,15 +114,6 @@ class Mend:
 def _bare(text: str) -> list[str] | str:
     """A source without comments and blanks, for comparison; "" where nothing is left."""
     return " ".join(without_comments(text).split())
-
-
-def _changed_line(patch: str) -> int:
-    """The line number, in the unpatched source, of the first line that a patch changes."""
-    hunk = re.search(r"^@@ -(\d+)[^\n]*\n(.*)", patch, re.M | re.S)
-    for offset, line in enumerate(hunk[2].splitlines()):
-        if line.startswith(("-", "+")):
-            return int(hunk[1]) + offset
-    return int(hunk[1])
 
 
 def checks_of(stage: Stage) -> tuple[str, ...]:
@@ -154,11 +145,11 @@ def mends(stage: Stage | int | str) -> list[Mend]:
     """The planted mistakes of a stage that are exercises."""
     stage, found = stages.entry(stage), []
     for number, entry in enumerate(_entries(stage, "mend"), 1):
-        if set(entry) != {"patch", "points"}:
-            raise FlashLadderError(f'{_place(stage)}: a [[mend]] has "patch" and "points", this one: {entry}')
-        name, patch = f"mend_{number}", breakit.get(stage, entry["patch"])
+        if set(entry) != {"mistake", "points"}:
+            raise FlashLadderError(f'{_place(stage)}: a [[mend]] has "mistake" and "points", this one: {entry}')
+        name, mistake = f"mend_{number}", mistakes.get(stage, entry["mistake"])
         points, checks = _points(stage, name, entry), checks_of(stage)
-        found.append(Mend(stage, name, points, patch, f"Mend it, {number}", checks))
+        found.append(Mend(stage, name, points, mistake, f"Mend it, {number}", checks))
     return found
 
 

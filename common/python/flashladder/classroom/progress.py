@@ -18,7 +18,7 @@ from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers
 from flashladder.classroom.judge import Judgement, Lines
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, place, work_directory
-from flashladder.ladder import breakit
+from flashladder.ladder.mistakes import Mistake
 from flashladder.ladder.stage import Stage
 
 WRITE = "%%write "  # how a notebook's cell with an answer begins
@@ -156,7 +156,7 @@ def states(stage: Stage) -> list[State]:
     return [_state(one, cells.get(one.name)) for one in (*exercises(stage), *mends(stage))]
 
 
-def to_mend(mistake: breakit.Break) -> Mend | None:
+def to_mend(mistake: Mistake) -> Mend | None:
     """The exercise of which this is the mistake, where it has one that is not passed yet: who is to find a mistake is
     not to be shown it."""
     for one in mends(mistake.stage):
@@ -225,14 +225,4 @@ def count_hint(folder: str, name: str, most: int) -> int:
     file = build_directory() / folder / "hints" / name
     given = min(most, 1 + (int(file.read_text()) if file.exists() else 0))
     place(folder, "hints", name, str(given))
-    return given
-
-
-def hints_given(exercise: Exercise | Mend, more: int = 0) -> int:
-    """How many hints were given on the command line, `more` of them just now."""
-    file = build_directory() / "exercises/hints" / f"{exercise.stage.id}_{exercise.name}"
-    given = int(file.read_text()) if file.exists() else 0
-    if more:
-        given = min(given + more, len(exercise.hints))
-        place("exercises", "hints", file.name, str(given))
     return given

@@ -91,8 +91,8 @@ def _grader(assignment: Assignment) -> list[Path]:
     files |= set(closure(*PROGRAMS).values())
     for number in sorted(_with_those_kept(assignment.stages)):
         folder = stages.get(number).folder
-        files |= {folder / "kernel.cu", folder / "stage.toml", folder / "exercises.toml", *headers(folder)}
-        files |= set((folder / "break").glob("*"))
+        files |= {folder / "kernel.cu", *headers(folder)}
+        files |= {folder / name for name in ("stage.toml", "exercises.toml", "mistakes.toml")}
     return sorted(file for file in files if file.is_file() and file.is_relative_to(ROOT))
 
 
@@ -103,7 +103,7 @@ def _with_those_kept(numbers: tuple[int, ...]) -> set[int]:
         number = todo.pop()
         if number not in found:
             found.add(number)
-            todo += [int(name.partition(".")[0]) for name in stages.get(number).data.get("keeps", [])]
+            todo += [stages.get(name.partition(".")[0]).number for name in stages.get(number).data.get("keeps", [])]
     return found
 
 

@@ -87,7 +87,7 @@ def deciding_files(numbers: tuple[int, ...], module: str) -> list[Path]:
         files |= {file for pattern in _SOURCES for file in (ROOT / folder).rglob(pattern)}
     for number in numbers:
         of_the_stage = stages.get(number).folder.rglob("*")
-        files |= {file for file in of_the_stage if file.suffix in (".cu", ".h", ".toml", ".patch")}
+        files |= {file for file in of_the_stage if file.suffix in (".cu", ".h", ".toml")}
     return sorted(files)
 
 

@@ -203,8 +203,13 @@ def command_gpu_report(options) -> int:
 def command_notebooks(options) -> int:
     from flashladder.lessons import notebooks
 
-    chosen = (options.run, options.save, options.check, options.format, options.exercises)
-    return notebooks.command(options.names, *chosen, options.rest)
+    if options.exercises:
+        return notebooks.write_exercises(options.names)
+    if options.save or options.run:
+        return notebooks.run(options.names, options.save)
+    if options.format:
+        return notebooks.format_all()
+    return notebooks.check(options.names) if options.check else notebooks.open_lab(options.rest)
 
 
 def command_browser(options) -> int:
@@ -503,7 +508,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--target", choices=("ptx", "fatbin", "kernels", "maps"), help="default: each in turn")
     sub.add_argument("--count", type=int, help="executions of each target, the same ones each time; default: no limit")
     sub = add("mutants", command_mutants, "plant mistakes in the stages and see whether their tests notice")
-    sub.add_argument("names", nargs="*", help="e.g. 05, or 05-scale_left_out; default: all")
+    sub.add_argument("names", nargs="*", help="e.g. 05, or 05-planned_once; default: all")
     sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
     sub = add("gpu-report", command_gpu_report, "tests, sanitizer, benchmarks and ncu on a GPU, in one go")
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")

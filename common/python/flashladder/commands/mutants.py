@@ -1,7 +1,7 @@
-"""Mutants: small mistakes in the stages' sources that the stages' own tests must notice (tests/mutants/NN.toml).
+"""Mutants: the stages' planted mistakes (ladder/mistakes.py), which the stages' own tests must notice.
 
-A mutant is a few pieces of text and what stands in their place. It is compiled and linked by the very commands of the
-build, takes its stage's place in a copy of the build folder, and meets the tests that `make stage-NN test` runs.
+A stage with a mistake is compiled and linked by the very commands of the build, takes the stage's place in a copy of
+the build folder, and meets the tests that `make stage-NN test` runs.
 """
 
 import hashlib
@@ -27,36 +27,13 @@ from flashladder.commands import testing
 from flashladder.core.console import coloured, progress, remark, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, STAGES, build_directory
-from flashladder.core.toml import tomllib
 from flashladder.ladder import stages
+from flashladder.ladder.change import where
+from flashladder.ladder.mistakes import CLASSES, REASONS, Mistake, everything, mistakes
 
-DATA = ROOT / "tests/mutants"
-CLASSES = {"results": "wrong results", "hazard": "hazards", "technique": "technique gone"}
-# The only reason for which a mutant may live; words of its own come after a colon.
-REASONS = {"equivalent": "no input and no order of execution tells it from the stage"}
 TIMEOUT = 1200  # seconds for the tests of one mutant, of which few need one minute
 # These look at other things than the stage's own and never meet a mutant of it.
-OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_breakit.py", "test_configurations_drawn.py")
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One mistake. edits: (old text, new text, which occurrence of the old: 1 for the first, 0 for the only one)."""
-
-    stage: stages.Stage
-    name: str
-    kind: str  # of CLASSES
-    mistake: str  # what was done wrong, one sentence
-    edits: tuple[tuple[str, str, int], ...]
-    lives: str = ""  # why it may: a word of REASONS, then ": " and its own; "" where it must be killed
-
-    @property
-    def id(self) -> str:
-        return f"{self.stage.id}-{self.name}"
-
-    @property
-    def reason(self) -> str:
-        return self.lives.partition(":")[0]
+OTHER_BUILDS = ("test_ablations.py", "test_adversarial.py", "test_mistakes.py", "test_configurations_drawn.py")
 
 
 @dataclass(frozen=True)
@@ -66,67 +43,6 @@ class Verdict:
     message: str  # the first line of what that test said
     seconds: float
     cached: bool = False
-
-
-def load(number: int | str) -> list[Mutant]:
-    """The mutants of one stage, in the order of its file. FlashLadderError says what is wrong with an entry."""
-    stage = stages.entry(number)
-    file = DATA / f"{stage.id}.toml"
-    if not file.exists():
-        raise FlashLadderError(f"{file} does not exist: stage {stage.id} has no mutants.")
-    found = []
-    for name, entry in tomllib.loads(file.read_text()).items():
-        where = f"{os.path.relpath(file, ROOT)}, [{name}]"
-        unknown = set(entry) - {"class", "mistake", "edits", "lives"}
-        missing = {"class", "mistake", "edits"} - set(entry)
-        if unknown or missing:
-            words = [
-                f"{', '.join(sorted(keys))} {what}"
-                for keys, what in ((missing, "missing"), (unknown, "unknown"))
-                if keys
-            ]
-            raise FlashLadderError(
-                f"{where}: an entry has class, mistake, edits and perhaps lives; {'; '.join(words)}."
-            )
-        if entry["class"] not in CLASSES:
-            raise FlashLadderError(f"{where}: class {entry['class']!r} is none of {', '.join(CLASSES)}.")
-        edits = tuple((*edit, 0) if len(edit) == 2 else tuple(edit) for edit in entry["edits"])
-        mutant = Mutant(stage, name, entry["class"], entry["mistake"], edits, entry.get("lives", ""))
-        if mutant.lives and mutant.reason not in REASONS:
-            raise FlashLadderError(f"{where}: lives = {mutant.lives!r} begins with none of {', '.join(REASONS)}.")
-        if mutant.reason == "equivalent" and ": " not in mutant.lives:
-            raise FlashLadderError(f"{where}: an equivalent says why, as in 'equivalent: the loop runs once'.")
-        found.append(mutant)
-    return found
-
-
-def everything() -> list[Mutant]:
-    """All mutants of all stages."""
-    return [mutant for stage in stages.every_stage() for mutant in load(stage.number)]
-
-
-def mutated(mutant: Mutant) -> str:
-    """The stage's source with the mistake. FlashLadderError where an edit does not fit it any more."""
-    text = mutant.stage.source.read_text()
-    file = os.path.relpath(mutant.stage.source, ROOT)
-    for number, (old, new, occurrence) in enumerate(mutant.edits, 1):
-        where = f"mutant {mutant.id}, edit {number} of {len(mutant.edits)}"
-        advice = f"Bring tests/mutants/{mutant.stage.id}.toml up to date with {file}."
-        count = text.count(old)
-        if not count:
-            raise FlashLadderError(f"{where}: {file} has no text {old!r}. {advice}")
-        if not occurrence and count > 1:
-            raise FlashLadderError(
-                f"{where}: {file} has {old!r} {count} times. Give more of it, or a third part "
-                "that says which (1 for the first)."
-            )
-        if occurrence > count:
-            raise FlashLadderError(f"{where}: {file} has {old!r} {count} times, not {occurrence}. {advice}")
-        at = -1
-        for _ in range(occurrence or 1):
-            at = text.index(old, at + 1)
-        text = text[:at] + new + text[at + len(old) :]
-    return text
 
 
 # ---- building ----
@@ -335,9 +251,9 @@ def _run_tests(stage: stages.Stage, folder: Path) -> tuple[bool, str, str]:
     return done.returncode == 1, by or f"{passed} tests passed", message
 
 
-def complaint(mutant: Mutant, verdict: Verdict) -> str:
+def complaint(mutant: Mistake, verdict: Verdict) -> str:
     """What is wrong where a verdict is not what the mutant's entry says; "" where it is."""
-    file = f"tests/mutants/{mutant.stage.id}.toml"
+    file = where(mutant.stage, mutant.FILE)
     if verdict.killed and mutant.lives:
         return f"{mutant.id} is killed now, by {verdict.by}: take `lives` out of its entry in {file}."
     if not verdict.killed and not mutant.lives:
@@ -358,10 +274,10 @@ def seed() -> str:
     return os.environ.get("FLASHLADDER_MUTANTS_SEED") or _sha(*(file.read_bytes() for file in sources))[:8]
 
 
-def sample(size: int, from_seed: str) -> list[Mutant]:
+def sample(size: int, from_seed: str) -> list[Mistake]:
     """Mutants of as many stages as there are, drawn by the seed, of those that must be killed."""
     dice = random.Random(from_seed)
-    piles = [[one for one in load(stage.number) if not one.lives] for stage in stages.every_stage()]
+    piles = [[one for one in mistakes(stage) if not one.lives] for stage in stages.every_stage()]
     for pile in piles:
         dice.shuffle(pile)
     dice.shuffle(piles)
@@ -369,7 +285,7 @@ def sample(size: int, from_seed: str) -> list[Mutant]:
     return sorted(rounds[:size], key=lambda mutant: mutant.id)
 
 
-def chosen(names: Iterable[str]) -> list[Mutant]:
+def chosen(names: Iterable[str]) -> list[Mistake]:
     """ "05" for all of a stage, "05-scale_left_out" for one; all of them where nothing is named."""
     found = everything()
     picked = []
@@ -391,11 +307,11 @@ def run(names: list[str] = (), size: int = 0) -> int:
     drawn = sample(size, seed()) if size else chosen(names)
     if size:
         say(f"{size} mutants drawn by FLASHLADDER_MUTANTS_SEED={seed()}")
-    texts = {mutant: mutated(mutant) for mutant in drawn}  # an edit that does not fit is told before anything runs
+    texts = {mutant: mutant.text() for mutant in drawn}  # an edit that does not fit is told before anything runs
     build.build()
     jobs: list = [(stage, None, stage.source.read_text()) for stage in dict.fromkeys(one.stage for one in drawn)]
     jobs += [(mutant.stage, mutant, text) for mutant, text in texts.items()]
-    verdicts: dict[Mutant, Verdict] = {}
+    verdicts: dict[Mistake, Verdict] = {}
     complaints = []
     _stopped.clear()
     pool = ThreadPoolExecutor(build.jobs())
@@ -430,10 +346,10 @@ def run(names: list[str] = (), size: int = 0) -> int:
     return 1 if complaints else 0
 
 
-def show(verdicts: dict[Mutant, Verdict]) -> None:
+def show(verdicts: dict[Mistake, Verdict]) -> None:
     """The score, killed of all, by stage and class; then those that live, with their reasons."""
 
-    def score(some: list[Mutant]) -> str:
+    def score(some: list[Mistake]) -> str:
         return f"{sum(verdicts[one].killed for one in some)}/{len(some)}" if some else "-"
 
     rows = []

@@ -11,7 +11,7 @@ from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, stage_runner
-from flashladder.ladder import breakit, diff, host_streams, stages
+from flashladder.ladder import diff, host_streams, mistakes, stages
 from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stages import Kernel, Stage
 from flashladder.measuring import bench, machine_code, profile, stream_times
@@ -69,7 +69,7 @@ def _order_of_streams(stage: Stage, rest: list[str]) -> int:
 _OF_ALL = {
     "build": Verb(lambda stage, rest: say(f"{stage.name}: built.")),
     "run": Verb(_run),
-    "break": Verb(lambda stage, rest: breakit.show(stage)),
+    "break": Verb(lambda stage, rest: mistakes.show(stage)),
 }
 VERBS: dict[type[Stage], dict[str, Verb]] = {
     Kernel: _OF_ALL

@@ -1,0 +1,1 @@
+"""The registry of stages: running and verifying them, their sources, planted mistakes, variants, techniques."""

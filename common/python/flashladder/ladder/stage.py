@@ -32,18 +32,23 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Stage:
-    number: int
+    number: int  # its place in the order, which the folder's name alone says
     name: str  # folder name, e.g. 02_online_softmax
     title: str
     technique: str
     min_compute: Compute  # 80 for compute capability 8.0
-    previous: int | None
+    previous: str | None  # the slug of the stage that this one changes
     folder: Path
     data: dict = field(repr=False, compare=False)  # all of stage.toml
 
     @property
     def id(self) -> str:
         return f"{self.number:02d}"
+
+    @property
+    def slug(self) -> str:
+        """What a stage is called wherever it stands in the order, e.g. online_softmax."""
+        return self.name[3:]
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -94,21 +99,16 @@ def read(folder: Path, kind: type[Stage]) -> Stage:
     file = folder / "stage.toml"
     try:
         data = tomllib.loads(file.read_text())
-        previous = data.get("previous")
-        if isinstance(previous, str):  # a folder name or a number as text; empty: none
-            previous = int(previous[:2]) if previous else None
         stage = kind(
-            number=int(data["number"]),
+            number=int(folder.name[:2]),
             name=folder.name,
             title=data["title"],
             technique=data["technique"],
             min_compute=Compute(data["min_compute"], data.get("specific", False)),
-            previous=previous,
+            previous=data.get("previous"),
             folder=folder,
             data=data,
         )
     except (OSError, tomllib.TOMLDecodeError, KeyError, ValueError) as error:
         raise FlashLadderError(f"{file} is not a valid stage description: {error!r}") from error
-    if not folder.name.startswith(f"{stage.number:02d}_"):
-        raise FlashLadderError(f"{file} says number = {stage.number}, but its folder is {folder.name}")
     return stage

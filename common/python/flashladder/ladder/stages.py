@@ -1,5 +1,6 @@
 """The registry of stages, read from stages/NN_name/stage.toml."""
 
+import difflib
 import re
 from functools import cache
 from pathlib import Path
@@ -27,15 +28,21 @@ def every_stage() -> tuple[Stage, ...]:
 
 
 def entry(which: Stage | int | str) -> Stage:
-    """The stage of a number such as 2, "02", "stage-02" or "02_online_softmax"; a stage itself is returned as it is."""
+    """The stage of a name such as "online_softmax", or of its number: 2, "02", "stage-02", "02_online_softmax".
+
+    A stage itself is returned as it is.
+    """
     if isinstance(which, Stage):
         return which
-    match = re.fullmatch(r"(?:stage[-_])?(\d{1,2})(?:_\w+)?", str(which))
+    match = re.fullmatch(r"(?:stage[-_])?(?:(\d{1,2})(?:_\w+)?|([a-z]\w*))", str(which).replace("-", "_"))
     for stage in every_stage():
-        if match and stage.number == int(match[1]):
+        if match and (stage.slug == match[2] if match[2] else stage.number == int(match[1])):
             return stage
-    numbers = ", ".join(stage.id for stage in every_stage())
-    raise FlashLadderError(f"There is no stage '{which}'. Stages: {numbers}.")
+    known = ", ".join(stage.name for stage in every_stage())
+    close = difflib.get_close_matches(str(which), [stage.slug for stage in every_stage()], 1)
+    raise FlashLadderError(
+        f"There is no stage '{which}'. " + (f"Is it {close[0]}? " if close else "") + f"Stages: {known}."
+    )
 
 
 def get(which: Stage | int | str) -> Kernel:
@@ -51,4 +58,4 @@ def get(which: Stage | int | str) -> Kernel:
 
 def previous_of(stage: Stage) -> Kernel | None:
     """The stage that this one changes: stage.toml's `previous`."""
-    return None if stage.previous is None else next((one for one in all_stages() if one.number == stage.previous), None)
+    return None if stage.previous is None else next((one for one in all_stages() if one.slug == stage.previous), None)

@@ -3,7 +3,7 @@
 from flashladder import plot
 from flashladder.building import build
 from flashladder.core import device
-from flashladder.ladder import breakit, host_streams, source
+from flashladder.ladder import host_streams, mistakes, source
 from flashladder.ladder.host_streams import VARIANTS
 from flashladder.lessons.display import code, note, show, step, table, whole
 from flashladder.lessons.trial import plant
@@ -72,4 +72,4 @@ class HostLesson(Writing):
 
     def break_it(self, name: str) -> None:
         """Plants a classic mistake and shows who catches it and how. AssertionError if nobody does."""
-        plant(breakit.get(0, name))
+        plant(mistakes.get(0, name))

@@ -14,7 +14,7 @@ from flashladder.building import build
 from flashladder.core import device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.ladder import breakit, diff, source, stages, sweep
+from flashladder.ladder import diff, mistakes, source, stages, sweep
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.ladder.run import describe
 from flashladder.lessons import throughput as short_runs
@@ -197,11 +197,11 @@ class Lesson(Writing):
         return row["tflops"]
 
     def break_it(self, name: str, picture: bool = True) -> None:
-        """Plants a classic mistake (stages/NN/break), and shows who catches it and how. AssertionError if nobody does.
+        """Plants a mistake of stages/NN/mistakes.toml, and shows who catches it and how. AssertionError if nobody does.
 
         picture: where the output is wrong, a map of its errors.
         """
-        verdict = plant(breakit.get(self.stage, name))
+        verdict = plant(mistakes.get(self.stage, name))
         if picture and verdict.output is not None:
             Br = self.stage.data["launch"][-1].get("Br", 0)
             show(plot.error_map(verdict.problem, verdict.inputs, verdict.output, Br=Br))

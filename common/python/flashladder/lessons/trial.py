@@ -12,7 +12,7 @@ from flashladder.core.console import count
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
-from flashladder.ladder import breakit, stages
+from flashladder.ladder import mistakes, stages
 from flashladder.ladder.kernels import judge
 from flashladder.ladder.run import run_problem
 from flashladder.ladder.stage import Verdict
@@ -33,17 +33,17 @@ def changed_kernel(stage: stages.Stage, changes: Sequence[tuple[str, str]]) -> P
     return place("break", f"{stage.id}_trial-{hashlib.sha256(text.encode()).hexdigest()[:8]}", "kernel.cu", text)
 
 
-def plant(mistake: breakit.Break) -> Verdict:
+def plant(mistake: mistakes.Mistake) -> Verdict:
     """Shows the mistake, runs it on the simulator and shows who objected. AssertionError if nobody did. Of one that is
     to be found and mended, the lines are not shown before it is."""
     mend = progress.to_mend(mistake)
     if mend:
         show(note(still_to_mend(mend), "Not shown:"))
     else:
-        show(diff(mistake.patch.read_text().splitlines(), f"The mistake: {mistake.mistake}"))
+        show(diff(mistake.difference(), f"The mistake: {mistake.mistake}"))
     name = mistake.name
     with step(f"Building and running {name} on the simulator", f"Built and run on the simulator: {name}."):
-        verdict = breakit.run(mistake)
+        verdict = mistakes.run(mistake)
     show_verdict(verdict)
     if not verdict.caught:
         raise AssertionError(f"{name}: nobody noticed this mistake.")

@@ -1,0 +1,1 @@
+"""Throughput and its peers, Nsight Compute, machine code, recorded results."""

@@ -18,7 +18,6 @@ from flashladder.core.console import progress, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, ROOT, build_directory, headers
 from flashladder.ladder import ablations, stages
-from flashladder.ladder.breakit import patched_source
 from flashladder.measuring import recorded
 
 ARCH = "sm_90"
@@ -267,7 +266,7 @@ def measure(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> dict[
     """By head dim, for bf16 (or the stage's one type): {"registers", "spill_bytes", "loop": Loop or None where no loop
     has an mma, "copies"}.
 
-    copies: the opcodes, with all that they say, of the kernel's cp.async. folder: of the stage whose headers a patched
+    copies: the opcodes, with all that they say, of the kernel's cp.async. folder: of the stage whose headers a changed
     copy includes. Of a kernel with a table of instances it is the first of the type and head dim.
     """
     cubin = compile_for(kernel, arch, folder)
@@ -331,7 +330,7 @@ def record(arch: str = ARCH) -> dict:
     variants = [(one.stage, f"{one.stage.id} {one.title}", "variant", one) for one in ablations.ablations()]
     rows = []
     for stage, name, kind, source in progress([*one_each, *variants], "machine code"):
-        kernel = source if isinstance(source, Path) else patched_source(source)
+        kernel = source if isinstance(source, Path) else source.source()
         for d, found in sorted(measure(kernel, _arch(stage, arch), stage.folder).items()):
             loop = found.pop("loop")
             if loop:
@@ -384,11 +383,11 @@ def _load(arch: str = ARCH) -> dict:
 
 
 def is_stale(row: dict) -> bool:
-    """True where kernel.cu (for a variant: kernel.cu with its patch) is no longer the one whose code was recorded."""
+    """True where kernel.cu (for a variant: kernel.cu with its edits) is no longer the one whose code was recorded."""
     if row["kind"] == "stage":
         return recorded.is_stale(row)
     one = next((one for one in ablations.ablations() if f"{one.stage.id} {one.title}" == row["name"]), None)
-    return one is None or hashlib.sha256(patched_source(one).read_bytes()).hexdigest() != row["kernel_sha256"]
+    return one is None or hashlib.sha256(one.text().encode()).hexdigest() != row["kernel_sha256"]
 
 
 def label(arch: str = ARCH) -> str:

@@ -1,4 +1,4 @@
-// Marks: when a warpgroup comes to which place of its kernel, written into the workspace. query_tile_clocks.py patches
+// Marks: when a warpgroup comes to which place of its kernel, written into the workspace. query_tile_clocks.py puts
 // them into kernels, and has nvcc include this file before the kernel's own (-include).
 #pragma once
 

@@ -1,11 +1,12 @@
 """What a change of query tile takes, in clocks, on a GPU: kernels with marks (marks.cuh) that say when each warpgroup
-comes to which place. The marks are patches, stages/NN_name/clocks/query_tile.patch."""
+comes to which place. The marks are edits, stages/NN_name/clocks.toml."""
 
 import hashlib
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from flashladder.core.abi import StageLibrary
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
-from flashladder.ladder.breakit import patched_source
+from flashladder.ladder.change import Change, tables
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.measuring import bench, provenance
 
@@ -38,23 +39,16 @@ FIRST, LAST = 1, 10
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A stage's kernel with marks, as patched_source() takes it."""
+class Marked(Change):
+    """A stage's kernel with marks."""
 
-    stage: stages.Stage
-
-    @property
-    def id(self) -> str:
-        return f"{self.stage.id}_clocks"
-
-    @property
-    def patch(self) -> Path:
-        return self.stage.folder / "clocks" / "query_tile.patch"
+    FILE: ClassVar[str] = "clocks.toml"
 
 
 def marked() -> list[Marked]:
     """Those that there are, in the ladder's order."""
-    return [one for one in map(Marked, stages.all_stages()) if one.patch.exists()]
+    every = ((stage, tables(stage, Marked.FILE, ())) for stage in stages.all_stages())
+    return [Marked(stage, name, **entry) for stage, found in every for name, entry in found.items()]
 
 
 def library(one: Marked, compute: int | None = None) -> Path:
@@ -63,7 +57,7 @@ def library(one: Marked, compute: int | None = None) -> Path:
     options = ["-gencode", f"arch=compute_{native},code=sm_{native}"] if native else []
     version = hashlib.sha256(MARKS.read_bytes()).hexdigest()[:16]  # compile_kernel() knows the options, not this file
     included = ["-include", str(MARKS), f"-DMARKS_{version}"]
-    return compile_kernel(patched_source(one), one.stage, *included, *options, only="BF16")
+    return compile_kernel(one.source(), one.stage, *included, *options, only="BF16")
 
 
 def between(marks: np.ndarray) -> list[dict]:

@@ -1,0 +1,1 @@
+"""warpsim's counters and traces, the timeline's model, any CUDA program on the simulator."""

@@ -17,10 +17,11 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, breakit, stages
+from flashladder.ladder import ablations, mistakes, stages
+from flashladder.ladder.change import Change
 from flashladder.ladder.kernels import Kernel, compile_kernel, judged_by
 from flashladder.ladder.launches import launches, workspace_bytes
-from flashladder.running.job import StageError, run_library
+from flashladder.running.job import Options, StageError, run_library
 
 # Swizzle and buffers on and off, by stage. All variants and mistakes would take a quarter of an hour to compile.
 VARIANTS = {"05": ("padding", "rotation"), "09": ("no_swizzle", "kv_stages_1", "no_eager")}
@@ -34,10 +35,10 @@ class Offered:
     stage: Kernel
     kind: str  # "stage", "variant" or "mistake"
     title: str
-    cause: breakit.Break | ablations.Ablation | None = None
+    cause: Change | None = None
 
     def source(self) -> Path:
-        return breakit.patched_source(self.cause) if self.cause else self.stage.kernel
+        return self.cause.source() if self.cause else self.stage.kernel
 
     def library(self) -> Path:
         """Of a stage as it was built; of the others what break builds, here."""
@@ -70,15 +71,14 @@ def offered() -> list[Offered]:
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
-        found += [Offered(f"{stage.id}-{one.name}", stage, "variant", one.title, one) for one in changed]
-        mistakes = _mistakes(stage)
-        found += [Offered(f"{stage.id}-{one.name}", stage, "mistake", one.mistake, one) for one in mistakes]
+        found += [Offered(one.id, stage, "variant", one.title, one) for one in changed]
+        found += [Offered(one.id, stage, "mistake", one.mistake, one) for one in _mistakes(stage)]
     return found
 
 
-def _mistakes(stage: Kernel) -> list[breakit.Break]:
+def _mistakes(stage: Kernel) -> list[mistakes.Mistake]:
     """The stage's first mistake that the verification catches, and the first that the simulator does."""
-    found = breakit.breaks(stage)
+    found = mistakes.of_lesson(stage)
     wrong = [one for one in found if one.caught_by == "verification"]
     return wrong[:1] + [one for one in found if one not in wrong][:1]
 
@@ -140,9 +140,9 @@ def observed_launch(
 ) -> tuple[str, list[int], int, int]:
     """The one launch that the library makes for the problem: symbol, grid, threads, bytes of dynamic shared memory."""
     budget = stage.simulated | {"WARPSIM_MAX_INSTRUCTIONS": "1", "WARPSIM_THREADS": "1"}
-    inputs, where = problem.random(), Device("sim", None)
+    options = Options(budget, timeout=60, configuration=configuration)
     try:
-        run_library(str(library), library, problem, inputs, where, budget, 60, configuration=configuration)
+        run_library(str(library), library, problem, problem.random(), Device("sim", None), options)
     except StageError as error:
         seen = (error.report or {}).get("launches", [])
         if len(seen) != 1:
@@ -159,8 +159,8 @@ def observed_launch(
 
 def observed_tile(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> tuple[int, int]:
     """Rows of Q and of K/V that a block works on at a time, of the instance that the library runs the problem with."""
-    name, where = str(library), Device("sim", None)
-    found = run_library(name, library, problem, None, where, stage.simulated, 60, configuration=configuration)
+    options = Options(stage.simulated, timeout=60, configuration=configuration)
+    found = run_library(str(library), library, problem, None, Device("sim", None), options)
     return found.description["Br"], found.description["Bc"]
 
 

@@ -1,0 +1,1 @@
+"""Tables of instances, what goes together and what it takes; the tuner, its store and its record."""

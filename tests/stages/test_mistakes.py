@@ -1,0 +1,87 @@
+"""The tests are tested: every classic mistake, planted in a kernel, is caught by verification or by the simulator."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from shares import share
+
+from flashladder.building import build
+from flashladder.core.paths import build_directory, stage_library
+from flashladder.ladder import kernels, mistakes, stages
+
+ALL = [mistake for stage in stages.all_stages() for mistake in mistakes.of_lesson(stage)]
+# One of each kind of verdict runs in `make test`; half of them in `make test-long`, all with FLASHLADDER_WHOLE=1.
+QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
+
+
+def parameters() -> list:
+    found = []
+    for mistake in ALL:
+        quick = (mistake.stage.id, mistake.name) in QUICK
+        marks = () if quick else pytest.mark.long
+        found.append(pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=marks))
+    return share(found, 2)
+
+
+@pytest.mark.parametrize("mistake", parameters())
+def test_mistake_is_caught(mistake):
+    verdict = mistakes.run(mistake)
+    told = f"{mistake.id} ({mistake.mistake})"
+    assert verdict.caught, f"{told} went unnoticed: {verdict.message}"
+    assert verdict.by == mistake.caught_by, (
+        f"{told} was caught by {verdict.by}, mistakes.toml says {mistake.caught_by}: {verdict.message}"
+    )
+    assert mistake.message in verdict.message, (
+        f"{told} was caught, but not in the words of mistakes.toml, '{mistake.message}': {verdict.message}"
+    )
+    if verdict.by not in ("verification", "error"):
+        first = verdict.message.splitlines()[0]
+        assert re.search(r" at kernel\.cu:\d+: ", first), f"{told}: the first line does not say the hazard: {first}"
+
+
+def test_the_kernel_itself_passes(stage):
+    """A verdict means something only if the kernel itself is clean on the problems that judge changed ones."""
+    if "judged_by" not in stage.data:
+        pytest.skip("judged by the problems that test_correctness runs")
+    verdict = kernels.judge(stage, stage_library(stage.number))
+    assert not verdict.caught, f"{stage.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
+
+
+@pytest.mark.parametrize("number", [2, 9])
+def test_the_kernel_itself_passes_built_like_a_mistake(number):
+    stage = stages.get(number)
+    folder = build_directory() / "break" / f"{stage.id}_as_it_is"
+    folder.mkdir(parents=True, exist_ok=True)
+    library = kernels.compile_kernel(Path(shutil.copy(stage.kernel, folder)), stage)
+    verdict = kernels.judge(stage, library)
+    told = f"{stage.name} as it is, built like a mistake, is wrong at {verdict.problem}: {verdict.message}"
+    assert not verdict.caught, told
+
+
+def test_a_changed_kernel_is_compiled_as_its_stage_is(stage):
+    """Word by word the build's own options, native code apart; what is added is named here."""
+    built, own = build.compile_command(stage.kernel), kernels.stage_flags(stage)
+    assert f"--generate-code=arch=compute_{stage.min_compute},code=[compute_{stage.min_compute}]" in own
+    added = [word for word in own if word not in built]
+    assert not added, f"options that the build does not have: {' '.join(added)}"
+    left_out = {"-c", "-o", "-x", "cu", str(stage.kernel)}
+    lost = [word for word in built if word not in own and word not in left_out]
+    lost = [word for word in lost if not ("_EXPORTS" in word or word.endswith(".o") or "code=[sm_" in word)]
+    assert not lost, f"options of the build that a changed kernel is not compiled with: {' '.join(lost)}"
+
+
+def test_two_changes_of_a_kernel_share_the_launchers_objects(tmp_path):
+    stage = stages.get(2)
+
+    def compiled(text: str) -> tuple[Path, set[tuple[str, int]]]:
+        """The library, and the objects of the launcher with their ages."""
+        (tmp_path / "kernel.cu").write_text(stage.kernel.read_text() + text)
+        library = kernels.compile_kernel(tmp_path / "kernel.cu", stage)
+        return library, {(file.name, file.stat().st_mtime_ns) for file in (build_directory() / "launcher").glob("*.o")}
+
+    first, objects = compiled("// one\n")
+    second, after = compiled("// two\n")
+    assert first != second and objects and objects <= after
+    assert not kernels.judge(stage, second).caught
