@@ -176,8 +176,8 @@ class Case:
 def cases(stage: kernels.Kernel) -> list[Case]:
     """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches with strides of
     which no two are equal, two of the other type, head dim and layout, scores far beyond what exp() takes and far below
-    0, one tile and many, rows of which only few raise their maximum; of a persistent kernel five query tiles a block; of
-    a stage with masks a last tile of one column, rows that see no key, a single key."""
+    0, one tile and many, rows of which only few raise their maximum; of a persistent kernel five query tiles a block;
+    of a stage with masks a last tile of one column, rows that see no key, a single key."""
     launch = stage.data["launch"][-1]
     Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
     found = [Case(problem, configuration) for problem, configuration in kernels.judged_by(stage)]

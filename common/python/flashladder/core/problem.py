@@ -40,7 +40,7 @@ class Problem:
                 object.__setattr__(self, name, default)
 
     def shape(self, tensor: str) -> tuple[int, int, int, int]:
-        """The tensor's axes in the order in which they lie in memory; Q and O have Hq heads and Nq rows, K and V Hkv and Nkv."""
+        """The tensor's axes as they lie in memory; Q and O have Hq heads and Nq rows, K and V Hkv and Nkv."""
         heads, rows = (self.Hq, self.Nq) if tensor in "QO" else (self.Hkv, self.Nkv)
         return (self.B, heads, rows, self.d_head) if self.layout != "bnhd" else (self.B, rows, heads, self.d_head)
 
