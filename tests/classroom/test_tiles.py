@@ -72,7 +72,7 @@ def test_a_stage_that_takes_any_length_keeps_the_lengths():
 
 
 @pytest.mark.parametrize(
-    "tile, stage, name, words",
+    "tile, number, name, words",
     [
         ('"64"', 4, "k_fragment", 'tile is "64x32" (Br x Bc), or { Br = 64, Bc = 32 }'),
         ("64", 4, "k_fragment", 'tile is "64x32"'),
@@ -88,9 +88,9 @@ def test_a_stage_that_takes_any_length_keeps_the_lengths():
         ('"64x64"', 29, "any", "stage 29 takes no other tile: its tile goes with the head dim"),
     ],
 )
-def test_a_tile_that_makes_no_sense_is_refused_in_words(tile, stage, name, words):
+def test_a_tile_that_makes_no_sense_is_refused_in_words(tile, number, name, words):
     with pytest.raises(FlashLadderError, match="varied.toml is no valid assignment: .*" + re.escape(words)):
-        varied(tile, stage, name)
+        varied(tile, number, name)
 
 
 def test_stages_of_different_tiles_are_not_set_together():
