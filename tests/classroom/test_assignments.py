@@ -134,7 +134,7 @@ def test_the_students_folder_has_what_it_needs_and_no_more(given_folder):
     for number in one.stages:
         assert assignment.file_name(number) in files
     assert {"README.md", "Makefile", ".gitignore", ".github/workflows/check.yml"} <= files
-    kept = [name for name in files if re.search(r"lessons/|grading|isolation|notebooks|mistakes|docs/", name)]
+    kept = [name for name in files if re.search(r"lessons/|grading|isolation|notebooks|mistakes\.toml|docs/", name)]
     assert not kept, kept
     shipped = {name.split("/")[2] for name in files if name.startswith("harness/stages/")}
     assert shipped == {stages.get(number).name for number in one.stages}

@@ -25,7 +25,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import host_streams, kernels, overlap, stages, technique
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
-from flashladder.running.job import Result, StageError, run_library
+from flashladder.running.job import Options, Result, StageError, run_library
 from flashladder.running.verify import check
 from flashladder.simulator import counters
 
@@ -347,9 +347,9 @@ class _Runs:
             self.counted.append((case.counted, result.report))
         return not self.hazards
 
-    def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=None):
-        name = f"stage {self.stage.id}"
-        return run_library(name, library, problem, inputs, where, more, 4 * SECONDS, configuration=configuration)
+    def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=()):
+        options = Options(dict(more), timeout=4 * SECONDS, configuration=configuration)
+        return run_library(f"stage {self.stage.id}", library, problem, inputs, where, options)
 
     def on_a_gpu(self, library: Path, where: Device) -> None:
         problem = _larger(self.stage)

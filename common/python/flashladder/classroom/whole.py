@@ -16,7 +16,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import kernels, launches
-from flashladder.running.job import StageError, run_library
+from flashladder.running.job import Options, StageError, run_library
 from flashladder.simulator import counters
 
 CHECKS = ("correct", "hazards", "technique")
@@ -147,10 +147,9 @@ class _Runs:
     def _one(self, library: Path, problem: Problem) -> bool:
         stage, inputs = self._page.stage, problem.random(1)
         more = stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
-        where, limit, size = Device("sim", None), 4 * SECONDS, shown.buffer_bytes(problem)
+        options = Options(more, timeout=4 * SECONDS, shown_bytes=shown.buffer_bytes(problem))
         try:
-            name = f"stage {stage.id}"
-            result = run_library(name, library, problem, inputs, where, more, limit, shown_bytes=size)
+            result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), options)
         except StageError as error:
             self._note(error.report)
             said = str(error).splitlines()[0].removeprefix(f"stage {stage.id}, {problem}: ")
