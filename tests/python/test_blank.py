@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from flashladder.classroom import blank, done, shown, whole
+from flashladder.classroom import blank, done, judge, shown, whole
 from flashladder.classroom.blank import WHOLE
 from flashladder.classroom.judge import Finding, Judgement
 from flashladder.commands import blank as command
@@ -41,9 +41,7 @@ def test_every_page_can_be_written(page):
             assert line not in text
 
 
-@pytest.mark.parametrize(
-    "stage", [one for one in stages.all_stages() if one.number not in (1, 12, 28, 29, 30)], ids=str
-)
+@pytest.mark.parametrize("stage", [one for one in stages.all_stages() if one.number not in (1, 12, 28, 29)], ids=str)
 def test_a_kernel_without_parts_has_a_page_too(stage):
     page = blank.page(stage)
     assert page.subgoals[-1].name == WHOLE and "flash_kernel" in blank.skeleton(page)
@@ -58,11 +56,28 @@ def test_the_launch_is_the_one_of_stage_toml():
     assert ".Q_box_rows = Br" in hopper and ".KV_box_rows = Bc" in hopper and ".log_sum_exp = true" in hopper
 
 
+def test_a_page_of_one_instance_has_no_table_and_says_so():
+    page = blank.page(30)
+    text, name = blank.skeleton(page), page.stage.data["only_instance"]
+    assert name.startswith("(BF16, 128, 128, 128, 12): ") and name in " ".join(re.sub("// ?", "", text).split())
+    assert "Configuration" not in text and "instances.h" not in text
+    assert ".grid = flash::persistent(params.Hq * params.B * ((params.Nq + Br - 1) / Br))" in text
+    assert "size_t((3 * Br + 2 * 2 * Bc) * d_head * 2 + 16 * (2 + 2 * 2) + 48)" in text
+    assert re.search(r"\.min_compute = 90,\n *\.Br = Br,\n *\.Bc = Bc,", text)
+    given = blank.skeleton(page, "tiles")
+    assert given.index("show.cuh") < given.index("__global__") < given.index("instances.h")
+    assert {one.problem.d_head for one in judge._cases(page.stage, judge.CHECKS)} == {128}
+    assert {one.problem.dtype for one in judge._cases(page.stage, judge.CHECKS)} == {"bf16"}
+    assert all(one.configuration is None for one in judge._cases(page.stage, judge.CHECKS))
+
+
 def test_what_has_no_page_says_why():
     with pytest.raises(FlashLadderError, match="program of the host"):
         blank.page(0)
     with pytest.raises(FlashLadderError, match="table of instances.*06"):
         blank.skeleton(blank.page(12))
+    with pytest.raises(FlashLadderError, match="table of instances"):
+        blank.skeleton(blank.page(28))
     with pytest.raises(FlashLadderError, match="several kernels"):
         blank.skeleton(blank.page(1))
     with pytest.raises(FlashLadderError, match="no subgoal 'sums'. It has: tiles, scores, softmax, whole"):

@@ -105,9 +105,11 @@ def test_hints_come_one_after_another(capsys, judged):
     for number, hint in enumerate(hints, 1):
         capsys.readouterr()
         command.command("05", ["hint"])
-        assert f"hint {number} of {len(hints)}: {hint}" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert f"hint {number} of {len(hints)}: {hint}" in said
+        assert ("That is the last one; the solution is in" in said) == (number == len(hints))
     command.command("05", ["hint"], NAME)
-    assert "That is the last one. The solution is in" in capsys.readouterr().out
+    assert f"hint {len(hints)} of {len(hints)}" in capsys.readouterr().out
     command.command("05", ["start"], "mend_1")
     with pytest.raises(FlashLadderError, match=f"A hint for which.*: {NAME}, mend_1"):
         command.command("05", ["hint"])

@@ -40,7 +40,9 @@ def test_what_a_program_is_started_with_keeps_what_the_user_has_set(monkeypatch)
 
 def test_a_worker_reads_the_job_that_was_written(tmp_path):
     problem = Problem(Nq=8, d_head=64, layout="bnhd", causal=True)
-    written = job.Job("libcudart.so.13", "libstage_05.so", problem, repeat=3)
+    written = job.Job(
+        "libcudart.so.13", "libstage_05.so", problem, options=job.Options(repeat=3, configuration="as it is")
+    )
     command = written.write(tmp_path, problem.random())
     assert command[-1] == str(tmp_path) and {file.stem for file in tmp_path.glob("*.npy")} == {"Q", "K", "V"}
     assert job.Job.read(tmp_path) == written

@@ -16,7 +16,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import judged_by
 from flashladder.ladder.run import describe
-from flashladder.running.job import StageError, run_library
+from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import FROBENIUS_LIMIT, Comparison, check
 from flashladder.site import page_kernels
 from flashladder.tuning import shapes
@@ -86,8 +86,9 @@ def judged(one, problem, configuration) -> tuple[dict, Comparison | None]:
     break` runs it, but on the page's inputs. In which warp a mistake shows first may depend on them."""
     variables = one.stage.simulated | {"WARPSIM_HAZARDS": "strict", "WARPSIM_ACCESSES": "1", "WARPSIM_THREADS": "1"}
     inputs, where = page_runs.inputs(problem), device.Device("sim", None)
+    options = Options(variables, timeout=300, configuration=configuration)
     try:
-        result = run_library(one.id, one.library(), problem, inputs, where, variables, 300, configuration=configuration)
+        result = run_library(one.id, one.library(), problem, inputs, where, options)
     except StageError as error:
         return error.report, None
     return result.report, check(problem, inputs, result.bits, result.log_sum_exp)

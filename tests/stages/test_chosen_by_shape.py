@@ -27,7 +27,7 @@ STRICT = stages.get(28).simulated | {"WARPSIM_HAZARDS": "strict"}
 
 def right(c: Configuration, problem: Problem, library=None) -> None:
     inputs = problem.random(3)
-    got = run_problem(28, problem, inputs, "sim", library, STRICT, configuration=str(c))
+    got = run_problem(28, problem, inputs, "sim", library, environment=STRICT, configuration=str(c))
     comparison = check(problem, inputs, got.bits, got.log_sum_exp)
     assert comparison, f"{c}, {problem}: {comparison.message}"
     says = {key: got.description[key] for key in ("configuration", "Br", "Bc", "threads", "shared_bytes")}
@@ -91,7 +91,7 @@ def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform(
 def of_both(c: Configuration, number: int, problem: Problem, inputs=None):
     inputs = inputs or problem.random(number)
     library = None if c in BUILT else shape_table.build(c).library
-    configured = run_problem(28, problem, inputs, "sim", library, STRICT, configuration=str(c))
+    configured = run_problem(28, problem, inputs, "sim", library, environment=STRICT, configuration=str(c))
     return configured, run_problem(number, problem, inputs, "sim", environment=STRICT)
 
 

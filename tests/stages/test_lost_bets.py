@@ -139,7 +139,7 @@ def test_who_stops_looking_loses_no_more_bets():
     inputs = problem.random(1)
     reports = []
     for library in (None, ablations.library(variant)):
-        got = run_problem(stage, problem, inputs, "sim", library, STRICT)
+        got = run_problem(stage, problem, inputs, "sim", library, environment=STRICT)
         assert check(problem, inputs, got.bits, got.log_sum_exp)
         reports.append(got.report["launches"][-1]["instructions"]["by_class"])
     goes_on, stops = reports

@@ -28,7 +28,7 @@ def test_larger_problems(stage, tile):
     ):
         problem = stage.own(problem)
         report = run_problem(stage, problem, device="sim", configuration=stage.configuration(problem)).report
-        found = technique.failures(stage, report, problem)
+        found = [one.words for one in technique.outcomes(stage, report, technique.Run(problem)) if not one.met]
         assert not found, f"stage {stage.id}, {problem}: {'; '.join(found)}"
 
 
@@ -199,7 +199,8 @@ def test_a_counter_that_was_not_counted_is_0_and_a_name_that_is_none_is_an_error
     assert (counted["launches"], counted["order.ldmatrix_in_a_row"], counted["order.first_block"]) == (2, 5, 7)
     assert (counted["blocks"], counted["warps"], counted["whole"]) == (1, 4, 1)
     assert not technique.namespace(stages.get(5), Problem(Nq=128, Nkv=65))["whole"]
-    words = technique.failures(described(ENTRY.format(left="global.load.bytes", relation="==")), report, problem)
-    assert words == ["256!"]
+    run = technique.Run(problem)
+    (one,) = technique.outcomes(described(ENTRY.format(left="global.load.bytes", relation="==")), report, run)
+    assert not one.met and one.words == "256!"
     with pytest.raises(FlashLadderError, match="there is no 'barrier'; there are B, Hq"):
-        technique.failures(described(ENTRY.format(left="barrier", relation="==")), report, problem)
+        technique.outcomes(described(ENTRY.format(left="barrier", relation="==")), report, run)

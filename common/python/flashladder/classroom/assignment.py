@@ -13,7 +13,8 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
-from flashladder.ladder import stages
+from flashladder.ladder import stages, tiles
+from flashladder.ladder.kernels import Kernel
 
 FOLDER = ROOT / "docs/assignments"
 FULL_POINTS = 100
@@ -55,6 +56,7 @@ class Assignment:
     due: datetime | None = None  # where the deadline is a time and not words
     late: Policy | None = None
     extensions: tuple[Extension, ...] = ()
+    tile: tuple[tuple[str, int], ...] = ()  # Br and Bc, where they are not the stages' own
 
     @property
     def stages(self) -> tuple[int, ...]:
@@ -67,6 +69,10 @@ class Assignment:
     def of_stage(self, number: int) -> "Assignment":
         """The part of it that is about one stage."""
         return replace(self, items=tuple(item for item in self.items if item.stage == number))
+
+    def kernel(self, stage: int) -> Kernel:
+        """The stage as it is set here: with the assignment's tile."""
+        return tiles.retiled(stages.get(stage), dict(self.tile)) if self.tile else stages.get(stage)
 
     def names(self, stage: int) -> tuple[str, ...]:
         """The exercises of a stage, in the order of the file."""
@@ -88,6 +94,7 @@ class Assignment:
         graded anew; by another title, deadline or extension it is not."""
         sizes = [asdict(one) for one in self.sizes]
         decides = [[asdict(one) for one in self.items], sizes, list(self.hidden_seeds), self.credit]
+        decides += [self.tile] if self.tile else []
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()
 
     def extension_of(self, *names: str) -> Extension | None:
@@ -142,14 +149,17 @@ def parse(name: str, text: str, where: str = "") -> Assignment:
             hints=int(data.get("hints", 1)),
             credit=dict(data["credit"]),
             source=text,
+            tile=tuple(tiles.read(data["tile"]).items()) if "tile" in data else (),
         )
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         missing = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise FlashLadderError(f"{where} is no valid assignment: {missing}") from error
+    except FlashLadderError as error:
+        raise FlashLadderError(f"{where} is no valid assignment: {error}") from error
     objections = _objections(found)
     if objections:
         raise FlashLadderError(f"{where} is no valid assignment:\n" + "\n".join(f"  {one}" for one in objections))
-    return found
+    return _of_its_tile(found, where) if found.tile else found
 
 
 def _deadline(data: dict) -> dict:
@@ -184,6 +194,35 @@ def _sizes(one: dict, d_head: int | None) -> Sizes:
     more = {} if d_head is None else {"d_head": d_head}
     problems = tuple(dict.fromkeys(Problem(**fields | more) for fields in one["problems"]))
     return Sizes(one["class"], bool(one["public"]), one.get("inputs", "normal"), problems)
+
+
+def _of_its_tile(assignment: Assignment, where: str) -> Assignment:
+    """Its sizes with as many tiles as before, where a stage takes whole ones alone; other stages take any length."""
+    try:
+        changes = {_change(assignment.kernel(number), stages.get(number)) for number in assignment.stages}
+    except FlashLadderError as error:
+        raise FlashLadderError(f"{where} is no valid assignment: {error}") from error
+    changes.discard(None)
+    if len(changes) > 1:
+        raise FlashLadderError(
+            f"{where} is no valid assignment: its stages have different tiles, so that no size has as many of the "
+            "changed ones in each. Set them apart, or leave `tile` out."
+        )
+    if changes:
+        ((Br, Bc), (new_Br, new_Bc)) = changes.pop()
+
+        def as_many(of: Problem) -> Problem:
+            return replace(of, Nq=of.Nq * new_Br // Br, Nkv=of.Nkv * new_Bc // Bc)
+
+        sizes = [replace(one, problems=tuple(map(as_many, one.problems))) for one in assignment.sizes]
+        return replace(assignment, sizes=tuple(sizes))
+    return assignment
+
+
+def _change(changed: Kernel, shipped: Kernel) -> tuple | None:
+    """(Br, Bc) of the shipped kernel and of the changed one, where it takes whole tiles; None where any length."""
+    before, after = (tuple(tiles.tile_of(one)[name] for name in tiles.NAMES) for one in (shipped, changed))
+    return None if shipped.data.get("masks") else (before, after)
 
 
 def _objections(assignment: Assignment) -> list[str]:

@@ -92,6 +92,7 @@ class Options:
     roster: Roster | None = None  # Canvas' or Moodle's
     pseudonyms: bool = False  # in all files but the service's and the table of who is who
     similar: bool = False  # compare the answers
+    isolated: str = "auto"  # a name of isolation.NAMES
 
 
 ALL = Options()
@@ -103,11 +104,10 @@ def grade_class(
     out: Path,
     pool: Pool,
     module: str = GRADER,
-    isolated: str = "auto",
     options: Options = ALL,
 ) -> Summary:
     """Grades what is missing and writes all reports to `out`. One submission at a time is in memory, besides those that
-    the pool works on. isolated: a name of isolation.NAMES."""
+    the pool works on."""
     wanted = [assignments.file_name(number) for number in assignment.stages]
     paths, store, summary = submissions.identities(folder), Store(out / "results"), Summary()
     if options.only and options.only not in paths:
@@ -128,7 +128,7 @@ def grade_class(
                 continue
             if alike:
                 alike.add(identity, submission.kernels)
-            task = task_of(submission, assignment, module, isolated)
+            task = task_of(submission, assignment, module, options.isolated)
             first = task.key not in owners
             owners.setdefault(task.key, []).append(identity)
             if options.only and identity != options.only:

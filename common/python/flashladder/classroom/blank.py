@@ -13,6 +13,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import work_directory
 from flashladder.core.toml import tomllib
 from flashladder.ladder import source, stages
+from flashladder.ladder.alone import alone
 from flashladder.ladder.kernels import Kernel
 
 WHOLE = "whole"  # the last subgoal's name: O is right, nothing races, the technique is used
@@ -103,6 +104,7 @@ def page(which: stages.Stage | int | str) -> Page:
     file = stage.folder / "blank.toml"
     try:
         data = tomllib.loads(file.read_text())
+        stage = alone(stage) if data.get("one_instance") else stage
         found = tuple(_subgoal(stage, entry) for entry in data["subgoal"])
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise FlashLadderError(f"stages/{stage.name}/blank.toml: {error!r}") from error
@@ -175,6 +177,12 @@ def _heading(one: Page, give: str) -> str:
         f"Stage {one.stage.id}, {one.stage.title}, from a blank page: {one.stage.technique}.",
         f"`{command}` judges {place}, with KERNEL=FILE another file, with PART=NAME one of these parts:",
     ]
+    if "only_instance" in one.stage.data:
+        said += [
+            "",
+            f"Of the stage's instances this is {one.stage.data['only_instance']}. It is judged by bf16 at d_head 128 "
+            "alone: what differs between instances is not asked for.",
+        ]
     given = [part.name for part in one.subgoals[: 1 + [part.name for part in one.subgoals].index(give)]] if give else []
     for part in one.subgoals:
         there = " (given)" if part.name in given else ""
@@ -209,7 +217,7 @@ def _empty(stage: Kernel) -> str:
             f"has all of it. Pages with parts have stages {there}."
         )
     text, launch = stage.source.read_text(), stage.data["launch"][-1]
-    includes = re.findall(r"^#include .*$", text, re.M)
+    includes = [line for line in re.findall(r"^#include \S+", text, re.M) if line not in _OF_A_TABLE]
     constants = [f"constexpr int {name} = {launch[name]};" for name in ("Br", "Bc", "threads") if name in launch]
     return "\n".join(
         [
@@ -220,7 +228,7 @@ def _empty(stage: Kernel) -> str:
             "",
             f"// grid: ({', '.join(launch['grid'])})",
             f"// dynamic shared memory: {launch['shared_bytes']} bytes",
-            _signature(text, launch["kernel"]),
+            _signature(stage, text),
             "    // Your kernel.",
             "}",
             "",
@@ -229,7 +237,15 @@ def _empty(stage: Kernel) -> str:
     )
 
 
-def _signature(text: str, kernel: str) -> str:
+_OF_A_TABLE = ('#include "configured.h"', '#include "instances.h"')
+
+
+def _signature(stage: Kernel, text: str) -> str:
+    kernel = stage.data["launch"][-1]["kernel"]
+    if "only_instance" in stage.data:
+        parameters = "const FlashParams params, const __grid_constant__ TensorMaps maps"
+        bounds = f"void __launch_bounds__(threads, 1)\n    {kernel}({parameters}) {{"
+        return f"template <typename T, int d_head>\n__global__ {bounds}"
     found = re.search(rf"^template [^\n]*\n__global__[^{{]*?{kernel}\([^{{]*\{{", text, re.M)
     return found[0]
 
@@ -246,14 +262,33 @@ def _launcher(stage: Kernel) -> str:
     if "boxes" in launch:
         fields |= dict(zip(("Q_box_rows", "KV_box_rows"), map(_in_cpp, launch["boxes"])))
     lines = ",\n".join(f"            .{name} = {value}" for name, value in fields.items())
-    choose = re.search(r"return (flash::choose\w*\(params, \[&\]<[^>]*>\(\) \{)", text)[1]
+    table = "only_instance" in stage.data
+    choose = _CHOOSE if table else re.search(r"return (flash::choose\w*\(params, \[&\]<[^>]*>\(\) \{)", text)[1]
     plan = f"""static flash::Launch plan(const FlashParams &params) {{
     return {choose}
         return flash::Launch{{
 {lines}}};
     }});
 }}"""
+    if table:
+        limits = re.search(r"^constexpr flash::Limits limits = \{.*?\};[^\n]*", text, re.M | re.S)[0]
+        limits = re.sub(r"(\n *)(\.min_compute = \d+,)", r"\1\2\1.Br = Br,\1.Bc = Bc,", limits)
+        return f"// ---- launch ----\n\n{limits}\n\n{plan}\n\n{_ENTRIES}"
     return re.sub(r"^static flash::Launch plan\(.*?^\}", lambda _: plan, text, flags=re.M | re.S) + "\n"
+
+
+# The launcher of a kernel that has no table, where the stage's has one.
+_CHOOSE = "flash::choose(params, [&]<typename T, int d_head>() {"
+_ENTRIES = """extern "C" FlashStatus flash_forward(const FlashParams *params, cudaStream_t stream) {
+    const FlashStatus status = flash::check(params, limits);
+    return status == FLASH_OK ? flash::launch(plan(*params), *params, stream) : status;
+}
+
+extern "C" FlashStatus flash_describe(const FlashParams *params, FlashDescription *description) {
+    const FlashStatus status = flash::check_sizes(params, limits);
+    return status == FLASH_OK ? flash::describe(limits, plan(*params), 0, description) : status;
+}
+"""
 
 
 def _grid(expressions: list[str]) -> str:
@@ -274,7 +309,7 @@ def _given(one: Page, give: str) -> str:
     given = one.subgoals[: 1 + names.index(one.subgoal(give).name)]
     lines = one.stage.source.read_text().splitlines()
     left_out: dict[int, tuple[Subgoal, Lines]] = {}
-    for part in one.subgoals[len(given) :]:
+    for part in reversed(one.subgoals[len(given) :]):  # the next one's stub stands for what comes after it, too
         for piece in part.lines:
             left_out |= {number: (part, piece) for number in range(piece.first, piece.last + 1)}
     calls: dict[int, list[str]] = {}
@@ -283,7 +318,9 @@ def _given(one: Page, give: str) -> str:
             number = _line_with(lines, before, 1, len(lines), f"stages/{one.stage.name}/blank.toml, {part.name}")
             if number not in left_out or not left_out[number][1].stub:  # a stub has its own calls
                 calls.setdefault(number, []).extend(text.splitlines())
-    found, last_include = [], max(number for number, line in enumerate(lines, 1) if line.startswith("#include"))
+    kernel = next(number for number, line in enumerate(lines, 1) if line.startswith("__global__"))
+    last_include = max(number for number, line in enumerate(lines[:kernel], 1) if line.startswith("#include"))
+    found = []
     first_code = next(number for number, line in enumerate(lines, 1) if not line.startswith("//"))
     told: set[Lines] = set()
     for number, line in enumerate(lines, 1):

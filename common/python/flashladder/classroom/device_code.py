@@ -189,32 +189,32 @@ def budget(problem: Problem) -> int:
     return 2_000_000 + 2 * products
 
 
-def run(
-    stage: Kernel,
-    built: Built,
-    problem: Problem,
-    inputs: dict[str, np.ndarray],
-    sandbox: Sandbox,
-    order: int = 0,
-    accesses: int = 0,
-    rival: Built | None = None,
-    configuration: str | None = None,
-    traced: bool = False,
-) -> Outcome:
-    """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns.
+@dataclass(frozen=True)
+class Options:
+    """How a kernel is launched."""
 
-    configuration: of the instance that runs, where the stage has several; None: stage.toml's. order: WARPSIM_SCHEDULE,
-    another order of warps and blocks. accesses: WARPSIM_ACCESSES, for pictures of banks. rival: on a GPU, what it is
-    timed against, in turns. traced: the report has what a trace shows (ladder/overlap.py).
-    """
+    configuration: str | None = None  # of the instance that runs, where the stage has several; None: stage.toml's
+    order: int = 0  # WARPSIM_SCHEDULE, another order of warps and blocks
+    accesses: int = 0  # WARPSIM_ACCESSES, for pictures of banks
+    rival: Built | None = None  # on a GPU, what it is timed against, in turns
+    traced: bool = False  # the report has what a trace shows (ladder/overlap.py)
+
+
+def run(
+    stage: Kernel, built: Built, problem: Problem, inputs: dict[str, np.ndarray], sandbox: Sandbox, **options
+) -> Outcome:
+    """Launches a built kernel for the problem in a process of its own, isolated; inputs: bit patterns, options: fields
+    of Options."""
+    how = Options(**options)
     where = cudart(sandbox.device).resolve()
     simulated = sandbox.device.kind == "sim"
     with sandbox.folder("run") as name:
         folder = Path(name)
-        job = _job(stage, problem, where, configuration) | {"guarded": not simulated, "repeat": TURNS if rival else 0}
+        job = _job(stage, problem, where, how.configuration)
+        job |= {"guarded": not simulated, "repeat": TURNS if how.rival else 0}
         (folder / "job.json").write_text(json.dumps(job))
-        if rival:
-            (folder / "solution.ptx").write_bytes(rival.ptx)
+        if how.rival:
+            (folder / "solution.ptx").write_bytes(how.rival.ptx)
         for tensor in "QKV":
             bits = np.ascontiguousarray(inputs[tensor], dtype=problem.bits_type(tensor))
             (folder / tensor).write_bytes(bits.tobytes())
@@ -232,14 +232,14 @@ def run(
                 "WARPSIM_REPORT": "report.json",
                 "WARPSIM_HAZARDS": "warn",  # the result is of interest, too
                 "WARPSIM_THREADS": str(sandbox.threads),
-                "WARPSIM_SCHEDULE": str(order),
+                "WARPSIM_SCHEDULE": str(how.order),
                 "WARPSIM_MAX_INSTRUCTIONS": str(budget(problem)),
                 "WARPSIM_TIMEOUT_S": f"{limits.seconds - 5:.0f}",
                 "WARPSIM_MAX_MEMORY": str(DEVICE_MEMORY),
             }
             environment |= stage.simulated
-            environment |= {"WARPSIM_ACCESSES": str(accesses)} if accesses else {}
-            environment |= overlap.variables(Path()) if traced else {}
+            environment |= {"WARPSIM_ACCESSES": str(how.accesses)} if how.accesses else {}
+            environment |= overlap.variables(Path()) if how.traced else {}
         command = [*sandbox.level.python, "-m", device_worker.__name__]
         done = isolation.run(sandbox.level, command, box, limits, environment)
         return _outcome(folder, problem, done, limits)

@@ -23,7 +23,6 @@ from flashladder.core import device
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, place
-from flashladder.ladder import stages
 from flashladder.ladder.kernels import Kernel
 from flashladder.simulator.counters import place_in
 
@@ -99,7 +98,7 @@ def grade(
     can run the stage, else the simulator. threads: of the simulator. What is wrong with a submission is no exception.
     """
     (number,) = assignment.stages
-    stage = stages.get(number)
+    stage = assignment.kernel(number)
     level = isolation.choose(isolated)
     sandbox = Sandbox(level, where or device.choose(stage.min_compute), threads, scratch)
     grading = _Grading(assignment, stage, sandbox, scratch)

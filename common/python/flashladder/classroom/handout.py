@@ -62,7 +62,7 @@ def chosen(assignment: Assignment, number: int) -> list[Exercise]:
     for item in assignment.items:
         if item.stage != number:
             continue
-        one = described.get(number, item.name)
+        one = described.get(assignment.kernel(number), item.name)
         if isinstance(one, Mend):
             raise FlashLadderError(
                 f"{item.name} of stage {number:02d} is one to mend: assignments are of what is written."
@@ -75,9 +75,10 @@ def chosen(assignment: Assignment, number: int) -> list[Exercise]:
 def starter(assignment: Assignment, number: int) -> str:
     """The stage's kernel.cu with stubs, and the assignment's points in the marks. What is to be written in another
     stage and stands here, too, is a stub as well, between marks of its own: students put their answer there."""
-    text = described.starter(number, list(assignment.names(number)))
+    kernel = assignment.kernel(number)
+    text = described.starter(kernel, list(assignment.names(number)))
     for one in chosen(assignment, number):
-        text = text.replace(described.get(number, one.name).opening, one.opening)
+        text = text.replace(described.get(kernel, one.name).opening, one.opening)
     secret = _secrets(assignment)
     for other in assignment.stages:
         for one in _solutions(assignment, other) if other != number else ():
@@ -116,7 +117,7 @@ def _write(assignment: Assignment, folder: Path) -> None:
         "What builds, runs and checks the kernels: parts of FlashLadder (MIT licence).\n"
     )
     for number in assignment.stages:
-        _write_stage(assignment, stages.get(number), harness / "stages" / stages.get(number).name)
+        _write_stage(assignment, assignment.kernel(number), harness / "stages" / stages.get(number).name)
         (folder / file_name(number)).write_text(starter(assignment, number))
     (harness / "assignment.json").write_text(json.dumps(_public(assignment), indent=2) + "\n")
     every = {number: chosen(assignment, number) for number in assignment.stages}
@@ -149,7 +150,7 @@ def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
     (folder / "kernel.cu").write_text(starter(assignment, stage.number))
     for header in headers(stage.folder):  # the table of a kernel with several instances
         _copy(header, folder / header.name)
-    data = {name: value for name, value in stage.data.items() if name not in ("keeps", "expected", "previous")}
+    data = {name: value for name, value in stage.data.items() if name not in ("keeps", "expected", "previous", "tiles")}
     expected = [_without_defaults(one) for one in technique.expectations(stage)]
     (folder / "stage.toml").write_text(tomli_w.dumps(data | ({"expected": expected} if expected else {})))
     entries = [
@@ -201,7 +202,7 @@ def _secrets(assignment: Assignment) -> dict[str, str]:
              _bare_lines(one.stub)]  # fmt: skip
     found: dict[str, str] = {}
     for number in assignment.stages:
-        kernel = described.starter(number, list(assignment.names(number)))
+        kernel = described.starter(assignment.kernel(number), list(assignment.names(number)))
         given = "\n".join([*_bare_lines(kernel), *stubs])
         for one in _solutions(assignment, number):
             lines = [line for line in _bare_lines(one.solution) if line not in given]
@@ -211,7 +212,7 @@ def _secrets(assignment: Assignment) -> dict[str, str]:
 
 def _solutions(assignment: Assignment, number: int) -> Iterator[Exercise]:
     for name in assignment.names(number):
-        one = described.get(number, name)
+        one = described.get(assignment.kernel(number), name)
         if isinstance(one, Exercise):
             yield one
 

@@ -25,7 +25,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import host_streams, kernels, overlap, stages, technique
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
-from flashladder.running.job import Result, StageError, run_library
+from flashladder.running.job import Options, Result, StageError, run_library
 from flashladder.running.verify import check
 from flashladder.simulator import counters
 
@@ -265,7 +265,7 @@ def _compiled(stage: kernels.Kernel, source: str, some: Sequence[Case], alone: b
     file = place("exercises", f"{stage.id}-{digest}", stage.source.name, source)
     if table:
         place("exercises", file.parent.name, kernels.TABLE, table)
-    return kernels.compile_kernel(file, stage, only=None if alone else "")
+    return kernels.compile_kernel(file, stage, only=None if alone or "only_instance" in stage.data else "")
 
 
 def _cases(stage: kernels.Kernel, checks: Sequence[str], sizes: Sequence[Problem] = ()) -> list[Case]:
@@ -275,12 +275,15 @@ def _cases(stage: kernels.Kernel, checks: Sequence[str], sizes: Sequence[Problem
     names = techniques(checks)
     counted = [] if names == [] else [run for kind in COUNTED for run in technique.runs(stage, names, *kind)]
     counted = [Case(run.problem, run.configuration(stage), counted=run) for run in counted]
-    return list(dict.fromkeys([*found, *counted]))
+    d_heads = stage.data.get("d_heads", ())  # of one instance alone (ladder/alone.py)
+    return [one for one in dict.fromkeys([*found, *counted]) if not d_heads or one.problem.d_head in d_heads]
 
 
 def _table(stage: kernels.Kernel, used: list[str | None], alone: bool = False) -> str | None:
     """Of a stage that has a table of instances, that of those that the runs use: to compile the others takes most of
     the time. None: all of them, also where a run leaves the choice to the kernel."""
+    if "only_instance" in stage.data:
+        return kernels.table_of(stage, {stage.data["only_instance"]})
     if not alone:
         used = used + [stage.configuration(problem) for problem in (_larger(stage), kernels.problem_for(stage))]
     return kernels.table_of(stage, set(used)) if None not in used else None
@@ -344,9 +347,9 @@ class _Runs:
             self.counted.append((case.counted, result.report))
         return not self.hazards
 
-    def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=None):
-        name = f"stage {self.stage.id}"
-        return run_library(name, library, problem, inputs, where, more, 4 * SECONDS, configuration=configuration)
+    def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=()):
+        options = Options(dict(more), timeout=4 * SECONDS, configuration=configuration)
+        return run_library(f"stage {self.stage.id}", library, problem, inputs, where, options)
 
     def on_a_gpu(self, library: Path, where: Device) -> None:
         problem = _larger(self.stage)

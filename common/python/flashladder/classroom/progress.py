@@ -226,13 +226,3 @@ def count_hint(folder: str, name: str, most: int) -> int:
     given = min(most, 1 + (int(file.read_text()) if file.exists() else 0))
     place(folder, "hints", name, str(given))
     return given
-
-
-def hints_given(exercise: Exercise | Mend, more: int = 0) -> int:
-    """How many hints were given on the command line, `more` of them just now."""
-    file = build_directory() / "exercises/hints" / f"{exercise.stage.id}_{exercise.name}"
-    given = int(file.read_text()) if file.exists() else 0
-    if more:
-        given = min(given + more, len(exercise.hints))
-        place("exercises", "hints", file.name, str(given))
-    return given

@@ -3,7 +3,7 @@
 from flashladder.classroom.assignment import Assignment, file_name
 from flashladder.classroom.exercise import Exercise
 from flashladder.classroom.marks import number as points_text
-from flashladder.ladder import stages, technique
+from flashladder.ladder import stages, technique, tiles
 from flashladder.ladder.launches import instances
 
 CREDIT = {
@@ -23,6 +23,7 @@ def task_sheet(assignment: Assignment, exercises: dict[int, list[Exercise]]) -> 
     lines += ["| file | exercise | | points |", "| --- | --- | --- | ---: |"]
     for number, every in exercises.items():
         lines += [f"| `{file_name(number)}` | {one.name} | {one.title} | {points_text(one.points)} |" for one in every]
+    lines += _tile(assignment)
     lines += ["", _HOW_TO_WORK, *([_SEVERAL_FILES] if len(exercises) > 1 else []), ""]
     for number, every in exercises.items():
         for one in every:
@@ -42,6 +43,18 @@ Linux, Python 3.10 or newer, make and a C++20 compiler (GCC 11 or newer) are nee
 simulator in `harness/`. The first `make check` installs what is missing into `harness/.venv` and builds the simulator,
 which takes some minutes. `make PYTHON=python3 check` uses that interpreter with what it has and installs nothing.
 """.strip("\n")
+
+
+def _tile(assignment: Assignment) -> list[str]:
+    """What is not as in the lesson, where the assignment has a tile of its own."""
+    said = []
+    for number in assignment.stages if assignment.tile else ():
+        here, lesson = (tiles.tile_of(one) for one in (assignment.kernel(number), stages.get(number)))
+        if here != lesson:
+            words = [", ".join(f"`{name} = {value}`" for name, value in one.items()) for one in (here, lesson)]
+            said += ["", f"The tile of `{file_name(number)}` is {words[0]}; in the lesson, and in what the file's"]
+            said += [f"comments say of rows by number, it is {words[1]}."]
+    return said
 
 
 def _late(assignment: Assignment) -> list[str]:

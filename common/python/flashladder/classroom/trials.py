@@ -161,8 +161,8 @@ def judge(
 
 
 def _attempt(stage: Kernel, built: Built, trial: Trial, sandbox: Sandbox, order: int = 0) -> Tried:
-    inputs = trial.arrays()
-    outcome = device_code.run(stage, built, trial.problem, inputs, sandbox, order, configuration=trial.configuration)
+    inputs, how = trial.arrays(), {"order": order, "configuration": trial.configuration}
+    outcome = device_code.run(stage, built, trial.problem, inputs, sandbox, **how)
     if outcome.output is None:
         return Tried(trial, outcome, None)
     return Tried(trial, outcome, check(trial.problem, inputs, outcome.output, outcome.log_sum_exp))

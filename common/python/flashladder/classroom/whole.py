@@ -16,7 +16,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import kernels, launches
-from flashladder.running.job import StageError, run_library
+from flashladder.running.job import Options, StageError, run_library
 from flashladder.simulator import counters
 
 CHECKS = ("correct", "hazards", "technique")
@@ -83,7 +83,8 @@ def shown_sizes(stage: kernels.Kernel) -> list[Problem]:
     """One head, several tiles along both axes, both head dims."""
     launch = stage.data["launch"][-1]
     rows, columns = 2 * launch["Br"], 3 * launch["Bc"]
-    return [stage.own(Problem(B=1, Hq=1, Nq=rows, Nkv=columns, d_head=d_head)) for d_head in (128, 64)]
+    d_heads = stage.data.get("d_heads", (128, 64))
+    return [stage.own(Problem(B=1, Hq=1, Nq=rows, Nkv=columns, d_head=d_head)) for d_head in d_heads]
 
 
 def _whole(page: Page, one: Subgoal, text: str, line: Lines) -> Part:
@@ -131,8 +132,11 @@ class _Runs:
         build.build(["warpsim_cudart"])
         digest = hashlib.sha256(self._text.encode()).hexdigest()[:16]
         file = place("exercises", f"{stage.id}-shown-{digest}", stage.source.name, self._text)
+        alone = stage.data.get("only_instance")
+        if alone:
+            place("exercises", file.parent.name, kernels.TABLE, kernels.table_of(stage, {alone}))
         try:
-            library = kernels.compile_kernel(file, stage, "-DFLASH_SHOW", only="BF16")
+            library = kernels.compile_kernel(file, stage, "-DFLASH_SHOW", only=None if alone else "BF16")
         except kernels.CompileError as error:
             self._failed, self.compiles = judge.compiler_words(error.said, file.name, line), False
             return
@@ -143,10 +147,9 @@ class _Runs:
     def _one(self, library: Path, problem: Problem) -> bool:
         stage, inputs = self._page.stage, problem.random(1)
         more = stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
-        where, limit, size = Device("sim", None), 4 * SECONDS, shown.buffer_bytes(problem)
+        options = Options(more, timeout=4 * SECONDS, shown_bytes=shown.buffer_bytes(problem))
         try:
-            name = f"stage {stage.id}"
-            result = run_library(name, library, problem, inputs, where, more, limit, shown_bytes=size)
+            result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), options)
         except StageError as error:
             self._note(error.report)
             said = str(error).splitlines()[0].removeprefix(f"stage {stage.id}, {problem}: ")

@@ -85,11 +85,12 @@ def grade(told: Grading) -> int:
         roster=roster.read(told.roster) if told.roster else None,
         pseudonyms=told.pseudonyms,
         similar=told.similar,
+        isolated=told.isolated,
     )
     build.build(hosted.TARGETS)
     try:
         with stopped_by_signals(), pool.connect(told.scheduler, told.jobs, told.certificates) as workers:
-            summary = batch.grade_class(assignment, told.folder, out, workers, isolated=told.isolated, options=options)
+            summary = batch.grade_class(assignment, told.folder, out, workers, options=options)
     except Stopped as stopped:
         said = f"Stopped by {stopped.signal.name}, and all that it had started with it."
         print(f"{said} What was graded stays: run it again for the rest.", file=sys.stderr)

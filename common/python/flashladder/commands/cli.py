@@ -203,8 +203,13 @@ def command_gpu_report(options) -> int:
 def command_notebooks(options) -> int:
     from flashladder.lessons import notebooks
 
-    chosen = (options.run, options.save, options.check, options.format, options.exercises)
-    return notebooks.command(options.names, *chosen, options.rest)
+    if options.exercises:
+        return notebooks.write_exercises(options.names)
+    if options.save or options.run:
+        return notebooks.run(options.names, options.save)
+    if options.format:
+        return notebooks.format_all()
+    return notebooks.check(options.names) if options.check else notebooks.open_lab(options.rest)
 
 
 def command_browser(options) -> int:

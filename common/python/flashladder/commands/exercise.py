@@ -11,6 +11,7 @@ from flashladder.classroom import exercise as described
 from flashladder.classroom import progress
 from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.progress import file_of, shown
+from flashladder.commands import hints
 from flashladder.core.console import coloured, plural, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -87,20 +88,7 @@ def _check(stage: Stage, name: str) -> int:
 def _hint(stage: Stage, name: str) -> int:
     states = {one.exercise.name: one for one in progress.states(stage)}
     open_ones = [one for one in _begun(stage, name) if name or not states[one.name].passed]
-    if not open_ones:
-        say(f"All that is begun of stage {stage.id} is right.")
-        return 0
-    if len(open_ones) != 1:
-        names = ", ".join(one.name for one in open_ones)
-        raise FlashLadderError(f"A hint for which? `make exercise-{stage.id} hint NAME=...`: {names}.")
-    (chosen,) = open_ones
-    before, given = progress.hints_given(chosen), progress.hints_given(chosen, 1)
-    if not given:
-        raise FlashLadderError(f"{chosen.name} has no hints.")
-    say(f"{chosen.name}, hint {given} of {len(chosen.hints)}: {chosen.hints[given - 1]}")
-    if before == given:
-        say(f"That is the last one. The solution is in {shown(stage.source)}.")
-    return 0
+    return hints.give("exercise", open_ones, f"the solution is in {shown(stage.source)}")
 
 
 def _watch(stage: Stage, name: str) -> int:

@@ -1,8 +1,9 @@
 """Puzzles on the command line: `make puzzle-05`, `make puzzle-05 start NAME=no_conflicts`, `check`, `hint`, ..."""
 
-from flashladder.classroom import done, progress, puzzle_judge
+from flashladder.classroom import done, puzzle_judge
 from flashladder.classroom.progress import shown
 from flashladder.classroom.puzzles import Puzzle, answer, get, puzzles
+from flashladder.commands import hints
 from flashladder.core.console import coloured, plural, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -94,21 +95,8 @@ def _judged(one: Puzzle) -> bool:
 
 
 def _hint(stage: Stage, name: str) -> int:
-    """One hint after another, of the one puzzle that is begun and not right."""
-    chosen = _begun(stage, name)
-    open_ones = [one for one in chosen if name or not done.is_done(stage, done.PUZZLE, one.name)]
-    if not open_ones:
-        say(f"All that is begun of stage {stage.id}'s puzzles is right.")
-        return 0
-    if len(open_ones) != 1:
-        names = ", ".join(one.name for one in open_ones)
-        raise FlashLadderError(f"A hint for which? `make puzzle-{stage.id} hint NAME=...`: {names}.")
-    (one,) = open_ones
-    given = progress.count_hint("puzzles", f"{stage.id}_{one.name}", len(one.hints))
-    say(f"{one.name}, hint {given} of {len(one.hints)}: {one.hints[given - 1]}")
-    if given == len(one.hints):
-        say(f"That is the last one; `make puzzle-{stage.id} solution NAME={one.name}` shows a solution.")
-    return 0
+    open_ones = [one for one in _begun(stage, name) if name or not done.is_done(stage, done.PUZZLE, one.name)]
+    return hints.give("puzzle", open_ones, "`make puzzle-{stage} solution NAME={name}` shows a solution")
 
 
 def _solution(stage: Stage, name: str) -> int:

@@ -13,7 +13,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, headers
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage, Verdict
-from flashladder.running.job import StageError, run_library
+from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import check
 
 TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
@@ -79,7 +79,7 @@ class CompileError(FlashLadderError):
 
 def stage_flags(stage: Kernel) -> list[str]:
     """nvcc and the options that the stage's own build compiles kernel.cu with, but for native code: PTX alone."""
-    words = build.compile_command(stage.kernel)
+    words = build.compile_command(stage.folder / "kernel.cu")  # also of a copy with another tile (tiles.py)
     first = next(number for number, word in enumerate(words) if Path(word).name.startswith("nvcc"))
     flags, skip = [], False
     for word in words[first:]:
@@ -192,10 +192,9 @@ def judge(stage: Kernel, library: Path) -> Verdict:
 def _judge(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> Verdict:
     inputs, where = problem.random(1), Device("sim", None)
     strict = stage.simulated | {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
+    options = Options(strict, timeout=300, configuration=configuration)
     try:
-        result = run_library(
-            f"stage {stage.id}", library, problem, inputs, where, strict, timeout=300, configuration=configuration
-        )
+        result = run_library(f"stage {stage.id}", library, problem, inputs, where, options)
     except StageError as error:
         hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
         kind = hazards[0]["kind"] if hazards else "error"

@@ -1,5 +1,6 @@
 """Runs a stage on arrays: run(2, Q, K, V). Each run gets a worker process with the runtime chosen for it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.running.job import Result, run_library
+from flashladder.running.job import Options, Result, run_library
 
 
 def run_problem(
@@ -19,21 +20,17 @@ def run_problem(
     inputs: dict[str, np.ndarray] | None = None,
     device: str | None = None,
     library: Path | None = None,
-    environment: dict[str, str] | None = None,
-    timeout: float | None = None,
-    repeat: int = 1,
-    configuration: str | None = None,
+    **options,
 ) -> Result:
     """Runs a stage on bit patterns (random ones where none are given).
 
     device: auto, gpu or sim, FLASHLADDER_DEVICE by default. library: another build of the stage, e.g. a patched
-    one. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. repeat: runs in the same process.
-    configuration: the short form of an instance of stage 12; None: the stage's own choice for the problem.
-    Q, K and V have the shapes problem.shape(). Raises StageError with the stage's or the simulator's own message.
+    one. options: fields of running.job.Options, e.g. environment={"WARPSIM_SCHEDULE": "1"}. Q, K and V have the shapes
+    problem.shape(). Raises StageError with the stage's or the simulator's own message.
     """
     stage = stages.get(stage)
     inputs = problem.random() if inputs is None else inputs
-    return _work(stage, problem, inputs, device, library, environment, timeout, repeat, configuration)
+    return _work(stage, problem, inputs, device, library, Options(**options))
 
 
 def describe(
@@ -41,21 +38,20 @@ def describe(
 ) -> dict:
     """What the stage would do with the problem: tiles, threads, shared memory, registers where a GPU tells."""
     stage = stages.get(stage)
-    return _work(stage, problem or stage.own(Problem()), None, device, configuration=configuration).description
+    options = Options(configuration=configuration)
+    return _work(stage, problem or stage.own(Problem()), None, device, None, options).description
 
 
-def _work(
-    stage, problem, inputs, device, library=None, environment=None, timeout=None, repeat=1, configuration=None
-) -> Result:
+def _work(stage, problem, inputs, device, library, options: Options) -> Result:
     where = choose(stage.min_compute, device)
     library = library or stage_library(stage.number)
     if not library.exists():
         raise FlashLadderError(f"{library} does not exist: run `make stage-{stage.id}`.")
-    more = stage.simulated | (environment or {})
-    return run_library(f"stage {stage.id}", library, problem, inputs, where, more, timeout, repeat, configuration)
+    options = replace(options, environment=stage.simulated | options.environment)
+    return run_library(f"stage {stage.id}", library, problem, inputs, where, options)
 
 
-def run(
+def run(  # noqa: PLR0913 - for users: its options are read where it is called
     stage: int | str,
     Q,
     K,

@@ -207,30 +207,15 @@ class Outcome:
 def outcomes(
     stage: stages.Stage | int | str,
     report: dict,
-    problem: Problem,
+    run: Run,
     names: Collection[str] | None = None,
-    inputs: str = "random",
-    own_choice: bool = False,
 ) -> list[Outcome]:
-    """Of the expectations that hold for a run, by its report (warpsim's JSON). names: all by default; inputs: what the
-    run was made on, one of INPUTS; own_choice: whether the kernel has chosen its configuration."""
+    """Of the expectations that hold for a run, by its report (warpsim's JSON). names: all by default."""
     stage = stages.get(stage)
-    counted = namespace(stage, problem, report)
+    counted = namespace(stage, run.problem, report)
     known = [one for one in chosen(stage, names) if "overlap" in report or not one.traced]
-    asked = [one for one in known if one.holds_for(counted, inputs, own_choice)]
+    asked = [one for one in known if one.holds_for(counted, run.inputs, run.own_choice)]
     return [Outcome(one, evaluate(one.left, counted), evaluate(one.right, counted)) for one in asked]
-
-
-def failures(
-    stage: stages.Stage | int | str,
-    report: dict,
-    problem: Problem,
-    names: Collection[str] | None = None,
-    inputs: str = "random",
-    own_choice: bool = False,
-) -> list[str]:
-    """One sentence for each expectation of outcomes() that is not met; none: the technique is used."""
-    return [one.words for one in outcomes(stage, report, problem, names, inputs, own_choice) if not one.met]
 
 
 def runs(
@@ -268,9 +253,11 @@ def judge(
     def counted(run: Run) -> dict:
         configuration = run.configuration(built_from)
         with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
-            more = overlap.variables(Path(name)) if run.traced else None
-            inputs = run.arrays()
-            report = run_problem(stage, run.problem, inputs, "sim", library, more, configuration=configuration).report
+            options = {
+                "environment": overlap.variables(Path(name)) if run.traced else {},
+                "configuration": configuration,
+            }
+            report = run_problem(stage, run.problem, run.arrays(), "sim", library, **options).report
             if run.traced:
                 overlap.complete(report, Path(name))
         return report
@@ -288,7 +275,7 @@ def all_failures(
     unseen: dict[str, Expectation] = {}
     shown: set[str] = set()
     for run, report in reports:
-        for one in outcomes(stage, report, run.problem, names, run.inputs, run.own_choice):
+        for one in outcomes(stage, report, run, names):
             name = one.expectation.name
             if not one.met:
                 failed.setdefault(name, one.words)

@@ -184,24 +184,3 @@ def check(names: list[str] = ()) -> int:
         say(f"{file.name}: {fault}")
     say(f"{len(files)} notebooks, {len(found)} faults." if found else "All notebooks are canonical.")
     return 1 if found else 0
-
-
-def command(
-    names: list[str],
-    run_them: bool,
-    save: bool,
-    check_them: bool,
-    format_them: bool,
-    exercises: bool,
-    extra: list[str],
-) -> int:
-    """What `flashladder notebooks` was asked for."""
-    if exercises:
-        return write_exercises(names)
-    if save or run_them:
-        return run(names, save)
-    if format_them:
-        return format_all()
-    if check_them:
-        return check(names)
-    return open_lab(extra)

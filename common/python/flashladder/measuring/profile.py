@@ -104,7 +104,7 @@ def technique_of(stage: stages.Stage, report: dict, problem: Problem) -> list[li
     """Rows of what the stage's technique must show in this run: in words, what is, what must be, and "yes" or "NO"."""
     return [
         [one.expectation.says, f"{one.left:,}", f"{one.expectation.relation} {one.right:,}", "yes" if one.met else "NO"]
-        for one in technique.outcomes(stage, report, problem)
+        for one in technique.outcomes(stage, report, technique.Run(problem))
     ]
 
 

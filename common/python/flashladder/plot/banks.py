@@ -32,7 +32,7 @@ def bank_grid(access: Access, title: str | None = None) -> Figure:
             colour = in_order(most - 1 - turn, most) if most > 1 else in_order(1, 2)
             for bank in access.banks(lane):
                 mark = RED if turn > 0 else None  # it waits
-                cell(axes, bank % BANKS, lane, colour, str(turn + 1), mark=mark, width=1.6, size=7)
+                cell(axes, (bank % BANKS, lane), colour, str(turn + 1), mark=mark, width=1.6, size=7)
         first, last, count = group[0], group[-1], access.wavefronts(group)
         axes.plot([BANKS + 0.4] * 2, [first + 0.1, last + 0.9], color=INK, linewidth=1.2, clip_on=False)
         text = f"{count} wavefront{'s' if count > 1 else ''}"

@@ -36,7 +36,7 @@ def box_layout(box: Box, lines: int = 16, chunk: int = 0, title: str | None = No
             text = f"{row}.{c}" + (" -" if inside is None else "")
             bold = "bold" if wanted else "normal"
             mark = RED if wanted else None
-            cell(axes, byte // CHUNK_BYTES, line - first, colour, text, mark=mark, size=8, weight=bold)
+            cell(axes, (byte // CHUNK_BYTES, line - first), colour, text, mark=mark, size=8, weight=bold)
     axes.set_xlim(0, LINE_BYTES // CHUNK_BYTES)
     axes.set_ylim(last - first, 0)
     groups = range(LINE_BYTES // CHUNK_BYTES)

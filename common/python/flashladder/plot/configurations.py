@@ -42,7 +42,7 @@ def configurations(*others: Configuration) -> Figure:
         for column, (_, one) in enumerate(columns):
             value = value_of(one)
             told = {True: "on", False: ""}.get(value, str(value)) if isinstance(value, bool) else str(value)
-            cell(axes, column, row, PALE if value == value_of(first) else BLUE, told)
+            cell(axes, (column, row), PALE if value == value_of(first) else BLUE, told)
     for column, (title, _) in enumerate(columns):
         axes.text(column + 0.5, -0.2, title, ha="center", va="bottom", fontsize=10, color=INK)
     axes.set(xlim=(-0.05, len(columns) + 0.05), ylim=(len(_ROWS) + 0.05, -0.9))

@@ -59,7 +59,7 @@ def mma_fragments(which: str | None = None, lane: int | None = None) -> Figure:
             for column in range(columns):
                 owner, i = int(lanes[row, column]), int(numbers[row, column])
                 colour = in_order(owner // 4, 8)
-                cell(axes, column, row, colour, "", mark=INK if owner == lane else None)
+                cell(axes, (column, row), colour, "", mark=INK if owner == lane else None)
                 label(axes, column + 0.5, row + 0.4, colour, str(owner), weight="bold")
                 label(axes, column + 0.5, row + 0.78, colour, f"{one.lower()}{i}", size=7)
         axes.set_xlim(0, columns)

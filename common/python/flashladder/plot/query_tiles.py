@@ -25,7 +25,7 @@ def query_tiles(
     panels = figure.subplots(len(masks), len(orders), sharex="row", sharey=True, squeeze=False)
     for row, causal in zip(panels, masks):
         for axes, order in zip(row, orders):
-            _draw(axes, order, N, heads, causal, blocks, rows)
+            _draw(axes, order, N=N, heads=heads, causal=causal, blocks=blocks, rows=rows)
         row[0].set_ylabel("block")
     for axes in panels[-1]:
         axes.set_xlabel("time, in tiles of K and V")
@@ -37,17 +37,17 @@ def query_tiles(
     return figure
 
 
-def _draw(axes, order: str, N: int, heads: int, causal: bool, blocks: int, rows: int) -> None:
-    pieces = query_tile_order.schedule(order, N, heads, causal, blocks, rows)
+def _draw(axes, order: str, **sizes) -> None:
+    pieces = query_tile_order.schedule(order, **sizes)
     for one in pieces:
-        colour = in_order(one.head, heads)
+        colour = in_order(one.head, sizes["heads"])
         length = one.end - one.start
         axes.broken_barh([(one.start, length)], (one.block, 0.92), facecolor=colour, edgecolor="white", linewidth=0.6)
         if length > 2:
             label(axes, one.start + length / 2, one.block + 0.46, colour, f"{one.head}.{one.row_tile}", size=6.5)
-    part = query_tile_order.busy(order, N, heads, causal, blocks, rows)
-    wanted = query_tile_order.heads_at_once(order, N, heads, causal, blocks, rows)
-    what = "causal" if causal else "full"
+    part = query_tile_order.busy(order, **sizes)
+    wanted = query_tile_order.heads_at_once(order, **sizes)
+    what = "causal" if sizes["causal"] else "full"
     axes.set_title(f"{what}, {order}\n{wanted:.1f} heads at a time, busy {part:.0%}", fontsize=8)
-    axes.axvline(sum(one.end - one.start for one in pieces) / blocks, color=BLUE, linestyle=":", linewidth=1.2)
-    axes.set_ylim(blocks, 0)
+    axes.axvline(sum(one.end - one.start for one in pieces) / sizes["blocks"], color=BLUE, linestyle=":", linewidth=1.2)
+    axes.set_ylim(sizes["blocks"], 0)

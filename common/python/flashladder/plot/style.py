@@ -48,13 +48,13 @@ def caption(figure: Figure, text: str) -> None:
     figure.supxlabel(text, fontsize=8, color=GREY, x=0.01, ha="left")
 
 
-def cell(
-    axes, column: float, row: float, colour, text: str, *, mark=None, width: float = 3, size: float = 8, **font
-) -> None:
-    """A square of the grid with its text; mark: the colour of a heavy border, `width` points wide, None: a thin one."""
+def cell(axes, place: tuple[float, float], colour, text: str, *, mark=None, width: float = 3, **font) -> None:
+    """The square of the grid at (column, row) with its text; mark: the colour of a heavy border, `width` points wide,
+    None: a thin one."""
+    column, row = place
     axes.add_patch(
         Rectangle(
-            (column, row),
+            place,
             1,
             1,
             facecolor=colour,
@@ -63,7 +63,7 @@ def cell(
             zorder=3 if mark else 2,
         )
     )
-    label(axes, column + 0.5, row + 0.52, colour, text, size=size, **font)
+    label(axes, column + 0.5, row + 0.52, colour, text, **font)
 
 
 def label(axes, x: float, y: float, ground, text: str, *, size: float = 8, **font) -> None:

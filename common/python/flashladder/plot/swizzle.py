@@ -58,7 +58,7 @@ def _permutation(axes, chunks: int, on: bool, rows: int, chunk: int) -> None:
             wanted = c == chunk and row < 8
             ground = colour if wanted or chunks <= 8 else (*colour[:3], 0.8)
             bold = "bold" if wanted else "normal"
-            cell(axes, place, row, ground, str(c), mark=RED if wanted else None, size=9, weight=bold)
+            cell(axes, (place, row), ground, str(c), mark=RED if wanted else None, size=9, weight=bold)
             if wanted:
                 groups.add(place % 8)
     if chunks > 8:

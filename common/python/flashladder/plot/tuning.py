@@ -105,7 +105,7 @@ def tuning_lengths(records: list[dict], dtype: str = "bf16", d: int = 128) -> Fi
                     continue
                 pays = value > record.PAYS
                 colour = in_order(round(100 * np.log(value) / np.log(most)), 101) if pays else PALE
-                cell(axes, column, row, colour, f"{value:.3f}" if pays else f"{value:.3f}, no", size=8)
+                cell(axes, (column, row), colour, f"{value:.3f}" if pays else f"{value:.3f}, no", size=8)
         axes.set_xlim(0, len(lengths))
         axes.set_ylim(len(flags), 0)
         axes.set_xticks(np.arange(len(lengths)) + 0.5, [f"N = {n}" for n in lengths], fontsize=8)
@@ -148,7 +148,7 @@ def _tiles(axes, best: dict) -> None:
     for (Br, Bc), (one, figures) in best.items():
         colour = in_order(ranked.index((Br, Bc)), len(ranked))
         text = f"{figures['tflops']:.0f}\n{one.warps} warps"
-        cell(axes, columns.index(Bc), rows.index(Br), colour, text, mark=INK if (Br, Bc) == ranked[-1] else None)
+        cell(axes, (columns.index(Bc), rows.index(Br)), colour, text, mark=INK if (Br, Bc) == ranked[-1] else None)
     axes.set_xlim(0, len(columns))
     axes.set_ylim(len(rows), 0)
     axes.set_xticks(np.arange(len(columns)) + 0.5, [f"Bc = {Bc}" for Bc in columns], fontsize=8)

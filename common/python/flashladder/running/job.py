@@ -20,6 +20,20 @@ from flashladder.running.server import run_worker
 
 
 @dataclass(frozen=True)
+class Options:
+    """How a library runs a problem."""
+
+    environment: dict[str, str] = field(default_factory=dict)  # more variables, e.g. WARPSIM_SCHEDULE
+    timeout: float | None = None  # seconds
+    repeat: int = 1  # runs in the same process
+    configuration: str | None = None  # the short form of one of the library's instances; None: the library chooses
+    shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
+
+
+ONCE = Options()
+
+
+@dataclass(frozen=True)
 class Job:
     """What a worker (flashladder.running.worker) is told, by files in a folder of its own."""
 
@@ -27,9 +41,7 @@ class Job:
     library: str  # of a stage
     problem: Problem
     describe_only: bool = False
-    repeat: int = 1  # runs in the same process
-    configuration: str | None = None  # the short form of an instance; None: the stage chooses
-    shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
+    options: Options = ONCE
 
     def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
         """Writes the job, and Q, K and V as bit patterns of the shapes problem.shape(), with scales of e4m3. Returns
@@ -48,7 +60,7 @@ class Job:
     @classmethod
     def read(cls, folder: Path) -> "Job":
         job = json.loads((folder / "job.json").read_text())
-        return cls(**job | {"problem": Problem(**job["problem"])})
+        return cls(**job | {"problem": Problem(**job["problem"]), "options": Options(**job["options"])})
 
 
 def answer(folder: Path) -> dict | None:
@@ -91,35 +103,29 @@ def run_library(
     problem: Problem,
     inputs: dict[str, np.ndarray] | None,
     where: Device,
-    environment: dict[str, str] | None = None,
-    timeout: float | None = None,
-    repeat: int = 1,
-    configuration: str | None = None,
-    shown_bytes: int = 0,
+    options: Options = ONCE,
 ) -> Result:
     """Runs a stage's library on bit patterns; without inputs it only describes what it would do.
 
-    name: what messages call it. environment: more variables for the worker, e.g. WARPSIM_SCHEDULE. timeout: seconds.
-    configuration: the short form of one of the library's instances; None: the library chooses. shown_bytes: see Job.
-    Raises StageError with the stage's or the simulator's own message.
+    name: what messages call it. Raises StageError with the stage's or the simulator's own message.
     """
     shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory) as scratch:
         folder = Path(scratch)
-        job = Job(str(cudart(where)), str(library), problem, inputs is None, repeat, configuration, shown_bytes)
+        job = Job(str(cudart(where)), str(library), problem, inputs is None, options)
         command = job.write(folder, inputs)
-        env = for_python(dict(os.environ) | (environment or {}))
+        env = for_python(dict(os.environ) | options.environment)
         if where.kind == "sim":
             env["WARPSIM_REPORT"] = str(folder / "report.json")
         try:
             if where.kind == "sim":
-                done = run_worker(folder, env, timeout)
+                done = run_worker(folder, env, options.timeout)
             else:
                 done = subprocess.run(
-                    command, env=env, capture_output=True, text=True, errors="replace", timeout=timeout
+                    command, env=env, capture_output=True, text=True, errors="replace", timeout=options.timeout
                 )
         except subprocess.TimeoutExpired as error:
-            raise StageError(f"{name} did not finish within {timeout:g} s") from error
+            raise StageError(f"{name} did not finish within {options.timeout:g} s") from error
         messages = (done.stdout + done.stderr).strip()
         report_file, result = folder / "report.json", answer(folder)
         report = json.loads(report_file.read_text()) if report_file.exists() else None

@@ -31,7 +31,7 @@ def execute(folder: Path, job: Job) -> dict:
     stage = StageLibrary(job.library)
     problem = job.problem
     # Stages that ask the driver about their kernels need no memory for it.
-    description = stage.describe(problem.params({}, configuration=job.configuration)).as_dict()
+    description = stage.describe(problem.params({}, configuration=job.options.configuration)).as_dict()
     if job.describe_only:
         return {"status": "ok", "description": description}
 
@@ -47,20 +47,20 @@ def execute(folder: Path, job: Job) -> dict:
     if description["supports_log_sum_exp"]:
         pointers["log_sum_exp"] = cudart.malloc(log_sum_exp.nbytes)
         cudart.fill(pointers["log_sum_exp"], 0xFF, log_sum_exp.nbytes)
-    scratch_bytes = job.shown_bytes or description["workspace_bytes"]
+    scratch_bytes = job.options.shown_bytes or description["workspace_bytes"]
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
         cudart.fill(scratch, 0xFF, scratch_bytes)
     seconds = []
-    for _ in range(job.repeat):
+    for _ in range(job.options.repeat):
         started = time.perf_counter()
-        stage.forward(problem.params(pointers, scratch, scratch_bytes, job.configuration))
+        stage.forward(problem.params(pointers, scratch, scratch_bytes, job.options.configuration))
         cudart.synchronize()
         seconds.append(time.perf_counter() - started)
     output = np.empty(problem.shape("O"), np.uint16)
     cudart.download(output, pointers["O"])
-    if job.shown_bytes:  # what it shows is asked for, and O may not be written yet
-        shown = np.empty(job.shown_bytes // 4, np.uint32)
+    if job.options.shown_bytes:  # what it shows is asked for, and O may not be written yet
+        shown = np.empty(job.options.shown_bytes // 4, np.uint32)
         cudart.download(shown, scratch)
         np.save(folder / "shown.npy", shown)
     elif output.size and (output == POISON).all():

@@ -99,8 +99,9 @@ def _block(data: dict, ops: dict[int, Op], kernel: str) -> Block:
     return Block(tuple(data["block"]), pieces, mbarriers, warps)
 
 
-def _op(files: list[str], cls: str, text: str, file: int, line: int, imm: int, calls: Sequence = ()) -> Op:
-    return Op(cls, text, files[file], line, imm, tuple((files[other], at) for other, at in calls))
+def _op(files: list[str], fields: Sequence) -> Op:
+    cls, text, file, line, imm, *calls = fields
+    return Op(cls, text, files[file], line, imm, tuple((files[other], at) for one in calls for other, at in one))
 
 
 def read(data: dict) -> list[Launch]:
@@ -111,7 +112,7 @@ def read(data: dict) -> list[Launch]:
     try:
         for one in data["launches"]:
             files = one["files"]
-            ops = {op: _op(files, *fields) for op, *fields in one["ops"]}
+            ops = {op: _op(files, fields) for op, *fields in one["ops"]}
             blocks = tuple(_block(block, ops, one["kernel"]) for block in one["traced"])
             found.append(Launch(one["kernel"], tuple(one["grid"]), tuple(one["block"]), ops, blocks))
     except (KeyError, TypeError, ValueError, IndexError) as error:

@@ -21,7 +21,7 @@ from flashladder.ladder import ablations, mistakes, stages
 from flashladder.ladder.change import Change
 from flashladder.ladder.kernels import Kernel, compile_kernel, judged_by
 from flashladder.ladder.launches import launches, workspace_bytes
-from flashladder.running.job import StageError, run_library
+from flashladder.running.job import Options, StageError, run_library
 
 # Swizzle and buffers on and off, by stage. All variants and mistakes would take a quarter of an hour to compile.
 VARIANTS = {"05": ("padding", "rotation"), "09": ("no_swizzle", "kv_stages_1", "no_eager")}
@@ -140,9 +140,9 @@ def observed_launch(
 ) -> tuple[str, list[int], int, int]:
     """The one launch that the library makes for the problem: symbol, grid, threads, bytes of dynamic shared memory."""
     budget = stage.simulated | {"WARPSIM_MAX_INSTRUCTIONS": "1", "WARPSIM_THREADS": "1"}
-    inputs, where = problem.random(), Device("sim", None)
+    options = Options(budget, timeout=60, configuration=configuration)
     try:
-        run_library(str(library), library, problem, inputs, where, budget, 60, configuration=configuration)
+        run_library(str(library), library, problem, problem.random(), Device("sim", None), options)
     except StageError as error:
         seen = (error.report or {}).get("launches", [])
         if len(seen) != 1:
@@ -159,8 +159,8 @@ def observed_launch(
 
 def observed_tile(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> tuple[int, int]:
     """Rows of Q and of K/V that a block works on at a time, of the instance that the library runs the problem with."""
-    name, where = str(library), Device("sim", None)
-    found = run_library(name, library, problem, None, where, stage.simulated, 60, configuration=configuration)
+    options = Options(stage.simulated, timeout=60, configuration=configuration)
+    found = run_library(str(library), library, problem, None, Device("sim", None), options)
     return found.description["Br"], found.description["Bc"]
 
 

@@ -14,7 +14,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import bench, hard_inputs, peers, provenance
 from flashladder.running.cudart import CudaError
-from flashladder.running.job import StageError, run_library
+from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import check
 from flashladder.tuning import instances, rules
 from flashladder.tuning.configuration import Configuration
@@ -67,7 +67,8 @@ class DeviceWorkshop:
         problem = verification(one)
         inputs = problem.random(1)
         try:
-            result = run_library(str(one), built.library, problem, inputs, self.device, timeout=VERIFY_SECONDS)
+            options = Options(timeout=VERIFY_SECONDS)
+            result = run_library(str(one), built.library, problem, inputs, self.device, options)
         except StageError as error:
             return Known("verify", str(error), **facts)
         comparison = check(problem, inputs, result.bits, result.log_sum_exp)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from flashladder.core.device import Device as Where
 from flashladder.core.problem import Problem
-from flashladder.running.job import run_library
+from flashladder.running.job import Options, run_library
 from flashladder.simulator import counters
 from flashladder.tuning import rules
 from flashladder.tuning.configuration import Configuration
@@ -164,7 +164,7 @@ def measured(c: Configuration, library: Path) -> dict[str, float]:
     reports = []
     for tiles in _TILES:
         problem = Problem(B=1, Hq=1, Nq=c.Br, Nkv=tiles * c.Bc, d_head=c.d_head, dtype=c.dtype)
-        result = run_library(str(c), library, problem, problem.random(1), Where("sim", None), timeout=300)
+        result = run_library(str(c), library, problem, problem.random(1), Where("sim", None), Options(timeout=300))
         reports.append(counters.by_name(result.report))
 
     def more(*names: str) -> float:

@@ -30,7 +30,7 @@ def _end(c: Configuration, length: int) -> float:
         file = Path(folder) / "trace.json"
         # As many multiprocessors as the device has: one block for the one query tile.
         variables = {"WARPSIM_TRACE": str(file), "WARPSIM_TRACE_BLOCKS": "1", "WARPSIM_MULTIPROCESSORS": "0"}
-        run_problem(shape_table.STAGE, problem, None, "sim", library, variables, configuration=str(c))
+        run_problem(shape_table.STAGE, problem, None, "sim", library, environment=variables, configuration=str(c))
         (launch,) = trace.load(file)
     numbers = clocks.load()
     return replay.replay(steps.programs(launch, numbers), numbers).end

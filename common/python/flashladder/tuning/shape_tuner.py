@@ -69,13 +69,14 @@ class Outcome:
 def run(plan: Plan, store: Store, workshop: Workshop, timer: Timer) -> Outcome:
     outcome = Outcome()
     _prepare(plan, store, workshop, outcome)
+    heats_of = _Heats(plan, store, timer, outcome)
     for group in plan.groups():
         dtype, d_head, causal = group
         what = f"{dtype}, d = {d_head}, {'causal' if causal else 'full'}"
         heats = {}
         for length in progress(plan.lengths, what):
             problem = plan.problem(group, length)
-            times = _heat(plan, problem, plan.of(group), store, timer, outcome)
+            times = heats_of.run(problem, plan.of(group))
             if times:
                 heats[problem] = outcome.heats[problem] = times
         winner = _winner(plan.of(group), heats)
@@ -85,7 +86,7 @@ def run(plan: Plan, store: Store, workshop: Workshop, timer: Timer) -> Outcome:
         for problem, times in progress(heats.items(), f"{what}, {HARD} scores", total=len(heats)):
             level = _level(plan.of(group), times)
             if len(level) > 1 and timer.hard:
-                outcome.hard[problem] = _heat(plan, problem, level, store, timer, outcome, HARD) or {}
+                outcome.hard[problem] = heats_of.run(problem, level, HARD) or {}
             outcome.chosen[problem] = _chosen(winner, level, times, outcome.hard.get(problem, {}))
     return outcome
 
@@ -102,39 +103,43 @@ def _prepare(plan: Plan, store: Store, workshop: Workshop, outcome: Outcome) -> 
         outcome.known[one] = known
 
 
-def _heat(
-    plan: Plan,
-    problem: Problem,
-    candidates: Sequence[Configuration],
-    store: Store,
-    timer: Timer,
-    outcome: Outcome,
-    inputs: str = "normal",
-) -> dict[str, Times] | None:
-    """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do. inputs: one of
-    hard_inputs.KINDS."""
-    while running := [one for one in candidates if not outcome.known[one].failed]:
-        others = [] if inputs == "normal" else [inputs]
-        key = heat_key([*map(str, running), *map(str, plan.beside), *timer.peers, *others], plan.seconds)
-        times = store.heat(str(problem), key)
-        if times:
+@dataclass(frozen=True)
+class _Heats:
+    """Times candidates in turn, or takes what the store has of it."""
+
+    plan: Plan
+    store: Store
+    timer: Timer
+    outcome: Outcome
+
+    def run(
+        self, problem: Problem, candidates: Sequence[Configuration], inputs: str = "normal"
+    ) -> dict[str, Times] | None:
+        """Without those that fail in it. None if all of them do. inputs: one of hard_inputs.KINDS."""
+        while running := [one for one in candidates if not self.outcome.known[one].failed]:
+            others = [] if inputs == "normal" else [inputs]
+            key = heat_key(
+                [*map(str, running), *map(str, self.plan.beside), *self.timer.peers, *others], self.plan.seconds
+            )
+            times = self.store.heat(str(problem), key)
+            if times:
+                return times
+            try:
+                times = self.timer.heat(problem, running, self.plan.seconds, self.plan.beside, inputs)
+            except TimingFailed as failure:
+                before = self.outcome.known[failure.configuration]
+                known = Known("time", str(failure), before.registers, before.spill_bytes, before.resident_blocks)
+                self.store.remember(str(failure.configuration), known)
+                self.outcome.known[failure.configuration] = known
+                if failure.ends:
+                    raise FlashLadderError(
+                        f"{failure.configuration} was verified, but failed when it was timed: {failure}\n"
+                        "CUDA is of no more use in this process. It is noted; start again: it goes on without it."
+                    ) from failure
+                continue
+            self.store.remember_heat(str(problem), key, times)
             return times
-        try:
-            times = timer.heat(problem, running, plan.seconds, plan.beside, inputs)
-        except TimingFailed as failure:
-            before = outcome.known[failure.configuration]
-            known = Known("time", str(failure), before.registers, before.spill_bytes, before.resident_blocks)
-            store.remember(str(failure.configuration), known)
-            outcome.known[failure.configuration] = known
-            if failure.ends:
-                raise FlashLadderError(
-                    f"{failure.configuration} was verified, but failed when it was timed: {failure}\n"
-                    "CUDA is of no more use in this process. It is noted; start again: it goes on without it."
-                ) from failure
-            continue
-        store.remember_heat(str(problem), key, times)
-        return times
-    return None
+        return None
 
 
 def _median(times: Times) -> float:

@@ -1,0 +1,33 @@
+"""`make exercise-05 hint`, `make puzzle-05 hint`: one hint after another."""
+
+from collections.abc import Sequence
+
+from flashladder.classroom import progress
+from flashladder.classroom.exercise import Exercise, Mend
+from flashladder.classroom.puzzles import Puzzle
+from flashladder.core.console import say
+from flashladder.core.errors import FlashLadderError
+
+Asked = Exercise | Mend | Puzzle
+
+
+def give(kind: str, open_ones: Sequence[Asked], solution: str) -> int:
+    """The next hint of the one exercise or puzzle that is begun and not right; FlashLadderError where several are.
+
+    kind: "exercise" or "puzzle", as make calls them. open_ones: of one stage. solution: where it is, with {name} and
+    {stage}, said with the last hint.
+    """
+    if not open_ones:
+        say("All that is begun of the stage is right.")
+        return 0
+    one, *others = open_ones
+    if others:
+        names = ", ".join(each.name for each in open_ones)
+        raise FlashLadderError(f"A hint for which? `make {kind}-{one.stage.id} hint NAME=...`: {names}.")
+    if not one.hints:
+        raise FlashLadderError(f"{one.name} has no hints.")
+    given = progress.count_hint(f"{kind}s", f"{one.stage.id}_{one.name}", len(one.hints))
+    say(f"{one.name}, hint {given} of {len(one.hints)}: {one.hints[given - 1]}")
+    if given == len(one.hints):
+        say(f"That is the last one; {solution.format(name=one.name, stage=one.stage.id)}.")
+    return 0
