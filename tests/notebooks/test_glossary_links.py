@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from flashladder.lessons import notebook_format
-from flashladder.lessons.glossary import GLOSSARY, Term, any_of, terms
+from flashladder.lessons.glossary import GLOSSARY, Term, any_of, form_of, terms
 
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
-# What is no prose: fenced code, headings, comments (a generated figure's too), HTML tags.
+# What is no prose: fenced code, headings, comments, HTML tags.
 NO_PROSE = re.compile(r"^```.*?^```|^#+ .*?$|<!--.*?-->|<[^>\n]+>", re.M | re.S)
 
 
@@ -34,7 +34,7 @@ def first_uses(prose: str, known: list[Term]) -> dict[Term, tuple[str, str]]:
         if address and "glossary.md" not in address:
             continue
         around = prose[max(0, use.start() - 40) : use.end() + 40].replace("\n", " ").strip()
-        found.setdefault(by_form[use[1].lower()], (address, around))
+        found.setdefault(by_form[form_of(use[1])], (address, around))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Figures in prose are what the records and the simulator say, in every document and notebook."""
+"""Numbers that texts quote are what the records and the simulator say, in every document and notebook."""
 
 import json
 import re
@@ -7,52 +7,44 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from flashladder.commands import (
-    figures,
-    results,
-)
+from flashladder.commands import declared_tables, figure_lists, figures, quotes, results
 from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.paths import ROOT  # noqa: E402
 from flashladder.lessons import notebook_format  # noqa: E402
 from flashladder.measuring import recorded  # noqa: E402
 
 
-def prose(file) -> str:
-    if file.suffix != ".ipynb":
-        return file.read_text()
-    cells = notebook_format.load(file)["cells"]
-    return "\n\n".join(notebook_format.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+def place(file) -> str:
+    return str(file.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("file", results.documents(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_figures_are_what_is_recorded(file):
-    faults = []
-    for mark in figures.MARK.finditer(prose(file)):
-        try:
-            right = figures.text_of(mark["what"])
-        except FlashLadderError as error:
-            faults.append(f"{mark['what']}: {error}")
-            continue
-        if mark["text"] != right:
-            faults.append(f'"{mark["text"]}" should be "{right}" ({mark["what"]})')
-    place = file.relative_to(ROOT)
-    assert not faults, f"{place}: run `make results`, and read the sentences again:\n" + "\n".join(faults)
+@pytest.mark.parametrize("file", results.documents(), ids=place)
+def test_numbers_in_sentences_are_what_is_recorded(file):
+    faults = quotes.faults(results.parts_of(file), file)
+    assert not faults, f"{place(file)}: run `make results`, and read the sentences again:\n" + "\n".join(faults)
 
 
-@pytest.mark.parametrize("file", results.documents(), ids=lambda file: str(file.relative_to(ROOT)))
-def test_every_mark_is_whole(file):
-    text = prose(file)
-    assert text.count("<!-- figure:") == len(figures.MARK.findall(text)), "a figure's mark has no end"
-    assert not any("<!-- figure:" in mark["text"] for mark in figures.MARK.finditer(text)), "a figure's mark has no end"
-
-
-@pytest.mark.parametrize(
-    "file", [one for one in results.documents() if one.suffix == ".md"], ids=lambda file: file.stem
-)
+@pytest.mark.parametrize("file", results.documents(), ids=place)
 def test_tables_are_what_is_recorded(file):
-    for block in results._BLOCK.finditer(file.read_text()):
-        fresh = results.fill(block[0], file)
-        assert fresh == block[0], f"{file.relative_to(ROOT)}, `{block['what']}`: run `make results`"
+    for part in results.parts_of(file):
+        for block in results._BLOCK.finditer(part):
+            fresh = results.fill(block[0], file)
+            assert fresh == block[0], f"{place(file)}, `{block['what']}`: run `make results`"
+
+
+def test_each_list_is_of_texts_that_there_are():
+    texts = {place(file): file for file in results.documents()}
+    assert len(figure_lists.lists()) > 25
+    for file in figure_lists.lists():
+        declared = dict(figure_lists.read(file))
+        tables = declared.pop("tables", {})
+        assert declared.keys() <= texts.keys(), file
+        assert all(figure_lists.list_of(texts[name]) == file for name in declared), file
+        mine = [text for text in texts.values() if figure_lists.list_of(text) == file]
+        parts = [part for text in mine for part in results.parts_of(text)]
+        shown = {block["what"] for part in parts for block in results._BLOCK.finditer(part)}
+        unused = {name for name in tables if f"table {name}" not in shown}
+        assert not unused, f"{place(file)}: no text shows {unused}"
 
 
 @pytest.fixture
@@ -96,7 +88,7 @@ def measured(monkeypatch, tmp_path):
         ('resource(9, "registers") : ,d', "255"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
         ('record("G.json", "rows", 0, "n", 1) : d', "2"),
-        ("1000 * 95.3 : count", "95.3 k"),
+        ("tens(492) : .0f", "490"),
         ("tflops(7) / tflops(9) : .2f", "(not recorded yet)"),  # a stage that this record is older than
         ('ablation("09 kv_stages 1") : .1f', "(not recorded yet)"),
     ],
@@ -134,22 +126,118 @@ def test_counters_of_a_stage_and_of_a_variant():
     assert figures.text_of('counter("09_kv_stages_1", "barriers") / counter(9, "barriers") : .0f') == "3"
 
 
-def test_documents_and_notebooks_are_filled(measured, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    "value, like, text",
+    [
+        (264.31, "1.0", "264.3"),
+        (264.31, "7", "264"),
+        (1576, "999", "1,576"),
+        (1576, "1174", "1576"),
+        (5.64, "+1.0", "+5.6"),
+        (-5.64, "+1.0", "-5.6"),
+        (0.6789, "1%", "68%"),
+        (0.6789, "1.0% (stale)", "67.9%"),
+        (12.3456, "(not recorded yet)", "12.35"),
+    ],
+)
+def test_a_source_is_rounded_as_the_text_rounds(value, like, text):
+    assert quotes.rounded(value, like) == text
+
+
+@pytest.fixture
+def listed(monkeypatch):
+    """Gives a text its list."""
+
+    def listed(sources: dict, tables: dict | None = None) -> None:
+        declared = {"a.md": sources, "b.ipynb": sources, "tables": tables or {}}
+        monkeypatch.setattr(figure_lists, "read", lambda file: declared)
+
+    return listed
+
+
+QUOTED = "Stage 09 makes 300\nTFLOP/s, +50% (stale) more than 08.\n\nIn all 1,000 and 5."
+
+
+def test_numbers_are_found_by_their_words(measured, listed, tmp_path):
+    file = tmp_path / "a.md"
+    listed({"makes {} TFLOP/s, {} more": ["tflops(9)", "tflops(9) / tflops(8) - 1"], "In all {} and": "1000"})
+    assert quotes.faults([QUOTED], file) == []
+    assert quotes.fill([QUOTED], file) == [QUOTED]
+    wrong = QUOTED.replace("300", "299.0").replace("1,000", "999")
+    assert quotes.faults([wrong], file) == [
+        'line 1: "makes {} TFLOP/s, {} more": the text says 299.0, tflops(9) is 300.0',
+        'line 4: "In all {} and": the text says 999, 1000 is 1,000',
+    ]
+    assert quotes.fill([wrong], file) == [QUOTED.replace("300", "300.0")]
+    assert "cell 2 of its text, line 4" in quotes.faults(["# Title", wrong], file)[1]
+
+
+@pytest.mark.parametrize(
+    "sources, words",
+    [
+        ({"makes {} GFLOP/s": "tflops(9)"}, 'a.md: "makes {} GFLOP/s" stands nowhere in the text.*tflops\\(9\\)'),
+        ({"{}": "5"}, "stands in 4 places"),
+        ({"makes {} TFLOP/s, {} more": "tflops(9)"}, "has 2 numbers, and 1 sources"),
+        ({"makes 300": []}, "has 0 numbers, and 0 sources"),
+        (
+            {"makes {} TFLOP/s": "tflops(9, N=77)"},
+            r'"makes {} TFLOP/s": tflops\(9, N=77\): "09_double_buffering"',
+        ),
+    ],
+)
+def test_what_a_list_cannot_say(measured, listed, tmp_path, sources, words):
+    listed(sources)
+    with pytest.raises(FlashLadderError, match=words):
+        quotes.faults([QUOTED], tmp_path / "a.md")
+
+
+def test_words_in_a_table_that_is_generated_are_no_sentence(listed, tmp_path):
+    listed({"all {} and": "7"})
+    block = "<!-- results: table x -->\nall 8 and\n<!-- end results -->\n"
+    assert quotes.faults([block + "all 7 and"], tmp_path / "a.md") == []
+
+
+DECLARED = {
+    "cell": "{tflops(9, N=N) / 3 : .0f}{unit}",
+    "columns": {"N": [4096]},
+    "rows": [{"head": "a", "unit": " s"}, {"head": "{tflops(9) : .0f}", "cell": "none"}],
+}
+
+
+def test_a_declared_table(measured, listed, tmp_path):
+    assert declared_tables.page(DECLARED).splitlines() == [
+        "|  | N = 4096 |", "| --- | --- |", "| a | 100 s |", "| 300 | none |"]  # fmt: skip
+    product = {"head": "of", "cell": "{d + N : .0f}", "columns": {"N": [1, 2]}}
+    product["rows"] = {"d": [64, 128], "causal": [False, True]}
+    page = declared_tables.page(product)
+    assert "| of | N = 1 | N = 2 |" in page and "| d = 64, causal | 65 | 66 |" in page and page.count("\n") == 5
+    single = {"head": ["x", "y"], "rows": [["one", "{tflops(8) :\n .0f}"]]}
+    assert declared_tables.page(single).endswith("| one | 200 (stale) |")
+    with pytest.raises(FlashLadderError, match='no cell is declared for "r", "N = 1"'):
+        declared_tables.page({"columns": {"N": [1]}, "rows": [{"head": "r"}]})
+    listed({}, {"x": DECLARED})
+    with pytest.raises(FlashLadderError, match='declares no table "y"; there are: x'):
+        results.fill("<!-- results: table y -->\n<!-- end results -->", tmp_path / "a.md")
+    with pytest.raises(FlashLadderError, match="wrong words after it"):
+        results.fill("<!-- results: table -->\n<!-- end results -->", tmp_path / "a.md")
+
+
+def test_documents_and_notebooks_are_filled(measured, listed, monkeypatch, tmp_path):
     text, notebook = tmp_path / "a.md", tmp_path / "b.ipynb"
-    text.write_text("It makes <!-- figure: tflops(9) : .0f -->7<!-- end --> TFLOP/s.")
-    source = "# Title\n\n<!-- figure: tflops(9) : .0f -->7<!-- end -->"
+    listed({"It makes {} TFLOP/s": "tflops(9)"}, {"x": DECLARED})
+    text.write_text("It makes 7 TFLOP/s.")
+    source = "# Title\n\nIt makes 7\nTFLOP/s.\n\n<!-- results: table x -->\n<!-- end results -->"
     cells = [{"cell_type": "markdown", "metadata": {}, "source": source}]
     notebook_format.write(notebook_format.canonical({"cells": cells}, notebook), notebook)
     monkeypatch.setattr(results, "documents", lambda: [text, notebook])
     monkeypatch.setattr(results, "_draw", lambda folder: [])
     monkeypatch.setattr(results, "_write_instances", list)
     assert results.regenerate() == [text, notebook]
-    assert ">300<" in text.read_text() and ">300<" in prose(notebook)
+    (part,) = results.parts_of(notebook)
+    assert text.read_text() == "It makes 300 TFLOP/s." and "makes 300\nTFLOP/s" in part and "| a | 100 s |" in part
     saved = notebook_format.load(notebook)
     assert notebook_format.canonical(saved, notebook) == saved
     assert results.regenerate() == []
-    with pytest.raises(FlashLadderError, match="a.md: figure: tflops"):
-        results.fill("<!-- figure: tflops(9) -->7<!-- end -->", text)
 
 
 # ---- no figure is typed by hand ----
@@ -159,18 +247,8 @@ LESSONS = [
     for one in results.documents()
     if one.is_relative_to(ROOT / "notebooks") or one.is_relative_to(ROOT / "stages") and one.name == "README.md"
 ]
-_GENERATED = re.compile(r"<!-- figure:.*?<!-- end -->|<!-- results:.*?<!-- end results -->", re.S)
-_TYPED = re.compile(r"(?<![\w.,/])(\d[\d.,]*\d|\d) TFLOP/s")
-# What stands in a lesson as plain text: figures of a data sheet, what a reader works out himself from numbers beside
-# it, and runs that no record keeps. Each with how it comes about.
-PLAIN = {
-    "02_online_softmax": {"67": "data sheet: fp32"},
-    "03_vectorized_loads": {"67": "data sheet: fp32"},
-    "07_eager_kv": {"132": "multiprocessors, which share what stands before it"},
-    "23_schedule": {"490": 4 * 512 * 16384 * 16 * 128 / (5 * 134e6 / 4.8e12) / 1e12,
-                    "1,230": 4 * 512 * 16384 * 16 * 128 / (2 * 134e6 / 4.8e12) / 1e12},
-    "26_last_rounds": {"713": "two orders in turn on an H100, not recorded", "524": "the same"},
-}  # fmt: skip
+_TYPED = re.compile(r"(?<![\w.,/])(?P<number>\d[\d.,]*\d|\d) TFLOP/s")
+FP32 = "67 TFLOP/s"  # of the data sheet, which cells reckon with
 
 
 def cells_of(file, kind: str) -> list[str]:
@@ -180,39 +258,23 @@ def cells_of(file, kind: str) -> list[str]:
     return [notebook_format.text_of(cell["source"]) for cell in cells if cell["cell_type"] == kind]
 
 
-def name_of(file) -> str:
-    return file.stem if file.suffix == ".ipynb" else file.parent.name
+@pytest.mark.parametrize("file", LESSONS, ids=place)
+def test_a_throughput_in_a_lesson_has_a_source(file):
+    parts = results.parts_of(file)
+    sourced = {(one.part, one.start) for one in quotes.find(parts, file)}
+    faults = [
+        match[0]
+        for index, part in enumerate(parts)
+        for match in _TYPED.finditer(quotes.prose(part))
+        if (index, match.start("number")) not in sourced
+    ]
+    assert not faults, f"{place(file)}: {', '.join(faults)}: say where it comes from in {figure_lists.list_of(file)}"
+    typed = [match[0] for cell in cells_of(file, "code") for match in _TYPED.finditer(cell)]
+    typed = [one for one in typed if one != FP32]
+    assert not typed, f"{place(file)}: {', '.join(typed)}: in a cell, ask lesson.recorded_tflops()"
 
 
-def typed(file) -> set[str]:
-    """The throughputs that stand in a lesson as plain text."""
-    texts = [_GENERATED.sub("", text) for text in cells_of(file, "markdown")] + cells_of(file, "code")
-    return {found for text in texts for found in _TYPED.findall(text)}
-
-
-@pytest.mark.parametrize("file", LESSONS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_a_throughput_in_a_lesson_comes_from_a_record(file):
-    faults = typed(file) - PLAIN.get(name_of(file), {}).keys()
-    hint = "put it between the marks of a figure (docs/contributing.md); in a cell, ask lesson.recorded_tflops()"
-    assert not faults, f"{file.relative_to(ROOT)}: {', '.join(sorted(faults))} TFLOP/s: {hint}"
-
-
-def test_what_is_plain_text_is_there_and_right():
-    found = {}
-    for file in LESSONS:
-        found.setdefault(name_of(file), set()).update(typed(file))
-    for name, known in PLAIN.items():
-        assert known.keys() <= found[name], (
-            f"{name} says no longer {sorted(known.keys() - found[name])}: take it out here"
-        )
-        for text, value in known.items():
-            if not isinstance(value, str):
-                assert float(text.replace(",", "")) == pytest.approx(value, rel=0.02), (name, text, value)
-
-
-@pytest.mark.parametrize(
-    "file", [one for one in LESSONS if one.suffix == ".ipynb"], ids=lambda file: str(file.relative_to(ROOT))
-)
+@pytest.mark.parametrize("file", [one for one in LESSONS if one.suffix == ".ipynb"], ids=place)
 def test_a_prediction_quotes_no_typed_result_of_another_stage(file):
     """`(stage 04: 86 TFLOP/s)` was right once."""
     lines = [line for text in cells_of(file, "code") for line in text.splitlines() if "throughput" in line]
@@ -220,20 +282,24 @@ def test_a_prediction_quotes_no_typed_result_of_another_stage(file):
     assert not wrong, f"{wrong}: write the figure as {{lesson.recorded_tflops(stage=...):.0f}}"
 
 
-@pytest.mark.parametrize("file", LESSONS, ids=lambda file: str(file.relative_to(ROOT)))
+_THROUGHPUT = re.compile(r"\b(?:tflops|ablation|on_inputs|shape|tuned|ran|change)\(")
+
+
+@pytest.mark.parametrize("file", LESSONS, ids=place)
 def test_a_lesson_names_the_gpu_that_it_quotes(file):
     """Its figures are of one GPU, MAIN, whose name stands in it; another's say gpu=, in a paragraph with its name."""
-    text = "\n\n".join(cells_of(file, "markdown") + cells_of(file, "code"))
-    throughput = re.compile(r"<!-- figure: [^>]*\b(?:tflops|ablation|on_inputs|shape|tuned|ran|change)\(")
+    parts = results.parts_of(file)
+    text = "\n\n".join(parts + cells_of(file, "code"))
+    found = quotes.find(parts, file)
     main = recorded.MAIN.split()[-1]
-    if throughput.search(text):
+    if any(_THROUGHPUT.search(one.source) for one in found):
         assert main in text, f"it quotes throughputs and does not name the {main}"
-    for paragraph in text.split("\n\n"):
-        for other in set(re.findall(r'gpu="(\w+)"', paragraph)):
-            plain = _GENERATED.sub("", paragraph)
-            assert other in plain, (
-                f"a figure of the {other} stands in a paragraph that does not name it:\n{plain[:300]}"
-            )
+    for one in found:
+        part = parts[one.part]
+        start, end = part.rfind("\n\n", 0, one.start) + 1, part.find("\n\n", one.end)
+        paragraph = part[start : end if end >= 0 else len(part)]
+        for other in set(re.findall(r'gpu="(\w+)"', one.source)):
+            assert other in paragraph, f"{one.source}: its paragraph does not name the {other}:\n{paragraph}"
 
 
 def test_an_ablation_that_a_cell_prints_says_which_head_dim():

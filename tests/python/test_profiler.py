@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashladder.commands import figures, gpu_report, profiler_pages, results
+from flashladder.commands import figures, gpu_report, profiler_pages, quotes, results
 from flashladder.core.device import Device, Gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
@@ -208,9 +208,10 @@ def test_the_chapter_is_filled_from_a_record(record, monkeypatch):
     for block in own:
         filled = results.fill(block[0], file)
         assert results.NOTHING not in filled and results.fill(filled, file) == filled, block["what"]
-    for mark in figures.MARK.finditer(chapter):
-        if "profiled(" in mark["what"]:
-            assert figures.text_of(mark["what"]) != figures.UNRECORDED, mark["what"]
+    for one in quotes.of(file):
+        for source in one.sources:
+            if "profiled(" in source:
+                figures.value_of(source)  # and it does not raise Unrecorded
 
 
 def test_the_variant_that_is_profiled_exists():

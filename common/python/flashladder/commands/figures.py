@@ -1,18 +1,13 @@
-"""Figures in prose that are computed from the records and from the simulator's counters:
+"""Figures that are computed from the records and from the simulator's counters: `tflops(9) / tflops(8)`.
 
-    <!-- figure: tflops(9) / tflops(8) : .2f -->1.04<!-- end -->
-
-Before the colon stands arithmetic with the functions in FUNCTIONS, behind it one of Python's formats (".1f", ",.0f",
-".0%"), or "count" for 95.3 k. `make results` writes what stands between the marks, in Markdown files and in notebooks.
+Arithmetic with the functions in FUNCTIONS. The lists of the numbers that sentences quote have it (commands/quotes.py),
+and the cells of declared tables, there with one of Python's formats behind " : ".
 """
 
 import ast
 import operator
-import re
 from functools import cache
-from pathlib import Path
 
-from flashladder.core import console
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, run, stages
@@ -30,7 +25,6 @@ from flashladder.simulator import counters, warps
 from flashladder.tuning import record as tuning
 from flashladder.tuning import shape_table
 
-MARK = re.compile(r"<!-- figure: (?P<what>.*?) -->(?P<text>.*?)<!-- end -->", re.S)
 STALE = " (stale)"  # the kernel has changed since this was measured
 UNRECORDED = "(not recorded yet)"
 
@@ -43,20 +37,21 @@ _OPERATIONS = {
 }
 
 
-class _Unrecorded(Exception):
-    """What a mark asks for is a figure that a record may lack: there is none yet, or the GPU does not count it."""
+class Unrecorded(Exception):
+    """What is asked for is a figure that a record may lack: there is none yet, or the GPU does not count it."""
 
 
 class _Figures:
-    """Evaluates one mark, and notes whether anything in it is stale."""
+    """Evaluates one source, and notes whether anything in it is stale. names: what the variables in it stand for."""
 
-    def __init__(self):
+    def __init__(self, names: dict):
         self.stale = False
+        self.names = names
 
     def _row(self, results: dict | None, name: str, causal: bool = False, **wanted) -> dict:
         rows = recorded.pick(results, name=name, causal=causal, **wanted) if results else []
         if results and not recorded.pick(results, name=name) and name in _kernels():
-            raise _Unrecorded  # newer than the record
+            raise Unrecorded  # newer than the record
         if not rows:
             there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results))) if results else "nothing"
             wanted |= {"causal": causal}
@@ -83,7 +78,7 @@ class _Figures:
         results = recorded.first()
         row = recorded.ceiling(results, dtype) if results else None
         if not row:
-            raise _Unrecorded
+            raise Unrecorded
         return row["tflops"]
 
     def on_inputs(self, name: int | str, inputs: str, N: int = 16384, d: int = 128) -> float:
@@ -202,7 +197,7 @@ class _Figures:
         made = recorded.first("profiler")
         value, entry = profiler.figure(made, which, name), profiler.kernel(made, which)
         if value is None:
-            raise _Unrecorded
+            raise Unrecorded
         self.stale |= recorded.is_stale(entry)
         return value
 
@@ -224,7 +219,7 @@ class _Figures:
         """Clocks of a turn over a tile of K and V: of "model", or "measured" (measuring/step_clocks.py)."""
         found = step_clocks.step_of(stages.get(stage), d)
         if not found:
-            raise _Unrecorded
+            raise Unrecorded
         if of not in ("model", "measured", "floor"):
             raise FlashLadderError(f'A turn has clocks of "model", "measured" and "floor", not of "{of}".')
         self.stale |= found.stale and of == "measured"
@@ -250,10 +245,16 @@ class _Figures:
             raise FlashLadderError(f"{file} has no number at {path}.")
         return value
 
+    def tens(self, value: float) -> float:
+        """Rounded to tens, for a sum that a text has rounded so: 492 is 490."""
+        return round(value, -1)
+
     def evaluate(self, node: ast.expr) -> float | str:
         match node:
             case ast.Constant(value=int() | float() | str()):
                 return node.value
+            case ast.Name(id=name) if name in self.names:
+                return self.names[name]
             case ast.BinOp() if type(node.op) in _OPERATIONS:
                 return _OPERATIONS[type(node.op)](self.evaluate(node.left), self.evaluate(node.right))
             case ast.UnaryOp() if type(node.op) in _OPERATIONS:
@@ -282,6 +283,7 @@ FUNCTIONS = (
     "turn",
     "change",
     "ran",
+    "tens",
 )
 
 
@@ -310,29 +312,25 @@ def _counters(which: int | str, problem: Problem) -> dict[str, float | None]:
     raise FlashLadderError(f'There is no ablation "{which}" to count. There are: {names}; a stage is a number.')
 
 
-def text_of(what: str) -> str:
-    """What a mark's text has to be. FlashLadderError where it asks for something that is not there."""
-    expression, separator, form = what.rpartition(" : ")
-    if not separator:
-        raise FlashLadderError("a figure needs a format behind ` : `, such as .1f")
-    figures = _Figures()
+def value_of(source: str, names: dict | None = None) -> tuple[float, bool]:
+    """(a source's figure, whether anything in it is stale). Unrecorded where there is none yet; FlashLadderError where
+    the source asks for something that is not there."""
+    figures = _Figures(names or {})
     try:
-        value = figures.evaluate(ast.parse(expression.strip(), mode="eval").body)
-        text = console.count(value) if form.strip() == "count" else format(value, form.strip())
-    except _Unrecorded:
-        return UNRECORDED
+        return figures.evaluate(ast.parse(" ".join(source.split()), mode="eval").body), figures.stale
     except (SyntaxError, TypeError, ValueError, ZeroDivisionError) as error:
         raise FlashLadderError(str(error)) from error
-    return text + (STALE if figures.stale else "")
 
 
-def fill(text: str, file: Path) -> str:
-    """The text with every figure computed anew."""
-
-    def figure(match: re.Match) -> str:
-        try:
-            return f"<!-- figure: {match['what']} -->{text_of(match['what'])}<!-- end -->"
-        except FlashLadderError as error:
-            raise FlashLadderError(f"{file}: figure: {match['what']}: {error}") from error
-
-    return MARK.sub(figure, text)
+def text_of(what: str, names: dict | None = None) -> str:
+    """The text of a source with its format: `tflops(9) : .1f`."""
+    source, separator, form = what.rpartition(" : ")
+    if not separator:
+        raise FlashLadderError("a figure needs a format behind ` : `, such as .1f")
+    try:
+        value, stale = value_of(source, names)
+        return format(value, form.strip()) + (STALE if stale else "")
+    except Unrecorded:
+        return UNRECORDED
+    except ValueError as error:
+        raise FlashLadderError(str(error)) from error

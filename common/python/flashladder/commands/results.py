@@ -6,9 +6,9 @@ What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-
 `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
 `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
 `faults [list]`, `shapes D [causal]`, `beside-products`, `query-tile-clocks D [causal]`, `step-clocks D [causal]`,
-`alone D [causal] [ones]`.
-What stands between the markers is replaced; running it twice changes nothing. Single figures in sentences:
-flashladder.commands.figures.
+`alone D [causal] [ones]`, `table NAME` (one that the text's figures.toml declares: commands/declared_tables.py).
+What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
+flashladder.commands.quotes.
 """
 
 import itertools
@@ -16,7 +16,16 @@ import math
 import re
 from pathlib import Path
 
-from flashladder.commands import clocks_page, faults_page, figures, power_page, profiler_pages, timeline_pages
+from flashladder.commands import (
+    clocks_page,
+    declared_tables,
+    faults_page,
+    figure_lists,
+    power_page,
+    profiler_pages,
+    quotes,
+    timeline_pages,
+)
 from flashladder.commands.markdown import NOTHING, STALE_NOTE, is_causal
 from flashladder.commands.markdown import caption as _caption
 from flashladder.commands.markdown import table as _table
@@ -128,9 +137,9 @@ def throughput(dtype: str, d: str, mask: str = "") -> str:
 
 
 def pictures(dtype: str) -> str:
-    """What throughput() has, as pictures, for a document beside the folder results; none before there is a record."""
+    """What throughput() has, as pictures, for a page in docs/results; none before there is a record."""
     files = [
-        f"![{dtype}, d = {d}{', causal' if causal else ''}](results/{recorded.picture(dtype, d, causal)})"
+        f"![{dtype}, d = {d}{', causal' if causal else ''}]({recorded.picture(dtype, d, causal)})"
         for d, causal in itertools.product((128, 64), (False, True))
         if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one in recorded.shipped())
     ]
@@ -405,13 +414,13 @@ _OF_TUNING = {
 
 
 def tuned_pictures() -> str:
-    """The tuner's pictures, for a document beside the folder results; nothing is shown before there is a record."""
+    """The tuner's pictures, for a page in docs/results; nothing is shown before there is a record."""
     made = recorded.shipped(kind="tuning")
     shown = {}
     for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
         shown |= {f"tuning-{name}-d{d}.png": f"{words}, d = {d}" for name, words in _PICTURES.items()}
     shown |= {"tuning-tiles.png": "The fastest configuration with each tile"} if shown else {}
-    return "\n\n".join(f"![{words}](results/{file})" for file, words in shown.items()) or NOTHING
+    return "\n\n".join(f"![{words}]({file})" for file, words in shown.items()) or NOTHING
 
 
 _PICTURES = {
@@ -487,30 +496,49 @@ _KINDS = {
 
 
 def fill(text: str, file: Path) -> str:
-    """The text with everything between its markers generated anew, single figures too."""
+    """The text with everything between its markers generated anew."""
 
     def block(match: re.Match) -> str:
         kind, *arguments = match["what"].split()
-        if kind not in _KINDS:
-            raise FlashLadderError(f"{file}: unknown marker 'results: {match['what']}'; known: {', '.join(_KINDS)}")
+        if kind != "table" and kind not in _KINDS:
+            known = ", ".join((*_KINDS, "table"))
+            raise FlashLadderError(f"{file}: unknown marker 'results: {match['what']}'; known: {known}")
         try:
-            body = _KINDS[kind](*arguments)
-        except TypeError as error:
+            if kind == "table":
+                (name,) = arguments
+                body = declared_tables.page(figure_lists.table(file, name))
+            else:
+                body = _KINDS[kind](*arguments)
+        except (TypeError, ValueError) as error:
             raise FlashLadderError(f"{file}: marker 'results: {match['what']}' has the wrong words after it") from error
         return f"{match[1]}{body}\n{match[4]}"
 
-    return figures.fill(_BLOCK.sub(block, text), file)
+    return _BLOCK.sub(block, text)
 
 
-def fill_notebook(file: Path) -> str:
-    """A notebook's text with the figures in its prose generated anew."""
-    notebook, changed = notebook_format.load(file), False
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "markdown":
-            before = notebook_format.text_of(cell["source"])
-            cell["source"] = figures.fill(before, file)
-            changed |= cell["source"] != before
-    return notebook_format.to_text(notebook_format.canonical(notebook, file)) if changed else file.read_text()
+def parts_of(file: Path) -> list[str]:
+    """A document's text; a notebook's cells of text."""
+    if file.suffix != ".ipynb":
+        return [file.read_text()]
+    return [notebook_format.text_of(cell["source"]) for cell in _text_cells(notebook_format.load(file))]
+
+
+def _text_cells(notebook: dict) -> list[dict]:
+    return [cell for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+
+
+def refilled(file: Path) -> str:
+    """A document or notebook with its blocks, and the numbers that its sentences quote, as the records have them."""
+    before = parts_of(file)
+    after = quotes.fill([fill(part, file) for part in before], file)
+    if file.suffix != ".ipynb":
+        return after[0]
+    if after == before:
+        return file.read_text()
+    notebook = notebook_format.load(file)
+    for cell, text in zip(_text_cells(notebook), after, strict=True):
+        cell["source"] = text
+    return notebook_format.to_text(notebook_format.canonical(notebook, file))
 
 
 def documents() -> list[Path]:
@@ -526,7 +554,7 @@ def regenerate() -> list[Path]:
         if not file.exists():
             continue
         before = file.read_text()
-        after = fill_notebook(file) if file.suffix == ".ipynb" else fill(before, file)
+        after = refilled(file)
         if after != before:
             file.write_text(after)
             changed.append(file)

@@ -20,6 +20,11 @@ class Ablation(Change):
     title: str
     inputs: bool = False  # timed on inputs that hurt, too (measuring/hard_inputs.py)
 
+    @property
+    def id(self) -> str:
+        """As records, figures.toml and marks of documents name it: 05_padding."""
+        return f"{self.stage.id}_{self.name}"
+
 
 def ablations() -> list[Ablation]:
     """Of all stages, in order."""

@@ -47,7 +47,13 @@ def terms(text: str) -> list[Term]:
 
 
 def any_of(known: list[Term]) -> tuple[re.Pattern, dict[str, Term]]:
-    """(what finds a form of a term in prose, as group 1; forms in lower case -> terms). Longer forms come first."""
+    """(what finds a form of a term in prose, as group 1, longer ones first; form_of() what it found -> the term)."""
     by_form = {form: term for term in known for form in term.forms}
-    either = "|".join(re.escape(form) for form in sorted(by_form, key=len, reverse=True))
+    longest_first = sorted(by_form, key=len, reverse=True)
+    either = "|".join(r"\s+".join(map(re.escape, form.split())) for form in longest_first)
     return re.compile(rf"(?<![\w`])({either or '(?!)'})(?![\w`])", re.I), by_form
+
+
+def form_of(found: str) -> str:
+    """A form that any_of()'s pattern has found, which may go on in the next line, as its terms have it."""
+    return " ".join(found.lower().split())

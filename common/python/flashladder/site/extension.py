@@ -8,7 +8,7 @@ import re
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from flashladder.lessons.glossary import GLOSSARY, any_of, terms
+from flashladder.lessons.glossary import GLOSSARY, any_of, form_of, terms
 
 GLOSSARY_PAGE = "docs/glossary"
 
@@ -52,7 +52,7 @@ def _dress(link: nodes.reference, term) -> None:
 def _link_in(app: Sphinx, page: str, text: nodes.Text, find: re.Pattern, by_form: dict, linked: set) -> None:
     words, parts, end = text.astext(), [], 0
     for use in find.finditer(words):
-        term = by_form[use[1].lower()]
+        term = by_form[form_of(use[1])]
         if term.anchor in linked:
             continue
         linked.add(term.anchor)

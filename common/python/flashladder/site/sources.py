@@ -21,7 +21,15 @@ from flashladder.site import front, header_pages, kernel_pages, links, results_t
 FRONT = ROOT / "docs/site/index.md"
 PYTHON_PAGE = "api/python.md"
 # Where Markdown of the project lies; other folders (build, work, .venv, what a class hands in) are none of it.
-PATTERNS = ("*.md", "docs/*.md", "stages/*/README.md", "common/**/*.md", "tests/**/README.md", "notebooks/*.ipynb")
+PATTERNS = (
+    "*.md",
+    "docs/*.md",
+    "docs/results/*.md",
+    "stages/*/README.md",
+    "common/**/*.md",
+    "tests/**/README.md",
+    "notebooks/*.ipynb",
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,14 @@ SECTIONS = (
     Section("Understand", ("docs/installing.md", "docs/concepts.md", "docs/glossary.md", "docs/correctness.md")),
     Section(
         "Results",
-        ("docs/results_table.md", "docs/results.md", "docs/benchmarks.md", "docs/profiler.md", "docs/timeline.md"),
+        (
+            "docs/results_table.md",
+            "docs/results.md",
+            "docs/results/*.md",
+            "docs/benchmarks.md",
+            "docs/profiler.md",
+            "docs/timeline.md",
+        ),
     ),
     Section("Practise and teach", ("docs/exercises.md", "docs/instructors.md", "docs/grading.md")),
     Section(
