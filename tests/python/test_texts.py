@@ -8,8 +8,6 @@ pytest.importorskip("matplotlib")
 
 from flashladder.commands import results  # noqa: E402
 from flashladder.core.paths import ROOT  # noqa: E402
-from flashladder.ladder import stages  # noqa: E402
-from flashladder.lessons import exercise_cells, notebook_format, puzzle_cells  # noqa: E402
 
 LONGEST = 120
 _GENERATED = re.compile(r"<!-- results:.*?<!-- end results -->", re.S)
@@ -27,17 +25,9 @@ def long_lines(text: str) -> list[str]:
     ]
 
 
-def of_exercises(file) -> set[str]:
-    """The cells of a notebook that are made of exercises.toml and puzzles.toml, a line for a paragraph."""
-    stage = next((one for one in stages.every_stage() if one.name == file.stem), None)
-    cells = [*exercise_cells.section(stage), *puzzle_cells.section(stage)] if stage else []
-    return {notebook_format.text_of(cell["source"]).strip("\n") for cell in cells}
-
-
 @pytest.mark.parametrize("file", results.documents(), ids=lambda file: str(file.relative_to(ROOT)))
 def test_no_line_of_prose_is_long(file):
-    made = of_exercises(file)
-    faults = [fault for part in results.parts_of(file) if part not in made for fault in long_lines(part)]
+    faults = [fault for part in results.parts_of(file) for fault in long_lines(part)]
     assert not faults, f"{file.relative_to(ROOT)}: break these lines:\n" + "\n".join(faults)
 
 
