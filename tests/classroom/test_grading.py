@@ -418,12 +418,9 @@ def test_an_instance_takes_the_lengths_that_its_tiles_divide():
 @pytest.mark.long
 def test_what_is_wrong_in_some_instances_alone_is_told_so(sandbox):
     """A ring of two turns: right with two consumers and without turns, and with three somebody waits for ever."""
-    text = stages.get(28).kernel.read_text()
-    assert text.count("(warpgroup + 1) % consumers") == 1
+    planted = mistakes.get(28, "ring_of_two")
     sizes = (Sizes("public", True, "normal", (Problem(Hq=1, Nq=192, Nkv=256, d_head=64),)),)
-    judgement = trials.judge(
-        stages.get(28), text.replace("% consumers", "% 2"), assignment_for(28, "ring", sizes=sizes), sandbox, []
-    )
+    judgement = trials.judge(planted.stage, planted.text(), assignment_for(28, "ring", sizes=sizes), sandbox, [])
     assert "(BF16, 64, 192, 128, 16): kv_buffers_" in str(judgement.first_wrong.trial)
     assert judgement.cause.startswith("wrong only as (BF16, 64, 192, 128, 16): "), judgement.cause
     assert any(one.right for one in judgement.tried)

@@ -24,7 +24,7 @@ ONE = exercise.get(5, NAME)
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
-    return [(piece.kind, text[piece.first : piece.behind]) for piece in pieces(text)]
+    return [(piece.kind, text[piece.first : piece.end]) for piece in pieces(text)]
 
 
 def test_comments_and_strings_are_told_apart():

@@ -93,6 +93,12 @@ def test_code_keeps_every_character():
     assert plain.splitlines() == [f"{number}  {line}" for number, line in enumerate(text.splitlines(), 8)]
 
 
+def test_a_note_shows_what_is_typed_as_code():
+    shown = display.note("run `make x` & see", "Not shown:")
+    assert shown.html == "<div><b>Not shown:</b> run <code>make x</code> &amp; see</div>"
+    assert shown.text == "Not shown: run `make x` & see"
+
+
 @pytest.mark.parametrize("number", [2, 5])
 def test_the_whole_kernel_with_the_command_that_compiles_it(number, capsys, monkeypatch):
     lesson, drawn = Lesson(number), []

@@ -331,7 +331,7 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
     assert "29_fp8, d = 128 | 1 |" in results.resources()
-    assert results.pictures("e4m3") == "![e4m3, d = 128](results/throughput-e4m3-d128.png)"
+    assert results.pictures("e4m3") == "![e4m3, d = 128](throughput-e4m3-d128.png)"
     figure = plot.throughput([(record, False)], "e4m3", 128)
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["29_fp8", "cuDNN FP8"]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])

@@ -49,6 +49,13 @@ def test_wrong_for_one_head_dim_alone():
     assert found.wrong.problem.d_head == 64 and found.wrong.output.shape == found.wrong.problem.shape("O")
 
 
+def test_the_stride_of_another_tensor():
+    """K's and V's are equal in most of the problems, but not in all."""
+    text = stages.get(1).source.read_text()
+    found = judge.judge(1, text.replace("params.V.stride_row", "params.K.stride_row"), ["correct", "hazards"])
+    assert found.words[0].startswith("wrong at bf16 B=2 H=2 N=64 d=128 gaps: ")
+
+
 @pytest.mark.long
 def test_scores_beyond_what_exp_takes():
     """Without the maximum all is well for the usual scores."""

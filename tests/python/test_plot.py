@@ -28,7 +28,7 @@ from flashladder.running import timeline  # noqa: E402
 from flashladder.running.timeline import Span, Timeline  # noqa: E402
 from flashladder.running.verify import reference  # noqa: E402
 from flashladder.simulator import accesses, counters  # noqa: E402
-from flashladder.simulator.accesses import Access, Box  # noqa: E402
+from flashladder.simulator.accesses import Access  # noqa: E402
 
 # Stages with tiles in shared memory, and those whose loop is drawn.
 # Up to 14: behind it wgmma reads the tiles, and no thread does.
@@ -112,34 +112,6 @@ def test_banks_and_sectors_refuse_each_others_accesses():
         plot.bank_grid(shared(range(0, 128, 4), space="global"))
     with pytest.raises(FlashLadderError, match="banks and no sectors"):
         plot.sectors(shared(range(0, 128, 4)))
-
-
-def box(swizzle, rows=tuple(range(16)), bytes_=128, address=1024):
-    return Box("kernel.cu", 1, "load", address, swizzle, 2, (0, 8), (bytes_ // 2, len(rows)), rows, 64, "")
-
-
-@pytest.mark.parametrize(
-    "swizzle, bytes_, wavefronts",
-    [(0, 128, 8), (128, 128, 1), (0, 64, 4), (64, 64, 1), (0, 32, 2), (32, 32, 1), (0, 16, 1), (0, 256, 8)],
-)
-def test_wavefronts_of_a_box(swizzle, bytes_, wavefronts):
-    assert all(box(swizzle, bytes_=bytes_).wavefronts(chunk) == wavefronts for chunk in range(bytes_ // 16))
-
-
-def test_a_box_is_swizzled_by_its_address():
-    there = [box(128, address=1024 + 128 * k).place(0, 0) % 128 for k in range(9)]
-    assert there == [0, 16, 32, 48, 64, 80, 96, 112, 0]
-
-
-def test_layout_of_a_box_has_each_chunk_once():
-    figure = plot.box_layout(box(128, range(8)), chunk=3)
-    names = texts(figure)
-    assert sorted(names) == sorted(f"{row}.{chunk}" for row in range(8) for chunk in range(8))
-    assert len(waiting(figure)) == 8
-    outside = plot.box_layout(box(64, (None, 5), 64))
-    assert [name for name in texts(outside) if name.endswith("-")] == [f"0.{chunk} -" for chunk in range(4)]
-    with pytest.raises(FlashLadderError, match="chunk 8 is none"):
-        plot.box_layout(box(128), chunk=8)
 
 
 def test_sectors_have_a_column_each():

@@ -131,7 +131,7 @@ def test_its_patch_fits_and_has_every_place_once_or_in_one_of_two_ways(one):
 @pytest.mark.parametrize("one", marked(), ids=lambda one: one.id)
 def test_a_kernel_with_marks_is_right_and_has_no_hazard(one):
     verdict = kernels.judge(one.stage, query_tile_clocks.library(one))
-    assert not verdict.caught, f"{one.id}: {verdict.caught_by}: {verdict.message}"
+    assert not verdict.caught, f"{one.id}: {verdict.by}: {verdict.message}"
 
 
 # On the simulator's runtime, in a process that has it: marks of one launch, with P whole and turns.

@@ -28,6 +28,6 @@ def exponentials_before_the_turn(kernel) -> int:
 def test_the_turn_is_passed_on_before_most_of_the_softmax_and_with_threads_that_store_behind_it():
     """The same line of the source, behind the wait for PV; where its arrival comes to stand is ptxas' choice."""
     stage = stages.get(30)
-    (variant,) = [one for one in ablations.ablations() if one.id == "30-stored_by_threads"]
+    (variant,) = [one for one in ablations.ablations() if one.stage == stage and one.name == "stored_by_threads"]
     assert exponentials_before_the_turn(stage.kernel) <= 16
     assert exponentials_before_the_turn(variant.source()) >= 60

@@ -184,8 +184,8 @@ class _Numbers:
 
     def fits(self, out: np.ndarray, magnitude: np.ndarray) -> bool:
         unit = ELEMENT_LIMIT[self.problem.dtype] * UNIT_ROUNDOFF[self.problem.dtype]
-        most = unit * magnitude + self.fine + HALF_SMALLEST[OUTPUT[self.problem.dtype]]
-        return bool((np.abs(self.values - out) <= most).all())
+        bound = unit * magnitude + self.fine + HALF_SMALLEST[OUTPUT[self.problem.dtype]]
+        return bool((np.abs(self.values - out) <= bound).all())
 
 
 def diagnose(problem: Problem, inputs: dict, output: np.ndarray, Br: int = 64, Bc: int = 64) -> str:
@@ -313,12 +313,12 @@ def _set(numbers: np.ndarray, count: int, name: str, tile: int, tile_name: str) 
     return text
 
 
-def _ranges(numbers: set[int], most: int = 3) -> str:
+def _ranges(numbers: set[int], limit: int = 3) -> str:
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    said = [f"{first} to {last}" if last > first else str(first) for first, last in spans[:most]]
-    return ", ".join(said) + (f" and {len(spans) - most} more" if len(spans) > most else "")
+    said = [f"{first} to {last}" if last > first else str(first) for first, last in spans[:limit]]
+    return ", ".join(said) + (f" and {len(spans) - limit} more" if len(spans) > limit else "")

@@ -237,8 +237,8 @@ def _limited(level: Level, box: Box, limits: Limits, command: list[str]) -> list
     """The command in its folder behind its limits and, where root starts it, as another user without any rights."""
     other = level.another_user and os.geteuid() == 0
     caps = [f"--fsize={limits.file_bytes}", f"--nofile={limits.files}", "--core=0"]
-    most = limits.processor_seconds or 4 * limits.seconds
-    caps.append(f"--cpu={math.ceil(most)}:{math.ceil(most) + 1}")
+    seconds = limits.processor_seconds or 4 * limits.seconds
+    caps.append(f"--cpu={math.ceil(seconds)}:{math.ceil(seconds) + 1}")
     if limits.memory_bytes is not None:
         caps.append(f"--as={limits.memory_bytes}")
     if other:
@@ -300,11 +300,11 @@ def _out_of_processor_time(status: int, took: float, limits: Limits) -> bool:
     return status in (-signal.SIGXCPU, 128 + signal.SIGXCPU) or killed and late
 
 
-def _read(process: subprocess.Popen, kept: bytearray, most: int, ended: list[str]) -> None:
+def _read(process: subprocess.Popen, kept: bytearray, limit: int, ended: list[str]) -> None:
     """Collects the output, and ends the command that writes too much."""
     while piece := process.stdout.read1(1 << 16):
-        kept += piece[: most - len(kept)]
-        if len(kept) >= most and not ended:
+        kept += piece[: limit - len(kept)]
+        if len(kept) >= limit and not ended:
             ended.append("output")
             _kill(process)
     process.stdout.close()
@@ -322,9 +322,9 @@ class Unreadable(FlashLadderError):
     """A file is not what may be read, in words."""
 
 
-def take(file: Path, most: int) -> bytes:
+def take(file: Path, limit: int) -> bytes:
     """The content of a file that somebody else has written. Unreadable where it is no regular file (a link, a
-    pipe, a device, a folder) or has more than `most` bytes: nothing else of it is looked at."""
+    pipe, a device, a folder) or has more than `limit` bytes: nothing else of it is looked at."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -338,11 +338,11 @@ def take(file: Path, most: int) -> bytes:
             kinds = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe"}
             raise Unreadable(f"{file.name} is {kinds.get(what, 'a device')}: hand in a plain file")
         with open(handle, "rb", closefd=False) as stream:
-            content = stream.read(most + 1)
+            content = stream.read(limit + 1)
     finally:
         os.close(handle)
-    if len(content) > most:
-        raise Unreadable(f"{file.name} has more than {most} bytes")
+    if len(content) > limit:
+        raise Unreadable(f"{file.name} has more than {limit} bytes")
     return content
 
 

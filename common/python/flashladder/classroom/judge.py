@@ -21,7 +21,7 @@ from flashladder.core import device
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
-from flashladder.core.problem import Problem
+from flashladder.core.problem import GAPS, Problem
 from flashladder.ladder import host_streams, kernels, overlap, stages, technique
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
@@ -174,14 +174,15 @@ class Case:
 
 
 def cases(stage: kernels.Kernel) -> list[Case]:
-    """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches of the other type,
-    head dim and layout, scores far beyond what exp() takes and far below 0, one tile and many, rows of which only few
-    raise their maximum; of a persistent kernel five query tiles a block; of a stage with masks a last tile of one
-    column, rows that see no key, a single key."""
+    """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches with strides of
+    which no two are equal, two of the other type, head dim and layout, scores far beyond what exp() takes and far below
+    0, one tile and many, rows of which only few raise their maximum; of a persistent kernel five query tiles a block;
+    of a stage with masks a last tile of one column, rows that see no key, a single key."""
     launch = stage.data["launch"][-1]
     Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
     found = [Case(problem, configuration) for problem, configuration in kernels.judged_by(stage)]
     more = [
+        (Problem(B=2, Hq=2, Nq=Br, Nkv=Bc, d_head=128, dtype="bf16", layout=GAPS), "normal"),
         (Problem(B=2, Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16", layout="bnhd"), "normal"),
         (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, dtype="bf16", scale=16.0), "normal"),
         (Problem(B=1, Hq=2, Nq=Br, Nkv=Bc, d_head=64, dtype="bf16"), "negative"),

@@ -20,7 +20,7 @@ class Piece:
 
     kind: str
     first: int  # offsets
-    behind: int
+    end: int
 
 
 def pieces(text: str) -> Iterator[Piece]:
@@ -32,15 +32,15 @@ def pieces(text: str) -> Iterator[Piece]:
             at = first + 1
             continue
         if opening == "//":
-            kind, behind = COMMENT, _find(text, "\n", first)
+            kind, end = COMMENT, _find(text, "\n", first)
         elif opening == "/*":
-            kind, behind = COMMENT, _find(text, "*/", first + 2, 2)
+            kind, end = COMMENT, _find(text, "*/", first + 2, 2)
         else:
-            kind, behind = STRING, _string_end(text, first, opening)
+            kind, end = STRING, _string_end(text, first, opening)
         if code < first:
             yield Piece(CODE, code, first)
-        yield Piece(kind, first, behind)
-        at = code = behind
+        yield Piece(kind, first, end)
+        at = code = end
     if code < len(text):
         yield Piece(CODE, code, len(text))
 
@@ -52,8 +52,8 @@ def _find(text: str, words: str, first: int, more: int = 0) -> int:
 
 def _is_separator(text: str, at: int) -> bool:
     """The quote in 1'000."""
-    before, behind = text[max(0, at - 1) : at], text[at + 1 : at + 2]
-    return before.isalnum() and behind.isalnum() and text[max(0, at - 2) : at] not in ("u8",) and before not in "uUL"
+    before, after = text[max(0, at - 1) : at], text[at + 1 : at + 2]
+    return before.isalnum() and after.isalnum() and text[max(0, at - 2) : at] not in ("u8",) and before not in "uUL"
 
 
 def _string_end(text: str, first: int, quote: str) -> int:
@@ -68,7 +68,7 @@ def without_comments(text: str) -> str:
     """The text with a blank in place of each comment; the line ends of a comment stay, so lines keep their numbers."""
     kept = []
     for piece in pieces(text):
-        words = text[piece.first : piece.behind]
+        words = text[piece.first : piece.end]
         kept.append(words if piece.kind != COMMENT else " " + "\n" * words.count("\n"))
     return "".join(kept)
 

@@ -220,9 +220,9 @@ def _cells(stage: Stage) -> dict[str, tuple[str, str]]:
     return found
 
 
-def count_hint(folder: str, name: str, most: int) -> int:
-    """How many hints of a thing were given on the command line with this one, `most` of them at last."""
+def count_hint(folder: str, name: str, total: int) -> int:
+    """How many hints of a thing were given on the command line with this one, `total` of them at last."""
     file = build_directory() / folder / "hints" / name
-    given = min(most, 1 + (int(file.read_text()) if file.exists() else 0))
+    given = min(total, 1 + (int(file.read_text()) if file.exists() else 0))
     place(folder, "hints", name, str(given))
     return given

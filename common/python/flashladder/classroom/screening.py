@@ -77,7 +77,7 @@ def _code_alone(text: str) -> str:
     """As long as the text: blanks for its comments, whose line ends end no directive, and x for its strings."""
     kept = []
     for piece in pieces(text):
-        words = text[piece.first : piece.behind]
+        words = text[piece.first : piece.end]
         size = len(words)
         kept.append(words if piece.kind == CODE else " " * size if piece.kind == COMMENT else "x" * size)
     return "".join(kept)

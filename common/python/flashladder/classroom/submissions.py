@@ -313,8 +313,8 @@ class _Xz:
             except lzma.LZMAError as error:
                 if "Memory usage limit" not in str(error):
                     raise
-                most = MOST_DICTIONARY_BYTES >> 20
-                raise Refused(f"the archive's dictionary has more than {most} MiB: pack it by `tar cJf`") from error
+                limit = MOST_DICTIONARY_BYTES >> 20
+                raise Refused(f"the archive's dictionary has more than {limit} MiB: pack it by `tar cJf`") from error
         piece, self._left = self._left[:size], self._left[size:]
         return piece
 

@@ -12,14 +12,14 @@ _UNFIT = re.compile(
 _ESCAPE_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
-def plain(words: str, most: int = MOST) -> str:
-    """Without control characters, colours and turns of direction; not longer than `most`."""
+def plain(words: str, limit: int = MOST) -> str:
+    """Without control characters, colours and turns of direction; not longer than `limit`."""
     words = _UNFIT.sub("", _ESCAPE_SEQUENCE.sub("", words.replace("\r\n", "\n"))).strip("\n")
-    return words if len(words) <= most else f"{words[:most]} [... {len(words) - most} characters more]"
+    return words if len(words) <= limit else f"{words[:limit]} [... {len(words) - limit} characters more]"
 
 
-def one_line(words: str, most: int = 300) -> str:
-    return re.sub(r"\s+", " ", plain(words, most)).strip()
+def one_line(words: str, limit: int = 300) -> str:
+    return re.sub(r"\s+", " ", plain(words, limit)).strip()
 
 
 def for_html(words: str) -> str:

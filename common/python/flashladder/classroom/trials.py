@@ -175,8 +175,8 @@ def _order_words(stage: Kernel, built: Built, tried: list[Tried], simulator: San
     def blocks(trial: Trial) -> int:
         return np.prod(launches(stage, trial.problem, configuration=trial.configuration)[-1].grid)
 
-    most = max((one.trial for one in tried), key=blocks)
-    again = _attempt(stage, built, most, simulator, ANOTHER_ORDER)
+    largest = max((one.trial for one in tried), key=blocks)
+    again = _attempt(stage, built, largest, simulator, ANOTHER_ORDER)
     if again.right:
         return ""
     return (

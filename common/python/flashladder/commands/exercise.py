@@ -88,7 +88,7 @@ def _check(stage: Stage, name: str) -> int:
 def _hint(stage: Stage, name: str) -> int:
     states = {one.exercise.name: one for one in progress.states(stage)}
     open_ones = [one for one in _begun(stage, name) if name or not states[one.name].passed]
-    return hints.give("exercise", open_ones, f"the solution is in {shown(stage.source)}")
+    return hints.give("exercise", stage, open_ones, f"the solution is in {shown(stage.source)}")
 
 
 def _watch(stage: Stage, name: str) -> int:

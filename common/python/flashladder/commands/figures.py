@@ -119,7 +119,7 @@ class _Figures:
             raise FlashLadderError(f'There is no "{what}" in a change of query tile. There are: {", ".join(clocks)}.')
         return clocks[what] if what else sum(query_tile_clocks.of_a_change(clocks).values())
 
-    def ran(
+    def ran(  # noqa: PLR0913 - for texts, which name what they ask for
         self,
         name: int | str,
         what: str,

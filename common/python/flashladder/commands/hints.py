@@ -7,27 +7,28 @@ from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.puzzles import Puzzle
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
+from flashladder.ladder.stage import Stage
 
 Asked = Exercise | Mend | Puzzle
 
 
-def give(kind: str, open_ones: Sequence[Asked], solution: str) -> int:
+def give(kind: str, stage: Stage, open_ones: Sequence[Asked], solution: str) -> int:
     """The next hint of the one exercise or puzzle that is begun and not right; FlashLadderError where several are.
 
-    kind: "exercise" or "puzzle", as make calls them. open_ones: of one stage. solution: where it is, with {name} and
+    kind: "exercise" or "puzzle", as make calls them. open_ones: of the stage. solution: where it is, with {name} and
     {stage}, said with the last hint.
     """
     if not open_ones:
-        say("All that is begun of the stage is right.")
+        say(f"All that is begun of stage {stage.id} is right.")
         return 0
     one, *others = open_ones
     if others:
         names = ", ".join(each.name for each in open_ones)
-        raise FlashLadderError(f"A hint for which? `make {kind}-{one.stage.id} hint NAME=...`: {names}.")
+        raise FlashLadderError(f"A hint for which? `make {kind}-{stage.id} hint NAME=...`: {names}.")
     if not one.hints:
         raise FlashLadderError(f"{one.name} has no hints.")
-    given = progress.count_hint(f"{kind}s", f"{one.stage.id}_{one.name}", len(one.hints))
+    given = progress.count_hint(f"{kind}s", f"{stage.id}_{one.name}", len(one.hints))
     say(f"{one.name}, hint {given} of {len(one.hints)}: {one.hints[given - 1]}")
     if given == len(one.hints):
-        say(f"That is the last one; {solution.format(name=one.name, stage=one.stage.id)}.")
+        say(f"That is the last one; {solution.format(name=one.name, stage=stage.id)}.")
     return 0

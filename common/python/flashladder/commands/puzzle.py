@@ -96,7 +96,7 @@ def _judged(one: Puzzle) -> bool:
 
 def _hint(stage: Stage, name: str) -> int:
     open_ones = [one for one in _begun(stage, name) if name or not done.is_done(stage, done.PUZZLE, one.name)]
-    return hints.give("puzzle", open_ones, "`make puzzle-{stage} solution NAME={name}` shows a solution")
+    return hints.give("puzzle", stage, open_ones, "`make puzzle-{stage} solution NAME={name}` shows a solution")
 
 
 def _solution(stage: Stage, name: str) -> int:

@@ -47,7 +47,7 @@ LOG_SUM_EXP_UNIT = _constant("log_sum_exp_unit")
 # What O is where Q, K and V are of the type.
 OUTPUT = {dtype: "bf16" if dtype == "e4m3" else dtype for dtype in TYPE_NUMBERS}
 
-E4M3_LARGEST, E4M3_SMALLEST, E4M3_NORMAL = 448.0, 2.0**-9, 2.0**-6
+E4M3_LARGEST = 448.0
 
 
 def bits_type(dtype: str) -> type:

@@ -14,6 +14,7 @@ from flashladder.core.dtypes import E4M3_LARGEST, OUTPUT, bits_type, from_bits, 
 from flashladder.core.errors import FlashLadderError
 
 LAYOUTS = ("bhnd", "bnhd")
+GAPS = "gaps"  # bhnd with more behind each row, head and batch, in each tensor other: no two strides are equal
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,38 @@ class Problem:
     def __post_init__(self):
         if self.dtype not in abi.TYPE_NUMBERS:
             raise FlashLadderError(f"dtype '{self.dtype}': choose {', '.join(abi.TYPE_NUMBERS)}")
-        if self.layout not in LAYOUTS:
+        if self.layout not in (*LAYOUTS, GAPS):
             raise FlashLadderError(f"layout '{self.layout}': choose bhnd or bnhd")
         for name, default in (("Hkv", self.Hq), ("Nkv", self.Nq), ("scale", 1 / math.sqrt(max(self.d_head, 1)))):
             if not getattr(self, name):
                 object.__setattr__(self, name, default)
 
     def shape(self, tensor: str) -> tuple[int, int, int, int]:
-        """The tensor's shape as it lies in memory; Q and O have Hq heads and Nq rows, K and V Hkv and Nkv."""
+        """The tensor's axes as they lie in memory; Q and O have Hq heads and Nq rows, K and V Hkv and Nkv."""
         heads, rows = (self.Hq, self.Nq) if tensor in "QO" else (self.Hkv, self.Nkv)
-        return (self.B, heads, rows, self.d_head) if self.layout == "bhnd" else (self.B, rows, heads, self.d_head)
+        return (self.B, heads, rows, self.d_head) if self.layout != "bnhd" else (self.B, rows, heads, self.d_head)
+
+    def steps(self, tensor: str) -> tuple[int, int, int, int]:
+        """Elements from one to the next along each axis of shape()."""
+        _, first, second, d = self.shape(tensor)
+        piece = 16 // np.dtype(self.bits_type(tensor)).itemsize  # strides are multiples of 16 bytes
+        gap = piece * ("QKVO".index(tensor) + 1) if self.layout == GAPS else 0
+        inner = d + gap
+        outer = second * inner + gap
+        return first * outer + gap, outer, inner, 1
+
+    def view(self, tensor: str, memory: np.ndarray) -> np.ndarray:
+        """The tensor in bytes() of memory, of type uint8, as an array of its shape()."""
+        elements = memory.view(self.bits_type(tensor))
+        steps = [elements.itemsize * step for step in self.steps(tensor)]
+        return np.lib.stride_tricks.as_strided(elements, self.shape(tensor), steps)
 
     def bits_type(self, tensor: str) -> type:
         """Of the tensor's elements as bit patterns in NumPy."""
         return bits_type(OUTPUT[self.dtype] if tensor == "O" else self.dtype)
 
     def bytes(self, tensor: str) -> int:
-        return np.dtype(self.bits_type(tensor)).itemsize * math.prod(self.shape(tensor))
+        return np.dtype(self.bits_type(tensor)).itemsize * self.B * self.steps(tensor)[0]
 
     def flops(self) -> float:
         """4 B Hq Nq Nkv d, half of it where causal (both matrix products; the softmax is not counted)."""
@@ -96,9 +112,8 @@ class Problem:
         return values * scales[f"{name}_scales"].astype(np.float64)[:, :, None, None] if scales else values
 
     def tensor(self, name: str, pointer: int) -> abi.FlashTensor:
-        _, first, second, d = self.shape(name)
-        row, head = (d, second * d) if self.layout == "bhnd" else (second * d, d)
-        return abi.FlashTensor(pointer, first * second * d, head, row)
+        batch, outer, inner, _ = self.steps(name)
+        return abi.FlashTensor(pointer, batch, *((inner, outer) if self.layout == "bnhd" else (outer, inner)))
 
     def params(
         self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
@@ -123,11 +138,11 @@ class Problem:
 
     def to_bhnd(self, array: np.ndarray) -> np.ndarray:
         """A view with axes (B, heads, rows, d) of an array in this problem's layout."""
-        return array if self.layout == "bhnd" else array.transpose(0, 2, 1, 3)
+        return array if self.layout != "bnhd" else array.transpose(0, 2, 1, 3)
 
     def to_bhnd_tensor(self, tensor):
         """The same for a tensor of PyTorch."""
-        return tensor if self.layout == "bhnd" else tensor.transpose(1, 2)
+        return tensor if self.layout != "bnhd" else tensor.transpose(1, 2)
 
     def __str__(self) -> str:
         heads = f"H={self.Hq}" if self.Hq == self.Hkv else f"Hq={self.Hq} Hkv={self.Hkv}"

@@ -159,8 +159,8 @@ def explore(
     goes_on = {"WARPSIM_HAZARDS": "warn"}
     late = run(variants, chunks, streams, "sim", environ=goes_on, **more)
     yield "0", late
-    most = max(call["stream"] or 0 for call in late.report["host_calls"])
-    for stream in range(most + 2):
+    last = max(call["stream"] or 0 for call in late.report["host_calls"])
+    for stream in range(last + 2):
         schedule = f"last:{stream}"
         environ = goes_on | {"WARPSIM_SCHEDULE": schedule}
         yield schedule, run(variants, chunks, streams, "sim", environ=environ, **more)

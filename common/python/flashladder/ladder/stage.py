@@ -24,10 +24,10 @@ class Verdict:
     inputs: dict | None = field(default=None, repr=False)
     output: np.ndarray | None = field(default=None, repr=False)  # bits of O; None where the launch failed
 
-    def words(self, most: int = 4) -> list[str]:
+    def words(self, limit: int = 4) -> list[str]:
         """The first lines of what the simulator or the verification said."""
         lines = self.message.splitlines()
-        return ([line for line in lines if not line.startswith("stage ")] or lines)[:most]
+        return ([line for line in lines if not line.startswith("stage ")] or lines)[:limit]
 
 
 @dataclass(frozen=True)

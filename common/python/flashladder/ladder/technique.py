@@ -22,7 +22,8 @@ from flashladder.ladder.launches import for_head_dim, launches
 from flashladder.ladder.run import run_problem
 
 SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
-INPUTS = ("random", "largest_first", "largest_last")
+INPUTS = ("random", "largest_first", "largest_last", "within_margin")
+GROWTH = {"fp16": 16.5, "bf16": 80.0}  # of within_margin's largest score, as a power of 2
 
 
 @dataclass(frozen=True)
@@ -65,16 +66,21 @@ class Run:
 
     def arrays(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Q, K and V as bit patterns. largest_first: the first 64 keys have by far the largest score of every row, so a
-        kernel that begins there meets no larger one; largest_last: the last 64 keys."""
+        kernel that begins there meets no larger one; largest_last: the last 64 keys. within_margin: the first key's
+        score is above all others, which are 0, by so much that P keeps its old reference if that has a margin alone."""
         p = self.problem
         if self.inputs == "random":
             return p.random(seed)
         generator = np.random.default_rng(seed)
         values = {name: generator.standard_normal(p.shape(name), np.float32) for name in "QKV"}
-        keys = p.to_bhnd(values["K"])
-        p.to_bhnd(values["Q"])[..., 0] = 8
-        keys[..., 0] = 0
-        keys[:, :, slice(None, 64) if self.inputs == "largest_first" else slice(-64, None), 0] = 200
+        queries, keys = p.to_bhnd(values["Q"]), p.to_bhnd(values["K"])  # views
+        if self.inputs == "within_margin":
+            queries[...], keys[...] = 0, 0
+            keys[:, :, 0, 0] = GROWTH[p.dtype] / (8 * p.scale * math.log2(math.e))
+        else:
+            keys[..., 0] = 0
+            keys[:, :, slice(None, 64) if self.inputs == "largest_first" else slice(-64, None), 0] = 200
+        queries[..., 0] = 8
         return p.rounded(values)
 
 

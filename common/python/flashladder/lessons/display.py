@@ -111,8 +111,9 @@ def _figure_text(figure: Figure, printer, cycle) -> None:
 
 
 def note(text: str, strong: str = "") -> Shown:
-    """A line of text, its first words in bold."""
-    page = f"<div>{f'<b>{html.escape(strong)}</b> ' if strong else ''}{html.escape(text)}</div>"
+    """A line of text, its first words in bold, and what stands between `these` as code."""
+    words = re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
+    page = f"<div>{f'<b>{html.escape(strong)}</b> ' if strong else ''}{words}</div>"
     return Shown(page, f"{strong} {text}".strip())
 
 

@@ -15,7 +15,7 @@ from flashladder.ladder import source
 from flashladder.ladder.stage import Stage
 from flashladder.ladder.stages import Kernel
 from flashladder.lessons.sections import found as found_section
-from flashladder.lessons.sections import text_of, written
+from flashladder.lessons.sections import text_of, wrapped, written
 from flashladder.lessons.writing import not_written
 
 HEADING = "## Write it yourself"
@@ -49,7 +49,7 @@ def section(stage: Stage) -> list[dict]:
 
 
 def _prose(text: str) -> dict:
-    return {"cell_type": "markdown", "metadata": {}, "source": text}
+    return {"cell_type": "markdown", "metadata": {}, "source": wrapped(text)}
 
 
 def _code(one: Exercise) -> dict:

@@ -11,7 +11,7 @@ from flashladder.ladder.stage import Stage
 from flashladder.lessons import exercise_cells
 from flashladder.lessons.puzzling import not_written
 from flashladder.lessons.sections import found as found_section
-from flashladder.lessons.sections import text_of, written
+from flashladder.lessons.sections import text_of, wrapped, written
 
 HEADING = "## A puzzle first"
 PUZZLE = "%%puzzle "  # how a cell with an answer begins
@@ -63,7 +63,7 @@ def faults(cells: list[dict], stage: Stage) -> list[str]:
 
 
 def _prose(text: str) -> dict:
-    return {"cell_type": "markdown", "metadata": {}, "source": text}
+    return {"cell_type": "markdown", "metadata": {}, "source": wrapped(text)}
 
 
 def _code(one: Puzzle) -> dict:

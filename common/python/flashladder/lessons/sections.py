@@ -1,5 +1,39 @@
 """A section of a notebook that is written from data: a heading, then a task and a magic's cell for each thing in it."""
 
+import re
+
+LONGEST = 120  # characters of a line of prose
+_ATOM = re.compile(r"(?:`[^`]*`|\[[^\]]*\]\([^)]*\)|\S)+")  # no line breaks inside of code and links
+_MARKUP = re.compile(r"(?:[-+*]|\d+[.)]|#+|=+)$|[>|]|```|~~~")  # what would mean something else at a line's beginning
+
+
+def wrapped(text: str) -> str:
+    """The text with its long lines of prose broken; code, tables and short lines stay as they are."""
+    lines, fenced = [], False
+    for line in text.split("\n"):
+        fenced ^= line.lstrip().startswith("```")
+        plain = fenced or line.lstrip().startswith(("```", "|", "<", "#")) or line.startswith("    ")
+        lines += [line] if plain or len(line) <= LONGEST else _broken(line)
+    return "\n".join(lines)
+
+
+def _broken(line: str) -> list[str]:
+    item = re.match(r"(?:[-*+] |\d+\. )?", line)[0]
+    words: list[str] = []
+    for word in _ATOM.findall(line[len(item) :]):
+        if words and _MARKUP.match(word):
+            words[-1] += " " + word
+        else:
+            words.append(word)
+    lines, fresh = [item], True
+    for word in words:
+        if not fresh and len(lines[-1] + " " + word) > LONGEST:
+            lines.append(" " * len(item))
+            fresh = True
+        lines[-1] += word if fresh else " " + word
+        fresh = False
+    return lines
+
 
 def text_of(cell: dict) -> str:
     return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])

@@ -148,8 +148,8 @@ def _find_loop(sass: str) -> tuple[list[tuple[str, str, str]], tuple[tuple[int, 
     multiplying = [loop for loop in loops if count(loop, "HMMA", "HGMMA", "QGMMA")]
     if not multiplying:
         return None
-    most = max(count(loop, "MUFU.EX2") for loop in multiplying)
-    whole = [loop for loop in multiplying if 4 * count(loop, "MUFU.EX2") >= most]
+    exponentials = max(count(loop, "MUFU.EX2") for loop in multiplying)
+    whole = [loop for loop in multiplying if 4 * count(loop, "MUFU.EX2") >= exponentials]
     begin, end = min(whole, key=lambda loop: loop[1] - loop[0])
     inner = tuple((first - begin, last - begin) for first, last in loops if begin < first and last < end)
     return code[begin : end + 1], inner
@@ -181,8 +181,8 @@ def _first_uses(code: list[tuple[str, str]]) -> tuple[int, ...]:
         if opcode.startswith("LDSM"):
             first = int(re.match(r"\s*R(\d+)", operands)[1])
             brought = range(first, first + int(opcode[-1]))  # LDSM.16.M88.4: 4 registers
-            behind = (*code[index + 1 :], *code[:index])
-            found += [far for far, one in enumerate(behind, 1) if not _read(*one).isdisjoint(brought)][:1]
+            following = (*code[index + 1 :], *code[:index])
+            found += [far for far, one in enumerate(following, 1) if not _read(*one).isdisjoint(brought)][:1]
     return tuple(found)
 
 

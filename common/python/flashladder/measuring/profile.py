@@ -35,7 +35,7 @@ def waste(report: dict) -> tuple[int, int]:
 LINE_COLUMNS = ("line", "PTX instr.", "share", "wavefronts", "conflicts", "sectors", "excess", "source")
 
 
-def by_line(report: dict, most: int = MOST_LINES) -> list[tuple[str, ...]]:
+def by_line(report: dict, limit: int = MOST_LINES) -> list[tuple[str, ...]]:
     """The lines with the most waste, then the most work, as LINE_COLUMNS says."""
     lines = counters.lines(report)
     total = sum(line.instructions for line in lines) or 1
@@ -52,7 +52,7 @@ def by_line(report: dict, most: int = MOST_LINES) -> list[tuple[str, ...]]:
             count(line.global_excess) if line.global_excess > 0 else "",
             _source(line),
         )
-        for line in lines[:most]
+        for line in lines[:limit]
     ]
 
 

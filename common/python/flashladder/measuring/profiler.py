@@ -209,8 +209,8 @@ def _reasons(cells: dict[str, str]) -> dict[str, int]:
     has a twin, "stall_barrier (Not Issued)" or "stall_barrier_not_issued": samples of it at which no warp issued."""
     columns = {name.removeprefix("stall_"): value for name, value in cells.items() if name.startswith("stall_")}
     counted = {name: int(_number(value) or 0) for name, value in columns.items() if "not" not in name.lower()}
-    most = sorted(counted.items(), key=lambda pair: -pair[1])[:2]
-    return {name: count for name, count in most if count}
+    largest = sorted(counted.items(), key=lambda pair: -pair[1])[:2]
+    return {name: count for name, count in largest if count}
 
 
 def from_pages(raw: str, details_page: str, source: str) -> dict:

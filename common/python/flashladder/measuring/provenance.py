@@ -31,10 +31,10 @@ def clocks() -> dict | None:
     query = ["nvidia-smi", "--query-gpu=clocks.sm,clocks.mem,clocks.max.sm", "--format=csv,noheader,nounits"]
     done = subprocess.run(query, capture_output=True, text=True)
     try:
-        sm, memory, most = (int(part) for part in done.stdout.splitlines()[0].split(","))
+        sm, memory, highest = (int(part) for part in done.stdout.splitlines()[0].split(","))
     except (IndexError, ValueError):
         return None
-    return {"sm_mhz": sm, "memory_mhz": memory, "max_sm_mhz": most}
+    return {"sm_mhz": sm, "memory_mhz": memory, "max_sm_mhz": highest}
 
 
 def collect(device: Device) -> dict:

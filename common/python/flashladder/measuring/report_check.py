@@ -209,10 +209,10 @@ def _time(found: Findings, name: str, row: dict, problem: Problem | None, label:
                 name, "sum", f"{label}: {row['tflops']} TFLOP/s, but its median of {times[1]} ms makes {said:.1f}"
             )
     peak = peaks.dense(device, row.get("dtype"))
-    most = max(row["tflops"], problem.flops() / times[1] / 1e9 if problem else 0.0)
-    if peak and most > peak * peaks.SLACK:
+    top = max(row["tflops"], problem.flops() / times[1] / 1e9 if problem else 0.0)
+    if peak and top > peak * peaks.SLACK:
         text = (
-            f"{most:.0f} TFLOP/s, above the {peak:.0f} of the data sheet of {device}: it cannot have done all the work"
+            f"{top:.0f} TFLOP/s, above the {peak:.0f} of the data sheet of {device}: it cannot have done all the work"
         )
         found.row(name, "implausible", f"{label}: {text}")
 

@@ -52,10 +52,10 @@ def measured(rows: dict[int, dict], khz: float = 0) -> float:
     tiles = short["B"] * short["Hq"] * math.ceil(short["Nq"] / short["Br"])
     waves = math.ceil(tiles / (MULTIPROCESSORS * short["resident_blocks"]))
     turns = (long["Nkv"] - short["Nkv"]) / short["Bc"]
-    before, behind = (
+    before, after = (
         row["ms"]["median"] * (1e3 * row["mhz"]["median"] if "mhz" in row else khz) for row in (short, long)
     )
-    return (behind - before) / (waves * turns)
+    return (after - before) / (waves * turns)
 
 
 def predicted(stage: stages.Stage, row: dict) -> float:

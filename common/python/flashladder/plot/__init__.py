@@ -7,7 +7,6 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 """
 
 from flashladder.plot.banks import bank_grid, sectors
-from flashladder.plot.boxes import box_layout
 from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fp8_errors import fp8_errors
@@ -34,7 +33,6 @@ __all__ = [
     "ablations",
     "bank_grid",
     "block_orders",
-    "box_layout",
     "climb",
     "configurations",
     "error_map",

@@ -25,11 +25,11 @@ def bank_grid(access: Access, title: str | None = None) -> Figure:
         raise FlashLadderError(f"{access.where} is an access to global memory: it has sectors and no banks.")
     figure = new_figure(8.6, 7.2, "Lanes of a warp by banks: which bank serves which lane, in which wavefront")
     axes = figure.subplots()
-    most = max(access.wavefronts(group) for group in access.groups)
+    wavefronts = max(access.wavefronts(group) for group in access.groups)
     for group in access.groups:
         for lane in group:
             turn = access.passes[lane]
-            colour = in_order(most - 1 - turn, most) if most > 1 else in_order(1, 2)
+            colour = in_order(wavefronts - 1 - turn, wavefronts) if wavefronts > 1 else in_order(1, 2)
             for bank in access.banks(lane):
                 mark = RED if turn > 0 else None  # it waits
                 cell(axes, (bank % BANKS, lane), colour, str(turn + 1), mark=mark, width=1.6, size=7)

@@ -97,14 +97,14 @@ def tuning_lengths(records: list[dict], dtype: str = "bf16", d: int = 128) -> Fi
     for axes, one in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
         flags = record.worth(one, dtype, d)
         lengths = sorted({n for flag in flags for n in flag.times_as_long})
-        most = max((value for flag in flags for value in flag.times_as_long.values()), default=1.0)
+        highest = max((value for flag in flags for value in flag.times_as_long.values()), default=1.0)
         for row, flag in enumerate(flags):
             for column, n in enumerate(lengths):
                 value = flag.times_as_long.get(n)
                 if value is None:
                     continue
                 pays = value > record.PAYS
-                colour = in_order(round(100 * np.log(value) / np.log(most)), 101) if pays else PALE
+                colour = in_order(round(100 * np.log(value) / np.log(highest)), 101) if pays else PALE
                 cell(axes, (column, row), colour, f"{value:.3f}" if pays else f"{value:.3f}, no", size=8)
         axes.set_xlim(0, len(lengths))
         axes.set_ylim(len(flags), 0)
@@ -173,12 +173,12 @@ def tuning_predicted(records: list[dict], dtype: str = "bf16", d: int = 128, N: 
                 look = {"color": colour, "markersize": 5, "markeredgecolor": INK, "markeredgewidth": 0.4}
                 x, y = [point.least_ms for point in own], [point.ms for point in own]
                 axes.plot(x, y, marker, linestyle="none", label=f"busiest: {unit}", **look)
-        most = max(point.ms for point in points) * 1.05
-        axes.plot([0, most], [0, most], color=GREY, linestyle="--", linewidth=1)
+        top = max(point.ms for point in points) * 1.05
+        axes.plot([0, top], [0, top], color=GREY, linestyle="--", linewidth=1)
         right = max(point.least_ms for point in points) * 1.15
         axes.text(right * 0.98, right * 0.8, "the model's least", fontsize=8, color=GREY, ha="right", va="top")
         axes.set_xlim(0, right)
-        axes.set_ylim(0, most)
+        axes.set_ylim(0, top)
         axes.set_xlabel("least time by the model, ms")
         axes.set_ylabel("measured, ms")
         times = [point.ms / point.least_ms for point in points]

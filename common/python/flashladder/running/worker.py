@@ -37,7 +37,9 @@ def execute(folder: Path, job: Job) -> dict:
 
     pointers = {name: cudart.malloc(problem.bytes(name)) for name in "QKVO"}
     for name in "QKV":
-        cudart.upload(pointers[name], np.load(folder / f"{name}.npy"))
+        memory = np.full(problem.bytes(name), 0xFF, np.uint8)  # where no element lies: a NaN of every type
+        problem.view(name, memory)[...] = np.load(folder / f"{name}.npy")
+        cudart.upload(pointers[name], memory)
     for name in problem.scales({}):
         scales = np.load(folder / f"{name}.npy")
         pointers[name] = cudart.malloc(scales.nbytes)
@@ -57,8 +59,9 @@ def execute(folder: Path, job: Job) -> dict:
         stage.forward(problem.params(pointers, scratch, scratch_bytes, job.options.configuration))
         cudart.synchronize()
         seconds.append(time.perf_counter() - started)
-    output = np.empty(problem.shape("O"), np.uint16)
-    cudart.download(output, pointers["O"])
+    memory = np.empty(problem.bytes("O"), np.uint8)
+    cudart.download(memory, pointers["O"])
+    output = problem.view("O", memory)
     if job.options.shown_bytes:  # what it shows is asked for, and O may not be written yet
         shown = np.empty(job.options.shown_bytes // 4, np.uint32)
         cudart.download(shown, scratch)

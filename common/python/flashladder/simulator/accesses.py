@@ -12,7 +12,6 @@ from flashladder.ladder.run import run_problem
 
 PROBLEM = Problem(B=1, Hq=1, Nq=128, d_head=128, dtype="bf16")
 LANES = 32
-CHUNK_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -74,44 +73,6 @@ class Access:
         return f"{self.stage + '/' if self.stage else ''}{Path(self.file).name}:{self.line}"
 
 
-@dataclass(frozen=True)
-class Box:
-    """One copy of a box of a tensor by TMA."""
-
-    file: str
-    line: int
-    kind: str  # "load", "store", "reduce", "prefetch"
-    shared: int  # its offset in shared memory
-    swizzle: int  # bytes of a swizzled row, 0: none
-    element: int  # bytes
-    coordinates: tuple[int, ...]  # of its first element, the inner one first
-    counts: tuple[int, ...]  # elements that are copied, by dimension
-    rows: tuple[int | None, ...]  # global address of each row's first element inside the tensor; None: none is
-    sectors: int  # of 32 bytes that the rows touch in global memory
-    source: str  # the line's text
-    stage: str = ""
-    callers: tuple[tuple[int, str], ...] = ()  # of a header's code: line and text of the calls that lead there
-
-    @property
-    def row_bytes(self) -> int:
-        return self.counts[0] * self.element
-
-    def place(self, row: int, chunk: int) -> int:
-        """Where 16 bytes of a row lie in shared memory: the swizzle takes bits of the address, not of the offset."""
-        address = self.shared + row * self.row_bytes + CHUNK_BYTES * chunk
-        spans = self.swizzle // CHUNK_BYTES
-        return address ^ (address >> 7 & spans - 1) << 4 if spans else address
-
-    def wavefronts(self, chunk: int) -> int:
-        """That ldmatrix takes for one chunk of the first eight rows."""
-        groups = [self.place(row, chunk) // CHUNK_BYTES % 8 for row in range(min(8, len(self.rows)))]
-        return max(groups.count(group) for group in groups)
-
-    @property
-    def where(self) -> str:
-        return f"{self.stage + '/' if self.stage else ''}{Path(self.file).name}:{self.line}"
-
-
 def _text(file: str, line: int) -> str:
     lines = Path(file).read_text().splitlines() if Path(file).exists() else []
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
@@ -123,24 +84,13 @@ def of(stage: stages.Stage | int | str, where: int | str = "", problem: Problem 
     where: a line of kernel.cu, or text that the line contains, e.g. of(4, "ldmatrix_x4(piece"); all where empty.
     problem: a small one by default. FlashLadderError where no such access was made.
     """
-    return _chosen(stage, where, problem, in_report, "memory access", "accesses")
-
-
-def boxes_of(stage: stages.Stage | int | str, where: int | str = "", problem: Problem | None = None) -> list[Box]:
-    """The same of the boxes that the first warp copies by TMA."""
-    return _chosen(stage, where, problem, boxes_in_report, "copy of a box", "such copies")
-
-
-def _chosen(stage, where, problem, read, what: str, several: str) -> list:
     stage = stages.get(stage)
-    result = run_problem(
-        stage, problem or stages.get(stage).own(PROBLEM), device="sim", environment={"WARPSIM_ACCESSES": "1"}
-    )
-    found = read(result.report, stage.name, _text)
+    result = run_problem(stage, problem or stage.own(PROBLEM), device="sim", environment={"WARPSIM_ACCESSES": "1"})
+    found = in_report(result.report, stage.name, _text)
     chosen = [one for one in found if any(_is_at(where, *at) for at in ((one.line, one.source), *one.callers))]
     if not chosen:
         lines = sorted({one.line for one in found})
-        raise FlashLadderError(f"{stage.name} makes no {what} at '{where}'. Lines with {several}: {lines}.")
+        raise FlashLadderError(f"{stage.name} makes no memory access at '{where}'. Lines with accesses: {lines}.")
     return chosen
 
 
@@ -171,20 +121,4 @@ def in_report(report: dict, stage: str, text: Callable[[str, int], str]) -> list
         )
         for launch in report["launches"]
         for one in launch.get("accesses", [])
-    ]
-
-
-def boxes_in_report(report: dict, stage: str, text: Callable[[str, int], str]) -> list[Box]:
-    """The boxes of a report that was made with WARPSIM_ACCESSES. text: a source line's, by its file and number."""
-    kept = ("file", "line", "kind", "shared", "swizzle", "element", "sectors")
-    return [
-        Box(
-            **{name: one[name] for name in kept},
-            **{name: tuple(one[name]) for name in ("coordinates", "counts", "rows")},
-            source=text(one["file"], one["line"]),
-            stage=stage,
-            callers=_callers(one, text),
-        )
-        for launch in report["launches"]
-        for one in launch.get("boxes", [])
     ]

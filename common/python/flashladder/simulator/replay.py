@@ -227,8 +227,8 @@ class Machine:
     # ---- a handler for each kind of step ----
 
     def _stretch(self, number: int, state: _State, step: Stretch, now: float) -> None:
-        alone = max(step.pace, *step.units.values(), 0.0)
-        quanta = max(1, math.ceil(alone / QUANTUM))
+        unshared = max(step.pace, *step.units.values(), 0.0)
+        quanta = max(1, math.ceil(unshared / QUANTUM))
         if not state.left:
             state.left, state.began = quanta, now
         ends = [self._book(unit, number, now, clocks / quanta) for unit, clocks in step.units.items()]

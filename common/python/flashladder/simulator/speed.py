@@ -71,14 +71,14 @@ def run(which: str) -> int:
         works.append((f"{name}, {blocks} blocks", lambda threads, w=(name, blocks): run_workload(*w, threads)))
     rows = []
     for name, work in works:
-        alone = None
+        one_thread = None
         for threads in dict.fromkeys((1, min(2, cores), cores)):
             times, launches = work(threads)
             instructions = sum(launch["instructions"]["total"] for launch in launches) / RUNS
             seconds = statistics.median(times)
-            alone = alone or seconds
+            one_thread = one_thread or seconds
             rate = instructions / seconds / threads / 1e6
-            gain = f"{alone / seconds:.2f}"
+            gain = f"{one_thread / seconds:.2f}"
             rows.append((name, threads, f"{instructions:.4g}", f"{seconds:.3f}", f"{rate:.1f}", gain))
     columns = ("workload", "cores", "warp instructions", "seconds", "million a second and core", "times one core")
     table(f"Simulator, hazards and counters on; the stage with {PROBLEM}", columns, rows, right=range(1, 6))

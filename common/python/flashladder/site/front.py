@@ -41,7 +41,7 @@ def climb(results: dict | None) -> str:
         return "No throughput is recorded yet: `make bench` on a GPU does it."
     titles = {stage.name: f"{stage.id} {stage.title}" for stage in stages.all_stages()}
     told_at = kernel_pages.told_at()
-    most = max(row["tflops"] for row in rows)
+    top = max(row["tflops"] for row in rows)
     lines, before = [], None
     for row in rows:
         if row["kind"] == "stage" and row["name"] not in titles:
@@ -52,7 +52,7 @@ def climb(results: dict | None) -> str:
         stale = "*" if recorded.is_stale(row) else ""
         inner = (
             f'<span class="climb-name">{escape(name)}</span>'
-            f'<span class="climb-track"><span class="climb-bar" style="width:{100 * row["tflops"] / most:.1f}%"></span>'
+            f'<span class="climb-track"><span class="climb-bar" style="width:{100 * row["tflops"] / top:.1f}%"></span>'
             f'</span><span class="climb-figure">{row["tflops"]:.1f}{stale}</span>'
             f'<span class="climb-factor">{factor}</span>'
         )

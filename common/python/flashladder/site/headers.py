@@ -93,9 +93,9 @@ def _inner(lines: list[str]) -> list[tuple[str, str]]:
         if note:
             above.append(note[1])
             continue
-        code, _, behind = line.partition("//")
+        code, _, trailing = line.partition("//")
         if code.strip():
-            found.append((code.strip(), "\n".join([*above, behind.strip()]).strip()))
+            found.append((code.strip(), "\n".join([*above, trailing.strip()]).strip()))
         above = []
     return found
 

@@ -71,7 +71,7 @@ def offered() -> list[Offered]:
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
         changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
-        found += [Offered(one.id, stage, "variant", one.title, one) for one in changed]
+        found += [Offered(f"{stage.id}-{one.name}", stage, "variant", one.title, one) for one in changed]
         found += [Offered(one.id, stage, "mistake", one.mistake, one) for one in _mistakes(stage)]
     return found
 

@@ -60,7 +60,7 @@ def _menu(key: str, title: str, values: list[str]) -> str:
 def table(shipped: list[dict]) -> str:
     told_at = kernel_pages.told_at()
     everything = rows(shipped)
-    most = max((float(row["tflops"]) for row in everything), default=1.0)
+    highest = max((float(row["tflops"]) for row in everything), default=1.0)
     titles = {key: title for title, key, _ in COLUMNS}
     lines = ['<div class="results-filter" hidden>']
     for key in MENUS:
@@ -78,7 +78,7 @@ def table(shipped: list[dict]) -> str:
             text = escape(row[key])
             if key == "kernel" and row["kernel"].rstrip("*") in told_at:
                 text = f'<a href="../{told_at[row["kernel"].rstrip("*")]}">{text}</a>'
-            share = f' style="--share:{100 * float(row[key]) / most:.1f}%"' if key == "tflops" else ""
+            share = f' style="--share:{100 * float(row[key]) / highest:.1f}%"' if key == "tflops" else ""
             name = f' class="{"number" if number else "text"}{" bar" * (key == "tflops")}"'
             cells.append(f"<td{name}{share}>{text}</td>")
         data = " ".join(f'data-{key}="{escape(row[key])}"' for key in MENUS)

@@ -62,12 +62,12 @@ def refused(made: dict) -> Table:
     return ["rule", *(f"{one['dtype']}, d = {one['d_head']}" for one in groups)], rows
 
 
-def fastest(made: dict, dtype: str, d: int, length: int, most: int = 10) -> Table:
+def fastest(made: dict, dtype: str, d: int, length: int, limit: int = 10) -> Table:
     """The fastest configurations of the first heats at a length, with what they take and what the model says."""
     by_name = {row["configuration"]: row for row in made["configurations"]}
     predicted = {str(one.configuration): one for one in record.predicted(made, dtype, d, length)}
     rows = []
-    for one, figures in record.first_rows(made, dtype, d, length)[:most]:
+    for one, figures in record.first_rows(made, dtype, d, length)[:limit]:
         known, guess = by_name[str(one)], predicted.get(str(one))
         beside = figures["yardstick_ms"]
         rows.append(
