@@ -165,6 +165,26 @@ void run_peek_at_last_error(Warp &w, const Op &op) {
     });
 }
 
+// Where a text is that kernels can read: in the heap of malloc, once for a block. 0: there is no room.
+uint64_t address_of(Warp &w, const char *text) {
+    uint64_t &address = runtime_of(w).texts[text];
+    const size_t bytes = std::strlen(text) + 1;
+    if (address) return address;
+    address = allocate(w, bytes);
+    if (address) std::memcpy(w.block->global->find(address)->at(address), text, bytes);
+    return address;
+}
+
+// const char *cudaGetErrorName(cudaError_t), and cudaGetErrorString
+template <bool kName>
+void run_error_text(Warp &w, const Op &op) {
+    for_each_lane(w, [&](unsigned lane) {
+        const auto &config = *context_of(w).owner->worker->launch->config;
+        const int code = argument<int32_t>(w, op, lane, 0);
+        give_back<uint64_t>(w, op, lane, address_of(w, kName ? config.error_name(code) : config.error_text(code)));
+    });
+}
+
 // Streams and events have names alone: all work is done in the order of the calls, which keeps what they order.
 void run_create(Warp &w, const Op &op) {
     for_each_lane(w, [&](unsigned lane) {
@@ -249,6 +269,8 @@ constexpr SystemCall kCalls[] = {
     {"LaunchDeviceV2", 2, {8, 8}, run_launch, true},
     {"GetLastError", 0, {}, run_last_error, false},
     {"PeekAtLastError", 0, {}, run_peek_at_last_error, false},
+    {"GetErrorName", 1, {4}, run_error_text<true>, true},
+    {"GetErrorString", 1, {4}, run_error_text<false>, true},
     {"StreamCreateWithFlags", 2, {8, 4}, run_create, false},
     {"StreamDestroy", 1, {8}, run_destroy, false},
     {"StreamWaitEvent", 3, {8, 8, 4}, run_order<0, 1>, false},
@@ -279,7 +301,8 @@ const SystemCall *find_device_runtime_call(std::string_view name) {
 }
 
 bool uses_heap(Handler handler) {
-    return handler == run_parameter_buffer || handler == run_malloc || handler == run_free;
+    return handler == run_parameter_buffer || handler == run_malloc || handler == run_free ||
+           handler == run_error_text<true> || handler == run_error_text<false>;
 }
 
 }  // namespace warpsim

@@ -26,6 +26,9 @@ struct WgmmaTile {
     uint32_t lines = 0, chunks = 0;
     bool mn_major = false;
     std::string fault;  // what is wrong with the descriptor, if anything
+    // The fault is that the tile does not begin where the swizzle's pattern does, and its base offset is 0: what copies
+    // have brought there is right all the same, for they swizzle by the address, as wgmma does then.
+    bool right_for_copies = false;
 };
 
 // Tiles by descriptor and shape: a kernel's loops come back to the same ones.

@@ -39,6 +39,7 @@ struct DeviceRuntime {
     std::vector<DeviceWork> work;            // in the order of the calls
     std::map<uint32_t, int> errors;          // by thread: what cudaGetLastError gives
     uint64_t handles = 0;                    // streams and events made
+    std::map<const char *, uint64_t> texts;  // of errors: where in device memory they are
 };
 
 struct LaunchConfig {
@@ -61,7 +62,9 @@ struct LaunchConfig {
     ReleasedAt *released_on_device = nullptr, *released_to_system = nullptr;
     std::function<void(const std::string &)> print;  // printf of the kernel; called in a deterministic order
     uint64_t pending_launches = 2048;                // from the kernel (cudaLimitDevRuntimePendingLaunchCount)
-    std::function<void(DeviceWork &&)> launched;     // what it launched, in such an order, when it has ended well
+    // What an error is called, and what it means: cudaGetErrorName and cudaGetErrorString in kernels.
+    const char *(*error_name)(int code) = nullptr, *(*error_text)(int code) = nullptr;
+    std::function<void(DeviceWork &&)> launched;  // what it launched, in such an order, when it has ended well
 };
 
 // A grid that runs to its end, or until a fatal hazard, a budget or the time limit.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
+#include <tuple>
 
 #include "core/names.h"
 #include "core/program.h"
@@ -188,6 +190,8 @@ void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_int
     const int64_t offset = int64_t(list[kTensorMapLow] | uint64_t(list[kTensorMapHigh]) << (kPointer / 2));
     lane_addresses(w, with_address(op, list[kTensorMap], offset, form.map_base32), maps);
     if (form.kind != BulkKind::prefetch) lane_addresses(w, with_address(op, op.a, op.imm, form.shared_base32), shared);
+    // Of a store that several lanes ask for, each of them writes the same bytes: it is looked at once.
+    std::set<std::tuple<uint64_t, uint64_t, Coordinates>> stores;
     for (uint32_t rest = w.exec; rest; rest &= rest - 1) {
         const unsigned lane = unsigned(std::countr_zero(rest));
         Copy copy;
@@ -210,7 +214,9 @@ void for_each_box(Warp &w, const Op &op, Intent shared_intent, Intent global_int
             copy.shared = uint32_t(shared[lane]);
         }
         if (!find_rows(w, op, lane, global_intent, at, copy.box)) continue;
-        if (form.kind != BulkKind::prefetch) note_rows(w, op, lane, global_intent, copy.box);
+        const bool again = global_intent == Intent::write && !std::has_single_bit(w.exec) &&
+                           !stores.insert({maps[lane], shared[lane], at}).second;
+        if (form.kind != BulkKind::prefetch && !again) note_rows(w, op, lane, global_intent, copy.box);
         OpStats &stats = w.stats[op.index];
         ++stats.bulk_copies;
         stats.bulk_bytes += copy.box.bytes;

@@ -31,6 +31,7 @@ WgmmaTile make(const WgmmaDescriptor &d, uint32_t major, bool mn_major, uint32_t
     tile.lines = mn_major ? kTileK / element_bytes : major;
     tile.chunks = (mn_major ? major * element_bytes : kTileK) / kChunkBytes;
     tile.fault = fault_of(d, mn_major);
+    tile.right_for_copies = !d.base_offset && d.row_bytes != 16 && (mn_major || d.start % kTileK == 0);
     auto places = std::make_shared<SharedTile>();
     places->chunks.reserve(size_t(tile.lines) * tile.chunks);
     for (uint32_t line = 0; line < tile.lines; ++line)
