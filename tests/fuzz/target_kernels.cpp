@@ -5,10 +5,10 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "machine/launch.h"
 #include "fuzz.h"
 #include "kernels.h"
 #include "lower/module.h"
+#include "machine/launch.h"
 #include "memory/global_memory.h"
 #include "report/json.h"
 

@@ -10,8 +10,8 @@
 #include <cstring>
 
 #include "core/tensor_map.h"
-#include "instructions/bulk_copy/bulk_copy.h"
 #include "fuzz.h"
+#include "instructions/bulk_copy/bulk_copy.h"
 
 namespace fuzz {
 namespace {

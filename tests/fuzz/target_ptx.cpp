@@ -3,9 +3,9 @@
 #include <stdexcept>
 
 #include "core/tensor_map.h"
-#include "machine/launch.h"
 #include "fuzz.h"
 #include "lower/module.h"
+#include "machine/launch.h"
 #include "memory/global_memory.h"
 #include "ptx/parser.h"
 #include "report/json.h"
