@@ -98,7 +98,7 @@ def test_what_decides_points_is_in_the_graders_hash(small):
     from flashladder.classroom import task
 
     hashed = {str(file.relative_to(task.ROOT)) for file in task.deciding_files((5,), "flashladder.classroom.exercise")}
-    for name in ("common/simulator/exec/mma.cpp", "common/include/ptx.cuh", "common/host/launch.cpp",
+    for name in ("common/simulator/instructions/mma/mma.cpp", "common/include/ptx.cuh", "common/host/launch.cpp",
                  "stages/05_swizzle/kernel.cu", "stages/05_swizzle/stage.toml", "stages/05_swizzle/exercises.toml",
                  "common/python/flashladder/classroom/exercise.py", "common/python/flashladder/classroom/assignment.py",
                  "common/python/flashladder/classroom/device_worker.py",

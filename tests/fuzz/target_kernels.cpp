@@ -5,7 +5,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "exec/launch.h"
+#include "machine/launch.h"
 #include "fuzz.h"
 #include "kernels.h"
 #include "lower/module.h"

@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "core/tensor_map.h"
-#include "exec/tensor_box.h"
+#include "instructions/bulk_copy/bulk_copy.h"
 #include "fuzz.h"
 
 namespace fuzz {

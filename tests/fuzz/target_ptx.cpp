@@ -3,7 +3,7 @@
 #include <stdexcept>
 
 #include "core/tensor_map.h"
-#include "exec/launch.h"
+#include "machine/launch.h"
 #include "fuzz.h"
 #include "lower/module.h"
 #include "memory/global_memory.h"

@@ -52,7 +52,7 @@ def test_each_lesson_leads_on_to_the_stage_that_follows():
     assert len(path) == len(stages.every_stage()) + 1, "each stage has a notebook of its name"
     for file, following in itertools.pairwise(path):
         text = markdown(file)
-        head = re.search(r"· next: \[([^\]]*)\]\(([^)]*)\)", text)
+        head = re.search(r"· next: \[([^\]]*)\]\(([^)]*)\)", " ".join(text.split()))
         assert head and head.groups() == (titled[following], following.name), f"{file.name} leads to {head and head[0]}"
         assert f"({following.name})" in text.rpartition("\n## Next")[2], f"the end of {file.name}: {following.name}?"
 

@@ -150,7 +150,7 @@ def test_what_the_toolchain_repairs_is_wrong_and_says_why():
 
 def test_each_note_of_the_simulator_has_words():
     """Its sources call BlockContext::note() with these kinds, and mark races of blocks that write the same value."""
-    text = "".join(file.read_text() for file in (ROOT / "common/simulator/exec").glob("*.cpp"))
+    text = "".join(file.read_text() for file in (ROOT / "common/simulator").rglob("*.cpp"))
     kinds = set(re.findall(r"note\(w, op, HazardKind::(\w+)", text)) | {"global_race"}
     assert kinds == set(judge.REPAIRED)
 

@@ -25,7 +25,9 @@ def test_case(case):
 
 
 @pytest.mark.parametrize("schedule", [1, 2, 3, "last:3", "last:4"])
-@pytest.mark.parametrize("case", ["events_across_devices", "a_blocking_copy_orders_both_devices"])
+@pytest.mark.parametrize(
+    "case", ["events_across_devices", "a_blocking_copy_orders_both_devices", "devices_meet_in_memory_of_the_host"]
+)
 def test_devices_keep_their_order_under_every_schedule(case, schedule):
     assert run_api(case, WARPSIM_SCHEDULE=schedule).check().stdout == "passed\n"
 

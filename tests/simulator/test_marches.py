@@ -17,6 +17,7 @@ SIMULATOR = cudart.REPOSITORY / "common" / "simulator"
 HERE = Path(__file__).parent
 LAUNCHER = HERE.parent / "of_another_build"
 NEEDS = {"x86-64": set(), "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}}
+EXECUTE = "counters machine device_runtime scheduler instructions"  # the simulator's folders that execute instructions
 # What runs instructions; the rest of the simulator has nothing to do with the CPU's level.
 TESTS = [*sorted(path.name for path in HERE.glob("test_instructions_*.py")), "test_clean.py", "test_wgmma.py"]
 
@@ -29,7 +30,7 @@ def lacks(level):
 
 @pytest.mark.parametrize("level", NEEDS)
 def test_the_simulator_built_for(level):
-    """Bit for bit the same expectations, whatever instructions the compiler may use. What executes instructions (exec)
+    """Bit for bit the same expectations, whatever instructions the compiler may use. What executes instructions
     is compiled for the level; the rest is the build's own. The cases are dealt out over the levels: of the correct
     programs one runs the default order, the other the shuffled one."""
     if platform.machine() != "x86_64":
@@ -40,7 +41,7 @@ def test_the_simulator_built_for(level):
     if not cmake:
         pytest.skip(f"builds the simulator for {level}: no cmake on PATH")
     folder = cudart.BUILD / f"march-{level}"
-    own = {"COMPILED": "exec", "BUILT": str(cudart.BUILD / "simulator")}
+    own = {"COMPILED": EXECUTE, "BUILT": str(cudart.BUILD / "simulator")}
     for command in (
         [cmake, "-S", SIMULATOR, "-B", folder, f"-DWARPSIM_MARCH={level}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={LAUNCHER}"],
         [cmake, "--build", folder, "--target", "warpsim_cudart", "-j", os.environ.get("FLASHLADDER_JOBS", "2")],

@@ -83,3 +83,12 @@ def test_a_matrix_product_is_right_and_clean(seed):
     assert launch["notes"] == []
     assert launch["wgmma"] == {"m64n128k16.f32.bf16.bf16": {"count": 1024, "wavefronts": 1024 * 48}}
     assert launch["tensor_copies"]["load"]["bytes"] == 16 * 8 * 2 * 128 * 128
+
+
+@pytest.mark.parametrize("offset", [128, 384, 896])
+def test_boxes_need_not_begin_where_the_swizzle_does(offset):
+    """TMA and wgmma swizzle by the address both. (Of tiles that threads have written: test_wgmma.py, base offsets.)"""
+    env = {"WARPSIM_HAZARDS": "strict"}
+    result = run_program(PROGRAM.with_name("gemm.cu"), [offset], env=env, report=True, architecture=HOPPER)
+    assert result.check().stdout == "OK\n" and result.hazards == []
+    assert result.report["launches"][0]["notes"] == []

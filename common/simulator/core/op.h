@@ -69,12 +69,12 @@ enum class Flow : uint8_t {
     ret,
     exit,
     warp_sync,      // fn runs once the lanes named by slot `member` (kNoSlot: all 32) have arrived
-    block_sync,     // barrier.*: see exec/barrier
-    warpgroup,      // fn runs once all lanes of the four warps of a warpgroup have arrived: exec/warpgroup
-    mbarrier_wait,  // fn tests a phase; while it is open the lanes may be put aside: exec/mbarrier_wait
-    cluster_wait,   // barrier.cluster.wait, likewise: exec/cluster_barrier
+    block_sync,     // barrier.*: see instructions/barrier
+    warpgroup,      // fn runs once all lanes of the four warps of a warpgroup have arrived: instructions/wgmma
+    mbarrier_wait,  // fn tests a phase; while it is open the lanes may be put aside: instructions/mbarrier
+    cluster_wait,   // barrier.cluster.wait, likewise: instructions/cluster
     yield,          // straight, but a good place to let others run (nanosleep, polling loads)
-    ordered,        // the same, and other blocks see it or it sees them: it waits for its block's turn (exec/turns.h)
+    ordered,  // the same, and other blocks see it or it sees them: it waits for its block's turn (scheduler/turns.h)
     // The rest is for the core alone: it turns straight into guarded, and adds joins and jumps when it lays out blocks.
     guarded,  // straight with a guard predicate
     join,     // paths meet here: nothing to execute, not counted

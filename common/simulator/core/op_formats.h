@@ -213,7 +213,7 @@ static_assert(uint32_t(Reduce::xor_) << kModeShift < kReduceSigned);
 
 // ---- tensor ----
 
-// Registers of each fragment where they are laid out as exec/mma.h says, else 0.
+// Registers of each fragment where they are laid out as instructions/mma/mma.h says, else 0.
 struct MmaFragments {
     uint8_t d = 0, a = 0, b = 0, c = 0;
 };

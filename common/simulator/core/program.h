@@ -10,6 +10,7 @@
 
 #include "core/dataflow.h"
 #include "core/op.h"
+#include "core/specials.h"
 
 namespace warpsim {
 
@@ -28,7 +29,7 @@ struct Program {
     std::vector<OpDebug> debug;          // same length as ops
     std::vector<uint32_t> operand_list;  // what Op::list points into
     std::vector<DataFlow> flows;         // same length as ops
-    std::vector<Op> remote_ops;          // of ops that may lead to another block's shared memory: exec/cluster.h
+    std::vector<Op> remote_ops;          // of ops that may lead to another block's shared memory: machine/cluster.h
     std::vector<OperandSlot> operands;   // what DataFlow::first points into
     std::vector<std::string> notes;      // what lowering found and execution may say: exec_wgmma_touch
 
@@ -83,12 +84,20 @@ struct Program {
     unsigned shadow_granule = 4;  // bytes: the narrowest shared (or generic) access in the kernel, at most 4
     unsigned global_granule = 4;  // the same of global accesses
     // Blocks talk to each other (global atomics, fences, volatile or acquire loads, grid barriers), and not only by
-    // sums whose order nobody sees: co-resident blocks then take turns in a deterministic order (exec/turns.h), so
+    // sums whose order nobody sees: co-resident blocks then take turns in a deterministic order (scheduler/turns.h), so
     // that locks and flags make progress and sums repeat.
     bool communicates = false;
     bool updates_commute = false;  // they do not, and there are such sums: a host thread may hold them back
     // Why ptxas leaves setmaxnreg out, in its own words, and what helps; null: it does not.
     const char *registers_stay = nullptr, *registers_remedy = nullptr;
 };
+
+// The stack that alloca takes memory from: in a thread's local memory, behind the variables of the function's frame.
+// A function with alloca has the special register frame_base in 64 bits, too, and there it moves: up by what alloca has
+// taken, in each lane by itself, and back by stackrestore. All other functions have it in 32 bits alone.
+inline constexpr unsigned kStackTopBytes = 8;
+inline bool is_stack_top(const Program::Function::Special &special) {
+    return Special(special.which) == Special::frame_base && special.bytes == kStackTopBytes;
+}
 
 }  // namespace warpsim

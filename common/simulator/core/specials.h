@@ -1,5 +1,5 @@
 // Special registers (%tid.x, %laneid, ...). Those that do not change while a warp runs have slots that are filled when
-// a frame is made (exec/specials.cpp); clocks are read by an op.
+// a frame is made (machine/frames.cpp); clocks are read by an op.
 #pragma once
 
 #include <cstdint>

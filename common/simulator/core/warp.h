@@ -14,7 +14,7 @@
 namespace warpsim {
 
 class GlobalMemory;
-struct ClusterContext;  // exec/cluster.h
+struct ClusterContext;  // machine/cluster.h
 class SharedShadow;
 class GlobalShadow;
 struct AllocationView;
@@ -92,8 +92,8 @@ struct HazardSink {
     virtual uint32_t last_copy_wait(unsigned, unsigned) { return kNoSlot; }
 };
 
-class PendingUpdates;  // exec/pending_updates.h
-class LateStores;      // exec/late_stores.h
+class PendingUpdates;  // machine/late_stores.h
+class LateStores;      // machine/late_stores.h
 
 struct Block {
     const Program *program = nullptr;
@@ -110,7 +110,7 @@ struct Block {
     GlobalWindow windows[kGlobalWindows];  // by op index, modulo; a Block lives no longer than its launch
     HazardSink *hazards = nullptr;
     Definedness *definedness = nullptr;  // null where hazards are off
-    Completions *completions = nullptr;  // what arrives later: exec/completions.h
+    Completions *completions = nullptr;  // what arrives later: machine/completions.h
     PendingUpdates *pending = nullptr;   // null where the program has no updates that commute
     LateStores *late_stores = nullptr;   // of the whole cluster; null: other blocks see each store at once
     BlockTrace *trace = nullptr;         // null: it is not recorded

@@ -1,5 +1,5 @@
-// How undefined bits pass through instructions: the rules that rows of lower/instructions.cpp name. One that names none
-// gets passes_any, which is right for every instruction, if not always exact.
+// How undefined bits pass through instructions: the rules that rows of the table name (instructions/). A row that names
+// none gets passes_any, which is right for every instruction, if not always exact.
 #pragma once
 
 #include <array>

@@ -113,6 +113,17 @@ uint32_t SharedShadow::bulk_write_complete(uint32_t transfer) {
     return stamp;
 }
 
+bool SharedShadow::brought_by_copies(const SharedTile &tile) const {
+    const Impl &m = *impl_;
+    const unsigned step = kChunkBytes >> m.shift;
+    return std::all_of(tile.chunks.begin(), tile.chunks.end(), [&](uint32_t chunk) {
+        const uint32_t *const cells = m.cell.data() + (chunk >> m.shift);
+        return std::all_of(cells, cells + step, [&](uint32_t cell) {
+            return cell > m.initialised_cell() && cell < kFirstMark && agent_warp(cell) == kProxy;
+        });
+    });
+}
+
 uint32_t SharedShadow::bulk_read_issue(Warp &warp, const Op &op, unsigned lane, uint32_t address, uint32_t bytes) {
     const SharedStretch stretch{address, bytes};
     return bulk_read_issue(warp, op, lane, std::span(&stretch, 1));

@@ -85,6 +85,8 @@ class SharedShadow {
     void bulk_read_complete(uint32_t transfer, const SharedShadow &to, uint32_t mbarrier, uint32_t stamp);
     // The same of several stretches, which count as one transfer.
     uint32_t bulk_read_issue(Warp &, const Op &, unsigned lane, std::span<const SharedStretch>);
+    // The last writes of all these bytes were bulk copies, and they are complete.
+    bool brought_by_copies(const SharedTile &) const;
     // fence.proxy.async, or (data: false) fence.mbarrier_init, for the sake of mbarriers alone.
     void proxy_fence(Warp &, uint32_t lanes, bool data);
 

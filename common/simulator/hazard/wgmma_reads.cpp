@@ -4,6 +4,7 @@
 // let one thread of the warpgroup say that a buffer is empty.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "core/names.h"
 #include "core/program.h"
@@ -42,10 +43,26 @@ bool SharedShadow::Impl::wgmma_readable(Warp *const (&readers)[4], const SharedT
     const uint32_t length = end > first ? end - first : 0;
     uint32_t good = kFirstMark, other = kFirstMark;  // no cell is that: 0 would be one that nobody has written
     const auto is_good = [&](uint32_t c) { return c - first < length || c == good || c == other; };
+    const auto all_are = [&]<unsigned Step>(uint32_t same, const uint32_t *chunks, size_t count) {
+        typedef uint32_t Cells __attribute__((vector_size(4 * Step)));
+        Cells differ = {};
+        for (size_t k = 0; k < count; ++k) {
+            Cells found;
+            std::memcpy(&found, cell.data() + (chunks[k] >> shift), sizeof found);
+            differ |= found ^ same;
+        }
+        uint32_t bits[Step];
+        std::memcpy(bits, &differ, sizeof bits);
+        return std::all_of(bits, bits + Step, [](uint32_t b) { return b == 0; });
+    };
     const auto by_steps = [&]<unsigned Step>() {
         const size_t count = tile.chunks.size();
         for (size_t at = 0; at < count; at += kChunksAtOnce) {
             const size_t until = std::min(at + kChunksAtOnce, count);
+            // What one bulk copy wrote is all the same.
+            const uint32_t usual = cell[tile.chunks[at] >> shift];
+            if (is_good(usual) && all_are.template operator()<Step>(usual, tile.chunks.data() + at, until - at))
+                continue;
             for (unsigned tries = 0;; ++tries) {
                 uint32_t bad[Step] = {};
                 for (size_t k = at; k < until; ++k) {

@@ -1,12 +1,12 @@
-#include "lower/analysis.h"
+#include "lower/function_lowering.h"
 
 #include <algorithm>
 #include <functional>
 #include <set>
 
 #include "core/round_up.h"
-#include "exec/system_calls.h"
-#include "lower/instructions.h"
+#include "device_runtime/device_runtime.h"
+#include "lower/instruction_table.h"
 
 namespace warpsim {
 

@@ -1,6 +1,8 @@
-// Lowers one PTX function: the Lowering that families see, and what control flow needs beyond it.
+// Lowers one PTX function: the Lowering that families see, and what control flow needs beyond it; and what must be
+// known about a kernel as a whole before its functions are lowered.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <map>
 #include <string>
@@ -9,11 +11,10 @@
 #include <vector>
 
 #include "core/specials.h"
-#include "exec/stack.h"
-#include "lower/instructions.h"
+#include "lower/instruction_table.h"
 #include "lower/layout.h"
 #include "lower/lowering.h"
-#include "lower/regalloc.h"
+#include "lower/registers.h"
 #include "lower/wgmma_flow.h"
 
 namespace warpsim {
@@ -72,7 +73,7 @@ class FunctionLowering : public Lowering {
     uint32_t local_temporary(uint32_t bytes);
     // The frame's offset in local memory: uint32_t lanes; kNoSlot in the kernel, whose frame lies at 0.
     uint32_t frame_base();
-    // The register that says how far alloca has moved the stack: exec/stack.h.
+    // The register that says how far alloca has moved the stack: kStackTopBytes.
     uint32_t stack_top() { return special(Special::frame_base, kStackTopBytes); }
 
   private:
@@ -122,5 +123,15 @@ class FunctionLowering : public Lowering {
     uint32_t local_end_ = 0;
     std::unordered_map<std::string, std::pair<uint32_t, uint64_t>> kernel_parameters_;
 };
+
+// Fills the program's functions (names only, the kernel first), the context's function maps, shared memory, and the
+// flags. `entry` is an index into Module::functions. Throws Unsupported.
+void analyze_program(ProgramContext &, size_t entry);
+
+// After lowering: stack_bytes and recursive.
+void measure_stack(ProgramContext &);
+
+// The Module::functions indices behind Program::functions.
+std::vector<size_t> reachable_functions(const ProgramContext &);
 
 }  // namespace warpsim

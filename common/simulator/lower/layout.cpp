@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "lower/instructions.h"
+#include "lower/instruction_table.h"
 #include "lower/module.h"
 
 namespace warpsim {

@@ -1,5 +1,5 @@
-// What an instruction family needs to turn one PTX instruction into ops. lower/instructions.cpp says which function
-// lowers what; the core owns registers, constants, labels and layout.
+// What an instruction family needs to turn one PTX instruction into ops. The family's rows say which function lowers
+// what; the core owns registers, constants, labels and layout.
 #pragma once
 
 #include <string>
@@ -66,4 +66,24 @@ class Lowering {
 };
 
 using LowerFunction = void (*)(Lowering &, const ptx::Instruction &);
+void lower_plain(Lowering &, const ptx::Instruction &);  // the row's handler, class and flow; no operand matters
+
+// An access that may lead to another block's shared memory, in programs that have mapa.
+bool may_be_remote(Lowering &, const ptx::Instruction &, bool generic);
+// Its op, just emitted: exec_remote runs it. scratch: a slot of 64-bit lanes, asked for before the op was emitted.
+void make_remote(Lowering &, Op &, uint32_t scratch, bool generic);
+// Of a copy's op: what it does in the block that it names, with its address in slot `to` and another list and extra.
+void add_remote_op(Lowering &, Op &, Handler, uint32_t to, uint32_t list, uint32_t extra);
+
+// {a, b, c, d}, or a register alone.
+inline std::vector<ptx::Operand> registers_of(const ptx::Operand &operand) {
+    return operand.kind == ptx::Operand::Kind::vector ? operand.elements : std::vector<ptx::Operand>{operand};
+}
+
+inline void expect_count(Lowering &l, const ptx::Instruction &in, const char *what, size_t have, size_t want) {
+    if (have != want)
+        l.unsupported(in,
+                      std::string(what) + " has " + std::to_string(have) + " registers, not " + std::to_string(want));
+}
+
 }  // namespace warpsim

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "lower/analysis.h"
 #include "lower/function_lowering.h"
 #include "memory/global_memory.h"
 #include "ptx/charged_lines.h"

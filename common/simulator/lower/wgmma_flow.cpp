@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "lower/operands.h"
+#include "lower/registers.h"
 
 namespace warpsim {
 namespace {

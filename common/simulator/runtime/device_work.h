@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "exec/launch.h"
+#include "machine/launch.h"
 #include "runtime/modules.h"
 #include "runtime/runtime.h"
 

@@ -50,7 +50,7 @@ Operation memory_operation(cudaGraphNodeType type, const std::shared_ptr<GraphAl
 
 }  // namespace
 
-GraphAllocation::GraphAllocation(Runtime &runtime, const Graph *graph, const cudaMemAllocNodeParams &p)
+GraphAllocation::GraphAllocation(Runtime &runtime, uint64_t graph, const cudaMemAllocNodeParams &p)
     : owner(graph), parameters(p) {
     const int device = p.poolProps.location.type == cudaMemLocationTypeDevice ? p.poolProps.location.id : 0;
     if (!runtime.devices->has(device)) throw Failure{cudaErrorInvalidDevice};
@@ -95,7 +95,7 @@ void forget_graph_memory() {
 }
 
 Operation allocation_node(Runtime &runtime, const Graph &graph, cudaMemAllocNodeParams &p) {
-    const auto memory = std::make_shared<GraphAllocation>(runtime, &graph, p);
+    const auto memory = std::make_shared<GraphAllocation>(runtime, graph.number, p);
     p.dptr = memory->parameters.dptr;
     registry().allocations[memory->address()] = memory;
     Operation operation = memory_operation(cudaGraphNodeTypeMemAlloc, memory);
@@ -108,12 +108,12 @@ Operation free_node(Runtime &runtime, const char *function, const Graph &graph, 
     if (!memory)
         refuse(function, "this pointer is none that a graph's allocation node gave: it is " +
                              runtime.memory->explain(address, 1));
-    std::set<const Graph *> &by = memory->freed_by;
-    if (by.count(&graph)) refuse(function, "a node of this graph frees " + name_of(*memory) + " already");
-    if (memory->owner == &graph ? !by.empty() : by.count(memory->owner) > 0)
+    std::set<uint64_t> &by = memory->freed_by;
+    if (by.count(graph.number)) refuse(function, "a node of this graph frees " + name_of(*memory) + " already");
+    if (memory->owner == graph.number ? !by.empty() : by.count(memory->owner) > 0)
         refuse(function, "a node of another graph frees " + name_of(*memory) +
                              ", and it may be freed in its own graph or in others, not in both");
-    by.insert(&graph);
+    by.insert(graph.number);
     return free_in_stream(runtime, memory);
 }
 

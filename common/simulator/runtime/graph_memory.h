@@ -14,13 +14,13 @@ class Runtime;
 // What one allocation node allocates. Held by the operations of its nodes; with the last of them the address is given
 // back, unless the memory is there: then it is as any other, and cudaFree frees it.
 struct GraphAllocation {
-    GraphAllocation(Runtime &, const Graph *owner, const cudaMemAllocNodeParams &);
+    GraphAllocation(Runtime &, uint64_t owner, const cudaMemAllocNodeParams &);
     ~GraphAllocation();
     GraphAllocation(const GraphAllocation &) = delete;
 
-    const Graph *const owner;
+    const uint64_t owner;               // its graph, by number
     cudaMemAllocNodeParams parameters;  // with the address
-    std::set<const Graph *> freed_by;   // graphs that have a free node for it
+    std::set<uint64_t> freed_by;        // graphs, by number, that have a free node for it
     bool unfreed = false;               // in the order of the host's calls: launched, and no free has been asked for
 
     uint64_t address() const { return reinterpret_cast<uint64_t>(parameters.dptr); }

@@ -71,20 +71,17 @@ std::shared_ptr<Graph> clone(const Graph &original) {
 }
 
 bool Graphs::has_instance_with_memory_of(const Graph &graph) const {
-    for (const auto &node : graph.nodes) {
-        const auto &memory = node->operation.memory;
-        for (const auto &[handle, instance] : instances_) {
-            const auto found = std::find(instance->nodes.begin(), instance->nodes.end(), node.get());
-            if (!memory || found == instance->nodes.end()) continue;
-            // A graph that is gone may have had a node at the same address.
-            if (instance->operations[size_t(found - instance->nodes.begin())].memory == memory) return true;
-        }
-    }
-    return false;
+    return std::any_of(instances_.begin(), instances_.end(), [&](const auto &entry) {
+        const GraphInstance &instance = *entry.second;
+        const auto has_memory = [](const Operation &operation) { return operation.memory != nullptr; };
+        return instance.graph == graph.number &&
+               std::any_of(instance.operations.begin(), instance.operations.end(), has_memory);
+    });
 }
 
 cudaGraphExec_t Graphs::instantiate(const Graph &graph, unsigned long long flags) {
     auto instance = std::make_unique<GraphInstance>();
+    instance->graph = graph.number;
     instance->flags = flags;
     instance->nodes = in_order(graph);
     instance->behind = predecessors(graph, instance->nodes);

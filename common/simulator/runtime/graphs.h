@@ -11,6 +11,7 @@ namespace warpsim::rt {
 
 // A graph as it was when it was instantiated: its operations in a valid order.
 struct GraphInstance {
+    uint64_t graph = 0;  // its number
     std::vector<Operation> operations;
     std::vector<const Graph::Node *> nodes;   // of the graph, to find an operation by its node
     std::vector<std::vector<size_t>> behind;  // of each operation: those that it comes right behind

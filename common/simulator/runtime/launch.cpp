@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-#include "exec/core_ops.h"
+#include "machine/core_ops.h"
 #include "runtime/device_work.h"
 
 namespace warpsim::rt {
@@ -261,6 +261,8 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
     config.stack_limit = runtime.stack_limit;
     config.print = print_output;
     config.pending_launches = runtime.pending_launch_limit;
+    config.error_name = [](int code) { return cudaGetErrorName(static_cast<cudaError_t>(code)); };
+    config.error_text = [](int code) { return cudaGetErrorString(static_cast<cudaError_t>(code)); };
     Operation operation;
     operation.is_launch = true;
     operation.overtakes = request.overtakes;

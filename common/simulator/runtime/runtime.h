@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/launch.h"
+#include "machine/launch.h"
 #include "memory/global_memory.h"
 #include "report/report_file.h"
 #include "runtime/arrays.h"

@@ -21,6 +21,10 @@ constexpr uint64_t kRedraw = 4;
 constexpr unsigned kPatience = 100;
 constexpr std::chrono::milliseconds kTick{10};
 
+// Under the runtime's lock: the stream whose launch has gone on for long in vain, and was resumed last because nothing
+// else could run. Where there are several they take turns, for each may wait for any other.
+uint64_t resumed_last = 0;
+
 std::string name_of(const Stream &stream, size_t devices) {
     const std::string name = stream.legacy ? "the default stream" : "stream " + std::to_string(stream.number());
     return devices > 1 ? name + " of device " + std::to_string(stream.device) : name;
@@ -370,8 +374,13 @@ bool Scheduler::run_beside() {
     for (const auto &stream : streams_) {
         if (is_ready(*stream) && (!first || precedes(stream.get(), first))) first = stream.get();
     }
-    for (const auto &stream : streams_) {
-        if (!first && stream->paused && stream->paused->undecided) first = stream.get();
+    if (!first) {
+        const auto turn = [](const Stream &stream) { return stream.id - resumed_last - 1; };
+        for (const auto &stream : streams_) {
+            const bool waits = stream->paused && stream->paused->undecided;
+            if (waits && (!first || turn(*stream) < turn(*first))) first = stream.get();
+        }
+        if (first) resumed_last = first->id;
     }
     if (first) run_front(*first);
     return first;

@@ -70,12 +70,19 @@ struct Operation {
 
 // A graph, built by capture or by hand.
 struct Graph {
+    static uint64_t next_number() {  // under the runtime's lock
+        static uint64_t given = 0;
+        return ++given;
+    }
+
     struct Node {
         Operation operation;
         std::vector<Node *> after;
         std::shared_ptr<Graph> child;  // its nodes take the place of this one's operation
     };
     std::vector<std::unique_ptr<Node>> nodes;
+    // What it is known by when it is gone: another graph, and its nodes, may lie at the same address then.
+    const uint64_t number = next_number();
     // Capture: where it began, and its number.
     Stream *origin = nullptr;
     uint64_t id = 0;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "exec/half.h"
+#include "instructions/arithmetic/numbers.h"
 #include "runtime/arrays.h"
 #include "runtime/copy.h"
 #include "runtime/image_limits.h"

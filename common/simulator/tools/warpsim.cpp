@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/launch.h"
 #include "fatbin/fatbin.h"
+#include "machine/launch.h"
 #include "runtime/profile.h"
 
 namespace {

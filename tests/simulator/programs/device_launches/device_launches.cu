@@ -262,6 +262,28 @@ __global__ void wrong_launches(int *errors, int *values) {
     errors[5] = cudaGetLastError();
 }
 
+__device__ void copy_text(char *to, const char *text) {
+    do *to++ = *text;
+    while (*text++);
+}
+
+__global__ void name_errors(char *out) {
+    copy_text(out, cudaGetErrorName(cudaErrorInvalidConfiguration));
+    copy_text(out + 128, cudaGetErrorString(cudaErrorInvalidConfiguration));
+    copy_text(out + 256, cudaGetErrorString(cudaSuccess));
+    if (cudaGetErrorName(cudaErrorAssert) != cudaGetErrorName(cudaErrorAssert)) *out = 0;
+}
+
+void names_of_errors() {
+    char *out, got[384];
+    CHECK(cudaMalloc(&out, sizeof got));
+    name_errors<<<1, 1>>>(out);
+    CHECK(cudaMemcpy(got, out, sizeof got, cudaMemcpyDeviceToHost));
+    EXPECT(!strcmp(got, "cudaErrorInvalidConfiguration"));
+    EXPECT(!strcmp(got + 128, cudaGetErrorString(cudaErrorInvalidConfiguration)));
+    EXPECT(!strcmp(got + 256, cudaGetErrorString(cudaSuccess)));
+}
+
 void what_is_refused() {
     int *errors = zeros(), *values = zeros();
     wrong_launches<<<1, 1>>>(errors, values);
@@ -378,6 +400,7 @@ constexpr struct {
     CASE(copies_and_fills),
     CASE(memory_and_questions),
     CASE(what_is_refused),
+    CASE(names_of_errors),
     CASE(too_many_pending),
     CASE(late_means_late),
     CASE(a_parent_that_waits),

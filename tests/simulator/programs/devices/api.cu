@@ -274,6 +274,30 @@ static void memory_of_the_host_is_everybodys() {
     }
 }
 
+// The host may write there, too, so that nothing shows how long a look at it will be in vain.
+__global__ void take_turns(int *turn, int rank, int rounds) {
+    for (int i = 0; i < rounds; ++i) {
+        while (atomicAdd_system(turn, 0) != i * kDevices + rank) {
+        }
+        atomicAdd_system(turn, 1);
+    }
+}
+
+static void devices_meet_in_memory_of_the_host() {
+    int *turn;
+    OK(cudaMallocHost(&turn, sizeof(int)));
+    *turn = 0;
+    for (int device = 0; device < kDevices; ++device) {
+        OK(cudaSetDevice(device));
+        take_turns<<<1, 1>>>(turn, device, 5);
+    }
+    for (int device = 0; device < kDevices; ++device) {
+        OK(cudaSetDevice(device));
+        OK(cudaDeviceSynchronize());
+    }
+    EXPECT(*turn == 5 * kDevices);
+}
+
 static void variables_are_there_once_for_each_device() {
     for (int device = 0; device < kDevices; ++device) {
         OK(cudaSetDevice(device));
@@ -404,6 +428,7 @@ static const Case kCases[] = {
     CASE(the_device_waits_for_itself_alone),
     CASE(peer_access),
     CASE(memory_of_the_host_is_everybodys),
+    CASE(devices_meet_in_memory_of_the_host),
     CASE(variables_are_there_once_for_each_device),
     CASE(attributes_of_kernels_are_the_devices_own),
     CASE(pools),

@@ -142,6 +142,26 @@ static void freed_by_another_graph(cudaStream_t s) {
     CHECK(address == made.memory);
 }
 
+// A graph may lie where one that is gone lay, and so may its nodes.
+static void freed_by_graphs_that_come_and_go(cudaStream_t s) {
+    const Made made = make(false);
+    OK(cudaGraphDestroy(made.graph));
+    for (int i = 0; i < 4; ++i) {
+        cudaGraph_t other;
+        cudaGraphNode_t release;
+        cudaGraphExec_t instance;
+        OK(cudaGraphCreate(&other, 0));
+        OK(cudaGraphAddMemFreeNode(&release, other, nullptr, 0, made.memory));
+        OK(cudaGraphInstantiate(&instance, other, 0));
+        OK(cudaGraphDestroy(other));
+        OK(cudaGraphLaunch(made.instance, s));
+        CHECK(is_filled(made, s));
+        OK(cudaGraphLaunch(instance, s));
+        OK(cudaStreamSynchronize(s));
+        OK(cudaGraphExecDestroy(instance));
+    }
+}
+
 static void second_launch_with_unfreed_memory(cudaStream_t s) {
     const Made made = make(false);
     OK(cudaGraphLaunch(made.instance, s));
@@ -256,6 +276,7 @@ const struct {
     CASE(freed_outside),
     CASE(captured),
     CASE(freed_by_another_graph),
+    CASE(freed_by_graphs_that_come_and_go),
     CASE(second_launch_with_unfreed_memory),
     CASE(freed_automatically),
     CASE(freed_twice),

@@ -201,6 +201,21 @@ KERNEL(store_without_a_barrier) {
     if constexpr (!mended) __syncthreads();
 }
 
+// Two lanes store one box: the same twice is one value, as that of one lane is.
+KERNEL(lanes_store_different_boxes) {
+    BUFFER
+    (void)bar;
+    FILL(float(i))
+    for (unsigned i = t; i < n; i += blockDim.x) buffer[n + i] = -1;
+    FENCE_PROXY();
+    __syncthreads();
+    if (t < 2) {
+        STORE_BOX(&to, 0, 8, buffer + (mended ? 0 : t * n));  //! lanes_store_different_boxes global_race: TMA copy's write at | by thread 1 | that thread 0 | store different values to one place
+        COMMIT();
+        WAIT_GROUP();
+    }
+}
+
 KERNEL(source_rewritten) {
     BUFFER
     (void)bar;
@@ -410,6 +425,7 @@ const struct {
     CASE(no_proxy_fence),
     CASE(only_one_thread_fences),
     CASE(store_without_a_barrier),
+    CASE(lanes_store_different_boxes),
     CASE(source_rewritten),
     CASE(source_refilled),
     CASE(results_read_too_early),

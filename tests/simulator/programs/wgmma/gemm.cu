@@ -1,5 +1,8 @@
 // C = A B^T of 512 x 512 x 512, bf16, as Hopper's GEMMs do it: a producer warp fills a ring of swizzled boxes by TMA,
 // two warpgroups multiply 64 x 128 each with wgmma. Nothing may be said of it. Prints OK.
+//
+//     gemm [OFFSET]    bytes that the ring begins behind a multiple of 1,024, a multiple of 128: TMA and wgmma both
+//                      swizzle by the address, so that a box is right wherever it lies
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -8,7 +11,7 @@
 
 constexpr int kSize = 512, kTileM = 128, kTileN = 128, kTileK = 64, kStages = 3, kSteps = kSize / kTileK;
 constexpr unsigned kBytesA = kTileM * kTileK * 2, kBytesB = kTileN * kTileK * 2;
-constexpr unsigned kShared = kStages * (kBytesA + kBytesB) + 1024;
+constexpr unsigned kShared = kStages * (kBytesA + kBytesB) + 2048;
 
 // clang-format off
 #define D8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -26,9 +29,9 @@ __device__ inline uint64_t describe(const char *tile) {
 }
 
 __global__ void __launch_bounds__(288, 1)
-    gemm(float *c, const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b) {
+    gemm(float *c, const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b, unsigned offset) {
     extern __shared__ char memory[];
-    char *const tiles = memory + (1024 - SHARED(memory) % 1024) % 1024;
+    char *const tiles = memory + (1024 - SHARED(memory) % 1024) % 1024 + offset;
     __shared__ uint64_t full[kStages], empty[kStages];
     const int t = threadIdx.x, row = blockIdx.y * kTileM, column = blockIdx.x * kTileN;
     const auto tile_a = [=](int i) { return tiles + i % kStages * (kBytesA + kBytesB); };
@@ -79,7 +82,7 @@ CUtensorMap map_of_tiles(void *matrix, unsigned rows) {
     return map;
 }
 
-int main() {
+int main(int argc, char **argv) {
     std::vector<int> small[2];
     uint16_t *device[2];
     for (int m = 0; m < 2; ++m) {
@@ -97,8 +100,8 @@ int main() {
     float *c;
     cudaMalloc(&c, kSize * kSize * 4);
     cudaFuncSetAttribute((const void *)gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, kShared);
-    gemm<<<dim3(kSize / kTileN, kSize / kTileM), 288, kShared>>>(c, map_of_tiles(device[0], kTileM),
-                                                                 map_of_tiles(device[1], kTileN));
+    gemm<<<dim3(kSize / kTileN, kSize / kTileM), 288, kShared>>>(
+        c, map_of_tiles(device[0], kTileM), map_of_tiles(device[1], kTileN), argc > 1 ? std::atoi(argv[1]) : 0);
     std::vector<float> got(kSize * kSize);
     const cudaError_t error = cudaMemcpy(got.data(), c, got.size() * 4, cudaMemcpyDeviceToHost);
     if (error != cudaSuccess) return std::printf("%s\n", cudaGetErrorString(error)), 1;

@@ -1,0 +1,127 @@
+#include "machine/completions.h"
+
+#include <bit>
+#include <cstring>
+
+#include "core/names.h"
+#include "core/program.h"
+#include "hazard/shared_shadow.h"
+
+namespace warpsim {
+
+void Completions::start_block(unsigned warps) {
+    if (groups.size() < warps) groups.resize(warps);
+    for (AsyncGroups &of_warp : groups) {
+        if (!of_warp.used) continue;
+        of_warp.copies.clear();
+        of_warp.committed.fill(0);
+        of_warp.used = false;
+        of_warp.wait = nullptr;
+    }
+    mbarriers.clear();
+    arrivals.clear();
+    stores.clear();
+    bulk_groups.clear();
+    bulk_waits.clear();
+    changed_maps.clear();
+    wgmma.used = false;
+    issued = changes = 0;
+    inits = 0;
+}
+
+namespace {
+
+void deliver(Warp &w, const Op &op, AsyncCopy &copy, uint32_t lanes, uint32_t stamp) {
+    for (uint32_t rest = lanes; rest; rest &= rest - 1) {
+        const unsigned lane = unsigned(std::countr_zero(rest));
+        std::memcpy(w.block->shared + copy.to[lane], copy.data[lane].data(), copy.bytes);
+        if (w.block->shadow) w.block->shadow->async_complete(w, op, int(lane), copy.to[lane], copy.bytes, stamp);
+    }
+    copy.lanes &= ~lanes;
+}
+
+}  // namespace
+
+void deliver_copies(Warp &w, const Op &op, const std::array<uint64_t, kLanes> &before, bool by_number, uint32_t exec,
+                    uint32_t stamp) {
+    std::vector<AsyncCopy> &copies = w.block->completions->groups_of(w.id).copies;
+    size_t kept = 0;
+    for (size_t k = 0; k < copies.size(); ++k) {
+        AsyncCopy &copy = copies[k];
+        uint32_t ready = 0;
+        for (unsigned i = 0; i < kLanes; ++i)
+            ready |= uint32_t((by_number ? copy.number : copy.group[i]) < before[i]) << i;
+        deliver(w, op, copy, ready & copy.lanes & exec, stamp);
+        if (!copy.lanes) continue;
+        if (kept != k) copies[kept] = copy;
+        ++kept;
+    }
+    copies.resize(kept);
+}
+
+namespace {
+
+// Any of addresses first to last.
+bool writes_to(const BulkStore &store, uint64_t first, uint64_t last) {
+    if (store.parts.empty()) return last >= store.to && first < store.to + store.bytes;
+    for (const StorePart &part : store.parts)
+        if (last >= part.to && first < part.to + part.bytes) return true;
+    return false;
+}
+
+}  // namespace
+
+void check_unfinished_stores(Warp &w, const Op &op, uint64_t first, uint64_t last) {
+    if (!w.block->shadow) return;
+    for (const BulkStore &store : w.block->completions->stores) {
+        if (!writes_to(store, first, last)) continue;
+        const Program &program = *w.block->program;
+        const int lane = std::countr_zero(w.exec);
+        const bool own = store.warp->id == w.id && store.lane == unsigned(lane);
+        const std::string who =
+            "thread " + std::to_string(store.warp->id * kLanes + store.lane) + (own ? ", the same one," : "");
+        report_hazard(w, op, HazardKind::async_pending, lane, first,
+                      "read at " + where(program, op.index) + " of global memory that the " + copy_noun(store.op->cls) +
+                          " at " + where(program, store.op->index) + " may still be writing: " +
+                          w.block->hazards->wait_text(Grouped::bulk_store, store.warp->id, store.lane, store.transfer,
+                                                      who, "this read"));
+        return;
+    }
+}
+
+void check_sources_left(Block &block) {
+    if (!block.shadow) return;
+    for (const BulkStore &store : block.completions->stores) {
+        if (store.waited) continue;
+        const std::string where_from = where(*block.program, store.op->index);
+        report_hazard(*store.warp, *store.op, HazardKind::async_pending, int(store.lane), store.from,
+                      std::string("the block has ended while the ") + copy_noun(store.op->cls) + " at " + where_from +
+                          " may still be reading its shared memory, which another block may have by then: " +
+                          block.hazards->wait_text(Grouped::bulk_store, store.warp->id, store.lane, store.transfer,
+                                                   "thread " + std::to_string(store.warp->id * kLanes + store.lane),
+                                                   "the block's end"));
+        return;
+    }
+}
+
+void read_source(BulkStore &store) {
+    if (!store.data.empty()) return;
+    const std::byte *from = store.warp->block->shared + store.from;
+    store.data.assign(from, from + store.bytes);
+}
+
+void write_destination(BulkStore &store) {
+    if (store.written) return;
+    if (store.host) std::memcpy(store.host, store.data.data(), store.bytes);
+    for (const StorePart &part : store.parts) std::memcpy(part.host, store.data.data() + part.at, part.bytes);
+}
+
+void finish_stores(Block &block) {
+    for (BulkStore &store : block.completions->stores) {
+        read_source(store);
+        write_destination(store);
+    }
+    block.completions->stores.clear();
+}
+
+}  // namespace warpsim
