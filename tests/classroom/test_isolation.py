@@ -84,11 +84,11 @@ def test_no_network(each, box):
 
 
 def test_the_whole_family_ends_in_time(each, box):
-    script = "(sleep 300 & setsid sleep 300 & echo started; sleep 300)"
+    script = "(sleep 300.5 & setsid sleep 300.5 & echo started; sleep 300.5)"
     done = shell(each, box, script, Limits(seconds=2))
     assert done.ended == "time" and done.status and done.seconds < 15
     alive = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout.splitlines()
-    assert "sleep 300" not in alive, "a child of the command outlived it"
+    assert "sleep 300.5" not in alive, "a child of the command outlived it"
 
 
 def test_what_it_leaves_behind_ends_with_it(each, box):

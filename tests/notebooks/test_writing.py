@@ -16,6 +16,7 @@ from flashladder.lessons import (  # noqa: E402
     notebook_format,
     writing,
 )
+from flashladder.lessons.sections import wrapped  # noqa: E402
 
 SOLVED = ("02_online_softmax", "05_swizzle")
 STAGES = [stages.entry(file.stem) for file in notebook_format.files() if file.stem[:2].isdigit()]
@@ -121,7 +122,7 @@ def test_the_section_stands_before_build_and_is_written_once():
     assert texts[:2] == ["# Title", "An idea."] and texts[2].startswith("## Write it yourself")
     assert texts[-1] == "## Build\n\nThe change:"
     one = exercise.get(5, "tile_offset")
-    assert f"%%write tile_offset\n{one.stub}" in texts and one.task in "\n".join(texts)
+    assert f"%%write tile_offset\n{one.stub}" in texts and wrapped(one.task) in "\n".join(texts)
     assert one.solution not in "\n".join(texts)
     assert exercise_cells.placed(once, stage) == once and exercise_cells.faults(once, stage) == []
     with pytest.raises(FlashLadderError, match="has no section `## Build`"):

@@ -52,6 +52,11 @@ def test_they_run_after_any_change(tree, name):
     assert tested.why_left_out(tree)
 
 
+def test_a_text_is_no_change(tree):
+    (tree / "common/simulator/README.md").write_text("Words.")
+    assert tested.why_left_out(tree)
+
+
 def test_a_new_and_a_renamed_file_are_changes(tree):
     new = tree / "common/simulator/new.cpp"
     new.write_text("")
