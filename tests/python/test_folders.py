@@ -23,9 +23,10 @@ def folders() -> list[str]:
 
 
 def says(folder: Path) -> bool:
-    """A README, a row of the README above it, or a docstring of the package or of its tests' fixtures."""
-    above = folder.parent / "README.md"
-    if (folder / "README.md").exists() or (above.exists() and f"| `{folder.name}/` |" in above.read_text()):
+    """A README, a row of one above it, or a docstring of the package or of its tests' fixtures."""
+    above = [parent / "README.md" for parent in folder.parents if parent != ROOT and parent.is_relative_to(ROOT)]
+    row = f"| `{folder.name}/` |"
+    if (folder / "README.md").exists() or any(one.exists() and row in one.read_text() for one in above):
         return True
     modules = [folder / name for name in ("__init__.py", "conftest.py")]
     return any(ast.get_docstring(ast.parse(one.read_text())) for one in modules if one.exists())
