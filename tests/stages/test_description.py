@@ -34,6 +34,8 @@ def expect(stage, problem: Problem, got: dict, wanted: dict, source: str) -> Non
 def test_a_stage_is_found_by_its_name_and_by_its_number(stage):
     for which in (stage.slug, stage.slug.replace("_", "-"), f"stage-{stage.slug}", stage.number, stage.id, stage.name):
         assert stages.entry(which) == stage, which
+    before = stages.previous_of(stage)
+    assert stage.previous == (before and before.slug), f"stage {stage.id}: there is no stage '{stage.previous}'"
 
 
 def test_the_stages_that_mask_say_so(stage):

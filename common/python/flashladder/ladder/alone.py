@@ -55,5 +55,5 @@ def _plain(entry: dict) -> dict:
 
 def _own_choice(kept: str) -> bool:
     """Whether an expectation is of runs that choose an instance."""
-    number, _, name = kept.partition(".")
-    return any(one.own_choice for one in technique.expectations(number) if one.name == name)
+    slug, _, name = kept.partition(".")
+    return any(one.own_choice for one in technique.expectations(slug) if one.name == name)

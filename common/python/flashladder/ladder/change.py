@@ -47,14 +47,16 @@ class Change:
     def difference(self) -> list[str]:
         """The lines of a unified diff from the stage's source to the changed one."""
         name = self.stage.source.name
-        texts = (self.stage.source.read_text().splitlines(), self.text().splitlines())
-        return list(difflib.unified_diff(*texts, f"a/{name}", f"b/{name}", lineterm=""))
+        return list(difflib.unified_diff(*self._lines(), f"a/{name}", f"b/{name}", lineterm=""))
 
     def first_line(self) -> int:
         """The number of the source's first line that is changed, or before which lines are added."""
-        texts = (self.stage.source.read_text().splitlines(), self.text().splitlines())
-        blocks = difflib.SequenceMatcher(None, *texts, autojunk=False).get_opcodes()
+        blocks = difflib.SequenceMatcher(None, *self._lines(), autojunk=False).get_opcodes()
         return next(first + 1 for tag, first, *_ in blocks if tag != "equal")
+
+    def _lines(self) -> tuple[list[str], list[str]]:
+        """Those of the stage's source, and of the changed one."""
+        return self.stage.source.read_text().splitlines(), self.text().splitlines()
 
     def _places(self, text: str) -> list[tuple[int, int, str]]:
         """Where each edit's old text begins and ends, and the new text; in the order of the source."""
