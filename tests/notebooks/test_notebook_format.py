@@ -11,9 +11,6 @@ from flashladder.ladder import stages
 from flashladder.lessons import notebook_format as form
 from flashladder.measuring import recorded
 
-HEADINGS = ["The idea", "Predict", "Build", "Verify", "Counters before and after", "Throughput so far", "Break it",
-            "Questions", "Next"]  # fmt: skip
-
 
 @pytest.mark.parametrize("file", form.files(), ids=lambda file: file.stem)
 def test_canonical(file):
@@ -30,22 +27,8 @@ def test_what_is_shown_as_recorded_is_still_in_a_record(file):
     assert shown and shown <= known, f"no record is of commit {', '.join(sorted(shown - known))}"
 
 
-@pytest.mark.parametrize("file", [one for one in form.files() if one.stem[:2].isdigit()], ids=lambda file: file.stem)
-def test_same_sections_everywhere(file):
-    found = [
-        line.removeprefix("## ")
-        for cell in form.load(file)["cells"]
-        if cell["cell_type"] == "markdown"
-        for line in form.text_of(cell["source"]).splitlines()
-        if line.startswith("## ")
-    ]
-    # Stage 00 is a program of the host: it has an order and times where kernels have counters and throughput.
-    wanted = HEADINGS if file.stem[:2] != "00" else [name for name in HEADINGS if name in found]
-    assert [name for name in found if name in HEADINGS] == wanted
-
-
 def test_each_lesson_leads_on_to_the_stage_that_follows():
-    """In its head and at its end, under the following lesson's own title; the last one to the climb."""
+    """In its head and at the core path's end, under the following lesson's own title; the last one to the climb."""
     titled = {file: re.search(r"^# (.*)", markdown(file), re.M)[1] for file in form.files()}
     path = [file for stage in stages.every_stage() for file in titled if file.stem == stage.name]
     path.append(next(file for file in titled if file.stem == "the_climb"))
@@ -54,7 +37,8 @@ def test_each_lesson_leads_on_to_the_stage_that_follows():
         text = markdown(file)
         head = re.search(r"· next: \[([^\]]*)\]\(([^)]*)\)", " ".join(text.split()))
         assert head and head.groups() == (titled[following], following.name), f"{file.name} leads to {head and head[0]}"
-        assert f"({following.name})" in text.rpartition("\n## Next")[2], f"the end of {file.name}: {following.name}?"
+        last = text.partition("\n## Check yourself")[2].partition("\n## Going deeper")[0]
+        assert f"({following.name})" in last.rpartition("**Next.**")[2], f'the end of {file.name}: "**Next.**"?'
 
 
 def markdown(file) -> str:
@@ -175,6 +159,19 @@ def test_a_badge_only_where_an_address_is_configured(notebook, monkeypatch):
     assert form.canonical(with_badge, file) == with_badge
     monkeypatch.setattr(form, "settings", lambda: dict.fromkeys(hosted, ""))
     assert form.text_of(form.canonical(with_badge, file)["cells"][0]["source"]) == "# A title"
+
+
+def test_going_deeper_is_folded(saved):
+    """The one thing that a cell's metadata says, and only there."""
+
+    def add(content):
+        content["cells"].append({"cell_type": "markdown", "metadata": {}, "source": ["## Going deeper"]})
+
+    assert "not in canonical form" in saved(add)
+    file = "lesson.ipynb"
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": text} for text in ("# Title", "## Going deeper")]
+    title, deeper = form.canonical({"cells": cells}, form.FOLDER / file)["cells"]
+    assert title["metadata"] == {} and deeper["metadata"] == {"jp-MarkdownHeadingCollapsed": True}
 
 
 def test_files_are_written_whole(notebook):

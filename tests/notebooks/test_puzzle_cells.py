@@ -1,4 +1,4 @@
-"""%%puzzle and %%kernel, and the section "A puzzle first": what is wrong with a cell is told there, and ends no run."""
+"""%%puzzle and %%kernel, and the puzzles of a notebook: what is wrong with a cell is told there, and ends no run."""
 
 import pytest
 
@@ -10,7 +10,6 @@ from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.ladder import stages  # noqa: E402
 from flashladder.lessons import (  # noqa: E402
     Lesson,
-    exercise_cells,
     notebook_format,
     page,
     puzzle_cells,
@@ -81,13 +80,11 @@ def test_wrong_words_end_no_run(lesson, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
-def test_notebooks_have_the_section_before_the_exercises(stage):
+def test_notebooks_have_the_puzzles_of_their_stage(stage):
     (file,) = notebook_format.files([stage.id])
     cells = notebook_format.load(file)["cells"]
     assert puzzle_cells.faults(cells, stage) == []
     sources = [notebook_format.text_of(cell["source"]) for cell in cells]
-    headings = [text for text in sources if text.startswith((puzzle_cells.HEADING, exercise_cells.HEADING))]
-    assert len(headings) == (2 if puzzles.puzzles(stage) else 1) and headings[-1].startswith(exercise_cells.HEADING)
     for one in puzzles.puzzles(stage):
         assert f"%%puzzle {one.name}\n{one.stub}" in sources
         assert one.solution.strip() not in "\n".join(sources)
@@ -97,19 +94,21 @@ def small(*sources: str) -> list[dict]:
     return [{"cell_type": "markdown", "source": text} for text in ("# Title", *sources)]
 
 
-def test_it_is_written_once_and_an_answer_is_kept():
+def test_it_stands_at_the_end_of_the_idea_and_an_answer_is_kept():
     stage = stages.get(5)
-    once = puzzle_cells.placed(small("An idea.", exercise_cells.HEADING, "## Build"), stage)
+    once = puzzle_cells.placed(small("## The idea (8 min)", "## Predict (3 min)\n\nGuess."), stage)
     texts = [cell["source"] for cell in once]
-    assert texts[1] == "An idea." and texts[2].startswith(puzzle_cells.HEADING) and texts[-2] == exercise_cells.HEADING
+    assert texts[1] == "## The idea (8 min)" and texts[2].startswith("### A puzzle: Remove these bank conflicts")
+    assert "lesson.hint(" in texts[2] and texts[3].startswith("%%puzzle") and texts[-1].startswith("## Predict")
     assert puzzle_cells.placed(once, stage) == once and puzzle_cells.faults(once, stage) == []
-    assert "differs from puzzles.toml" in puzzle_cells.faults(once[:2], stage)[0]
+    assert "differ from puzzles.toml" in puzzle_cells.faults([*once[:2], once[-1]], stage)[0]
+    assert "have no place" in puzzle_cells.faults(once[:2], stage)[0]
     (cell,) = (cell for cell in once if cell["source"].startswith("%%puzzle"))
     cell["source"], cell["outputs"] = f"%%puzzle {NAME}\n{RIGHT}", []
     assert puzzle_cells.faults(once, stage)
     with pytest.raises(FlashLadderError, match="holds an answer, which would be lost"):
         puzzle_cells.placed(once, stage)
-    with pytest.raises(FlashLadderError, match="has no section"):
+    with pytest.raises(FlashLadderError, match="no cell begins with the heading"):
         puzzle_cells.placed(small("Nothing."), stage)
 
 

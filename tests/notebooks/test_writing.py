@@ -1,6 +1,6 @@
 """%%write, hints and solutions: what a reader writes in a cell is judged there, and nothing of it ends the run."""
 
-import re
+import dataclasses
 
 import pytest
 
@@ -95,16 +95,14 @@ def test_the_notebook_has_the_stage_s_exercises(stage):
     (file,) = (file for file in notebook_format.files() if file.stem == stage.name)
     cells = notebook_format.load(file)["cells"]
     assert exercise_cells.faults(cells, stage) == []
-    sources = [notebook_format.text_of(cell["source"]) for cell in cells]
-    shown = next((n for n, text in enumerate(sources) if re.search(r"^## Build$", text, re.M)), 0)
-    written = [n for n, text in enumerate(sources) if text.startswith("%%write ")]
-    assert all(n < shown for n in written), "exercises stand before the kernel is shown"
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 def test_no_task_shows_the_lines_of_another_one(stage):
     every = exercise.exercises(stage)
-    for cell, one in zip((cell for cell in exercise_cells.section(stage) if cell["source"].startswith("###")), every):
+    cells = [*exercise_cells.section(stage), *exercise_cells.more(stage)]
+    tasks = [cell for cell in cells if "```cpp" in cell["source"]]
+    for cell, one in zip(tasks, sorted(every, key=lambda one: one.optional), strict=True):
         for other in every:
             apart = other.last < one.first or other.first > one.last
             assert not (apart and other.solution in cell["source"]), f"{one.name}'s task shows {other.name}'s solution"
@@ -115,30 +113,44 @@ def small(*sources: str) -> list[dict]:
     return [{"cell_type": "markdown", "source": text} for text in ("# Title", *sources)]
 
 
-def test_the_section_stands_before_build_and_is_written_once():
+HEADINGS = ("## Write it (15 min)\n\nTwo functions.", "## Run it (5 min)", "## Going deeper")
+
+
+def test_exercises_stand_in_their_sections_and_are_written_once():
     stage = stages.get(5)
-    once = exercise_cells.placed(small("An idea.\n\n## Build\n\nThe change:"), stage)
+    once = exercise_cells.placed(small(*HEADINGS, "### Other ways"), stage)
     texts = [cell["source"] for cell in once]
-    assert texts[:2] == ["# Title", "An idea."] and texts[2].startswith("## Write it yourself")
-    assert texts[-1] == "## Build\n\nThe change:"
+    write, run, deeper = (texts.index(heading) for heading in HEADINGS)
     one = exercise.get(5, "tile_offset")
-    assert f"%%write tile_offset\n{one.stub}" in texts and wrapped(one.task) in "\n".join(texts)
+    assert write < texts.index(f"%%write tile_offset\n{one.stub}") < run and not one.optional
+    assert "lesson.hint(" in texts[write + 1] and wrapped(one.task) in texts[write + 1]
+    assert texts[deeper + 1].startswith(exercise_cells.MORE) and texts[-1] == "### Other ways"
+    optional = [other for other in exercise.exercises(stage) if other.optional]
+    assert optional and all(texts.index(f"%%write {other.name}\n{other.stub}") > deeper for other in optional)
     assert one.solution not in "\n".join(texts)
     assert exercise_cells.placed(once, stage) == once and exercise_cells.faults(once, stage) == []
-    with pytest.raises(FlashLadderError, match="has no section `## Build`"):
+    with pytest.raises(FlashLadderError, match='no cell begins with the heading "## Write it"'):
         exercise_cells.placed(small("Nothing."), stage)
+
+
+def test_more_than_two_exercises_for_everyone_are_a_fault(monkeypatch):
+    every = [dataclasses.replace(one, optional=False) for one in exercise.exercises(5)]
+    monkeypatch.setattr(exercise, "exercises", lambda stage: every)
+    stage = stages.get(5)
+    (fault,) = exercise_cells.faults(exercise_cells.placed(small(*HEADINGS), stage), stage)
+    assert fault == "exercises.toml asks everyone for 4 exercises: mark all but one or two `optional = true`"
 
 
 @pytest.mark.parametrize(
     "change, words",
     [
         (lambda text: text + "\nreturn 7;", "%%write tile_offset` holds something else than the stub"),
-        (lambda text: text.replace("%%write tile_offset", "%%write other"), "differs from exercises.toml"),
+        (lambda text: text.replace("%%write tile_offset", "%%write other"), "differ from exercises.toml"),
     ],
 )
 def test_a_cell_that_is_no_stub_is_a_fault_and_is_kept(change, words):
     stage = stages.get(5)
-    cells = exercise_cells.placed(small("## Build"), stage)
+    cells = exercise_cells.placed(small(*HEADINGS), stage)
     (cell,) = (cell for cell in cells if cell["source"].startswith("%%write tile_offset"))
     cell["source"] = change(cell["source"])
     assert any(words in fault for fault in exercise_cells.faults(cells, stage))
@@ -149,13 +161,15 @@ def test_a_cell_that_is_no_stub_is_a_fault_and_is_kept(change, words):
 
 def test_an_older_stub_and_task_are_replaced():
     stage = stages.get(5)
-    wanted = exercise_cells.placed(small("## Build"), stage)
+    wanted = exercise_cells.placed(small(*HEADINGS), stage)
     cells = [dict(cell) for cell in wanted]
     (cell,) = (cell for cell in cells if cell["source"].startswith("%%write tile_offset"))
     cell["source"] = "%%write tile_offset\nreturn 0;  // an older stub: its output says so"
-    cells[3] = cells[3] | {"source": "### An older title"}
+    (place,) = (n for n, cell in enumerate(cells) if cell["source"].startswith("### Where a chunk lies"))
+    cells[place] = cells[place] | {"source": "### An older title (2 points)"}
     assert exercise_cells.faults(cells, stage) and exercise_cells.placed(cells, stage) == wanted
-    assert "missing" in exercise_cells.faults(small("## Build"), stage)[0]
+    assert "differ" in exercise_cells.faults(small(*HEADINGS), stage)[0]
+    assert "have no place" in exercise_cells.faults(small("## Build"), stage)[0]
 
 
 def solved(file, folder):

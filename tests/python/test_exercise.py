@@ -168,6 +168,7 @@ def test_exercises_that_share_lines_are_not_written_at_once(stage):
         ("load_K_fragment", "load_V_fragment", 'has no line with \'load_V_fragment\''),
         ("points = 3", "points = 0", "whole number from 1"),
         ("points = 3", "points = 3\nchecks = [\"correct\"]", "has checks, which means nothing"),
+        ("points = 3", "points = 3\noptional = 1", "optional is true or false"),
         ("[[mend]]", "[[mends]]", "not [mends]"),
         ("mistake = \"swizzle_on_write_only\"", "mistake = \"nothing\"", "no mistake 'nothing'"),
         ("mistake = \"swizzle_on_write_only\"", "mistake = \"x\"\nname = \"y\"", 'has "mistake" and "points"'),

@@ -42,6 +42,7 @@ class Exercise:
     first: int
     last: int
     checks: tuple[str, ...] = CHECKS
+    optional: bool = False  # not of the technique itself: the notebook has it under "Going deeper"
 
     @property
     def solution(self) -> str:
@@ -323,12 +324,14 @@ def _entries(stage: Stage, kind: str) -> list[dict]:
 def _exercise(stage: Stage, entry: dict) -> Exercise:
     needed = {"name", "title", "part", "stub", "task", "hints", "points"}
     name = entry.get("name", "?")
-    missing, unknown = needed - set(entry), set(entry) - needed - {"first", "last"}
+    missing, unknown = needed - set(entry), set(entry) - needed - {"first", "last", "optional"}
     if missing or unknown:
         wrong = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(unknown)[0]}, which means nothing"
         raise FlashLadderError(f"{_place(stage)}: exercise {name} {wrong}.")
     if not re.fullmatch(r"[a-z]\w*", name) or re.match(r"mend(_|$)", name):
         raise FlashLadderError(f"{_place(stage)}: '{name}': a name has small letters, digits and _, and is no mend_N.")
+    if not isinstance(entry.get("optional", False), bool):
+        raise FlashLadderError(f"{_place(stage)}: {name}: optional is true or false.")
     first, last = _range(stage, entry)
     return Exercise(
         stage=stage,
@@ -342,6 +345,7 @@ def _exercise(stage: Stage, entry: dict) -> Exercise:
         first=first,
         last=last,
         checks=checks_of(stage),
+        optional=entry.get("optional", False),
     )
 
 

@@ -205,6 +205,8 @@ def command_notebooks(options) -> int:
 
     if options.exercises:
         return notebooks.write_exercises(options.names)
+    if options.lengths:
+        return notebooks.show_lengths(options.names)
     if options.save or options.run:
         return notebooks.run(options.names, options.save)
     if options.format:
@@ -524,7 +526,8 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
     sub.add_argument("--check", action="store_true", help="say what is not in canonical form")
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
-    sub.add_argument("--exercises", action="store_true", help="write the sections of exercises and puzzles anew")
+    sub.add_argument("--exercises", action="store_true", help="write the exercises and puzzles in them anew")
+    sub.add_argument("--lengths", action="store_true", help="say how long each lesson is: words, cells, minutes")
     add("browser", command_browser, "compile the simulator and the kernels for the site's page that runs them")
     add("docs", command_docs, "build the site from the pages and notebooks; words after -- go to sphinx-build")
     sub = add("format", command_format, "format Python, C++ and CUDA")

@@ -1,6 +1,8 @@
-"""The section "Write it yourself" of a notebook: tasks and stubs as stages/NN_name/exercises.toml has them.
+"""The exercises of a notebook: tasks and stubs as stages/NN_name/exercises.toml has them.
 
-python -m flashladder notebooks --exercises     writes the sections anew; --check says where one differs
+Those of the technique itself stand below "## Write it", the optional ones below "## Going deeper".
+
+python -m flashladder notebooks --exercises     writes them anew; --check says where one differs
 """
 
 import re
@@ -14,38 +16,51 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import source
 from flashladder.ladder.stage import Stage
 from flashladder.ladder.stages import Kernel
-from flashladder.lessons.sections import found as found_section
-from flashladder.lessons.sections import text_of, wrapped, written
+from flashladder.lessons.sections import DEEPER, heading, text_of, wrapped, written
 from flashladder.lessons.writing import not_written
 
-HEADING = "## Write it yourself"
-BEHIND = "## Build"  # the section stands before the one that shows the kernel
-INTRODUCTION = """\
-Before the kernel is shown, write some of its lines. A cell that begins with `%%write` holds your C++ in place of the
-lines that are left out; run it, and it is compiled, run at several sizes, and judged, in seconds.
+SECTION = "Write it"
+MORE = "### More to write"  # the heading of the optional ones
+MOST = 2  # exercises that a lesson asks everyone for
+HOW = """\
+Put your lines in place of the stub and run the cell: they are compiled, run at several sizes, and judged, in seconds.
 `lesson.hint("{name}")` gives one hint after another, `lesson.solution("{name}")` a solution.
-Skip what you like: nothing below needs it. In an editor of your own: `make exercise-{id} start`; there you also find
-mistakes to mend."""
+In an editor of your own: `make exercise-{id} start`."""
 HOST = """\
-Before the program is shown, write some of its lines. It is code of the host, so it is written as a file:
-`make exercise-{id} start NAME={name}` writes it, `make exercise-{id} check` judges it, and
-`make exercise-{id} hint` gives one hint after another, as `lesson.hint("{name}")` does here."""
-CONTEXT = (12, 4)  # lines shown before and behind those that are left out
+This is code of the host, so you write it in a file: `make exercise-{id} start NAME={name}` writes the file,
+`make exercise-{id} check` judges it, and `make exercise-{id} hint` gives one hint after another, as
+`lesson.hint("{name}")` does here."""
+MORE_TEXT = """\
+These exercises are optional. They are judged like those above. `make exercise-{id}` lists them, and the mistakes to
+mend."""
+_TASK = re.compile(r"####? .* \(\d+ points?\)(?:\n|$)")
+CONTEXT = (12, 4)  # lines shown before and after those that are left out
 
 
 def section(stage: Stage) -> list[dict]:
-    """The cells of the section, with their outputs; none where the stage has no exercises."""
-    every = exercise.exercises(stage)
-    if not every:
-        return []
+    """The cells below "## Write it", with their outputs: a task and a stub for each exercise that is not optional."""
     kernel = isinstance(stage, Kernel)
-    text = (INTRODUCTION if kernel else HOST).format(name=every[0].name, id=stage.id)
-    cells = [_prose(f"{HEADING}\n\n{text}")]
-    for one in every:
-        cells.append(_prose(_task(one, every)))
+    cells = []
+    for one in _needed(stage):
+        how = "" if cells else "\n\n" + (HOW if kernel else HOST).format(name=one.name, id=stage.id)
+        cells.append(_prose(f"### {_task(one)}{how}"))
         if kernel:
             cells.append(_code(one))
     return cells
+
+
+def more(stage: Stage) -> list[dict]:
+    """The cells below "## Going deeper": the optional exercises; none where there are none."""
+    kernel = isinstance(stage, Kernel)
+    optional = [one for one in exercise.exercises(stage) if one.optional]
+    cells = [_prose(f"{MORE}\n\n{MORE_TEXT.format(id=stage.id)}")] if optional else []
+    for one in optional:
+        cells += [_prose(f"#### {_task(one)}"), *([_code(one)] if kernel else [])]
+    return cells
+
+
+def _needed(stage: Stage) -> list[Exercise]:
+    return [one for one in exercise.exercises(stage) if not one.optional]
 
 
 def _prose(text: str) -> dict:
@@ -63,8 +78,9 @@ def _code(one: Exercise) -> dict:
     return {"cell_type": "code", "metadata": {}, "execution_count": 1, "outputs": [output], "source": text}
 
 
-def _task(one: Exercise, every: list[Exercise]) -> str:
+def _task(one: Exercise) -> str:
     """The task, and the lines around those that are left out; those of another exercise are left out there, too."""
+    every = exercise.exercises(one.stage)
     lines = one.stage.source.read_text().splitlines()
     part = source.find(one.stage.source, one.part)
     function = lines[part.last - 1].startswith("}")
@@ -78,47 +94,58 @@ def _task(one: Exercise, every: list[Exercise]) -> str:
         if not gap or text not in shown:
             shown.append(text)
     text = "\n".join(shown).strip("\n")
-    return f"### {one.title} ({plural(one.points, 'point')})\n\n{one.task}\n\n```cpp\n{text}\n```"
+    return f"{one.title} ({plural(one.points, 'point')})\n\n{one.task}\n\n```cpp\n{text}\n```"
 
 
 def placed(cells: list[dict], stage: Stage) -> list[dict]:
-    """A notebook's cells with the section as it is now, before "## Build". FlashLadderError where a cell of it holds
-    an answer: the project's notebooks are unsolved ones, and yours stays as it is."""
-    first, last = found_section(cells, HEADING, WRITE)
-    for cell in cells[first:last]:
+    """A notebook's cells with the exercises as they are now. FlashLadderError where a cell of them holds an answer: the
+    project's notebooks are unsolved ones, and yours stays as it is."""
+    known = {one.name: one for one in exercise.exercises(stage)}
+    for cell in cells:
         name, text = written(cell, WRITE)
-        outputs = str(cell.get("outputs"))
-        known = {one.name: one for one in exercise.exercises(stage)}
-        stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in outputs
+        stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in str(cell.get("outputs"))
         if name and not stub:
             raise FlashLadderError(f"The cell `{WRITE}{name}` holds an answer, which would be lost: keep it elsewhere.")
-    rest = cells[:first] + cells[last:]
-    for index, cell in enumerate(rest):
-        text = text_of(cell)
-        at = re.search(rf"^{BEHIND}$", text, re.M) if cell["cell_type"] == "markdown" else None
-        if at:
-            before = [cell | {"source": text[: at.start()].strip("\n")}] if text[: at.start()].strip() else []
-            return [*rest[:index], *before, *section(stage), cell | {"source": text[at.start() :]}, *rest[index + 1 :]]
-    raise FlashLadderError(f"Stage {stage.id}'s notebook has no section `{BEHIND}`, before which exercises stand.")
+    return _arranged(cells, stage)
+
+
+def _arranged(cells: list[dict], stage: Stage) -> list[dict]:
+    """FlashLadderError where a section is missing that they stand in."""
+    rest = [cell for cell in cells if not _is_generated(cell)]
+    for title, those in ((SECTION, section(stage)), (DEEPER, more(stage))):
+        if those:
+            at = heading(rest, title) + 1
+            rest = [*rest[:at], *those, *rest[at:]]
+    return rest
+
+
+def _is_generated(cell: dict) -> bool:
+    text = text_of(cell)
+    return bool(written(cell, WRITE)[0] or text.startswith(MORE) or _TASK.match(text))
 
 
 def faults(cells: list[dict], stage: Stage) -> list[str]:
-    """Where the section differs from what exercises.toml says, one sentence each."""
-    first, last = found_section(cells, HEADING, WRITE)
-    there, wanted = [text_of(cell) for cell in cells[first:last]], section(stage)
-    texts = [cell["source"] for cell in wanted]
+    """Where the exercises differ from what exercises.toml says, one sentence each."""
     again = "run `flashladder notebooks --exercises`"
-    if there == texts:
-        return []
-    if not there or not wanted:
-        return [f'the section "{HEADING[3:]}" is {"left" if there else "missing"}: {again}']
+    known = {one.name: one for one in exercise.exercises(stage)}
     found = []
-    for cell in cells[first:last]:
+    for cell in cells:
         name, text = written(cell, WRITE)
-        known = {one.name: one for one in exercise.exercises(stage)}
         if name in known and not known[name].is_stub(text):
             found.append(
                 f"the cell `{WRITE}{name}` holds something else than the stub of exercises.toml: {again}, or keep your "
                 "answer elsewhere: the project's notebooks are unsolved ones"
             )
-    return found or [f'the section "{HEADING[3:]}" differs from exercises.toml: {again}']
+    needed = len(_needed(stage))
+    if known and not 1 <= needed <= MOST:
+        found.append(
+            f"exercises.toml asks everyone for {plural(needed, 'exercise')}: mark all but one or two `optional = true`"
+        )
+    if found:
+        return found
+    try:
+        wanted = _arranged(cells, stage)
+    except FlashLadderError as error:
+        return [f"the exercises have no place: {error}"]
+    same = [text_of(cell) for cell in wanted] == [text_of(cell) for cell in cells]
+    return [] if same else [f"the exercises differ from exercises.toml: {again}"]

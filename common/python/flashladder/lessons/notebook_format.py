@@ -1,6 +1,6 @@
 """The canonical form of the notebooks: what a file may hold, so that a new run changes only what it has to.
 
-Metadata is fixed, the first code cell is generated, execution counts run from 1, cells are named by their content, and
+Metadata is fixed ("Going deeper" is folded), the first code cell is generated, execution counts run from 1, cells are named by their content, and
 outputs are small, without errors, colours of a terminal, or places on the machine that they come from.
 """
 
@@ -14,7 +14,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.toml import tomllib
 from flashladder.ladder import stages
-from flashladder.lessons import exercise_cells, notebook_predictions, puzzle_cells
+from flashladder.lessons import exercise_cells, notebook_predictions, puzzle_cells, sections
 
 FOLDER = ROOT / "notebooks"
 METADATA = {
@@ -115,7 +115,9 @@ def canonical(notebook: dict, file: Path) -> dict:
             source = first_cell(configured["repository"])
         if not source:
             continue
-        clean = {"cell_type": kind, "id": _name(source, names), "metadata": {}, "source": _lines(source)}
+        folded = kind == "markdown" and source.startswith(f"## {sections.DEEPER}")
+        metadata = dict(sections.FOLDED) if folded else {}
+        clean = {"cell_type": kind, "id": _name(source, names), "metadata": metadata, "source": _lines(source)}
         if kind == "code":
             outputs = [one for one in map(_output, cell.get("outputs", [])) if one]
             count += 1
@@ -213,9 +215,8 @@ def faults(file: Path) -> list[str]:
     found += notebook_predictions.faults(cells)
     if file.stem[:2].isdigit():
         found += notebook_predictions.later_faults(cells, int(file.stem[:2]))
-        found += exercise_cells.faults(cells, stages.entry(file.stem)) + puzzle_cells.faults(
-            cells, stages.entry(file.stem)
-        )
+        stage = stages.entry(file.stem)
+        found += sections.faults(cells) + exercise_cells.faults(cells, stage) + puzzle_cells.faults(cells, stage)
     if len(text.encode()) > MOST_BYTES:
         found.append(f"it has {len(text.encode())} bytes, more than {MOST_BYTES}")
     if not found and text != to_text(canonical(notebook, file)):

@@ -4,7 +4,8 @@ python -m flashladder notebooks                     opens JupyterLab on the star
 python -m flashladder notebooks --run [05 ...]      executes; the first error ends it, with the cell and traceback
 python -m flashladder notebooks --run --save        ... and writes the outputs into the files
 python -m flashladder notebooks --format, --check   canonical form: write it, or only say what is not
-python -m flashladder notebooks --exercises         the sections "Write it yourself", from the stages' exercises.toml
+python -m flashladder notebooks --exercises         the exercises and puzzles, from the stages' files
+python -m flashladder notebooks --lengths           words, code cells and minutes of each lesson
 """
 
 import importlib.util
@@ -24,7 +25,7 @@ from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
-from flashladder.lessons import exercise_cells, notebook_format, puzzle_cells
+from flashladder.lessons import exercise_cells, lengths, notebook_format, puzzle_cells
 
 CELL_SECONDS = 900  # no cell takes longer; a first build of everything is the longest
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -157,18 +158,21 @@ def format_all() -> int:
 
 
 def write_exercises(names: list[str] = ()) -> int:
-    """Writes the sections "A puzzle first" and "Write it yourself" anew, as the stages' puzzles.toml and exercises.toml
-    have them. Nothing is executed."""
+    """Writes the exercises and puzzles anew, as the stages' exercises.toml and puzzles.toml have them. Nothing is
+    executed."""
     for file in notebook_format.files(names):
         if not file.stem[:2].isdigit():
             continue
         before, notebook = file.read_text(), notebook_format.load(file)
         stage = stages.entry(file.stem)
-        sections = [one for one in (exercise_cells, puzzle_cells) if one.faults(notebook["cells"], stage)]
-        for one in sections:
-            notebook["cells"] = one.placed(notebook["cells"], stage)
-        if not sections:
+        differing = [one for one in (exercise_cells, puzzle_cells) if one.faults(notebook["cells"], stage)]
+        if not differing:
             continue
+        try:
+            for one in differing:
+                notebook["cells"] = one.placed(notebook["cells"], stage)
+        except FlashLadderError as error:
+            raise FlashLadderError(f"{file.name}: {error}") from error
         after = notebook_format.canonical(notebook, file)
         if notebook_format.to_text(after) != before:
             notebook_format.write(after, file)
@@ -184,3 +188,19 @@ def check(names: list[str] = ()) -> int:
         say(f"{file.name}: {fault}")
     say(f"{len(files)} notebooks, {len(found)} faults." if found else "All notebooks are canonical.")
     return 1 if found else 0
+
+
+def show_lengths(names: list[str] = ()) -> int:
+    """What a reader has to read of each lesson; 1 where something is too long."""
+    chosen = [stages.entry(file.stem) for file in notebook_format.files(names) if file.stem[:2].isdigit()]
+    measured = [lengths.of(stage) for stage in chosen]
+    columns = ("", "card", "core path", "code cells", "folded", "notes", "minutes", "")
+    rows = [
+        [one.stage.name, one.card, one.core, one.code_cells, one.folded, one.notes, one.minutes,
+         "too long" if one.faults() else ""]
+        for one in measured
+    ]  # fmt: skip
+    table("Words of prose", columns, rows, right=range(1, 7))
+    for fault in (fault for one in measured for fault in one.faults()):
+        say(fault)
+    return 1 if any(one.faults() for one in measured) else 0

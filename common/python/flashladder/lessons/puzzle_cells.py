@@ -1,65 +1,68 @@
-"""The section "A puzzle first" of a notebook: tasks, kernels and stubs as stages/NN_name/puzzles.toml has them.
+"""The puzzles of a notebook, at the end of "The idea": tasks, kernels and stubs as stages/NN_name/puzzles.toml has them.
 
-python -m flashladder notebooks --exercises     writes the sections anew; --check says where one differs
+python -m flashladder notebooks --exercises     writes them anew; --check says where one differs
 """
+
+import re
 
 from flashladder.classroom.judge import NOT_WRITTEN
 from flashladder.classroom.puzzles import CLOSE, OPEN, Puzzle, puzzles
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder.stage import Stage
-from flashladder.lessons import exercise_cells
 from flashladder.lessons.puzzling import not_written
-from flashladder.lessons.sections import found as found_section
-from flashladder.lessons.sections import text_of, wrapped, written
+from flashladder.lessons.sections import heading, text_of, wrapped, written
 
-HEADING = "## A puzzle first"
+BEFORE = "Predict"  # the section that they stand before
 PUZZLE = "%%puzzle "  # how a cell with an answer begins
-INTRODUCTION = """\
-A small kernel with one idea, and nothing else. Write the lines that are left out in place of the stub and run the cell:
-they are compiled, run on the simulator, and judged, in seconds. `lesson.hint("{name}")` gives a hint,
-`lesson.solution("{name}")` a solution. In an editor of your own: `make puzzle-{id} start`."""
+HOW = """\
+This kernel has one idea and nothing else. Put your lines in place of the stub and run the cell: they are compiled,
+run on the simulator, and judged, in seconds. `lesson.hint("{name}")` gives a hint,
+`lesson.solution("{name}")` a solution."""
+_TASK = re.compile(r"### A puzzle: .* \(about \d+ minutes?\)(?:\n|$)")
 
 
 def section(stage: Stage) -> list[dict]:
-    """The cells of the section, with their outputs; none where the stage has no puzzles."""
-    every = puzzles(stage)
-    if not every:
-        return []
-    cells = [_prose(f"{HEADING}\n\n{INTRODUCTION.format(name=every[0].name, id=stage.id)}")]
-    for one in every:
-        cells += [_prose(_task(one)), _code(one)]
+    """A task and a stub for each puzzle, with their outputs; none where the stage has no puzzles."""
+    cells = []
+    for one in puzzles(stage):
+        how = "" if cells else "\n\n" + HOW.format(name=one.name)
+        cells += [_prose(_task(one) + how), _code(one)]
     return cells
 
 
 def placed(cells: list[dict], stage: Stage) -> list[dict]:
-    """A notebook's cells with the section as it is now, before that of the exercises. FlashLadderError where a cell of
-    it holds an answer: the project's notebooks are unsolved ones, and yours stays as it is."""
-    first, last = found_section(cells, HEADING, PUZZLE)
-    for cell in cells[first:last]:
+    """A notebook's cells with the puzzles as they are now. FlashLadderError where a cell of them holds an answer: the
+    project's notebooks are unsolved ones, and yours stays as it is."""
+    known = {one.name: one for one in puzzles(stage)}
+    for cell in cells:
         name, text = written(cell, PUZZLE)
-        known = {one.name: one for one in puzzles(stage)}
         stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in str(cell.get("outputs"))
         if name and not stub:
             raise FlashLadderError(
                 f"The cell `{PUZZLE}{name}` holds an answer, which would be lost: keep it elsewhere."
             )
-    rest = cells[:first] + cells[last:]
-    if not section(stage):
+    return _arranged(cells, stage)
+
+
+def _arranged(cells: list[dict], stage: Stage) -> list[dict]:
+    """FlashLadderError where the section is missing that they stand before."""
+    rest = [cell for cell in cells if not (written(cell, PUZZLE)[0] or _TASK.match(text_of(cell)))]
+    those = section(stage)
+    if not those:
         return rest
-    for index, cell in enumerate(rest):
-        if text_of(cell).startswith(exercise_cells.HEADING):
-            return [*rest[:index], *section(stage), *rest[index:]]
-    heading = exercise_cells.HEADING
-    raise FlashLadderError(f"Stage {stage.id}'s notebook has no section `{heading}`, before which puzzles stand.")
+    at = heading(rest, BEFORE)
+    return [*rest[:at], *those, *rest[at:]]
 
 
 def faults(cells: list[dict], stage: Stage) -> list[str]:
-    """Where the section differs from what puzzles.toml says, one sentence each."""
-    first, last = found_section(cells, HEADING, PUZZLE)
-    if [text_of(cell) for cell in cells[first:last]] == [cell["source"] for cell in section(stage)]:
-        return []
-    return [f'the section "{HEADING[3:]}" differs from puzzles.toml: run `flashladder notebooks --exercises`']
+    """Where the puzzles differ from what puzzles.toml says, one sentence each."""
+    try:
+        wanted = _arranged(cells, stage)
+    except FlashLadderError as error:
+        return [f"the puzzles have no place: {error}"]
+    same = [text_of(cell) for cell in wanted] == [text_of(cell) for cell in cells]
+    return [] if same else ["the puzzles differ from puzzles.toml: run `flashladder notebooks --exercises`"]
 
 
 def _prose(text: str) -> dict:
@@ -78,4 +81,4 @@ def _task(one: Puzzle) -> str:
     before, rest = one.code.split(f"{OPEN}\n", 1)
     after = rest.split(f"{CLOSE}\n", 1)[1]
     kernel = f"{before}// your lines: {one.name}\n{after}".strip("\n")
-    return f"### {one.title} (about {plural(one.minutes, 'minute')})\n\n{one.task}\n\n```cpp\n{kernel}\n```"
+    return f"### A puzzle: {one.title} (about {plural(one.minutes, 'minute')})\n\n{one.task}\n\n```cpp\n{kernel}\n```"

@@ -1,7 +1,21 @@
-"""A section of a notebook that is written from data: a heading, then a task and a magic's cell for each thing in it."""
+"""The sections of a lesson, and what in them is written from data: tasks, and a magic's cell below each.
+
+    ## Where we are (2 min)      ## Write it (15 min)
+    ## The idea (8 min)          ## Run it (5 min)
+    ## Predict (3 min)           ## Break it (5 min)
+    ## Check yourself (2 min)    ## Going deeper, which JupyterLab folds
+"""
 
 import re
+from dataclasses import dataclass
 
+from flashladder.core.errors import FlashLadderError
+
+CORE = ("Where we are", "The idea", "Predict", "Write it", "Run it", "Break it", "Check yourself")
+DEEPER = "Going deeper"
+FOLDED = {"jp-MarkdownHeadingCollapsed": True}  # JupyterLab hides what is below such a heading
+_HEADING = re.compile(r"^## (?P<title>.+?)(?: \((?P<minutes>\d+) min\))?$", re.M)
+_FENCED = re.compile(r"^ *(```|~~~).*?^ *\1 *$", re.M | re.S)
 LONGEST = 120  # characters of a line of prose
 _ATOM = re.compile(r"(?:`[^`]*`|\[[^\]]*\]\([^)]*\)|\S)+")  # no line breaks inside of code and links
 _MARKUP = re.compile(r"(?:[-+*]|\d+[.)]|#+|=+)$|[>|]|```|~~~")  # what would mean something else at a line's beginning
@@ -47,12 +61,58 @@ def written(cell: dict, magic: str) -> tuple[str, str]:
     return "", ""
 
 
-def found(cells: list[dict], heading: str, magic: str) -> tuple[int, int]:
-    """Where the section stands: index of its first cell and of the one behind it; (0, 0) where there is none."""
-    for first, cell in enumerate(cells):
-        if text_of(cell).startswith(heading):
-            last = first + 1
-            while last < len(cells) and (text_of(cells[last]).startswith("### ") or written(cells[last], magic)[0]):
-                last += 1
-            return first, last
-    return 0, 0
+@dataclass(frozen=True)
+class Section:
+    """A heading of the second level."""
+
+    title: str
+    minutes: int | None
+    cell: int  # index of its cell
+
+
+def outline(cells: list[dict]) -> list[Section]:
+    """The sections of a notebook, in their order."""
+    return [
+        Section(match["title"], int(match["minutes"]) if match["minutes"] else None, index)
+        for index, cell in enumerate(cells)
+        if cell["cell_type"] == "markdown"
+        for match in _HEADING.finditer(_FENCED.sub("", text_of(cell)))
+    ]
+
+
+def minutes(cells: list[dict]) -> int:
+    """Of a lesson's core path: the sum of what its headings say."""
+    return sum(one.minutes or 0 for one in outline(cells))
+
+
+def core(cells: list[dict]) -> list[dict]:
+    """The cells before "## Going deeper"."""
+    deeper = next((one.cell for one in outline(cells) if one.title == DEEPER), len(cells))
+    return cells[:deeper]
+
+
+def faults(cells: list[dict]) -> list[str]:
+    """What is wrong with a lesson's sections, one sentence each."""
+    there, found = outline(cells), []
+    titles, wanted = [one.title for one in there], [*CORE, DEEPER]
+    if titles != wanted:
+        missing = [title for title in wanted if title not in titles]
+        others = [title for title in titles if title not in wanted]
+        what = [f"missing: {', '.join(missing)}"] if missing else []
+        what += [f"not among them: {', '.join(others)}"] if others else []
+        found.append(f"the sections are {', '.join(wanted)}, in this order; {'; '.join(what) or 'the order differs'}")
+    for one in there:
+        if one.title in CORE and not one.minutes:
+            found.append(f'"## {one.title}" does not say how long it takes: write "## {one.title} (5 min)"')
+        if one.title in wanted and not text_of(cells[one.cell]).startswith(f"## {one.title}"):
+            found.append(f'"## {one.title}" stands inside a cell: begin a cell of its own with it')
+    return found
+
+
+def heading(cells: list[dict], title: str) -> int:
+    """Index of the cell that begins with a section's heading."""
+    for index, cell in enumerate(cells):
+        first = text_of(cell).partition("\n")[0]
+        if cell["cell_type"] == "markdown" and re.fullmatch(rf"## {title}(?: \(\d+ min\))?", first):
+            return index
+    raise FlashLadderError(f'no cell begins with the heading "## {title}"')
