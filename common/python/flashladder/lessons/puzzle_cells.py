@@ -1,4 +1,4 @@
-"""The puzzles of a notebook, at the end of "The idea": tasks, kernels and stubs as stages/NN_name/puzzles.toml has them.
+"""The puzzles of a notebook, at the end of "The idea": what stages/NN_name/puzzles.toml has of them.
 
 python -m flashladder notebooks --exercises     writes them anew; --check says where one differs
 """
