@@ -559,7 +559,7 @@ def regenerate() -> list[Path]:
             file.write_text(after)
             changed.append(file)
     changed += _draw(ROOT / "docs" / "results")
-    return changed
+    return changed + _draw_cards()
 
 
 def _write_instances() -> list[Path]:
@@ -569,6 +569,13 @@ def _write_instances() -> list[Path]:
     for file in changed:
         file.write_text(wanted[file])
     return changed
+
+
+def _draw_cards() -> list[Path]:
+    """Draws the stages' pictures anew; returns those that changed."""
+    from flashladder.plot import cards  # matplotlib, as below
+
+    return cards.write_all()
 
 
 def _draw(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 """
 
 from flashladder.plot.banks import bank_grid, sectors
+from flashladder.plot.cards import card
 from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fp8_errors import fp8_errors
@@ -33,6 +34,7 @@ __all__ = [
     "ablations",
     "bank_grid",
     "block_orders",
+    "card",
     "climb",
     "configurations",
     "error_map",

@@ -84,8 +84,10 @@ def save(figure: Figure, file: Path | str, dpi: int = 120) -> Path:
     file = Path(file)
     file.parent.mkdir(parents=True, exist_ok=True)
     partial = file.with_name(f".{file.stem}.part{file.suffix}")
-    with matplotlib.rc_context({"svg.hashsalt": "flashladder"}):
-        # No date and no version of Matplotlib inside.
-        figure.savefig(partial, dpi=dpi, metadata={"Software": None} if file.suffix == ".png" else {"Date": None})
+    # No date and no version of Matplotlib inside. An SVG's texts stay texts, in whatever font the reader has.
+    fixed = {"svg.hashsalt": "flashladder", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Arial"]}
+    unsaid = {"Software": None} if file.suffix == ".png" else {"Date": None, "Creator": None}
+    with matplotlib.rc_context(fixed):
+        figure.savefig(partial, dpi=dpi, metadata=unsaid)
     os.replace(partial, file)
     return file
