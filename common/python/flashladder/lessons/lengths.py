@@ -67,7 +67,7 @@ class Lengths:
             )
         wanted = self.stage.data.get("minutes")
         if wanted is not None and wanted != self.minutes:
-            found.append(f"{notebook}: the minutes of its sections are {self.minutes} together; stage.toml says {wanted}")
+            found.append(f"{notebook}: its sections take {self.minutes} minutes together; stage.toml says {wanted}")
         return found
 
 

@@ -1,8 +1,8 @@
 """The canonical form of the notebooks: what a file may hold, so that a new run changes only what it has to.
 
 Metadata is fixed ("Going deeper" is folded), the first code cell is generated, execution counts run from 1, cells are
-named by their content, and
-outputs are small, without errors, colours of a terminal, or places on the machine that they come from.
+named by their content, and outputs are small, without errors, colours of a terminal, or places on the machine that they
+come from.
 """
 
 import hashlib

@@ -1,9 +1,9 @@
 """The sections of a lesson, and what in them is written from data: tasks, and a magic's cell below each.
 
-    ## Where we are (2 min)      ## Write it (15 min)
-    ## The idea (8 min)          ## Run it (5 min)
-    ## Predict (3 min)           ## Break it (5 min)
-    ## Check yourself (2 min)    ## Going deeper, which JupyterLab folds
+## Where we are (2 min)      ## Write it (15 min)
+## The idea (8 min)          ## Run it (5 min)
+## Predict (3 min)           ## Break it (5 min)
+## Check yourself (2 min)    ## Going deeper, which JupyterLab folds
 """
 
 import re
