@@ -247,7 +247,7 @@ FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspac
         .stage = limits.stage,
         .title = limits.title,
         .min_compute = limits.min_compute,
-        .Br = limits.Br,
+        .Br = launch.Q_box_rows ? launch.Q_box_rows : limits.Br,  // one copy brings a query tile's rows
         .Bc = limits.Bc,
         .threads = launch.threads,
         .shared_bytes = static_cast<int32_t>(attributes.sharedSizeBytes + launch.shared_bytes),

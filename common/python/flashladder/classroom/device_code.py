@@ -12,6 +12,7 @@ import shutil
 import statistics
 import tempfile
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -104,8 +105,8 @@ def instances(stage: Kernel) -> list[tuple[str, str]]:
     """Every instance of the stage's kernels: (as C++ declares it, name and parameters; as PTX names it)."""
     found = {}
     for dtype in stage.dtypes:
-        for d_head in HEAD_DIMS:
-            problem = Problem(Nq=WHOLE, d_head=d_head, dtype=dtype)
+        for d_head, causal in product(HEAD_DIMS, (False, True) if stage.data.get("masks") else (False,)):
+            problem = Problem(Nq=WHOLE, d_head=d_head, dtype=dtype, causal=causal)
             for configuration in configurations(stage, problem):
                 for launch in launches(stage, problem, configuration=configuration):
                     declared = f"{launch.instance(dtype, d_head)}({launch.parameters})"

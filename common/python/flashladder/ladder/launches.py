@@ -62,23 +62,24 @@ class Launch:
     the TensorMaps of tensor_maps.h behind them."""
 
     kernel: str
-    template: tuple[str, ...]  # of "T" (the element type), "d_head" and "configuration"
+    template: tuple[str, ...]  # of "T" (the element type), "d_head", "Br" and "configuration"
     grid: tuple[int, int, int]
     threads: int
     shared_bytes: int  # dynamic
     boxes: tuple[int, int] | None = None  # rows that one copy of TMA brings, of Q and of K and V; None: no tensor maps
     resident: int = 0  # blocks for each multiprocessor, if there is work for them; 0: a block for each piece of work
     fields: tuple[str, ...] = ()  # of the configuration
+    Br: int = 0  # rows of Q in a query tile, where the kernel's template takes them
 
     def instance(self, dtype: str, d_head: int) -> str:
         """As C++ names it: flash_kernel<__half, 64>."""
-        words = {"T": _TYPES[dtype][0], "d_head": str(d_head)}
+        words = {"T": _TYPES[dtype][0], "d_head": str(d_head), "Br": str(self.Br)}
         words["configuration"] = f"Configuration{{{', '.join(self.fields)}}}"
         return self.kernel + (f"<{', '.join(words[name] for name in self.template)}>" if self.template else "")
 
     def symbol(self, dtype: str, d_head: int) -> str:
         """As the compiler names it in the PTX (Itanium C++ ABI; a template's name has its return type)."""
-        words = {"T": _TYPES[dtype][1], "d_head": f"Li{d_head}E"}
+        words = {"T": _TYPES[dtype][1], "d_head": f"Li{d_head}E", "Br": f"Li{self.Br}E"}
         words["configuration"] = f"Xtl13Configuration{''.join(map(_mangled, self.fields))}EE"
         arguments = f"I{''.join(words[name] for name in self.template)}Ev" if self.template else ""
         maps = "10TensorMaps" if self.boxes else ""
@@ -95,9 +96,12 @@ def _mangled(value: str) -> str:
     return f"Lb{int(value == 'true')}E" if value in ("true", "false") else f"Li{value}E"
 
 
-def for_head_dim(launch: dict, d_head: int) -> dict:
-    """An entry of stage.toml's [[launch]] as it is at a head dim: [launch.d_head_64] has what differs at 64."""
-    return launch | launch.get(f"d_head_{d_head}", {})
+def for_problem(launch: dict, problem: Problem) -> dict:
+    """An entry of stage.toml's [[launch]] as it is for a problem: [launch.d_head_64] has what differs at that head dim,
+    [launch.d_head_64_full] what differs there without a causal mask."""
+    at_head_dim = f"d_head_{problem.d_head}"
+    full = {} if problem.causal else launch.get(f"{at_head_dim}_full", {})
+    return launch | launch.get(at_head_dim, {}) | full
 
 
 def _names(problem: Problem, launch: dict) -> dict[str, int]:
@@ -126,7 +130,7 @@ def launches(
     instance = _instance(stage, problem, configuration)
     found = []
     for launch in stage.data["launch"]:
-        launch = for_head_dim(launch, problem.d_head)
+        launch = for_problem(launch, problem)
         names, threads, fields = _names(problem, launch), launch["threads"], ()
         names |= {"multiprocessors": multiprocessors or stage.data.get("simulated_multiprocessors", 132)}
         if instance:
@@ -139,11 +143,13 @@ def launches(
         boxes = tuple(evaluate(rows, names) for rows in launch["boxes"]) if "boxes" in launch else None
         resident = names.get("blocks", 1) if "multiprocessors" in launch["grid"][0] else 0
         template = tuple(launch["template"])
-        found.append(Launch(launch["kernel"], template, grid, threads, shared_bytes, boxes, resident, fields))
+        found.append(
+            Launch(launch["kernel"], template, grid, threads, shared_bytes, boxes, resident, fields, names.get("Br", 0))
+        )
     return found
 
 
 def workspace_bytes(stage: Kernel, problem: Problem) -> int:
     """Scratch in device memory that the stage needs for the problem."""
     expression = stage.data.get("workspace", {}).get("bytes", "0")
-    return evaluate(expression, _names(problem, for_head_dim(stage.data["launch"][-1], problem.d_head)))
+    return evaluate(expression, _names(problem, for_problem(stage.data["launch"][-1], problem)))

@@ -18,7 +18,7 @@ from flashladder.core.expression import RELATIONS, evaluate, is_counted
 from flashladder.core.problem import Problem
 from flashladder.ladder import overlap, stages
 from flashladder.ladder.kernels import problem_for
-from flashladder.ladder.launches import for_head_dim, launches
+from flashladder.ladder.launches import for_problem, launches
 from flashladder.ladder.run import run_problem
 
 SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
@@ -119,7 +119,7 @@ def _read(stage: stages.Stage, entry: dict) -> Expectation:
 
 
 def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
-    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch at its head dim;
+    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch for it;
     `blocks` and `warps` of its grid; `query_tiles`, Br rows of one head each; `whole`: all tiles are, and nothing is
     masked. With a report, of all its launches together:
 
@@ -129,7 +129,7 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     order.first_block, order.last_block; of a run that left a trace order.special_during_wgmma and order.barrier_waits,
     of its first block. A class or kind that the report does not have counts 0.
     """
-    launch = for_head_dim(stage.data["launch"][-1], problem.d_head)
+    launch = for_problem(stage.data["launch"][-1], problem)
     found = {name: int(getattr(problem, name)) for name in SIZES}
     found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
     found["blocks"] = math.prod(launches(stage, problem)[-1].grid)
