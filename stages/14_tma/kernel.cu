@@ -1,23 +1,24 @@
-// Stage 14: TMA. One thread asks for whole tiles, already swizzled; barriers in shared memory say when a tile has come
-// ("full") and when its buffer may be filled again ("empty"). The products are those of stage 13.
+// Stage 14: TMA. One thread starts the load of whole tiles, and TMA swizzles them on the way. Barriers in shared memory
+// tell when a tile has arrived ("full") and when its buffer may be filled again ("empty"). The products are those of
+// stage 13.
 //
-// One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
-// Bc = 64 rows. Tiles lie in shared memory as TMA brings them, in panels of 64 columns; ldmatrix brings 16x16 pieces of
-// them into registers in the layout that mma wants ("fragments", drawn in the README of stage 04).
+// A block of 4 warps works on one query tile, which is Br = 128 rows of Q: 32 for each warp. It walks over K and V in
+// tiles of Bc = 64 rows, the last tile first. Tiles lie in shared memory as TMA brings them, in panels of 64 columns.
+// ldmatrix reads 16x16 pieces of them into registers in the layout that mma wants ("fragments", drawn in the README of
+// stage 04).
 
 #include "launch.h"
 #include "numbers.cuh"
 #include "ptx_hopper.cuh"
 #include "tensor_maps.h"
 
-constexpr int Br = 128;  // rows of Q (and of S, P, O) that a block works on
-constexpr int Bc = 64;   // rows of K and V in a tile
+constexpr int Br = 128;  // rows of Q (and of S, P, O) in a query tile
+constexpr int Bc = 64;   // rows in a tile of K and of V
 constexpr int warps = 4, threads = 32 * warps;
 constexpr int warp_rows = Br / warps;  // rows of Q that a warp works on
-constexpr int kv_stages = 2;           // buffers for tiles of K and of V
-constexpr int fragment_stages = 1;     // buffers for fragments of Q, K and V: 1 or 2 (2 is slower here: see README)
+constexpr int kv_stages = 2;           // buffers for tiles of K, and as many for tiles of V
 constexpr int chunk = 8;               // elements in 16 bytes: a row of an 8x8 matrix
-constexpr int panel = 64;              // elements in 128 bytes: the columns that TMA swizzles together
+constexpr int panel = 64;              // columns that TMA swizzles as one unit: 128 bytes of a row
 
 // What a warp computes, in pieces of mma.m16n8k16:
 constexpr int m_tiles = warp_rows / 16;  // S, P, O: pieces of 16 rows
@@ -25,28 +26,96 @@ constexpr int n_tiles = Bc / 8;          // S: pieces of 8 columns
 constexpr int p_steps = Bc / 16;         // O += PV: steps of 16 along the rows of V
 // ... and d_head / 16 steps along d_head for S = QKᵀ, d_head / 8 pieces of 8 columns for O.
 
-// A block's shared memory. TMA wants tiles at multiples of 1,024 bytes.
-template <typename T, int d_head>
-struct Shared {
-    T Q[Br * d_head];  // [d_head / panel][Br][panel]; O's way out, too
-    T K[kv_stages][Bc * d_head], V[kv_stages][Bc * d_head];
-    uint64_t full[kv_stages], empty[kv_stages];  // for each buffer of K and V: mbarriers
+// ---- pipeline ----
+
+// The position of a producer or a consumer in a queue of `stages` buffers: the buffer, and the phase of its barriers. A
+// barrier distinguishes a phase from the next one by its parity, so one bit is enough.
+template <int stages>
+struct PipelineState {
+    uint32_t stage = 0;
+    uint32_t phase = 0;
+
+    __device__ void advance() {
+        ++stage;
+        if (stage == stages) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
 };
 
-// Where element 8 * c of row `row` lies in a tile of `rows` rows: in panel c / 8, whose rows have 8 chunks. TMA has put
-// chunk c into the place of chunk c XOR row, modulo 8.
+// A block's shared memory. TMA wants each tile at a multiple of 1,024 bytes.
+template <typename T, int d_head>
+struct SharedStorage {
+    T Q[Br * d_head];             // [d_head / panel][Br][panel]; O's way out, too
+    T K[kv_stages][Bc * d_head];  // each [d_head / panel][Bc][panel]
+    T V[kv_stages][Bc * d_head];  // the same
+    uint64_t Q_full;              // completes its phase when Q has arrived
+    uint64_t full[kv_stages];     // completes a phase when all bytes of a tile of K and of V have arrived
+    uint64_t empty[kv_stages];    // completes a phase when every warp has read both tiles
+};
+
+// ---- load ----
+
+// One block's work: Br rows of Q of one head, and the tiles of K and V that these rows see.
+struct QueryTile {
+    int batch, head, kv_head;
+    int first_row;      // of Q and O
+    int causal_offset;  // row i sees columns 0 to i + causal_offset
+    int kv_tiles;       // of K and of V that the rows see
+};
+
+// Blocks start in the order of their index, x first. Of all heads the last rows come first, which see the most keys if
+// causal.
+__device__ QueryTile block_query_tile(const FlashParams &params) {
+    QueryTile tile;
+    tile.batch = blockIdx.y;
+    tile.head = blockIdx.x;
+    tile.kv_head = tile.head / (params.Hq / params.Hkv);
+    tile.first_row = (gridDim.z - 1 - blockIdx.z) * Br;
+    tile.causal_offset = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
+    const int columns = min(params.Nkv, tile.first_row + Br + tile.causal_offset);
+    tile.kv_tiles = max(columns + Bc - 1, Bc) / Bc;  // rows that see no key get one fully masked tile
+    return tile;
+}
+
+// Starts the load of one tile and returns without waiting for it. Its bytes count at the barrier `full`. Rows past the
+// end of the tensor arrive as zeros.
+__device__ void load_tile(void *tile, const CUtensorMap &map, uint64_t *full, int row, int head, int batch) {
+    ptx::tma_load(tile, &map, full, 0, row, 0, head, batch);
+}
+
+// Loads the query tile's rows of Q.
+template <typename T, int d_head>
+__device__ void load_Q_tile(SharedStorage<T, d_head> &shared, const TensorMaps &maps, const QueryTile &query_tile) {
+    ptx::mbarrier_arrive_expect_tx(&shared.Q_full, sizeof(shared.Q));
+    load_tile(shared.Q, maps.Q, &shared.Q_full, query_tile.first_row, query_tile.head, query_tile.batch);
+}
+
+// Loads a tile of K and one of V into the next buffers, once all warps have read what they hold. It waits for the
+// opposite parity, which a fresh barrier counts as complete: a buffer that was never filled is free.
+template <typename T, int d_head>
+__device__ void load_kv_tile(SharedStorage<T, d_head> &shared, PipelineState<kv_stages> &write, const TensorMaps &maps,
+                             const QueryTile &query_tile, int kv_tile) {
+    uint64_t *const full = &shared.full[write.stage];
+    ptx::mbarrier_wait(&shared.empty[write.stage], write.phase ^ 1);
+    ptx::mbarrier_arrive_expect_tx(full, sizeof(shared.K[0]) + sizeof(shared.V[0]));
+    load_tile(shared.K[write.stage], maps.K, full, kv_tile * Bc, query_tile.kv_head, query_tile.batch);
+    load_tile(shared.V[write.stage], maps.V, full, kv_tile * Bc, query_tile.kv_head, query_tile.batch);
+    write.advance();
+}
+
+// ---- fragments ----
+
+// Where element 8 * c of row `row` lies in a tile of `rows` rows: in panel c / 8, whose rows have 8 chunks. TMA has
+// stored chunk c at position c XOR row, modulo 8.
 template <int rows>
 __device__ int tile_offset(int row, int c) {
     return (c / 8 * rows + row) * panel + (c ^ row) % 8 * chunk;
 }
 
-// Asks for the rows of a tile from `row` on, of one head: the calling thread goes on at once.
-__device__ void load_tile(void *tile, const CUtensorMap &map, uint64_t *full, int row, int head, int batch) {
-    ptx::tma_load(tile, &map, full, 0, row, 0, head, batch);
-}
-
 // An address of tile_offset's that is `down` rows further down (a multiple of 8) and c chunks (a multiple of 2) to the
-// right: constants both, for the compiler has unrolled the loops.
+// right. Both are constants, because the compiler has unrolled the loops.
 template <typename T, int rows>
 __device__ uint32_t piece_address(uint32_t first, int down, int c) {
     return (first ^ c % 8 * chunk * sizeof(T)) + (c / 8 * rows + down) * panel * sizeof(T);
@@ -85,7 +154,30 @@ __device__ void load_V_fragment(uint32_t (&V_fragment)[d_head / 8][2], uint32_t 
     }
 }
 
-// The largest (the sum) of x over the four lanes that hold one row of S.
+// ---- mask ----
+
+// Sets S to -infinity where a row must not see a key: right of the diagonal, and past the end of K. warp_row is the
+// warp's first row of Q, which sees the fewest keys. If it sees the whole tile, every row does, and there is nothing to
+// do.
+__device__ __forceinline__ void mask(float (&S)[m_tiles][n_tiles][4], const QueryTile &query_tile, int warp_row,
+                                     int kv_tile, int Nkv, int lane) {
+    const int first_column = kv_tile * Bc;
+    if (first_column + Bc <= min(Nkv, warp_row + 1 + query_tile.causal_offset)) return;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int n = 0; n < n_tiles; ++n)
+#pragma unroll
+            for (int x = 0; x < 4; ++x) {
+                const int row = warp_row + 16 * m + x / 2 * 8 + lane / 4;
+                const int column = first_column + 8 * n + lane % 4 * 2 + x % 2;
+                if (column >= min(Nkv, row + 1 + query_tile.causal_offset)) S[m][n][x] = -INFINITY;
+            }
+}
+
+// ---- softmax ----
+
+// The maximum and the sum of x over the four lanes that hold one row.
 __device__ float row_reduce_max(float x) {
     x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
     return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
@@ -95,135 +187,148 @@ __device__ float row_reduce_sum(float x) {
     return x + __shfl_xor_sync(0xffffffff, x, 2);
 }
 
+// ---- store ----
+
+// Divides the warp's rows of O by their sums and stores them. They pass through the warp's own rows of Q, which no
+// other warp reads, so that rows leave in pieces of 16 bytes. O_tile: warp_rows rows of each panel.
+template <typename T, int d_head>
+__device__ __forceinline__ void store_O(const FlashParams &params, T *O_tile, const float (&O)[m_tiles][d_head / 8][4],
+                                        const float (&row_sum)[m_tiles][2], const QueryTile &query_tile, int warp_row,
+                                        int lane) {
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+            const float inverse = row_sum[m][row] > 0.0f ? 1.0f / row_sum[m][row] : 0.0f;  // rows that see no key: 0
+            const int tile_row = 16 * m + 8 * row + lane / 4;
+#pragma unroll
+            for (int n = 0; n < d_head / 8; ++n)
+                *reinterpret_cast<uint32_t *>(O_tile + tile_offset<Br>(tile_row, n) + lane % 4 * 2) =
+                    pack<T>(O[m][n][2 * row] * inverse, O[m][n][2 * row + 1] * inverse);
+        }
+    __syncwarp();  // the warp's rows are complete
+    T *const O_head = static_cast<T *>(params.O.data) + query_tile.batch * params.O.stride_batch +
+                      query_tile.head * params.O.stride_head;
+    constexpr int chunks = d_head / chunk;
+#pragma unroll
+    for (int i = 0; i < warp_rows * chunks; i += 32) {
+        const int tile_row = (i + lane) / chunks;
+        const int c = (i + lane) % chunks;
+        T *const to = O_head + (warp_row + tile_row) * params.O.stride_row + c * chunk;
+        if (warp_row + tile_row < params.Nq)
+            *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(O_tile + tile_offset<Br>(tile_row, c));
+    }
+}
+
+// Stores the natural logarithm of each row's sum of exp(scale * score), if the caller asked for it.
+__device__ __forceinline__ void store_log_sum_exp(const FlashParams &params, const float (&row_max)[m_tiles][2],
+                                                  const float (&row_sum)[m_tiles][2], const QueryTile &query_tile,
+                                                  int warp_row, int lane) {
+    if (!params.log_sum_exp) return;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int row = 0; row < 2; ++row) {
+            const int i = warp_row + 16 * m + 8 * row + lane / 4;
+            if (lane % 4 == 0 && i < params.Nq)
+                params.log_sum_exp[(int64_t{query_tile.batch} * params.Hq + query_tile.head) * params.Nq + i] =
+                    row_sum[m][row] > 0.0f ? row_max[m][row] * params.scale + logf(row_sum[m][row]) : -INFINITY;
+        }
+}
+
+// ---- kernel ----
+
+// At d_head 64 three blocks share a multiprocessor, at 128 two: the compiler must not take more registers than that.
 // grid: (Hq, B, Nq / Br rounded up)
 template <typename T, int d_head>
-__global__ void __launch_bounds__(threads)
+__global__ void __launch_bounds__(threads, d_head == 64 ? 3 : 2)
     flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    auto &shared = *reinterpret_cast<Shared<T, d_head> *>(shared_bytes);
-
-    // Blocks start in the order of their index: of all heads the last rows, which see most keys if causal, come first.
-    const int batch = blockIdx.y, head = blockIdx.x, kv_head = head / (params.Hq / params.Hkv);
-    const int first_row = (gridDim.z - 1 - blockIdx.z) * Br;
-    // Row i sees columns 0 to i + diagonal: the last row sees all of K.
-    const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;
-    const int columns = min(params.Nkv, first_row + Br + diagonal);  // of K and V that the block's rows see
-    T *O_global = static_cast<T *>(params.O.data) + batch * params.O.stride_batch + head * params.O.stride_head +
-                  first_row * params.O.stride_row;
-
-    float O[m_tiles][d_head / 8][4] = {};  // [warp_rows, d_head] per warp
-    // Rows lane / 4 and lane / 4 + 8 of each piece: the maximum of S, not scaled; of the sum of P this lane's part.
-    float row_max[m_tiles][2], row_sum[m_tiles][2];
-    for (int m = 0; m < m_tiles; ++m)
-        for (int half = 0; half < 2; ++half) row_max[m][half] = -INFINITY, row_sum[m][half] = 0.0f;
-
-    const float scale_log2 = params.scale * 1.44269504f;  // exp(scale x) = 2^(scale log2(e) x)
-
-    // Addresses for ldmatrix, once for all tiles: this lane's row of the first piece. Lanes 0-15 have the left halves
-    // of 16 rows, lanes 16-31 the right ones; of K 8 lanes each by turns, so that the two registers of an operand B
-    // come out as neighbours.
+    auto &shared = *reinterpret_cast<SharedStorage<T, d_head> *>(shared_bytes);
     constexpr int tile_bytes = Bc * d_head * sizeof(T);
-    const int lane = threadIdx.x % 32, Q_row = threadIdx.x / 32 * warp_rows + lane % 16;
-    const int tiles = max(columns + Bc - 1, Bc) / Bc;  // one, all masked, if they see no key
-    const uint32_t Q_first = ptx::shared_address(shared.Q) + tile_offset<Br>(Q_row, lane / 16) * sizeof(T);
-    const uint32_t K_first =
-        ptx::shared_address(shared.K) + tile_offset<Bc>(lane % 8 + lane / 16 * 8, lane / 8 % 2) * sizeof(T);
-    const uint32_t V_first = ptx::shared_address(shared.V) + tile_offset<Bc>(lane % 16, lane / 16) * sizeof(T);
+    const int warp = threadIdx.x / 32;
+    const int lane = threadIdx.x % 32;
+    const QueryTile query_tile = block_query_tile(params);
+    const int warp_row = query_tile.first_row + warp * warp_rows;
+    PipelineState<kv_stages> write;  // of thread 0, which loads the tiles for all
+    PipelineState<kv_stages> read;
 
     if (threadIdx.x == 0) {
-        for (int s = 0; s < kv_stages; ++s) {
-            ptx::mbarrier_init(&shared.full[s], 1);       // the thread that asks arrives; the bytes are counted besides
-            ptx::mbarrier_init(&shared.empty[s], warps);  // each warp arrives when it has read the buffer
+        ptx::mbarrier_init(&shared.Q_full, 1);  // one thread arrives, and TMA counts the bytes
+        for (int stage = 0; stage < kv_stages; ++stage) {
+            ptx::mbarrier_init(&shared.full[stage], 1);
+            ptx::mbarrier_init(&shared.empty[stage], warps);
         }
         ptx::fence_mbarrier_init();
-
-        // The last tile comes first, and with it Q. Rows behind the last one arrive as zeros.
-        ptx::mbarrier_arrive_expect_tx(&shared.full[0], sizeof(shared.Q) + 2 * tile_bytes);
-        load_tile(shared.Q, maps.Q, &shared.full[0], first_row, head, batch);
-        load_tile(shared.K[0], maps.K, &shared.full[0], (tiles - 1) * Bc, kv_head, batch);
-        load_tile(shared.V[0], maps.V, &shared.full[0], (tiles - 1) * Bc, kv_head, batch);
+        load_Q_tile(shared, maps, query_tile);
+        load_kv_tile(shared, write, maps, query_tile, query_tile.kv_tiles - 1);
     }
-    __syncthreads();  // nobody waits at a barrier that is not there yet
+    __syncthreads();  // no thread may wait at a barrier before it is initialised
 
-    for (int j = 0; j < tiles; ++j) {
-        const int now = j % kv_stages, next = (j + 1) % kv_stages;
+    float O[m_tiles][d_head / 8][4] = {};  // [warp_rows, d_head] per warp
+    float row_max[m_tiles][2];       // of rows lane / 4 and lane / 4 + 8 of each piece: the maximum of S, not scaled
+    float row_sum[m_tiles][2] = {};  // of P, in this lane's columns only
+    for (int m = 0; m < m_tiles; ++m) row_max[m][0] = row_max[m][1] = -INFINITY;
+    const float scale_log2 = params.scale * 1.44269504f;  // exp(scale x) = 2^(scale_log2 x)
 
-        // ---- load ----
-        if (threadIdx.x == 0 && j + 1 < tiles) {
-            // The buffer's use number (j + 1) / kv_stages; the one before it must be over. Before the first there is
-            // none, and a fresh barrier lets parity 1 pass.
-            ptx::mbarrier_wait(&shared.empty[next], (j + 1) / kv_stages % 2 ^ 1);
-            ptx::mbarrier_arrive_expect_tx(&shared.full[next], 2 * tile_bytes);
-            load_tile(shared.K[next], maps.K, &shared.full[next], (tiles - 2 - j) * Bc, kv_head, batch);
-            load_tile(shared.V[next], maps.V, &shared.full[next], (tiles - 2 - j) * Bc, kv_head, batch);
-        }
+    // This lane's row of the first piece, for ldmatrix. Lanes 0-15 have the left halves of 16 rows, lanes 16-31 the
+    // right ones. Of K 8 lanes each alternate, so that the two registers of an operand B come out as neighbours.
+    const int Q_row = warp * warp_rows + lane % 16;
+    const int K_row = lane % 8 + lane / 16 * 8;
+    const uint32_t Q_first = ptx::shared_address(shared.Q + tile_offset<Br>(Q_row, lane / 16));
+    const uint32_t K_first = ptx::shared_address(shared.K[0] + tile_offset<Bc>(K_row, lane / 8 % 2));
+    const uint32_t V_first = ptx::shared_address(shared.V[0] + tile_offset<Bc>(lane % 16, lane / 16));
+
+    ptx::mbarrier_wait(&shared.Q_full, 0);
+    for (int kv_tile = query_tile.kv_tiles - 1; kv_tile >= 0; --kv_tile) {
+        if (threadIdx.x == 0 && kv_tile > 0) load_kv_tile(shared, write, maps, query_tile, kv_tile - 1);
         __syncwarp();
-        ptx::mbarrier_wait(&shared.full[now], j / kv_stages % 2);  // all bytes of this tile are there
+        ptx::mbarrier_wait(&shared.full[read.stage], read.phase);
+        const uint32_t buffer = read.stage * tile_bytes;
 
         // ---- S = QKᵀ ----
         float S[m_tiles][n_tiles][4] = {};  // [warp_rows, Bc] per warp
-        uint32_t Q_fragment[fragment_stages][m_tiles][4], K_fragment[fragment_stages][n_tiles][2];
 #pragma unroll
-        for (int k = 1 - fragment_stages; k < d_head / 16; ++k) {
-            const int ahead = k + fragment_stages - 1;  // the step that is loaded while step k is multiplied
-            if (ahead < d_head / 16) {
-                load_Q_fragment<T, d_head>(Q_fragment[ahead % fragment_stages], Q_first, ahead);
-                load_K_fragment<T, d_head>(K_fragment[ahead % fragment_stages], K_first + now * tile_bytes, ahead);
-            }
-            if (k < 0) continue;
+        for (int k = 0; k < d_head / 16; ++k) {
+            uint32_t Q_fragment[m_tiles][4], K_fragment[n_tiles][2];
+            load_Q_fragment<T, d_head>(Q_fragment, Q_first, k);
+            load_K_fragment<T, d_head>(K_fragment, K_first + buffer, k);
 #pragma unroll
             for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
-                for (int n = 0; n < n_tiles; ++n)
-                    ptx::mma_m16n8k16<T>(S[m][n], Q_fragment[k % fragment_stages][m],
-                                         K_fragment[k % fragment_stages][n]);
+                for (int n = 0; n < n_tiles; ++n) ptx::mma_m16n8k16<T>(S[m][n], Q_fragment[m], K_fragment[n]);
         }
-
-        // ---- mask ----
-        const int warp_row = first_row + threadIdx.x / 32 * warp_rows, first_column = (tiles - 1 - j) * Bc;
-        if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
-#pragma unroll
-            for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-                for (int n = 0; n < n_tiles; ++n)
-#pragma unroll
-                    for (int x = 0; x < 4; ++x) {
-                        const int i = warp_row + 16 * m + x / 2 * 8 + lane / 4;
-                        if (first_column + 8 * n + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
-                            S[m][n][x] = -INFINITY;
-                    }
-        }
+        mask(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
 
         // ---- online softmax ----
-        float rescale[m_tiles][2];  // what older sums and outputs shrink by when the maximum grows
+        float rescale[m_tiles][2];  // the factor for older sums and for O when the maximum grows
+        bool grew = false;
 #pragma unroll
         for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                float new_max = row_max[m][half];
+            for (int row = 0; row < 2; ++row) {
+                float new_max = row_max[m][row];
 #pragma unroll
                 for (int n = 0; n < n_tiles; ++n)
 #pragma unroll
-                    for (int x = 2 * half; x < 2 * half + 2; ++x) new_max = fmaxf(new_max, S[m][n][x]);
+                    for (int x = 2 * row; x < 2 * row + 2; ++x) new_max = fmaxf(new_max, S[m][n][x]);
                 new_max = row_reduce_max(new_max);
-                const float top = new_max == -INFINITY ? 0.0f : new_max;  // a row may not see any key yet
+                const float top = new_max == -INFINITY ? 0.0f : new_max;  // the row may not have seen any key yet
                 const float shift = top * scale_log2;
-                rescale[m][half] = ptx::exp2((row_max[m][half] - top) * scale_log2);
-                row_max[m][half] = new_max;
+                rescale[m][row] = ptx::exp2((row_max[m][row] - top) * scale_log2);
+                grew |= rescale[m][row] != 1.0f;
+                row_max[m][row] = new_max;
 
-                float sum = 0.0f;  // of this lane's elements alone
+                float sum = 0.0f;  // of this lane's columns only
 #pragma unroll
                 for (int n = 0; n < n_tiles; ++n)
 #pragma unroll
-                    for (int x = 2 * half; x < 2 * half + 2; ++x) {
-                        S[m][n][x] = ptx::exp2(S[m][n][x] * scale_log2 - shift);  // one multiply-add, one ex2
+                    for (int x = 2 * row; x < 2 * row + 2; ++x) {
+                        S[m][n][x] = ptx::exp2(S[m][n][x] * scale_log2 - shift);  // one multiply-add and one ex2
                         sum += S[m][n][x];
                     }
-                row_sum[m][half] = row_sum[m][half] * rescale[m][half] + sum;
+                row_sum[m][row] = row_sum[m][row] * rescale[m][row] + sum;
             }
-        bool grew = false;
-#pragma unroll
-        for (int m = 0; m < m_tiles; ++m) grew |= rescale[m][0] != 1.0f || rescale[m][1] != 1.0f;
         if (__any_sync(0xffffffff, grew)) {  // else all of the warp's rows keep their maximum, and O stays as it is
 #pragma unroll
             for (int m = 0; m < m_tiles; ++m)
@@ -241,55 +346,31 @@ __global__ void __launch_bounds__(threads)
             for (int k = 0; k < p_steps; ++k)
 #pragma unroll
                 for (int i = 0; i < 4; ++i) {
-                    const float *pair = &S[m][2 * k + i / 2][i % 2 * 2];
+                    const float *const pair = &S[m][2 * k + i / 2][i % 2 * 2];
                     P[m][k][i] = pack<T>(pair[0], pair[1]);
                 }
 
-        // ---- O += PV ----
-        uint32_t V_fragment[fragment_stages][d_head / 8][2];
+                // ---- O += PV ----
 #pragma unroll
-        for (int k = 1 - fragment_stages; k < p_steps; ++k) {
-            const int ahead = k + fragment_stages - 1;
-            if (ahead < p_steps)
-                load_V_fragment<T, d_head>(V_fragment[ahead % fragment_stages], V_first + now * tile_bytes, ahead);
-            if (k < 0) continue;
+        for (int k = 0; k < p_steps; ++k) {
+            uint32_t V_fragment[d_head / 8][2];
+            load_V_fragment<T, d_head>(V_fragment, V_first + buffer, k);
 #pragma unroll
             for (int m = 0; m < m_tiles; ++m)
 #pragma unroll
-                for (int n = 0; n < d_head / 8; ++n)
-                    ptx::mma_m16n8k16<T>(O[m][n], P[m][k], V_fragment[k % fragment_stages][n]);
+                for (int n = 0; n < d_head / 8; ++n) ptx::mma_m16n8k16<T>(O[m][n], P[m][k], V_fragment[n]);
         }
-        __syncwarp();                                             // all lanes have read ...
-        if (lane == 0) ptx::mbarrier_arrive(&shared.empty[now]);  // ... so the buffer is free as far as this warp goes
+
+        // ---- release ----
+        __syncwarp();  // all lanes have read the buffer before lane 0 arrives for the warp
+        if (lane == 0) ptx::mbarrier_arrive(&shared.empty[read.stage]);
+        read.advance();
     }
 
-    // ---- store ----
-    // Through the warp's own rows of Q, which nobody else reads, so that rows leave in pieces of 16 bytes.
-    T *O_tile = shared.Q + threadIdx.x / 32 * warp_rows * panel;  // warp_rows rows of each panel
-#pragma unroll
     for (int m = 0; m < m_tiles; ++m)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const float sum = row_reduce_sum(row_sum[m][half]);
-            const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;  // rows that see no key are 0
-            const int row = 16 * m + 8 * half + lane / 4, i = first_row + threadIdx.x / 32 * warp_rows + row;
-            if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
-                params.log_sum_exp[(int64_t{batch} * params.Hq + head) * params.Nq + i] =
-                    sum > 0.0f ? row_max[m][half] * params.scale + logf(sum) : -INFINITY;
-#pragma unroll
-            for (int n = 0; n < d_head / 8; ++n)
-                *reinterpret_cast<uint32_t *>(O_tile + tile_offset<Br>(row, n) + lane % 4 * 2) =
-                    pack<T>(O[m][n][2 * half] * inverse, O[m][n][2 * half + 1] * inverse);
-        }
-    __syncwarp();  // the warp's rows are complete
-    constexpr int chunks = d_head / chunk;
-#pragma unroll
-    for (int i = 0; i < warp_rows * chunks; i += 32) {
-        const int row = (i + lane) / chunks, c = (i + lane) % chunks;
-        T *to = O_global + (threadIdx.x / 32 * warp_rows + row) * params.O.stride_row + c * chunk;
-        if (first_row + threadIdx.x / 32 * warp_rows + row < params.Nq)
-            *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(O_tile + tile_offset<Br>(row, c));
-    }
+        for (int row = 0; row < 2; ++row) row_sum[m][row] = row_reduce_sum(row_sum[m][row]);
+    store_O<T, d_head>(params, shared.Q + warp * warp_rows * panel, O, row_sum, query_tile, warp_row, lane);
+    store_log_sum_exp(params, row_max, row_sum, query_tile, warp_row, lane);
 }
 
 // ---- launch ----
@@ -310,7 +391,7 @@ static flash::Launch plan(const FlashParams &params) {
         return flash::Launch{.kernel = flash_kernel<T, d_head>,
                              .grid = dim3(params.Hq, params.B, (params.Nq + Br - 1) / Br),
                              .threads = threads,
-                             .shared_bytes = sizeof(Shared<T, d_head>),
+                             .shared_bytes = sizeof(SharedStorage<T, d_head>),
                              .Q_box_rows = Br,
                              .KV_box_rows = Bc};
     });
