@@ -241,14 +241,14 @@ help:
 	  '  make stage-02 diff         what it adds to the stage before' \
 	  '  make stage-02 break        plant classic mistakes and see who catches them' \
 	  '  make stage-08 order        the order of loads and mma in the machine code (no GPU needed)' \
-	  '  make stage-16 timeline     when its warps compute, wait and ask: a model (no GPU needed)' \
+	  '  make stage-wgmma timeline  when its warps compute, wait and ask: a model (no GPU needed)' \
 	  '  make stage-02 run ARGS="--seq 1024 --heads 4"' \
   '  make stage-00 run          a program of the host: copies and streams around a kernel' \
 	  '  make bench                 all stages and the peers in one run; writes build/results' \
 	  '  make ablations             kernels with one idea changed at a time (GPU)' \
 	  '  make machine-code          record the machine code of the loops over K and V (no GPU needed)' \
 	  '  make stage-12 explain CONFIG="(BF16, 128, ...): ..."    what a configuration does and takes' \
-	  '  make tune                  time the configurations of stage 12 and choose by shape (GPU); resumes' \
+	  '  make tune                  time the configurations of autotune (--stage shapes: of shapes) and choose (GPU)' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
 	  '  make check-report FILE=H200-gpu-report.zip    what is wrong with such a report' \

@@ -13,7 +13,7 @@ from flashladder.classroom.grading import Fact, _mended, as_json, facts_of, grad
 from flashladder.core.device import Device, Gpu, choose, find_gpu
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, simulator_library
-from flashladder.core.problem import Problem
+from flashladder.core.problem import GAPS, LAYOUTS, Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import mistakes, stages
 from flashladder.ladder.kernels import problems_for
@@ -23,7 +23,7 @@ from flashladder.running.verify import check
 
 ALL_CHECKS = ("correct", "hazards", "technique")
 CONDITIONS = tomllib.loads((ROOT / "tests/classroom/conditions.toml").read_text())
-ONE_CONDITION = [(number, name) for name, entry in CONDITIONS.items() for number in entry["stages"]]
+ONE_CONDITION = [(which, name) for name, entry in CONDITIONS.items() for which in entry["stages"]]
 GRADED = list(stages.all_stages())
 
 
@@ -38,19 +38,20 @@ def in_the_kernel(mistake) -> bool:
 OTHERS = [
     mistake
     for stage in GRADED
-    if stage.number not in (28, 30)  # whose many instances take ten times as long to compile
+    if stage.slug != "shapes"  # whose many instances take ten times as long to compile
     for mistake in [  # of stages of even numbers a hazard, of odd ones a technique
         one
         for one in mistakes.mistakes(stage)
         if one.kind == ("hazard", "technique")[stage.number % 2] and not one.lives and in_the_kernel(one)
     ][:1]
 ]
-QUICK = [(5, "fp16"), (29, "several_batches")]  # of the quick tests
+QUICK = [("swizzle", "fp16"), ("fp8", "several_batches")]  # of the quick tests
 
 
 def kernel_assignment(number: int):
-    """Two classes that between them have every condition of conditions.toml."""
+    """Three classes that between them have every condition of conditions.toml."""
     Br, Bc = tile(number)
+    plain = Problem(Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128)
     everything = Problem(B=2, Hq=2, Nq=Br, Nkv=3 * Bc, d_head=128, dtype="fp16", layout="bnhd")
     return assignment_for(
         number,
@@ -58,6 +59,7 @@ def kernel_assignment(number: int):
         sizes=(
             Sizes("public", True, "normal", (Problem(Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64),)),
             Sizes("hidden", False, "large", (everything,)),
+            Sizes("strides", False, "normal", (replace(plain, layout=GAPS),)),
             *ragged(number),
         ),
     )
@@ -76,7 +78,8 @@ def mutated(number: int, name: str) -> str:
     return source.replace(old, f"(params.scale * ({CONDITIONS[name]['condition']} ? -1.3f : 1.0f))", 1)
 
 
-def loses_by_one_condition(number: int, name: str, sandbox) -> None:
+def loses_by_one_condition(which: str, name: str, sandbox) -> None:
+    number = stages.get(which).number
     judgement, facts = judged(number, mutated(number, name), sandbox)
     assert judgement.built.ok, judgement.built.words
     failed = [check for check, fact in facts.items() if not fact.passed]
@@ -117,15 +120,39 @@ def test_there_are_sixty_mistakes():
     assert {one.kind for one in OTHERS} == {"hazard", "technique"}
 
 
-@pytest.mark.parametrize("number, name", QUICK)
-def test_a_mistake_under_one_condition_is_named(number, name, sandbox):
-    loses_by_one_condition(number, name, sandbox)
+@pytest.mark.parametrize("which, name", QUICK)
+def test_a_mistake_under_one_condition_is_named(which, name, sandbox):
+    loses_by_one_condition(which, name, sandbox)
+
+
+def test_who_takes_ks_strides_for_vs_loses_the_class_of_unequal_strides(sandbox):
+    source = stages.get("vectorized_loads").kernel.read_text()
+    changed = source.replace(
+        "V + j * Bc * params.V.stride_row, params.V.stride_row", "V + j * Bc * params.K.stride_row, params.K.stride_row"
+    )
+    assert changed != source
+    problems = {layout: Problem(B=2, Hq=2, Nq=64, Nkv=128, d_head=64, layout=layout) for layout in (*LAYOUTS, GAPS)}
+    sizes = tuple(Sizes(name, name == "bhnd", "normal", (one,)) for name, one in problems.items())
+    stage = stages.get("vectorized_loads")
+    judgement = trials.judge(stage, changed, assignment_for(stage.number, "scores", sizes=sizes), sandbox, [])
+    assert [judgement.right_in(name) for name in problems] == [True, True, False]
+    assert judgement.cause == f"wrong only {trials.UNEQUAL}"
+    right = trials.judge(stage, source, assignment_for(stage.number, "scores", sizes=sizes[2:]), sandbox, [])
+    assert right.flawless, right.first_wrong
+
+
+def test_what_is_written_between_the_rows_of_o_is_told(sandbox):
+    stage, problem = stages.get(5), Problem(Hq=1, Nq=128, Nkv=64, d_head=64, layout=GAPS)
+    for beyond, told in (("", ""), ("O[d_head] = T(0.0f);", "the kernel wrote between the rows of O")):
+        built = device_code.compile_kernel(stage, tiny(ZEROS + beyond), sandbox)
+        outcome = device_code.run(stage, built, problem, problem.random(1), sandbox)
+        assert outcome.words.startswith(told) and bool(outcome.words) == bool(told)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number, name", [one for one in ONE_CONDITION if one not in QUICK])
-def test_every_mistake_under_one_condition_is_named(number, name, sandbox):
-    loses_by_one_condition(number, name, sandbox)
+@pytest.mark.parametrize("which, name", [one for one in ONE_CONDITION if one not in QUICK])
+def test_every_mistake_under_one_condition_is_named(which, name, sandbox):
+    loses_by_one_condition(which, name, sandbox)
 
 
 @pytest.mark.long
@@ -370,10 +397,10 @@ def test_what_is_written_beside_a_buffer_shows_on_a_gpu(level, sandbox, gpu_of_p
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [14, 29])
-def test_a_gpu_gets_tensor_maps_and_scales(number, sandbox, gpu_of_paste):
+@pytest.mark.parametrize("which", ["tma", "fp8"])
+def test_a_gpu_gets_tensor_maps_and_scales(which, sandbox, gpu_of_paste):
     """For buffers behind guards, and for the solution that is timed in turns."""
-    stage = stages.get(number)
+    stage = stages.get(which)
     problem = stage.own(Problem(B=2, Hq=2, Hkv=1, Nq=200, Nkv=300, d_head=64, layout="bnhd"))
     inputs = problem.random(1)
     built = device_code.compile_kernel(stage, stage.kernel.read_text(), sandbox)
@@ -390,10 +417,10 @@ def test_a_wait_that_never_ends_is_ended_and_told(level, tmp_path):
     assert got.points == 0 and "no thread of the block can go on" in got.hazards[0]["message"], as_json(got)
 
 
-@pytest.mark.parametrize("number", [12, 28, 30])
-def test_every_instance_is_launched_as_its_launcher_does_it(number):
+@pytest.mark.parametrize("which", ["autotune", "shapes"])
+def test_every_instance_is_launched_as_its_launcher_does_it(which):
     """By stage.toml's expressions and the table; Br, Bc, threads, shared memory and grid of each."""
-    stage = stages.get(number)
+    stage = stages.get(which)
     built = instances(stage)
     assert len(built) > 8 and len({(one.dtype, one.d_head) for one in built}) == 4
     for one in built:
@@ -410,18 +437,21 @@ def test_every_instance_is_launched_as_its_launcher_does_it(number):
 def test_an_instance_takes_the_lengths_that_its_tiles_divide():
     whole, ragged_ones = Problem(Nq=128, Nkv=128, d_head=64), Problem(Nq=128, Nkv=64, d_head=64)
     assert len(configurations(stages.get(12), whole)) > len(configurations(stages.get(12), ragged_ones)) > 0
-    assert configurations(stages.get(28), whole) == configurations(stages.get(28), ragged_ones)
+    shapes = stages.get("shapes")
+    assert configurations(shapes, whole) == configurations(shapes, ragged_ones)
     assert configurations(stages.get(13), whole) == [None]
-    with pytest.raises(FlashLadderError, match="28_shapes has no instance '.BF16, 64, 1, 1, 1.: no'"):
-        launches(stages.get(28), whole, configuration="(BF16, 64, 1, 1, 1): no")
+    with pytest.raises(FlashLadderError, match=f"{shapes.name} has no instance '.BF16, 64, 1, 1, 1.: no'"):
+        launches(shapes, whole, configuration="(BF16, 64, 1, 1, 1): no")
 
 
 @pytest.mark.long
 def test_what_is_wrong_in_some_instances_alone_is_told_so(sandbox):
     """A ring of two turns: right with two consumers and without turns, and with three somebody waits for ever."""
-    planted = mistakes.get(28, "ring_of_two")
+    planted = mistakes.get("shapes", "ring_of_two")
     sizes = (Sizes("public", True, "normal", (Problem(Hq=1, Nq=192, Nkv=256, d_head=64),)),)
-    judgement = trials.judge(planted.stage, planted.text(), assignment_for(28, "ring", sizes=sizes), sandbox, [])
+    judgement = trials.judge(
+        planted.stage, planted.text(), assignment_for(planted.stage.number, "ring", sizes=sizes), sandbox, []
+    )
     assert "(BF16, 64, 192, 128, 16): kv_buffers_" in str(judgement.first_wrong.trial)
     assert judgement.cause.startswith("wrong only as (BF16, 64, 192, 128, 16): "), judgement.cause
     assert any(one.right for one in judgement.tried)

@@ -1,4 +1,4 @@
-"""Wrong and right answers to the exercises of a stage, tests/exercises/NN.toml:
+"""Wrong and right answers to the exercises of a stage, tests/exercises/NAME.toml, NAME the stage's:
 
     [tile_offset]                                    the exercise's name
     wrong = [
@@ -33,7 +33,7 @@ class Answer:
 
     @property
     def id(self) -> str:
-        return f"{self.exercise.stage.id}-{self.exercise.name}-{self.name}"
+        return f"{self.exercise.stage.slug}-{self.exercise.name}-{self.name}"
 
     def complaint(self, found) -> str:
         """What surprises about a judgement; "" if it is as it should be."""
@@ -84,5 +84,11 @@ def _edited(text: str, edits: list[list], where: str) -> str:
     return text
 
 
+def files() -> list[Path]:
+    """In the order of the stages; ValueError where one is called like no stage."""
+    order = [stage.slug for stage in stages.every_stage()]
+    return sorted(FOLDER.glob("*.toml"), key=lambda file: order.index(file.stem))
+
+
 def every() -> list[Answer]:
-    return [one for file in sorted(FOLDER.glob("[0-9][0-9].toml")) for one in read(file)]
+    return [one for file in files() for one in read(file)]

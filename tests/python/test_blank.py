@@ -41,7 +41,9 @@ def test_every_page_can_be_written(page):
             assert line not in text
 
 
-@pytest.mark.parametrize("stage", [one for one in stages.all_stages() if one.number not in (1, 12, 28, 29)], ids=str)
+@pytest.mark.parametrize(
+    "stage", [one for one in stages.all_stages() if one.slug not in ("naive", "autotune", "shapes", "fp8")], ids=str
+)
 def test_a_kernel_without_parts_has_a_page_too(stage):
     page = blank.page(stage)
     assert page.subgoals[-1].name == WHOLE and "flash_kernel" in blank.skeleton(page)
@@ -51,13 +53,13 @@ def test_the_launch_is_the_one_of_stage_toml():
     text = blank.skeleton(blank.page(6))
     assert ".grid = dim3(params.Nq / Br, params.Hq, params.B)" in text
     assert ".shared_bytes = size_t((Br + 2 * Bc) * d_head * 2)" in text and "constexpr int threads = 128;" in text
-    hopper = blank.skeleton(blank.page(20))
+    hopper = blank.skeleton(blank.page("tile_scheduler"))
     assert ".grid = flash::persistent(params.Hq * params.B * ((params.Nq + Br - 1) / Br))" in hopper
     assert ".Q_box_rows = Br" in hopper and ".KV_box_rows = Bc" in hopper and ".log_sum_exp = true" in hopper
 
 
 def test_a_page_of_one_instance_has_no_table_and_says_so():
-    page = blank.page(30)
+    page = blank.page("shapes")
     text, name = blank.skeleton(page), page.stage.data["only_instance"]
     assert name.startswith("(BF16, 128, 128, 128, 12): ") and name in " ".join(re.sub("// ?", "", text).split())
     assert "Configuration" not in text and "instances.h" not in text
@@ -76,8 +78,6 @@ def test_what_has_no_page_says_why():
         blank.page(0)
     with pytest.raises(FlashLadderError, match="table of instances.*06"):
         blank.skeleton(blank.page(12))
-    with pytest.raises(FlashLadderError, match="table of instances"):
-        blank.skeleton(blank.page(28))
     with pytest.raises(FlashLadderError, match="several kernels"):
         blank.skeleton(blank.page(1))
     with pytest.raises(FlashLadderError, match="no subgoal 'sums'. It has: tiles, scores, softmax, whole"):
@@ -243,8 +243,8 @@ def test_new_writes_once_and_never_over_a_file(capsys, places):
 def test_what_cannot_be_given_is_told():
     with pytest.raises(FlashLadderError, match="nothing left to write"):
         command.new("6", "", WHOLE)
-    with pytest.raises(FlashLadderError, match="cannot be given in stage 25.*Given can be: tiles"):
-        command.new("25", "", "scores")
+    with pytest.raises(FlashLadderError, match="cannot be given in stage .*Given can be: tiles"):
+        command.new("no_gap", "", "scores")
 
 
 def test_check_tells_part_by_part_and_keeps_what_is_right(judged, capsys):

@@ -175,7 +175,7 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
 
 
 def test_of_a_table_of_instances_those_that_run_are_compiled():
-    stage = stages.get(28)
+    stage = stages.get("shapes")
     used = [one.configuration for one in judge._cases(stage, ["correct", "hazards"])]
     whole, table = (stage.folder / "instances.h").read_text(), judge._table(stage, used)
     instances = [line for line in table.splitlines() if line.startswith("INSTANCE(")]
@@ -184,7 +184,7 @@ def test_of_a_table_of_instances_those_that_run_are_compiled():
     assert table.count("CHOICE(") == whole.count("CHOICE(")
     assert judge._table(stage, [*used, None]) is None  # the kernel chooses
     assert None in [one.configuration for one in judge._cases(stage, ["technique"])]  # one of its runs leaves it to it
-    assert judge._table(stages.get(15), [None]) is None
+    assert judge._table(stages.get("wgmma"), [None]) is None
 
 
 @pytest.mark.parametrize("faults", ([], ["wrong"]))
@@ -212,11 +212,11 @@ def test_one_instance_is_judged_before_the_others_are_compiled(monkeypatch, faul
 
 def test_the_edges_are_among_the_cases():
     """A last tile of one column, rows that see no key, one tile and an odd number of many, each kind of scores."""
-    found = [one.problem for one in judge.cases(stages.get(15))]
-    Bc = stages.get(15).data["launch"][-1]["Bc"]
+    found = [one.problem for one in judge.cases(stages.get("wgmma"))]
+    Bc = stages.get("wgmma").data["launch"][-1]["Bc"]
     assert any(one.Nkv % Bc == 1 and one.Nkv > Bc for one in found) and any(one.Nkv == 1 for one in found)
     assert any(one.causal and one.Nq > one.Nkv for one in found) and any(one.Nkv == 7 * Bc for one in found)
-    persistent = [one.problem for one in judge.cases(stages.get(17))]
+    persistent = [one.problem for one in judge.cases(stages.get("tile_scheduler"))]
     assert any(one.Nkv == Bc and one.Hq * one.Nq // 128 >= 5 * 3 for one in persistent)  # on three multiprocessors
     assert {"negative", "half_negative", "lone_last", "lone_first"} <= {
         one.inputs for one in judge.cases(stages.get(5))

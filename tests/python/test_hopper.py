@@ -1,4 +1,4 @@
-"""What the stages from 14 on need besides a kernel: wgmma.cuh as its script writes it, code for one architecture."""
+"""What Hopper's stages need besides a kernel: wgmma.cuh as its script writes it, code for one architecture."""
 
 import re
 import runpy
@@ -61,10 +61,9 @@ def test_what_an_architecture_is_called():
     assert (plain.native(100), specific.native(90), specific.native(100)) == ("100", "90a", "100")
 
 
-@pytest.mark.parametrize("number", [14, 15, 16])
-def test_hopper_stages_are_compiled_for_their_architecture(number):
+@pytest.mark.parametrize("which, arch", [("tma", "90"), ("wgmma", "90a"), ("warp_specialization", "90a")])
+def test_hopper_stages_are_compiled_for_their_architecture(which, arch):
     if not (build.build_directory() / "compile_commands.json").exists():
         pytest.skip("nothing is built yet: run `make build`")
-    stage = stages.get(number)
-    arch = "90a" if number > 14 else "90"
+    stage = stages.get(which)
     assert f"--generate-code=arch=compute_{arch},code=[compute_{arch}]" in stage_flags(stage)

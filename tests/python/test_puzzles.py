@@ -144,7 +144,7 @@ def test_from_the_list_to_what_is_kept(fake, capsys, places, monkeypatch):
 def test_wrong_words_are_answered():
     with pytest.raises(FlashLadderError, match="make puzzle-05 can list, start, check, hint, solution"):
         command.command("5", ["fly"])
-    with pytest.raises(FlashLadderError, match="Stage 07 has no puzzles; stages 01, 02, 03, 04, 05, 14, 15, 16 have"):
+    with pytest.raises(FlashLadderError, match="Stage 07 has no puzzles; stages 01, 02, 03, 04, 05, .* have"):
         command.command("7", [])
     with pytest.raises(FlashLadderError, match="no puzzle 'x'. It has: no_conflicts"):
         command.command("5", ["start"], "x")

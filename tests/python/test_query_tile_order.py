@@ -1,13 +1,10 @@
 """The model of a persistent grid's order, and its picture; the kernel's own order where the simulator shows it."""
 
-import re
-
 import pytest
 
 pytest.importorskip("matplotlib")
 
 from flashladder import plot  # noqa: E402
-from flashladder.core.paths import STAGES  # noqa: E402
 from flashladder.measuring import query_tile_order as model  # noqa: E402
 from flashladder.plot import style  # noqa: E402
 
@@ -92,32 +89,3 @@ def test_the_picture_of_one_mask_and_other_rows():
     figure = plot.query_tiles(500, 2, 3, orders=("heads apart, to and fro",), rows=192, masks=(True,))
     (axes,) = figure.axes
     assert len(axes.collections) == 2 * 3 and axes.get_title().startswith("causal, heads apart, to and fro")
-
-
-def test_the_lesson_says_what_the_model_says():
-    """stages/23_schedule/README.md: the table of the model, 16 heads and B * N = 16384 as in the record."""
-    text = (STAGES / "23_schedule" / "README.md").read_text()
-    rows = re.findall(
-        r"^\| ([^|]*?)(?: \([^|]*stage[^|]*\))? \| (heads at a time|busy), (full|causal) \| (.*) \|$", text, re.M
-    )
-    assert len(rows) == 8
-    for order, what, mask, cells in rows:
-        for N, cell in zip((512, 1024, 4096, 16384), cells.split(" | "), strict=True):
-            arguments = order, N, 16 * 16384 // N, mask == "causal"
-            right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
-            assert cell == right, f"{order}, {what}, {mask}, N = {N}"
-
-
-def test_the_lesson_of_the_last_rounds_says_what_the_model_says():
-    """stages/26_last_rounds/README.md: three orders, with query tiles of 128 and of 192 rows; what pairs leave idle."""
-    text = (STAGES / "26_last_rounds" / "README.md").read_text()
-    rows = re.findall(r"^\| (128|192) \| ([^|]*?) \| (heads at a time|busy) \| (.*) \|$", text, re.M)
-    assert len(rows) == 12
-    for Br, order, what, cells in rows:
-        for N, cell in zip((512, 1024, 2048, 4096, 8192, 16384), cells.split(" | "), strict=True):
-            arguments = order, N, 16 * 16384 // N, True, model.BLOCKS, int(Br)
-            right = f"{model.busy(*arguments):.1%}" if what == "busy" else f"{model.heads_at_once(*arguments):.1f}"
-            assert cell == right, f"{Br} rows, {order}, {what}, N = {N}"
-    (idle,) = re.findall(r"busy by the model, N = 2048 \| (.*) \|$", text, re.M)
-    for heads, cell in zip((8, 16, 24, 32, 40, 48, 64), idle.split(" | "), strict=True):
-        assert cell == f"{model.busy('long with short, every other head reversed', 2048, heads, True):.0%}"

@@ -1,5 +1,5 @@
-"""Stage 28's configurations: their short form, the rules, the table and what it is predicted from, the tuner with times
-that are made up, and the choice by mask in C++. No figure here is of a machine."""
+"""The configurations of shapes: their short form, the rules, the table and what it is predicted from, the tuner with
+times that are made up, and the choice by mask in C++. No figure here is of a machine."""
 
 import re
 import subprocess
@@ -17,7 +17,8 @@ from flashladder.ladder import stages
 from flashladder.ladder.run import describe
 from flashladder.measuring import bench, gpu_memory, recorded
 from flashladder.tuning import gpu_times, instances, shape_table, shape_tuner, shapes
-from flashladder.tuning.shapes import Configuration, of_stage_23, parse, refusals
+from flashladder.tuning.shape_table import as_launched
+from flashladder.tuning.shapes import Configuration, parse, refusals
 from flashladder.tuning.store import Known, Place, Store, Times
 from flashladder.tuning.tune import TimingFailed
 
@@ -26,27 +27,30 @@ TWO_BLOCKS = Configuration("bf16", 64, 64, 128, 2, 1, False, False, 24, 232, 2)
 ADMITTED = [one for d in (64, 128) for one in shapes.admitted(shapes.space("bf16", d))]
 
 
-@pytest.mark.parametrize("one", [*ADMITTED, of_stage_23("fp16", 64)], ids=str)
+@pytest.mark.parametrize("one", [*ADMITTED, as_launched("fp16", 64)], ids=str)
 def test_the_short_form_is_parsed_back(one):
     assert parse(str(one)) == one and not refusals(one)
 
 
 def test_each_switch_has_its_word_and_its_place_in_the_struct():
-    both = replace(of_stage_23(), parts=1, turns=True, Q_in_registers=True)
+    both = replace(as_launched(), parts=1, turns=True, Q_in_registers=True)
     assert str(both) == "(BF16, 128, 128, 128, 12): kv_buffers_2+turns+q_in_registers+registers_24_240"
     assert both.cpp() == "{128, 128, 2, 1, true, true, 24, 240, 1}"
     assert replace(both, turns=False).cpp() == "{128, 128, 2, 1, false, true, 24, 240, 1}"
-    struct = stages.get(28).kernel.read_text().split("struct Configuration {")[1].split("};")[0]
+    struct = stages.get("shapes").kernel.read_text().split("struct Configuration {")[1].split("};")[0]
     code = re.sub(r"//.*|constexpr.*", "", struct)
-    names = [name.strip() for _, names in re.findall(r"(int|bool) ([^;]+);", code) for name in names.split(",")]
-    assert names == [field.name for field in fields(Configuration)][2:]
+    found = [
+        (kind, name.strip()) for kind, names in re.findall(r"(int|bool) ([^;]+);", code) for name in names.split(",")
+    ]
+    assert [name for _, name in found] == stages.get("shapes").data["launch"][-1]["fields"]
+    assert [kind for kind, _ in found] == [field.type.__name__ for field in fields(Configuration)][2:]
 
 
 @pytest.mark.parametrize("text, words", (
     ("(BF16, 64, 192, 128, 12): kv_buffers_3+turns+registers_32_160", "says 12 warps; with Br = 192 a block has 16"),
-    ("(FP32, 64, 192, 128, 16): kv_buffers_3+registers_32_160", "no configuration of stage 28"),
-    ("(BF16, 64, 192, 128, 16): turns+kv_buffers_3+registers_32_160", "no configuration of stage 28"),
-    ("(BF16, 64, 128, 128, 12): kv_buffers_2+q_in_registers+turns+registers_24_240", "no configuration of stage 28"),
+    ("(FP32, 64, 192, 128, 16): kv_buffers_3+registers_32_160", "no configuration of"),
+    ("(BF16, 64, 192, 128, 16): turns+kv_buffers_3+registers_32_160", "no configuration of"),
+    ("(BF16, 64, 128, 128, 12): kv_buffers_2+q_in_registers+turns+registers_24_240", "no configuration of"),
 ))  # fmt: skip
 def test_what_is_no_configuration_is_refused_in_words(text, words):
     with pytest.raises(FlashLadderError, match=words):
@@ -82,7 +86,7 @@ def test_one_consumer_takes_no_turns_and_a_box_has_256_rows():
 
 
 def test_registers_at_the_launch_and_what_they_are_shared_into():
-    assert [one.launch_registers for one in (of_stage_23(), WIDE, TWO_BLOCKS)] == [168, 128, 128]
+    assert [one.launch_registers for one in (as_launched(), WIDE, TWO_BLOCKS)] == [168, 128, 128]
     assert 2 * 240 + 24 == 3 * 168 and 3 * 160 + 32 == 4 * 128 and 232 + 24 == 2 * 128
     assert "register_file" in [one.name for one in refusals(replace(TWO_BLOCKS, consumer_registers=240))]
 
@@ -142,7 +146,7 @@ def test_every_type_head_dim_mask_and_length_has_one_choice_and_it_is_built():
     choices = shape_table.choices(recorded.shipped(kind="shapes")[:1], shape_table.predicted())
     for dtype in ("fp16", "bf16"):
         for d_head in (64, 128):
-            assert of_stage_23(dtype, d_head) in built
+            assert as_launched(dtype, d_head) in built
             for mask in shape_table.MASKS:
                 found = [one for one in choices if one.group == (dtype, d_head, mask)]
                 ends = sorted((one.first, one.last) for one in found)
@@ -172,7 +176,7 @@ def record(*rows) -> dict:
 
 
 def test_what_was_measured_takes_the_place_of_what_was_predicted():
-    short = of_stage_23("bf16", 64)
+    short = as_launched("bf16", 64)
     made = record((False, 4096, WIDE), (False, 1024, short), (True, 4096, WIDE), (False, 16384, WIDE))
     found = shape_table.choices([made], shape_table.predicted())
     own = [(one.configuration, one.first, one.last) for one in found if one.group == ("bf16", 64, "full")]
@@ -311,7 +315,7 @@ def test_it_chooses_by_mask_and_length(tmp_path):
     assert got[512, False] == got[4096, False] == first, "less than half a percent is no difference"
     assert got[512, True] == first and outcome.winners["bf16", 64, True] == second
     assert got[4096, True] == second
-    assert all(numbers == (23,) for _, _, numbers in machine.heats)
+    assert all(names == ("no_gap",) for _, _, names in machine.heats)
     assert {problem.B * problem.Nq for problem, _, _ in machine.heats} == {16384}
 
 
@@ -365,12 +369,10 @@ def test_what_fails_when_it_is_timed_is_left_out_and_told(tmp_path):
 # ---- the commands ----
 
 
-def test_stage_30_has_room_for_o_besides():
-    """As its launcher asks for it, for each configuration of the table."""
-    for number in shape_table.STAGES:
-        for c in shape_table.configurations_built():
-            described = describe(number, Problem(Nq=300, d_head=c.d_head, dtype=c.dtype), configuration=str(c))
-            assert described["shared_bytes"] == shape_table.shared_bytes(c, number), f"stage {number}, {c}"
+def test_shared_memory_is_what_the_launcher_asks_for():
+    for c in shape_table.configurations_built():
+        described = describe("shapes", Problem(Nq=300, d_head=c.d_head, dtype=c.dtype), configuration=str(c))
+        assert described["shared_bytes"] == c.shared_bytes, c
 
 
 def test_explain_names_the_rules_that_refuse(capsys):
@@ -386,8 +388,8 @@ class Few(shape_tuner.Plan):
 
 @pytest.fixture
 def tune_on_fake(fake, fake_device, monkeypatch, tmp_path):
-    """`make tune ARGS="--stage 28"` from end to end on the fake runtime, as if it were a GPU: four configurations, two
-    lengths. Its times are of no machine."""
+    """`make tune ARGS="--stage shapes"` from end to end on the fake runtime, as if it were a GPU: four
+    configurations, two lengths. Its times are of no machine."""
 
     def run(refused: str = "") -> tuple[int, dict]:
         fake(0).with_suffix(".log").write_text("0 bytes stack frame\nUsed 42 registers\n")
@@ -427,7 +429,7 @@ def test_it_times_chooses_and_writes_a_record_that_the_table_takes(tune_on_fake,
     ]  # fmt: skip
     names = {str(one) for one in ADMITTED[:4]}
     assert {row["configuration"] for row in made["configurations"]} == names
-    assert {row["name"] for row in made["measurements"]} == names | {"23_schedule"}
+    assert {row["name"] for row in made["measurements"]} == names | {stages.get("no_gap").name}
     assert all(row["ms"]["p20"] <= row["ms"]["median"] <= row["ms"]["p80"] for row in made["measurements"])
     found = shape_table.measured(made)
     assert {one.group for one in found} == {("bf16", 64, "full"), ("bf16", 64, "causal")}

@@ -17,7 +17,7 @@ from flashladder.simulator import clocks, perfetto, replay, steps, trace, warps
 
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 LONG = Problem(B=1, Hq=2, Nq=512, d_head=128, dtype="bf16")
-STAGES = (9, 13, 14, 15, 16)
+STAGES = ("double_buffering", "masking", "tma", "wgmma", "warp_specialization")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -40,9 +40,9 @@ def source_line(number, line):
     return stages.get(number).kernel.read_text().splitlines()[line - 1]
 
 
-@pytest.mark.parametrize("number", STAGES)
-def test_spans_follow_one_another(number):
-    one = drawn(number)
+@pytest.mark.parametrize("which", STAGES)
+def test_spans_follow_one_another(which):
+    one = drawn(which)
     assert {span.kind for span in one.spans} <= set(warps.KINDS) and one.end > 0
     ends = {}
     for span in one.spans:
@@ -58,18 +58,16 @@ def test_spans_follow_one_another(number):
         assert one.busy_share(unit, number_) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("number", STAGES)
-def test_no_faster_than_the_tensor_cores(number):
+@pytest.mark.parametrize("which", STAGES)
+def test_no_faster_than_the_tensor_cores(which):
     # 4 B H N N d operations for the rows of the blocks on the multiprocessor; its tensor cores do 4,096 in a clock.
-    one = drawn(number)
+    one, wgmma = drawn(which), stages.get(which) in stages.since("wgmma")
     rows = 128 * one.blocks
     floor = 4 * rows * SMALL.Nkv * SMALL.d_head / 4096
     busy = sum(end - start for (unit, scheduler), bars in one.busy.items() for start, end in bars
                if (unit, scheduler) == ("tensor", 0))  # fmt: skip
-    assert one.end > busy >= floor * (1.499 if number < 15 else 0.999), (
-        "mma.sync takes 6 clocks for what wgmma does in 4"
-    )
-    assert busy == pytest.approx(floor * (1.5 if number < 15 else 1.0))
+    assert one.end > busy >= floor * (0.999 if wgmma else 1.499), "mma.sync takes 6 clocks for what wgmma does in 4"
+    assert busy == pytest.approx(floor * (1.0 if wgmma else 1.5))
 
 
 def test_the_same_twice():
@@ -235,10 +233,10 @@ def test_an_unknown_tensor_instruction_is_refused():
         steps.programs(launch_of(("tensor", "mma.magic")), clocks.load())
 
 
-@pytest.mark.parametrize("number", STAGES)
-def test_perfetto(number, tmp_path):
-    data = json.loads(perfetto.write(drawn(number), tmp_path / "sub" / "trace.json").read_text())
-    assert "model" in data["otherData"]["note"] and data["otherData"]["title"] == drawn(number).title
+@pytest.mark.parametrize("which", STAGES)
+def test_perfetto(which, tmp_path):
+    data = json.loads(perfetto.write(drawn(which), tmp_path / "sub" / "trace.json").read_text())
+    assert "model" in data["otherData"]["note"] and data["otherData"]["title"] == drawn(which).title
     spans, names = [], {}
     for event in data["traceEvents"]:
         if event["ph"] == "M":
@@ -254,14 +252,14 @@ def test_perfetto(number, tmp_path):
         assert event["ts"] >= by_thread.get(place, 0) - 1e-6, "events of a thread must not overlap"
         by_thread[place] = event["ts"] + event["dur"]
     own = [event for event in spans if "args" in event]
-    assert len(own) == len(drawn(number).spans) and all(event["args"]["what"] for event in own)
+    assert len(own) == len(drawn(which).spans) and all(event["args"]["what"] for event in own)
     assert {"tensor 0", "warp 0, scheduler 0"} <= set(names.values())
 
 
-@pytest.mark.parametrize("number", STAGES)
-def test_picture(number, tmp_path):
+@pytest.mark.parametrize("which", STAGES)
+def test_picture(which, tmp_path):
     plot = pytest.importorskip("flashladder.plot")
-    one = drawn(number)
+    one = drawn(which)
     figure = plot.warps(one, 0.2 * one.end, 0.6 * one.end)
     ticks = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     wanted = [one.warps[place].name(one.blocks) for place in one.of_scheduler(0)]

@@ -21,16 +21,20 @@ import pytest
 from flashladder.building import build
 from flashladder.commands import browser
 from flashladder.core.paths import build_directory
+from flashladder.ladder import stages
 from flashladder.simulator import warps
 from flashladder.site import page_kernels, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
 OFFERED = page_kernels.offered()
-CHANGED = ("09-kv_stages_1", "02-no_scale", "02-missing_barrier_after_load", "18-first_turn_not_given")
+TURNS = stages.get("ping_pong").id
+CHANGED = ("09-kv_stages_1", "02-no_scale", "02-missing_barrier_after_load", f"{TURNS}-first_turn_not_given")
 IN_NODE = [one for one in OFFERED if one.kind != "mistake" or one.cause.caught_by != "verification"]
 IN_CHROMIUM = [one for one in OFFERED if one.kind == "stage" or one.id in CHANGED]
-IN_FIREFOX = [one for one in OFFERED if one.id in ("05", "16", "02-missing_barrier_after_load")]
+IN_FIREFOX = [
+    one for one in OFFERED if one.id in ("05", stages.get("warp_specialization").id, "02-missing_barrier_after_load")
+]
 NUMBERS = ("frobenius", "worst", "log_sum_exp_worst")
 
 

@@ -1,6 +1,7 @@
 """The site's sources: what is collected, in which order, and where links lead. Needs no Sphinx."""
 
 import json
+import re
 from pathlib import PurePosixPath
 
 import pytest
@@ -131,8 +132,16 @@ def test_the_table_has_every_measurement():
 def test_the_climb_shows_the_recorded_figures():
     run = recorded.first()
     html = front.climb(run)
+    ladder = [stage.name for stage in stages.all_stages()]
     for row in recorded.pick(run, dtype="bf16", d_head=128, causal=False, Nq=front.LENGTH):
-        assert f"{row['tflops']:.1f}" in html, row["name"]
+        if row["kind"] != "stage" or row["name"] in ladder:
+            assert f"{row['tflops']:.1f}" in html, row["name"]
+    titles = [f"{stage.id} {stage.title}" for stage in stages.all_stages()]
+    shown = re.findall(r'class="climb-name">(\d\d [^<]*)<', html)
+    assert shown == [title for title in titles if title in shown] and len(shown) >= 10, "in the order of the ladder"
+    for stage, minutes in stages.core_path():
+        assert f'{stage.title}</span><span class="climb-way">core, {minutes} min<' in html or stage.title not in html
+    assert "branch, " in html and "a stop of the core path" in html
     assert "make bench" in front.climb(None)
     with pytest.raises(FlashLadderError, match="site: climb"):
         front.page("no marks", [], False)

@@ -9,6 +9,7 @@ import pytest
 
 from flashladder.building import build
 from flashladder.commands import browser
+from flashladder.ladder import stages
 from flashladder.simulator import clocks, warps
 from flashladder.site import page_kernels, run_page
 
@@ -43,8 +44,9 @@ def test_a_timeline_is_the_packages(one, tmp_path):
         page_runs.same_timeline(ours, theirs)
         assert theirs.end > 0 and {span.kind for span in theirs.spans} >= {"arithmetic", "wait"}
     kinds = {span["kind"] for ours in found for span in ours["spans"]}
-    assert ("wgmma" in kinds) == (one.stage.number >= 15)
-    assert "product" in kinds or not 4 <= one.stage.number < 15
+    wgmma = one.stage in stages.since("wgmma")
+    assert ("wgmma" in kinds) == wgmma
+    assert "product" in kinds or wgmma or one.stage not in stages.since("tensor_cores")
 
 
 def launch_of(warps: list, ops: list, pieces=()) -> dict:

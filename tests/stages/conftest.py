@@ -15,7 +15,10 @@ collect_ignore_glob += [] if e4m3_stages() else ["test_e4m3.py"]
 
 # Stages that change one thing of a kernel whose neighbours are tested in `make test`: their longer tests are among the
 # long ones, but in `make stage-NN test`, where all of the stage's tests are wanted.
-BETWEEN = (5, 7, 8, 10, 11, 16, 17, 18, 19, 20, 22, 23, 24, 25, 26, 27)
+BETWEEN = (
+    "swizzle", "eager_kv", "fragment_tiles", "fast_softmax", "lean_addressing", "warp_specialization",
+    "tile_scheduler", "ping_pong", "overlap", "no_gap",
+)  # fmt: skip
 LONGER = (
     "test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths", "test_lost_bets",
 )  # fmt: skip
@@ -27,7 +30,7 @@ def pytest_collection_modifyitems(items):
     for item in items if not os.environ.get("FLASHLADDER_STAGE") else ():
         stage = getattr(item, "callspec", None) and item.callspec.params.get("stage")
         longer = item.module.__name__.split(".")[-1] in LONGER and item.originalname not in OF_EACH_STAGE
-        if stage and stage.number in BETWEEN and longer:
+        if stage and stage.slug in BETWEEN and longer:
             item.add_marker(pytest.mark.long)
 
 

@@ -1,5 +1,5 @@
 """What each block of a persistent kernel does, counted by TMA's copies: as the simulator sees it, and as the model of
-the order (flashladder/measuring/query_tile_order.py) has it from stage 26 on. Causal, d_head = 64."""
+the order (flashladder/measuring/query_tile_order.py) has it from tile_scheduler on. Causal, d_head = 64."""
 
 import math
 
@@ -9,12 +9,12 @@ from flashladder.simulator import trace
 
 
 def copies_of_blocks(
-    number: int, heads: int, row_tiles: int, blocks: int, Br: int = 128, configuration: str | None = None
+    stage: str, heads: int, row_tiles: int, blocks: int, Br: int = 128, configuration: str | None = None
 ) -> list[int]:
     """In each block of a device with so many multiprocessors: one of Q for each query tile, one of K and one of V for
     each tile of them that it sees."""
     problem = Problem(Hq=heads, Nq=Br * row_tiles, Nkv=Br * row_tiles, d_head=64, causal=True)
-    launch = trace.of(number, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, configuration)
+    launch = trace.of(stage, problem, blocks, {"WARPSIM_MULTIPROCESSORS": str(blocks)}, configuration)
     copies = [[event.kind for warp in block.warps for event in warp].count("copy") for block in launch.blocks]
     tiles = sum(math.ceil(Br * (i + 1) / 128) for i in range(row_tiles))
     assert len(copies) == blocks

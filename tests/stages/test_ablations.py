@@ -57,7 +57,7 @@ def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
     ((settings, timing),) = runs
     assert set(settings.stages) == {one.stage.number for one in ablations.ablations()}
     assert [one.name for one in timing.stages] == [f"{one.stage.id} {one.title}" for one in ablations.ablations()]
-    names = ["05_swizzle", timing.stages[0].name, "23_schedule", "28 Q in shared memory alone"]
+    names = ["05_swizzle", timing.stages[0].name, "22_no_gap", "23 Q in shared memory alone"]
     candidates = [bench.Candidate(name, "stage", None) for name in names] + [bench.Candidate("peer", "peer", None)] * 2
     heats = real_heats(timing, candidates)
     assert [[one.name for one in heat] for heat in heats] == [names[:2], names[2:3], names[3:], ["peer", "peer"]]

@@ -1,10 +1,9 @@
-"""Instances of stage 28's kernel: each is right where it is ragged, masked and has several query tiles a block; with an
-earlier stage's form it computes what that stage does; what no rule refuses spills no register."""
+"""Instances of the kernel of shapes: each is right where it is ragged, masked and has several query tiles a block; with
+an earlier stage's form it computes what that stage does; what no rule refuses spills no register."""
 
 import re
 from dataclasses import fields, replace
 
-import numpy as np
 import pytest
 from chosen import chosen_stages
 from handed_out import copies_by_the_model, copies_of_blocks
@@ -16,18 +15,19 @@ from flashladder.ladder.run import describe, run_problem
 from flashladder.measuring import machine_code
 from flashladder.running.verify import check
 from flashladder.tuning import shape_model, shape_table, shapes
-from flashladder.tuning.shapes import Configuration, of_stage_23
+from flashladder.tuning.shape_table import as_launched
+from flashladder.tuning.shapes import Configuration
 
-pytestmark = pytest.mark.skipif(28 not in [one.number for one in chosen_stages()], reason="tests of stage 28")
+pytestmark = pytest.mark.skipif("shapes" not in [one.slug for one in chosen_stages()], reason="tests of stage shapes")
 
 BUILT = shape_table.configurations_built()
 ADMITTED = [one for d in (64, 128) for one in shapes.admitted(shapes.space("bf16", d))]
-STRICT = stages.get(28).simulated | {"WARPSIM_HAZARDS": "strict"}
+STRICT = stages.get("shapes").simulated | {"WARPSIM_HAZARDS": "strict"}
 
 
 def right(c: Configuration, problem: Problem, library=None) -> None:
     inputs = problem.random(3)
-    got = run_problem(28, problem, inputs, "sim", library, environment=STRICT, configuration=str(c))
+    got = run_problem("shapes", problem, inputs, "sim", library, environment=STRICT, configuration=str(c))
     comparison = check(problem, inputs, got.bits, got.log_sum_exp)
     assert comparison, f"{c}, {problem}: {comparison.message}"
     says = {key: got.description[key] for key in ("configuration", "Br", "Bc", "threads", "shared_bytes")}
@@ -70,7 +70,7 @@ def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform(
     for apart it would bring together again in each turn of the loop over K and V (WARPSYNC), and fetch from a register
     what all of them have (R2UR); and of barriers there are a turn's three alone: where it is taken, where a warp that
     looks first passes it on, and where the others do."""
-    cubin = machine_code.compile_for(stages.get(28).kernel, "sm_90a")
+    cubin = machine_code.compile_for(stages.get("shapes").kernel, "sm_90a")
     report = cubin.with_suffix(".txt").read_text()
     assert "wgmma" not in report, "ptxas makes products wait for each other"
     assert re.findall(r"(\d+) bytes stack frame", report) == ["0"] * len(BUILT), "registers are spilled"
@@ -88,70 +88,51 @@ def test_the_loop_of_each_instance_has_its_products_and_fetches_nothing_uniform(
         assert counts == {"HGMMA": steps, "WARPSYNC": 0, "R2UR": 0, "BAR": 3 * c.turns}, f"{c}: {counts}"
 
 
-def of_both(c: Configuration, number: int, problem: Problem, inputs=None):
-    inputs = inputs or problem.random(number)
+def of_both(c: Configuration, stage: str, problem: Problem, inputs=None):
+    inputs = inputs or problem.random(23)
     library = None if c in BUILT else shape_table.build(c).library
-    configured = run_problem(28, problem, inputs, "sim", library, environment=STRICT, configuration=str(c))
-    return configured, run_problem(number, problem, inputs, "sim", environment=STRICT)
+    configured = run_problem("shapes", problem, inputs, "sim", library, environment=STRICT, configuration=str(c))
+    return configured, run_problem(stage, problem, inputs, "sim", environment=STRICT)
 
 
 def executed(got) -> dict[str, int]:
     return got.report["launches"][-1]["instructions"]["by_class"]
 
 
-@pytest.mark.parametrize("Q_in_registers", (False, True))
-@pytest.mark.parametrize("d_head", (64, 128))
-def test_with_the_configuration_of_stage_23_it_computes_what_stage_23_does(d_head, Q_in_registers):
-    """To the bit where no bet is lost, wherever Q lies, and by as many products: some only come earlier."""
+def same_numbers(one, other) -> None:
+    assert (one.bits == other.bits).all() and (one.log_sum_exp == other.log_sum_exp).all()
+
+
+@pytest.mark.parametrize("before, d_head", [("no_gap", 64), ("no_gap", 128), ("optimistic_max", 128)])
+def test_with_p_whole_and_turns_it_computes_what_the_stages_before_do(before, d_head):
+    """To the bit, by as many products and exponentials: the same sums in the same order."""
     problem = Problem(Hq=3, Nq=260, Nkv=390, d_head=d_head, causal=True)
-    c = replace(of_stage_23("bf16", d_head), Q_in_registers=Q_in_registers)
-    configured, plain = of_both(c, 23, problem)
-    assert (configured.bits == plain.bits).all() and (configured.log_sum_exp == plain.log_sum_exp).all()
-    got, wanted = executed(configured), executed(plain)
-    # Stage 23 works out what a query tile's first part would shrink older outputs by: of two rows, in 9 times 8 warps.
-    assert got["tensor"] == wanted["tensor"] and got["special_function"] == wanted["special_function"] - 2 * 9 * 8
-    # 16 rows and 16 columns of Q an ldmatrix, of each of the 9 query tiles.
-    assert got.get("ldmatrix", 0) == (9 * c.Br // 16 * d_head // 16 if Q_in_registers else 0)
+    configured, plain = of_both(Configuration("bf16", d_head, turns=True), before, problem)
+    same_numbers(configured, plain)
+    for name in ("tensor", "special_function"):
+        assert executed(configured)[name] == executed(plain)[name], name
 
 
+@pytest.mark.parametrize("parts", (1, 2))
 @pytest.mark.parametrize("d_head", (64, 128))
-def test_with_q_in_registers_besides_it_does_what_stage_25_does(d_head):
-    """To the bit, by as many products, exponentials and reads of Q; only the order of the query tiles is another."""
+def test_where_q_lies_changes_no_bit(d_head, parts):
+    """As many products; 16 rows and 16 columns of Q an ldmatrix, of each of the 9 query tiles."""
     problem = Problem(Hq=3, Nq=260, Nkv=390, d_head=d_head, causal=True)
-    configured, plain = of_both(replace(of_stage_23("bf16", d_head), Q_in_registers=True), 25, problem)
-    assert (configured.bits == plain.bits).all() and (configured.log_sum_exp == plain.log_sum_exp).all()
-    got, wanted = (
-        {name: executed(one)[name] for name in ("tensor", "special_function", "ldmatrix")}
-        for one in (configured, plain)
-    )
-    assert got == wanted
-
-
-def test_with_p_whole_it_computes_what_stage_21_does():
-    """To the bit: the same products and sums in the same order, another order of query tiles."""
-    problem = Problem(Hq=3, Nq=260, Nkv=390, d_head=128, causal=True)
-    configured, plain = of_both(Configuration(turns=True), 21, problem)
-    assert (configured.bits == plain.bits).all() and (configured.log_sum_exp == plain.log_sum_exp).all()
-
-
-@pytest.mark.parametrize("dtype", ("bf16", "fp16"))
-def test_who_loses_a_bet_early_looks_first(dtype):
-    """Scores of sd 80, and the largest of a row may be anywhere: stage 23 loses bets again and again, and each takes
-    the exponentials of its part twice."""
-    problem = Problem(Hq=1, Nq=128, Nkv=1024, d_head=128, dtype=dtype)
-    values = {name: np.random.default_rng(5).standard_normal(problem.shape(name), np.float32) for name in "QKV"}
-    inputs = problem.rounded(values | {"Q": 80 * values["Q"]})
-    configured, plain = of_both(of_stage_23(dtype), 23, problem, inputs)
-    assert check(problem, inputs, configured.bits, configured.log_sum_exp)
-    once = 8 * 2 * 1024 // 4  # 8 warps; of each lane two rows and a quarter of the columns
-    again, before = (executed(one)["special_function"] - once for one in (configured, plain))
-    assert 0 < 3 * again < before, (again, before)
+    inputs, found = problem.random(23), []
+    for there in (False, True):
+        c = Configuration("bf16", d_head, parts=parts, Q_in_registers=there)
+        library = None if c in BUILT else shape_table.build(c).library
+        found.append(run_problem("shapes", problem, inputs, "sim", library, environment=STRICT, configuration=str(c)))
+        counts = executed(found[-1])
+        assert counts.get("ldmatrix", 0) == (9 * c.Br // 16 * d_head // 16 if there else 0)
+    same_numbers(*found)
+    assert executed(found[0])["tensor"] == executed(found[1])["tensor"]
 
 
 def copies(Br: int, heads: int, row_tiles: int, blocks: int) -> list[int]:
     """handed_out.copies_of_blocks() with query tiles of so many rows."""
     c = next(one for one in BUILT if one.Br == Br and one.d_head == 64 and one.dtype == "bf16")
-    return copies_of_blocks(28, heads, row_tiles, blocks, Br, str(c))
+    return copies_of_blocks("shapes", heads, row_tiles, blocks, Br, str(c))
 
 
 @pytest.mark.parametrize(
@@ -179,19 +160,9 @@ def test_query_tiles_by_length_come_first_to_who_lacks_a_pair():
     assert copies(128, 4, 4, 3) == [2 * tiles[0] + 5, 2 * tiles[1] + 5, 2 * tiles[2] + 6]
 
 
-MODELLED = re.findall(r"^\| `(\(BF16[^`]*)`[^|]*\| (\d+) \|$", (stages.get(28).folder / "README.md").read_text(), re.M)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("short_form, clocks", MODELLED, ids=[one for one, _ in MODELLED])
-def test_the_model_says_what_the_readme_says(short_form, clocks):
-    assert len(MODELLED) == 6
-    assert shape_model.clocks_a_step(shapes.parse(short_form)) == pytest.approx(int(clocks), rel=0.02)
-
-
 @pytest.mark.long
 def test_the_model_does_not_know_where_q_lies():
-    c = of_stage_23()
+    c = as_launched()
     ends = {f"{shape_model.clocks_a_step(replace(c, Q_in_registers=there)):,.0f}" for there in (False, True)}
     (clocks,) = ends
     assert f"the same {clocks} clocks" in (ROOT / "docs/timeline.md").read_text()
@@ -200,7 +171,7 @@ def test_the_model_does_not_know_where_q_lies():
 def test_the_shape_chooses():
     """By the committed table: head dim, mask and length."""
     seen = {
-        (d, causal, n): describe(28, Problem(Nq=n, d_head=d, causal=causal))["configuration"]
+        (d, causal, n): describe("shapes", Problem(Nq=n, d_head=d, causal=causal))["configuration"]
         for d in (64, 128)
         for causal in (False, True)
         for n in (100, 1000)
@@ -214,4 +185,4 @@ def test_the_shape_chooses():
 def test_a_configuration_that_is_not_built_is_refused_with_those_that_are():
     c = next(one for one in ADMITTED if one not in BUILT)
     with pytest.raises(Exception, match="has no instance"):
-        describe(28, Problem(Nq=64, d_head=c.d_head), configuration=str(c))
+        describe("shapes", Problem(Nq=64, d_head=c.d_head), configuration=str(c))

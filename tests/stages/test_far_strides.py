@@ -22,11 +22,11 @@ from flashladder.running.verify import check
 HERE = Path(__file__).parent
 FAR = 2**32 + 64  # elements: an offset in 32 bits, with a sign or without, is another one
 AXES = ("batch", "head", "row")
-QUICK = (1, 6, 16)  # plain accesses, cp.async, TMA; all stages: `make test-long`
+QUICK = ("naive", "cp_async", "warp_specialization")  # plain accesses, cp.async, TMA; all stages: `make test-long`
 MEMORY = 160 << 30  # of the simulated device; only what is touched is there
 CASES = share(
     [
-        pytest.param(stage, id=stage.name, marks=() if stage.number in QUICK else pytest.mark.long)
+        pytest.param(stage, id=stage.name, marks=() if stage.slug in QUICK else pytest.mark.long)
         for stage in chosen_stages()
     ],
     3,

@@ -1,45 +1,20 @@
-"""Stages 27, 28 and 30 where bets are lost: by most tiles, so that a warp comes to look first; late, by one tile; by
-some query tiles while the one before is still to be stored. Several query tiles a block, each kernel that is built."""
-
-import itertools
-from dataclasses import dataclass
+"""Where bets on the maximum are lost: by most tiles, so that a warp comes to look first; late, by one tile; by some
+query tiles while the one before is still to be stored. Several query tiles a block, each kernel that bets."""
 
 import numpy as np
 import pytest
 from chosen import chosen_stages
+from kernels_built import Built, built
 
 from flashladder.core.dtypes import from_bits, to_bits
+from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, launches, stages
-from flashladder.ladder.run import run_problem
 from flashladder.running.verify import check
 
-
-@dataclass(frozen=True)
-class Built:
-    """A kernel of a stage; of stages 28 and 30 one of their instances."""
-
-    stage: int
-    dtype: str
-    d_head: int
-    Br: int = 128
-    Bc: int = 128
-    configuration: str | None = None
-
-    def __str__(self) -> str:
-        kind = self.configuration or f"{self.dtype}, d = {self.d_head}"
-        return f"stage {self.stage}, {kind}"
-
-
-BUILT = [Built(27, dtype, d_head) for dtype, d_head in itertools.product(("fp16", "bf16"), (64, 128))]
-BUILT += [
-    Built(number, c.dtype, c.d_head, c.Br, c.Bc, c.configuration)
-    for number in (28, 30)
-    for c in launches.instances(stages.get(number))
-]
-BUILT = [one for one in BUILT if one.stage in [stage.number for stage in chosen_stages()]]
-pytestmark = pytest.mark.skipif(not BUILT, reason="tests of stages 27, 28 and 30")
-STRICT = stages.get(28).simulated | {"WARPSIM_HAZARDS": "strict"}
+HEADER = ROOT / "common/include/optimistic_softmax.cuh"
+BETTING = ("optimistic_max", "no_gap", "shapes")
+BUILT = [c for stage in chosen_stages() if stage.slug in BETTING for c in built(stage)]
+pytestmark = pytest.mark.skipif(not BUILT, reason=f"tests of stages {', '.join(BETTING)}")
 HUGE = 100.0  # the standard deviation of scores of random inputs: most tiles have some row's new maximum, far above
 
 
@@ -50,26 +25,32 @@ def problem_of(c, scores: float = 1.0, **more) -> Problem:
     return Problem(d_head=c.d_head, dtype=c.dtype, scale=scores / c.d_head**0.5, **sizes | more)
 
 
-def run(c, problem: Problem, inputs: dict):
-    got = run_problem(c.stage, problem, inputs, "sim", environment=STRICT, configuration=c.configuration)
+def run(c: Built, problem: Problem, inputs: dict):
+    got = c.run(problem, inputs)
     comparison = check(problem, inputs, got.bits, got.log_sum_exp)
     assert comparison, f"{c}, {problem}: {comparison.message}"
     return got
 
 
-def instructions(c, got, text: str) -> int:
-    """How many were executed of the one line of the kernel that has this text."""
-    (line,) = [n for n, words in enumerate(stages.get(c.stage).kernel.read_text().splitlines(), 1) if text in words]
+def instructions(c: Built, got, text: str) -> int:
+    """How many were executed of the one line with this text, of the kernel or of the header that has its softmax."""
+    places = [
+        (file.name, number)
+        for file in (c.stage.kernel, HEADER)
+        for number, words in enumerate(file.read_text().splitlines(), 1)
+        if text in words and (file == c.stage.kernel or f'"{HEADER.name}"' in c.stage.kernel.read_text())
+    ]
+    ((name, number),) = places
     lines = got.report["launches"][-1]["lines"]
-    return sum(one["instructions"] for one in lines if one["line"] == line and one["file"].endswith("kernel.cu"))
+    return sum(one["instructions"] for one in lines if one["line"] == number and one["file"].endswith(name))
 
 
-def looked_first(c, got) -> int:
-    return instructions(c, got, "fminf(rescale[0], rescale[1]) < 1.0f)) rescale_O();")
+def looked_first(c: Built, got) -> int:
+    return instructions(c, got, "fminf(rescale[0], rescale[1]) < 1.0f)) rescale_O(O);")
 
 
-def lost_a_bet(c, got) -> int:
-    return instructions(c, got, "if (tiles - tile <= 8) careful")
+def lost_a_bet(c: Built, got) -> int:
+    return instructions(c, got, "if (tiles_done <= 8) maximum_first")
 
 
 @pytest.mark.parametrize("c", BUILT, ids=str)
@@ -107,10 +88,7 @@ def other_heads_keep_every_bit(c, change) -> None:
     rows = from_bits(before["Q"], c.dtype).astype(np.float32)
     rows[:, 1:3] = change(rows[:, 1:3])
     after = before | {"Q": to_bits(rows, c.dtype)}
-    both = [
-        run_problem(c.stage, problem, one, "sim", environment=STRICT, configuration=c.configuration)
-        for one in (before, after)
-    ]
+    both = [c.run(problem, one) for one in (before, after)]
     first, second = (problem.to_bhnd(got.bits) for got in both)
     for head in (0, 3):
         wrong = int((first[:, head] != second[:, head]).sum())
@@ -128,21 +106,3 @@ def test_no_query_tile_knows_the_one_before_or_behind(c):
 def test_no_query_tile_knows_of_scores_that_no_float_holds(c):
     """They make NaN of their own rows, and not of the query tile before, which is still to be stored."""
     other_heads_keep_every_bit(c, lambda rows: 3e38 * (np.arange(c.d_head) == 0) * np.ones_like(rows))
-
-
-@pytest.mark.skipif(27 not in [one.stage for one in BUILT], reason="tests of stage 27")
-def test_who_stops_looking_loses_no_more_bets():
-    """A variant that `make ablations` times: where a query tile has 128 tiles of K and V, it looks at less than half
-    of what the stage looks at, and computes as few exponentials twice."""
-    stage, (variant,) = stages.get(27), [one for one in ablations.ablations() if one.id == "27_stops_looking"]
-    problem = Problem(Hq=1, Nq=128, Nkv=16384, d_head=128, scale=HUGE / 128**0.5)
-    inputs = problem.random(1)
-    reports = []
-    for library in (None, ablations.library(variant)):
-        got = run_problem(stage, problem, inputs, "sim", library, environment=STRICT)
-        assert check(problem, inputs, got.bits, got.log_sum_exp)
-        reports.append(got.report["launches"][-1]["instructions"]["by_class"])
-    goes_on, stops = reports
-    once = 8 * 64 * 128  # 8 warps; of each lane 64 elements of a tile
-    assert once < stops["special_function"] < 1.01 * goes_on["special_function"]
-    assert 2 * stops["shuffle"] < goes_on["shuffle"]

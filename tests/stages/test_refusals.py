@@ -121,9 +121,7 @@ def test_lengths(stage, tile):
     for name, length in (("Nq", Br + 8), ("Nkv", Bc - 1)):
         problem = Problem(Hq=1, d_head=64, **({"Nq": Br, "Nkv": Bc} | {name: length}))
         multiple = limits[f"multiple_{name}"]
-        if (
-            stage.number == instances.STAGE
-        ):  # described is its choice; what no instance's tiles divide the first refuses
+        if stage.slug == instances.STAGE:  # described is its choice; what no instance's tiles divide the first refuses
             built = [one for one in instances.configurations_built() if (one.dtype, one.d_head) == ("bf16", 64)]
             multiple = {"Nq": built[0].Br, "Nkv": built[0].Bc}[name]
         if length % multiple:

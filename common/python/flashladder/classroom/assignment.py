@@ -184,9 +184,10 @@ def _deadline(data: dict) -> dict:
     return found
 
 
-def _item(one: dict, stage: int | None) -> Item:
-    """stage: the assignment's, of the exercises that name none of their own."""
-    return Item(int(one["stage"] if stage is None else one.get("stage", stage)), one["name"], one["points"])
+def _item(one: dict, stage: int | str | None) -> Item:
+    """stage: the assignment's, of the exercises that name none of their own. By its name, or its number."""
+    which = one["stage"] if stage is None else one.get("stage", stage)
+    return Item(stages.get(which).number, one["name"], one["points"])
 
 
 def _sizes(one: dict, d_head: int | None) -> Sizes:
@@ -234,8 +235,6 @@ def _objections(assignment: Assignment) -> list[str]:
         said.append("every exercise must be worth more than 0 points")
     if len({(item.stage, item.name) for item in assignment.items}) < len(assignment.items):
         said.append("an exercise is named twice")
-    for number in assignment.stages:
-        stages.get(number)
     if set(assignment.credit) - set(CREDIT):
         said.append(f"[credit] knows {', '.join(CREDIT)}, not {', '.join(set(assignment.credit) - set(CREDIT))}")
     if abs(sum(assignment.credit.values()) - 1) > 1e-9 or any(share < 0 for share in assignment.credit.values()):

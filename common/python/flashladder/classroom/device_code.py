@@ -34,12 +34,13 @@ MANY = 1 << 30  # multiprocessors: more than any device has
 MOST_PTX = 32 << 20  # bytes; the stages' have half a megabyte
 MOST_RESULT = 64 << 20  # bytes of each file that the launching process leaves
 # What counts is the processor's time: on a machine that has much else to do an honest kernel ends by no limit. All
-# instances of stage 28 take 13 s of it.
+# instances of shapes take 13 s of it.
 COMPILING = Limits(240, 30, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
 RUNNING = Limits(80, 20, memory_bytes=3 << 30, file_bytes=MOST_RESULT, output_bytes=1 << 20)
 # The driver compiles the PTX first, and reserves more addresses than there is memory.
 ON_A_GPU = Limits(120, memory_bytes=None, file_bytes=MOST_RESULT, output_bytes=1 << 20)
 TURNS = 20  # of a submission and its rival on a GPU
+_UNWRITTEN = np.uint16(0xFFFF)  # an element of O as it is before the launch
 DEVICE_MEMORY = 1 << 29  # bytes: WARPSIM_MAX_MEMORY
 
 
@@ -217,8 +218,9 @@ def run(
         if how.rival:
             (folder / "solution.ptx").write_bytes(how.rival.ptx)
         for tensor in "QKV":
-            bits = np.ascontiguousarray(inputs[tensor], dtype=problem.bits_type(tensor))
-            (folder / tensor).write_bytes(bits.tobytes())
+            memory = np.full(problem.bytes(tensor), device_worker.POISON, np.uint8)
+            problem.view(tensor, memory)[...] = inputs[tensor]
+            (folder / tensor).write_bytes(memory.tobytes())
         for tensor, scales in problem.scales(inputs).items():
             (folder / tensor).write_bytes(scales.tobytes())
         (folder / "kernel.ptx").write_bytes(built.ptx)
@@ -311,9 +313,14 @@ def _left(folder: Path, problem: Problem, done: isolation.Done, limits: Limits) 
         return Outcome("error", f"the kernel wrote to its input {result['changed_inputs'][0]}", report=report)
     if result["touched_guards"]:
         return Outcome("hazard", f"the kernel wrote outside of {result['touched_guards'][0]}", report=report)
-    output = _array(folder / "O", np.uint16, problem.shape("O"))
-    if output is None:
+    memory = _array(folder / "O", np.uint8, (problem.bytes("O"),))
+    if memory is None:
         return Outcome("error", "the kernel's process left no output", report=report)
+    output = problem.view("O", memory).copy()
+    between = memory.copy()
+    problem.view("O", between)[...] = _UNWRITTEN
+    if (between != device_worker.POISON).any():
+        return Outcome("error", "the kernel wrote between the rows of O, where no element of it lies", report=report)
     sums = _array(folder / "log_sum_exp", np.float32, (problem.B, problem.Hq, problem.Nq))
     if "seconds" in result and not result["same"]:
         return Outcome("error", "the kernel's output differs from run to run of the same problem")

@@ -1,7 +1,5 @@
 """The way through the ladder for one reader: what each stage asks for, what of it is done, and how long it takes."""
 
-import json
-import re
 from dataclasses import dataclass
 
 from flashladder.classroom import blank, done, progress
@@ -12,7 +10,6 @@ from flashladder.ladder.stage import Stage
 from flashladder.ladder.stages import Kernel
 
 MINUTES_A_POINT = 3  # of an exercise: what its points are given by
-LESSON_MINUTES = 40  # where a notebook does not say
 
 
 @dataclass(frozen=True)
@@ -32,8 +29,11 @@ class Part:
     """A stage with its steps."""
 
     stage: Stage
-    lesson_minutes: int
     steps: tuple[Step, ...]
+
+    @property
+    def lesson_minutes(self) -> int:
+        return self.stage.minutes
 
     @property
     def begun(self) -> bool:
@@ -51,7 +51,7 @@ class Part:
 
 def way() -> list[Part]:
     """All stages in their order."""
-    return [Part(stage, lesson_minutes(stage), tuple(_steps(stage))) for stage in stages.every_stage()]
+    return [Part(stage, tuple(_steps(stage))) for stage in stages.every_stage()]
 
 
 def current(way: list[Part]) -> Part | None:
@@ -62,22 +62,18 @@ def current(way: list[Part]) -> Part | None:
     return next((part for part in way[first:] if part.left or not part.begun), None)
 
 
+def next_stop(way: list[Part]) -> Part | None:
+    """As current(), of the core path: None where the current stage is one of its stops, or where no stop is left."""
+    now = current(way)
+    if now is None or now.stage.core:
+        return None
+    return next((part for part in way[way.index(now) :] if part.stage.core and (part.left or not part.begun)), None)
+
+
 def notebook(stage: Stage) -> str:
     """Relative to the project's folder; "" where there is none."""
     found = sorted((ROOT / "notebooks").glob(f"{stage.id}_*.ipynb"))
     return str(found[0].relative_to(ROOT)) if found else ""
-
-
-def lesson_minutes(stage: Stage) -> int:
-    """What the notebook's first cell says: "About 40 minutes."."""
-    name = notebook(stage)
-    try:
-        cells = json.loads((ROOT / name).read_text())["cells"] if name else []
-    except (OSError, ValueError, KeyError):  # half written, by an editor
-        cells = []
-    text = "".join(cells[0]["source"]) if cells else ""
-    found = re.search(r"[Aa]bout (\d+) minutes", text)
-    return int(found[1]) if found else LESSON_MINUTES
 
 
 def _steps(stage: Stage) -> list[Step]:

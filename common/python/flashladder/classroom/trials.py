@@ -12,7 +12,7 @@ from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.device_code import Built, Outcome, Sandbox
 from flashladder.classroom.inputs import draw
 from flashladder.core.device import Device
-from flashladder.core.problem import Problem
+from flashladder.core.problem import GAPS, Problem
 from flashladder.ladder import technique
 from flashladder.ladder.kernels import Kernel
 from flashladder.ladder.launches import configurations, launches
@@ -215,6 +215,9 @@ def _speed(stage: Kernel, built: Built, sandbox: Sandbox) -> float:
     return outcome.speed
 
 
+UNEQUAL = "with strides of which no two are equal"
+
+
 # What a problem may have that the plain one has not: words, and the fields that change. `inputs` is of the trial. A
 # group of heads has more than one head of K and V, or any head of them would be the right one; a causal mask is tried
 # with and without as many rows as keys, since the diagonal moves between the two.
@@ -225,6 +228,7 @@ def _changes(stage: Kernel, Br: int, Bc: int) -> dict[str, dict]:
         "with B > 1": {"B": 2},
         "with an odd number of K/V tiles": {"Nkv": 3 * Bc},
         "in the layout (B,N,H,d)": {"layout": "bnhd"},
+        UNEQUAL: {"layout": GAPS},
         "with several blocks of queries": {"Nq": 3 * Br},
         "with many K/V tiles": {"Nkv": 6 * Bc},
         "with large logits": {"inputs": "large"},
@@ -287,7 +291,8 @@ def _together(stage: Kernel, attempt: Callable[[Trial], Tried], failed: Trial, p
         "d_head = 64": {"d_head": usual.d_head} if own.d_head != usual.d_head else {},
         "fp16": {"dtype": usual.dtype} if own.dtype != usual.dtype else {},
         "B > 1": {"B": 1} if own.B > 1 else {},
-        "the layout (B,N,H,d)": {"layout": usual.layout} if own.layout != usual.layout else {},
+        "the layout (B,N,H,d)": {"layout": usual.layout} if own.layout == "bnhd" else {},
+        UNEQUAL.removeprefix("with "): {"layout": usual.layout} if own.layout == GAPS else {},
         "a causal mask": {"causal": False} if own.causal else {},
         "grouped heads": {"Hkv": own.Hq} if own.Hkv != own.Hq else {},
         "several blocks of queries": {"Nq": Br} if own.Nq > Br else {},

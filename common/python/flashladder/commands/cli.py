@@ -23,6 +23,25 @@ def numbers(text: str) -> tuple[int, ...]:
         raise argparse.ArgumentTypeError(f"'{text}' is no list of numbers such as 1,2,3") from error
 
 
+def stage_numbers(text: str) -> tuple[int, ...]:
+    """ "05,wgmma" -> (5, 15)"""
+    try:
+        return tuple(stages.entry(part.strip()).number for part in text.split(",") if part.strip())
+    except FlashLadderError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def tuned_stage(text: str) -> str:
+    """The name of a stage that has configurations: "23" -> "shapes"."""
+    try:
+        found = stages.get(text).slug
+    except FlashLadderError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    if found not in ("autotune", "shapes"):
+        raise argparse.ArgumentTypeError(f"{found} has no configurations; autotune and shapes have")
+    return found
+
+
 def words(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(",") if part)
 
@@ -60,7 +79,7 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", type=numbers, default=defaults.lengths, metavar="N,N,...")
     parser.add_argument("--dims", type=numbers, default=defaults.head_dims, metavar="D,D")
     parser.add_argument("--dtypes", type=words, default=defaults.dtypes, metavar="T,T", help="bf16, fp16, e4m3")
-    parser.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all")
+    parser.add_argument("--stages", type=stage_numbers, default=(), metavar="NN,NN", help="default: all")
     parser.add_argument("--masks", type=words, default=("full", "causal"), metavar="M,M", help="full, causal")
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--seconds", type=float, default=defaults.seconds, help="of kernel time for each figure")
@@ -300,10 +319,10 @@ def command_tune(options) -> int:
     from flashladder.tuning import registers
 
     if options.registers:
-        build.build(["stage_12"])
+        build.build(stages.get("autotune").targets)
         say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
         return 0
-    if options.stage == 28:
+    if options.stage == "shapes":
         return _tune_shapes(options)
     names = (
         "full",
@@ -332,7 +351,7 @@ def _tune_shapes(options) -> int:
 
 
 def add_tune_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--stage", type=int, choices=(12, 28), default=12, help="whose configurations (default: 12)")
+    parser.add_argument("--stage", type=tuned_stage, default="autotune", help="autotune (default) or shapes")
     parser.add_argument("--full", action="store_true", help="a larger space, thousands of configurations")
     parser.add_argument("--d-head", dest="head_dims", type=numbers, default=(64, 128), metavar="D,D")
     parser.add_argument("--dtype", dest="dtypes", type=words, default=("bf16",), metavar="T,T", help="bf16, fp16")
@@ -348,7 +367,7 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lengths", type=numbers, default=bench.LENGTHS, metavar="N,N,...", help="of the finals")
     parser.add_argument("--short-list", type=numbers, default=(1024, 4096), metavar="N,N",
                         help="lengths at which all are timed first")  # fmt: skip
-    parser.add_argument("--stages", type=numbers, default=tuple(range(4, 12)), metavar="NN,NN",
+    parser.add_argument("--stages", type=stage_numbers, default=tuple(range(4, 12)), metavar="NN,NN",
                         help="that run beside their flags")  # fmt: skip
     parser.add_argument("--best", type=int, default=6, metavar="N",
                         help="of each length of the short list that go on to the finals")  # fmt: skip
@@ -488,9 +507,9 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("certificates", command_certificates, "make the certificates by which a class's cluster is reached")
     sub.add_argument("folder", nargs="?", type=Path, help="default: work/certificates")
     sub = add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
-    sub.add_argument("--stages", type=numbers, default=(), metavar="NN,NN", help="default: all that have any")
+    sub.add_argument("--stages", type=stage_numbers, default=(), metavar="NN,NN", help="default: all that have any")
     add_tune_options(
-        add("tune", command_tune, "time the configurations of stage 12 or 28 and choose by shape; resumes")
+        add("tune", command_tune, "time the configurations of autotune, or of shapes, and choose by shape; resumes")
     )
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")

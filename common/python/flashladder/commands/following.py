@@ -3,6 +3,7 @@
 from flashladder.classroom import done, path
 from flashladder.classroom.path import Part, Step
 from flashladder.core.console import coloured, plural, say, table
+from flashladder.ladder import stages
 
 KINDS = ("puzzle", "exercise", "blank page")
 MOST = 3  # steps that are named
@@ -10,22 +11,33 @@ MOST = 3  # steps that are named
 
 def run() -> int:
     way = path.way()
-    rows = [[part.stage.id, part.stage.title, *(_share(part, kind) for kind in KINDS), _left(part)] for part in way]
-    columns = ("", "stage", "puzzles", "exercises", "blank page", "left")
-    table("What is done, of what there is", columns, rows, right=(2, 3, 4, 5))
+    rows = [
+        [part.stage.id, part.stage.title, _way(part), *(_share(part, kind) for kind in KINDS), _left(part)]
+        for part in way
+    ]
+    columns = ("", "stage", "way", "puzzles", "exercises", "blank page", "left")
+    table("What is done, of what there is", columns, rows, right=(3, 4, 5, 6))
+    core = stages.core_path()
+    say(f"\ncore: the stops of the core path, {len(core)} lessons in {_time(sum(minutes for _, minutes in core))}. "
+        "branch: no later stage builds on it.")  # fmt: skip
     steps = [step for part in way for step in part.steps]
     finished = [step for step in steps if step.done]
     spent = _time(sum(step.minutes for step in finished))
-    say(f"\n{len(finished)} of {plural(len(steps), 'step')} done: about {spent}.")
+    say(f"{len(finished)} of {plural(len(steps), 'step')} done: about {spent}.")
     part = path.current(way)
     if part is None:
         say(coloured("That is all of the ladder.", "green"))
     else:
         _tell_next(part)
+        _tell_stop(path.next_stop(way))
         _tell_skipped(way[: way.index(part)])
     if done.file().exists():
         say("Kept in work/progress.json, which no pull touches.")
     return 0
+
+
+def _way(part: Part) -> str:
+    return "branch" if part.stage.is_branch else "core" if part.stage.core else ""
 
 
 def _share(part: Part, kind: str) -> str:
@@ -52,6 +64,12 @@ def _tell_next(part: Part) -> None:
         say(f"  {_words(step)}")
     if len(part.left) > MOST:
         say(f"  and {plural(len(part.left) - MOST, 'more step')}")
+
+
+def _tell_stop(stop: Part | None) -> None:
+    if stop:
+        lesson = f"about {_time(stop.lesson_minutes)} for its lesson"
+        say(f"It is no stop of the core path. The next one is stage {stop.stage.id}, {stop.stage.title}: {lesson}.")
 
 
 def _words(step: Step) -> str:

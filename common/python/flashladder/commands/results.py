@@ -56,22 +56,35 @@ def _setting(results: dict, text: str) -> str:
 
 
 def ladder() -> str:
-    """The stages with their techniques and the throughput at N = 4096 of the first recorded GPU."""
+    """The stages with their techniques, their place on the way up (a branch, a stop of the core path, the minutes of
+    the lesson) and the throughput at N = 4096 of the first recorded GPU."""
     run = recorded.first()
     rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False, Nq=4096) if run else []
     by_name = {row["name"]: row for row in rows}
-    head = ["stage", "technique", "needs"] + ["TFLOP/s"] * bool(rows)
+    head = ["stage", "technique", "way", "lesson", "needs"] + ["TFLOP/s"] * bool(rows)
     body = []
     for one in stages.every_stage():
-        line = [f"[{one.name}](stages/{one.name}/)", one.technique, f"sm_{one.min_compute}"]
+        way = "branch" if one.is_branch else "core" if one.core else ""
+        lesson = f"{one.minutes} min"
+        line = [f"[{one.name}](stages/{one.name}/)", one.technique, way, lesson, f"sm_{one.min_compute}"]
         body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
-    body += [[name, "peer", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
-    block = [_table(head, body)]
+    body += [[name, "peer", "", "", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
+    block = [_table(head, body), "", _ways()]
     if rows:
         block += ["", _caption(run, _setting(run, "TFLOP/s at N = 4096, bf16, d = 128"))]
         if any(recorded.is_stale(row) for row in rows):
             block += ["", STALE_NOTE]
     return "\n".join(block)
+
+
+def _ways() -> str:
+    """What the column "way" means, and how long each way is."""
+    core, main = stages.core_path(), stages.main_line()
+    core_hours, main_hours = round(sum(minutes for _, minutes in core) / 60), round(sum(m.minutes for m in main) / 60)
+    return (
+        f"core: a stop of the core path, {len(core)} lessons in about {core_hours} hours. branch: no later stage "
+        f"builds on it. The main line is all but the branches: {len(main)} lessons in about {main_hours} hours."
+    )
 
 
 def _causal(mask: str) -> tuple[bool, str]:
@@ -431,7 +444,7 @@ _PICTURES = {
 
 
 def shapes(d: str, mask: str = "") -> str:
-    """All configurations of stage 28 in one run, bf16, the fastest over all lengths first; what runs where is bold."""
+    """All configurations of shapes in one run, bf16, the fastest over all lengths first; what runs where is bold."""
     causal, words = _causal(mask)
     parts = []
     for made in recorded.shipped(kind="shapes"):
@@ -547,8 +560,8 @@ def documents() -> list[Path]:
 
 
 def regenerate() -> list[Path]:
-    """Fills in every document, draws the plots of docs/results and writes the tables of instances of stages 12, 28 and
-    30; returns the files that changed."""
+    """Fills in every document, draws the plots of docs/results and writes the tables of instances of autotune and
+    shapes; returns the files that changed."""
     changed = _write_instances()
     for file in documents():
         if not file.exists():
@@ -563,8 +576,8 @@ def regenerate() -> list[Path]:
 
 
 def _write_instances() -> list[Path]:
-    """The tables that stages 12, 28 and 30 choose from, as the tuned GPUs have it; those that changed."""
-    wanted = {instances.TABLE: instances.shipped(), **dict.fromkeys(shape_table.TABLES, shape_table.shipped())}
+    """The tables that autotune and shapes choose from, as the tuned GPUs have it; those that changed."""
+    wanted = {instances.TABLE: instances.shipped(), shape_table.TABLE: shape_table.shipped()}
     changed = [file for file, text in wanted.items() if file.read_text() != text]
     for file in changed:
         file.write_text(wanted[file])
@@ -604,8 +617,8 @@ def _draw(folder: Path) -> list[Path]:
         record = recorded.first("host-streams")
         wanted["host-streams.png"] = lambda: plot.transfers(record)
         wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
-    for number in timeline_pages.PICTURES:
-        wanted[f"warps-{number:02d}.png"] = lambda number=number: timeline_pages.picture(plot, number)
+    for stage in timeline_pages.PICTURES:
+        wanted[f"warps-{stage}.png"] = lambda stage=stage: timeline_pages.picture(plot, stage)
     for name in profiler_pages.pictures():
         wanted[f"{name}.png"] = lambda draw=profiler_pages.PICTURES[name][0]: draw(plot)(recorded.first("profiler"))
     if recorded.shipped(kind="power"):

@@ -33,13 +33,19 @@ def _with_previous(stage: Stage) -> list[str]:
 
 
 # Stages besides the one before whose kernels a stage's tests run: as whose flags they compute what those do.
-_COMPARED_WITH: dict[int, tuple[int, ...]] = {12: (4, 5, 6, 7, 8, 9, 10, 11), 28: (21, 23, 25)}
+_COMPARED_WITH: dict[str, tuple[str, ...]] = {
+    "autotune": (
+        "tensor_cores", "swizzle", "cp_async", "eager_kv", "fragment_tiles", "double_buffering", "fast_softmax",
+        "lean_addressing",
+    ),
+    "shapes": ("optimistic_max", "no_gap"),
+}  # fmt: skip
 
 
 def _tested_with(stage: Stage) -> list[str]:
     """What the stage's tests run: itself, the one before, which has to lack its technique, and those that its kernel is
     compared with."""
-    others = [f"stage_{number:02d}" for number in _COMPARED_WITH.get(stage.number, ())]
+    others = [target for name in _COMPARED_WITH.get(stage.slug, ()) for target in stages.get(name).targets]
     return list(dict.fromkeys([*_with_previous(stage), *others]))
 
 
@@ -98,8 +104,8 @@ _OF_CONFIGURED = {"explain": Verb(lambda stage, rest: _explain(stage, rest), _no
 
 
 def _explain(stage: Stage, rest: list[str]) -> int:
-    if stage.number in shape_table.STAGES:
-        return tune_shapes.explain(rest, stage.number)
+    if stage.slug == shape_table.STAGE:
+        return tune_shapes.explain(rest)
     return explain.show(rest, stage.targets)
 
 

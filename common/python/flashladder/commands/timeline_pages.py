@@ -6,13 +6,19 @@ from flashladder.simulator import clocks, warps
 
 # Stage -> clocks that its picture shows: some turns in the middle.
 PICTURES = {
-    13: (9_000, 25_000), 14: (9_000, 25_000), 15: (4_000, 13_000), 16: (4_000, 13_000),
-    17: (4_000, 17_000), 18: (4_000, 13_000), 19: (4_000, 13_000), 20: (4_000, 13_000),
-    21: (4_000, 13_000), 22: (4_000, 13_000), 23: (4_000, 13_000),
-    24: (9_000, 21_000), 25: (9_000, 21_000),  # a change of query tiles
-    28: (4_000, 13_000), 29: (4_000, 13_000),
-    30: (4_000, 13_000),
-}  # fmt: skip
+    "masking": (9_000, 25_000),
+    "tma": (9_000, 25_000),
+    "wgmma": (4_000, 13_000),
+    "warp_specialization": (4_000, 13_000),
+    "tile_scheduler": (4_000, 17_000),
+    "tma_store": (4_000, 17_000),
+    "ping_pong": (4_000, 13_000),
+    "overlap": (4_000, 13_000),
+    "optimistic_max": (4_000, 13_000),
+    "no_gap": (9_000, 21_000),  # a change of query tiles
+    "shapes": (4_000, 13_000),
+    "fp8": (4_000, 13_000),
+}
 
 
 def clocks_table() -> str:
@@ -41,5 +47,5 @@ def errors_table(d: str) -> str:
     return f"{text}\n\n{STALE_NOTE}" if any(step.stale for step in found) else text
 
 
-def picture(plot, number: int):
-    return plot.warps(warps.of(number), *PICTURES[number])
+def picture(plot, stage: str):
+    return plot.warps(warps.of(stage), *PICTURES[stage])

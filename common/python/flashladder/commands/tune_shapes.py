@@ -1,5 +1,5 @@
-"""make tune ARGS="--stage 28": stage 28's configurations filtered, built, verified, timed; what runs where. And one of
-them explained."""
+"""make tune ARGS="--stage shapes": the stage's configurations filtered, built, verified, timed; what runs where. And
+one of them explained."""
 
 import os
 from dataclasses import dataclass, fields
@@ -42,13 +42,14 @@ def run(options: Options, device: Device | None = None) -> int:
     """Tunes, on the simulator without times; 1 where a configuration that no rule refuses failed."""
     stage = stages.get(shape_table.STAGE)
     device = device or choose(stage.min_compute)
-    build.build([*stage.targets, *(f"stage_{number}" for number in shape_tuner.BESIDE)])
+    beside = [stages.get(name) for name in shape_tuner.BESIDE]
+    build.build([target for one in (stage, *beside) for target in one.targets])
     everything = [one for dtype in options.dtypes for d in options.head_dims for one in shapes.space(dtype, d)]
     if device.kind != "gpu":
         return _without_times(everything, device)
     bench.check_build(device)
     say(f"Tuning on {device}")
-    timer = gpu_times.GpuTimer(device, (*shape_tuner.BESIDE, stage.number), shape_table)
+    timer = gpu_times.GpuTimer(device, tuple(one.number for one in (*beside, stage)), shape_table)
     limits = timer.limits()
     _show_refusals(everything, limits)
     plan = Plan(tuple(shapes.admitted(everything, limits)), options.lengths, options.tokens, options.heads)
@@ -63,25 +64,28 @@ def run(options: Options, device: Device | None = None) -> int:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(bench.to_text(made))
     _show(made)
-    say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage 28 choose by what lies in docs/results.")
+    say(
+        f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage {stage.id} choose by what lies in "
+        "docs/results."
+    )
     return _report_failures(outcome)
 
 
-def explain(words: list[str], number: int = shape_table.STAGE) -> int:
-    """make stage-28 explain CONFIG="...", or stage-30: its fields, the rules that refuse it, and where none does what
-    ptxas makes of it for compute capability 9.0. Without a configuration: what runs at N = 4096, bf16, d = 64, full."""
+def explain(words: list[str]) -> int:
+    """make stage-shapes explain CONFIG="...": its fields, the rules that refuse it, and where none does what ptxas
+    makes of it for compute capability 9.0. Without a configuration: what runs at N = 4096, bf16, d = 64, full."""
     text = " ".join(words).strip() or str(shape_table.chosen("bf16", 64, "full", 4096).configuration)
     one = shapes.parse(text)
     facts = [(field.name, getattr(one, field.name)) for field in fields(one)]
     facts += [(name, getattr(one, name)) for name in ("consumers", "threads", "launch_registers", "accumulators")]
-    table(str(one), ["", ""], [*facts, ("shared bytes", shape_table.shared_bytes(one, number))], right=(1,))
+    table(str(one), ["", ""], [*facts, ("shared bytes", one.shared_bytes)], right=(1,))
     broken = shapes.refusals(one)
     if broken:
         rows = [(rule.name, rule.reason) for rule in broken]
         table(coloured(f"Refused by {len(rows)} rule{'s' * (len(rows) > 1)}", "red"), ["rule", "reason"], rows)
         return 1
-    build.build(stages.get(number).targets)
-    built = shape_table.build(one, 90, stages.get(number).kernel)
+    build.build(stages.get(shape_table.STAGE).targets)
+    built = shape_table.build(one, 90)
     say(f"No rule refuses it. ptxas, sm_90a: {built.registers} registers a thread at the launch, {built.spill_bytes} "
         "bytes of spills.")  # fmt: skip
     return 0

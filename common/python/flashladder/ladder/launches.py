@@ -1,7 +1,7 @@
 """The launches of a stage as stage.toml gives them: whoever has its kernels can launch them without its host code.
 
-Stages 12 and 28 have a kernel with several instances, told apart by a configuration; their instances.h is the table of
-what is built. stage.toml's launch is of one of them; of the others the same expressions give the launch.
+autotune and shapes have a kernel with several instances, told apart by a configuration; their instances.h is the table
+of what is built. stage.toml's launch is of one of them; of the others the same expressions give the launch.
 """
 
 import re

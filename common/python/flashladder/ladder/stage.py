@@ -12,6 +12,9 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 
+LINES = ("main", "branch")
+LESSON_MINUTES = 40
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -49,6 +52,30 @@ class Stage:
     def slug(self) -> str:
         """What a stage is called wherever it stands in the order, e.g. online_softmax."""
         return self.name[3:]
+
+    @property
+    def line(self) -> str:
+        """ "main", or "branch" for a stage that no later one builds on."""
+        return self.data.get("line", LINES[0])
+
+    @property
+    def is_branch(self) -> bool:
+        return self.line == "branch"
+
+    @property
+    def core(self) -> bool:
+        """Whether it is a stop of the core path, for who has ten hours and not thirty."""
+        return self.data.get("core", False)
+
+    @property
+    def minutes(self) -> int:
+        """What the core path of its lesson takes."""
+        return self.data.get("minutes", LESSON_MINUTES)
+
+    @property
+    def hopper(self) -> bool:
+        """Whether it needs Hopper: TMA, and what came with it."""
+        return self.min_compute >= 90
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -109,6 +136,10 @@ def read(folder: Path, kind: type[Stage]) -> Stage:
             folder=folder,
             data=data,
         )
+        if stage.line not in LINES:
+            raise ValueError(f"line is {' or '.join(LINES)}, and not {stage.line!r}")
+        if stage.core and stage.is_branch:
+            raise ValueError("a branch is no stop of the core path")
     except (OSError, tomllib.TOMLDecodeError, KeyError, ValueError) as error:
         raise FlashLadderError(f"{file} is not a valid stage description: {error!r}") from error
     return stage

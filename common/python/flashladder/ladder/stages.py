@@ -11,7 +11,18 @@ from flashladder.ladder import host_streams
 from flashladder.ladder.kernels import Kernel
 from flashladder.ladder.stage import Stage, read
 
-__all__ = ["Kernel", "Stage", "all_stages", "entry", "every_stage", "get", "previous_of"]
+__all__ = [
+    "Kernel",
+    "Stage",
+    "all_stages",
+    "core_path",
+    "entry",
+    "every_stage",
+    "get",
+    "main_line",
+    "previous_of",
+    "since",
+]
 
 
 @cache
@@ -25,6 +36,22 @@ def every_stage() -> tuple[Stage, ...]:
     """Stage 00, too, where it is there: what students get of this project holds the stages of their assignment."""
     first = (host_streams.stage(),) if list(STAGES.glob("00_*/stage.toml")) else ()
     return (*first, *all_stages())
+
+
+def main_line() -> tuple[Stage, ...]:
+    """The stages that build on one another, in order; without the branches."""
+    return tuple(stage for stage in every_stage() if not stage.is_branch)
+
+
+def core_path() -> tuple[tuple[Stage, int], ...]:
+    """The stops for who has ten hours, each with the minutes of its lesson."""
+    return tuple((stage, stage.minutes) for stage in every_stage() if stage.core)
+
+
+def since(which: Stage | int | str) -> tuple[Kernel, ...]:
+    """The stages with a kernel from this one on, in order."""
+    first = entry(which)
+    return tuple(stage for stage in all_stages() if stage.number >= first.number)
 
 
 def entry(which: Stage | int | str) -> Stage:

@@ -1,4 +1,4 @@
-"""A model of a persistent grid: which block works on which query tile when, in stages 17 to 22, 23 to 25, from 26 on.
+"""A model of a persistent grid: which block works on which query tile when, by several orders.
 
 A query tile takes as long as it has tiles of K and V; each block's next one follows at once. Nothing else is in it: no
 memory, no caches, no start and no end of a query tile. What it says is how much of the time the blocks are busy, and
@@ -26,13 +26,13 @@ class Piece:
 
 
 def heads_apart(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int]]:
-    """(head, row tile) by number, as in stages 17 to 22: all heads' last rows first."""
+    """(head, row tile) by number: all heads' last rows first."""
     return [(head, row_tile) for row_tile in reversed(range(row_tiles)) for head in range(heads)]
 
 
 def side_by_side(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int]]:
-    """(head, row tile) by number, as in stages 23 to 25: one head after the other; if causal its last rows, its first,
-    its last but one, ..."""
+    """(head, row tile) by number: one head after the other; if causal its last rows, its first, its last but
+    one, ..."""
     in_turn = [place // 2 if place % 2 else row_tiles - 1 - place // 2 for place in range(row_tiles)]
     return [(head, row_tile) for head in range(heads) for row_tile in (in_turn if causal else range(row_tiles))]
 
@@ -43,7 +43,7 @@ def longest_first(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, i
 
 
 def every_other_reversed(row_tiles: int, heads: int, causal: bool) -> list[tuple[int, int]]:
-    """(head, row tile) by number, as from stage 26 on in pairs: side_by_side, every other head from its end."""
+    """(head, row tile) by number, as tile_scheduler has it in pairs: side_by_side, every other head from its end."""
     tiles = side_by_side(row_tiles, heads, causal)
     of_heads = [tiles[head * row_tiles : (head + 1) * row_tiles] for head in range(heads)]
     return [tile for head, own in enumerate(of_heads) for tile in (reversed(own) if head % 2 else own)]
@@ -74,7 +74,7 @@ ORDERS = {
 
 
 def last_rounds(row_tiles: int, rows: int) -> int:
-    """How many whole rounds of pairs go by length instead, with so many query tiles a head: stage 26 has 128 rows."""
+    """How many whole rounds of pairs go by length instead, with so many query tiles a head, as in tile_scheduler."""
     return 0 if row_tiles < 8 else 3 if rows > 128 else 1
 
 

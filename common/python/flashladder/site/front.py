@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
+from flashladder.ladder.stage import Stage
 from flashladder.measuring import recorded
 from flashladder.site import kernel_pages, run_page
 
@@ -35,37 +36,56 @@ def contents(sections: list[tuple[str, list[PurePosixPath]]]) -> str:
 
 
 def climb(results: dict | None) -> str:
-    """The stages of a run, bf16, d = 128, one bar each, with the factor over the one before; the peers below."""
+    """The stages of a run in the ladder's order, bf16, d = 128, one bar each, with the factor over the stage that it
+    changes; the peers below. Stops of the core path and branches are marked, and say how long their lesson takes."""
     rows = recorded.pick(results, dtype="bf16", d_head=128, causal=False, Nq=LENGTH) if results else []
     if not rows:
         return "No throughput is recorded yet: `make bench` on a GPU does it."
-    titles = {stage.name: f"{stage.id} {stage.title}" for stage in stages.all_stages()}
+    ladder = {stage.name: stage for stage in stages.all_stages()}
+    order = list(ladder)
+    # A stage that was measured once, and is gone, is left out.
+    rows = [row for row in rows if row["kind"] != "stage" or row["name"] in ladder]
+    rows.sort(key=lambda row: order.index(row["name"]) if row["kind"] == "stage" else len(order))
+    measured = {row["name"]: row["tflops"] for row in rows}
     told_at = kernel_pages.told_at()
     top = max(row["tflops"] for row in rows)
-    lines, before = [], None
+    lines = []
     for row in rows:
-        if row["kind"] == "stage" and row["name"] not in titles:
-            continue  # a stage that was measured once, and is gone
-        name = titles.get(row["name"], row["name"])
-        factor = f"×{row['tflops'] / before:.2f}" if before and row["kind"] == "stage" else ""
-        before = row["tflops"] if row["kind"] == "stage" else before
+        stage = ladder.get(row["name"]) if row["kind"] == "stage" else None
+        before = stages.previous_of(stage) if stage else None
+        than = measured.get(before.name) if before else None
+        factor = f"×{row['tflops'] / than:.2f}" if than else ""
+        name = f"{stage.id} {stage.title}" if stage else row["name"]
         stale = "*" if recorded.is_stale(row) else ""
         inner = (
-            f'<span class="climb-name">{escape(name)}</span>'
+            f'<span class="climb-name">{escape(name)}</span><span class="climb-way">{_way(stage)}</span>'
             f'<span class="climb-track"><span class="climb-bar" style="width:{100 * row["tflops"] / top:.1f}%"></span>'
             f'</span><span class="climb-figure">{row["tflops"]:.1f}{stale}</span>'
             f'<span class="climb-factor">{factor}</span>'
         )
-        peer = " climb-peer" * (row["kind"] != "stage")
+        peer = " climb-peer" * (stage is None)
         if row["name"] in told_at:
             lines.append(f'<a class="climb-row" href="{told_at[row["name"]]}">{inner}</a>')
         else:
             lines.append(f'<span class="climb-row{peer}">{inner}</span>')
-    what = f"TFLOP/s, bf16, d = 128, N = {LENGTH}, and the factor over the stage before"
-    caption = f"{what}. Recorded: {recorded.label(results)}."
+    what = f"TFLOP/s, bf16, d = 128, N = {LENGTH}, and the factor over the stage that it changes"
+    core = stages.core_path()
+    hours = round(sum(minutes for _, minutes in core) / 60)
+    caption = (
+        f"{what}. Recorded: {recorded.label(results)}. core: a stop of the core path, {len(core)} lessons in about "
+        f"{hours} hours. branch: no later stage builds on it."
+    )
     if any(recorded.is_stale(row) for row in rows):
         caption += " A star: the kernel has changed since."
     body = "\n".join(lines)
     return (
         f'```{{raw}} html\n<figure class="climb">\n{body}\n<figcaption>{escape(caption)}</figcaption>\n</figure>\n```'
     )
+
+
+def _way(stage: Stage | None) -> str:
+    """ "core, 40 min", "branch, 40 min", "40 min"; "" of a peer."""
+    if stage is None:
+        return ""
+    kind = "branch, " if stage.is_branch else "core, " if stage.core else ""
+    return f"{kind}{stage.minutes} min"

@@ -35,7 +35,7 @@ PAGES = {
     ),
     "api/ptx_hopper.rst": Page(
         "ptx_hopper.cuh and wgmma.cuh: Hopper's instructions",
-        "What the kernels from stage 14 on call: mbarriers, tensor maps, wgmma and what goes with them.",
+        "What the kernels from stage tma on call: mbarriers, tensor maps, wgmma and what goes with them.",
         ("common/include/ptx_hopper.cuh", "common/include/wgmma.cuh"),
         "cpp",
         "ptx",

@@ -24,7 +24,7 @@ from flashladder.ladder.launches import launches, workspace_bytes
 from flashladder.running.job import Options, StageError, run_library
 
 # Swizzle and buffers on and off, by stage. All variants and mistakes would take a quarter of an hour to compile.
-VARIANTS = {"05": ("padding", "rotation"), "09": ("no_swizzle", "kv_stages_1", "no_eager")}
+VARIANTS = {"swizzle": ("padding", "rotation"), "double_buffering": ("no_swizzle", "kv_stages_1", "no_eager")}
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def offered() -> list[Offered]:
     for stage in stages.all_stages():
         found.append(Offered(stage.id, stage, "stage", f"Stage {stage.id}: {stage.title}"))
         of_stage = [one for one in ablations.ablations() if one.stage.number == stage.number]
-        changed = [one for one in of_stage if one.name in VARIANTS.get(stage.id, ())]
+        changed = [one for one in of_stage if one.name in VARIANTS.get(stage.slug, ())]
         found += [Offered(f"{stage.id}-{one.name}", stage, "variant", one.title, one) for one in changed]
         found += [Offered(one.id, stage, "mistake", one.mistake, one) for one in _mistakes(stage)]
     return found

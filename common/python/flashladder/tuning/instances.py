@@ -22,7 +22,7 @@ from flashladder.ladder.kernels import compile_kernel
 from flashladder.measuring import machine_code, recorded
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 
-STAGE = 12
+STAGE = "autotune"
 TABLE = stages.get(STAGE).folder / "instances.h"
 _TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
 LONGEST = 2**30  # rows that a problem may have

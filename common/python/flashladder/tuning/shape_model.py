@@ -1,4 +1,4 @@
-"""What the model of the warps' timeline says of a configuration of stage 28: clocks, and no measurement.
+"""What the model of the warps' timeline says of a configuration of stage shapes: clocks, and no measurement.
 
 It is of turns within a query tile: from one to the next the difference of two lengths has nothing. docs/timeline.md has
 the model and how far off it is.

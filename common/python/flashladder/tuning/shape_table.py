@@ -1,9 +1,9 @@
-"""Instances of stage 28's kernel: the table of those built by default, and any configuration in a library of its own.
+"""Instances of the kernel of stage shapes: the table of those built by default, and any configuration in a library of
+its own.
 
-stages/28_shapes/instances.h is that table: what is built, and which of them runs what; stage 30 has the same. It
-follows from two things, and `make results` writes it: what GPUs chose that were tuned (docs/results/GPU-shapes.json),
-and, where none was for a type, head dim and mask, what stages/28_shapes/choices.toml predicts; that says from what, and
-so does the table.
+The stage's instances.h is that table: what is built, and which of them runs what. It follows from two things, and
+`make results` writes it: what GPUs chose that were tuned (docs/results/GPU-shapes.json), and, where none was for a
+type, head dim and mask, what the stage's choices.toml predicts; that says from what, and so does the table.
 """
 
 import hashlib
@@ -17,18 +17,16 @@ from pathlib import Path
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
+from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import launches, stages
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.measuring import recorded
-from flashladder.tuning import shapes
 from flashladder.tuning.instances import LONGEST, Built
 from flashladder.tuning.shapes import Configuration, parse
 
-STAGE = 28
+STAGE = "shapes"
 TABLE = stages.get(STAGE).folder / "instances.h"
-STAGES = (STAGE, 30)  # 30 has stage 28's configurations, and chooses as it does
-TABLES = tuple(stages.get(number).folder / TABLE.name for number in STAGES)
 PREDICTED = TABLE.with_name("choices.toml")
 MASKS = ("full", "causal")
 _TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
@@ -82,15 +80,10 @@ def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = (
 
 
 def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
-    """Compiles stage 28's kernel with this configuration alone; see instances.build(), which does it for stage 12."""
+    """Compiles the stage's kernel with this configuration alone, as instances.build() does for stage autotune."""
     copy = source_with(configuration, kernel)
     native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
     return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
-
-
-def shared_bytes(c: Configuration, number: int) -> int:
-    """Of a block of the stage; stage 30 has O there, too, on its way out."""
-    return c.shared_bytes + (c.Br * c.d_head * 2 if number == 30 else 0)
 
 
 def source_with(configuration: Configuration, kernel: Path | None = None) -> Path:
@@ -102,7 +95,7 @@ def source_with(configuration: Configuration, kernel: Path | None = None) -> Pat
 
 
 def kernel_hash() -> str:
-    """sha256 of stage 28's kernel.cu without its table, which follows from what was recorded of the kernel."""
+    """sha256 of the stage's kernel.cu without its table, which follows from what was recorded of the kernel."""
     return hashlib.sha256(stages.get(STAGE).kernel.read_bytes()).hexdigest()
 
 
@@ -160,12 +153,17 @@ def chosen(dtype: str, d_head: int, mask: str, length: int) -> Choice:
     return next(one for one in found if one.group == (dtype, d_head, mask) and one.first <= length <= one.last)
 
 
+def as_launched(dtype: str = "bf16", d_head: int = 128) -> Configuration:
+    """The configuration that stage.toml's launch is of."""
+    return parse(stages.get(STAGE).configuration(Problem(dtype=dtype, d_head=d_head)))
+
+
 def defaults() -> list[Configuration]:
-    """What is built besides what is chosen: stage 23's, for each type and head dim, which stage.toml's launch is of;
-    and those by which changed kernels are judged, too."""
-    of_23 = [shapes.of_stage_23(dtype, d_head) for dtype in DTYPES for d_head in (128, 64)]
+    """What is built besides what is chosen: for each type and head dim the one that stage.toml's launch is of; and
+    those by which changed kernels are judged, too."""
+    launched = [as_launched(dtype, d_head) for dtype in DTYPES for d_head in (128, 64)]
     judged = [parse(one["configuration"]) for one in stages.get(STAGE).data["judged_by"] if "configuration" in one]
-    return [*of_23, *judged]
+    return [*launched, *judged]
 
 
 def shipped() -> str:

@@ -1,10 +1,10 @@
-"""Which configuration of stage 28 is the fastest, by type, head dim, mask and length.
+"""Which configuration of stage shapes is the fastest, by type, head dim, mask and length.
 
-There are few of them, so all run in one heat at each length, with stage 23 and the peers: A B C A B C ... The winner
-of a type, head dim and mask is the one that is least behind over all lengths; chosen at a length is the winner, unless
-another is faster there by more than half a percent. Those within 1 percent of the fastest run once more, on scores
-with which most bets are lost, and one that loses much there gives way. What was measured is in the Store before the
-next heat begins.
+There are few of them, so all run in one heat at each length, with the stage before and the peers: A B C A B C ... The
+winner of a type, head dim and mask is the one that is least behind over all lengths; chosen at a length is the winner,
+unless another is faster there by more than half a percent. Those within 1 percent of the fastest run once more, on
+scores with which most bets are lost, and one that loses much there gives way. What was measured is in the Store before
+the next heat begins.
 """
 
 import math
@@ -24,7 +24,7 @@ from flashladder.tuning.shapes import Configuration
 from flashladder.tuning.store import Known, Store, Times
 from flashladder.tuning.tune import PAYS, Timer, TimingFailed, Workshop, heat_key
 
-BESIDE = (23,)  # stages that run in each heat
+BESIDE = ("no_gap",)  # stages that run in each heat
 FASTER = 1.005  # on normal scores: for who takes more than so many times as long, the fastest is chosen
 HARD = "huge"  # of hard_inputs.KINDS: scores with which most bets are lost
 GIVES_WAY = 1.05  # on HARD: who takes more than so many times as long as another that is as fast otherwise
@@ -37,7 +37,7 @@ class Plan:
     tokens: int = 16384  # B * N, the same for all lengths
     heads: int = 16
     seconds: float = 0.15  # of kernel time for each in a heat
-    beside: tuple[int, ...] = BESIDE
+    beside: tuple[str, ...] = BESIDE
 
     def groups(self) -> list[tuple[str, int, bool]]:
         """(dtype, d_head, causal), for each of which there is a winner."""

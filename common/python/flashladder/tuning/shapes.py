@@ -1,5 +1,5 @@
-"""Configurations of stage 28's kernel: how high its tiles are, how many buffers they have, whether P comes in parts,
-where Q lies, how many blocks share a multiprocessor.
+"""Configurations of the kernel of stage shapes: how high its tiles are, how many buffers they have, whether P comes in
+parts, where Q lies, how many blocks share a multiprocessor.
 
 A configuration is a frozen dataclass, one readable line that is parsed back exactly, and an aggregate of C++:
 
@@ -7,7 +7,7 @@ A configuration is a frozen dataclass, one readable line that is parsed back exa
     >>> configuration.consumers, str(configuration), configuration.cpp()
     (3, '(BF16, 64, 192, 128, 16): kv_buffers_3+turns+registers_32_160', '{192, 128, 3, 1, true, false, 32, 160, 1}')
 
-RULES say what goes together; space() is what `make tune ARGS="--stage 28"` looks at, before the rules.
+RULES say what goes together; space() is what `make tune ARGS="--stage shapes"` looks at, before the rules.
 """
 
 import re
@@ -17,12 +17,12 @@ from itertools import product
 
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.expression import evaluate
+from flashladder.ladder import stages
 from flashladder.tuning.rules import HEAD_DIMS, REGISTERS_A_THREAD, Device, Rule
 
 S_COLUMNS = (128,)  # of the wgmma in wgmma.cuh that have A and B in shared memory
 BOX_ROWS = 256  # that one TMA copy brings at most
-Q_STAGES = 2  # buffers for tiles of Q
-QUERY_TILE_BYTES = 24  # six ints: which query tile lies in a buffer
 SYSTEM_BYTES = 1024  # of each block's shared memory
 DEVICE = Device()  # compute capability 9.0
 # Of a thread of the producer and of a consumer, by rows of Q and blocks on a multiprocessor: what a launch of so many
@@ -35,12 +35,12 @@ REGISTERS = {
     (128, 2): ((24, 104),),
 }
 REGISTERS_BESIDE = 24  # beside S, P and O at the least: descriptors, counters, each row's reference and sum
-FIRST = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"  # as stage 23 has it
+EXAMPLE = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """The fields of stages/28_shapes/kernel.cu's struct, in its order, behind the type and the head dim."""
+    """The fields of the struct in the stage's kernel.cu, in its order, after the type and the head dim."""
 
     dtype: str = "bf16"
     d_head: int = 128
@@ -66,9 +66,9 @@ class Configuration:
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block: tiles of Q, K and V, two mbarriers for each, and what is written of each tile of Q."""
-        tiles = 2 * self.d_head * (Q_STAGES * self.Br + 2 * self.kv_stages * self.Bc)
-        return tiles + 16 * (Q_STAGES + 2 * self.kv_stages) + QUERY_TILE_BYTES * Q_STAGES
+        """Of a block, as stage.toml says: tiles of Q, K, V and O, mbarriers, and which query tile lies where."""
+        names = {field.name: int(getattr(self, field.name)) for field in fields(self)[1:]}
+        return evaluate(stages.get("shapes").data["launch"][-1]["shared_bytes"], names)
 
     @property
     def launch_registers(self) -> int:
@@ -107,9 +107,9 @@ def parse(text: str) -> Configuration:
     """The configuration of a short form, its words in their order."""
     match = _SHORT_FORM.fullmatch(text)
     if not match or match[1].lower() not in DTYPES:
-        raise FlashLadderError(f"'{text}' is no configuration of stage 28; one is written like '{FIRST}'.")
-    dtype, d_head, Br, Bc, warps, stages, parts, *words, producer, consumer, blocks = match.groups()
-    numbers = map(int, (d_head, Br, Bc, stages, parts or 1))
+        raise FlashLadderError(f"'{text}' is no configuration of stage shapes; one is written like '{EXAMPLE}'.")
+    dtype, d_head, Br, Bc, warps, kv_stages, parts, *words, producer, consumer, blocks = match.groups()
+    numbers = map(int, (d_head, Br, Bc, kv_stages, parts or 1))
     switches = (word is not None for word in words)
     found = Configuration(dtype.lower(), *numbers, *switches, int(producer), int(consumer), int(blocks or 1))
     if found.threads != 32 * int(warps):
@@ -118,11 +118,6 @@ def parse(text: str) -> Configuration:
             "four for each 64 rows, and the producer's four."
         )
     return found
-
-
-def of_stage_23(dtype: str = "bf16", d_head: int = 128) -> Configuration:
-    """With it the kernel computes what stage 23 does, to the bit where no bet is lost early."""
-    return Configuration(dtype, d_head, parts=2)
 
 
 # ---- rules ----
@@ -208,7 +203,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "shared_memory",
-        "Tiles of Q, K and V fit into a block's shared memory.",
+        "Tiles of Q, K, V and O fit into a block's shared memory.",
         lambda c, device: c.shared_bytes > device.shared_a_block,
     ),
     Rule("blocks", "A multiprocessor holds at least one block.", lambda c, _: c.blocks < 1),
@@ -233,8 +228,8 @@ def space(dtype: str, d_head: int) -> Iterator[Configuration]:
     """All that is looked at, before the rules."""
     tiles = [(Br, blocks, *registers) for (Br, blocks), each in REGISTERS.items() for registers in each]
     switches = (False, True)
-    for (Br, blocks, *registers), stages, parts, *words in product(tiles, (2, 3, 4), (1, 2), switches, switches):
-        yield Configuration(dtype, d_head, Br, 128, stages, parts, *words, *registers, blocks)
+    for (Br, blocks, *registers), kv_stages, parts, *words in product(tiles, (2, 3, 4), (1, 2), switches, switches):
+        yield Configuration(dtype, d_head, Br, 128, kv_stages, parts, *words, *registers, blocks)
 
 
 def admitted(configurations: Iterable[Configuration], device: Device = DEVICE) -> list[Configuration]:
