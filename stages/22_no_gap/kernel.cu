@@ -1,374 +1,354 @@
-// Stage 25: no gap between query tiles. The next one's first S is asked for behind this one's last PV, and its softmax
-// comes before O is stored: the tiles of all query tiles are one stream.
+// Stage 22: no gap between query tiles. The next query tile's first S = QKᵀ runs on the tensor cores together with the
+// last O += PV of this one, and its softmax is computed before this O is stored. All tiles of a block form one stream.
 //
-// A query tile is Br = 128 rows of Q, of which each of a block's two consumer warpgroups has 64 and each warp 16. For
-// it the block walks over K and V in tiles of Bc = 128 rows. The producer is ahead of them by as many tiles as there
-// are buffers, and does not stop at a query tile's end.
+// A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
+// over K and V in tiles of Bc = 128 rows, the last tile first. The producer is ahead of the consumers by as many tiles
+// as there are buffers.
 
+#include "accumulator.cuh"
 #include "launch.h"
 #include "numbers.cuh"
+#include "optimistic_softmax.cuh"
+#include "ping_pong.cuh"
+#include "pipeline.cuh"
 #include "ptx_hopper.cuh"
 #include "tensor_maps.h"
+#include "tile_scheduler.cuh"
 #include "wgmma.cuh"
 
-constexpr int Br = 128;             // rows of Q (and of S, P, O) that a block works on
-constexpr int Bc = 128;             // rows of K and V in a tile
-constexpr int consumers = Br / 64;  // warpgroups that compute; one more produces
-constexpr int threads = 128 * (consumers + 1);
-constexpr int producer_registers = 24, consumer_registers = 240;  // a thread; together what 3 x 168 were at the launch
-constexpr int q_stages = 2, kv_stages = 2;                        // buffers for tiles of Q; of K and of V
-constexpr float lowest = -0x1p127f;  // below all scores; finite, so that a score of -infinity less it is no NaN
-// With a maximum just taken, P is at most 2^-margin. fp16 has bits to lose below 2^-14.
-template <typename T>
-constexpr float margin = std::is_same_v<T, __half> ? 3 : 32;
-constexpr int panel = 64;  // elements in 128 bytes: the columns that TMA swizzles together
+constexpr int Bc = 128;       // rows in a tile of K and of V
+constexpr int q_stages = 2;   // buffers for tiles of Q
+constexpr int kv_stages = 2;  // buffers for tiles of K, and as many for tiles of V
+constexpr int panel = 64;     // columns that TMA swizzles as one unit: 128 bytes of a row
 
-// P in two parts.
-template <int number>
-struct Part {
-    static constexpr int begin = Bc / 2 * number, end = begin + Bc / 2;  // columns
+// The block has a consumer warpgroup for each 64 rows of its query tile, and the producer. Br is 128, or 192 where the
+// accumulators are small: at d_head 64. A multiprocessor has 65,536 registers. The block starts with 168 for each of
+// its 384 threads, or with 128 for each of 512, and shares them out anew: 3 x 168 = 24 + 2 x 240, 4 x 128 = 32 + 3 x
+// 160.
+template <int Br>
+constexpr int threads = 128 * (Br / 64 + 1);
+template <int Br>
+constexpr int producer_registers = Br == 192 ? 32 : 24;
+template <int Br>
+constexpr int consumer_registers = Br == 192 ? 160 : 240;
+
+// A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
+template <typename T, int d_head, int Br>
+struct SharedStorage {
+    T Q[q_stages][Br * d_head];   // each [d_head / panel][Br][panel]
+    T K[kv_stages][Bc * d_head];  // each [d_head / panel][Bc][panel]
+    T V[kv_stages][Bc * d_head];  // the same
+    T O[Br / 16][16 * d_head];    // for each warp [d_head / panel][16][panel], read by the TMA store
+    Pipeline<q_stages> Q_pipeline;
+    Pipeline<kv_stages> K_pipeline, V_pipeline;
+    QueryTile query_tiles[q_stages];  // the query tile that each buffer of Q belongs to
 };
 
-// One piece of the work: rows of Q from first_row on, of one head. They see `tiles` tiles of K and V, none
-// where there is no more work; row i sees columns 0 to i + diagonal.
-struct QueryTile {
-    int batch, head, kv_head, first_row, diagonal, tiles;
-};
+// ---- load ----
 
-// A block's shared memory. TMA and wgmma want tiles at multiples of 1,024 bytes.
-template <typename T, int d_head>
-struct Shared {
-    T Q[q_stages][Br * d_head];  // [d_head / panel][Br][panel]
-    T K[kv_stages][Bc * d_head], V[kv_stages][Bc * d_head];
-    uint64_t Q_full[q_stages], Q_empty[q_stages];  // mbarriers
-    uint64_t K_full[kv_stages], K_empty[kv_stages], V_full[kv_stages], V_empty[kv_stages];
-    QueryTile query_tiles[q_stages];  // which ones lie in Q
-};
-
-// Query tile number t. One head's follow each other, so that blocks side by side read the same K and V. If causal, the
-// last rows come first, then the first, the last but one, ...: two neighbours see as many keys as any other two.
-__device__ QueryTile query_tile(const FlashParams &params, int t) {
-    const int row_tiles = (params.Nq + Br - 1) / Br, row_tile = t % row_tiles, batch = t / row_tiles / params.Hq;
-    const int head = t / row_tiles % params.Hq, kv_head = head / (params.Hq / params.Hkv);
-    const int in_turn = row_tile % 2 ? row_tile / 2 : row_tiles - 1 - row_tile / 2;
-    const int first_row = (params.causal ? in_turn : row_tile) * Br;
-    const int diagonal = params.causal ? params.Nkv - params.Nq : params.Nkv;  // the last row sees all of K
-    const int columns = min(params.Nkv, first_row + Br + diagonal);            // of K and V that the rows see
-    const int tiles = max(columns + Bc - 1, Bc) / Bc;                          // one, all masked, if they see no key
-    return {batch, head, kv_head, first_row, diagonal, tiles};
-}
-
-// Where a consumer is in the queue of K or of V: at which buffer, and at which parity its barriers are.
-template <int buffers>
-struct Place {
-    uint32_t buffer = 0, parity = 0;
-    // This warp has read the tile: the buffer is free as far as it goes. On to the next one.
-    __device__ void leave(uint64_t *empty, int lane) {
-        if (lane == 0) ptx::mbarrier_arrive(&empty[buffer]);
-        if (++buffer == buffers) buffer = 0, parity ^= 1;
-    }
-};
-
-// Announces a tile of so many bytes at `full` and asks for it, the rows from `row` on of one head: the calling thread
-// goes on at once.
+// Starts the load of one tile and returns without waiting for it. The barrier `full` completes its phase when `bytes`
+// bytes have arrived. Rows past the end of the tensor arrive as zeros.
 __device__ void load_tile(void *tile, int bytes, const CUtensorMap &map, uint64_t *full, int row, int head, int batch) {
     ptx::mbarrier_arrive_expect_tx(full, bytes);
     ptx::tma_load(tile, &map, full, 0, row, 0, head, batch);
 }
 
-// What is added to a descriptor for a place so many bytes further.
-__device__ constexpr uint64_t further(uint32_t bytes) {
+// Loads a tile into the next buffer of K, or of V, once the consumers have read the tile that the buffer holds.
+template <typename T, int elements>
+__device__ void load_kv_tile(T (&buffers)[kv_stages][elements], Pipeline<kv_stages> &pipeline,
+                             PipelineState<kv_stages> &state, const CUtensorMap &map, const QueryTile &query_tile,
+                             int kv_tile) {
+    pipeline.producer_acquire(state);
+    load_tile(buffers[state.stage], elements * sizeof(T), map, &pipeline.full[state.stage], kv_tile * Bc,
+              query_tile.kv_head, query_tile.batch);
+    state.advance();
+}
+
+// The producer's thread. For each query tile that the scheduler gives this block, it writes down which one it is, for
+// the consumers, and loads its Q and all tiles of K and V that it needs. The consumers need the next tile of K before
+// this tile of V, so the loads of V lag one tile behind those of K.
+template <typename T, int d_head, int Br>
+__device__ void produce(SharedStorage<T, d_head, Br> &shared, const FlashParams &params, const TensorMaps &maps) {
+    const TileScheduler<Br, Bc> scheduler{params};
+    PipelineState<q_stages> Q_write;
+    PipelineState<kv_stages> K_write, V_write;
+    QueryTile V_query_tile;  // the query tile that the next tile of V belongs to
+    int V_tile = -1;         // the next tile of V; there is none before the first tile of K
+    for (uint32_t done = 0;; ++done) {
+        shared.Q_pipeline.producer_acquire(Q_write);
+        const QueryTile query_tile = scheduler.tile(done);
+        shared.query_tiles[Q_write.stage] = query_tile;
+        uint64_t *const Q_full = &shared.Q_pipeline.full[Q_write.stage];
+        if (!query_tile.valid()) {
+            ptx::mbarrier_arrive(Q_full);  // no Q follows, but the consumers must see that there is no more work
+            break;
+        }
+        load_tile(shared.Q[Q_write.stage], sizeof(shared.Q[0]), maps.Q, Q_full, query_tile.first_row, query_tile.head,
+                  query_tile.batch);
+        Q_write.advance();
+        for (int kv_tile = query_tile.kv_tiles - 1; kv_tile >= 0; --kv_tile) {
+            load_kv_tile(shared.K, shared.K_pipeline, K_write, maps.K, query_tile, kv_tile);
+            if (V_tile >= 0) load_kv_tile(shared.V, shared.V_pipeline, V_write, maps.V, V_query_tile, V_tile);
+            V_query_tile = query_tile;
+            V_tile = kv_tile;
+        }
+    }
+    load_kv_tile(shared.V, shared.V_pipeline, V_write, maps.V, V_query_tile, V_tile);
+}
+
+// ---- S = QKᵀ and O += PV ----
+
+// A matrix descriptor counts addresses in units of 16 bytes: adding this moves it on by `bytes`.
+__device__ constexpr uint64_t descriptor_offset(uint32_t bytes) {
     return bytes / 16;
 }
 
-// The largest (the sum) of x over the four lanes that hold one row of S.
-__device__ float row_reduce_max(float x) {
-    x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
-}
-__device__ float row_reduce_sum(float x) {
-    x += __shfl_xor_sync(0xffffffff, x, 1);
-    return x + __shfl_xor_sync(0xffffffff, x, 2);
-}
+// One consumer warpgroup's matrix products. It knows the position in the queues of Q, K and V and how wgmma finds the
+// tiles. The register arrays S, P and O belong to the kernel function and are passed in. Between the issue of a product
+// and the wait for it, the code must not touch the product's registers.
+template <typename T, int d_head, int Br>
+struct Mainloop {
+    static constexpr int row_bytes = panel * sizeof(T);
+    static constexpr int Q_bytes = Br * d_head * sizeof(T), KV_bytes = Bc * d_head * sizeof(T);
 
-// Which query tile this block works on when it has had q: one of each round; if causal two neighbours, where there are
-// enough for all blocks.
-__device__ int query_tile_number(bool causal, int query_tiles, int q) {
-    const int neighbours = causal && query_tiles >= 2 * gridDim.x ? 2 : 1;
-    return (q / neighbours * gridDim.x + blockIdx.x) * neighbours + q % neighbours;
-}
+    SharedStorage<T, d_head, Br> &shared;
+    const int lane;
+    const uint64_t Q_descriptor, K_descriptor, V_descriptor;
+    PipelineState<q_stages> Q_read;
+    PipelineState<kv_stages> K_read, V_read;
+    uint64_t Q_tile;  // the descriptor of the current query tile
 
-// A query tile as the producer has written it down. The compiler knows that all lanes have the same, of what the loop
-// over its tiles uses.
-__device__ QueryTile handed_over(const QueryTile &written) {
-    QueryTile tile = written;
-    for (int *field : {&tile.first_row, &tile.diagonal, &tile.tiles}) *field = __shfl_sync(0xffffffff, *field, 0);
-    __syncwarp();  // all have read it before one of them gives it back
-    return tile;
-}
+    // wgmma reads the warpgroup's 64 rows of Q and the rows of K along d_head. It reads V across the panels, so V's
+    // descriptor also holds the distance from one panel to the next. 8 rows of a panel are 1,024 bytes.
+    __device__ Mainloop(SharedStorage<T, d_head, Br> &shared, int warp, int lane)
+        : shared(shared),
+          lane(lane),
+          Q_descriptor(ptx::matrix_descriptor(shared.Q[0] + warp / 4 * 64 * panel, 0, 8 * row_bytes)),
+          K_descriptor(ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes)),
+          V_descriptor(ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes)) {}
 
-// Four lanes that hold a row, four registers each: afterwards register i of lane k is what register k of lane i was.
-__device__ void transpose(uint32_t (&x)[4], int lane) {
-#pragma unroll
-    for (int step = 1; step < 4; step *= 2)  // lanes that differ in one bit exchange the registers that do
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            if (i & step) continue;
-            const bool high = lane & step;
-            const uint32_t got = __shfl_xor_sync(0xffffffff, high ? x[i] : x[i + step], step);
-            x[i] = high ? got : x[i], x[i + step] = high ? x[i + step] : got;
-        }
-}
-
-// grid: as many blocks as multiprocessors, or as query tiles if they are fewer
-template <typename T, int d_head>
-__global__ void __launch_bounds__(threads, 1)
-    flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
-    extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    auto &shared = *reinterpret_cast<Shared<T, d_head> *>(shared_bytes);
-
-    const int query_tiles = params.Hq * params.B * ((params.Nq + Br - 1) / Br);
-    constexpr int row_bytes = panel * sizeof(T), tile_bytes = Bc * d_head * sizeof(T);
-    constexpr int Q_bytes = sizeof(Shared<T, d_head>::Q[0]);
-    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0), warpgroup = warp / 4;  // the compiler knows: uniform
-    if (threadIdx.x == 0) {
-        for (int s = 0; s < q_stages; ++s) {
-            ptx::mbarrier_init(&shared.Q_full[s], 1);
-            ptx::mbarrier_init(&shared.Q_empty[s], 4 * consumers);
-        }
-        for (int s = 0; s < kv_stages; ++s) {
-            ptx::mbarrier_init(&shared.K_full[s], 1);  // the producer arrives; the bytes are counted besides
-            ptx::mbarrier_init(&shared.V_full[s], 1);
-            ptx::mbarrier_init(&shared.K_empty[s], 4 * consumers);  // each warp arrives when it has read the buffer
-            ptx::mbarrier_init(&shared.V_empty[s], 4 * consumers);
-        }
-        ptx::fence_mbarrier_init();
+    // Waits for the block's next query tile and its Q.
+    __device__ __forceinline__ QueryTile wait_query_tile() {
+        shared.Q_pipeline.consumer_wait(Q_read);
+        Q_tile = Q_descriptor + descriptor_offset(Q_read.stage * Q_bytes);
+        QueryTile query_tile = shared.query_tiles[Q_read.stage];
+        // All lanes read the same values. The shuffles tell the compiler so: branches on them then do not diverge.
+        query_tile.first_row = __shfl_sync(0xffffffff, query_tile.first_row, 0);
+        query_tile.causal_offset = __shfl_sync(0xffffffff, query_tile.causal_offset, 0);
+        query_tile.kv_tiles = __shfl_sync(0xffffffff, query_tile.kv_tiles, 0);
+        __syncwarp();  // every lane has read it before lane 0 releases the buffer
+        return query_tile;
     }
-    __syncthreads();  // nobody waits at a barrier that is not there yet
-    // ---- load ----
-    if (warpgroup == consumers) {
-        ptx::setmaxnreg_dec<producer_registers>();
-        if (threadIdx.x == 128 * consumers) {
-            uint32_t j = 0;  // tiles of K and of V so far, of all query tiles: the queues know of no others
-            int V_row = 0, V_head = 0, V_batch = 0;  // the tile of V that is asked for behind the next one of K
-            const auto load_V = [&](uint32_t number) {
-                const uint32_t s = number % kv_stages;
-                ptx::mbarrier_wait(&shared.V_empty[s], number / kv_stages % 2 ^ 1);
-                load_tile(shared.V[s], tile_bytes, maps.V, &shared.V_full[s], V_row, V_head, V_batch);
-            };
-            for (int q = 0;; ++q) {
-                const int t = query_tile_number(params.causal, query_tiles, q), Q_now = q % q_stages;
-                ptx::mbarrier_wait(&shared.Q_empty[Q_now], q / q_stages % 2 ^ 1);
-                const QueryTile work = t < query_tiles ? query_tile(params, t) : QueryTile{};
-                const auto [batch, head, kv_head, first_row, diagonal, tiles] = shared.query_tiles[Q_now] = work;
-                if (tiles == 0) {
-                    ptx::mbarrier_arrive(&shared.Q_full[Q_now]);  // no Q comes
-                    break;
-                }
-                load_tile(shared.Q[Q_now], Q_bytes, maps.Q, &shared.Q_full[Q_now], first_row, head, batch);
-                for (int tile = tiles - 1; tile >= 0; --tile, ++j) {  // rows behind the last one arrive as zeros
-                    // A buffer's use number j / kv_stages; the one before it must be over. Before the first there is
-                    // none, and a fresh barrier lets parity 1 pass.
-                    const uint32_t s = j % kv_stages, before = j / kv_stages % 2 ^ 1, row = tile * Bc;
-                    ptx::mbarrier_wait(&shared.K_empty[s], before);
-                    load_tile(shared.K[s], tile_bytes, maps.K, &shared.K_full[s], row, kv_head, batch);
-                    if (j > 0) load_V(j - 1);
-                    V_row = row, V_head = kv_head, V_batch = batch;
-                }
-            }
-            if (j > 0) load_V(j - 1);
-        }
-        return;
-    }
-    ptx::setmaxnreg_inc<consumer_registers>();
-    // A thread has two rows of its warp's 16: lane / 4 and lane / 4 + 8. Of each 8 columns of S and of O, it has the
-    // columns 2 (lane % 4) and the next: registers 4 n and 4 n + 1 of the first row, 4 n + 2 and 4 n + 3 of the second.
-    const int lane = threadIdx.x % 32;
-    const float scale_log2 = params.scale * 1.44269504f;                   // exp(scale x) = 2^(scale log2(e) x)
-    constexpr float most = std::is_same_v<T, __half> ? 0x1p15f : 0x1p64f;  // a lane's sum of P: there its bet is lost
-    // How wgmma finds the tiles: the rows of K, along d_head, and V's columns, along its rows. 8 rows of a panel are
-    // 1,024 bytes.
-    const uint64_t K_matrix = ptx::matrix_descriptor(shared.K, 0, 8 * row_bytes);
-    const uint64_t V_matrix = ptx::matrix_descriptor(shared.V, Bc * row_bytes, 8 * row_bytes);
-    Place<kv_stages> K_at, V_at;  // K's first: a tile's S comes before the PV of the one before
-    QueryTile now;                // what S, and what follows of it, is of; O may still be the one before's
-    const auto &[batch, head, kv_head, first_row, diagonal, tiles] = now;
-    int warp_row, tile;   // the warp's first row; which tile of K and V S is of
-    float O[d_head / 2];  // [64, d_head] per warpgroup
-    // For each of the two rows: what P = 2^(scale log2(e) S - reference) refers to; this lane's part of P's sum.
-    float reference[2] = {lowest, lowest}, row_sum[2] = {};
 
-    // ---- S = QKᵀ ----
-    uint32_t Q[d_head / 16][4];  // [64, d_head] per warpgroup
-    const auto take_query_tile = [&](int q) {
-        const int Q_now = q % q_stages;
-        ptx::mbarrier_wait(&shared.Q_full[Q_now], q / q_stages % 2);
-        now = handed_over(shared.query_tiles[Q_now]);
-        warp_row = first_row + warp * 16, tile = tiles - 1;
-        if (tiles == 0) return;
-#pragma unroll
-        for (int k = 0; k < d_head / 16; ++k) {  // TMA has put 16 bytes number i of row r at number i ^ r % 8
-            const int row = warp * 16 + lane % 16, piece = (k % 4 * 2 + lane / 16) ^ row % 8;
-            ptx::ldmatrix_x4(Q[k], ptx::shared_address(shared.Q[Q_now] + (k / 4 * Br + row) * panel + piece * 8));
-        }
-        __syncwarp();  // all lanes have read their rows
-        if (lane == 0) ptx::mbarrier_arrive(&shared.Q_empty[Q_now]);
-    };
-    float S[Bc / 2];  // [64, Bc] per warpgroup
-    const auto issue_S = [&] {
-        ptx::mbarrier_wait(&shared.K_full[K_at.buffer], K_at.parity);  // all bytes of this tile are there
+    __device__ void release_Q() { shared.Q_pipeline.consumer_release(Q_read, lane); }
+    __device__ void release_K() { shared.K_pipeline.consumer_release(K_read, lane); }
+    __device__ void release_V() { shared.V_pipeline.consumer_release(V_read, lane); }
+
+    // Issues S = QKᵀ for the next tile of K. One step is 16 columns: 32 bytes of a row, a quarter of a panel.
+    __device__ __forceinline__ void issue_QK(float (&S)[Bc / 2]) {
+        shared.K_pipeline.consumer_wait(K_read);
+        const uint64_t K_tile = K_descriptor + descriptor_offset(K_read.stage * KV_bytes);
         ptx::wgmma_fence(S);
 #pragma unroll
-        for (int k = 0; k < d_head / 16; ++k) {  // 16 columns are 32 bytes of a row; a panel has four times 16
-            const uint64_t step = further(k % 4 * 32), K_panel = further(k / 4 * Bc * row_bytes);
-            const uint64_t K_rows = K_matrix + further(K_at.buffer * tile_bytes) + K_panel + step;
-            ptx::wgmma_rs_k_major<T, Bc>(S, Q[k], K_rows, k > 0);
+        for (int k = 0; k < d_head / 16; ++k) {
+            const uint64_t step = descriptor_offset(k % 4 * 32);
+            const uint64_t K_step = K_tile + descriptor_offset(k / 4 * Bc * row_bytes) + step;
+            const uint64_t Q_step = Q_tile + descriptor_offset(k / 4 * Br * row_bytes) + step;
+            ptx::wgmma_ss<T, Bc>(S, Q_step, K_step, k > 0);
         }
         ptx::wgmma_commit();
-    };
+    }
 
-    // ---- O += PV ----
-    uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
-    const auto issue_PV = [&](auto part) {
-        if (part.begin == 0) ptx::mbarrier_wait(&shared.V_full[V_at.buffer], V_at.parity);
+    // Issues O += PV for the next tile of V. One step is 16 columns of P and 16 rows of V.
+    __device__ __forceinline__ void issue_PV(float (&O)[d_head / 2], uint32_t (&P)[Bc / 16][4]) {
+        shared.V_pipeline.consumer_wait(V_read);
         ptx::wgmma_fence(O, P);
 #pragma unroll
-        for (int k = part.begin / 16; k < part.end / 16; ++k) {
-            const uint64_t V_rows = further(V_at.buffer * tile_bytes) + further(k * 16 * row_bytes);  // of 16 rows
-            ptx::wgmma_rs<T, d_head>(O, P[k], V_matrix + V_rows, true);
+        for (int k = 0; k < Bc / 16; ++k) {
+            const uint64_t V_rows = descriptor_offset(V_read.stage * KV_bytes) + descriptor_offset(k * 16 * row_bytes);
+            ptx::wgmma_rs<T, d_head>(O, P[k], V_descriptor + V_rows, true);
         }
         ptx::wgmma_commit();
-    };
-    // The next tile's S, of this query tile or of the next one: behind this tile's PV.
-    const auto next_S = [&] {
-        issue_S();
-        ptx::wgmma_wait<0>(S, O, P);
-        K_at.leave(shared.K_empty, lane), V_at.leave(shared.V_empty, lane);
-    };
+    }
 
-    // ---- mask ----
-    const auto mask = [&](int tile) {
-        const int first_column = tile * Bc;
-        if (first_column + Bc > min(params.Nkv, warp_row + 1 + diagonal)) {  // the warp's first row sees fewest
-#pragma unroll
-            for (int x = 0; x < Bc / 2; ++x) {
-                const int i = warp_row + x / 2 % 2 * 8 + lane / 4;
-                if (first_column + x / 4 * 8 + lane % 4 * 2 + x % 2 >= min(params.Nkv, i + 1 + diagonal))
-                    S[x] = -INFINITY;
-            }
-        }
-    };
+    // Waits for S, the older one of two products. PV, which was issued after it, continues.
+    __device__ __forceinline__ void wait_S(float (&S)[Bc / 2]) {
+        ptx::wgmma_wait<1>(S);
+        release_K();
+    }
 
-    // ---- online softmax ----
-    // A part of P and its sums: 16 columns of S, rounded to 16 bits, are an operand A as they lie, and never
-    // leave their lanes. S stays. Returns whether this lane's bet is lost.
-    float sum[2] = {INFINITY, INFINITY};  // of this lane's elements alone; nothing to bet on yet is as good as lost
-    float rescale[2];                     // what older sums and outputs shrink by when the maximum grows
-    const auto exponentials = [&](auto part) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            sum[half] = 0.0f;
-#pragma unroll
-            for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4) {
-                const float p0 = ptx::exp2(fmaf(S[x], scale_log2, -reference[half]));  // one multiply-add, one ex2
-                const float p1 = ptx::exp2(fmaf(S[x + 1], scale_log2, -reference[half]));
-                sum[half] += p0 + p1;
-                P[x / 8][x % 8 / 2] = pack<T>(p0, p1);
-            }
-        }
-        return !(fmaxf(sum[0], sum[1]) < most);
-    };
-    // For the rows that have lost, whoever else has: no row's numbers depend on its neighbours'.
-    const auto take_maximum = [&](auto part) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float new_max = -INFINITY;
-#pragma unroll
-            for (int x = part.begin / 2 + 2 * half; x < part.end / 2; x += 4)
-                new_max = fmaxf(new_max, fmaxf(S[x], S[x + 1]));
-            new_max = row_reduce_max(new_max);
-            const float old = reference[half];
-            if (__ballot_sync(0xffffffff, !(sum[half] < most)) >> lane / 4 * 4 & 15)  // by one of its four lanes
-                reference[half] = fmaxf(old, new_max * scale_log2 + margin<T>);
-            rescale[half] = ptx::exp2(old - reference[half]);
-            row_sum[half] *= rescale[half];
-        }
-    };
-    const auto softmax = [&](auto part) {
-        if (__any_sync(0xffffffff, exponentials(part))) {
-            ptx::wgmma_wait<0>(O, P);  // of the part before: O may be touched
-            take_maximum(part);
-#pragma unroll
-            for (int x = 0; x < d_head / 2; ++x) O[x] *= rescale[x / 2 % 2];
-            exponentials(part);
-        }
-        row_sum[0] += sum[0], row_sum[1] += sum[1];
-    };
-    // Behind a maximum no bet is lost, and O, still the query tile's before, is left alone.
-    const auto first_softmax = [&] {
-        reference[0] = reference[1] = lowest, sum[0] = sum[1] = INFINITY;
-        take_maximum(Part<0>()), exponentials(Part<0>());
-        row_sum[0] = sum[0], row_sum[1] = sum[1];
-    };
+    // Waits for PV. The code may change O and P only now.
+    __device__ __forceinline__ void wait_PV(float (&O)[d_head / 2], uint32_t (&P)[Bc / 16][4]) {
+        ptx::wgmma_wait<0>(O, P);
+        release_V();
+    }
+};
 
-    // ---- store ----
-    const auto store = [&](const QueryTile &done, const float (&reference)[2], const float (&row_sum)[2]) {
-        T *O_global =
-            static_cast<T *>(params.O.data) + done.batch * params.O.stride_batch + done.head * params.O.stride_head;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            const float sum = row_reduce_sum(row_sum[half]);
-            const float inverse = sum > 0.0f ? 1.0f / sum : 0.0f;  // rows that see no key are 0
-            const int i = done.first_row + warp * 16 + 8 * half + lane / 4;
-            if (params.log_sum_exp && lane % 4 == 0 && i < params.Nq)
-                params.log_sum_exp[(int64_t{done.batch} * params.Hq + done.head) * params.Nq + i] =
-                    sum > 0.0f ? reference[half] * 0.693147181f + logf(sum) : -INFINITY;
-#pragma unroll
-            for (int n = 0; n < d_head / 8; n += 4) {  // 32 columns: 16 bytes for each of the four lanes
-                uint32_t pieces[4];
-#pragma unroll
-                for (int k = 0; k < 4; ++k) {
-                    const float *pair = &O[4 * (n + k) + 2 * half];
-                    pieces[k] = pack<T>(pair[0] * inverse, pair[1] * inverse);
-                }
-                transpose(pieces, lane);
-                if (i < params.Nq)
-                    *reinterpret_cast<uint4 *>(O_global + i * params.O.stride_row + 8 * n + lane % 4 * 8) =
-                        make_uint4(pieces[0], pieces[1], pieces[2], pieces[3]);
-            }
-        }
-    };
+// ---- mask ----
 
-    take_query_tile(0), issue_S();  // each block has a query tile
-    ptx::wgmma_wait<0>(S), K_at.leave(shared.K_empty, lane);
-    mask(tile), first_softmax();
-    for (int q = 1; tiles > 0; ++q) {
+// Sets S to -infinity where a row must not see a key: right of the diagonal, and past the end of K. warp_row is the
+// warp's first row of Q, which sees the fewest keys. If it sees the whole tile, every row does, and there is nothing to
+// do.
+__device__ __forceinline__ void mask(float (&S)[Bc / 2], const QueryTile &query_tile, int warp_row, int kv_tile,
+                                     int Nkv, int lane) {
+    const int first_column = kv_tile * Bc;
+    if (first_column + Bc <= min(Nkv, warp_row + 1 + query_tile.causal_offset)) return;
+#pragma unroll
+    for (int x = 0; x < Bc / 2; ++x) {
+        const int row = warp_row + accumulator_row(x, lane);
+        const int column = first_column + accumulator_column(x, lane);
+        if (column >= min(Nkv, row + 1 + query_tile.causal_offset)) S[x] = -INFINITY;
+    }
+}
+
+// ---- store ----
+
+// Divides the warp's 16 rows of O by their sums and stores them. The lanes write them to shared memory; TMA copies them
+// to global memory while the warp continues. TMA does not write rows past the end of O.
+template <typename T, int d_head>
+__device__ __forceinline__ void store_O(const CUtensorMap &map, T (&staging)[16 * d_head], const float (&O)[d_head / 2],
+                                        const RowStatistics &rows, const QueryTile &query_tile, int warp, int lane) {
+    if (lane == 0) ptx::tma_store_wait_read<0>();  // TMA has read the previous query tile's rows
+    __syncwarp();
+    const uint32_t row_address = ptx::shared_address(staging + lane % 16 * panel);
+#pragma unroll
+    for (int n = 0; n < d_head / 8; n += 2) {  // 16 columns: lanes 0-15 give the row addresses of the first 8
+        uint32_t pieces[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const int x = 4 * (n + k / 2) + k % 2 * 2;
+            pieces[k] = pack<T>(O[x] * rows.inverse[k % 2], O[x + 1] * rows.inverse[k % 2]);
+        }
+        const int chunk = (n % 8 + lane / 16) ^ lane % 8;  // TMA takes chunk c of row r from position c ^ (r % 8)
+        ptx::stmatrix_x4(row_address + (n / 8 * 16 * panel + chunk * 8) * sizeof(T), pieces);
+    }
+    ptx::fence_proxy_async();  // makes this lane's writes visible to TMA
+    __syncwarp();              // every lane has made its writes visible before lane 0 starts TMA
+    if (lane == 0) {
+        ptx::tma_store(&map, staging, 0, query_tile.first_row + warp * 16, 0, query_tile.head, query_tile.batch);
+        ptx::tma_store_commit();
+    }
+}
+
+// Stores the natural logarithm of each row's sum of exp(scale * score), if the caller asked for it.
+__device__ __forceinline__ void store_log_sum_exp(const FlashParams &params, const RowStatistics &rows,
+                                                  const QueryTile &query_tile, int warp, int lane) {
+    if (!params.log_sum_exp) return;
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+        const int i = query_tile.first_row + warp * 16 + 8 * row + lane / 4;
+        if (lane % 4 == 0 && i < params.Nq)
+            params.log_sum_exp[(int64_t{query_tile.batch} * params.Hq + query_tile.head) * params.Nq + i] =
+                rows.sum[row] > 0.0f ? rows.shift[row] * 0.693147181f + logf(rows.sum[row]) : -INFINITY;
+    }
+    __syncwarp();  // after a branch that lanes take differently, the compiler needs to know that they have converged
+}
+
+// ---- kernel ----
+
+// grid: as many blocks as multiprocessors, or as query tiles if they are fewer
+template <typename T, int d_head, int Br>
+__global__ void __launch_bounds__(threads<Br>, 1)
+    flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
+    constexpr int consumers = Br / 64;
+    extern __shared__ __align__(1024) unsigned char shared_bytes[];
+    auto &shared = *reinterpret_cast<SharedStorage<T, d_head, Br> *>(shared_bytes);
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // tells the compiler that all lanes agree
+    const int warpgroup = warp / 4;
+    const int lane = threadIdx.x % 32;
+
+    if (threadIdx.x == 0) {
+        shared.Q_pipeline.init(4 * consumers);
+        shared.K_pipeline.init(4 * consumers);
+        shared.V_pipeline.init(4 * consumers);
+        ptx::fence_mbarrier_init();
+    }
+    __syncthreads();  // no thread may wait at a barrier before it is initialised
+
+    // The producer warpgroup gives most of its registers back. One of its threads does all the work.
+    if (warpgroup == consumers) {
+        ptx::setmaxnreg_dec<producer_registers<Br>>();
+        if (threadIdx.x == 128 * consumers) produce(shared, params, maps);
+        return;
+    }
+
+    // The consumer warpgroups take these registers.
+    ptx::setmaxnreg_inc<consumer_registers<Br>>();
+    Mainloop<T, d_head, Br> mainloop(shared, warp, lane);
+    const PingPong<consumers> ping_pong{warpgroup};
+    OptimisticSoftmax<T> softmax{params.scale * 1.44269504f, lane};
+    float S[Bc / 2];         // [64, Bc] per warpgroup
+    uint32_t P[Bc / 16][4];  // [64, Bc] per warpgroup
+    float O[d_head / 2];     // [64, d_head] per warpgroup
+
+    // The block's first S has no PV to run together with. Every block has at least one query tile.
+    ping_pong.begin();
+    QueryTile query_tile = mainloop.wait_query_tile();
+    int warp_row = query_tile.first_row + warp * 16;  // in a register, because the mask needs it right after S
+    int kv_tile = query_tile.kv_tiles - 1;
+    ping_pong.take_turn();
+    mainloop.issue_QK(S);
+    ping_pong.pass_turn();
+    ptx::wgmma_wait<0>(S);
+    mainloop.release_K();
+    mask(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
+    softmax.begin(S, P);
+
+    while (query_tile.valid()) {
 #pragma unroll
         for (int x = 0; x < d_head / 2; ++x) O[x] = 0.0f;
-        for (;;) {  // the first part of this tile's P is there
-            issue_PV(Part<0>()), softmax(Part<1>()), issue_PV(Part<1>());
-            if (tile-- == 0) break;
-            next_S(), mask(tile), softmax(Part<0>());
-        }
 
-        // The next query tile begins, and as its P is there, O's registers are emptied.
-        const QueryTile done = now;
-        const float done_reference[2] = {reference[0], reference[1]}, done_sum[2] = {row_sum[0], row_sum[1]};
-        take_query_tile(q);
-        if (tiles > 0)
-            next_S(), mask(tile), first_softmax();
-        else
-            ptx::wgmma_wait<0>(O);
-        store(done, done_reference, done_sum);
+        // When an iteration begins, this tile's P is ready. It issues this tile's PV and computes the next tile's P.
+        while (kv_tile > 0) {
+            --kv_tile;
+            ping_pong.take_turn();
+            mainloop.issue_QK(S);
+            mainloop.issue_PV(O, P);
+            ping_pong.pass_turn();
+            mainloop.wait_S(S);
+            mask(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
+            if (softmax.maximum_first) softmax.look_first(S, P, O);
+            mainloop.wait_PV(O, P);
+            softmax.advance(S, P, O, query_tile.kv_tiles - kv_tile);
+        }
+        mainloop.release_Q();
+
+        // The next query tile begins before this one is stored: its first S overlaps with this one's last PV. The sums
+        // that divide O are reduced while both products run, and O is stored once the next P is ready.
+        const QueryTile finished = query_tile;
+        RowStatistics rows;
+        query_tile = mainloop.wait_query_tile();
+        warp_row = query_tile.first_row + warp * 16;
+        kv_tile = query_tile.kv_tiles - 1;
+        ping_pong.take_turn();
+        if (query_tile.valid()) {
+            mainloop.issue_QK(S);
+            mainloop.issue_PV(O, P);
+            ping_pong.pass_turn();
+            rows = softmax.finalize();
+            mainloop.wait_S(S);
+            mask(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
+            mainloop.wait_PV(O, P);
+            softmax.begin(S, P);
+        } else {
+            mainloop.issue_PV(O, P);
+            ping_pong.pass_turn();
+            rows = softmax.finalize();
+            mainloop.wait_PV(O, P);
+        }
+        store_O<T, d_head>(maps.O, shared.O[warp], O, rows, finished, warp, lane);
+        store_log_sum_exp(params, rows, finished, warp, lane);
     }
+    ping_pong.end();
+    if (lane == 0) ptx::tma_store_wait_read<0>();  // the block must not end before TMA has read its shared memory
 }
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 25,
+constexpr flash::Limits limits = {.stage = 22,
                                   .title = "No gap",
                                   .min_compute = 90,
-                                  .Br = Br,
+                                  .Br = 128,
                                   .Bc = Bc,
                                   .causal = true,
                                   .grouped_heads = true,
@@ -376,14 +356,23 @@ constexpr flash::Limits limits = {.stage = 25,
                                   .log_sum_exp = true,
                                   .specific = true};  // sm_90a
 
+template <typename T, int d_head, int Br>
+static flash::Launch plan_for(const FlashParams &params) {
+    return {.kernel = flash_kernel<T, d_head, Br>,
+            .grid = flash::persistent(params.Hq * params.B * ((params.Nq + Br - 1) / Br)),
+            .threads = threads<Br>,
+            .shared_bytes = sizeof(SharedStorage<T, d_head, Br>),
+            .Q_box_rows = Br,
+            .KV_box_rows = Bc};
+}
+
+// At d_head 64 a third consumer pays where no query tile is cut short by a mask. At d_head 128 it has no registers.
 static flash::Launch plan(const FlashParams &params) {
     return flash::choose(params, [&]<typename T, int d_head>() {
-        return flash::Launch{.kernel = flash_kernel<T, d_head>,
-                             .grid = flash::persistent(params.Hq * params.B * ((params.Nq + Br - 1) / Br)),
-                             .threads = threads,
-                             .shared_bytes = sizeof(Shared<T, d_head>),
-                             .Q_box_rows = Br,
-                             .KV_box_rows = Bc};
+        if constexpr (d_head == 64) {
+            if (!params.causal) return plan_for<T, 64, 192>(params);
+        }
+        return plan_for<T, d_head, 128>(params);
     });
 }
 
