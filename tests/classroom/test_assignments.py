@@ -14,7 +14,7 @@ from assignment_files import assignment_text
 from flashladder.classroom import assignment, check, exercise, handout, services
 from flashladder.classroom.closure import closure
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory
+from flashladder.core.paths import ROOT, build_directory, headers
 from flashladder.ladder import stages
 
 READY = assignment.all_assignments()
@@ -143,6 +143,14 @@ def test_the_students_folder_has_what_it_needs_and_no_more(given_folder):
     for sizes in one.sizes:
         if not sizes.public:
             assert sizes.name not in (folder / "harness/assignment.json").read_text()
+    included = {name for file in folder.rglob("*") if file.suffix in (".cu", ".cuh", ".cpp", ".h")
+                for name in re.findall(r'#\s*include\s*"([^"/]+)"', file.read_text())}  # fmt: skip
+    there = {Path(name).name for name in files if name.startswith("harness/common/include/")}
+    known = {header.name: header for header in headers()}
+    assert there == included & set(known), "headers that are included, and no others"
+    # A header of what a stage teaches has its solutions.
+    taught = [match[1] for match in (re.match(r"// Stage (\w+) ", known[name].read_text()) for name in there) if match]
+    assert not {stages.get(name).number for name in taught} & set(one.stages)
     sheet = (folder / "README.md").read_text()
     for item in one.items:
         assert f"({item.points:g} points)" in sheet and exercise.get(item.stage, item.name).title in sheet

@@ -113,10 +113,15 @@ def test_changes_one_thing(stage):
     from flashladder.ladder import diff
 
     before = stages.previous_of(stage)
-    if not before or stage.number in (2, 4, 12, 14, 15, 16, 28, 29):
-        pytest.skip("this stage rewrites the kernel")
-    changed = max(diff.changed_lines(before, stage))
-    assert changed <= 60, f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most 60"
+    if not before:
+        pytest.skip("there is no stage before")
+    changed, most = max(diff.changed_lines(before, stage)), 80 if stage.hopper else 60
+    why = stage.data.get("larger_step", "")
+    assert changed <= most or why, (
+        f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most {most}, or larger_step in "
+        "stage.toml says why"
+    )
+    assert not why or changed > most, f"{stage.name}: {changed} lines differ, so stage.toml's larger_step says nothing"
 
 
 def test_uses_as_much_shared_memory_as_there_is(stage):

@@ -106,10 +106,8 @@ def _write(assignment: Assignment, folder: Path) -> None:
     harness = folder / HARNESS
     for name in FILES:
         _copy(ROOT / name, harness / name)
-    for tree, kinds in TREES.items():
-        for file in sorted((ROOT / tree).rglob("*")):
-            if file.suffix in kinds and file.is_file():
-                _copy(file, harness / file.relative_to(ROOT))
+    for file in [*_sources(), *_headers(assignment)]:
+        _copy(file, harness / file.relative_to(ROOT))
     for file in closure(*PROGRAMS).values():
         _copy(file, harness / "common/python" / file.relative_to(PACKAGE))
     (harness / "pyproject.toml").write_text(_project())
@@ -125,6 +123,26 @@ def _write(assignment: Assignment, folder: Path) -> None:
     for file in sorted(TEMPLATES.rglob("*")):
         if file.is_file():
             _copy(file, folder / _template_place(file))
+
+
+def _sources() -> list[Path]:
+    """What builds the simulator and the host's part of a run."""
+    found = [(file, kinds) for tree, kinds in TREES.items() for file in sorted((ROOT / tree).rglob("*"))]
+    return [file for file, kinds in found if file.suffix in kinds and file.is_file()]
+
+
+def _headers(assignment: Assignment) -> list[Path]:
+    """Of common/include what the assignment's kernels and these sources include, and what that includes: a header in
+    which later stages share what one of them teaches is a solution of that one."""
+    todo = [stages.get(number).kernel for number in assignment.stages] + _sources()
+    found: dict[str, Path] = {}
+    known = {header.name: header for header in headers()}
+    while todo:
+        named = re.findall(r'^\s*#\s*include\s*"([^"]+)"', todo.pop().read_text(), re.M)
+        new = [known[name] for name in named if name in known and name not in found]
+        found |= {header.name: header for header in new}
+        todo += new
+    return sorted(found.values())
 
 
 def _template_place(file: Path) -> Path:

@@ -1,0 +1,141 @@
+"""What later stages share: each header has the text of the stage that teaches it, and no later kernel repeats it. And
+how kernels from tma on read: short functions, nothing that captures everything."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from flashladder.core.paths import headers
+from flashladder.ladder import stages
+
+# What no stage teaches: the C ABI, launches, conversions, one function per instruction.
+PLAIN = {
+    "attention.h", "command_line.h", "configured.h", "json_writer.h", "launch.h", "numbers.cuh", "ptx.cuh",
+    "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
+}  # fmt: skip
+TEACHING = [one for one in headers() if one.name not in PLAIN]
+MOST = {"function": 120, "kernel": 180, "file": 450}  # lines
+READABLE = [stage for stage in stages.all_stages() if stage.hopper]
+
+
+def teacher(header: Path) -> stages.Kernel:
+    """The stage that the header's first sentence names: "Stage pipeline ..."."""
+    match = re.match(r"// Stage (\w+) ", header.read_text())
+    assert match, f"{header.name} begins with the stage that teaches it: // Stage NAME teaches ..."
+    return stages.get(match[1])
+
+
+@cache
+def blocks(file: Path) -> tuple[str, ...]:
+    """The paragraphs of a file without its head: what stands between blank lines, if it is more than an #include; in a
+    struct or a function they are paragraphs of their own, so a text is the same wherever it is put."""
+    text = re.sub(r"\A(?://[^\n]*\n)+", "", file.read_text())
+    found = [part.strip("\n") for part in re.split(r"\n\s*\n", text)]
+    return tuple(part for part in found if part and not all(line.startswith("#") for line in part.splitlines()))
+
+
+def code(block: str) -> str:
+    """Without comments and with one blank for each space; "" where that is less than two lines."""
+    lines = [re.sub(r"//.*", "", line).strip() for line in block.splitlines()]
+    lines = [line for line in lines if len(line) > 1]
+    return " ".join(lines) if len(lines) > 1 else ""
+
+
+def taught_in(stage: stages.Kernel) -> str:
+    """All that the stage's own headers have."""
+    return "\n".join(header.read_text() for header in TEACHING if teacher(header) == stage)
+
+
+@pytest.mark.parametrize("header", TEACHING, ids=lambda one: one.name)
+def test_a_shared_header_is_the_text_of_the_stage_that_teaches_it(header):
+    stage = teacher(header)
+    kernel = stage.kernel.read_text()
+    assert f'#include "{header.name}"' not in kernel, f"{stage.slug} teaches {header.name}, and has its text itself"
+    missing = [block for block in blocks(header) if block not in kernel]
+    assert not missing, f"not word for word in stages/{stage.name}/kernel.cu:\n" + "\n\n".join(missing)
+
+
+@pytest.mark.parametrize("header", TEACHING, ids=lambda one: one.name)
+def test_no_later_stage_repeats_a_shared_header(header):
+    """But for what it teaches itself, for those after it."""
+    first, wanted = teacher(header), [code(block) for block in blocks(header) if code(block)]
+    assert wanted, f"{header.name} has nothing in it"
+    users = []
+    for stage in stages.since(first)[1:]:
+        text = stage.kernel.read_text()
+        repeated = [one for one in wanted if one in code(text) and one not in code(taught_in(stage))]
+        assert not repeated, f"{stage.slug} has what it could include ({header.name}): {repeated[0][:100]} ..."
+        users += [stage] if f'#include "{header.name}"' in text else []
+    indirect = any(f'#include "{header.name}"' in other.read_text() for other in TEACHING if other != header)
+    assert users or indirect, f"no later stage includes {header.name}"
+
+
+def before_the_launch(stage: stages.Kernel) -> list[str]:
+    """The kernel without its launcher, which is the host's."""
+    return stage.kernel.read_text().partition("// ---- launch ----")[0].splitlines()
+
+
+def functions(lines: list[str]) -> list[tuple[str, int, bool]]:
+    """(first line's words, length in lines, whether it is a kernel) of each function of the device: from the line with
+    __device__ or __global__ to the brace that ends it."""
+    found, number = [], 0
+    while number < len(lines):
+        line = re.sub(r"//.*", "", lines[number])
+        if not re.search(r"\b__(device|global)__\b", line):
+            number += 1
+            continue
+        first, depth, opened = number, 0, False
+        while number < len(lines):
+            text = re.sub(r"//.*|\"[^\"]*\"", "", lines[number])
+            depth += text.count("{") - text.count("}")
+            opened |= "{" in text
+            ends = opened and depth <= 0 and text.rstrip().endswith("}") or not opened and text.rstrip().endswith(";")
+            number += 1
+            if ends:
+                break
+        found.append((line.strip(), number - first, "__global__" in line))
+    return found
+
+
+def test_lengths_of_functions_are_counted():
+    text = """__device__ int one() { return 1; }
+struct X {
+    __device__ X(int a)
+        : a(a),
+          b{2} {}
+    __device__ void two() {
+        if (a) {
+        }
+    }
+};
+__device__ int declared(int x);
+__global__ void
+    kernel(int a) {
+    x();
+}""".splitlines()
+    assert [(length, kernel) for _, length, kernel in functions(text)] == [
+        (1, False), (3, False), (4, False), (1, False), (4, True),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("stage", READABLE, ids=lambda stage: stage.name)
+def test_kernels_for_hopper_have_short_functions_and_capture_nothing_unnamed(stage):
+    lines = before_the_launch(stage)
+    found = functions(lines)
+    assert any(kernel for _, _, kernel in found), f"{stage.name}: no __global__ function was found"
+    for name, length, kernel in found:
+        most = MOST["kernel" if kernel else "function"]
+        assert length <= most, f"{stage.name}: {name} has {length} lines, more than {most}"
+    captures = [number for number, line in enumerate(lines, 1) if re.search(r"\[[&=]\]", line)]
+    assert not captures, f"{stage.name}: lambdas that capture everything in lines {captures}"
+    length = len(stage.kernel.read_text().splitlines())
+    assert length <= MOST["file"], f"{stage.kernel} has {length} lines, more than {MOST['file']}"
+
+
+@pytest.mark.parametrize("header", TEACHING, ids=lambda one: one.name)
+def test_shared_headers_have_short_functions_and_capture_nothing_unnamed(header):
+    lines = header.read_text().splitlines()
+    assert all(length <= MOST["function"] for _, length, _ in functions(lines))
+    assert not re.search(r"\[[&=]\]", header.read_text())
