@@ -8,6 +8,7 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 
 from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.cards import card
+from flashladder.plot.climbing import climb
 from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fp8_errors import fp8_errors
@@ -24,7 +25,7 @@ from flashladder.plot.softmax import online_softmax
 from flashladder.plot.step_clocks import step_clocks
 from flashladder.plot.style import save
 from flashladder.plot.swizzle import swizzle, swizzle_bits
-from flashladder.plot.throughput import ablations, climb, throughput
+from flashladder.plot.throughput import ablations, throughput
 from flashladder.plot.timeline import timeline
 from flashladder.plot.transfers import transfers
 from flashladder.plot.tuning import tuning_flags, tuning_lengths, tuning_predicted, tuning_tiles

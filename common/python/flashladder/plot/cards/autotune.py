@@ -14,8 +14,8 @@ _LINE = (
     (("async", "06", SKY), ("eager", "07", SKY), ("load_2_2_2", "08", SKY), ("kv_buffers_2", "09", SKY)),
     (("opt_softmax", "10", SKY), ("skip_rescale", "10", SKY), ("lean", "11", SKY), ("lean_ldmatrix", "11", SKY)),
 )
-_STEPS = (("rules", "refuse, with a reason"), ("build", "and verify"), ("time", "beside the peers"),
-          ("choice", "by GPU and length"))  # fmt: skip
+_STEPS = (("rules", "refuse,\nwith a reason"), ("build", "and verify"), ("time", "beside\nthe peers"),
+          ("choice", "by GPU\nand length"))  # fmt: skip
 
 
 def draw() -> Figure:
@@ -26,18 +26,19 @@ def draw() -> Figure:
         width = 10.4 / len(chips)
         for place, (name, whence, colour) in enumerate(chips):
             _box(axes, place * width, line * 1.25, width - 0.15, 1.05, colour)
-            axes.text(place * width + width / 2 - 0.08, line * 1.25 + 0.36, name, ha="center", va="center", fontsize=9.5)
-            axes.text(place * width + width / 2 - 0.08, line * 1.25 + 0.77, whence, ha="center", va="center", fontsize=9,
-                      color=INK)  # fmt: skip
+            middle = place * width + width / 2 - 0.08
+            axes.text(middle, line * 1.25 + 0.36, name, ha="center", va="center", fontsize=9.5, color=INK)
+            axes.text(middle, line * 1.25 + 0.77, whence, ha="center", va="center", fontsize=9, color=INK)
     axes.text(5.15, 4.15, "one line, one instance of the kernel", ha="center", va="center", fontsize=9.5, color=INK)
     for place, (name, told) in enumerate(_STEPS):
         left = place * 2.6
         _box(axes, left, 4.75, 2.15, 1.5, ORANGE)
         axes.text(left + 1.08, 5.17, name, ha="center", va="center", fontsize=10, weight="bold")
-        axes.text(left + 1.08, 5.75, told.replace(", ", ",\n").replace("beside the", "beside\nthe").replace("by GPU", "by GPU\n"),
-                  ha="center", va="center", fontsize=9, linespacing=1.0)  # fmt: skip
+        axes.text(left + 1.08, 5.75, told, ha="center", va="center", fontsize=9, linespacing=1.0)
         if place:
-            axes.add_patch(FancyArrowPatch((left - 0.45, 5.5), (left, 5.5), arrowstyle="-|>", mutation_scale=11, color=INK))
+            axes.add_patch(
+                FancyArrowPatch((left - 0.45, 5.5), (left, 5.5), arrowstyle="-|>", mutation_scale=11, color=INK)
+            )
     axes.set_xlim(-0.1, 10.4)
     axes.set_ylim(6.4, -0.1)
     return figure

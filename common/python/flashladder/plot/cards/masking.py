@@ -7,8 +7,8 @@ from flashladder.plot.masking import kinds
 from flashladder.plot.style import GREY, INK, ORANGE, PALE, RED, SKY, new_figure
 
 WORDS = (
-    "Tiles of S for 384 queries and 512 keys: whole ones on the left, masked ones along the diagonal, which ends at the "
-    "bottom right corner, and ones that are never loaded on the right"
+    "Tiles of S for 384 queries and 512 keys: whole ones on the left, masked ones along the diagonal, which ends at "
+    "the bottom right corner, and ones that are never loaded on the right"
 )
 _LOOKS = {
     "whole": (SKY, None, "whole: no mask"),
@@ -43,6 +43,8 @@ def draw() -> Figure:
     for side in axes.spines.values():
         side.set_visible(False)
     axes.set_title("512 keys", fontsize=9.5, color=INK)
-    handles = [Patch(facecolor=colour, hatch=hatch, edgecolor=GREY, label=text) for colour, hatch, text in _LOOKS.values()]
+    handles = [
+        Patch(facecolor=colour, hatch=hatch, edgecolor=GREY, label=text) for colour, hatch, text in _LOOKS.values()
+    ]
     figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=9.5, frameon=False)
     return figure

@@ -1,0 +1,170 @@
+"""The way up as one line: throughput of the main line's stages in their order, with the peers as lines across.
+
+A branch stands beside the line as a point of its own. At most MOST_LABELS names are written, those of the largest steps
+first; where two would cover each other the smaller step has none.
+"""
+
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.measuring import recorded
+from flashladder.plot.style import BLUE, GREY, INK, ORANGE, caption, new_figure
+
+MOST_LABELS = 12
+_SHORT = {"FlashAttention-2": "FA-2", "cuDNN attention": "cuDNN"}
+_SIZE, _LETTER, _LINE = 9.0, 0.073, 0.17  # points; inches that a letter and a line of this size take
+
+
+@dataclass
+class Step:
+    row: dict
+    place: int
+    factor: float  # over the stage of the main line before; 1 for the first one
+    branch: bool
+
+    @property
+    def name(self) -> str:
+        return self.row["name"].replace("_", " ", 1).replace("_", " ")
+
+
+def steps(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[Step]:
+    """The stages that were measured, in order."""
+    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
+    found: list[Step] = []
+    before = None
+    for place, row in enumerate(sorted((one for one in rows if one["kind"] == "stage"), key=lambda one: one["name"])):
+        branch = is_branch(row["name"])
+        found.append(Step(row, place, row["tflops"] / before["tflops"] if before else 1.0, branch))
+        before = before if branch else row
+    if len(found) == sum(one.branch for one in found):  # a type that a branch alone takes
+        found = [Step(one.row, one.place, 1.0, False) for one in found]
+    return found
+
+
+def is_branch(name: str) -> bool:
+    return any(stage.name == name and stage.is_branch for stage in stages.every_stage())
+
+
+def short(tflops: float) -> str:
+    return f"{tflops:.0f}" if tflops >= 10 else f"{tflops:.2g}"
+
+
+def stale(row: dict) -> str:
+    return " (stale)" if recorded.is_stale(row) else ""
+
+
+def shares(results: dict, dtype: str, d: int, causal: bool, length: int) -> str:
+    """The last stage's throughput in percent of each peer's and of a matrix product's, in the same run."""
+    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
+    ordered = steps(results, dtype, d, causal, length)
+    if not ordered:
+        return ""
+    last = ordered[-1].row
+    parts = []
+    for peer in [row for row in rows if row["kind"] == "peer"] + [recorded.ceiling(results, dtype)]:
+        if peer:
+            percent = 100 * last["tflops"] / peer["tflops"]
+            parts.append(f"{percent:.{0 if percent >= 1 else 1}f}% of {_SHORT.get(peer['name'], peer['name'])}")
+    return f"{last['name']}: {', '.join(parts)}" if parts else ""
+
+
+def way_up(  # noqa: PLR0913 - one panel of one run
+    axes, size: tuple[float, float], results: dict, dtype: str, d: int, causal: bool, length: int, factors: bool = False
+) -> None:
+    """Draws the line into axes of about `size` inches. factors: a label says how many times the stage before it is."""
+    every = steps(results, dtype, d, causal, length)
+    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
+    across = [row for row in [*rows, recorded.ceiling(results, dtype)] if row and row["kind"] != "stage"]
+    values = [one.row["tflops"] for one in every] + [row["tflops"] for row in across]
+    axes.set_yscale("log")
+    axes.set_xlim(-0.7, max(len(every) - 1, 1) + 0.7)
+    axes.set_ylim(min(values) / 1.35, max(values) * 1.6)
+    line = [one for one in every if not one.branch]
+    axes.plot([one.place for one in line], [one.row["tflops"] for one in line], color=BLUE, linewidth=2, zorder=3)
+    for one in every:
+        colour = ORANGE if one.branch else BLUE
+        face = "white" if one.branch or recorded.is_stale(one.row) else colour
+        axes.plot(one.place, one.row["tflops"], "D" if one.branch else "o", color=colour, markerfacecolor=face,
+                  markersize=6, zorder=4)  # fmt: skip
+    _across(axes, size, across)
+    _names(axes, size, every, MOST_LABELS - len(across), factors)
+    axes.set_xticks([one.place for one in every], [one.row["name"][:2] for one in every], fontsize=8)
+    axes.set_xlabel("stage (diamond: a branch)" if any(one.branch for one in every) else "stage")
+    axes.set_ylabel("TFLOP/s")
+    axes.minorticks_off()
+    axes.grid(alpha=0.25, axis="y")
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _across(axes, size: tuple[float, float], rows: list[dict]) -> None:
+    """Peers as dotted lines, their names behind the right end, moved apart where they are close."""
+    taken = -1.0
+    for row in sorted(rows, key=lambda one: one["tflops"]):
+        axes.axhline(row["tflops"], color=GREY, linestyle=":", linewidth=1.2, zorder=1)
+        place = max(_height(axes, row["tflops"]), taken + _LINE / size[1])
+        taken = place
+        axes.text(1.01, place, f"{_SHORT.get(row['name'], row['name'])} {short(row['tflops'])}{stale(row)}", fontsize=_SIZE,
+                  color=INK, va="center", transform=axes.transAxes)  # fmt: skip
+
+
+def _names(axes, size: tuple[float, float], every: list[Step], most: int, factors: bool) -> None:
+    """Names of the last and the first stage, and of the largest steps, left above or right below their points."""
+    left, right = axes.get_xlim()
+    points = [
+        ((one.place - left) / (right - left) * size[0], _height(axes, one.row["tflops"]) * size[1]) for one in every
+    ]
+    edges = [every[-1], every[0]] if every else []
+    wanted = edges + sorted((one for one in every if one not in edges), key=lambda one: -abs(one.factor - 1))
+    taken: list[tuple[float, float, float, float]] = []
+    for one in wanted:
+        if len(taken) == most:
+            break
+        text = f"{one.name} {short(one.row['tflops'])}{stale(one.row)}"
+        text += f" ×{one.factor:.2f}" if factors and one.factor != 1 else ""
+        width = _LETTER * len(text)
+        x, y = points[one.place]
+        for box, ha, va in (
+            ((x - 0.05 - width, y + 0.05, x - 0.05, y + 0.05 + _LINE), "right", "bottom"),
+            ((x + 0.08, y - 0.05 - _LINE, x + 0.08 + width, y - 0.05), "left", "top"),
+        ):
+            inside = box[0] >= 0 and box[2] <= size[0] + 0.2 and box[1] >= 0
+            if inside and not any(_cover(box, other) for other in [*taken, *(_dot(point) for point in points)]):
+                place = (box[2] if ha == "right" else box[0], box[1] if va == "bottom" else box[3])
+                weight = "bold" if one is every[-1] else "normal"
+                axes.text(place[0] / size[0], place[1] / size[1], text, ha=ha, va=va, fontsize=_SIZE, color=INK,
+                          weight=weight, transform=axes.transAxes, zorder=5)  # fmt: skip
+                taken.append(box)
+                break
+
+
+def _dot(point: tuple[float, float]) -> tuple[float, float, float, float]:
+    return point[0] - 0.03, point[1] - 0.03, point[0] + 0.03, point[1] + 0.03
+
+
+def _cover(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+def _height(axes, value: float) -> float:
+    """Where a value lies between the axes' lower and upper edge, 0 to 1."""
+    return axes.transAxes.inverted().transform(axes.transData.transform((0, value)))[1]
+
+
+def climb(results: list[tuple[dict, bool]], dtype: str = "bf16", d: int = 128, causal: bool = False) -> Figure:
+    """The main line of the first run, with each step's factor, up to the last stage; the peers as lines."""
+    one, live = results[0]
+    lengths = {row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=causal) if row["kind"] == "stage"}
+    if not lengths:
+        raise FlashLadderError(f"No stage was measured for {dtype}, d = {d}.")
+    length = 4096 if 4096 in lengths else max(lengths)
+    figure = new_figure(9, 5.2, "Throughput of the main line's stages as one line, with the factors of the largest steps")
+    axes = figure.subplots()
+    way_up(axes, (7.2, 4.2), one, dtype, d, causal, length, factors=True)
+    masked = ", causal" if causal else ""
+    axes.set_title(f"{dtype}, d = {d}, N = {length}{masked}; × is the factor over the stage before", fontsize=10)
+    caption(figure, f"{'measured here' if live else 'recorded'}: {recorded.label(one)}")
+    return figure
