@@ -176,7 +176,7 @@ gpu-report:
 
 check-report:
 	$(call setup)
-	@$(flashladder) check-report $(FILE)
+	@$(flashladder) check-report $(FILE) $(if $(TAKE),--take)
 
 release:
 	$(call setup,lint docs)

@@ -175,7 +175,8 @@ def test_interleaving(bench_on_fake, monkeypatch):
 
 def test_results_text_is_json(bench_on_fake):
     got = bench_on_fake()
-    assert json.loads(bench.to_text(got)) == got
+    text = recorded.to_text(got)
+    assert recorded.from_file(json.loads(text)) == got and '"name": "fake"' in text
 
 
 @pytest.mark.parametrize(
@@ -246,9 +247,9 @@ def test_causal_figures_have_tables_and_pictures_of_their_own(monkeypatch):
 
 
 def fp8_stage(folder) -> stages.Kernel:
-    (folder / "29_fake").mkdir()
-    (folder / "29_fake/kernel.cu").write_text("// another kernel\n")
-    return stages.Kernel(29, "29_fake", "Fake", "bytes", 75, None, folder / "29_fake", {"dtypes": ["e4m3"]})
+    (folder / "29_bytes").mkdir()
+    (folder / "29_bytes/kernel.cu").write_text("// another kernel\n")
+    return stages.Kernel(29, "29_bytes", "Fake", "bytes", 75, None, folder / "29_bytes", {"dtypes": ["e4m3"]})
 
 
 def test_e4m3_stands_beside_the_first_other_type():
@@ -272,15 +273,15 @@ def test_a_stage_of_bytes_is_timed_in_the_same_run(bench_on_fake, fake_stage, tm
     monkeypatch.setattr(bench, "compare", lambda *arrays: compared.append(arrays[-1]) or compare(*arrays))
     settings = replace(SETTINGS, lengths=(16,), stages=(1, 29), fewest_runs=3, most_runs=3)
     got = bench_on_fake(settings=settings, every=both)
-    assert [(row["name"], row["dtype"]) for row in got["measurements"]] == [("01_fake", "bf16"), ("29_fake", "e4m3")]
-    assert order == ["01_fake", "29_fake"] * 4 and compared == ["bf16", "e4m3"]
+    assert [(row["name"], row["dtype"]) for row in got["measurements"]] == [("01_fake", "bf16"), ("29_bytes", "e4m3")]
+    assert order == ["01_fake", "29_bytes"] * 4 and compared == ["bf16", "e4m3"]
     assert 0 < got["measurements"][1]["relative_error"] < 0.04
     titles = [line for line in capsys.readouterr().out.splitlines() if "TFLOP/s" in line]
     assert ["bf16" in title for title in titles] == [True, False] and "e4m3" in titles[1]
 
 
 def test_a_wrong_stage_of_bytes_is_not_timed(bench_on_fake, tmp_path):
-    with pytest.raises(FlashLadderError, match="29_fake is wrong for e4m3 .* so it is not timed"):
+    with pytest.raises(FlashLadderError, match="29_bytes is wrong for e4m3 .* so it is not timed"):
         bench_on_fake(2, replace(SETTINGS, stages=(29,)), every=(fp8_stage(tmp_path),))
 
 
@@ -310,7 +311,7 @@ def test_a_peer_that_computes_something_else_is_not_timed():
 
 
 def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
-    """Stage 29's page shows them beside the bf16 of the same run, in two tables; bf16's tables have none of them."""
+    """The page of fp8 shows them beside the bf16 of the same run, in two tables; bf16's tables have none of them."""
     record = causal_record()
     facts = {key: value for key, value in record["measurements"][0].items() if key not in ("name", "kind", "tflops")}
 
@@ -318,21 +319,21 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
         return facts | {"name": name, "kind": kind, "tflops": tflops, "dtype": dtype}
 
     record["measurements"] = [
-        row("28_shapes", 746.0, "bf16"),
-        row("29_fp8", 1071.0, "e4m3"),
+        row("23_shapes", 746.0, "bf16"),
+        row("24_fp8", 1071.0, "e4m3"),
         row("cuDNN attention", 675.0, "bf16", "peer"),
         row("cuDNN FP8", 1031.0, "e4m3", "peer"),
     ]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
     assert "1071.0" in results.throughput("e4m3", "128") and "746.0" not in results.throughput("e4m3", "128")
-    for text in (results.throughput("bf16", "128"), results.stage("28"), results.ladder()):
+    for text in (results.throughput("bf16", "128"), results.stage("shapes"), results.ladder()):
         assert "1071.0" not in text and "1031.0" not in text
-    e4m3, bf16 = results.stage("29").split("TFLOP/s, bf16")
+    e4m3, bf16 = results.stage("fp8").split("TFLOP/s, bf16")
     assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
-    assert "29_fp8, d = 128 | 1 |" in results.resources()
+    assert "24_fp8, d = 128 | 1 |" in results.resources()
     assert results.pictures("e4m3") == "![e4m3, d = 128](throughput-e4m3-d128.png)"
     figure = plot.throughput([(record, False)], "e4m3", 128)
-    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["29_fp8", "cuDNN FP8"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["24_fp8", "cuDNN FP8"]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
-    assert results.stage("29") == results.pictures("e4m3") == results.NOTHING
+    assert results.stage("fp8") == results.pictures("e4m3") == results.NOTHING

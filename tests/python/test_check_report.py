@@ -19,9 +19,10 @@ from flashladder.measuring import peaks, recorded, report_archive, report_check
 TODAY = datetime.date(2026, 2, 1)
 COMMIT = "0123456789ab"
 SUMMARY = """NVIDIA A100-SXM4-80GB, 2026-01-31 12:00 UTC
+verify: 300 of 300 runs right
 test (auto): status 0: 512 passed in 200 s
 test (gpu): status 0: 99 passed in 20 s
-sanitize: 40 of 40 runs clean (memcheck and racecheck, all stages)
+sanitize: 40 of 40 runs clean (memcheck and racecheck)
 ncu: 60 of 60 counters equal
 """
 
@@ -32,7 +33,7 @@ def row(stage: stages.Kernel, length: int = 1024, tflops: float = 100.0) -> dict
     fields = {"B": 4, "Hq": 16, "Hkv": 16, "Nq": length, "Nkv": length, "d_head": 128, "dtype": "bf16", "causal": False}
     times = {"p20": ms * 0.99, "median": ms, "p80": ms * 1.01}
     facts = {"relative_error": 0.0023, "kernel_sha256": stage.kernel_hash(), "tflops": tflops, "ms": times}
-    return {"name": stage.name, "kind": "stage"} | fields | facts
+    return {"name": stage.slug, "kind": "stage"} | fields | facts
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def report() -> report_archive.Report:
         "device": "NVIDIA A100-SXM4-80GB",
         "toolkit": "13.0.88",
         "build_type": "Release",
-        "kernels": {stage.name: stage.kernel_hash() for stage in stages.all_stages()},
+        "kernels": {stage.slug: stage.kernel_hash() for stage in stages.all_stages()},
         "compute_capability": 8.0,
         "driver": "580.1",
         "memory_mib": 81920,
@@ -62,6 +63,9 @@ def show(commit: str, path: str) -> bytes | None:
     if commit != COMMIT:
         return None
     file = stages.STAGES.parent / path
+    if path == "stages":  # as git lists a folder
+        listed = [f"{one.name}/" for one in sorted(file.iterdir()) if one.is_dir()]
+        return "\n".join([f"tree {commit}:{path}", "", *listed, ""]).encode()
     return file.read_bytes() if path and file.is_file() else None if path else b"commit"
 
 
@@ -103,8 +107,8 @@ def summary(report, old: str, new: str) -> None:
         (lambda r: origin(r, commit="unknown"), "commit 'unknown' names none"),
         (lambda r: origin(r, commit="fedcba987654"), "this project has no commit fedcba987654"),
         (lambda r: origin(r, uncommitted_changes=True), "changes that are in no commit"),
-        (lambda r: record(r)["provenance"]["kernels"].update({"05_swizzle": "0" * 64}), "05_swizzle is not the kernel"),
-        (lambda r: record(r)["provenance"]["kernels"].update({"99_x": "0" * 64}), "has no stage 99_x"),
+        (lambda r: record(r)["provenance"]["kernels"].update({"swizzle": "0" * 64}), "swizzle is not the kernel"),
+        (lambda r: record(r)["provenance"]["kernels"].update({"x": "0" * 64}), "has no stage x"),
         (lambda r: origin(r, build_type="Debug"), "a Debug build"),
         (lambda r: origin(r, driver="535.54"), "driver 535.54; CUDA 13 needs 580"),
         (lambda r: origin(r, date="2027-01-01 00:00 UTC"), "which is not yet"),
@@ -119,7 +123,7 @@ def summary(report, old: str, new: str) -> None:
         (lambda r: first(r, tflops=10**400), "no positive number"),
         (lambda r: first(r, relative_error=-1), "timed without having been verified"),
         (lambda r: first(r, dtype="fp8"), "dtype 'fp8'"),
-        (lambda r: first(r, name="77_fast"), "this project has no such stage"),
+        (lambda r: first(r, name="fast"), "this project has no such stage"),
         (lambda r: first(r, relative_error=None), "timed without having been verified"),
         (lambda r: first(r, relative_error=0.1), "beyond the bound of 0.004"),
         (lambda r: first(r, kernel_sha256=None), "which kernel it was is unknown"),
@@ -131,6 +135,8 @@ def summary(report, old: str, new: str) -> None:
         (lambda r: r.texts.clear(), "no summary.txt"),
         (lambda r: summary(r, "status 0: 99", "status 1: 98"), "the tests failed (FLASHLADDER_DEVICE=gpu)"),
         (lambda r: summary(r, "test (", "toast ("), "the tests did not run"),
+        (lambda r: summary(r, "verify: ", ""), "nothing was verified"),
+        (lambda r: summary(r, "300 of", "299 of"), "1 of 300 runs are wrong"),
         (lambda r: summary(r, "40 of 40", "38 of 40"), "objects to 2 of 40 runs"),
         (lambda r: r.records.clear(), "the part bench did not run"),
     ],
@@ -148,7 +154,7 @@ def test_a_throughput_above_the_data_sheet_is_implausible(report):
     assert not errors(report), "cards may be somewhat faster than their data sheet"
     record(report)["measurements"][0] = row(stage, 4096, peak * 1.2)
     (error,) = errors(report)
-    assert "above the 312 of the data sheet of NVIDIA A100-SXM4-80GB" in error and "05_swizzle" in error
+    assert "above the 312 of the data sheet of NVIDIA A100-SXM4-80GB" in error and "swizzle" in error
 
 
 def test_tensor_cores_take_twice_as_many_bytes(report):
@@ -183,9 +189,9 @@ def test_a_stale_kernel_is_a_remark(report):
     def before(commit: str, path: str) -> bytes | None:
         return b"another kernel" if path == "stages/05_swizzle/kernel.cu" else show(commit, path)
 
-    record(report)["provenance"]["kernels"]["05_swizzle"] = hashlib.sha256(b"another kernel").hexdigest()
+    record(report)["provenance"]["kernels"]["swizzle"] = hashlib.sha256(b"another kernel").hexdigest()
     found = report_check.check(report, before, TODAY)
-    assert not found.errors and "measured before 05_swizzle changed" in found.remarks[0]
+    assert not found.errors and "measured before swizzle changed" in found.remarks[0]
 
 
 @pytest.mark.parametrize("name", [file.name for file in sorted(recorded.RECORDED.glob("H200*.json"))])
@@ -244,7 +250,7 @@ def test_the_command_says_what_it_found(tmp_path, report, capsys, monkeypatch):
     packed(tmp_path, report)
     record(report)["provenance"]["date"] = "2026-01-31 12:00 UTC"
     assert check_report.run(str(tmp_path)) == 0
-    assert "To record them" in capsys.readouterr().out
+    assert "TAKE=1" in capsys.readouterr().out
     (tmp_path / "summary.txt").unlink()
     assert check_report.run(str(tmp_path)) == 1
     assert "error: no summary.txt" in capsys.readouterr().out
@@ -254,6 +260,21 @@ def test_the_command_says_what_it_found(tmp_path, report, capsys, monkeypatch):
             check_report.run(name)
     with pytest.raises(FlashLadderError, match="no archive that can be read"):
         check_report.run(str(tmp_path / "no.zip"))
+
+
+def test_a_report_is_taken_in(tmp_path, report, capsys, monkeypatch):
+    """Also one that lacks something, which is told: of what it is not of, the record before is kept."""
+    monkeypatch.setattr(check_report, "at_commit", lambda commit, path: show(COMMIT, path))
+    monkeypatch.setattr(check_report, "RECORDED", tmp_path / "ships")
+    record(report)["measurements"] = [row(stages.get(5))]
+    (tmp_path / "sent").mkdir()
+    packed(tmp_path / "sent", report)
+    (tmp_path / "sent" / "summary.txt").unlink()
+    assert check_report.run(str(tmp_path / "sent"), take=True) == 0
+    said = capsys.readouterr().out
+    assert "error: no summary.txt" in said and "Taken in: " in said
+    (file,) = (tmp_path / "ships").iterdir()
+    assert [one["name"] for one in recorded.load(file)["measurements"]] == ["05_swizzle"]
 
 
 def test_a_files_words_are_no_commands_of_the_terminal():

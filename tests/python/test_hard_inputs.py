@@ -59,13 +59,13 @@ def test_a_stage_stands_beside_the_fastest_peer_on_the_same_inputs(monkeypatch):
     record = {
         "provenance": {"device": "NVIDIA X", "date": "2026-01-02 00:00", "commit": "0123456789ab"},
         "inputs": {"normal": "", "huge": ""},
-        "measurements": [row("28_shapes", "stage", 300.0), row("a", "peer", 400.0), row("b", "peer", 200.0),
-                         row("28_shapes", "stage", 330.0, "huge"), row("a", "peer", 100.0, "huge"),
-                         row("b", "peer", 300.0, "huge"), row("25_no_gap", "stage", 1.0)],
+        "measurements": [row("23_shapes", "stage", 300.0), row("a", "peer", 400.0), row("b", "peer", 200.0),
+                         row("23_shapes", "stage", 330.0, "huge"), row("a", "peer", 100.0, "huge"),
+                         row("b", "peer", 300.0, "huge"), row("22_no_gap", "stage", 1.0)],
     }  # fmt: skip
     monkeypatch.setattr(recorded, "shipped", lambda kind="": [record] if kind == "inputs" else [])
     monkeypatch.setattr(recorded, "is_stale", lambda row: False)
-    assert "| d = 64, N = 512 | 75 | 110 |" in results.beside_the_best("28")
+    assert "| d = 64, N = 512 | 75 | 110 |" in results.beside_the_best("shapes")
 
 
 def test_variants_that_hurting_inputs_are_for_are_timed_on_them():

@@ -216,8 +216,23 @@ def test_the_chapter_is_filled_from_a_record(record, monkeypatch):
 
 def test_the_variant_that_is_profiled_exists():
     variants = {one.id: f"{one.stage.id} {one.title}" for one in ablations.ablations()}
-    assert all(which in variants for which in profiler.KERNELS if isinstance(which, str))
+    slugs = {one.slug for one in stages.all_stages()}
+    assert all(which in variants or which in slugs for which in profiler.KERNELS)
     assert variants["09_no_eager"] == "09 no eager loads (single buffers)"  # as docs/profiler.md calls it
+
+
+def test_kernels_for_hopper_have_tables_of_their_own(record):
+    record["kernels"].append(entry(stages.get("wgmma").number))
+    wgmma = stages.get("wgmma").name
+    assert profiler_tables.lines(record, "first")[0] == ["", "04_tensor_cores\\*", "05_swizzle"]
+    assert profiler_tables.lines(record, "hopper")[0] == ["", wgmma]
+    assert profiler_tables.stalls(record)[0] == ["cycles", "04_tensor_cores\\*", "05_swizzle"]
+    assert profiler_tables.stalls(record, "hopper")[0] == ["cycles", wgmma]
+    assert f"| found at | {wgmma} |" in profiler_pages.page("samples", "hopper")
+    with pytest.raises(FlashLadderError, match="'hopper' or nothing"):
+        profiler_tables.samples(record, "blackwell")
+    record["kernels"].pop()
+    assert profiler_pages.page("hopper").startswith("Not recorded")
 
 
 def test_pictures(record):
@@ -283,7 +298,7 @@ def fake_ncu(monkeypatch, tmp_path):
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("FAKE_NCU_LOG", str(tmp_path / "log"))
-    monkeypatch.setattr(profiler, "KERNELS", (4, 5))
+    monkeypatch.setattr(profiler, "KERNELS", ("tensor_cores", "swizzle"))
     monkeypatch.setattr(profiler, "PROBLEM", gpu_report.SMALL)
     monkeypatch.setattr(profiler, "describe", lambda *arguments: {"configuration": "(BF16)"})
     monkeypatch.setattr(ncu, "cudart", lambda device: Path("libcudart.so"))
@@ -301,16 +316,14 @@ def fake_ncu(monkeypatch, tmp_path):
 
 
 def test_the_record_of_a_gpu(fake_ncu, tmp_path):
-    lines = gpu_report.part_profiler(GPU, tmp_path)
-    made = recorded.load(tmp_path / "Fake-profiler.json")
+    made, notes = profiler.collect(GPU, tmp_path / "profiler")
     assert [one["name"] for one in made["kernels"]] == ["04_tensor_cores", "05_swizzle"]
     assert made["kernels"][1]["figures"]["ldmatrix instructions"] == 10
     assert made["kernels"][1]["kernel_sha256"] == stages.get(5).kernel_hash()
-    assert made["metrics"]["tensor pipe"] is None and "ncu has no figure here: tensor pipe" in "\n".join(lines)
+    assert made["metrics"]["tensor pipe"] is None and not notes
     assert made["provenance"]["device"] == "NVIDIA Fake" and "2025.3" in made["provenance"]["ncu"]
     assert (tmp_path / "profiler" / "05_swizzle.ncu-rep").exists()
     assert (tmp_path / "profiler" / "05_swizzle-raw.csv").read_text() == raw_page()
-    assert lines[0] == "profiler: 2 kernels of 2"
     run = next(words for words in fake_ncu().read_text().splitlines() if "--export" in words)
     assert "--clock-control none" in run and "--section SourceCounters" in run
     asked = run.split("--metrics ")[1].split()[0].split(",")
@@ -321,14 +334,22 @@ def test_the_record_of_a_gpu(fake_ncu, tmp_path):
 def test_without_permission_it_says_what_to_do_and_stops(fake_ncu, tmp_path):
     log = fake_ncu("permission")
     with pytest.raises(FlashLadderError, match="run as root, or have the driver loaded with NVreg"):
-        gpu_report.part_profiler(GPU, tmp_path)
+        profiler.collect(GPU, tmp_path)
     assert log.read_text().count("--export") == 1, "it is the same for all kernels"
-    assert not list(tmp_path.glob("*.json"))
+
+
+def test_some_stages_alone_and_for_some_time(fake_ncu, tmp_path):
+    made, notes = profiler.collect(GPU, tmp_path, (5,))
+    assert [one["name"] for one in made["kernels"]] == ["05_swizzle"] and not notes
+    assert profiler.collect(GPU, tmp_path, (7,)) == (None, [])
+    made, notes = profiler.collect(GPU, tmp_path, ends=0)
+    assert [one["name"] for one in made["kernels"]] == ["04_tensor_cores"], "one at the least"
+    assert notes == ["profiler: no time was left for swizzle"]
 
 
 def test_a_metric_that_is_refused_after_all(fake_ncu, tmp_path):
     log = fake_ncu("refuses")
-    gpu_report.part_profiler(GPU, tmp_path)
+    profiler.collect(GPU, tmp_path)
     runs = [words for words in log.read_text().splitlines() if "--export" in words]
     assert len(runs) == 4 and "sm__throughput" in runs[0] and "sm__throughput" not in runs[1]
     assert "smsp__sass_inst_executed_op_ldsm.sum" in runs[1], "the others are still asked"
@@ -342,8 +363,8 @@ def test_with_every_metric_refused_the_sections_are_left(fake_ncu, tmp_path):
 
 def test_a_kernel_that_fails_is_told(fake_ncu, tmp_path):
     fake_ncu("fails")
-    with pytest.raises(FlashLadderError, match="stage 04.*\n.*error code"):
-        gpu_report.part_profiler(GPU, tmp_path)
+    with pytest.raises(FlashLadderError, match="tensor_cores: .*stage 04.*\n.*error code"):
+        profiler.collect(GPU, tmp_path)
 
 
 def test_an_older_ncu_prints_its_source_page_too(fake_ncu, tmp_path):
@@ -355,11 +376,7 @@ def test_an_older_ncu_prints_its_source_page_too(fake_ncu, tmp_path):
 def test_no_ncu_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(FlashLadderError, match="install Nsight Compute"):
-        gpu_report.part_profiler(GPU, tmp_path)
-
-
-def test_the_profiler_is_a_part_that_is_asked_for():
-    assert "profiler" in gpu_report.ASKED_FOR and "profiler" not in gpu_report.PARTS
+        profiler.collect(GPU, tmp_path)
 
 
 def test_each_metric_is_asked_once_by_a_whole_name():

@@ -101,7 +101,7 @@ def test_it_times_chooses_and_writes_the_record(tune_on_fake, capsys):
         assert row["registers"] == 42 and row["spill_bytes"] == 0
     timed = [figures for row in made["configurations"] for figures in row["first"]]
     assert len(timed) == 3 and all(one["ms"]["p20"] <= one["ms"]["median"] <= one["ms"]["p80"] for one in timed)
-    assert {row["stage"] for row in made["stages"]} == {9, 10}
+    assert {row["name"] for row in made["stages"]} == {"09_double_buffering", "10_fast_softmax"}
     own = record.winner(made, "bf16", 64)
     assert {row["name"] for row in made["measurements"] if row["round"] == "flags"} >= {own}
     (counts,) = made["refused"]

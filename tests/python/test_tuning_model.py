@@ -48,7 +48,7 @@ def test_counts_of_a_tile_are_the_simulators_for_more_configurations(short_form)
 
 @pytest.fixture
 def record() -> dict:
-    return recorded.load(registers.record_file())
+    return recorded.first("registers")
 
 
 def test_registers_that_ptxas_was_free_to_choose_are_predicted_within_the_stated_error(record):

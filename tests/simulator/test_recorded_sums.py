@@ -10,7 +10,7 @@ from exact_arithmetic import FORMATS, INF, NAN, decode
 from recorded_sums import INTEGERS, VERSION, all_cases, unpacked
 from tensor_sums import matrix_product
 
-RECORD = REPOSITORY / "docs" / "results" / "H200-sums.json"
+RECORD = REPOSITORY / "tests" / "simulator" / "recorded" / "H200-sums.json"
 CASES = all_cases()
 
 
@@ -43,7 +43,7 @@ def test_sums_are_those_that_a_gpu_recorded(case):
     if not RECORD.exists():
         pytest.skip(f"no sums of a GPU are recorded: {RECORD.name}")
     record = json.loads(RECORD.read_text())
-    assert record["operands"] == VERSION, "the operands have changed: PARTS=sums make gpu-report records them anew"
+    assert record["operands"] == VERSION, "the operands have changed: PARTS=faults make gpu-report records them anew"
     got, want = case.run(), unpacked(record["sums"][case.name], case)
     assert np.array_equal(got, want), differences(case, got, want)
 

@@ -1,15 +1,17 @@
-"""make check-report FILE=...: what is wrong with the report of a reader's GPU, and how to record one that is right."""
+"""make check-report FILE=... [TAKE=1]: what is wrong with the report of a GPU; and a report that is right, taken in."""
 
 import datetime
 import functools
+import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 from flashladder.core.console import plural, say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, ROOT
-from flashladder.measuring import report_archive, report_check
+from flashladder.measuring import recorded, report_archive, report_check
 
 
 @functools.cache
@@ -28,7 +30,22 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:600]
 
 
-def run(name: str) -> int:
+def taken(report: report_archive.Report) -> list[str]:
+    """Has the records of a report ship; returns their places."""
+    places = []
+    with tempfile.TemporaryDirectory(prefix="flashladder-report-") as folder:
+        for name, record in sorted(report.records.items()):
+            file = Path(folder) / name
+            file.write_text(json.dumps(record))
+            # Bits that the simulator's tests replay are no result for readers.
+            place = ROOT / "tests/simulator/recorded" if name.endswith("-sums.json") else RECORDED
+            places.append(os.path.relpath(recorded.take(file, place), ROOT))
+    return places
+
+
+def run(name: str, take: bool = False) -> int:
+    """take: also what is not a whole report, such as that of some stages, or has errors: whoever takes it has read
+    them."""
     if not name:
         raise FlashLadderError("Name the report: `make check-report FILE=H200-gpu-report.zip`.")
     if at_commit("HEAD", "") is None:
@@ -40,13 +57,12 @@ def run(name: str) -> int:
     for word, sentences in (("error", found.errors), ("remark", found.remarks)):
         for sentence in sentences:
             say(f"{word}: {printable(sentence)}")
+    if take:
+        say(f"\nTaken in: {', '.join(taken(report))}. Next: `make results`, then `make test`.")
+        return 0
     if found.errors:
         say(f"\n{file}: {plural(len(found.errors), 'error')}: not to be recorded as it is.")
         return 1
     say(f"\n{file}: nothing is wrong with {plural(len(report.records), 'record')}. To record them:")
-    there = [record for record in report.records if (RECORDED / record).exists()]
-    where = os.path.relpath(RECORDED)
-    say(f"  copy {printable(', '.join(sorted(report.records)))} to {where}, then `make results` and `make test`")
-    if there:
-        say(f"  ({', '.join(sorted(there))} {'is' if len(there) == 1 else 'are'} there already, and would be replaced)")
+    say(f"  make check-report FILE={printable(str(file))} TAKE=1, then `make results` and `make test`")
     return 0

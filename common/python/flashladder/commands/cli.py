@@ -248,7 +248,7 @@ def command_docs(options) -> int:
 def command_check_report(options) -> int:
     from flashladder.commands import check_report
 
-    return check_report.run(options.file)
+    return check_report.run(options.file, options.take)
 
 
 def command_release(options) -> int:
@@ -535,6 +535,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
     sub = add("check-report", command_check_report, "say what is wrong with a report that gpu-report wrote")
     sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")
+    sub.add_argument("--take", action="store_true", help="have its records lie in docs/results")
     sub = add("release", command_release, "say what keeps a release back; else write, commit and tag it (no push)")
     sub.add_argument("version", nargs="?", default="", help="e.g. 0.2.0")
     sub = add(

@@ -14,10 +14,8 @@ from flashladder.ladder import ablations, run, stages
 from flashladder.measuring import (
     block_order,
     machine_code,
-    power,
     profile,
     profiler,
-    query_tile_clocks,
     recorded,
     step_clocks,
 )
@@ -108,46 +106,6 @@ class _Figures:
             self.stale |= name.startswith("(") and made["kernel_sha256"] != shape_table.kernel_hash()
             made = made | {"measurements": rows}
         return self._row(made, name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
-
-    def change(self, stage: int, what: str = "", d: int = 128, causal: bool = False, warpgroup: int = 0) -> float:
-        """Clocks of a change of query tile, all of it or between two marks: change(30), change(30, "O stored")."""
-        made = recorded.first("query-tile-clocks")
-        made = made and made | {"measurements": [row | {"kind": "stage"} for row in made["rows"]]}
-        row = self._row(made, stages.get(stage).name, causal, d_head=d, dtype="bf16", warpgroup=warpgroup)
-        clocks = row["clocks"]
-        if what and what not in clocks:
-            raise FlashLadderError(f'There is no "{what}" in a change of query tile. There are: {", ".join(clocks)}.')
-        return clocks[what] if what else sum(query_tile_clocks.of_a_change(clocks).values())
-
-    def ran(  # noqa: PLR0913 - for texts, which name what they ask for
-        self,
-        name: int | str,
-        what: str,
-        N: int = 4096,
-        d: int = 128,
-        causal: bool = False,
-        inputs: str = "normal",
-        alone: bool = False,
-    ) -> float:
-        """Of the record of clocks and power, in turn with the others or alone: ran(30, "clocks") of a step,
-        ran(30, "mhz"), ran(30, "tflops", alone=True), ran(30, "watts", alone=True), ran(30, "joules", alone=True) for
-        10^12 FLOPs."""
-        name = stages.get(name).name if isinstance(name, int) else name
-        made = recorded.first("power")
-        row = self._row(made, name, causal, Nq=N, d_head=d, dtype="bf16", inputs=inputs)
-        if alone and "alone" in row:
-            tflops = power.alone_tflops(row)
-            values = {"tflops": tflops, "mhz": row["alone"]["mhz"]}
-            if watts := row["alone"].get("watts"):
-                values |= {"watts": watts, "joules": watts / tflops}
-        elif alone:
-            values = {}
-        else:
-            clocks = power.clocks_a_step(row, made["multiprocessors"])
-            values = {"tflops": row["tflops"], "mhz": row["mhz"]["median"], "clocks": clocks}
-        if what not in values:
-            raise FlashLadderError(f'There is no "{what}" of {name} there. There are: {", ".join(values) or "none"}.')
-        return values[what]
 
     def resource(self, stage: int, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
@@ -281,8 +239,6 @@ FUNCTIONS = (
     "record",
     "modelled",
     "turn",
-    "change",
-    "ran",
     "tens",
 )
 

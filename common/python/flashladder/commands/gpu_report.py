@@ -1,15 +1,14 @@
-"""make gpu-report: everything that needs a GPU, in one go: tests, sanitizer, benchmarks, Nsight Compute.
+"""make gpu-report: everything that needs a GPU: verification, sanitizer, benchmarks, Nsight Compute.
 
-Writes below $OUT (build/gpu-report where it is not set): test.txt, sanitize.txt, summary.txt, GPU.json and
-GPU-KIND.json (which can be recorded in docs/results), the plots, and GPU-gpu-report.zip with all of them.
-PARTS="test sanitize bench inputs outputs ncu ablations order roofline streams" picks parts; "tune", "profiler",
-"sums", "faults", "beside", "clocks" and "power" are more, which have to be named. Needs no network, and of Python numpy
-and rich (torch, matplotlib, pytest for their parts).
+Writes below $OUT (build/gpu-report where it is not set) summary.txt, records that `make check-report` takes in
+(GPU.json and GPU-KIND.json), logs of the parts, and GPU-gpu-report.zip with all of them.
+
+PARTS="verify bench" picks parts, of PARTS and ASKED_FOR below; each runs alone. STAGES="14-23" or "tma wgmma" picks
+stages. Each part ends within nine minutes; what it had no time for is in the summary. Needs no network, and of Python
+numpy and rich (torch for peers, pytest for the tests).
 """
 
 import concurrent.futures
-import contextlib
-import itertools
 import os
 import re
 import shutil
@@ -21,28 +20,24 @@ import time
 from pathlib import Path
 
 from flashladder.building import build
-from flashladder.commands import results, tune
+from flashladder.commands import results, tune, tune_shapes
 from flashladder.core.console import say, table
 from flashladder.core.device import Device, choose, cudart
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import ablations, host_streams, stages
 from flashladder.ladder.kernels import problems_for
 from flashladder.ladder.run import run_problem
+from flashladder.ladder.stages import Stage
 from flashladder.measuring import (
     ablation_times,
     bench,
-    beside_products,
     hard_inputs,
-    machine_code,
     ncu,
-    outputs,
-    power,
     profiler,
     provenance,
-    query_tile_clocks,
     recorded,
     report_archive,
     roofline,
@@ -50,25 +45,59 @@ from flashladder.measuring import (
     stream_times,
 )
 from flashladder.running.job import Job, StageError, answer
+from flashladder.running.verify import check
 from flashladder.simulator import counters
-from flashladder.tuning import record as tuning
+from flashladder.tuning import instances, shape_table
 
-PARTS = ("test", "sanitize", "bench", "inputs", "outputs", "ncu", "ablations", "order", "roofline", "streams")
-# Only where PARTS names them: "tune" takes as long as all others together; "profiler" is for docs/profiler.md;
-# "sums" and "faults" are what the simulator's tests are held to, and faults hang or end a context by design; "beside"
-# is about the GPU and no stage; "clocks" is of kernels with marks in them, which are slower; "power" is about why a
-# kernel's figures differ from round to round.
-ASKED_FOR = ("tune", "profiler", "sums", "faults", "beside", "clocks", "power")
+PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
+# Only where PARTS names them: "tune" takes as long as all others together; "faults" are what the simulator's tests are
+# held to: kernels that hang or end a context by design, and bits of the tensor cores' sums.
+ASKED_FOR = ("tune", "faults")
 TEST_SECONDS = 240  # for each of the two runs
-BENCH_SECONDS = 350
+PART_SECONDS = 350  # after which a part begins nothing more
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 WHOLE_DEVICE = {"WARPSIM_MULTIPROCESSORS": "0"}  # as many as a GPU has, whatever a stage is simulated with otherwise
+AT_ONCE = 8  # runs that share the GPU, where nothing is timed
 
 
 def output_directory() -> Path:
     folder = Path(os.environ.get("OUT") or build_directory() / "gpu-report")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
+
+
+def chosen(words: str) -> tuple[Stage, ...]:
+    """Stages by number, by name, or from one to another: "14-23", "tma, shapes 00"; all of them for ""."""
+    found: dict[str, Stage] = {}
+    for word in words.replace(",", " ").split():
+        first, dash, last = word.partition("-")
+        ends = [stages.entry(one).number for one in (first, last if dash else first)]
+        picked = [one for one in stages.every_stage() if ends[0] <= one.number <= ends[1]]
+        if not picked:
+            raise FlashLadderError(f"STAGES: '{word}' is no stage and no range of stages.")
+        found |= {one.name: one for one in picked}
+    return tuple(sorted(found.values(), key=lambda one: one.number)) or stages.every_stage()
+
+
+class Report:
+    """Of which stages, on which GPU, and where it is written."""
+
+    def __init__(self, device: Device, folder: Path, which: tuple[Stage, ...]):
+        self.device, self.folder, self.which = device, folder, which
+        self.whole = which == stages.every_stage()
+        self.has_streams = any(isinstance(one, host_streams.HostStreams) for one in which)
+        self.kernels = [one for one in which if isinstance(one, stages.Kernel)]
+        self.numbers = tuple(one.number for one in self.kernels)
+
+    def file(self, kind: str = "") -> Path:
+        return self.folder / f"{bench.slug(self.device.short)}{kind and f'-{kind}'}.json"
+
+    def build(self) -> None:
+        """All there is, which the tests want; of some stages what they need."""
+        targets = {target for one in self.which for target in one.targets}
+        if self.has_streams:
+            targets |= {f"stage_{case['stage']:02d}" for case in stream_times.CASES}
+        build.build(() if self.whole else sorted(targets))
 
 
 def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
@@ -87,22 +116,68 @@ def run_for(command: list[str], seconds: float, env: dict | None = None) -> tupl
         return status, output.read()
 
 
-def part_test(device: Device, folder: Path) -> list[str]:
-    """The tests as `make test` runs them here, then the simulator's own programs on the GPU: do both agree?"""
+# ---- verify ----
+
+
+def to_verify(stage: stages.Kernel) -> list[Problem]:
+    """Both head dims and types, whole tiles and, of a stage that masks, ragged ends, masks and groups of heads."""
+    plain = [stage.own(Problem(B=2, Hq=2, Nq=512, d_head=d, dtype=dtype)) for d in (64, 128) for dtype in stage.dtypes]
+    if not stage.data.get("masks"):
+        return plain
+    shapes = [(63, 200), (129, 127), (1000, 1000), (2048, 2048)]
+    masked = [
+        stage.own(Problem(B=1, Hq=4, Hkv=2, Nq=Nq, Nkv=Nkv, d_head=d, dtype=stage.dtypes[-1], causal=causal))
+        for Nq, Nkv in shapes
+        for d in (64, 128)
+        for causal in (False, True)
+    ]
+    return [*plain, *masked]
+
+
+def part_verify(report: Report) -> list[str]:
+    """Each stage against the float64 reference, on the GPU; of all stages the tests, too, as `make test` runs them, and
+    the simulator's own programs on the GPU: do both agree?"""
+    jobs = [(stage, problem) for stage in report.kernels for problem in to_verify(stage)]
+
+    def verdict(stage: stages.Kernel, problem: Problem) -> str:
+        inputs = problem.random()
+        try:
+            ran = run_problem(stage, problem, inputs, device="gpu")
+        except (FlashLadderError, StageError) as error:
+            return f"failed: {str(error)[:300]}"
+        compared = check(problem, inputs, ran.bits, ran.log_sum_exp)
+        return "right" if compared else f"WRONG: {compared.message}"
+
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        found = list(pool.map(lambda job: verdict(*job), jobs))
+    log = [f"{stage.name}, {problem}: {said}" for (stage, problem), said in zip(jobs, found, strict=True)]
+    wrong = [line for line, said in zip(log, found, strict=True) if said != "right"]
+    summary = [f"verify: {len(jobs) - len(wrong)} of {len(jobs)} runs right", *(f"verify: {line}" for line in wrong)]
+    if report.whole:
+        said, text = run_tests()
+        summary, log = [*summary, *said], [*log, text]
+    (report.folder / "verify.txt").write_text("\n".join(log) + "\n")
+    return summary
+
+
+def run_tests() -> tuple[list[str], str]:
+    """(lines for the summary, all that pytest said)"""
     summary, log = [], []
-    for choice, chosen in (("auto", []), ("gpu", ["tests/simulator"])):
-        command = [sys.executable, "-m", "flashladder", "test", "--", "-p", "no:cacheprovider", *chosen]
+    for choice, picked in (("auto", []), ("gpu", ["tests/simulator"])):
+        command = [sys.executable, "-m", "flashladder", "test", "--", "-p", "no:cacheprovider", *picked]
         status, text = run_for(command, TEST_SECONDS, for_python() | {"FLASHLADDER_DEVICE": choice})
-        log.append(f"==== FLASHLADDER_DEVICE={choice} {' '.join(chosen)}\n{text}")
+        log.append(f"==== FLASHLADDER_DEVICE={choice} {' '.join(picked)}\n{text}")
         lines = text.strip().splitlines()
         last = f"stopped after {TEST_SECONDS} s" if status == 124 else lines[-1] if lines else "no output"
         summary.append(f"test ({choice}): status {status}: {last}")
         summary += [line[:200] for line in lines if line.startswith(("FAILED", "ERROR"))][:12]
-    (folder / "test.txt").write_text("\n".join(log))
-    return summary
+    return summary, "\n".join(log)
 
 
-def sanitize_one(stage: stages.Stage, problem: Problem, tool: str, device: Device) -> tuple[str, str]:
+# ---- sanitize ----
+
+
+def sanitize_one(stage: stages.Kernel, problem: Problem, tool: str, device: Device) -> tuple[str, str]:
     """(verdict, output) of one run of a stage under compute-sanitizer."""
     with tempfile.TemporaryDirectory(prefix="flashladder-sanitize-") as name:
         folder = Path(name)
@@ -121,12 +196,12 @@ def sanitize_one(stage: stages.Stage, problem: Problem, tool: str, device: Devic
     return f"{found}; {result['status']} {result.get('message', '')}".strip(), text
 
 
-def part_sanitize(device: Device, folder: Path) -> list[str]:
+def part_sanitize(report: Report) -> list[str]:
     if not shutil.which("compute-sanitizer"):
         return ["sanitize: compute-sanitizer is not on PATH"]
     jobs = [
         (stage, stage.own(problem), tool)
-        for stage in stages.all_stages()
+        for stage in report.kernels
         for problem in (
             Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16"),
             Problem(B=1, Hq=2, Nq=256, d_head=64, dtype="fp16"),
@@ -134,177 +209,156 @@ def part_sanitize(device: Device, folder: Path) -> list[str]:
         )
         for tool in ("memcheck", "racecheck")
     ]
-    with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        done = list(pool.map(lambda job: sanitize_one(*job, device), jobs))
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        done = list(pool.map(lambda job: sanitize_one(*job, report.device), jobs))
     log, summary = [], []
     for (stage, problem, tool), (verdict, text) in zip(jobs, done, strict=True):
         log.append(f"==== {stage.name}, {problem}, {tool}: {verdict}\n{text}")
         if verdict != "clean":
             summary.append(f"sanitize: {stage.name} {problem} {tool}: {verdict}")
-    (folder / "sanitize.txt").write_text("\n".join(log))
+    (report.folder / "sanitize.txt").write_text("\n".join(log))
     clean = sum(verdict == "clean" for verdict, _ in done)
-    return [f"sanitize: {clean} of {len(jobs)} runs clean (memcheck and racecheck, all stages)", *summary]
+    return [f"sanitize: {clean} of {len(jobs)} runs clean (memcheck and racecheck)", *summary]
 
 
-def part_bench(device: Device, folder: Path) -> list[str]:
+# ---- times ----
+
+
+def part_bench(report: Report) -> list[str]:
+    """The stages beside the peers; of all stages the copies and streams of stage 00, too."""
+    types = {dtype for one in report.kernels for dtype in one.dtypes}
     settings = bench.Settings(
-        head_dims=(128, 64), dtypes=("bf16", "e4m3", "fp16"), deadline=BENCH_SECONDS, seconds=0.2, slowest_run=5.0
+        head_dims=(128, 64),
+        dtypes=tuple(one for one in bench.Settings.dtypes if one in types),
+        stages=report.numbers,
+        deadline=PART_SECONDS,
+        seconds=0.2,
+        slowest_run=5.0,
     )
-    file = bench.run_bench(settings, device)
-    shutil.copy(file, folder / f"{bench.slug(device.short)}.json")
-    measured = recorded.load(file)
-    try:
-        from flashladder import plot
-
-        for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
-            dtype, d, causal = what
-            if recorded.pick(measured, dtype=dtype, d_head=d, causal=causal):
-                figure = plot.throughput([(measured, True)], *what)
-                plot.save(figure, folder / recorded.picture(*what))
-    except (ImportError, FlashLadderError) as error:
-        return [f"bench: no plot: {error}"]
-    return [f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped"]
-
-
-def part_inputs(device: Device, folder: Path) -> list[str]:
-    """Stages whose time depends on the numbers, on inputs that hurt them, and stage 19, whose time does not."""
-    which = tuple(one.number for one in stages.all_stages() if one.number >= 19)
-    record = hard_inputs.measure(device, which)
-    (folder / f"{bench.slug(device.short)}-inputs.json").write_text(bench.to_text(record))
-    return [f"inputs: {len(record['measurements'])} figures of {len(record['inputs'])} kinds of inputs"]
-
-
-def part_outputs(device: Device, folder: Path) -> list[str]:
-    """The simulator's outputs and the GPU's, element by element."""
-    record = outputs.measure(device)
-    (folder / f"{bench.slug(device.short)}-outputs.json").write_text(bench.to_text(record))
     summary = []
-    for kind in record["inputs"]:
-        rows = [row for row in record["outputs"] if row["inputs"] == kind]
-        equal = sum(not row["O differ"] for row in rows)
-        most = max(row["O ulps"] for row in rows)
-        summary.append(f"outputs: {kind}: {equal} of {len(rows)} runs equal to the bit, others by {most} ulps at most")
+    if report.numbers:
+        shutil.copy(bench.run_bench(settings, report.device), report.file())
+        measured = recorded.load(report.file())
+        summary.append(f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped")
+    if report.has_streams:
+        shutil.copy(stream_times.run_bench(report.device), report.file("host-streams"))
+        summary.append("bench: bandwidths and three batches of stage 00")
     return summary
 
 
-def part_ncu(device: Device, folder: Path) -> list[str]:
-    """Nsight Compute's counters beside warpsim's for the same small problem."""
+def part_ablations(report: Report) -> list[str]:
+    """Kernels with one idea changed at a time; and the stages whose time depends on the numbers (with the last one
+    whose time does not) on inputs that hurt."""
+    having = {one.stage.number for one in ablations.ablations()}
+    numbers = tuple(number for number in report.numbers if number in having)
+    summary = []
+    if numbers:
+        shutil.copy(ablation_times.run(report.device, numbers, PART_SECONDS), report.file("ablations"))
+        summary.append(f"ablations: {len(recorded.load(report.file('ablations'))['measurements'])} figures")
+    hurt = tuple(one for one in hard_inputs.stages_that_hurt() if one in report.numbers)
+    if hurt:
+        record = recorded.inside("inputs", hard_inputs.measure(report.device, hurt))
+        recorded.write(record, report.file("ablations"))
+        summary.append(f"ablations: {len(record['inputs']['measurements'])} figures of inputs that hurt")
+    return summary or ["ablations: none of these stages has any"]
+
+
+def part_tune(report: Report) -> list[str]:
+    """The configurations of autotune and of shapes; what is measured lies in FLASHLADDER_TUNING_STORE, so that a second
+    call goes on."""
+    made, summary = report.file("tuning"), []
+    if stages.get(instances.STAGE).number in report.numbers:
+        status = tune.run(tune.Options(out=made), report.device)
+        configurations = recorded.load(made)["configurations"]
+        failed = [row["configuration"] for row in configurations if "failed" in row]
+        summary += [f"tune: {len(configurations)} configurations, {len(failed)} failed, status {status}"]
+        summary += [f"tune: failed: {one}" for one in failed]
+    if stages.get(shape_table.STAGE).number in report.numbers:
+        status = tune_shapes.run(tune_shapes.Options(out=made), report.device)
+        configurations = recorded.load(made)["shapes"]["configurations"]
+        summary.append(f"tune: {len(configurations)} configurations of shapes, status {status}")
+    return summary or ["tune: none of these stages is tuned"]
+
+
+# ---- Nsight Compute ----
+
+
+def part_ncu(report: Report) -> list[str]:
+    """Counters beside warpsim's for the same small problem, bytes of memory traffic, and what docs/profiler.md reads
+    of a few kernels."""
     if not ncu.available():
         return ["ncu: not on PATH"]
-    entries, notes = [], []
-    for stage in stages.all_stages():
+    ends = time.monotonic() + PART_SECONDS
+    entries, summary = [], []
+    for stage in report.kernels:
         try:
-            measured = ncu.measure(stage, stage.own(SMALL), device)
-            simulated = counters.totals(
-                run_problem(stage, stage.own(SMALL), device="sim", environment=WHOLE_DEVICE).report
-            )
+            entries.append(counted(stage, report.device))
         except (FlashLadderError, StageError) as error:
-            notes.append(f"ncu: {stage.name}: {str(error)[:300]}")
-            continue
-        entries.append(
-            {"stage": stage.name, "kernel_sha256": stage.kernel_hash(), "ncu": measured, "warpsim": simulated}
-        )
+            summary.append(f"ncu: {stage.name}: {str(error)[:300]}")
     record = {
         "version": 1,
-        "provenance": provenance.collect(device),
+        "provenance": provenance.collect(report.device),
         "problem": str(SMALL),
         "metrics": ncu.metrics(),
         "counters": entries,
     }
-    (folder / f"{bench.slug(device.short)}-counters.json").write_text(bench.to_text(record))
     rows = [(entry["stage"], *row) for entry in entries for row in results.compare_counters(entry)]
     marked = [(*row, "" if row[2] == row[3] else "differs") for row in rows]
     table(f"warpsim and Nsight Compute, {SMALL}", ("stage", "counter", "warpsim", "ncu", ""), marked, right=(2, 3))
     equal = sum(row[2] == row[3] for row in rows)
-    return [f"ncu: {equal} of {len(rows)} counters equal", *notes]
+    summary.append(f"ncu: {equal} of {len(rows)} counters equal")
+    profiled, notes = profiler.collect(report.device, build_directory() / "profiler", report.numbers, ends)
+    if profiled:
+        record["profiler"] = profiled
+        summary.append(f"ncu: {len(profiled['kernels'])} kernels profiled")
+        missing = [name for name, metric in profiled["metrics"].items() if not metric]
+        summary += [f"ncu: no figure here: {', '.join(missing)}"] * bool(missing)
+    known = report.file().exists()
+    throughput = recorded.load(report.file()) if known else recorded.first(gpu=report.device.short)
+    traffic = roofline.measure(report.device, throughput, report.kernels, ends)
+    if traffic["rows"]:
+        record["roofline"] = traffic
+        summary.append(f"ncu: traffic of {len(traffic['rows'])} stages, copy {traffic['bandwidth_gb_s']:.0f} GB/s")
+    recorded.write(record, report.file("counters"))
+    return [*summary, *notes]
 
 
-def part_ablations(device: Device, folder: Path) -> list[str]:
-    file = ablation_times.run(device)
-    shutil.copy(file, folder / f"{bench.slug(device.short)}-ablations.json")
-    return [f"ablations: {len(recorded.load(file)['measurements'])} figures"]
+def counted(stage: stages.Kernel, device: Device) -> dict:
+    measured = ncu.measure(stage, stage.own(SMALL), device)
+    simulated = run_problem(stage, stage.own(SMALL), device="sim", environment=WHOLE_DEVICE).report
+    counts = counters.totals(simulated)
+    return {"stage": stage.name, "kernel_sha256": stage.kernel_hash(), "ncu": measured, "warpsim": counts}
 
 
-def part_order(device: Device, folder: Path) -> list[str]:
-    """Where the compiler put loads and matrix products, for the stages that are about it."""
-    with open(folder / "order.txt", "w") as file, contextlib.redirect_stdout(file):
-        for number in (7, 8, 9):
-            machine_code.show(stages.get(number))
-            say()
-    return ["order: order.txt"]
+# ---- what the simulator is held to ----
 
 
-def part_roofline(device: Device, folder: Path) -> list[str]:
-    results_file = folder / f"{bench.slug(device.short)}.json"
-    known = recorded.load(results_file) if results_file.exists() else recorded.first()
-    if not known:
-        raise FlashLadderError("roofline: run the part bench, too.")
-    record = roofline.measure(device, known)
-    (folder / f"{bench.slug(device.short)}-roofline.json").write_text(bench.to_text(record))
-    return [f"roofline: {len(record['rows'])} stages, copy {record['bandwidth_gb_s']:.0f} GB/s"]
-
-
-def part_streams(device: Device, folder: Path) -> list[str]:
-    shutil.copy(stream_times.run_bench(device), folder / f"{bench.slug(device.short)}-host-streams.json")
-    return ["streams: bandwidths and three batches"]
-
-
-def part_tune(device: Device, folder: Path) -> list[str]:
-    """Stage 12's configurations; what is measured lies in FLASHLADDER_TUNING_STORE, so that a second call goes on."""
-    made = folder / tuning.file_name(device)
-    status = tune.run(tune.Options(out=made), device)
-    record = recorded.load(made)
-    failed = [row["configuration"] for row in record["configurations"] if "failed" in row]
-    summary = [f"tune: {len(record['configurations'])} configurations, {len(failed)} failed, status {status}"]
-    return summary + [f"tune: failed: {one}" for one in failed]
-
-
-def part_profiler(device: Device, folder: Path) -> list[str]:
-    """What docs/profiler.md reads: sections, counters, stall reasons and samples of a few kernels."""
-    record, notes = profiler.collect(device, folder / "profiler")
-    (folder / f"{bench.slug(device.short)}-profiler.json").write_text(bench.to_text(record))
-    missing = [f"profiler: ncu has no figure here: {name}" for name, metric in record["metrics"].items() if not metric]
-    return [f"profiler: {len(record['kernels'])} kernels of {len(profiler.KERNELS)}", *notes, *missing]
-
-
-def part_sums(device: Device, folder: Path) -> list[str]:
-    """Bits of the tensor cores' sums on hard operands, which the simulator's tests replay."""
-    record = simulator_records.sums(device)
-    (folder / f"{bench.slug(device.short)}-sums.json").write_text(bench.to_text(record))
-    failed = [f"sums: failed: {name}: {why[:200]}" for name, why in record["failed"].items()]
-    return [f"sums: {len(record['sums'])} cases, {len(failed)} failed", *failed[:12]]
-
-
-def part_faults(device: Device, folder: Path) -> list[str]:
-    """What the GPU makes of the faulty kernels for Hopper, which the simulator names with their lines."""
-    record = simulator_records.faults(device)
-    (folder / f"{bench.slug(device.short)}-faults.json").write_text(bench.to_text(record))
+def part_faults(report: Report) -> list[str]:
+    """What the GPU makes of the faulty kernels for Hopper, which the simulator names with their lines; and bits of the
+    tensor cores' sums on hard operands, which the simulator's tests replay (GPU-sums.json in tests/simulator/recorded).
+    """
+    record = simulator_records.faults(report.device)
+    recorded.write(record, report.file("faults"))
     summary = []
     for twin, words in (("gpu", "faulty"), ("gpu mended", "mended")):
         counts = simulator_records.outcomes(record, twin)
         summary.append(f"faults: {words}: " + ", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
-    return summary + [f"faults: the GPU stopped answering {record['stopped']}"] * bool(record["stopped"])
+    summary += [f"faults: the GPU stopped answering {record['stopped']}"] * bool(record["stopped"])
+    sums = simulator_records.sums(report.device)
+    recorded.write(sums, report.file("sums"))
+    failed = [f"faults: sums failed: {name}: {why[:200]}" for name, why in sums["failed"].items()]
+    return [*summary, f"faults: {len(sums['sums'])} cases of sums, {len(failed)} failed", *failed[:12]]
 
 
-def part_beside(device: Device, folder: Path) -> list[str]:
-    """Clocks of instructions while the tensor cores multiply."""
-    record = beside_products.measure(device)
-    (folder / f"{bench.slug(device.short)}-beside-products.json").write_text(bench.to_text(record))
-    return [f"beside: {len(record['rows'])} figures"]
-
-
-def part_clocks(device: Device, folder: Path) -> list[str]:
-    """Clocks of a change of query tile, from kernels with marks."""
-    record = query_tile_clocks.measure(device)
-    (folder / f"{bench.slug(device.short)}-query-tile-clocks.json").write_text(bench.to_text(record))
-    return [f"clocks: {len(record['rows'])} warpgroups"]
-
-
-def part_power(device: Device, folder: Path) -> list[str]:
-    """Each kernel's clock, in turn with the others and alone."""
-    record = power.measure(device)
-    (folder / f"{bench.slug(device.short)}-power.json").write_text(bench.to_text(record))
-    return [f"power: {len(record['measurements'])} figures"]
+_FUNCTIONS = {
+    "verify": part_verify,
+    "sanitize": part_sanitize,
+    "bench": part_bench,
+    "ablations": part_ablations,
+    "ncu": part_ncu,
+    "tune": part_tune,
+    "faults": part_faults,
+}
 
 
 def run(parts: tuple[str, ...] = ()) -> int:
@@ -312,31 +366,25 @@ def run(parts: tuple[str, ...] = ()) -> int:
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
     if unknown:
         raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS + ASKED_FOR)}.")
-    device = choose(choice="gpu")
-    folder = output_directory()
-    summary = [f"{device}, {provenance.collect(device)['date']}"]
-    functions = {"test": part_test, "sanitize": part_sanitize, "bench": part_bench, "ncu": part_ncu}
-    functions |= {"inputs": part_inputs, "outputs": part_outputs}
-    functions |= {"ablations": part_ablations, "order": part_order}
-    functions |= {"roofline": part_roofline, "streams": part_streams, "tune": part_tune, "profiler": part_profiler}
-    functions |= {"sums": part_sums, "faults": part_faults, "beside": part_beside, "clocks": part_clocks}
-    functions |= {"power": part_power}
+    which = chosen(os.environ.get("STAGES", ""))
+    report = Report(choose(choice="gpu"), output_directory(), which)
+    summary = [f"{report.device}, {provenance.collect(report.device)['date']}"]
+    summary += [] if report.whole else [f"stages: {', '.join(one.name for one in which)}"]
     began = time.monotonic()
-    build.build()
+    report.build()
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")
     failed = False
     for part in parts:
         began = time.monotonic()
         try:
-            lines = functions[part](device, folder)
+            lines = _FUNCTIONS[part](report)
         except FlashLadderError as error:
             lines, failed = [f"{part}: {error}"], True
         say("\n".join(lines))
         summary += [*lines, f"({part}: {time.monotonic() - began:.0f} s)"]
-    text = "\n".join(summary)
-    (folder / "summary.txt").write_text(text + "\n")
-    say(f"\n==== summary\n{text}")
-    file = report_archive.pack(folder, bench.slug(device.short))
+        (report.folder / "summary.txt").write_text("\n".join(summary) + "\n")  # also of a run that is ended
+    say("\n==== summary\n" + "\n".join(summary))
+    file = report_archive.pack(report.folder, bench.slug(report.device.short))
     say(f"\nAll of it in one file, to be sent: {file}")
     say(f"What is wrong with it, if anything: make check-report FILE={file}")
     return 1 if failed else 0

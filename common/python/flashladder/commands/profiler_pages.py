@@ -34,8 +34,8 @@ PICTURES = {
 
 
 def page(what: str, *more: str) -> str:
-    """A table of measuring/profiler_tables.py, of the first GPU: stalls, samples, hottest NN, advice NN,
-    section WORDS NN ..., or one of its lines (first, swizzle, copies, warps)."""
+    """A table of measuring/profiler_tables.py, of the first GPU: stalls [hopper], samples [hopper], hottest STAGE,
+    advice STAGE, section WORDS STAGE ..., or one of its lines (first, swizzle, copies, warps, hopper)."""
     made = recorded.first("profiler")
     if not made:
         return NOTHING

@@ -13,7 +13,7 @@ from flashladder.core.console import plural, say
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.measuring import bench, recorded
+from flashladder.measuring import recorded
 
 BRANCH = "main"
 # Where the version stands: file, what finds it as group 2.
@@ -76,7 +76,7 @@ def results_of(version: str, date: str) -> str:
         {name: results["provenance"].get(name) for name in ("device", "date", "commit", "driver", "toolkit")}
         for results in recorded.shipped()
     ]
-    return bench.to_text({"version": 1, "release": version, "date": date, "recorded": origins, "measurements": rows})
+    return recorded.to_text({"version": 1, "release": version, "date": date, "recorded": origins, "measurements": rows})
 
 
 def write(version: str, date: str, root: Path) -> list[str]:

@@ -5,8 +5,8 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `stage NN [causal]`,
 `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
 `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
-`faults [list]`, `shapes D [causal]`, `beside-products`, `query-tile-clocks D [causal]`, `step-clocks D [causal]`,
-`alone D [causal] [ones]`, `table NAME` (one that the text's figures.toml declares: commands/declared_tables.py).
+`faults [list]`, `shapes D [causal]`, `table NAME` (one that the text's figures.toml declares:
+commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
@@ -17,11 +17,9 @@ import re
 from pathlib import Path
 
 from flashladder.commands import (
-    clocks_page,
     declared_tables,
     faults_page,
     figure_lists,
-    power_page,
     profiler_pages,
     quotes,
     timeline_pages,
@@ -313,9 +311,9 @@ def inputs(length: str = "16384", d: str = "128") -> str:
     return "\n\n".join(parts) or NOTHING
 
 
-def beside_the_best(number: str) -> str:
+def beside_the_best(stage: str) -> str:
     """A stage's throughput on inputs that hurt, in percent of the fastest peer's on the same."""
-    name, parts = stages.get(int(number)).name, []
+    name, parts = stages.get(stage).name, []
     for record in recorded.shipped(kind="inputs"):
         own, peers = {}, {}
         for row in record["measurements"]:
@@ -334,33 +332,6 @@ def beside_the_best(number: str) -> str:
     return "\n\n".join(parts) or NOTHING
 
 
-def outputs() -> str:
-    """How many elements of O the GPU and the simulator give differently, by inputs."""
-    parts = []
-    for record in recorded.shipped(kind="outputs"):
-        kinds = list(record["inputs"])
-        by_key: dict[tuple[str, str], list[dict]] = {}
-        for row in record["outputs"]:
-            by_key.setdefault((row["name"], row["inputs"]), []).append(row)
-        body = []
-        for name in dict.fromkeys(row["name"] for row in record["outputs"]):
-            mark = "*" if recorded.is_stale(by_key[name, kinds[0]][0]) else ""
-            body.append([name + mark, *(_differences(by_key.get((name, kind), [])) for kind in kinds)])
-        caption = _caption(
-            record, "Of 1,000 elements of O so many differ (and by how many representable numbers at most)"
-        )
-        parts.append(f"{caption}\n\n{_table(['', *kinds], body)}")
-    return "\n\n".join(parts) or NOTHING
-
-
-def _differences(rows: list[dict]) -> str:
-    """Of a stage's runs on one kind of inputs."""
-    differ, all_of_them = (sum(row[f"O {what}"] for row in rows) for what in ("differ", "elements"))
-    if not differ:
-        return "none" if rows else ""
-    return f"{1000 * differ / all_of_them:.2g} ({max(row['O ulps'] for row in rows)})"
-
-
 def streams() -> str:
     """Stage 00: bandwidth of copies, and times of the batches."""
 
@@ -373,22 +344,6 @@ def streams() -> str:
         batches = _table(head, stream_times.summary_rows(record))
         caption = _caption(record, "Copies of 256 MiB, and the three batches; medians of five runs")
         parts.append(f"{caption}\n\n{copies}\n\n{batches}")
-    return "\n\n".join(parts) or NOTHING
-
-
-def beside_products() -> str:
-    """Clocks of instructions, alone and while the tensor cores multiply."""
-    parts = []
-    for record in recorded.shipped(kind="beside-products"):
-        by_key = {(row["instruction"], row["products"]): row for row in record["rows"]}
-        kinds = ["none", "bf16", "e4m3"]
-        body = []
-        for name in dict.fromkeys(row["instruction"] for row in record["rows"] if row["instruction"]):
-            clocks = [by_key[name, kind]["clocks"] for kind in kinds]
-            body.append([f"`{name}`", *(f"{one:.2f}" for one in clocks), f"{max(clocks[1:]) / clocks[0] - 1:+.0%}"])
-        head = ["clocks of an instruction", "alone", "beside products of bf16", "of e4m3", ""]
-        text = "One warp on each scheduler; the tensor cores are fed by another one"
-        parts.append(f"{_caption(record, text)}\n\n{_table(head, body)}")
     return "\n\n".join(parts) or NOTHING
 
 
@@ -485,10 +440,6 @@ _KINDS = {
     "stage": stage,
     "resources": resources,
     "ablations": ablations,
-    "beside-products": beside_products,
-    "query-tile-clocks": clocks_page.change_of_query_tile,
-    "step-clocks": power_page.steps,
-    "alone": power_page.alone,
     "counters": counters_table,
     "machine-code": machine_code_table,
     "profiler": profiler_pages.page,
@@ -498,7 +449,6 @@ _KINDS = {
     "faults": faults_page.page,
     "inputs": inputs,
     "beside-the-best": beside_the_best,
-    "outputs": outputs,
     "shapes": shapes,
     "streams": streams,
     "timeline-clocks": timeline_pages.clocks_table,
@@ -599,9 +549,6 @@ def _draw(folder: Path) -> list[Path]:
     wanted = {recorded.picture("bf16", d, False): lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
     wanted["tile-kinds.png"] = plot.tile_kinds
     wanted["block-orders.png"] = plot.block_orders
-    pairs = "long with short, every other head reversed"
-    names = (pairs, "heads apart, to and fro", "pairs, the last rounds by length")
-    wanted["query-tile-orders.png"] = lambda: plot.query_tiles(1024, heads=4, blocks=5, orders=names, masks=(True,))
     for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
         dtype, d, causal = what
         if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one, _ in shipped):
@@ -609,8 +556,6 @@ def _draw(folder: Path) -> list[Path]:
     changed = []
     if recorded.shipped(kind="ablations"):
         wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))
-    for record in recorded.shipped(kind="fp8-errors"):
-        wanted["fp8-errors.png"] = lambda record=record: plot.fp8_errors(record)
     if recorded.shipped(kind="roofline"):
         wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
     if recorded.shipped(kind="host-streams"):
@@ -621,8 +566,6 @@ def _draw(folder: Path) -> list[Path]:
         wanted[f"warps-{stage}.png"] = lambda stage=stage: timeline_pages.picture(plot, stage)
     for name in profiler_pages.pictures():
         wanted[f"{name}.png"] = lambda draw=profiler_pages.PICTURES[name][0]: draw(plot)(recorded.first("profiler"))
-    if recorded.shipped(kind="power"):
-        wanted["step-clocks.png"] = lambda: plot.step_clocks(recorded.first("power"))
     made = recorded.shipped(kind="tuning")
     for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
         wanted[f"tuning-flags-d{d}.png"] = lambda d=d: plot.tuning_flags(made, d=d)

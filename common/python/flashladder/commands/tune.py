@@ -89,7 +89,7 @@ def run(options: Options, device: Device | None = None) -> int:
     outcome = Tuner(plan, store, gpu_times.DeviceWorkshop(device), timer).run()
     made = record.make(outcome, plan, refused, device, timer.multiprocessors, options.space)
     folder = RECORDED if options.of_all else results_directory()
-    file = record.write(made, options.out or folder / record.file_name(device))
+    file = recorded.write(made, options.out or folder / record.file_name(device))
     for dtype, d in record.groups(made):
         _show(made, dtype, d)
     say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` draws the pictures and the tables of what lies in "

@@ -10,8 +10,8 @@ from flashladder.core.console import coloured, say, table
 from flashladder.core.device import Device, choose
 from flashladder.core.paths import RECORDED, ROOT, results_directory
 from flashladder.ladder import stages
-from flashladder.measuring import bench
-from flashladder.tuning import gpu_times, shape_table, shape_tuner, shapes
+from flashladder.measuring import bench, recorded
+from flashladder.tuning import gpu_times, record, shape_table, shape_tuner, shapes
 from flashladder.tuning.rules import Device as Limits
 from flashladder.tuning.shape_tuner import Outcome, Plan
 from flashladder.tuning.store import Place, Store, default_file
@@ -60,9 +60,8 @@ def run(options: Options, device: Device | None = None) -> int:
     outcome = shape_tuner.run(plan, store, gpu_times.DeviceWorkshop(device, shape_table), timer)
     made = shape_tuner.make_record(outcome, plan, device, timer.multiprocessors)
     folder = RECORDED if options.of_all else results_directory()
-    file = options.out or folder / shape_tuner.file_name(device)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(bench.to_text(made))
+    file = options.out or folder / record.file_name(device)
+    recorded.write(recorded.inside("shapes", made), file)
     _show(made)
     say(
         f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage {stage.id} choose by what lies in "

@@ -78,7 +78,7 @@ def main() -> int:
     except (FlashLadderError, bench.CudaError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    Path(job["file"]).write_text(bench.to_text(results))
+    Path(job["file"]).write_text(recorded.to_text(results))
     return 0
 
 

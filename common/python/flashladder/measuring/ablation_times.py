@@ -13,7 +13,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory
 from flashladder.ladder import stages
 from flashladder.ladder.ablations import Ablation, ablations, library
-from flashladder.measuring import bench
+from flashladder.measuring import bench, recorded
 
 
 def heat(candidate: bench.Candidate) -> str:
@@ -33,10 +33,11 @@ def add(variants: list[Ablation], timing: bench.Bench) -> None:
         timing.libraries[number] = StageLibrary(file)
 
 
-def run(device: Device | None = None, numbers: tuple[int, ...] = ()) -> Path:
+def run(device: Device | None = None, numbers: tuple[int, ...] = (), deadline: float = 0.0) -> Path:
     """Times the variants on a GPU, of stages that mask causal ones, too; returns the JSON file below build/results.
 
-    numbers: of some stages alone, beside their kernels and the peers; FlashLadderError for one without variants."""
+    numbers: of some stages alone, beside their kernels and the peers; FlashLadderError for one without variants.
+    deadline: seconds after which no further problem is begun."""
     having = sorted({one.stage.number for one in ablations()})
     if without := sorted(set(numbers) - set(having)):
         there = ", ".join(map(str, having))
@@ -49,7 +50,9 @@ def run(device: Device | None = None, numbers: tuple[int, ...] = ()) -> Path:
     bench.check_build(device)
     types = {dtype for number in kernels for dtype in stages.get(number).dtypes}
     dtypes = tuple(dtype for dtype in bench.Settings().dtypes if dtype in types)
-    settings = bench.Settings(head_dims=(128, 64), stages=kernels, lengths=(1024, 4096, 16384), dtypes=dtypes)
+    settings = bench.Settings(
+        head_dims=(128, 64), stages=kernels, lengths=(1024, 4096, 16384), dtypes=dtypes, deadline=deadline
+    )
     timing = bench.Bench(settings, device)
     add(variants, timing)
     timing.heat_of = heat
@@ -59,5 +62,5 @@ def run(device: Device | None = None, numbers: tuple[int, ...] = ()) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
     file = folder / f"{bench.slug(device.short)}-ablations-{stamp}.json"
-    file.write_text(bench.to_text(results))
+    file.write_text(recorded.to_text(results))
     return file

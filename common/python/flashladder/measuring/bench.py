@@ -1,7 +1,6 @@
 """Throughput on a GPU: stages and peers interleaved in one run, checked for correctness before a time counts."""
 
 import datetime
-import json
 import re
 import time
 from dataclasses import asdict, dataclass, field, replace
@@ -17,7 +16,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.measuring import cudnn_fp8, gpu_memory, peers, provenance
+from flashladder.measuring import cudnn_fp8, gpu_memory, peers, provenance, recorded
 from flashladder.running.cudart import L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
 from flashladder.running.verify import POISON, Comparison, compare, reference
 
@@ -374,7 +373,7 @@ def run_bench(settings: Settings, device: Device | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
     file = folder / f"{slug(device.short)}-{stamp}.json"
-    file.write_text(to_text(results))
+    file.write_text(recorded.to_text(results))
     print_tables(results)
     return file
 
@@ -382,18 +381,6 @@ def run_bench(settings: Settings, device: Device | None = None) -> Path:
 def slug(name: str) -> str:
     """NVIDIA H200 -> H200; a file name of letters, digits and dashes."""
     return re.sub(r"[^A-Za-z0-9]+", "-", name.replace("NVIDIA", "")).strip("-")
-
-
-def to_text(results: dict) -> str:
-    """JSON with one measurement a line: small diffs where results are committed."""
-    parts = []
-    for key, value in results.items():
-        if isinstance(value, list):
-            lines = ",\n".join("    " + json.dumps(item) for item in value)
-            parts.append(f'  "{key}": [\n{lines}\n  ]' if value else f'  "{key}": []')
-        else:
-            parts.append(f'  "{key}": ' + json.dumps(value, indent=2).replace("\n", "\n  "))
-    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 def print_tables(results: dict) -> None:

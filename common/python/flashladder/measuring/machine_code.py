@@ -5,15 +5,16 @@ the variants of `make ablations`, in docs/results/sm_90-machine-code.json.
 """
 
 import argparse
+import concurrent.futures
 import hashlib
-import json
 import os
 import re
 import subprocess
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from flashladder.building import toolchain
+from flashladder.building import build, toolchain
 from flashladder.core.console import progress, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, ROOT, build_directory, headers
@@ -223,7 +224,7 @@ def compile_for(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> P
     if cubin.exists():
         return cubin
     cubin.parent.mkdir(parents=True, exist_ok=True)
-    partial = cubin.with_name(f".{os.getpid()}.{cubin.name}")
+    partial = cubin.with_name(f".{os.getpid()}.{threading.get_ident()}.{cubin.name}")
     command = [nvcc, "-std=c++20", "-O3", "-lineinfo", "-cubin", f"-arch={arch}", "-Xptxas", "-v"]
     command += [f"-I{ROOT / 'common/include'}", f"-I{folder}", "-o", partial, kernel]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
@@ -328,17 +329,21 @@ def record(arch: str = ARCH) -> dict:
     """Of all stages with an mma, and their ablations: see record_file() for the file it goes to."""
     one_each = [(stage, stage.name, "stage", stage.kernel) for stage in stages.all_stages()]
     variants = [(one.stage, f"{one.stage.id} {one.title}", "variant", one) for one in ablations.ablations()]
+    everything = [(stage, name, kind, source if isinstance(source, Path) else source.source())
+                  for stage, name, kind, source in [*one_each, *variants]]  # fmt: skip
+    with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
+        measured = pool.map(lambda one: measure(one[3], _arch(one[0], arch), one[0].folder), everything)
+        measured = list(progress(measured, "machine code", total=len(everything)))
     rows = []
-    for stage, name, kind, source in progress([*one_each, *variants], "machine code"):
-        kernel = source if isinstance(source, Path) else source.source()
-        for d, found in sorted(measure(kernel, _arch(stage, arch), stage.folder).items()):
+    for (stage, name, kind, kernel), by_head_dim in zip(everything, measured, strict=True):
+        for d, found in sorted(by_head_dim.items()):
             loop = found.pop("loop")
             if loop:
                 counts = loop.executed(copies_in_a_turn(stage, d))
                 sha256 = stage.kernel_hash()
                 if kind == "variant":
                     sha256 = hashlib.sha256(kernel.read_bytes()).hexdigest()
-                row = {"name": name, "kind": kind, "stage": stage.number, "d_head": d, "kernel_sha256": sha256}
+                row = {"name": name, "kind": kind, "d_head": d, "kernel_sha256": sha256}
                 code = {"order": loop.order, "inner_loops": loop.inner, "first_uses": loop.first_uses}
                 rows.append(row | found | {"in_a_turn": counts} | code)
     # No date and no commit: the hashes say of which kernels this is, and the same kernels give the same file.
@@ -350,16 +355,7 @@ def record_file(arch: str = ARCH) -> Path:
 
 
 def write_record(arch: str = ARCH) -> Path:
-    text = to_text(record(arch))
-    record_file(arch).write_text(text)
-    return record_file(arch)
-
-
-def to_text(record: dict) -> str:
-    """JSON, a line for each kernel."""
-    rows = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in record["rows"])
-    head = json.dumps({key: record[key] for key in ("version", "provenance")})[:-1]
-    return f'{head}, "rows": [\n{rows}\n]}}\n'
+    return recorded.write(record(arch), record_file(arch))
 
 
 def recorded_rows(*which: int | str, d: int = 128, arch: str = ARCH) -> list[dict]:
@@ -368,8 +364,8 @@ def recorded_rows(*which: int | str, d: int = 128, arch: str = ARCH) -> list[dic
     Without names: of all stages.
     """
     rows = {row["name"]: row for row in _load(arch)["rows"] if row["d_head"] == d}
-    stage_names = {row["stage"]: row["name"] for row in rows.values() if row["kind"] == "stage"}
-    names = [stage_names.get(one, one) for one in which] or list(stage_names.values())
+    names = [stages.get(one).name if isinstance(one, int) else one for one in which]
+    names = names or [row["name"] for row in rows.values() if row["kind"] == "stage"]
     missing = [name for name in names if name not in rows]
     if missing:
         raise FlashLadderError(f"No machine code is recorded for {missing[0]}, d = {d}. There is: {', '.join(rows)}.")

@@ -1,4 +1,4 @@
-"""What Nsight Compute says of a few kernels of the ladder: the record behind docs/profiler.md, GPU-profiler.json.
+"""What Nsight Compute says of a few kernels of the ladder: the record for docs/profiler.md.
 
 collect(device) runs ncu once for each of KERNELS and reads three pages of its report: the metrics (FIGURES, STALLS),
 the sections as ncu prints them, with its advice, and the samples of machine instructions. figure() and kernel() read
@@ -7,8 +7,10 @@ the record. A metric that a GPU or a version of ncu does not have is None in it.
 
 import csv
 import io
+import math
 import re
 import subprocess
+import time
 from pathlib import Path
 
 from flashladder.core.console import progress
@@ -20,8 +22,11 @@ from flashladder.ladder.run import describe
 from flashladder.measuring import machine_code, ncu, provenance
 
 PROBLEM = Problem(B=4, Hq=16, Nq=4096, d_head=128, dtype="bf16")
-# Stages by number, a variant by its id: the same kernel as 09 with the overlap of copies and products taken out.
-KERNELS: tuple[int | str, ...] = (4, 5, 6, "09_no_eager", 9, 12)
+# Stages by name, a variant by its id: double_buffering with the overlap of copies and products taken out.
+KERNELS = (
+    "tensor_cores", "swizzle", "cp_async", "09_no_eager", "double_buffering", "autotune",
+    "wgmma", "warp_specialization", "ping_pong", "shapes",
+)  # fmt: skip
 SECTIONS = (
     "SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables",
     "SchedulerStats", "WarpStateStats", "Occupancy", "LaunchStats", "SourceCounters",
@@ -45,6 +50,10 @@ FIGURES: dict[str, tuple[str, ...]] = {
         "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active",
         "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
+    ),
+    "wgmma pipe": (
+        "sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active",
+        "sm__inst_executed_pipe_tensor_op_gmma.avg.pct_of_peak_sustained_active",
     ),
     "issue slots": (
         "smsp__issue_active.avg.pct_of_peak_sustained_active", "sm__inst_issued.avg.pct_of_peak_sustained_active",
@@ -261,17 +270,23 @@ def _page(report: Path, *options: str) -> str:
     return page
 
 
-def measure(which: int | str, device: Device, folder: Path) -> dict:
+def _variant(which: str) -> ablations.Ablation | None:
+    return next((one for one in ablations.ablations() if one.id == which), None)
+
+
+def _stage(which: str) -> stages.Kernel:
+    variant = _variant(which)
+    return variant.stage if variant else stages.get(which)
+
+
+def measure(which: str, device: Device, folder: Path) -> dict:
     """One of KERNELS under ncu: an entry of the record's "kernels". The report and its pages are left in the folder."""
-    library = None
-    if isinstance(which, int):
-        stage = stages.get(which)
-        name = stage.name
-    else:
-        variant = next(one for one in ablations.ablations() if one.id == which)
-        stage, name = variant.stage, f"{variant.stage.id} {variant.title}"
+    library, variant, stage = None, _variant(which), _stage(which)
+    name = stage.name
+    if variant:
+        name = f"{stage.id} {variant.title}"
         library = ablations.library(variant, device.gpu.compute if device.gpu else None)
-    target = folder / (which if isinstance(which, str) else name)
+    target = folder / (which if variant else name)
     _profile(stage, device, target, library)
     report = next(folder.glob(f"{target.name}.ncu-rep*"), None)
     if not report:
@@ -283,16 +298,25 @@ def measure(which: int | str, device: Device, folder: Path) -> dict:
     return entry | from_pages(raw, details_page, source)
 
 
-def collect(device: Device, folder: Path) -> tuple[dict, list[str]]:
+def collect(
+    device: Device, folder: Path, numbers: tuple[int, ...] = (), ends: float = math.inf
+) -> tuple[dict | None, list[str]]:
     """The record, and a line for each kernel that ncu gave nothing for. ncu's reports are left in the folder.
 
-    FlashLadderError where ncu gave nothing at all.
+    numbers: of the kernels of these stages alone; where there are none the record is None. ends: of time.monotonic(),
+    after which no further kernel is begun. FlashLadderError where ncu gave nothing at all.
     """
     if not ncu.available():
         raise FlashLadderError("ncu not found: install Nsight Compute and put it on PATH.")
     folder.mkdir(parents=True, exist_ok=True)
     entries, notes = [], []
-    for which in progress(KERNELS, "ncu", total=len(KERNELS)):
+    wanted = [one for one in KERNELS if not numbers or _stage(one).number in numbers]
+    if not wanted:
+        return None, []
+    for which in progress(wanted, "ncu", total=len(wanted)):
+        if entries and time.monotonic() > ends:
+            notes.append(f"profiler: no time was left for {which}")
+            continue
         try:
             entries.append(measure(which, device, folder))
         except FlashLadderError as error:
@@ -304,7 +328,6 @@ def collect(device: Device, folder: Path) -> tuple[dict, list[str]]:
     version = subprocess.run(["ncu", "--version"], capture_output=True, text=True).stdout.strip().splitlines()
     used = [entry.pop("metrics") for entry in entries]
     record = {
-        "version": 1,
         "provenance": provenance.collect(device) | {"ncu": version[-1] if version else None},
         "problem": str(PROBLEM),
         "sections": list(SECTIONS),

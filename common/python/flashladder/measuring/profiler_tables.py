@@ -1,4 +1,4 @@
-"""Tables of docs/profiler.md, from the record GPU-profiler.json (measuring/profiler.py).
+"""Tables of docs/profiler.md, from the record of measuring/profiler.py.
 
 Each function returns (head, rows) of text; "-" is what ncu gave no figure for, * a kernel that has changed since.
 """
@@ -6,6 +6,7 @@ Each function returns (head, rows) of text; "-" is what ncu gave no figure for, 
 from collections.abc import Callable
 
 from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
 from flashladder.measuring import profiler, recorded
 
 Table = tuple[list[str], list[list[str]]]
@@ -62,6 +63,17 @@ _LINES: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
         ("cycles of a warp for an instruction", "cycles for an instruction", _two),
         ("sectors of spilled registers loaded", "local load sectors", _whole),
     ),
+    "hopper": (
+        ("time under the profiler", "nanoseconds", _micro),
+        ("Compute (SM) Throughput", "SM throughput", _percent),
+        ("Memory Throughput", "memory throughput", _percent),
+        ("of the cycles the tensor cores' pipe works on wgmma", "wgmma pipe", _percent),
+        ("of the issue slots used", "issue slots", _percent),
+        ("registers of a thread", "registers", _whole),
+        ("warps that a scheduler has", "warps of a scheduler", _two),
+        ("of these, that could issue", "warps that could issue", _two),
+        ("cycles of a warp for an instruction", "cycles for an instruction", _two),
+    ),
 }
 _TOO_SMALL = 0.01  # of a kernel's cycles: reasons below it in all kernels are no line of a table
 
@@ -70,20 +82,31 @@ def _title(entry: dict) -> str:
     return entry["name"] + ("\\*" if recorded.is_stale(entry) else "")
 
 
+def kernels(record: dict, family: str = "") -> list[dict]:
+    """Those with instructions of Hopper ("hopper"), or those without ("")."""
+    if family not in ("", "hopper"):
+        raise FlashLadderError(f"kernels of the profiler are those of 'hopper' or nothing, not of '{family}'")
+    first = stages.get("tma").id
+    found = [one for one in record["kernels"] if (one["name"][:2] >= first) == (family == "hopper")]
+    if not found:
+        raise NotThereError(f"no kernel {'for' if family else 'before'} Hopper is recorded")
+    return found
+
+
 def lines(record: dict, which: str) -> Table:
-    """One of "first", "swizzle", "copies" and "warps", a column for each kernel."""
+    """One of "first", "swizzle", "copies", "warps" and "hopper", a column for each kernel."""
     if which not in _LINES:
         raise FlashLadderError(f"the profiler's table is {', '.join(_LINES)}, not '{which}'")
-    body = []
+    body, entries = [], kernels(record, which if which == "hopper" else "")
     for words, name, text in _LINES[which]:
-        values = [entry["figures"].get(name) for entry in record["kernels"]]
+        values = [entry["figures"].get(name) for entry in entries]
         body.append([words, *("-" if value is None else text(value) for value in values)])
-    return ["", *map(_title, record["kernels"])], body
+    return ["", *map(_title, entries)], body
 
 
-def stalls(record: dict) -> Table:
+def stalls(record: dict, family: str = "") -> Table:
     """Cycles that a warp spends for each instruction, by what it waited for."""
-    entries = record["kernels"]
+    entries = kernels(record, family)
     sums = [sum(entry["stalls"].values()) or 1 for entry in entries]
     body = []
     for reason in profiler.STALLS:
@@ -94,9 +117,9 @@ def stalls(record: dict) -> Table:
     return ["cycles", *map(_title, entries)], body
 
 
-def samples(record: dict) -> Table:
+def samples(record: dict, family: str = "") -> Table:
     """In percent of the samples of a kernel, at which instructions its warps were found."""
-    entries = record["kernels"]
+    entries = kernels(record, family)
     body = []
     for group in profiler.SAMPLED:
         shares = [100 * one["samples"]["by_class"][group] / one["samples"]["total"] if one["samples"] else None
@@ -106,11 +129,11 @@ def samples(record: dict) -> Table:
     return ["found at", *map(_title, entries)], body
 
 
-def hottest(record: dict, number: str) -> Table:
+def hottest(record: dict, stage: str) -> Table:
     """The machine instructions of a stage with the most samples, and ncu's words for what the warps waited for."""
-    entry = profiler.kernel(record, int(number))
+    entry = profiler.kernel(record, stages.get(stage).number)
     if not entry or not entry["samples"]:
-        raise NotThereError(f"no samples of stage {number} are recorded")
+        raise NotThereError(f"no samples of stage {stage} are recorded")
     total = entry["samples"]["total"]
     body = [
         [
@@ -124,9 +147,9 @@ def hottest(record: dict, number: str) -> Table:
     return ["place", f"{_title(entry)}, of {entry['samples']['instructions']:,} instructions", "samples", "why"], body
 
 
-def section(record: dict, words: str, *numbers: str) -> Table:
-    """A section as `ncu` prints it, for stages by number; words: of its name, with dashes (speed-of-light)."""
-    entries = [one for one in (profiler.kernel(record, int(number)) for number in numbers) if one]
+def section(record: dict, words: str, *which: str) -> Table:
+    """A section as `ncu` prints it, for some stages; words: of its name, with dashes (speed-of-light)."""
+    entries = [one for one in (profiler.kernel(record, stages.get(stage).number) for stage in which) if one]
     wanted = words.replace("-", " ").lower()
     found = [{line["name"]: line for line in one["details"] if wanted in line["section"].lower()} for one in entries]
     names = dict.fromkeys(name for lines in found for name in lines)
@@ -139,11 +162,11 @@ def section(record: dict, words: str, *numbers: str) -> Table:
     return ["Metric Name", *map(_title, entries)], body
 
 
-def advice(record: dict, number: str) -> Table:
+def advice(record: dict, stage: str) -> Table:
     """What ncu advises for a stage, in its own words."""
-    entry = profiler.kernel(record, int(number))
+    entry = profiler.kernel(record, stages.get(stage).number)
     if not entry or not entry["advice"]:
-        raise NotThereError(f"no advice for stage {number} is recorded")
+        raise NotThereError(f"no advice for stage {stage} is recorded")
     return ["section", f"{_title(entry)}: ncu's advice"], [
         [one["section"], one["text"].replace("|", "\\|")] for one in entry["advice"]
     ]

@@ -1,4 +1,9 @@
-"""Results as files: those just measured (build/results) and those that ship (docs/results)."""
+"""Results as files: those just measured (build/results) and those that ship (docs/results).
+
+A file names stages without their numbers, "swizzle", and variants "swizzle: padding": a record stays right when a stage
+gets another place on the ladder. In memory they are called as the folders are, "05_swizzle" and "05 padding". What a
+file has of a stage that there is not (any more) is left out.
+"""
 
 import json
 from functools import lru_cache
@@ -8,15 +13,39 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, results_directory
 from flashladder.ladder import stages
 
+# What sentences and tables of one GPU are about, however many others are recorded beside it.
+MAIN = "NVIDIA H200"
+
+# GPU.json is the throughput; GPU-KIND.json holds
+#   ablations     kernels with one idea changed at a time; inside: inputs, times on inputs that hurt
+#   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, and profiler, what it
+#                 says of a few kernels
+#   faults        what comes of the mistakes that warpsim names
+#   host-streams  stage 00
+#   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
+#                 sample of configurations
+#   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
+KINDS = ("ablations", "counters", "faults", "host-streams", "machine-code", "tuning")
+# A record inside another: what it is called there, and the kind of the file.
+INSIDE = {
+    "inputs": "ablations",
+    "profiler": "counters",
+    "roofline": "counters",
+    "registers": "machine-code",
+    "shapes": "tuning",
+}
+# The lists of a record whose entries are of stages.
+_LISTS = ("measurements", "rows", "counters", "kernels", "stages", "hard")
+
 
 def load(file: Path) -> dict:
     try:
         results = json.loads(file.read_text())
     except (OSError, json.JSONDecodeError) as error:
         raise FlashLadderError(f"{file} cannot be read: {error}") from error
-    if results.get("version") != 1 or "provenance" not in results:
+    if not isinstance(results, dict) or results.get("version") != 1 or "provenance" not in results:
         raise FlashLadderError(f"{file} is no result of `make bench` (version 1).")
-    return results
+    return from_file(results)
 
 
 def to_read(file: Path) -> dict:
@@ -33,34 +62,158 @@ def _parsed(file: Path, mtime_ns: int, size: int) -> dict:
     return load(file)
 
 
-# What sentences and tables of one GPU are about, however many others are recorded beside it.
-MAIN = "NVIDIA H200"
+# ---- names ----
 
-KINDS = (
-    "counters", "ablations", "roofline", "host-streams", "machine-code", "tuning", "registers", "profiler", "inputs",
-    "outputs", "shapes", "fp8-errors", "sums", "faults", "beside-products",
-    "query-tile-clocks", "power",
-)  # fmt: skip
+
+def from_file(record: dict) -> dict:
+    """A record with its stages called as their folders are; without what it has of others."""
+    names = {stage.slug: stage for stage in stages.every_stage()}
+
+    def name_of(text: str) -> str | None:
+        slug, _, variant = text.partition(": ")
+        stage = names.get(slug)
+        return stage and (f"{stage.id} {variant}" if variant else stage.name)
+
+    return _renamed(record, name_of)
+
+
+def for_file(record: dict) -> dict:
+    """The opposite of from_file()."""
+    slugs = {stage.id: stage.slug for stage in stages.every_stage()}
+
+    def slug_of(name: str) -> str | None:
+        slug = slugs.get(name[:2])
+        return slug and (slug if name[2:3] == "_" else f"{slug}: {name[3:]}")
+
+    return _renamed(record, slug_of)
+
+
+def _renamed(record: dict, new_name) -> dict:
+    made = dict(record)
+    for key, value in record.items():
+        if key in INSIDE and isinstance(value, dict):
+            made[key] = _renamed(value, new_name)
+        elif key == "provenance" and isinstance(value.get("kernels"), dict):
+            kernels = {new_name(name): digest for name, digest in value["kernels"].items()}
+            made[key] = value | {"kernels": {name: digest for name, digest in kernels.items() if name}}
+        elif key in _LISTS and isinstance(value, list):
+            rows = (_row(row, new_name) if isinstance(row, dict) else row for row in value)
+            made[key] = [row for row in rows if row is not None]
+    return made
+
+
+def _row(row: dict, new_name) -> dict | None:
+    """An entry under its new name; None where it is of a stage that there is not."""
+    key = "name" if row.get("kind") in ("stage", "variant") else "stage"
+    if not isinstance(row.get(key), str):
+        return row
+    name = new_name(row[key])
+    return row | {key: name} if name else None
+
+
+# ---- what ships ----
+
+
+def kind_of(stem: str) -> str:
+    """ "counters" of H200-counters, "" of H200."""
+    return next((one for one in KINDS if stem.endswith(f"-{one}")), "")
 
 
 def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
-    """What is recorded for each GPU, MAIN's first, then in the order of their names: docs/results/GPU.json, the
-    throughput.
-
-    kind, one of KINDS: "counters", the simulator beside Nsight Compute; "ablations", kernels with one idea changed at
-    a time; "roofline", bytes of memory traffic; "host-streams", stage 00; "machine-code", of the loops over K and V;
-    "tuning", the fastest configurations; "shapes", those of stage 28; "profiler", what Nsight Compute says of some
-    kernels; "inputs", times on inputs that hurt; "outputs", how far the simulator's lie from the GPU's; "fp8-errors",
-    what e4m3 costs in accuracy, of the simulator; "sums", bits of tensor cores' sums; "faults", what comes of mistakes
-    that the simulator names; "beside-products", clocks of instructions while the tensor cores multiply;
-    "query-tile-clocks", those of a change of query tile; "power", each kernel's clock and watts. They lie in
-    GPU-KIND.json, the machine code in e.g. sm_90-machine-code.json. To be read alone, as to_read() says.
-    """
-    found = []
-    for file in sorted(folder.glob("*.json")):
-        if kind == next((one for one in KINDS if file.stem.endswith(f"-{one}")), ""):
-            found.append(to_read(file))
+    """What is recorded for each GPU, MAIN's first, then in the order of their names: of a kind of KINDS or INSIDE,
+    "" for the throughput. To be read alone, as to_read() says."""
+    if kind in INSIDE:
+        return [record[kind] for record in shipped(folder, INSIDE[kind]) if kind in record]
+    found = [to_read(file) for file in sorted(folder.glob("*.json")) if kind_of(file.stem) == kind]
     return sorted(found, key=lambda one: one["provenance"].get("device") != MAIN)
+
+
+def inside(kind: str, record: dict) -> dict:
+    """A record of INSIDE as one that can be written: what it is inside of has nothing else, and write() adds that."""
+    version = {"version": record.get("version", 1)}
+    return version | {"provenance": record["provenance"], kind: {k: v for k, v in record.items() if k != "version"}}
+
+
+def write(record: dict, file: Path) -> Path:
+    """Has a record lie in the file. What the file has inside stays, unless the new one has it, too; and a record of
+    inside() replaces nothing else."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    before = load(file) if file.exists() else {}
+    if before and record.keys() <= {"version", "provenance", *INSIDE}:
+        made = before | {key: record[key] for key in record if key in INSIDE}
+    else:
+        made = {key: before[key] for key in INSIDE if key in before} | record
+    ordered = {key: made[key] for key in sorted(made, key=lambda key: key in INSIDE)}
+    file.write_text(to_text(ordered))
+    return file
+
+
+def take(file: Path, folder: Path = RECORDED) -> Path:
+    """Has a record that was just measured ship. What the one before has of stages that the new one is not of stays, and
+    says in `run` when it was measured."""
+    fresh, place = load(file), folder / file.name
+    if place.exists() and kind_of(place.stem) in ("", "ablations", "counters"):
+        fresh = _with_earlier(fresh, load(place))
+    return write(fresh, place)
+
+
+def _with_earlier(fresh: dict, before: dict) -> dict:
+    made = dict(fresh)
+    for key, value in fresh.items():
+        if key in INSIDE and key in before:
+            made[key] = _with_earlier(value, before[key])
+        elif key in _LISTS and isinstance(value, list) and isinstance(before.get(key), list):
+            made[key] = _joined(value, before[key], label(before).split(", ", 1)[1])
+    return made
+
+
+def _joined(fresh: list[dict], before: list[dict], run: str) -> list[dict]:
+    """Entries of both; of what the new ones are of, the new ones alone. In the ladder's order, peers behind."""
+    known = {_name_in(row) for row in fresh}
+    kept = [{"run": run} | row for row in before if _name_in(row) not in known]
+    order = {stage.id: place for place, stage in enumerate(stages.every_stage())}
+    order |= {"ceiling": -1}
+
+    def place(row: dict) -> int:
+        return order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row))[:2], len(order))
+
+    return sorted([*kept, *fresh], key=place)
+
+
+def _name_in(row: dict) -> str | None:
+    return row.get("name", row.get("stage"))
+
+
+def earlier(rows: list[dict]) -> str:
+    """A sentence for a caption about rows of an earlier run; "" where all are of one."""
+    runs: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if "run" in row:
+            runs.setdefault(row["run"], {})[row["name"]] = None
+    said = []
+    for run, names in runs.items():
+        first_name, *_, last = [*names, *names]
+        said.append(f"{first_name}{f' to {last}' if len(names) > 1 else ''}: of a run before, {run}.")
+    return " ".join(said)
+
+
+def to_text(results: dict) -> str:
+    """JSON with one measurement a line: small diffs where results are committed."""
+    return "{\n" + _members(for_file(results), "  ") + "\n}\n"
+
+
+def _members(values: dict, margin: str) -> str:
+    parts = []
+    for key, value in values.items():
+        if isinstance(value, list) and value:
+            lines = ",\n".join(f"{margin}  " + json.dumps(item, ensure_ascii=False) for item in value)
+            text = f"[\n{lines}\n{margin}]"
+        elif key in INSIDE and isinstance(value, dict):
+            text = "{\n" + _members(value, margin + "  ") + f"\n{margin}}}"
+        else:
+            text = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", f"\n{margin}")
+        parts.append(f"{margin}{json.dumps(key)}: {text}")
+    return ",\n".join(parts)
 
 
 def latest_live() -> dict | None:

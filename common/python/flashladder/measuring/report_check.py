@@ -54,15 +54,14 @@ class Findings:
 
 def kind_of(name: str) -> str:
     """ "counters" of H200-counters.json, "" of H200.json."""
-    stem = name.removesuffix(".json")
-    return next((kind for kind in recorded.KINDS if stem.endswith(f"-{kind}")), "")
+    return recorded.kind_of(name.removesuffix(".json"))
 
 
 def check(report: Report, show: Callable[[str, str], bytes | None], today: datetime.date) -> Findings:
-    """show(commit, path): the file at a commit; None where the project has no such commit or file; show(commit, "")
-    is not None where it has the commit."""
+    """show(commit, path): the file at a commit, or the list of a folder; None where the project has no such commit or
+    file; show(commit, "") is not None where it has the commit."""
     found = Findings(errors=list(report.faults))
-    throughput = [name for name in report.records if not kind_of(name)]
+    throughput = [name for name in report.records if not kind_of(name) and not name.endswith("-sums.json")]
     if not throughput:
         found.errors.append("no GPU.json with throughput: the part bench did not run. `make gpu-report`, without PARTS")
     elif len(throughput) > 1:
@@ -122,16 +121,19 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
             f"{name}: this project has no commit {commit}; `git fetch` if it is new, else measure again"
         )
     else:
+        listed = (show(commit, "stages") or b"").decode(errors="replace")
+        folders = {name: f"stages/{number}_{name}" for number, name in re.findall(r"^(\d\d)_(\w+)/$", listed, re.M)}
         for stage, known in list(kernels.items())[:_STAGES]:
-            text = show(commit, f"stages/{stage}/kernel.cu")
-            beside = b"".join(show(commit, f"stages/{stage}/{header}") or b"" for header in _headers(stage))
+            folder = folders.get(stage)
+            text = folder and show(commit, f"{folder}/kernel.cu")
+            beside = b"".join(show(commit, f"{folder}/{header}") or b"" for header in _headers(stage))
             if text is None:
                 found.errors.append(f"{name}: commit {commit} has no stage {stage}")
             elif hashlib.sha256(text + beside).hexdigest() != known:
                 found.errors.append(
                     f"{name}: {stage} is not the kernel of commit {commit}: it was changed, or the commit is wrong"
                 )
-    today = {stage.name: stage.kernel_hash() for stage in stages.all_stages()}
+    today = {stage.slug: stage.kernel_hash() for stage in stages.all_stages()}
     stale = [stage for stage, known in kernels.items() if today.get(stage) != known]
     if stale:
         found.remarks.append(f"{name}: measured before {', '.join(sorted(stale))} changed; tables will mark them stale")
@@ -140,7 +142,7 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
 def _headers(stage: str) -> list[str]:
     """Of a stage's folder, what its hash is of besides kernel.cu."""
     return next(
-        (sorted(file.name for file in one.folder.glob("*.h")) for one in stages.all_stages() if one.name == stage), []
+        (sorted(file.name for file in one.folder.glob("*.h")) for one in stages.all_stages() if one.slug == stage), []
     )
 
 
@@ -151,7 +153,7 @@ def _measurements(found: Findings, name: str, record: dict) -> None:
         return
     device = str((record.get("provenance") or {}).get("device"))
     seen: Counter = Counter()
-    known = {stage.name for stage in stages.all_stages()} | {""}
+    known = {stage.slug for stage in stages.all_stages()} | {""}
     for row in rows:
         if not isinstance(row, dict) or row.get("kind") not in ("stage", "peer", "ceiling"):
             found.row(name, "no measurement", f"{str(row)[:80]} is no measurement of a stage, a peer or a ceiling")
@@ -171,7 +173,7 @@ def _measurements(found: Findings, name: str, record: dict) -> None:
         found.remarks.append(
             f"{name}: no data sheet's peak of {device} is known here, so that throughput was not held against it"
         )
-    missing = known - {""} - {row.get("name") for row in rows if isinstance(row, dict)} - {"12_autotune"}
+    missing = known - {""} - {row.get("name") for row in rows if isinstance(row, dict)}
     if missing and not kind_of(name):
         skipped = " (see its list of what was skipped)" if record.get("skipped") else ""
         found.remarks.append(f"{name}: no figure of {', '.join(sorted(missing))}{skipped}")
@@ -248,12 +250,19 @@ def _summary(found: Findings, report: Report) -> None:
         )
         return
     tests = re.findall(r"^test \((\w+)\): status (-?\d+): (.*)$", text, re.M)
+    right = re.search(r"^verify: (\d+) of (\d+) runs right", text, re.M)
+    if not right:
+        found.errors.append("summary.txt: nothing was verified (PARTS left it out)")
+    elif right[1] != right[2]:
+        found.errors.append(
+            f"summary.txt: {int(right[2]) - int(right[1])} of {right[2]} runs are wrong; see verify.txt"
+        )
     if not tests:
-        found.errors.append("summary.txt: the tests did not run (PARTS left them out, or pytest is missing)")
+        found.errors.append("summary.txt: the tests did not run (STAGES picked some stages, or pytest is missing)")
     for choice, status, last in tests:
         if status != "0":
             found.errors.append(
-                f"summary.txt: the tests failed (FLASHLADDER_DEVICE={choice}): {last}; test.txt has them"
+                f"summary.txt: the tests failed (FLASHLADDER_DEVICE={choice}): {last}; verify.txt has them"
             )
     clean = re.search(r"^sanitize: (\d+) of (\d+) runs clean", text, re.M)
     if not clean:

@@ -1,5 +1,8 @@
 """DRAM traffic of each stage, by Nsight Compute, and the bandwidth of a copy: what the roofline is drawn from."""
 
+import math
+import time
+
 import numpy as np
 
 from flashladder.core.console import say
@@ -36,16 +39,16 @@ def copy_bandwidth(device: Device) -> float:
     return 2 * COPY_BYTES / float(np.median(times[2:])) / 1e6
 
 
-def measure(device: Device, results: dict) -> dict:
-    """The record GPU-roofline.json: traffic measured now, throughput from `results` (a run of `make bench`)."""
-    rows = []
-    figures = {
-        row["name"]: row["tflops"]
-        for row in recorded.pick(results, dtype=PROBLEM.dtype, d_head=PROBLEM.d_head, causal=False, Nq=PROBLEM.Nq)
-    }
-    for stage in stages.all_stages():
-        if stage.name not in figures:
-            say(f"roofline: {stage.name} was not timed at N = {PROBLEM.Nq}")
+def measure(device: Device, results: dict | None, which: list[stages.Kernel], ends: float = math.inf) -> dict:
+    """The record: traffic of the stages measured now, throughput from `results` (a run of `make bench`), None where it
+    has none. ends: of time.monotonic(), after which no further stage is begun."""
+    rows, figures = [], {}
+    if results:
+        wanted = {"dtype": PROBLEM.dtype, "d_head": PROBLEM.d_head, "causal": False, "Nq": PROBLEM.Nq}
+        figures = {row["name"]: row["tflops"] for row in recorded.pick(results, **wanted)}
+    for stage in which:
+        if PROBLEM.dtype not in stage.dtypes or time.monotonic() > ends:
+            say(f"roofline: not of {stage.name}")
             continue
         try:
             kernels = ncu.measure(stage, PROBLEM, device, METRICS)
@@ -63,17 +66,14 @@ def measure(device: Device, results: dict) -> dict:
                 "dram_read": read,
                 "dram_written": written,
                 "l2_bytes": l2,
-                "tflops": figures[stage.name],
+                "tflops": figures.get(stage.name),
             }
         )
-    ceiling = recorded.ceiling(results, PROBLEM.dtype)
-    if not rows or not ceiling:
-        raise FlashLadderError("The roofline needs ncu, and a benchmark with PyTorch for its ceiling.")
+    ceiling = recorded.ceiling(results, PROBLEM.dtype) if results else None
     return {
-        "version": 1,
         "provenance": provenance.collect(device) | peers.versions(),
         "problem": str(PROBLEM),
         "bandwidth_gb_s": round(copy_bandwidth(device), 1),
-        "ceiling_tflops": ceiling["tflops"],
+        "ceiling_tflops": ceiling and ceiling["tflops"],
         "rows": rows,
     }

@@ -45,17 +45,13 @@ def clock_khz(results: dict, profiled: dict) -> float:
     return median(found)
 
 
-def measured(rows: dict[int, dict], khz: float = 0) -> float:
-    """Rows by length: what two lengths differ by are turns. All blocks but the last ones run in full waves. Of the
-    part power each row has its clock; for others khz says one."""
+def measured(rows: dict[int, dict], khz: float) -> float:
+    """Rows by length: what two lengths differ by are turns. All blocks but the last ones run in full waves."""
     short, long = (rows[length] for length in _MEASURED)
     tiles = short["B"] * short["Hq"] * math.ceil(short["Nq"] / short["Br"])
     waves = math.ceil(tiles / (MULTIPROCESSORS * short["resident_blocks"]))
     turns = (long["Nkv"] - short["Nkv"]) / short["Bc"]
-    before, after = (
-        row["ms"]["median"] * (1e3 * row["mhz"]["median"] if "mhz" in row else khz) for row in (short, long)
-    )
-    return (after - before) / (waves * turns)
+    return (long["ms"]["median"] - short["ms"]["median"]) * khz / (waves * turns)
 
 
 def predicted(stage: stages.Stage, row: dict) -> float:
@@ -81,18 +77,14 @@ def _traced(stage: stages.Stage, problem: Problem, blocks: int, configuration: s
 def step_of(stage: stages.Stage, d_head: int) -> Step | None:
     """Of a recorded stage with tensor cores; None of another, or where nothing is recorded."""
     wanted = {"name": stage.name, "dtype": "bf16", "d_head": d_head, "causal": False}
-    rows, khz = {}, 0.0
-    clocked, results, profiled = recorded.first("power"), recorded.first(), recorded.first("profiler")
-    if clocked:
-        rows = {row["Nq"]: row for row in recorded.pick(clocked, inputs="normal", **wanted)}
-    if not rows and results and profiled:
-        rows, khz = {row["Nq"]: row for row in recorded.pick(results, **wanted)}, clock_khz(results, profiled)
+    results, profiled = recorded.first(), recorded.first("profiler")
+    rows = {row["Nq"]: row for row in recorded.pick(results, **wanted)} if results and profiled else {}
     if stage.number < FIRST or not all(length in rows for length in _MEASURED):
         return None
     row = rows[_MEASURED[0]]
     Br, Bc, blocks = row["Br"], row["Bc"], row["resident_blocks"]
     floor = blocks * 4 * Br * Bc * d_head / 4096
-    model, timed = predicted(stage, row), measured(rows, khz)
+    model, timed = predicted(stage, row), measured(rows, clock_khz(results, profiled))
     return Step(stage, d_head, blocks, (Br, Bc), floor, model, timed, recorded.is_stale(row))
 
 

@@ -87,8 +87,7 @@ def run_bench(device: Device) -> Path:
     bench.check_build(device)
     record = measure(device)
     file = results_directory() / f"{bench.slug(device.short)}-host-streams.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(bench.to_text(record))
+    recorded.write(record, file)
     rows = [[one["memory"], one["direction"], f"{one['gb_s']:.1f}"] for one in record["bandwidth"]]
     table(f"Copies on {device}", ("memory", "direction", "GB/s"), rows, right=(2,))
     table("Batches", SUMMARY_COLUMNS, summary_rows(record), right=range(1, len(SUMMARY_COLUMNS)))

@@ -11,18 +11,15 @@ from flashladder.plot.cards import card
 from flashladder.plot.climbing import climb
 from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
-from flashladder.plot.fp8_errors import fp8_errors
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
 from flashladder.plot.machine_code import instruction_mix, order
 from flashladder.plot.masking import block_orders, tile_kinds
 from flashladder.plot.points import points
 from flashladder.plot.profiler import profiler_samples, profiler_stalls, profiler_wavefronts
-from flashladder.plot.query_tiles import query_tiles
 from flashladder.plot.registers import registers
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
-from flashladder.plot.step_clocks import step_clocks
 from flashladder.plot.style import save
 from flashladder.plot.swizzle import swizzle, swizzle_bits
 from flashladder.plot.throughput import ablations, throughput
@@ -39,7 +36,6 @@ __all__ = [
     "climb",
     "configurations",
     "error_map",
-    "fp8_errors",
     "instruction_mix",
     "iteration",
     "mma_fragments",
@@ -49,11 +45,9 @@ __all__ = [
     "profiler_samples",
     "profiler_stalls",
     "profiler_wavefronts",
-    "query_tiles",
     "registers",
     "roofline",
     "save",
-    "step_clocks",
     "sectors",
     "swizzle",
     "swizzle_bits",

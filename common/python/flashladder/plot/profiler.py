@@ -53,7 +53,7 @@ _WAVEFRONTS = (
 def _there(record: dict, key: str) -> list[dict]:
     entries = [one for one in record["kernels"] if one[key]]
     if not entries:
-        raise FlashLadderError(f"Nothing of this kind ({key}) is recorded; PARTS=profiler make gpu-report records it.")
+        raise FlashLadderError(f"Nothing of this kind ({key}) is recorded; PARTS=ncu make gpu-report records it.")
     return entries
 
 

@@ -10,10 +10,9 @@ from flashladder.plot.style import GREY, INK, MARKERS, caption, in_order, new_fi
 
 def roofline(records: list[dict]) -> Figure:
     """One panel for each record of measuring.roofline: TFLOP/s against FLOP per byte of DRAM traffic, log-log."""
+    records = [one for one in records if one["ceiling_tflops"]]
     if not records:
-        raise FlashLadderError(
-            "No roofline is recorded (docs/results/*-roofline.json): `make gpu-report` on a GPU writes it."
-        )
+        raise FlashLadderError("No roofline is recorded: `make gpu-report` on a GPU, with Nsight Compute, makes one.")
     figure = new_figure(9, 5.4 * len(records), "Throughput of each stage over its FLOP per byte of DRAM traffic")
     for axes, record in zip(figure.subplots(len(records), 1, squeeze=False)[:, 0], records, strict=True):
         _panel(axes, record)
@@ -22,7 +21,8 @@ def roofline(records: list[dict]) -> Figure:
 
 
 def _panel(axes, record: dict) -> None:
-    rows, bandwidth, ceiling = record["rows"], record["bandwidth_gb_s"], record["ceiling_tflops"]
+    rows = [row for row in record["rows"] if row["tflops"]]
+    bandwidth, ceiling = record["bandwidth_gb_s"], record["ceiling_tflops"]
     x = [row["flops"] / row["dram_bytes"] for row in rows]
     low, high = min(x) / 3, max(max(x) * 9, ceiling * 1e3 / bandwidth * 6)
     line = np.geomspace(low, high, 200)

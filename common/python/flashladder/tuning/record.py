@@ -2,7 +2,6 @@
 
 import statistics
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -90,7 +89,7 @@ def _beside_stages(heat: Heat, plan: Plan) -> list[dict]:
         stage, configured = stages.get(number), str(of_stage(number, heat.problem.dtype, heat.problem.d_head))
         if stage.name in heat.times and configured in heat.times:
             own, other = (_figures(heat.problem, heat.times[name]) for name in (stage.name, configured))
-            facts = {"stage": number, "name": stage.name, "kernel_sha256": stage.kernel_hash()}
+            facts = {"name": stage.name, "kind": "stage", "kernel_sha256": stage.kernel_hash()}
             figures = {"tflops": own["tflops"], "configured_tflops": other["tflops"], "ms": own["ms"]}
             shape = _shape(heat.problem)
             rows.append(facts | {"configuration": configured} | shape | figures | {"configured_ms": other["ms"]})
@@ -123,12 +122,6 @@ def _of_configuration(one: Configuration, outcome: Outcome) -> dict:
         if heat.round == "first" and str(one) in heat.times
     ]  # fmt: skip
     return row
-
-
-def write(record: dict, file: Path) -> Path:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(bench.to_text(record))
-    return file
 
 
 # ---- read ----

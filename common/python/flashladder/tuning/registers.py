@@ -1,10 +1,10 @@
 """What ptxas gives a sample of configurations, recorded, so that the model's formula for registers can be held to it.
 
-`make tune ARGS=--registers` builds the sample for sm_90 (no GPU needed) and writes docs/results/sm_90-registers.json.
+`make tune ARGS=--registers` builds the sample for sm_90 (no GPU needed) and writes it into the record of the machine
+code.
 """
 
 import concurrent.futures
-import json
 import random
 from dataclasses import dataclass
 from itertools import product
@@ -14,8 +14,7 @@ import numpy as np
 
 from flashladder.building import build
 from flashladder.core.console import progress
-from flashladder.core.paths import RECORDED
-from flashladder.measuring import machine_code
+from flashladder.measuring import machine_code, recorded
 from flashladder.tuning import instances, model, rules, space
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 
@@ -43,10 +42,6 @@ def sample() -> list[Configuration]:
     return list(dict.fromkeys([*stages, *drawn]))
 
 
-def record_file() -> Path:
-    return RECORDED / f"sm_{ARCH}-registers.json"
-
-
 def write_record() -> Path:
     """Builds the sample side by side and writes what ptxas said."""
     with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
@@ -57,11 +52,9 @@ def write_record() -> Path:
             for one in progress(built, "ptxas", total=len(configurations))
         ]
     # No date and no commit: the hash says of which kernel this is, and the same kernel gives the same file.
-    head = {"version": 1, "provenance": {"device": f"sm_{ARCH}", "toolkit": machine_code.toolkit()}}
-    head["kernel_sha256"] = instances.kernel_hash()
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    record_file().write_text(f'{json.dumps(head)[:-1]}, "rows": [\n{lines}\n]}}\n')
-    return record_file()
+    made = {"provenance": {"device": f"sm_{ARCH}", "toolkit": machine_code.toolkit()}}
+    made |= {"kernel_sha256": instances.kernel_hash(), "rows": rows}
+    return recorded.write(recorded.inside("registers", made), machine_code.record_file(f"sm_{ARCH}"))
 
 
 @dataclass(frozen=True)

@@ -184,10 +184,6 @@ def _chosen(
 # ---- the record ----
 
 
-def file_name(device: Device) -> str:
-    return f"{bench.slug(device.short)}-shapes.json"
-
-
 def _shape(problem: Problem) -> dict:
     return {name: getattr(problem, name) for name in ("dtype", "d_head", "causal", "B", "Hq", "Nq")}
 

@@ -1,0 +1,108 @@
+"""Records name stages without their numbers, and a new one leaves what it is not of."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.measuring import recorded
+
+ORIGIN = {"device": "NVIDIA X", "date": "2026-01-02 00:00 UTC", "commit": "0123456789ab"}
+
+
+def row(name: str, tflops: float = 1.0, **more) -> dict:
+    return {"name": name, "kind": "stage", "tflops": tflops} | more
+
+
+def results(*rows: dict, **more) -> dict:
+    return {"version": 1, "provenance": ORIGIN | more, "measurements": list(rows)}
+
+
+def names(record: dict) -> list[str]:
+    return [one["name"] for one in record["measurements"]]
+
+
+def test_a_file_has_names_and_memory_has_folders(tmp_path):
+    record = results(
+        row("05_swizzle"), row("09 kv_stages 1"), row("cuDNN attention", kind="peer"), kernels={"05_swizzle": "abc"}
+    )
+    record["profiler"] = {"provenance": ORIGIN, "kernels": [row("05_swizzle")]}
+    file = recorded.write(record, tmp_path / "X.json")
+    lies = json.loads(file.read_text())
+    assert names(lies) == ["swizzle", "double_buffering: kv_stages 1", "cuDNN attention"]
+    assert lies["provenance"]["kernels"] == {"swizzle": "abc"}
+    assert lies["profiler"]["kernels"][0]["name"] == "swizzle"
+    assert recorded.load(file) == record
+
+
+def test_what_a_file_has_of_no_stage_is_left_out(tmp_path):
+    lies = results(row("split_p"), row("split_p: a variant"), row("swizzle"), kernels={"split_p": "a", "swizzle": "b"})
+    lies |= {"counters": [{"stage": "split_p"}, {"stage": "naive"}]}
+    (tmp_path / "X.json").write_text(json.dumps(lies))
+    record = recorded.load(tmp_path / "X.json")
+    assert names(record) == ["05_swizzle"] and record["provenance"]["kernels"] == {"05_swizzle": "b"}
+    assert [one["stage"] for one in record["counters"]] == ["01_naive"]
+
+
+def test_a_record_moves_with_its_stage(tmp_path, monkeypatch):
+    """The number is the stage's place, which no record has."""
+    file = recorded.write(results(row("05_swizzle")), tmp_path / "X.json")
+    moved = [one for one in stages.every_stage() if one.slug != "swizzle"]
+    moved.append(replace(stages.get("swizzle"), number=31, name="31_swizzle"))
+    monkeypatch.setattr(recorded.stages, "every_stage", lambda: tuple(moved))
+    assert names(recorded.load(file)) == ["31_swizzle"]
+
+
+def test_a_record_is_taken_in_beside_what_it_is_not_of(tmp_path):
+    ceiling = {"name": "cuBLAS matmul", "kind": "ceiling", "tflops": 700.0}
+    peer = {"name": "cuDNN attention", "kind": "peer", "tflops": 600.0}
+    before = results(ceiling, row("05_swizzle", 200.0), row("14_tma", 400.0), peer)
+    before["profiler"] = {"provenance": ORIGIN, "kernels": []}
+    (tmp_path / "ships").mkdir()
+    recorded.write(before, tmp_path / "ships" / "X.json")
+    new = results(
+        ceiling | {"tflops": 710.0}, row("14_tma", 500.0), peer | {"tflops": 610.0}, date="2026-02-03 00:00 UTC"
+    )
+    file = recorded.take(recorded.write(new, tmp_path / "X.json"), tmp_path / "ships")
+    taken = recorded.load(file)
+    assert [one["tflops"] for one in taken["measurements"]] == [710.0, 200.0, 500.0, 610.0]
+    assert taken["provenance"]["date"].startswith("2026-02-03") and "profiler" in taken
+    assert taken["measurements"][1]["run"] == "2026-01-02, commit 0123456789ab"
+    assert recorded.earlier(taken["measurements"]) == "05_swizzle: of a run before, 2026-01-02, commit 0123456789ab."
+    assert recorded.earlier(new["measurements"]) == ""
+    third = results(row("05_swizzle", 300.0))
+    again = recorded.load(recorded.take(recorded.write(third, tmp_path / "X.json"), tmp_path / "ships"))
+    assert [one.get("run", "") for one in again["measurements"] if one["name"] == "05_swizzle"] == [""]
+
+
+def test_a_record_inside_another_replaces_itself_alone(tmp_path):
+    file = tmp_path / "X-ablations.json"
+    hurt = {"provenance": ORIGIN, "measurements": [row("21_optimistic_max")]}
+    recorded.write(recorded.inside("inputs", hurt), file)
+    recorded.write(results(row("05_swizzle")), file)
+    record = recorded.load(file)
+    assert names(record) == ["05_swizzle"] and record["inputs"] == hurt
+    recorded.write(recorded.inside("inputs", hurt | {"measurements": []}), file)
+    record = recorded.load(file)
+    assert names(record) == ["05_swizzle"] and record["inputs"]["measurements"] == []
+    assert recorded.shipped(tmp_path, "inputs") == [record["inputs"]]
+    assert recorded.shipped(tmp_path, "shapes") == [] and recorded.shipped(tmp_path) == []
+
+
+def test_every_record_that_ships_is_of_a_kind():
+    assert len(recorded.KINDS) <= 6
+    assert set(recorded.INSIDE.values()) <= set(recorded.KINDS)
+    for file in recorded.RECORDED.glob("*.json"):
+        kind = recorded.kind_of(file.stem)
+        assert "-" not in file.stem.removesuffix(f"-{kind}").removeprefix("H100-80GB-HBM3").strip("-"), file
+        for one in recorded.INSIDE:
+            assert one not in json.loads(file.read_text()) or recorded.INSIDE[one] == kind, file
+
+
+def test_what_is_no_record_is_told(tmp_path):
+    for text in ("[]", "{", '{"version": 2}'):
+        (tmp_path / "X.json").write_text(text)
+        with pytest.raises(FlashLadderError, match="X.json"):
+            recorded.load(tmp_path / "X.json")
