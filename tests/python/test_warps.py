@@ -310,7 +310,7 @@ def test_bad_words_are_refused(arguments, words, capsys, monkeypatch, tmp_path):
 def test_model_is_near_what_was_measured():
     """The fit of clocks.toml, and that nobody has changed the model without looking at it."""
     steps_ = step_clocks.all_steps(128)
-    assert {step.stage.number for step in steps_} >= set(range(4, 17))
+    assert {step.stage.number for step in steps_} >= set(range(4, 14))
     # What is measured is of one run; a GPU at its power limit is slower, at N = 16384 most: by a seventh between two.
     assert step_clocks.deviation(steps_) < 0.17
     assert all(abs(step.error) < 0.3 and step.model > 0.99 * step.floor for step in steps_)

@@ -18,6 +18,7 @@ from flashladder.commands import figures
 from flashladder.commands.markdown import table
 from flashladder.core.errors import FlashLadderError
 
+NOTHING = "-"  # a cell with a figure that is not recorded yet
 _FIGURE = re.compile(r"\{([^{}]+)\}")
 
 
@@ -55,4 +56,5 @@ def _filled(cell: str, names: dict) -> str:
         what = match[1].strip()
         return str(names[what]) if what in names else figures.text_of(what, names)
 
-    return _FIGURE.sub(text, " ".join(cell.split()))
+    filled = _FIGURE.sub(text, " ".join(cell.split()))
+    return NOTHING if figures.UNRECORDED in filled else filled

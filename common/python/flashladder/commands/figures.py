@@ -66,9 +66,9 @@ class _Figures:
         causal: bool = False,
         gpu: str = "",
     ) -> float:
-        """Recorded throughput: tflops(9), tflops("FlashAttention-2"), tflops(13, causal=True), tflops(9, gpu="H100"),
-        of that GPU."""
-        name = stages.get(name).name if isinstance(name, int) else name
+        """Recorded throughput: tflops("swizzle"), tflops(9), tflops("FlashAttention-2"), tflops(13, causal=True),
+        tflops(9, gpu="H100"), of that GPU."""
+        name = _name(name)
         return self._row(recorded.first(gpu=gpu), name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
     def ceiling(self, dtype: str = "bf16") -> float:
@@ -81,13 +81,13 @@ class _Figures:
 
     def on_inputs(self, name: int | str, inputs: str, N: int = 16384, d: int = 128) -> float:
         """Recorded throughput on inputs that hurt: on_inputs(21, "growing")."""
-        name = stages.get(name).name if isinstance(name, int) else name
+        name = _name(name)
         return self._row(recorded.first("inputs"), name, False, Nq=N, d_head=d, inputs=inputs)["tflops"]
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
         """TFLOP/s in the ablations' run: ablation("09 kv_stages 1"), ablation(9) for the kernel itself. The first
         record that has it. In bf16; stages of another type alone, their variants and cuDNN FP8 in that."""
-        name = stages.get(name).name if isinstance(name, int) else name
+        name = _name(name)
         records = recorded.shipped(kind="ablations")
         having = [one for one in records if recorded.pick(one, name=name)]
         record = (having or records or [None])[0]
@@ -96,9 +96,9 @@ class _Figures:
         return self._row(record, name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
     def shape(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
-        """TFLOP/s where stage 28's configurations were timed side by side: shape("(BF16, 128, 128, 128, 12):
-        kv_buffers_2+turns+registers_24_240"), shape(23), shape("cuDNN attention")."""
-        name = stages.get(name).name if isinstance(name, int) else name
+        """TFLOP/s where the configurations of shapes were timed side by side: shape("(BF16, 128, 128, 128, 12):
+        kv_buffers_2+turns+registers_24_240"), shape("no_gap"), shape("cuDNN attention")."""
+        name = _name(name)
         made = recorded.first("shapes")
         if made:  # that record has its kernels' hashes once, and not in each row
             kernels = made["provenance"]["kernels"]
@@ -107,7 +107,7 @@ class _Figures:
             made = made | {"measurements": rows}
         return self._row(made, name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
 
-    def resource(self, stage: int, key: str, d: int = 128) -> float:
+    def resource(self, stage: int | str, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
         row = self._row(recorded.first(), stages.get(stage).name, d_head=d, dtype="bf16")
         if not isinstance(row.get(key), (int, float)):
@@ -124,7 +124,11 @@ class _Figures:
 
     def instructions(self, which: int | str, name: str = "all", d: int = 128) -> float:
         """Of a warp in a turn, recorded machine code: instructions(9, "mma"), instructions("09 kv_stages 1")."""
-        (row,) = machine_code.recorded_rows(which, d=d)
+        name = _name(which)
+        there = {row["name"]: row for row in machine_code.recorded_rows(d=d, kinds=("stage", "variant"))}
+        if name not in there and name in _kernels():
+            raise Unrecorded  # newer than the record
+        (row,) = machine_code.recorded_rows(name, d=d)
         self.stale |= machine_code.is_stale(row)
         counts = row["in_a_turn"] | {"all": sum(row["in_a_turn"].values())}
         counts |= {"registers": row["registers"], "spill bytes": row["spill_bytes"]}
@@ -159,7 +163,7 @@ class _Figures:
         self.stale |= recorded.is_stale(entry)
         return value
 
-    def modelled(self, stage: int, what: str) -> float:
+    def modelled(self, stage: int | str, what: str) -> float:
         """Of the timeline's model at N = 512, as the pictures of warps have it: modelled(16, "tensor"), what part of
         the time a unit of scheduler 0 is busy, modelled(16, "wait 8"), what part warp 8 spends with that."""
         timeline = _timeline(stage)
@@ -173,7 +177,7 @@ class _Figures:
         there = f"{units}; of a warp, with its number: {own}"
         raise FlashLadderError(f'The model has no "{what}". It has: {there}.')
 
-    def turn(self, stage: int, of: str = "model", d: int = 128) -> float:
+    def turn(self, stage: int | str, of: str = "model", d: int = 128) -> float:
         """Clocks of a turn over a tile of K and V: of "model", or "measured" (measuring/step_clocks.py)."""
         found = step_clocks.step_of(stages.get(stage), d)
         if not found:
@@ -184,9 +188,9 @@ class _Figures:
         return getattr(found, of)
 
     def record(self, file: str, *path: int | str) -> float:
-        """Any number of a file of docs/results: record("H200-roofline.json", "rows", "name=09_double_buffering",
-        "tflops"). A step is a key, an index, or "key=value": the entry of a list that has this value."""
-        value = recorded.to_read(recorded.RECORDED / file)
+        """Any number of a record: record("H200-roofline.json", "rows", "name=09_double_buffering", "tflops"), also of
+        one inside another. A step is a key, an index, or "key=value": the entry of a list that has this value."""
+        value = recorded.named(file, recorded.RECORDED)
         for step in path:
             try:
                 if isinstance(value, list) and isinstance(step, str):
@@ -243,6 +247,12 @@ FUNCTIONS = (
 )
 
 
+def _name(which: int | str) -> str:
+    """As records have it, of a stage by its number or its name ("swizzle"); what is neither stays as it is."""
+    slugs = {stage.slug: stage.name for stage in stages.every_stage()}
+    return stages.get(which).name if isinstance(which, int) else slugs.get(which, which)
+
+
 @cache
 def _kernels() -> set[str]:
     """Names that a record has once the GPU has run: of the stages, and of their ablations."""
@@ -251,7 +261,7 @@ def _kernels() -> set[str]:
 
 
 @cache
-def _timeline(stage: int) -> warps.WarpTimeline:
+def _timeline(stage: int | str) -> warps.WarpTimeline:
     return warps.of(stage)
 
 

@@ -85,17 +85,24 @@ def _ways() -> str:
     )
 
 
+def _notes(rows: list[dict]) -> list[str]:
+    """What stands below a table of these measurements."""
+    stale = [STALE_NOTE] if any(recorded.is_stale(row) for row in rows) else []
+    return [line for note in [*stale, recorded.earlier(rows)] if note for line in ("", note)]
+
+
 def _causal(mask: str) -> tuple[bool, str]:
     """The word of a marker as what to pick, and as words for a caption."""
     return (True, ", causal (half the FLOPs counted)") if is_causal(mask) else (False, "")
 
 
-def ablations(number: str = "all", d: str = "128", mask: str = "") -> str:
-    """Kernels with one idea changed at a time, each below the one that it is taken from, in bf16; number: of one stage,
+def ablations(which: str = "all", d: str = "128", mask: str = "") -> str:
+    """Kernels with one idea changed at a time, each below the one that it is taken from, in bf16; which: of one stage,
     in its type."""
     parts = []
     causal, masked = _causal(mask)
-    dtype = "bf16" if number == "all" else stages.get(number).measured_dtype
+    only = None if which == "all" else stages.get(which)
+    dtype = only.measured_dtype if only else "bf16"
     for results in recorded.shipped(kind="ablations"):
         rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
         if not rows:
@@ -105,7 +112,7 @@ def ablations(number: str = "all", d: str = "128", mask: str = "") -> str:
         middle = 4096 if 4096 in lengths else lengths[-1]
         body, shown = [], []
         for kernel, changed in recorded.variants([row for row in rows if row["Nq"] == middle]):
-            if number != "all" and not kernel["name"].startswith(number):
+            if only and kernel["name"] != only.name:
                 continue
             for row in (kernel, *changed):
                 name = f"**{row['name']}**, the kernel itself" if row is kernel else row["name"]
@@ -118,9 +125,7 @@ def ablations(number: str = "all", d: str = "128", mask: str = "") -> str:
         body += [[name, *(_figure(by_key.get((name, n))) for n in lengths), ""] for name in peers]
         text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
         head = [f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
-        block = [_caption(results, text), "", _table(head, body)]
-        if any(recorded.is_stale(row) for row in shown):
-            block += ["", STALE_NOTE]
+        block = [_caption(results, text), "", _table(head, body), *_notes(shown)]
         parts.append("\n".join(block))
     return "\n\n".join(parts) or NOTHING
 
@@ -141,8 +146,7 @@ def throughput(dtype: str, d: str, mask: str = "") -> str:
         ceiling = recorded.ceiling(results, dtype)
         if ceiling:
             block += ["", f"cuBLAS matrix product of the same type in the same run: {ceiling['tflops']:.0f} TFLOP/s."]
-        if any(recorded.is_stale(row) for row in rows):
-            block += ["", STALE_NOTE]
+        block += _notes(rows)
         parts.append("\n".join(block))
     return "\n\n".join(parts) or NOTHING
 
@@ -181,8 +185,7 @@ def stage(number: str, mask: str = "") -> str:
         block.pop()
         if not causal:  # else it stands below the other table
             block += ["", _facts(shown, pair)]
-        if any(recorded.is_stale(row) for row in shown):
-            block += ["", STALE_NOTE]
+        block += _notes(shown)
         parts.append("\n".join(block))
     return "\n\n".join(parts) or NOTHING
 
@@ -260,9 +263,14 @@ def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
 
 
 def machine_code_table(d: str, *kernels: str) -> str:
-    """Machine instructions in a turn. kernels: numbers of stages, and ids of ablations such as 09_kv_stages_1."""
+    """Machine instructions in a turn. kernels: stages, and ids of ablations such as 09_kv_stages_1; of those that are
+    recorded."""
     titles = {one.id: f"{one.stage.id} {one.title}" for one in variants.ablations()}
-    which = [int(kernel) if kernel.isdigit() else titles.get(kernel, kernel) for kernel in kernels]
+    wanted = [titles.get(kernel) or stages.get(kernel).name for kernel in kernels]
+    there = {row["name"] for row in machine_code.recorded_rows(d=int(d), kinds=("stage", "variant"))}
+    which = [name for name in wanted if name in there]
+    if not which:
+        return NOTHING
     columns, body = machine_code.in_a_turn(*which, d=int(d))
     block = [f"{machine_code.label().capitalize()}, bf16, d = {d}.", "", _table(columns, body)]
     if any(column.endswith("*") for column in columns):
@@ -281,7 +289,7 @@ def roofline() -> str:
                 f"{row['dram_written'] / 1e6:.0f}",
                 f"{row['l2_bytes'] / 1e9:.1f}",
                 f"{row['flops'] / row['dram_bytes']:.0f}",
-                _figure(row),
+                _figure(row if row["tflops"] else None),
             ]
             for row in record["rows"]
         ]
@@ -302,7 +310,7 @@ def inputs(length: str = "16384", d: str = "128") -> str:
         body = [
             [
                 name + ("*" if recorded.is_stale(by_key[name, kinds[0]]) else ""),
-                *(f"{by_key[name, kind]['tflops']:.1f}" if (name, kind) in by_key else "" for kind in kinds),
+                *(f"{by_key[name, kind]['tflops']:.1f}" if (name, kind) in by_key else "-" for kind in kinds),
             ]
             for name in names
         ]

@@ -358,14 +358,16 @@ def write_record(arch: str = ARCH) -> Path:
     return recorded.write(record(arch), record_file(arch))
 
 
-def recorded_rows(*which: int | str, d: int = 128, arch: str = ARCH) -> list[dict]:
+def recorded_rows(
+    *which: int | str, d: int = 128, arch: str = ARCH, kinds: tuple[str, ...] = ("stage",)
+) -> list[dict]:
     """The recorded rows of stages (by number) and variants (by name, e.g. "09 kv_stages 1"), in the order asked for.
 
-    Without names: of all stages.
+    Without names: all of these kinds, "stage" and "variant".
     """
     rows = {row["name"]: row for row in _load(arch)["rows"] if row["d_head"] == d}
     names = [stages.get(one).name if isinstance(one, int) else one for one in which]
-    names = names or [row["name"] for row in rows.values() if row["kind"] == "stage"]
+    names = names or [row["name"] for row in rows.values() if row["kind"] in kinds]
     missing = [name for name in names if name not in rows]
     if missing:
         raise FlashLadderError(f"No machine code is recorded for {missing[0]}, d = {d}. There is: {', '.join(rows)}.")

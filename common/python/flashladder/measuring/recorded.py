@@ -148,6 +148,17 @@ def write(record: dict, file: Path) -> Path:
     return file
 
 
+def named(name: str, folder: Path = RECORDED) -> dict:
+    """A record by its file's name; of one inside another, "H200-roofline.json", as if it had a file of its own."""
+    device, _, kind = name.removesuffix(".json").rpartition("-")
+    if kind not in INSIDE:
+        return to_read(folder / name)
+    record = to_read(folder / f"{device}-{INSIDE[kind]}.json")
+    if kind not in record:
+        raise FlashLadderError(f"{device}-{INSIDE[kind]}.json has no {kind} inside.")
+    return record[kind]
+
+
 def take(file: Path, folder: Path = RECORDED) -> Path:
     """Has a record that was just measured ship. What the one before has of stages that the new one is not of stays, and
     says in `run` when it was measured."""
