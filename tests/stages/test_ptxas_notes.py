@@ -1,0 +1,73 @@
+"""What ptxas says of the kernels with wgmma: of the shipped ones nothing, and of mistakes that it repairs, or that cost
+speed, the note that the lesson quotes. The simulator reads PTX, so it does not see what ptxas decides."""
+
+import re
+import subprocess
+
+import pytest
+
+from flashladder.building import toolchain
+from flashladder.core.paths import ROOT
+from flashladder.ladder import mistakes, stages
+
+NOTE = re.compile(r"\((C75\d\d)\) ([^\n]*)")
+
+# (stage, mistake of mistakes.toml): the note.
+REPAIRED = {
+    ("wgmma", "s_not_waited_for"): "C7517",
+    ("wgmma", "newest_batch_not_waited_for"): "C7514",
+    ("wgmma", "no_fence"): "C7519",
+    ("wgmma", "p_rounded_in_flight"): "C7519",
+    ("warp_specialization", "rescaled_in_flight"): "C7514",
+}
+
+# Changes that give right numbers, on the simulator, too: (text of kernel.cu, what takes its place), the note, its words.
+IGNORED = {
+    "launch bounds left out": (
+        "__launch_bounds__(threads<Br>, 1)",
+        "",
+        "C7508",
+        "'setmaxnreg' ignored; unable to determine register count at entry",
+    ),
+    "too few registers for the consumers": ("160 : 240;", "160 : 128;", "C7512", "insufficient register resources"),
+}
+
+
+def said(source: str, tmp_path) -> str:
+    """All that ptxas says of a kernel, bf16 with d_head 128, in code for sm_90a."""
+    nvcc = toolchain.find_nvcc()
+    if not nvcc:
+        pytest.skip("no nvcc here")
+    kernel = tmp_path / "kernel.cu"
+    kernel.write_text(source)
+    command = [nvcc, "-std=c++20", "-DFLASH_ONLY_BF16_128", f"-I{ROOT / 'common/include'}"]
+    command += ["-gencode", "arch=compute_90a,code=sm_90a", "-Xptxas", "-v", "-cubin", "-o", tmp_path / "x.cubin", kernel]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def test_the_shipped_kernel_has_no_note_and_no_spill(stage, tmp_path):
+    if stage.number < 14 or not stage.data.get("specific"):
+        pytest.skip("no wgmma")
+    words = said(stage.kernel.read_text(), tmp_path)
+    assert not NOTE.findall(words), words
+    assert "0 bytes spill stores, 0 bytes spill loads" in words, words
+
+
+@pytest.mark.parametrize(("name", "mistake"), REPAIRED, ids=lambda text: text)
+def test_what_ptxas_repairs_it_says(stage, name, mistake, tmp_path):
+    if stage != stages.get(name):
+        pytest.skip(f"a mistake of stage {name}")
+    words = said(mistakes.get(name, mistake).source().read_text(), tmp_path)
+    assert REPAIRED[name, mistake] in [note for note, _ in NOTE.findall(words)], words
+
+
+@pytest.mark.parametrize("change", IGNORED)
+def test_what_ptxas_does_with_registers_it_says(stage, change, tmp_path):
+    if stage != stages.get("warp_specialization"):
+        pytest.skip("a change of stage warp_specialization")
+    old, new, note, text = IGNORED[change]
+    kernel = stage.kernel.read_text()
+    assert kernel.count(old) == 1
+    words = said(kernel.replace(old, new), tmp_path)
+    assert any(found == note and text in told for found, told in NOTE.findall(words)), words
