@@ -21,7 +21,7 @@ REPAIRED = {
     ("warp_specialization", "rescaled_in_flight"): "C7514",
 }
 
-# Changes that give right numbers, on the simulator, too: (text of kernel.cu, what takes its place), the note, its words.
+# Changes about registers: text of kernel.cu, what takes its place, the note, and words of it.
 IGNORED = {
     "launch bounds left out": (
         "__launch_bounds__(threads<Br>, 1)",
@@ -41,7 +41,8 @@ def said(source: str, tmp_path) -> str:
     kernel = tmp_path / "kernel.cu"
     kernel.write_text(source)
     command = [nvcc, "-std=c++20", "-DFLASH_ONLY_BF16_128", f"-I{ROOT / 'common/include'}"]
-    command += ["-gencode", "arch=compute_90a,code=sm_90a", "-Xptxas", "-v", "-cubin", "-o", tmp_path / "x.cubin", kernel]
+    command += ["-gencode", "arch=compute_90a,code=sm_90a", "-Xptxas", "-v"]
+    command += ["-cubin", "-o", tmp_path / "kernel.cubin", kernel]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout + done.stderr
 
