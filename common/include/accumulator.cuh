@@ -21,3 +21,11 @@ __device__ inline float row_reduce_sum(float x) {
     x += __shfl_xor_sync(0xffffffff, x, 1);
     return x + __shfl_xor_sync(0xffffffff, x, 2);
 }
+
+// What the epilogue needs of a query tile's softmax. Every array of two elements has one element for each of the
+// thread's two rows.
+struct RowStatistics {
+    float shift[2];    // P = 2^(scale_log2 S - shift)
+    float sum[2];      // of P over all columns
+    float inverse[2];  // of the sum; 0 for a row that sees no key, so that its O is 0
+};

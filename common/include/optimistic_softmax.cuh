@@ -5,14 +5,6 @@
 #include "numbers.cuh"
 #include "ptx_hopper.cuh"
 
-// What the epilogue needs of a query tile's softmax. Every array of two elements has one element for each of the
-// thread's two rows.
-struct RowStatistics {
-    float shift[2];    // P = 2^(scale_log2 S - shift)
-    float sum[2];      // of P over all columns
-    float inverse[2];  // of the sum; 0 for a row that sees no key, so that its O is 0
-};
-
 // The online softmax of a thread's two rows. The shift comes from an earlier tile: the code bets that no new score lies
 // far above it. If one does, a lane's sum of P becomes too large. The code then takes the row's maximum, raises the
 // shift, and computes P again. S may be a tile or some of its columns: each call places one bet.

@@ -3,8 +3,8 @@
 
 #include "ptx_hopper.cuh"
 
-// The turns of the consumer warpgroups. Each warpgroup has a named barrier, which completes when its 128 threads wait at
-// it and the 128 threads of the previous warpgroup have arrived: they have passed the turn on. Barrier 0 belongs to
+// The turns of the consumer warpgroups. Each warpgroup has a named barrier, which completes when its 128 threads wait
+// at it and the 128 threads of the previous warpgroup have arrived: they have passed the turn on. Barrier 0 belongs to
 // __syncthreads().
 template <int consumers>
 struct PingPong {

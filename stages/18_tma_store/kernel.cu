@@ -34,10 +34,10 @@ constexpr int consumer_registers = Br == 192 ? 160 : 240;
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
 template <typename T, int d_head, int Br>
 struct SharedStorage {
-    T Q[q_stages][Br * d_head];   // each [d_head / panel][Br][panel]
-    T K[kv_stages][Bc * d_head];  // each [d_head / panel][Bc][panel]
-    T V[kv_stages][Bc * d_head];  // the same
-    T O[Br / 16][16 * d_head];    // for each warp [d_head / panel][16][panel], read by the TMA store
+    T Q[q_stages][Br * d_head];               // each [d_head / panel][Br][panel]
+    T K[kv_stages][Bc * d_head];              // each [d_head / panel][Bc][panel]
+    T V[kv_stages][Bc * d_head];              // the same
+    T O[Br / 16][d_head / panel][16][panel];  // for each warp, read by the TMA store
     Pipeline<q_stages> Q_pipeline;
     Pipeline<kv_stages> K_pipeline, V_pipeline;
     QueryTile query_tiles[q_stages];  // the query tile that each buffer of Q belongs to
@@ -197,14 +197,15 @@ __device__ __forceinline__ void mask(float (&S)[Bc / 2], const QueryTile &query_
 
 // Divides the warp's 16 rows of O by their sums and stores them. The lanes write them to shared memory; TMA copies them
 // to global memory while the warp continues. TMA does not write rows past the end of O.
-template <typename T, int d_head>
-__device__ __forceinline__ void store_O(const CUtensorMap &map, T (&staging)[16 * d_head], const float (&O)[d_head / 2],
-                                        const RowStatistics &rows, const QueryTile &query_tile, int warp, int lane) {
+template <typename T, int panels, int panel>
+__device__ __forceinline__ void store_O(const CUtensorMap &map, T (&staging)[panels][16][panel],
+                                        const float (&O)[panels * panel / 2], const RowStatistics &rows,
+                                        const QueryTile &query_tile, int warp, int lane) {
     if (lane == 0) ptx::tma_store_wait_read<0>();  // TMA has read the previous query tile's rows
     __syncwarp();
-    const uint32_t row_address = ptx::shared_address(staging + lane % 16 * panel);
+    const uint32_t row_address = ptx::shared_address(staging[0][lane % 16]);
 #pragma unroll
-    for (int n = 0; n < d_head / 8; n += 2) {  // 16 columns: lanes 0-15 give the row addresses of the first 8
+    for (int n = 0; n < panels * panel / 8; n += 2) {  // 16 columns: lanes 0-15 give the row addresses of the first 8
         uint32_t pieces[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
@@ -292,7 +293,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
         mainloop.release_Q();
 
         const RowStatistics rows = softmax.finalize();
-        store_O<T, d_head>(maps.O, shared.O[warp], O, rows, query_tile, warp, lane);
+        store_O(maps.O, shared.O[warp], O, rows, query_tile, warp, lane);
         store_log_sum_exp(params, rows, query_tile, warp, lane);
     }
     if (lane == 0) ptx::tma_store_wait_read<0>();  // the block must not end before TMA has read its shared memory

@@ -1,11 +1,12 @@
-// Stage 19: ping-pong. The consumer warpgroups take turns at the tensor cores. While one warpgroup's products run there,
-// the others compute their softmax.
+// Stage 19: ping-pong. The consumer warpgroups take turns at the tensor cores. While one warpgroup's products run
+// there, the others compute their softmax.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
 // over K and V in tiles of Bc = 128 rows, the last tile first. The producer is ahead of the consumers by as many tiles
 // as there are buffers.
 
 #include "accumulator.cuh"
+#include "epilogue.cuh"
 #include "launch.h"
 #include "numbers.cuh"
 #include "online_softmax.cuh"
@@ -34,10 +35,10 @@ constexpr int consumer_registers = Br == 192 ? 160 : 240;
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
 template <typename T, int d_head, int Br>
 struct SharedStorage {
-    T Q[q_stages][Br * d_head];   // each [d_head / panel][Br][panel]
-    T K[kv_stages][Bc * d_head];  // each [d_head / panel][Bc][panel]
-    T V[kv_stages][Bc * d_head];  // the same
-    T O[Br / 16][16 * d_head];    // for each warp [d_head / panel][16][panel], read by the TMA store
+    T Q[q_stages][Br * d_head];               // each [d_head / panel][Br][panel]
+    T K[kv_stages][Bc * d_head];              // each [d_head / panel][Bc][panel]
+    T V[kv_stages][Bc * d_head];              // the same
+    T O[Br / 16][d_head / panel][16][panel];  // for each warp, read by the TMA store
     Pipeline<q_stages> Q_pipeline;
     Pipeline<kv_stages> K_pipeline, V_pipeline;
     QueryTile query_tiles[q_stages];  // the query tile that each buffer of Q belongs to
@@ -45,8 +46,8 @@ struct SharedStorage {
 
 // ---- ping-pong ----
 
-// The turns of the consumer warpgroups. Each warpgroup has a named barrier, which completes when its 128 threads wait at
-// it and the 128 threads of the previous warpgroup have arrived: they have passed the turn on. Barrier 0 belongs to
+// The turns of the consumer warpgroups. Each warpgroup has a named barrier, which completes when its 128 threads wait
+// at it and the 128 threads of the previous warpgroup have arrived: they have passed the turn on. Barrier 0 belongs to
 // __syncthreads().
 template <int consumers>
 struct PingPong {
@@ -222,49 +223,6 @@ __device__ __forceinline__ void mask(float (&S)[Bc / 2], const QueryTile &query_
     }
 }
 
-// ---- store ----
-
-// Divides the warp's 16 rows of O by their sums and stores them. The lanes write them to shared memory; TMA copies them
-// to global memory while the warp continues. TMA does not write rows past the end of O.
-template <typename T, int d_head>
-__device__ __forceinline__ void store_O(const CUtensorMap &map, T (&staging)[16 * d_head], const float (&O)[d_head / 2],
-                                        const RowStatistics &rows, const QueryTile &query_tile, int warp, int lane) {
-    if (lane == 0) ptx::tma_store_wait_read<0>();  // TMA has read the previous query tile's rows
-    __syncwarp();
-    const uint32_t row_address = ptx::shared_address(staging + lane % 16 * panel);
-#pragma unroll
-    for (int n = 0; n < d_head / 8; n += 2) {  // 16 columns: lanes 0-15 give the row addresses of the first 8
-        uint32_t pieces[4];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            const int x = 4 * (n + k / 2) + k % 2 * 2;
-            pieces[k] = pack<T>(O[x] * rows.inverse[k % 2], O[x + 1] * rows.inverse[k % 2]);
-        }
-        const int chunk = (n % 8 + lane / 16) ^ lane % 8;  // TMA takes chunk c of row r from position c ^ (r % 8)
-        ptx::stmatrix_x4(row_address + (n / 8 * 16 * panel + chunk * 8) * sizeof(T), pieces);
-    }
-    ptx::fence_proxy_async();  // makes this lane's writes visible to TMA
-    __syncwarp();              // every lane has made its writes visible before lane 0 starts TMA
-    if (lane == 0) {
-        ptx::tma_store(&map, staging, 0, query_tile.first_row + warp * 16, 0, query_tile.head, query_tile.batch);
-        ptx::tma_store_commit();
-    }
-}
-
-// Stores the natural logarithm of each row's sum of exp(scale * score), if the caller asked for it.
-__device__ __forceinline__ void store_log_sum_exp(const FlashParams &params, const RowStatistics &rows,
-                                                  const QueryTile &query_tile, int warp, int lane) {
-    if (!params.log_sum_exp) return;
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-        const int i = query_tile.first_row + warp * 16 + 8 * row + lane / 4;
-        if (lane % 4 == 0 && i < params.Nq)
-            params.log_sum_exp[(int64_t{query_tile.batch} * params.Hq + query_tile.head) * params.Nq + i] =
-                rows.sum[row] > 0.0f ? rows.shift[row] * 0.693147181f + logf(rows.sum[row]) : -INFINITY;
-    }
-    __syncwarp();  // after a branch that lanes take differently, the compiler needs to know that they have converged
-}
-
 // ---- kernel ----
 
 // grid: as many blocks as multiprocessors, or as query tiles if they are fewer
@@ -327,7 +285,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
         mainloop.release_Q();
 
         const RowStatistics rows = softmax.finalize();
-        store_O<T, d_head>(maps.O, shared.O[warp], O, rows, query_tile, warp, lane);
+        store_O(maps.O, shared.O[warp], O, rows, query_tile, warp, lane);
         store_log_sum_exp(params, rows, query_tile, warp, lane);
     }
     ping_pong.end();

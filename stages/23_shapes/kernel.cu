@@ -1,5 +1,5 @@
-// Stage 23: the shape chooses. How many consumers a block has, whether P is whole or in parts, how long a turn lasts and
-// where Q lies: a configuration of the kernel. d_head, mask and length say which one runs.
+// Stage 23: the shape chooses. How many consumers a block has, whether P is whole or in parts, how long a turn lasts
+// and where Q lies: a configuration of the kernel. d_head, mask and length say which one runs.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
 // over K and V in tiles of Bc = 128 rows, the last tile first. The producer is ahead of the consumers by as many tiles
@@ -7,6 +7,7 @@
 
 #include "accumulator.cuh"
 #include "configured.h"
+#include "epilogue.cuh"
 #include "launch.h"
 #include "numbers.cuh"
 #include "optimistic_softmax.cuh"
@@ -36,10 +37,10 @@ constexpr int panel = 64;    // columns that TMA swizzles as one unit: 128 bytes
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
 template <typename T, int d_head, Configuration config>
 struct SharedStorage {
-    T Q[q_stages][config.Br * d_head];          // each [d_head / panel][Br][panel]
-    T K[config.kv_stages][config.Bc * d_head];  // each [d_head / panel][Bc][panel]
-    T V[config.kv_stages][config.Bc * d_head];  // the same
-    T O[config.Br / 16][16 * d_head];           // for each warp [d_head / panel][16][panel], read by the TMA store
+    T Q[q_stages][config.Br * d_head];               // each [d_head / panel][Br][panel]
+    T K[config.kv_stages][config.Bc * d_head];       // each [d_head / panel][Bc][panel]
+    T V[config.kv_stages][config.Bc * d_head];       // the same
+    T O[config.Br / 16][d_head / panel][16][panel];  // for each warp, read by the TMA store
     Pipeline<q_stages> Q_pipeline;
     Pipeline<config.kv_stages> K_pipeline, V_pipeline;
     QueryTile query_tiles[q_stages];  // the query tile that each buffer of Q belongs to
@@ -174,9 +175,15 @@ struct Mainloop {
         __syncwarp();  // every lane has read its rows before lane 0 releases the buffer
     }
 
-    __device__ void release_Q() { shared.Q_pipeline.consumer_release(Q_read, lane); }
-    __device__ void release_K() { shared.K_pipeline.consumer_release(K_read, lane); }
-    __device__ void release_V() { shared.V_pipeline.consumer_release(V_read, lane); }
+    __device__ void release_Q() {
+        shared.Q_pipeline.consumer_release(Q_read, lane);
+    }
+    __device__ void release_K() {
+        shared.K_pipeline.consumer_release(K_read, lane);
+    }
+    __device__ void release_V() {
+        shared.V_pipeline.consumer_release(V_read, lane);
+    }
 
     // Issues S = QKᵀ for the next tile of K. One step is 16 columns: 32 bytes of a row, a quarter of a panel.
     __device__ __forceinline__ void issue_QK(float (&S)[Bc / 2], const uint32_t (&Q)[Q_registers][4]) {
@@ -203,8 +210,8 @@ struct Mainloop {
         ptx::wgmma_fence(O, P);
 #pragma unroll
         for (int k = 0; k < steps; ++k) {
-            const uint64_t V_rows = descriptor_offset(V_read.stage * KV_bytes) +
-                                    descriptor_offset((first_row + k * 16) * row_bytes);
+            const uint64_t V_rows =
+                descriptor_offset(V_read.stage * KV_bytes) + descriptor_offset((first_row + k * 16) * row_bytes);
             ptx::wgmma_rs<T, d_head>(O, P[k], V_descriptor + V_rows, true);
         }
         ptx::wgmma_commit();
@@ -219,8 +226,8 @@ struct Mainloop {
         if constexpr (config.P_parts == 1) issue_PV(O, P);
     }
 
-    // Waits for S. If P is whole, PV was issued after S and continues while S is masked. If P is in parts, PV was issued
-    // before S, so it is complete as well.
+    // Waits for S. If P is whole, PV was issued after S and continues while S is masked. If P is in parts, PV was
+    // issued before S, so it is complete as well.
     __device__ __forceinline__ void wait_S(float (&S)[Bc / 2], float (&O)[d_head / 2], uint32_t (&P)[Bc / 16][4]) {
         if constexpr (config.P_parts == 1)
             ptx::wgmma_wait<1>(S);
@@ -244,7 +251,7 @@ struct Mainloop {
 // Part number `part` of the tile's columns, of `parts`: some registers of S or of P, as an array of their own.
 template <int parts, int part, typename Register, int registers>
 __device__ __forceinline__ auto &part_of(Register (&tile)[registers]) {
-    return reinterpret_cast<Register (&)[registers / parts]>(tile[registers / parts * part]);
+    return reinterpret_cast<Register(&)[registers / parts]>(tile[registers / parts * part]);
 }
 
 // ---- mask ----
@@ -263,49 +270,6 @@ __device__ __forceinline__ void mask(float (&S)[Bc / 2], const QueryTile &query_
         const int column = first_column + accumulator_column(x, lane);
         if (column >= min(Nkv, row + 1 + query_tile.causal_offset)) S[x] = -INFINITY;
     }
-}
-
-// ---- store ----
-
-// Divides the warp's 16 rows of O by their sums and stores them. The lanes write them to shared memory; TMA copies them
-// to global memory while the warp continues. TMA does not write rows past the end of O.
-template <typename T, int d_head>
-__device__ __forceinline__ void store_O(const CUtensorMap &map, T (&staging)[16 * d_head], const float (&O)[d_head / 2],
-                                        const RowStatistics &rows, const QueryTile &query_tile, int warp, int lane) {
-    if (lane == 0) ptx::tma_store_wait_read<0>();  // TMA has read the previous query tile's rows
-    __syncwarp();
-    const uint32_t row_address = ptx::shared_address(staging + lane % 16 * panel);
-#pragma unroll
-    for (int n = 0; n < d_head / 8; n += 2) {  // 16 columns: lanes 0-15 give the row addresses of the first 8
-        uint32_t pieces[4];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-            const int x = 4 * (n + k / 2) + k % 2 * 2;
-            pieces[k] = pack<T>(O[x] * rows.inverse[k % 2], O[x + 1] * rows.inverse[k % 2]);
-        }
-        const int chunk = (n % 8 + lane / 16) ^ lane % 8;  // the position of the chunk, as in load_Q_fragments
-        ptx::stmatrix_x4(row_address + (n / 8 * 16 * panel + chunk * 8) * sizeof(T), pieces);
-    }
-    ptx::fence_proxy_async();  // makes this lane's writes visible to TMA
-    __syncwarp();              // every lane has made its writes visible before lane 0 starts TMA
-    if (lane == 0) {
-        ptx::tma_store(&map, staging, 0, query_tile.first_row + warp * 16, 0, query_tile.head, query_tile.batch);
-        ptx::tma_store_commit();
-    }
-}
-
-// Stores the natural logarithm of each row's sum of exp(scale * score), if the caller asked for it.
-__device__ __forceinline__ void store_log_sum_exp(const FlashParams &params, const RowStatistics &rows,
-                                                  const QueryTile &query_tile, int warp, int lane) {
-    if (!params.log_sum_exp) return;
-#pragma unroll
-    for (int row = 0; row < 2; ++row) {
-        const int i = query_tile.first_row + warp * 16 + 8 * row + lane / 4;
-        if (lane % 4 == 0 && i < params.Nq)
-            params.log_sum_exp[(int64_t{query_tile.batch} * params.Hq + query_tile.head) * params.Nq + i] =
-                rows.sum[row] > 0.0f ? rows.shift[row] * 0.693147181f + logf(rows.sum[row]) : -INFINITY;
-    }
-    __syncwarp();  // after a branch that lanes take differently, the compiler needs to know that they have converged
 }
 
 // ---- kernel ----
@@ -412,7 +376,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
             ptx::wgmma_wait<0>(O);
             rows = softmax.finalize();
         }
-        store_O<T, d_head>(maps.O, shared.O[warp], O, rows, finished, warp, lane);
+        store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
         store_log_sum_exp(params, rows, finished, warp, lane);
     }
     if constexpr (config.ping_pong) mainloop.ping_pong.end();
