@@ -1,4 +1,4 @@
-// Stage wgmma has this mask.
+// Stage shapes has this mask with Bc as a parameter; stages from wgmma on have the like of it.
 #pragma once
 
 #include "accumulator.cuh"

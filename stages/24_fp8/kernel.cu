@@ -7,17 +7,16 @@
 // turns and do not stop between query tiles.
 
 #include "accumulator.cuh"
+#include "epilogue.cuh"
 #include "launch.h"
 #include "load.cuh"
 #include "mask.cuh"
 #include "numbers.cuh"
-#include "online_softmax.cuh"
 #include "ping_pong.cuh"
 #include "pipeline.cuh"
 #include "ptx_hopper.cuh"
 #include "tensor_maps.h"
 #include "tile_scheduler.cuh"
-#include "tma_store.cuh"
 #include "wgmma.cuh"
 
 template <int d_head>
@@ -42,7 +41,7 @@ struct SharedStorage {
     e4m3 K[kv_stages][Bc * d_head];                             // each [Bc][d_head]
     e4m3 V[kv_stages][Bc * d_head];                             // the same
     e4m3 V_transposed[kv_stages][Shape<d_head>::columns * Bc];  // each [columns][Bc]
-    __nv_bfloat16 O[Br / 16][16 * d_head];  // for each warp [d_head / 64][16][64], read by the TMA store
+    __nv_bfloat16 O[Br / 16][d_head / 64][16][64];              // for each warp, read by the TMA store
     Pipeline<q_stages> Q_pipeline;
     Pipeline<kv_stages> K_pipeline, V_pipeline, transposed_pipeline;
     QueryTile query_tiles[q_stages];  // the query tile that each buffer of Q belongs to
@@ -71,10 +70,9 @@ __device__ void produce(SharedStorage<d_head> &shared, const FlashParams &params
                   query_tile.batch);
         Q_write.advance();
 #pragma unroll 1  // unrolled, the loop would need more registers than the producer has
-        for (int n = query_tile.kv_tiles - 1; n >= 0; --n) {
-            const KVTile kv_tile = {n * Bc, query_tile.kv_head, query_tile.batch};
-            load_kv_tile(shared.K, shared.K_pipeline, K_write, maps.K, kv_tile);
-            load_kv_tile(shared.V, shared.V_pipeline, V_write, maps.V, kv_tile);
+        for (int kv_tile = query_tile.kv_tiles - 1; kv_tile >= 0; --kv_tile) {
+            load_kv_tile<Bc>(shared.K, shared.K_pipeline, K_write, maps.K, query_tile, kv_tile);
+            load_kv_tile<Bc>(shared.V, shared.V_pipeline, V_write, maps.V, query_tile, kv_tile);
         }
     }
 }
@@ -141,7 +139,7 @@ struct Mainloop {
 
     SharedStorage<d_head> &shared;
     const int lane;
-    const PingPong<Br / 64, true> ping_pong;
+    const PingPong<Br / 64> ping_pong;
     const uint64_t Q_descriptor, K_descriptor, V_descriptor;
     PipelineState<q_stages> Q_read;
     PipelineState<kv_stages> K_read, V_read;
@@ -214,7 +212,7 @@ struct Mainloop {
 // ---- online softmax ----
 
 // The online softmax of a thread's two rows: P = 2^(scale_log2 S - shift).
-struct Softmax {
+struct OnlineSoftmax {
     static constexpr float lowest = -0x1p127f;  // below all scores, but finite: -infinity - shift is not NaN
     // P of the row's maximum is 2^headroom. e4m3 ends at 448 above, loses precision below 2^-6, and ends at 2^-9.
     static constexpr float headroom = 8;
@@ -294,7 +292,7 @@ struct Softmax {
 // Issues the next S, which belongs to this query tile or to the next one, and this tile's PV. Then computes what
 // follows from them: O = rescale O + PV and the next P.
 template <int d_head>
-__device__ __forceinline__ void next_P(Mainloop<d_head> &mainloop, Softmax &softmax, float (&S)[Bc / 2],
+__device__ __forceinline__ void next_P(Mainloop<d_head> &mainloop, OnlineSoftmax &softmax, float (&S)[Bc / 2],
                                        uint32_t (&P)[Bc / 32][4], float (&PV)[d_head / 2 + 4], float (&O)[d_head / 2],
                                        const QueryTile &query_tile, int warp_row, int kv_tile, int Nkv) {
     mainloop.ping_pong.take_turn();
@@ -356,7 +354,7 @@ __global__ void __launch_bounds__(threads, 1)
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<Shape<d_head>::consumer_registers>();
     Mainloop<d_head> mainloop(shared, warpgroup, lane);
-    Softmax softmax;
+    OnlineSoftmax softmax;
     float S[Bc / 2];         // [64, Bc] per warpgroup
     uint32_t P[Bc / 32][4];  // [64, Bc] per warpgroup
     float PV[columns / 2];   // [64, columns] per warpgroup: the product of one tile
@@ -406,7 +404,7 @@ __global__ void __launch_bounds__(threads, 1)
         }
         const float V_scale = params.V_scales[finished.batch * params.Hkv + finished.kv_head];
         const RowStatistics rows = softmax.finalize(shift, V_scale);
-        store_O<__nv_bfloat16, d_head>(maps.O, shared.O[warp], O, rows, finished, warp, lane);
+        store_O(maps.O, shared.O[warp], O, rows, finished, warp, lane);
         store_log_sum_exp(params, rows, finished, warp, lane);
     }
     if (lane == 0) ptx::tma_store_wait_read<0>();  // the block must not end before TMA has read its shared memory
