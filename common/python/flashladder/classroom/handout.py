@@ -28,7 +28,6 @@ HARNESS = "harness"
 PROGRAMS = ("flashladder.classroom.check", "flashladder.building.bootstrap", "flashladder.running.worker")
 TREES = {  # by folder, the kinds of files that are taken
     "common/cmake": (".cmake", ".map"),
-    "common/include": (".h", ".cuh"),
     "common/host": (".cpp", ".h", ".txt"),
     "common/simulator": (".cpp", ".h", ".map", ".txt"),
 }

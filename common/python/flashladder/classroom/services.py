@@ -85,7 +85,7 @@ def gradescope(assignment: Assignment, file: Path) -> Path:
 
 def _grader(assignment: Assignment) -> list[Path]:
     """The project's files that grade this assignment, solutions among them."""
-    files = {ROOT / name for name in (*FILES, "pyproject.toml", "README.md")}
+    files = {ROOT / name for name in (*FILES, "pyproject.toml", "README.md")} | set(headers())
     for tree, kinds in TREES.items():
         files |= {file for file in (ROOT / tree).rglob("*") if file.suffix in kinds and file.is_file()}
     files |= set(closure(*PROGRAMS).values())
