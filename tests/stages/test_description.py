@@ -118,8 +118,8 @@ def test_changes_one_thing(stage):
     changed, most = max(diff.changed_lines(before, stage)), 80 if stage.hopper else 60
     why = stage.data.get("larger_step", "")
     assert changed <= most or why, (
-        f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most {most}, or larger_step in "
-        "stage.toml says why"
+        f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most {most}, or stage.toml has "
+        "a larger_step that says why"
     )
     assert not why or changed > most, f"{stage.name}: {changed} lines differ, so stage.toml's larger_step says nothing"
 
