@@ -115,7 +115,7 @@ def test_simulator_is_named_as_the_device(flashladder):
 
 def test_gpu_report_unknown_part(flashladder):
     done = flashladder("gpu-report", "--parts", "fly")
-    assert done.returncode == 1 and "'fly' is none of test, sanitize, bench, inputs, outputs, ncu" in done.stderr
+    assert done.returncode == 1 and "PARTS: 'fly' is none of verify, sanitize, bench, " in done.stderr
 
 
 def test_sim_of_a_missing_program(flashladder):
@@ -211,6 +211,35 @@ def test_registry_is_in_order_and_linked():
     for stage in ladder[1:]:
         before = stages.previous_of(stage)
         assert before is not None and before.number < stage.number
+
+
+@needs_stages
+def test_the_core_path_is_about_ten_hours_of_the_main_line():
+    core = stages.core_path()
+    assert 13 <= len(core) <= 17 and 500 <= sum(minutes for _, minutes in core) <= 700
+    assert core[0][0].slug == "naive" and core[-1][0] == stages.main_line()[-1]
+    assert [stage.number for stage, _ in core] == sorted(stage.number for stage, _ in core)
+    assert {stage for stage, _ in core} < set(stages.main_line()) < set(stages.every_stage())
+    assert all(15 <= stage.minutes <= 60 for stage in stages.every_stage())
+
+
+@needs_stages
+def test_nothing_on_the_main_line_changes_a_branch():
+    for stage in stages.main_line():
+        before = stages.previous_of(stage)
+        assert before is None or not before.is_branch, f"{stage.slug} changes {before.slug}, a branch"
+
+
+@pytest.mark.parametrize(
+    "line, words", [('line = "side"', "main or branch"), ('line = "branch"\ncore = true', "no stop")]
+)
+def test_a_line_or_a_core_that_makes_no_sense_is_refused(tmp_path, line, words):
+    folder = tmp_path / "01_x"
+    folder.mkdir()
+    (folder / "stage.toml").write_text(f'title = "X"\ntechnique = "x"\nmin_compute = 75\n{line}\n')
+    (folder / "kernel.cu").write_text("")
+    with pytest.raises(FlashLadderError, match=words):
+        stages.all_stages(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["stage.toml", "99", "", "2x"])

@@ -58,6 +58,15 @@ def test_who_is_further_on_is_not_sent_back(capsys):
     assert "work/progress.json" in printed
 
 
+def test_who_is_off_the_core_path_is_told_its_next_stop(capsys):
+    name = exercise.exercises("eager_kv")[0].name
+    done.note(stages.get("eager_kv"), done.EXERCISE, [name])
+    following.run()
+    printed = capsys.readouterr().out
+    assert "Next: stage 07" in printed and "The next one is stage 09, Double buffering: about 40 min" in printed
+    assert path.next_stop(path.way()).stage.slug == "double_buffering"
+
+
 def test_a_stage_that_is_done_leads_to_the_next():
     finish(3)
     assert not of(3).left and of(3).minutes_left == 0

@@ -106,8 +106,8 @@ def command_stages(options) -> int:
     rows = []
     for stage in stages.every_stage():
         where = device.choose(stage.min_compute)
-        rows.append((stage.id, stage.title, f"sm_{stage.min_compute}", where.short, stage.technique))
-    table("Stages", ["", "title", "needs", "runs on", "technique"], rows)
+        rows.append((stage.id, stage.title, stage.way, f"sm_{stage.min_compute}", where.short, stage.technique))
+    table("Stages", ["", "title", "way", "needs", "runs on", "technique"], rows)
     return 0
 
 

@@ -12,7 +12,7 @@ MOST = 3  # steps that are named
 def run() -> int:
     way = path.way()
     rows = [
-        [part.stage.id, part.stage.title, _way(part), *(_share(part, kind) for kind in KINDS), _left(part)]
+        [part.stage.id, part.stage.title, part.stage.way, *(_share(part, kind) for kind in KINDS), _left(part)]
         for part in way
     ]
     columns = ("", "stage", "way", "puzzles", "exercises", "blank page", "left")
@@ -34,10 +34,6 @@ def run() -> int:
     if done.file().exists():
         say("Kept in work/progress.json, which no pull touches.")
     return 0
-
-
-def _way(part: Part) -> str:
-    return "branch" if part.stage.is_branch else "core" if part.stage.core else ""
 
 
 def _share(part: Part, kind: str) -> str:

@@ -62,9 +62,8 @@ def ladder() -> str:
     head = ["stage", "technique", "way", "lesson", "needs"] + ["TFLOP/s"] * bool(rows)
     body = []
     for one in stages.every_stage():
-        way = "branch" if one.is_branch else "core" if one.core else ""
         lesson = f"{one.minutes} min"
-        line = [f"[{one.name}](stages/{one.name}/)", one.technique, way, lesson, f"sm_{one.min_compute}"]
+        line = [f"[{one.name}](stages/{one.name}/)", one.technique, one.way, lesson, f"sm_{one.min_compute}"]
         body.append(line + [_figure(by_name.get(one.name))] * bool(rows))
     body += [[name, "peer", "", "", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
     block = [_table(head, body), "", _ways()]

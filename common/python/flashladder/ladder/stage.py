@@ -68,6 +68,11 @@ class Stage:
         return self.data.get("core", False)
 
     @property
+    def way(self) -> str:
+        """A word for tables: "branch", "core", or "" of the main line's other stages."""
+        return "branch" if self.is_branch else "core" if self.core else ""
+
+    @property
     def minutes(self) -> int:
         """What the core path of its lesson takes."""
         return self.data.get("minutes", LESSON_MINUTES)

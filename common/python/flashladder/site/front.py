@@ -87,5 +87,4 @@ def _way(stage: Stage | None) -> str:
     """ "core, 40 min", "branch, 40 min", "40 min"; "" of a peer."""
     if stage is None:
         return ""
-    kind = "branch, " if stage.is_branch else "core, " if stage.core else ""
-    return f"{kind}{stage.minutes} min"
+    return ", ".join(word for word in (stage.way, f"{stage.minutes} min") if word)
