@@ -34,6 +34,18 @@ def test_stages_are_chosen_by_number_by_name_and_from_one_to_another():
         gpu_report.chosen("7-5")
 
 
+def test_a_part_builds_what_it_needs(monkeypatch, tmp_path):
+    built = []
+    monkeypatch.setattr(gpu_report.build, "build", lambda targets=(): built.append(list(targets)))
+    report(tmp_path, "naive", "swizzle").build(("verify", "bench"))
+    report(tmp_path, "swizzle").build(("ncu",))
+    report(tmp_path, "host_streams").build(("bench",))
+    report(tmp_path).build(("bench", "verify"))
+    assert built[:2] == [["stage_01", "stage_05"], ["stage_05", "warpsim_cudart"]]
+    assert built[2] == ["stage_00", "stage_03", "stage_09"], "stage 00 runs kernels of others"
+    assert built[3] == [], "the tests want all there is"
+
+
 def test_there_are_few_parts_and_each_has_its_function():
     everything = gpu_report.PARTS + gpu_report.ASKED_FOR
     assert len(everything) == len(set(everything)) <= 7
@@ -107,14 +119,14 @@ def test_a_part_that_fails_does_not_keep_the_others_back(measured, monkeypatch, 
     monkeypatch.setitem(gpu_report._FUNCTIONS, "verify", fails)
     monkeypatch.setitem(gpu_report._FUNCTIONS, "bench", writes)
     monkeypatch.setattr(gpu_report, "choose", lambda choice: GPU)
-    monkeypatch.setattr(gpu_report.build, "build", lambda targets: written.append(targets))
+    monkeypatch.setattr(gpu_report.build, "build", lambda targets=(): written.append(list(targets)))
     monkeypatch.setattr(gpu_report.build, "info", lambda: {"native": "90"})
     monkeypatch.setenv("OUT", str(tmp_path))
     monkeypatch.setenv("STAGES", "swizzle")
     assert gpu_report.run(("verify", "bench")) == 1
     summary = (tmp_path / "summary.txt").read_text()
     assert "verify: no memory" in summary and "bench: written" in summary and "stages: 05_swizzle" in summary
-    assert written == [["stage_05", "stage_05_runner", "warpsim_cudart"], (5,)]
+    assert written == [["stage_05"], (5,)]
     names = {one.name for one in tmp_path.iterdir()}
     assert names == {"summary.txt", "Fake.json", "Fake-gpu-report.zip"}
     with pytest.raises(FlashLadderError, match="'fly' is none of verify"):

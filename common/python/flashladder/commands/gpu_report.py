@@ -92,12 +92,16 @@ class Report:
     def file(self, kind: str = "") -> Path:
         return self.folder / f"{bench.slug(self.device.short)}{kind and f'-{kind}'}.json"
 
-    def build(self) -> None:
-        """All there is, which the tests want; of some stages what they need."""
-        targets = {target for one in self.which for target in one.targets}
+    def build(self, parts: tuple[str, ...]) -> None:
+        """What the parts need: all there is for the tests, the simulator where its counts stand beside a GPU's."""
+        if "verify" in parts and self.whole:
+            return build.build()
+        targets = {f"stage_{one.id}" for one in self.which}
         if self.has_streams:
             targets |= {f"stage_{case['stage']:02d}" for case in stream_times.CASES}
-        build.build(() if self.whole else sorted(targets))
+        if {"ncu", "faults"} & set(parts):
+            targets.add("warpsim_cudart")
+        return build.build(sorted(targets))
 
 
 def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
@@ -371,7 +375,7 @@ def run(parts: tuple[str, ...] = ()) -> int:
     summary = [f"{report.device}, {provenance.collect(report.device)['date']}"]
     summary += [] if report.whole else [f"stages: {', '.join(one.name for one in which)}"]
     began = time.monotonic()
-    report.build()
+    report.build(parts)
     summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")
     failed = False
     for part in parts:
