@@ -1,4 +1,4 @@
-"""Planted mistakes, variants and kernels with marks are edits of a stage's source: they fit, and change something."""
+"""Planted mistakes and variants are edits of a stage's source: they fit, and change something."""
 
 import re
 from dataclasses import replace
@@ -8,7 +8,6 @@ import pytest
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import STAGES
 from flashladder.ladder import ablations, change, mistakes, stages
-from flashladder.measuring import query_tile_clocks
 
 EVERY = stages.every_stage()
 SWIZZLE = stages.get(5)
@@ -42,10 +41,9 @@ def test_a_stage_has_mistakes_to_show_and_mistakes_for_its_tests(stage):
     assert not missing, f"stage {stage.id} has none of the class {', '.join(missing)}"
 
 
-@pytest.mark.parametrize("kind", [ablations.Ablation, query_tile_clocks.Marked], ids=lambda kind: kind.FILE)
-def test_variants_fit_their_sources_and_no_two_are_the_same(kind):
-    found = ablations.ablations() if kind is ablations.Ablation else query_tile_clocks.marked()
-    assert {one.stage.folder / kind.FILE for one in found} == set(STAGES.glob(f"*/{kind.FILE}"))
+def test_variants_fit_their_sources_and_no_two_are_the_same():
+    found = ablations.ablations()
+    assert {one.stage.folder / one.FILE for one in found} == set(STAGES.glob(f"*/{ablations.Ablation.FILE}"))
     texts = [bare(one.text()) for one in found]
     assert len(set(texts)) == len(texts) and not {bare(one.stage.source.read_text()) for one in found} & set(texts)
 

@@ -1,8 +1,8 @@
 """A change of a stage's source, kept as edits: a text that stands in the source once, and what takes its place.
 
-Planted mistakes (mistakes.py), variants (ablations.py) and marks (measuring/query_tile_clocks.py) are changes. Each
-kind has one TOML file in a stage's folder, with a table for each change. Edits name text and no lines, so that they
-still fit when the lines beside them change.
+Planted mistakes (mistakes.py) and variants (ablations.py) are changes. Each kind has one TOML file in a stage's
+folder, with a table for each change. Edits name text and no lines, so that they still fit when the lines beside them
+change.
 """
 
 import difflib
