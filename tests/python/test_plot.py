@@ -22,6 +22,7 @@ from flashladder.measuring import (
 from flashladder.plot import fragments, masking, softmax, style  # noqa: E402
 from flashladder.plot.errors import error_ratio  # noqa: E402
 from flashladder.plot.iteration import STEPS  # noqa: E402
+from flashladder.plot.limits import limits_of  # noqa: E402
 from flashladder.plot.registers import MOST, budget  # noqa: E402
 from flashladder.plot.swizzle import place_of  # noqa: E402
 from flashladder.running import timeline  # noqa: E402
@@ -370,3 +371,29 @@ def test_tile_kinds_says_how_many():
     figure = plot.tile_kinds((640, 640))
     assert "90 whole, 30 masked, 80 skipped" in figure.axes[0].get_title()
     assert "Tiles of S" in style.in_words(figure)
+
+
+# ---- what a stage's time may be limited by ----
+
+
+@pytest.mark.parametrize(
+    "number, largest", [(1, "instructions"), (2, "instructions"), (3, "instructions"), (4, "shared memory")]
+)
+def test_the_limits_of_a_stage_are_below_its_time(number, largest):
+    measured, found = limits_of(number)
+    assert max(found, key=lambda one: one.ms).name == largest
+    assert all(0 < one.ms < measured for one in found)
+
+
+def test_limits_are_what_the_stages_texts_reckon():
+    measured, found = limits_of(2)
+    by_name = {one.name: one.ms for one in found}
+    assert by_name["multiply-adds"] == pytest.approx(4 * 4 * 16 * 4096**2 * 128 / 67e9)
+    assert by_name["instructions"] == pytest.approx(3011200 * 8192 / (132 * 4 * 1.98e6), rel=0.01)
+    drawn = texts(plot.limits(2))
+    assert drawn == [f"{measured:.3g} ms", *(f"{one.ms:.3g} ms" for one in found)]
+
+
+def test_a_stage_without_a_record_has_no_limits():
+    with pytest.raises(FlashLadderError, match="is not in the record"):
+        plot.limits(24)
