@@ -267,7 +267,7 @@ def test_a_changed_comment_changes_no_counter(number, capsys):
     first = stages.get(number).kernel.read_text().splitlines()[0]
     lesson.try_it((first, f"{first} A remark."))
     assert lesson.trial.counts == lesson.counts()
-    assert "instructions" not in capsys.readouterr().out.split("Nobody objects")[1], "no counter is shown as changed"
+    assert "instructions" not in capsys.readouterr().out.split("No check objects")[1], "no counter is shown as changed"
 
 
 def test_lines_of_the_stage_before_are_shown_where_waste_differs(lesson, capsys, monkeypatch):
@@ -312,7 +312,7 @@ def test_ablations_of_a_stage_alone(capsys, monkeypatch):
 def test_try_it_counts_a_change(lesson, capsys):
     lesson.try_it(("c ^ row % 8", "c ^ row % 4"), counts=("shared ldmatrix wavefronts",))
     assert lesson.trial.count("shared ldmatrix wavefronts") == 2 * lesson.count("shared ldmatrix wavefronts")
-    assert "Nobody objects" in capsys.readouterr().out
+    assert "No check objects" in capsys.readouterr().out
     with pytest.raises(FlashLadderError, match="does not contain: no such text"):
         lesson.try_it(("no such text", ""))
 

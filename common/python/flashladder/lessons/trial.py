@@ -62,7 +62,7 @@ def show_verdict(verdict: Verdict) -> None:
     if verdict.caught:
         show(message("\n".join(verdict.words(6)), f"Caught by {verdict.by.replace('_', ' ')}:"))
     else:
-        show(note(verdict.message, "Nobody objects:"))
+        show(note(verdict.message, "No check objects:"))
 
 
 @dataclass

@@ -90,9 +90,9 @@ def order(*which: int | str, d: int = 128) -> Figure:
 
 
 def instruction_mix(*which: int | str, d: int = 128) -> Figure:
-    """Bars of what a warp executes in a turn over a K/V tile, by kind; arguments as for order()."""
+    """Bars of what a warp executes for a K/V tile, by kind; arguments as for order()."""
     rows = machine_code.recorded_rows(*which, d=d)
-    figure = new_figure(11, 1.2 + 0.42 * len(rows), "Machine instructions that a warp executes in a turn, by kind")
+    figure = new_figure(11, 1.2 + 0.42 * len(rows), "Machine instructions that a warp executes for a K/V tile, by kind")
     axes = figure.subplots()
     named = {name for _, classes, _, _ in _GROUPS for name in classes}
     widest = max(sum(row["in_a_turn"].values()) for row in rows)
@@ -112,7 +112,7 @@ def instruction_mix(*which: int | str, d: int = 128) -> Figure:
     axes.set_yticks(range(len(rows)), [_name(row) for row in rows], fontsize=9)
     axes.invert_yaxis()
     axes.set_xlim(0, 1.08 * widest)
-    axes.set_xlabel("instructions of a warp in a turn")
+    axes.set_xlabel("instructions of a warp for a K/V tile")
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     caption(figure, f"{machine_code.label()}, bf16, d = {d}")
