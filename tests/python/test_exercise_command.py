@@ -56,6 +56,12 @@ def state(name: str = NAME) -> str:
     return next(one.words for one in progress.states(stages.get(5)) if one.exercise.name == name)
 
 
+def test_optional_ones_are_marked_and_come_last(capsys):
+    assert command.command("07", []) == 0
+    printed = capsys.readouterr().out
+    assert "V, while S is computed (optional)" in printed and "NAME=request_k` begins one" in printed
+
+
 def test_from_the_first_list_to_the_last_check(judged, capsys, places):
     assert command.command("05", []) == 0
     printed = capsys.readouterr().out

@@ -51,14 +51,19 @@ def _list(stage: Stage, name: str) -> int:
     found = progress.states(stage)
     if not found:
         raise FlashLadderError(f"Stage {stage.id} has no exercises yet.")
-    rows = [[one.exercise.name, one.exercise.title, one.exercise.points, one.words, one.place] for one in found]
+    rows = [[one.exercise.name, _title(one.exercise), one.exercise.points, one.words, one.place] for one in found]
     table(f"Stage {stage.id}, {stage.title}", ("NAME", "", "points", "", "in"), rows, right=(2,))
     say(f"\n`make exercise-{stage.id} start NAME={_next(found)}` begins one; then `check`, `hint` and `watch`.")
     return 0
 
 
+def _title(exercise: Exercise | Mend) -> str:
+    return f"{exercise.title} (optional)" if isinstance(exercise, Exercise) and exercise.optional else exercise.title
+
+
 def _next(found: list[progress.State]) -> str:
-    """The first exercise that is not begun, else the first that is not right, else the first."""
+    """The first exercise that is not begun, else the first that is not right, else the first; optional ones last."""
+    found = sorted(found, key=lambda one: isinstance(one.exercise, Exercise) and one.exercise.optional)
     for wanted in (lambda one: not one.place, lambda one: not one.passed, lambda one: True):
         for one in found:
             if wanted(one):
