@@ -1,5 +1,7 @@
 """Pictures say what the data say, and the same data give the same file."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ from flashladder.measuring import (
     profile,
     recorded,
 )
-from flashladder.plot import fragments, masking, softmax, style  # noqa: E402
+from flashladder.plot import climbing, fragments, masking, softmax, style  # noqa: E402
 from flashladder.plot.errors import error_ratio  # noqa: E402
 from flashladder.plot.iteration import STEPS  # noqa: E402
 from flashladder.plot.limits import limits_of  # noqa: E402
@@ -247,8 +249,30 @@ def test_recorded_pictures_name_their_source():
 def test_throughput_gives_shares_of_the_peers():
     one = recorded.shipped()[0]
     rows = {row["name"]: row for row in recorded.pick(one, dtype="bf16", d_head=128, causal=False, Nq=4096)}
-    share = 100 * rows["09_double_buffering"]["tflops"] / rows["FlashAttention-2"]["tflops"]
-    assert any(f"{share:.0f}% of FA-2" in text for text in texts(plot.throughput([(one, False)])))
+    last = max(name for name, row in rows.items() if row["kind"] == "stage")
+    share = 100 * rows[last]["tflops"] / rows["FlashAttention-2"]["tflops"]
+    assert f"{last}: {share:.0f}% of FA-2" in plot.throughput([(one, False)]).axes[0].get_title()
+
+
+def test_the_way_up_has_few_names_and_none_covers_another():
+    """The first, the last and the largest steps; the peers count, too."""
+    for one in recorded.shipped():
+        figure = plot.climb([(one, False)])
+        figure.draw_without_rendering()
+        names = figure.axes[0].texts
+        assert 6 <= len(names) <= climbing.MOST_LABELS
+        told = " ".join(text.get_text() for text in names)
+        assert all(name in told for name in ("01 naive", "02 online softmax", "05 swizzle", "FA-2", "cuDNN"))
+        boxes = [text.get_window_extent().padded(-2) for text in names]
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2)), told
+
+
+def test_a_branch_is_no_step_of_the_way_up():
+    (one,) = recorded.shipped()[:1]
+    steps = {step.row["name"]: step for step in climbing.steps(one, "bf16", 128, False, 4096)}
+    masking, before = steps["13_masking"], steps["11_lean_addressing"]
+    assert steps["12_autotune"].branch and not masking.branch
+    assert masking.factor == masking.row["tflops"] / before.row["tflops"]
 
 
 def test_roofline_without_records_says_how_to_get_one():

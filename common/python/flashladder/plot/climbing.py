@@ -4,6 +4,7 @@ A branch stands beside the line as a point of its own. At most MOST_LABELS names
 first; where two would cover each other the smaller step has none.
 """
 
+import itertools
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -79,9 +80,12 @@ def way_up(  # noqa: PLR0913 - one panel of one run
     rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
     across = [row for row in [*rows, recorded.ceiling(results, dtype)] if row and row["kind"] != "stage"]
     values = [one.row["tflops"] for one in every] + [row["tflops"] for row in across]
-    axes.set_yscale("log")
     axes.set_xlim(-0.7, max(len(every) - 1, 1) + 0.7)
-    axes.set_ylim(min(values) / 1.35, max(values) * 1.6)
+    if every and every[-1].row["tflops"] > max(values) / 4:
+        axes.set_ylim(0, max(values) * 1.12)
+    else:  # the first stages, which would lie on the lower edge
+        axes.set_yscale("log")
+        axes.set_ylim(min(values) / 1.35, max(values) * 1.6)
     line = [one for one in every if not one.branch]
     axes.plot([one.place for one in line], [one.row["tflops"] for one in line], color=BLUE, linewidth=2, zorder=3)
     for one in every:
@@ -107,18 +111,21 @@ def _across(axes, size: tuple[float, float], rows: list[dict]) -> None:
         axes.axhline(row["tflops"], color=GREY, linestyle=":", linewidth=1.2, zorder=1)
         place = max(_height(axes, row["tflops"]), taken + _LINE / size[1])
         taken = place
-        axes.text(1.01, place, f"{_SHORT.get(row['name'], row['name'])} {short(row['tflops'])}{stale(row)}", fontsize=_SIZE,
-                  color=INK, va="center", transform=axes.transAxes)  # fmt: skip
+        text = f"{_SHORT.get(row['name'], row['name'])} {short(row['tflops'])}"
+        axes.text(1.01, place, text, fontsize=_SIZE, color=INK, va="center", transform=axes.transAxes)
 
 
 def _names(axes, size: tuple[float, float], every: list[Step], most: int, factors: bool) -> None:
-    """Names of the last and the first stage, and of the largest steps, left above or right below their points."""
+    """Names of the last and the first stage, and of the largest steps, left above or right below their points, or upright above
+    them."""
     left, right = axes.get_xlim()
     points = [
         ((one.place - left) / (right - left) * size[0], _height(axes, one.row["tflops"]) * size[1]) for one in every
     ]
-    edges = [every[-1], every[0]] if every else []
+    edges = list({one.place: one for one in (every[-1], every[0])}.values()) if every else []
     wanted = edges + sorted((one for one in every if one not in edges), key=lambda one: -abs(one.factor - 1))
+    line = [points[one.place] for one in every if not one.branch]
+    dots = [_dot(point) for point in (*points, *_between(line))]
     taken: list[tuple[float, float, float, float]] = []
     for one in wanted:
         if len(taken) == most:
@@ -127,18 +134,31 @@ def _names(axes, size: tuple[float, float], every: list[Step], most: int, factor
         text += f" ×{one.factor:.2f}" if factors and one.factor != 1 else ""
         width = _LETTER * len(text)
         x, y = points[one.place]
-        for box, ha, va in (
-            ((x - 0.05 - width, y + 0.05, x - 0.05, y + 0.05 + _LINE), "right", "bottom"),
-            ((x + 0.08, y - 0.05 - _LINE, x + 0.08 + width, y - 0.05), "left", "top"),
-        ):
+        upright = ((x - _LINE / 2, y + 0.09, x + _LINE / 2, y + 0.09 + width), "center", "bottom")
+        places = (
+            ((x - 0.06 - width, y + 0.06, x - 0.06, y + 0.06 + _LINE), "right", "bottom"),
+            ((x + 0.08, y - 0.06 - _LINE, x + 0.08 + width, y - 0.06), "left", "top"),
+            *([upright] if x < size[0] / 5 else []),  # at the line's foot, where nothing is above
+        )
+        for box, ha, va in places:
             inside = box[0] >= 0 and box[2] <= size[0] + 0.2 and box[1] >= 0
-            if inside and not any(_cover(box, other) for other in [*taken, *(_dot(point) for point in points)]):
-                place = (box[2] if ha == "right" else box[0], box[1] if va == "bottom" else box[3])
-                weight = "bold" if one is every[-1] else "normal"
+            if inside and not any(_cover(box, other) for other in [*taken, *dots]):
+                place = {"right": box[2], "left": box[0], "center": x}[ha], box[1] if va == "bottom" else box[3]
+                ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}  # above the peers' lines
                 axes.text(place[0] / size[0], place[1] / size[1], text, ha=ha, va=va, fontsize=_SIZE, color=INK,
-                          weight=weight, transform=axes.transAxes, zorder=5)  # fmt: skip
+                          weight="bold" if one is every[-1] else "normal", rotation=90 if ha == "center" else 0,
+                          transform=axes.transAxes, zorder=2.5, bbox=ground)  # fmt: skip
                 taken.append(box)
                 break
+
+
+def _between(points: list[tuple[float, float]], parts: int = 12) -> list[tuple[float, float]]:
+    """Points along the line through the given ones."""
+    return [
+        (x + (to_x - x) * part / parts, y + (to_y - y) * part / parts)
+        for (x, y), (to_x, to_y) in itertools.pairwise(points)
+        for part in range(1, parts)
+    ]
 
 
 def _dot(point: tuple[float, float]) -> tuple[float, float, float, float]:

@@ -24,11 +24,13 @@ def _bar_length(results: dict, dtype: str, d: int, causal: bool = False) -> int:
 
 
 def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[str]:
-    """The stages whose curves are drawn, in order: the first, the last, the one before it, and the largest step."""
+    """The stages whose curves are drawn, in order: the last one and the one before it, and before these the largest
+    steps among those that a common axis can show."""
     every = climbing.steps(results, dtype, d, causal, length)
     names = [one.row["name"] for one in every]
-    largest = sorted(every[1:-2], key=lambda one: -one.factor)
-    wanted = {*names[-2:], *names[:1], *(one.row["name"] for one in largest[: max(0, _CURVES - 3)])}
+    near = [one for one in every[:-2] if one.row["tflops"] > every[-1].row["tflops"] / 8]
+    largest = sorted(near, key=lambda one: -one.factor)[: _CURVES - 2]
+    wanted = {*names[-2:], *(one.row["name"] for one in largest)}
     return [name for name in names if name in wanted]
 
 
@@ -40,7 +42,7 @@ def _sweep(axes, results: dict, dtype: str, d: int, causal: bool, length: int, s
         curve = sorted((row["Nq"], row["tflops"], row["ms"]) for row in rows if row["name"] == name)
         if name in chosen:
             index = chosen.index(name)
-            colour = BLUE if index == len(chosen) - 1 else in_order(index, _CURVES)
+            colour = BLUE if index == len(chosen) - 1 else in_order(index, len(chosen))
             marker = MARKERS[index]
         else:
             colour, marker = PEER_GREYS.get(name, GREY), "x"
@@ -82,7 +84,11 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
         lengths = sorted({row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=causal)})
         sweep.set_xticks(lengths, [str(n) for n in lengths])
         sweep.minorticks_off()
-        sweep.set_yscale("log")
+        drawn = [value for curve in sweep.get_lines() for value in curve.get_ydata()]
+        if max(drawn) > 10 * min(drawn):
+            sweep.set_yscale("log")
+        else:
+            sweep.set_ylim(0, max(drawn) * 1.08)
         sweep.set_xlabel("sequence length N")
         sweep.set_ylabel("TFLOP/s")
         tokens = one["settings"]["tokens"]
