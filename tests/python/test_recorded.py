@@ -101,6 +101,18 @@ def test_every_record_that_ships_is_of_a_kind():
             assert one not in json.loads(file.read_text()) or recorded.INSIDE[one] == kind, file
 
 
+def test_a_kernel_is_another_one_when_a_header_changes_that_a_stage_teaches(monkeypatch):
+    stage = stages.get("ping_pong")
+    headers = [header.name for header in stage.own_headers() if header.suffix == ".cuh"]
+    assert "pipeline.cuh" in headers
+    assert "ptx_hopper.cuh" not in headers, "one function per instruction, taught by no stage"
+    before, others = stage.kernel_hash(), stages.get("swizzle").kernel_hash()
+    read = type(stage.kernel).read_bytes
+    changed = lambda file: read(file) + b"//" * (file.name == "pipeline.cuh")  # noqa: E731
+    monkeypatch.setattr(type(stage.kernel), "read_bytes", changed)
+    assert stage.kernel_hash() != before and stages.get("swizzle").kernel_hash() == others
+
+
 def test_what_is_no_record_is_told(tmp_path):
     for text in ("[]", "{", '{"version": 2}'):
         (tmp_path / "X.json").write_text(text)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import subprocess
 import threading
 from pathlib import Path
@@ -28,10 +29,23 @@ class Kernel(Stage):
     def source(self) -> Path:
         return self.kernel
 
-    def kernel_hash(self) -> str:
-        """sha256 of kernel.cu and of headers beside it: a recorded figure is stale when it no longer matches."""
-        files = [self.kernel, *sorted(self.folder.glob("*.h"))]
-        return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    def own_headers(self) -> list[Path]:
+        """What is the kernel's besides kernel.cu: headers beside it, and those of earlier stages' text that it includes
+        ("// Stage NAME teaches ..."). What no stage teaches, such as one function per instruction, is none of it."""
+        taught, left = {}, [self.kernel]
+        while left:
+            for name in re.findall(r'^#include "(\w+\.cuh)"', left.pop().read_text(), re.M):
+                header = ROOT / "common/include" / name
+                if name not in taught and header.exists() and header.read_text().startswith("// Stage "):
+                    taught[name] = header
+                    left.append(header)
+        return [*sorted(self.folder.glob("*.h")), *(taught[name] for name in sorted(taught))]
+
+    def kernel_hash(self, kernel: bytes | None = None) -> str:
+        """sha256 of kernel.cu (or of a changed one) and of own_headers(): a recorded figure is stale when it no longer
+        matches."""
+        texts = [kernel or self.kernel.read_bytes(), *(header.read_bytes() for header in self.own_headers())]
+        return hashlib.sha256(b"".join(texts)).hexdigest()
 
     @property
     def simulated(self) -> dict[str, str]:

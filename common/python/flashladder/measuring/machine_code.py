@@ -342,7 +342,7 @@ def record(arch: str = ARCH) -> dict:
                 counts = loop.executed(copies_in_a_turn(stage, d))
                 sha256 = stage.kernel_hash()
                 if kind == "variant":
-                    sha256 = hashlib.sha256(kernel.read_bytes()).hexdigest()
+                    sha256 = stage.kernel_hash(kernel.read_bytes())
                 row = {"name": name, "kind": kind, "d_head": d, "kernel_sha256": sha256}
                 code = {"order": loop.order, "inner_loops": loop.inner, "first_uses": loop.first_uses}
                 rows.append(row | found | {"in_a_turn": counts} | code)
@@ -358,9 +358,7 @@ def write_record(arch: str = ARCH) -> Path:
     return recorded.write(record(arch), record_file(arch))
 
 
-def recorded_rows(
-    *which: int | str, d: int = 128, arch: str = ARCH, kinds: tuple[str, ...] = ("stage",)
-) -> list[dict]:
+def recorded_rows(*which: int | str, d: int = 128, arch: str = ARCH, kinds: tuple[str, ...] = ("stage",)) -> list[dict]:
     """The recorded rows of stages (by number) and variants (by name, e.g. "09 kv_stages 1"), in the order asked for.
 
     Without names: all of these kinds, "stage" and "variant".
@@ -385,7 +383,7 @@ def is_stale(row: dict) -> bool:
     if row["kind"] == "stage":
         return recorded.is_stale(row)
     one = next((one for one in ablations.ablations() if f"{one.stage.id} {one.title}" == row["name"]), None)
-    return one is None or hashlib.sha256(one.text().encode()).hexdigest() != row["kernel_sha256"]
+    return one is None or one.stage.kernel_hash(one.text().encode()) != row["kernel_sha256"]
 
 
 def label(arch: str = ARCH) -> str:

@@ -10,10 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 
 from flashladder.core import dtypes
 from flashladder.core.device import OLDEST_DRIVER
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import peaks, recorded
@@ -126,7 +128,7 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
         for stage, known in list(kernels.items())[:_STAGES]:
             folder = folders.get(stage)
             text = folder and show(commit, f"{folder}/kernel.cu")
-            beside = b"".join(show(commit, f"{folder}/{header}") or b"" for header in _headers(stage))
+            beside = b"".join(show(commit, header) or b"" for header in _headers(stage, str(folder)))
             if text is None:
                 found.errors.append(f"{name}: commit {commit} has no stage {stage}")
             elif hashlib.sha256(text + beside).hexdigest() != known:
@@ -139,11 +141,11 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
         found.remarks.append(f"{name}: measured before {', '.join(sorted(stale))} changed; tables will mark them stale")
 
 
-def _headers(stage: str) -> list[str]:
-    """Of a stage's folder, what its hash is of besides kernel.cu."""
-    return next(
-        (sorted(file.name for file in one.folder.glob("*.h")) for one in stages.all_stages() if one.slug == stage), []
-    )
+def _headers(slug: str, folder: str) -> list[str]:
+    """What a stage's hash is of besides kernel.cu; folder: the stage's at that commit."""
+    stage = next((one for one in stages.all_stages() if one.slug == slug), None)
+    places = [header.relative_to(ROOT).as_posix() for header in stage.own_headers()] if stage else []
+    return [f"{folder}/{PurePosixPath(place).name}" if place.startswith("stages/") else place for place in places]
 
 
 def _measurements(found: Findings, name: str, record: dict) -> None:

@@ -95,8 +95,10 @@ def source_with(configuration: Configuration, kernel: Path | None = None) -> Pat
 
 
 def kernel_hash() -> str:
-    """sha256 of the stage's kernel.cu without its table, which follows from what was recorded of the kernel."""
-    return hashlib.sha256(stages.get(STAGE).kernel.read_bytes()).hexdigest()
+    """sha256 of the kernel without its table, which follows from what was recorded of the kernel."""
+    stage = stages.get(STAGE)
+    files = [stage.kernel, *(header for header in stage.own_headers() if header.name != TABLE.name)]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 # ---- what runs where ----
