@@ -163,7 +163,7 @@ def test_query_tiles_by_length_come_first_to_who_lacks_a_pair():
 def test_the_model_does_not_know_where_q_lies():
     c = as_launched()
     ends = {f"{shape_model.clocks_a_step(replace(c, Q_in_registers=there)):,.0f}" for there in (False, True)}
-    assert len(ends) == 1, "mend docs/timeline.md: where A lies"
+    assert len(ends) == 1, ends
 
 
 def test_the_shape_chooses():
