@@ -44,7 +44,7 @@ def test_the_solution_is_right(one):
 @pytest.mark.parametrize("one", CASES)
 def test_the_stub_is_wrong_with_words(one):
     assert judged(one, one.stub) == NOT_WRITTEN and judged(one, "// nothing") == NOT_WRITTEN
-    text = one.stub if one.name != "give_it_back" else "__syncwarp();"
+    text = one.stub if one.name != "release_the_buffer" else "__syncwarp();"
     found = judged(dataclasses.replace(one, stub="int another;"), text)
     assert found.written and not found.passed and found.words
 
