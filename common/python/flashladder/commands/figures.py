@@ -124,11 +124,11 @@ class _Figures:
 
     def instructions(self, which: int | str, name: str = "all", d: int = 128) -> float:
         """Of a warp in a turn, recorded machine code: instructions(9, "mma"), instructions("09 kv_stages 1")."""
-        name = _name(which)
+        kernel = _name(which)
         there = {row["name"]: row for row in machine_code.recorded_rows(d=d, kinds=("stage", "variant"))}
-        if name not in there and name in _kernels():
+        if kernel not in there and kernel in _kernels():
             raise Unrecorded  # newer than the record
-        (row,) = machine_code.recorded_rows(name, d=d)
+        (row,) = machine_code.recorded_rows(kernel, d=d)
         self.stale |= machine_code.is_stale(row)
         counts = row["in_a_turn"] | {"all": sum(row["in_a_turn"].values())}
         counts |= {"registers": row["registers"], "spill bytes": row["spill_bytes"]}
