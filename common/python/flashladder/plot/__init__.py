@@ -13,6 +13,7 @@ from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
+from flashladder.plot.limits import limits
 from flashladder.plot.machine_code import instruction_mix, order
 from flashladder.plot.masking import block_orders, tile_kinds
 from flashladder.plot.points import points
@@ -38,6 +39,7 @@ __all__ = [
     "error_map",
     "instruction_mix",
     "iteration",
+    "limits",
     "mma_fragments",
     "online_softmax",
     "order",

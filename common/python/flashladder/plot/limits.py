@@ -61,7 +61,7 @@ def limits(number: int) -> Figure:
     bars = [("measured", measured), *((one.name, one.ms) for one in found)]
     figure = new_figure(7.5, 0.75 + 0.34 * len(bars), "The time of a stage, and what each part of the GPU needs of it")
     axes = figure.subplots()
-    for y, (name, ms) in enumerate(bars):
+    for y, (_, ms) in enumerate(bars):
         axes.barh(y, ms, 0.7, color=ORANGE if y == 0 else SKY, hatch=None if y == 0 else "//", edgecolor="white")
         axes.text(ms + measured * 0.01, y, f"{ms:.3g} ms", va="center", fontsize=9, color=INK)
     axes.set_yticks(range(len(bars)), [name for name, _ in bars], fontsize=9)

@@ -26,19 +26,19 @@ def draw() -> Figure:
     return figure
 
 
-def _box(axes, x: float, y: float, width: float, height: float, colour, text: str) -> None:
-    axes.add_patch(Rectangle((x, y), width, height, facecolor=colour, edgecolor="white", linewidth=1.5))
-    axes.text(x + width / 2, y + height / 2, text, ha="center", va="center", fontsize=10, color=text_on(colour))
+def _box(axes, x: float, y: float, width: float, colour, text: str) -> None:
+    axes.add_patch(Rectangle((x, y), width, 1, facecolor=colour, edgecolor="white", linewidth=1.5))
+    axes.text(x + width / 2, y + 0.5, text, ha="center", va="center", fontsize=10, color=text_on(colour))
 
 
 def _walk(axes) -> None:
     plain(axes)
     for j in range(TILES):
-        _box(axes, 2.6 + 1.6 * j, 2.3, 1.5, 1, ORANGE if j == NOW else PALE, f"K, V {j}")
-    _box(axes, 0.2, 0.6, 1.7, 1, BLUE, "Q tile")
+        _box(axes, 2.6 + 1.6 * j, 2.3, 1.5, ORANGE if j == NOW else PALE, f"K, V {j}")
+    _box(axes, 0.2, 0.6, 1.7, BLUE, "Q tile")
     for j in range(TILES):
         if j == NOW:
-            _box(axes, 2.6 + 1.6 * j, 0.6, 1.5, 1, SKY, "S")
+            _box(axes, 2.6 + 1.6 * j, 0.6, 1.5, SKY, "S")
         else:
             axes.add_patch(
                 Rectangle((2.6 + 1.6 * j, 0.6), 1.5, 1, fill=False, edgecolor=GREY, linestyle=":", linewidth=1.2)
