@@ -22,9 +22,10 @@ NOTHING = "-"  # a cell with a figure that is not recorded yet
 _FIGURE = re.compile(r"\{([^{}]+)\}")
 
 
-def page(declared: dict) -> str:
+def page(declared: dict, gpu: str = "") -> str:
+    """gpu: of throughputs for which a cell names none, "" for recorded.MAIN."""
     if isinstance(declared.get("head"), list):
-        rows = [[_filled(cell, {}) for cell in row] for row in declared["rows"]]
+        rows = [[_filled(cell, {}, gpu) for cell in row] for row in declared["rows"]]
         return table(declared["head"], rows)
     columns, rows = (_variants(declared[key]) for key in ("columns", "rows"))
     body = []
@@ -34,8 +35,8 @@ def page(declared: dict) -> str:
             cell = row.get("cell") or column.get("cell") or declared.get("cell")
             if cell is None:
                 raise FlashLadderError(f'no cell is declared for "{row["head"]}", "{column["head"]}"')
-            cells.append(_filled(cell, column | row))
-        body.append([_filled(row["head"], row), *cells])
+            cells.append(_filled(cell, column | row, gpu))
+        body.append([_filled(row["head"], row, gpu), *cells])
     return table([declared.get("head", ""), *(column["head"] for column in columns)], body)
 
 
@@ -51,10 +52,10 @@ def _head(name: str, value: int | bool) -> str:
     return ("causal" if value else "full") if name == "causal" else f"{name} = {value}"
 
 
-def _filled(cell: str, names: dict) -> str:
+def _filled(cell: str, names: dict, gpu: str) -> str:
     def text(match: re.Match) -> str:
         what = match[1].strip()
-        return str(names[what]) if what in names else figures.text_of(what, names)
+        return str(names[what]) if what in names else figures.text_of(what, names, gpu)
 
     filled = _FIGURE.sub(text, " ".join(cell.split()))
     return NOTHING if figures.UNRECORDED in filled else filled

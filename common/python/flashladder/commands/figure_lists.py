@@ -19,6 +19,7 @@ from pathlib import Path
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.toml import tomllib
+from flashladder.measuring import recorded
 
 NAME = "figures.toml"
 
@@ -28,6 +29,13 @@ def list_of(text: Path) -> Path:
     stage = text.stem if text.suffix == ".ipynb" else text.parent.name
     folder = ROOT / "stages" / stage
     return (folder if (folder / "stage.toml").exists() else ROOT / "docs") / NAME
+
+
+def gpu_of(text: Path) -> str:
+    """The GPU whose throughputs a text quotes where it names none: a stage's page and notebook that of its stage, and
+    "" (recorded.MAIN) others."""
+    folder = list_of(text).parent
+    return recorded.gpu_of(folder.name) if (folder / "stage.toml").exists() else ""
 
 
 def lists() -> list[Path]:

@@ -40,11 +40,13 @@ class Unrecorded(Exception):
 
 
 class _Figures:
-    """Evaluates one source, and notes whether anything in it is stale. names: what the variables in it stand for."""
+    """Evaluates one source, and notes whether anything in it is stale. names: what the variables in it stand for; gpu:
+    the one of throughputs for which the source names none, "" for recorded.MAIN."""
 
-    def __init__(self, names: dict):
+    def __init__(self, names: dict, gpu: str = ""):
         self.stale = False
         self.names = names
+        self.gpu = gpu
 
     def _row(self, results: dict | None, name: str, causal: bool = False, **wanted) -> dict:
         rows = recorded.pick(results, name=name, causal=causal, **wanted) if results else []
@@ -68,12 +70,18 @@ class _Figures:
     ) -> float:
         """Recorded throughput: tflops("swizzle"), tflops(9), tflops("FlashAttention-2"), tflops(13, causal=True),
         tflops(9, gpu="H100"), of that GPU."""
-        name = _name(name)
-        return self._row(recorded.first(gpu=gpu), name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
+        results = recorded.first(gpu=gpu or self.gpu)
+        return self._row(results, _name(name), causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
+
+    def together(self, name: int | str, d: int = 128, causal: bool = False) -> float:
+        """Recorded throughput at N = 4096 in bf16 of the run in which all stages were timed in turn:
+        together("tma") / together("masking")."""
+        results = recorded.first(gpu=self.gpu)
+        return self._row(results and recorded.together(results), _name(name), causal, Nq=4096, d_head=d)["tflops"]
 
     def ceiling(self, dtype: str = "bf16") -> float:
         """TFLOP/s of cuBLAS's matrix product, timed in the stages' own run."""
-        results = recorded.first()
+        results = recorded.first(gpu=self.gpu)
         row = recorded.ceiling(results, dtype) if results else None
         if not row:
             raise Unrecorded
@@ -109,7 +117,7 @@ class _Figures:
 
     def resource(self, stage: int | str, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
-        row = self._row(recorded.first(), stages.get(stage).name, d_head=d, dtype="bf16")
+        row = self._row(recorded.first(gpu=self.gpu), stages.get(stage).name, d_head=d, dtype="bf16")
         if not isinstance(row.get(key), (int, float)):
             raise FlashLadderError(f'There is no figure "{key}" of {row["name"]}. There are: {", ".join(row)}.')
         return row[key]
@@ -230,6 +238,7 @@ class _Figures:
 
 FUNCTIONS = (
     "tflops",
+    "together",
     "ceiling",
     "on_inputs",
     "ablation",
@@ -278,23 +287,23 @@ def _counters(which: int | str, problem: Problem) -> dict[str, float | None]:
     raise FlashLadderError(f'There is no ablation "{which}" to count. There are: {names}; a stage is a number.')
 
 
-def value_of(source: str, names: dict | None = None) -> tuple[float, bool]:
+def value_of(source: str, names: dict | None = None, gpu: str = "") -> tuple[float, bool]:
     """(a source's figure, whether anything in it is stale). Unrecorded where there is none yet; FlashLadderError where
     the source asks for something that is not there."""
-    figures = _Figures(names or {})
+    figures = _Figures(names or {}, gpu)
     try:
         return figures.evaluate(ast.parse(" ".join(source.split()), mode="eval").body), figures.stale
     except (SyntaxError, TypeError, ValueError, ZeroDivisionError) as error:
         raise FlashLadderError(str(error)) from error
 
 
-def text_of(what: str, names: dict | None = None) -> str:
+def text_of(what: str, names: dict | None = None, gpu: str = "") -> str:
     """The text of a source with its format: `tflops(9) : .1f`."""
     source, separator, form = what.rpartition(" : ")
     if not separator:
         raise FlashLadderError("a figure needs a format behind ` : `, such as .1f")
     try:
-        value, stale = value_of(source, names)
+        value, stale = value_of(source, names, gpu)
         return format(value, form.strip()) + (STALE if stale else "")
     except Unrecorded:
         return UNRECORDED

@@ -86,7 +86,7 @@ def find(parts: list[str], file: Path) -> list[Found]:
         for number, source in enumerate(quote.sources, 1):
             text = match[number]
             try:
-                right = _right(source, text)
+                right = _right(source, text, figure_lists.gpu_of(file))
             except FlashLadderError as error:
                 raise FlashLadderError(f'{file}: "{quote.words}": {source}: {error}') from error
             found.append(Found(quote, source, index, match.start(number), match.end(number), text, right))
@@ -97,9 +97,9 @@ def _sources(quote: Quote) -> str:
     return ", ".join(quote.sources)
 
 
-def _right(source: str, text: str) -> str:
+def _right(source: str, text: str, gpu: str) -> str:
     try:
-        value, stale = figures.value_of(source)
+        value, stale = figures.value_of(source, gpu=gpu)
     except figures.Unrecorded:
         return figures.UNRECORDED
     return rounded(value, text) + (figures.STALE if stale else "")

@@ -55,8 +55,9 @@ def _setting(results: dict, text: str) -> str:
 
 def ladder() -> str:
     """The stages with their techniques, their place on the way up (a branch, a stop of the core path, the minutes of
-    the lesson) and the throughput at N = 4096 of the first recorded GPU."""
-    run = recorded.first()
+    the lesson) and the throughput at N = 4096, in one run, of a GPU on which the last of the main line is recorded."""
+    run = recorded.of(stages.main_line()[-1].name)
+    run = run and recorded.together(run)
     rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False, Nq=4096) if run else []
     by_name = {row["name"]: row for row in rows}
     head = ["stage", "technique", "way", "lesson", "needs"] + ["TFLOP/s"] * bool(rows)
@@ -476,7 +477,7 @@ def fill(text: str, file: Path) -> str:
         try:
             if kind == "table":
                 (name,) = arguments
-                body = declared_tables.page(figure_lists.table(file, name))
+                body = declared_tables.page(figure_lists.table(file, name), figure_lists.gpu_of(file))
             else:
                 body = _KINDS[kind](*arguments)
         except (TypeError, ValueError) as error:

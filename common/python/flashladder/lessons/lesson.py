@@ -182,15 +182,15 @@ class Lesson(Writing):
     def recorded_tflops(
         self, length: int = 4096, d: int = 128, stage: int | str | None = None, causal: bool = False
     ) -> float:
-        """The recorded throughput in bf16, on the first recorded GPU."""
-        results, wanted = recorded.first(), {"dtype": "bf16", "d_head": d, "Nq": length, "causal": causal}
+        """The recorded throughput in bf16, on the GPU that the lesson quotes."""
+        results, wanted = recorded.of(self.stage.name), {"dtype": "bf16", "d_head": d, "Nq": length, "causal": causal}
         for row in recorded.pick(results, name=self._of(stage).name, **wanted) if results else ():
             return row["tflops"]
         raise FlashLadderError(f"{self._of(stage).name} has no recorded throughput for N = {length}, d = {d}.")
 
     def recorded_ceiling(self) -> float:
-        """What cuBLAS's matrix product in bf16 gave on the first recorded GPU, in the stages' own run."""
-        results = recorded.first()
+        """What cuBLAS's matrix product in bf16 gave on the GPU that the lesson quotes, in the stages' own run."""
+        results = recorded.of(self.stage.name)
         row = recorded.ceiling(results, "bf16") if results else None
         if not row:
             raise FlashLadderError("No record has the throughput of cuBLAS.")

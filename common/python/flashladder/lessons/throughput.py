@@ -28,13 +28,18 @@ def stages_until(number: int) -> list[stages.Stage]:
 def only(results: dict, number: int) -> dict:
     """The results without stages beyond the one with that number; peers stay."""
     names = {stage.name for stage in stages_until(number)}
-    rows = [row for row in results["measurements"] if row["kind"] != "stage" or row["name"] in names]
-    return results | {"measurements": rows}
+    kept = {
+        key: [row for row in results[key] if row["kind"] != "stage" or row["name"] in names]
+        for key in ("measurements", "together")
+        if key in results
+    }
+    return results | kept
 
 
 def recorded_until(number: int) -> list[tuple[dict, bool]]:
-    """What ships, as plot.throughput takes it."""
-    return [(only(results, number), live) for results, live in recorded.shown()]
+    """What ships and has the stage, as plot.throughput takes it."""
+    name = stages.get(number).name
+    return [(only(results, number), live) for results, live in recorded.shown() if recorded.pick(results, name=name)]
 
 
 def measure(number: int, d: int, dtype: str, causal: bool = False) -> dict | None:

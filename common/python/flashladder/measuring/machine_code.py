@@ -314,7 +314,12 @@ def show(stage: stages.Stage, arguments: list[str] = ()) -> None:
         f"{' '.join(map(str, sorted(loop.first_uses)))}\n")  # fmt: skip
     counts = loop.executed(copies_in_a_turn(stage, options.d))
     rows = [[name, str(count)] for name, count in counts.items() if count]
-    table("executed by a warp for a K/V tile", ["class", "instructions"], [*rows, ["all", str(sum(counts.values()))]], (1,))
+    table(
+        "executed by a warp for a K/V tile",
+        ["class", "instructions"],
+        [*rows, ["all", str(sum(counts.values()))]],
+        (1,),
+    )
 
 
 # ---- the record ----

@@ -138,7 +138,7 @@ RESOURCES = {"threads": "threads", "shared_bytes": "shared bytes", "registers": 
 
 def recorded_resources(several: list[stages.Stage]) -> tuple[str, list[list]]:
     """Registers and spills are the machine code's; without a GPU, those of a recorded run: (where, rows)."""
-    run = recorded.first()
+    run = recorded.of(several[-1].name)
     if run:
         rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False)
         found = {row["name"]: row for row in rows}

@@ -13,7 +13,8 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, results_directory
 from flashladder.ladder import stages
 
-# What sentences and tables of one GPU are about, however many others are recorded beside it.
+# What sentences and tables of one GPU are about, however many others are recorded beside it; of a stage that is not
+# recorded there, the first other GPU where it is (of()).
 MAIN = "NVIDIA H200"
 
 # GPU.json is the throughput; GPU-KIND.json holds
@@ -35,7 +36,7 @@ INSIDE = {
     "shapes": "tuning",
 }
 # The lists of a record whose entries are of stages.
-_LISTS = ("measurements", "rows", "counters", "kernels", "stages", "hard")
+_LISTS = ("measurements", "together", "rows", "counters", "kernels", "stages", "hard")
 
 
 def load(file: Path) -> dict:
@@ -201,11 +202,17 @@ def earlier(rows: list[dict]) -> str:
     for row in rows:
         if "run" in row:
             runs.setdefault(row["run"], {})[row["name"]] = None
-    said = []
-    for run, names in runs.items():
-        first_name, *_, last = [*names, *names]
-        said.append(f"{first_name}{f' to {last}' if len(names) > 1 else ''}: of a run before, {run}.")
-    return " ".join(said)
+    return " ".join(f"{_in_short(list(names))}: of a run before, {run}." for run, names in runs.items())
+
+
+def _in_short(names: list[str]) -> str:
+    """Stages that follow one another on the ladder as "01_naive to 13_masking", then the peers."""
+    order = [stage.name for stage in stages.every_stage()]
+    groups: list[list[str]] = []
+    for name in sorted(names, key=lambda name: order.index(name) if name in order else len(order)):
+        follows = groups and {name, groups[-1][-1]} <= {*order} and order.index(name) == order.index(groups[-1][-1]) + 1
+        groups[-1].append(name) if follows else groups.append([name])
+    return ", ".join(group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups)
 
 
 def to_text(results: dict) -> str:
@@ -241,6 +248,24 @@ def first(kind: str = "", gpu: str = "") -> dict | None:
     """Of shipped(), that of the GPU MAIN, else of the first one; gpu: words in its name, such as "H100", for another.
     None where there is none."""
     return next((one for one in shipped(kind=kind) if gpu in one.get("provenance", {}).get("device", "")), None)
+
+
+def of(stage: str) -> dict | None:
+    """The throughput of the GPU that texts about a stage quote, by its name such as "19_ping_pong": MAIN's, else the
+    first other that has the stage. MAIN's where none has it."""
+    return next((one for one in shipped() if pick(one, name=stage)), None) or first()
+
+
+def gpu_of(stage: str) -> str:
+    """The name of that GPU, "" where nothing is recorded."""
+    results = of(stage)
+    return results["provenance"]["device"] if results else ""
+
+
+def together(results: dict) -> dict:
+    """The run in which all stages were timed in turn at one length: `together` of a record whose other measurements
+    are of several runs, else the record itself. Only of one run can any two stages be compared to the percent."""
+    return results | {"measurements": results["together"]} if "together" in results else results
 
 
 def shown(live: dict | None = None) -> list[tuple[dict, bool]]:

@@ -116,8 +116,8 @@ def _across(axes, size: tuple[float, float], rows: list[dict]) -> None:
 
 
 def _names(axes, size: tuple[float, float], every: list[Step], most: int, factors: bool) -> None:
-    """Names of the last and the first stage, and of the largest steps, left above or right below their points, or upright above
-    them."""
+    """Names of the last and the first stage, and of the largest steps: left above or right below their points, or
+    upright above them."""
     left, right = axes.get_xlim()
     points = [
         ((one.place - left) / (right - left) * size[0], _height(axes, one.row["tflops"]) * size[1]) for one in every
@@ -144,7 +144,12 @@ def _names(axes, size: tuple[float, float], every: list[Step], most: int, factor
             inside = box[0] >= 0 and box[2] <= size[0] + 0.2 and box[1] >= 0
             if inside and not any(_cover(box, other) for other in [*taken, *dots]):
                 place = {"right": box[2], "left": box[0], "center": x}[ha], box[1] if va == "bottom" else box[3]
-                ground = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}  # above the peers' lines
+                ground = {
+                    "facecolor": "white",
+                    "edgecolor": "none",
+                    "pad": 0.5,
+                    "alpha": 0.85,
+                }  # above the peers' lines
                 axes.text(place[0] / size[0], place[1] / size[1], text, ha=ha, va=va, fontsize=_SIZE, color=INK,
                           weight="bold" if one is every[-1] else "normal", rotation=90 if ha == "center" else 0,
                           transform=axes.transAxes, zorder=2.5, bbox=ground)  # fmt: skip
@@ -181,7 +186,9 @@ def climb(results: list[tuple[dict, bool]], dtype: str = "bf16", d: int = 128, c
     if not lengths:
         raise FlashLadderError(f"No stage was measured for {dtype}, d = {d}.")
     length = 4096 if 4096 in lengths else max(lengths)
-    figure = new_figure(9, 5.2, "Throughput of the main line's stages as one line, with the factors of the largest steps")
+    figure = new_figure(
+        9, 5.2, "Throughput of the main line's stages as one line, with the factors of the largest steps"
+    )
     axes = figure.subplots()
     way_up(axes, (7.2, 4.2), one, dtype, d, causal, length, factors=True)
     masked = ", causal" if causal else ""

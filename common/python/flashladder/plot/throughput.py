@@ -23,10 +23,16 @@ def _bar_length(results: dict, dtype: str, d: int, causal: bool = False) -> int:
     return 4096 if 4096 in lengths else max(lengths)
 
 
+def _in_one_run(results: dict, dtype: str, d: int, causal: bool, length: int) -> dict:
+    """The run with all stages where the record has one at this length, else the record."""
+    run = recorded.together(results)
+    return run if recorded.pick(run, dtype=dtype, d_head=d, causal=causal, Nq=length) else results
+
+
 def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[str]:
     """The stages whose curves are drawn, in order: the last one and the one before it, and before these the largest
     steps among those that a common axis can show."""
-    every = climbing.steps(results, dtype, d, causal, length)
+    every = climbing.steps(_in_one_run(results, dtype, d, causal, length), dtype, d, causal, length)
     names = [one.row["name"] for one in every]
     near = [one for one in every[:-2] if one.row["tflops"] > every[-1].row["tflops"] / 8]
     largest = sorted(near, key=lambda one: -one.factor)[: _CURVES - 2]
@@ -76,8 +82,9 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
     for (climb, sweep), (one, live) in zip(grid, usable, strict=True):
         length = _bar_length(one, dtype, d, causal)
         source = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}"
-        climbing.way_up(climb, (5.9, 3.1), one, dtype, d, causal, length)
-        told = climbing.shares(one, dtype, d, causal, length)
+        way = _in_one_run(one, dtype, d, causal, length)
+        climbing.way_up(climb, (5.9, 3.1), way, dtype, d, causal, length)
+        told = climbing.shares(way, dtype, d, causal, length)
         climb.set_title(f"{source}\n{dtype}, d = {d}, N = {length}{_masked(causal)}\n{told}".rstrip(), fontsize=9.5)
         _sweep(sweep, one, dtype, d, causal, length, "-" if live else "--")
         sweep.set_xscale("log", base=2)

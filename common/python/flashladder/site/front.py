@@ -23,7 +23,9 @@ def page(template: str, sections: list[tuple[str, list[PurePosixPath]]], runs: b
         if template.count(mark) != 1:
             raise FlashLadderError(f"docs/site/index.md must have the line {mark} once.")
     template = template.replace(RUN, run_page.DOOR if runs else "")
-    return template.replace(CLIMB, climb(recorded.first())).replace(SECTIONS, contents(sections))
+    return template.replace(CLIMB, climb(recorded.of(stages.main_line()[-1].name))).replace(
+        SECTIONS, contents(sections)
+    )
 
 
 def contents(sections: list[tuple[str, list[PurePosixPath]]]) -> str:
@@ -38,6 +40,7 @@ def contents(sections: list[tuple[str, list[PurePosixPath]]]) -> str:
 def climb(results: dict | None) -> str:
     """The stages of a run in the ladder's order, bf16, d = 128, one bar each, with the factor over the stage that it
     changes; the peers below. Stops of the core path and branches are marked, and say how long their lesson takes."""
+    results = results and recorded.together(results)
     rows = recorded.pick(results, dtype="bf16", d_head=128, causal=False, Nq=LENGTH) if results else []
     if not rows:
         return "No throughput is recorded yet: `make bench` on a GPU does it."
