@@ -272,7 +272,7 @@ __global__ void __launch_bounds__(threads, d_head == 64 ? 3 : 2)
     const float scale_log2 = params.scale * 1.44269504f;  // exp(scale x) = 2^(scale_log2 x)
 
     // This lane's row of the first piece, for ldmatrix. Lanes 0-15 have the left halves of 16 rows, lanes 16-31 the
-    // right ones. Of K 8 lanes each alternate, so that the two registers of an operand B come out as neighbours.
+    // right ones. For K the halves alternate every 8 lanes, so that the two registers of an operand B are neighbours.
     const int Q_row = warp * warp_rows + lane % 16;
     const int K_row = lane % 8 + lane / 16 * 8;
     const uint32_t Q_first = ptx::shared_address(shared.Q + tile_offset<Br>(Q_row, lane / 16));
