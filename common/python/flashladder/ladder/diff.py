@@ -5,13 +5,32 @@ import subprocess
 
 from flashladder.core.console import coloured, say
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import headers
 from flashladder.ladder import stages
 
+_INCLUDE = re.compile(r'^#include "([^"]+)"$', re.M)
 
-def _diff(old, new, *options: str) -> list[str]:
+
+def moved(old: stages.Stage, new: stages.Stage) -> list[str]:
+    """Paragraphs of the old kernel that the new one includes instead, word for word, from headers of common/include."""
+    text = old.kernel.read_text()
+    added = set(_INCLUDE.findall(new.kernel.read_text())) - set(_INCLUDE.findall(text))
+    found = []
+    for header in headers():
+        body = header.read_text().partition("#pragma once")[2] if header.name in added else ""
+        paragraphs = (one.strip("\n") for one in re.split(r"\n[ ]*\n", body))
+        found += [one for one in paragraphs if one.count("\n") and not one.startswith("#") and text.count(one) == 1]
+    return found
+
+
+def _diff(old: stages.Stage, new: stages.Stage, *options: str) -> list[str]:
+    """Text that has moved into a header is no change: it is left out of the old kernel."""
+    text = old.kernel.read_text()
+    for paragraph in moved(old, new):
+        text = text.replace(paragraph + "\n", "")
     try:
         done = subprocess.run(
-            ["diff", "-wB", *options, str(old.kernel), str(new.kernel)], capture_output=True, text=True
+            ["diff", "-wB", *options, "-", str(new.kernel)], input=text, capture_output=True, text=True
         )
     except FileNotFoundError as error:
         raise FlashLadderError("diff not found: install diffutils.") from error
@@ -48,3 +67,6 @@ def show(stage: stages.Stage) -> None:
     size = len(stage.kernel.read_text().splitlines())
     say(f"\n{stage.name}: {stage.technique}")
     say(f"{max(added, removed)} lines changed ({added} added, {removed} removed); the kernel has {size} lines.")
+    lines = sum(one.count("\n") + 1 for one in moved(before, stage))
+    if lines:
+        say(f"{lines} more moved, unchanged, from {before.name} into headers of common/include.")
