@@ -94,6 +94,7 @@ __device__ void produce(SharedStorage<T, d_head, Br> &shared, const FlashParams 
             V_tile = kv_tile;
         }
     }
+    // No tile of K follows the last one, so its tile of V is loaded here.
     load_kv_tile(shared.V, shared.V_pipeline, V_write, maps.V, V_query_tile, V_tile);
 }
 
