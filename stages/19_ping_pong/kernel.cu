@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
         ping_pong.take_turn();  // for the first S
         for (int kv_tile = query_tile.kv_tiles - 1; kv_tile >= 0; --kv_tile) {
             mainloop.issue_QK(S);
-            ping_pong.pass_turn();  // the next warpgroup's products wait in the tensor cores' queue until S is complete
+            ping_pong.pass_turn();  // the next warpgroup's products may queue up after this one's
             mainloop.wait_S(S);
             mask(S, query_tile, warp_row, kv_tile, params.Nkv, lane);
             softmax.exponentiate(S);
