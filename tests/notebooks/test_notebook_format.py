@@ -41,6 +41,14 @@ def test_each_lesson_leads_on_to_the_stage_that_follows():
         assert f"({following.name})" in last.rpartition("**Next.**")[2], f'the end of {file.name}: "**Next.**"?'
 
 
+def test_the_map_has_each_stage_with_its_line_and_minutes():
+    lines = [line for line in markdown(form.FOLDER / "start_here.ipynb").split("\n") if re.match(r"\| \[\d\d ", line)]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    shown = [(re.search(r"\((.*)\.ipynb\)", row[0])[1], row[2], row[3]) for row in rows]
+    wanted = [(one.name, "core" if one.core else one.line, str(one.minutes)) for one in stages.every_stage()]
+    assert shown == wanted, "mend the table of notebooks/start_here.ipynb"
+
+
 def markdown(file) -> str:
     """The prose of a notebook, or a Markdown file."""
     if file.suffix != ".ipynb":

@@ -314,12 +314,8 @@ def show(stage: stages.Stage, arguments: list[str] = ()) -> None:
         f"{' '.join(map(str, sorted(loop.first_uses)))}\n")  # fmt: skip
     counts = loop.executed(copies_in_a_turn(stage, options.d))
     rows = [[name, str(count)] for name, count in counts.items() if count]
-    table(
-        "executed by a warp for a K/V tile",
-        ["class", "instructions"],
-        [*rows, ["all", str(sum(counts.values()))]],
-        (1,),
-    )
+    rows.append(["all", str(sum(counts.values()))])
+    table("executed by a warp for a K/V tile", ["class", "instructions"], rows, (1,))
 
 
 # ---- the record ----
@@ -404,7 +400,7 @@ def used_at_once(row: dict) -> int:
 def in_a_turn(*which: int | str, d: int = 128) -> tuple[list[str], list[list[str]]]:
     """(columns, rows) of a table: what a warp executes for a K/V tile, by class, as recorded."""
     rows = recorded_rows(*which, d=d)
-    columns = ["instructions of a warp per K/V tile", *(row["name"] + ("*" if is_stale(row) else "") for row in rows)]
+    columns = ["instructions of a warp for a K/V tile", *(row["name"] + ("*" if is_stale(row) else "") for row in rows)]
     body = [[name, *(f"{row['in_a_turn'].get(name, 0):,}" for row in rows)] for name in NAMES]
     body = [line for line in body if any(cell != "0" for cell in line[1:])]
     body.append(["all", *(f"{sum(row['in_a_turn'].values()):,}" for row in rows)])

@@ -81,7 +81,7 @@ def way_up(  # noqa: PLR0913 - one panel of one run
     across = [row for row in [*rows, recorded.ceiling(results, dtype)] if row and row["kind"] != "stage"]
     values = [one.row["tflops"] for one in every] + [row["tflops"] for row in across]
     axes.set_xlim(-0.7, max(len(every) - 1, 1) + 0.7)
-    if every and every[-1].row["tflops"] > max(values) / 4:
+    if not every or every[-1].row["tflops"] > max(values) / 4:
         axes.set_ylim(0, max(values) * 1.12)
     else:  # the first stages, which would lie on the lower edge
         axes.set_yscale("log")
@@ -116,7 +116,7 @@ def _across(axes, size: tuple[float, float], rows: list[dict]) -> None:
 
 
 def _names(axes, size: tuple[float, float], every: list[Step], most: int, factors: bool) -> None:
-    """Names of the last and the first stage, and of the largest steps: left above or right below their points, or
+    """Names of the last and the first stage, and of the largest steps, left above or right below their points, or
     upright above them."""
     left, right = axes.get_xlim()
     points = [

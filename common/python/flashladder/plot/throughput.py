@@ -40,7 +40,9 @@ def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> lis
     return [name for name in names if name in wanted]
 
 
-def _sweep(axes, results: dict, dtype: str, d: int, causal: bool, length: int, style: str) -> None:
+def _sweep(  # noqa: PLR0913 - one panel of one run
+    axes, results: dict, dtype: str, d: int, causal: bool, length: int, style: str
+) -> None:
     rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal)
     chosen = _chosen(results, dtype, d, causal, length)
     peers = dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
