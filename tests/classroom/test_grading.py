@@ -412,8 +412,9 @@ def test_a_gpu_gets_tensor_maps_and_scales(which, sandbox, gpu_of_paste):
 @pytest.mark.long
 def test_a_wait_that_never_ends_is_ended_and_told(level, tmp_path):
     """A deadlock of mbarriers: the stub that waits for itself, dressed up."""
-    text = submission(14, wait_for_the_buffer="ptx::mbarrier_wait(&shared.empty[next], (j + 1) / kv_stages % 2 + 0);")
-    got = graded(tmp_path, text, 14, "wait_for_the_buffer")
+    stub = exercise.get("tma", "load_next").stub
+    waits = "ptx::mbarrier_wait(&shared.empty[write.stage], write.phase + 0);"
+    got = graded(tmp_path, submission(14, load_next=f"{waits}\n{stub}"), 14, "load_next")
     assert got.points == 0 and "no thread of the block can go on" in got.hazards[0]["message"], as_json(got)
 
 
@@ -446,11 +447,11 @@ def test_an_instance_takes_the_lengths_that_its_tiles_divide():
 
 @pytest.mark.long
 def test_what_is_wrong_in_some_instances_alone_is_told_so(sandbox):
-    """A ring of two turns: right with two consumers and without turns, and with three somebody waits for ever."""
-    planted = mistakes.get("shapes", "ring_of_two")
-    sizes = (Sizes("public", True, "normal", (Problem(Hq=1, Nq=192, Nkv=256, d_head=64),)),)
+    """Buffers of Q have 128 rows: right with one consumer and with two, and with three they lie over one another."""
+    planted = mistakes.get("shapes", "q_of_128_rows")
+    sizes = (Sizes("public", True, "normal", (Problem(Hq=4, Nq=400, Nkv=256, d_head=64),)),)
     judgement = trials.judge(
-        planted.stage, planted.text(), assignment_for(planted.stage.number, "ring", sizes=sizes), sandbox, []
+        planted.stage, planted.text(), assignment_for(planted.stage.number, "whole", sizes=sizes), sandbox, []
     )
     assert "(BF16, 64, 192, 128, 16): kv_buffers_" in str(judgement.first_wrong.trial)
     assert judgement.cause.startswith("wrong only as (BF16, 64, 192, 128, 16): "), judgement.cause
