@@ -448,7 +448,7 @@ def test_an_instance_takes_the_lengths_that_its_tiles_divide():
 @pytest.mark.long
 def test_what_is_wrong_in_some_instances_alone_is_told_so(sandbox):
     """Buffers of Q have 128 rows: right with one consumer and with two, and with three they lie over one another."""
-    planted = mistakes.get("shapes", "q_of_128_rows")
+    planted = next(one for one in mistakes.mistakes(stages.get("shapes")) if one.name == "q_of_128_rows")
     sizes = (Sizes("public", True, "normal", (Problem(Hq=4, Nq=400, Nkv=256, d_head=64),)),)
     judgement = trials.judge(
         planted.stage, planted.text(), assignment_for(planted.stage.number, "whole", sizes=sizes), sandbox, []

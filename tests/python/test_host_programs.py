@@ -174,7 +174,7 @@ def test_log_sum_exp_has_its_bound(host, side):
 def test_what_rounding_moves_weights_by(dtype):
     """P = weight p, rounded: never further off than u p + fine(p), at some p nearly that far, and fine is 0 where P is
     a normal number."""
-    # Of a row's largest score: stage 21's margin, e4m3's headroom.
+    # Of a row's largest score: optimistic_max's margin, e4m3's headroom.
     least = {"fp16": 2.0**-3, "bf16": 2.0**-32, "e4m3": 2.0**8}[dtype]
     normal = {"fp16": 2.0**-14, "bf16": 2.0**-126, "e4m3": 2.0**-6}[dtype] / least
     p = normal * np.concatenate([2.0 ** np.random.default_rng(0).uniform(-14, 4, 20000), [0.0, 1.0, 16.0]])

@@ -35,7 +35,7 @@ from flashladder.simulator.accesses import Access  # noqa: E402
 
 # Stages with tiles in shared memory, and those whose loop is drawn.
 # Up to 14: behind it wgmma reads the tiles, and no thread does.
-TILED = [stage.number for stage in stages.all_stages() if 2 <= stage.number <= 14]
+TILED = [stage.number for stage in stages.since("online_softmax") if stage not in stages.since("wgmma")]
 # Up to 13: behind it no barrier of the block is left in the loop.
 DRAWN = [number for number in TILED if 5 <= number <= 13]
 built = pytest.mark.usefixtures("built_stages")

@@ -2,10 +2,11 @@
 
 import json
 import zlib
+from functools import cache
 
 import numpy as np
 import pytest
-from cudart import REPOSITORY
+from cudart import ON_GPU, REPOSITORY
 from exact_arithmetic import FORMATS, INF, NAN, decode
 from recorded_sums import INTEGERS, VERSION, all_cases, unpacked
 from tensor_sums import matrix_product
@@ -31,21 +32,20 @@ def exact(case):
     return matrix_product(a, b.T, d, case.a, case.b, case.d, case.instruction)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_sums_are_those_of_whole_numbers(case):
-    got, want = case.run(), exact(case)
-    assert np.array_equal(got, want), differences(case, got, want)
-
-
-@pytest.mark.simulator_only
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_sums_are_those_that_a_gpu_recorded(case):
-    if not RECORD.exists():
-        pytest.skip(f"no sums of a GPU are recorded: {RECORD.name}")
+@cache
+def recorded() -> dict:
     record = json.loads(RECORD.read_text())
     assert record["operands"] == VERSION, "the operands have changed: PARTS=faults make gpu-report records them anew"
-    got, want = case.run(), unpacked(record["sums"][case.name], case)
-    assert np.array_equal(got, want), differences(case, got, want)
+    return record["sums"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_sums_are_those_of_whole_numbers_and_those_that_a_gpu_recorded(case):
+    got, want = case.run(), exact(case)
+    assert np.array_equal(got, want), f"not as whole numbers have it: {differences(case, got, want)}"
+    if not ON_GPU:
+        want = unpacked(recorded()[case.name], case)
+        assert np.array_equal(got, want), f"not as a GPU has it: {differences(case, got, want)}"
 
 
 def test_operands_are_for_ever():

@@ -12,7 +12,7 @@ from flashladder.ladder.run import describe, run_problem
 from flashladder.running.cudart import MULTIPROCESSORS, Cudart
 
 PROBLEMS = [Problem(B=2, Hq=3, Nq=256, Nkv=384, d_head=128), Problem(Hq=1, Nq=128, Nkv=64, d_head=64)]
-# What common/include has for kernels; those of Hopper from stage 14 on.
+# What common/include has for kernels; those of Hopper from tma on.
 SHARED_HEADERS = {"launch.h", "numbers.cuh", "ptx.cuh", "ptx_hopper.cuh", "tensor_maps.h", "wgmma.cuh"}
 # What a stage teaches, and later ones include unchanged.
 SHARED_HEADERS |= {"accumulator.cuh", "online_softmax.cuh", "pipeline.cuh", "tile_scheduler.cuh", "ping_pong.cuh"}

@@ -48,7 +48,7 @@ def said(source: str, tmp_path) -> str:
 
 
 def test_the_shipped_kernel_has_no_note_and_no_spill(stage, tmp_path):
-    if stage.number < 14 or not stage.data.get("specific"):
+    if not stage.min_compute.specific:
         pytest.skip("no wgmma")
     words = said(stage.kernel.read_text(), tmp_path)
     assert not NOTE.findall(words), words

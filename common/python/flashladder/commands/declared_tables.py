@@ -2,7 +2,7 @@
 
     [tables.beside_cudnn]
     head = ""                                     # above the rows' names; may be left out
-    cell = '{100 * tflops(23, N=N, d=d, causal=causal) / tflops("cuDNN attention", N=N, d=d, causal=causal) : .0f}'
+    cell = '{100 * tflops("shapes", N=N, d=d) / tflops("cuDNN attention", N=N, d=d) : .0f}'
     columns = { N = [512, 4096] }
     rows = { d = [128, 64], causal = [false, true] }
 

@@ -6,7 +6,7 @@ A stage's README and notebook share the list in the stage's folder; all other te
     "N = 4096: {} TFLOP/s at d = 128 after {}" = ["tflops(5)", "tflops(4)"]
 
     [tables.beside_cudnn]
-    cell = '{100 * tflops(23, N=N, d=d) / tflops("cuDNN attention", N=N, d=d) : .0f}'
+    cell = '{100 * tflops("shapes", N=N, d=d) / tflops("cuDNN attention", N=N, d=d) : .0f}'
     columns = { N = [512, 4096] }
     rows = { d = [128, 64] }
 
