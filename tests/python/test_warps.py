@@ -76,12 +76,13 @@ def test_the_same_twice():
 
 
 def test_waits_are_named_in_words():
+    """Those of a pipeline are called after the struct's field: of K_pipeline."""
     found = {span.words for span in drawn(16, LONG).spans if span.kind == "wait"}
     names = set()
     for words in found:
-        if match := re.fullmatch(r"waits for mbarrier (\w+)(\[[01]\])?, phase [01], kernel\.cu:(\d+)", words):
-            names.add(match[1] + (match[2] or ""))
-            assert f"mbarrier_wait(&shared.{match[1]}" in source_line(16, int(match[3]))
+        if match := re.fullmatch(r"waits for mbarrier (\w)_(\w+)(\[[01]\])?, phase [01], kernel\.cu:(\d+)", words):
+            names.add(f"{match[1]}_{match[2]}{match[3] or ''}")
+            assert f"mbarrier_wait(&{match[2]}[" in source_line(16, int(match[4]))
     buffers = {f"{tile}_{state}[{k}]" for tile in "KV" for state in ("full", "empty") for k in range(2)}
     assert {"Q_full", "K_full[0]", "K_empty[0]"} <= names <= {"Q_full"} | buffers
     group = next(words for words in found if "groups of wgmma" in words)
@@ -92,11 +93,29 @@ def test_waits_are_named_in_words():
     assert "__syncthreads()" in source_line(13, int(match[1]))
 
 
-def test_work_has_the_names_of_the_sources_phases():
+def test_work_has_the_names_of_the_sources_phases_and_functions():
     labels = {kind: {span.label for span in drawn(16).spans if span.kind == kind} for kind in warps.KINDS}
     assert labels["wgmma"] == {"S = QKᵀ", "O += PV"}
-    assert {"online softmax", "store"} <= labels["arithmetic"]
+    assert {"softmax", "store O"} <= labels["arithmetic"]
+    assert "online softmax" in {span.label for span in drawn(13).spans}
     assert {"S = QKᵀ", "O += PV"} <= {span.label for span in drawn(13).spans if span.kind == "product"}
+
+
+def test_a_line_is_a_part_of_the_innermost_function_that_says_what_is_done():
+    kernel = stages.get("warp_specialization").kernel
+    lines = kernel.read_text().splitlines()
+
+    def phase(words: str) -> str:
+        return warps.phase_of(str(kernel), next(at for at, line in enumerate(lines, 1) if words in line))
+
+    assert phase("ptx::wgmma_ss<") == "S = QKᵀ" and phase("ptx::wgmma_rs<") == "O += PV"
+    assert phase("ptx::mbarrier_arrive_expect_tx(") == "load tile"
+    assert phase("ptx::mbarrier_wait(&full") == "pipeline", "whoever calls it says more"
+    headers = {header.name: header for header in stages.get("overlap").own_headers()}
+    softmax = headers["online_softmax.cuh"]
+    at = next(at for at, line in enumerate(softmax.read_text().splitlines(), 1) if "ptx::exp2(" in line)
+    assert warps.phase_of(str(softmax), at) == "softmax"
+    assert warps.functions(softmax.with_name("ptx_hopper.cuh")) == ()
 
 
 def test_bytes_are_those_of_the_tiles():

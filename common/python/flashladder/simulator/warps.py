@@ -25,6 +25,18 @@ KINDS = {
 }
 BACKGROUND = ("wgmma", "bytes")
 _INIT = re.compile(r"mbarrier_init\(\s*&?\s*([^,]+?)\s*,")
+_PIPELINES = re.compile(r"^    Pipeline<[^>;]*> ([\w, ]+);", re.M)
+_FUNCTION = re.compile(r"^( *)(?:template <[^>]*> )?__device__ [^;=]*?\b(\w+)\(")
+# What functions of the kernels for Hopper are for, where their names do not say it.
+_CALLED = {"issue_QK": "S = QKᵀ", "issue_next_S": "S = QKᵀ", "issue_PV": "O += PV"} | dict.fromkeys(
+    ("exponentiate", "rescale_O", "round_P", "raise_shift", "finalize", "row_reduce_max", "row_reduce_sum", "row_any"),
+    "softmax",
+)
+# Too small to be what a warp does at the time: whoever calls them is.
+_HELPERS = {
+    "accumulator_row", "accumulator_column", "advance", "consumer_release", "consumer_wait", "descriptor_offset",
+    "init", "next_barrier", "own_barrier", "producer_acquire", "tile_offset",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -89,31 +101,90 @@ def phases(file: Path) -> tuple[source.Part, ...]:
     return tuple(part for part in source.parts(file) if "----" in lines[part.first - 1]) if lines else ()
 
 
+@cache
+def functions(file: Path) -> tuple[source.Part, ...]:
+    """The __device__ functions of a kernel, and of a header whose text a stage teaches, those of a struct, too; none of
+    a header with a function for each instruction."""
+    lines, found = _lines(str(file)), []
+    if file.suffix != ".cu" and not (lines and lines[0].startswith("// Stage ")):
+        return ()
+    for first, line in enumerate(lines, 1):
+        match = _FUNCTION.match(line)
+        if not match or match[2] in _HELPERS:
+            continue
+        one_line = line.endswith("}")
+        last = first if one_line else _closed(lines, first, match[1])
+        found.append(source.Part(_CALLED.get(match[2], match[2].replace("_", " ")), file, first, last, (0, 0)))
+    return tuple(found)
+
+
+def _closed(lines: tuple[str, ...], first: int, margin: str) -> int:
+    """The line of the brace that ends what begins in `first`."""
+    return next((at for at, line in enumerate(lines[first:], first + 1) if line.startswith(f"{margin}}}")), first)
+
+
 def phase_of(file: str, line: int) -> str:
-    """The phase that the line stands in, by marks such as `// ---- load ----`; empty where there is none."""
-    found = [part for part in phases(Path(file)) if part.first <= line <= part.last]
+    """What the line is a part of, in a word or two: the innermost of the marks such as `// ---- load ----` and of the
+    functions; empty where there is none."""
+    everything = (*phases(Path(file)), *functions(Path(file)))
+    found = [part for part in everything if part.first <= line <= part.last]
     return min(found, key=lambda part: part.last - part.first).name if found else ""
 
 
 def mbarrier_names(launch: trace.Launch, block: trace.Block) -> list[str]:
-    """By number: "K_full[0]" as the source calls it where it is initialised, else its address."""
+    """By number: "K_full[0]" as the source calls it where it is initialised, else its address. Those of a struct
+    Pipeline are called after the one that they belong to: of K_pipeline."""
     by_line: dict[tuple[str, int], list[trace.Mbarrier]] = defaultdict(list)
     for one in block.mbarriers:
         op = launch.ops[one.op]
         by_line[op.file, op.line].append(one)
-    names = []
+    names, in_pipelines = [], _in_pipelines(launch, block)
     for one in block.mbarriers:
         op = launch.ops[one.op]
-        lines = _lines(op.file)
-        text = lines[op.line - 1] if 0 < op.line <= len(lines) else ""
-        calls = _INIT.findall(text)
+        calls = _INIT.findall(_line(op))
         addresses = sorted({same.address for same in by_line[op.file, op.line]})
-        if len(calls) != 1:
+        if one.address in in_pipelines:
+            names.append(in_pipelines[one.address])
+        elif len(calls) != 1:
             names.append(f"at shared 0x{one.address:x}")
-            continue
-        name = re.split(r"\.|->", re.sub(r"\s*(\[.*|\+.*)$", "", calls[0]))[-1]
-        names.append(f"{name}[{addresses.index(one.address)}]" if len(addresses) > 1 or "[" in calls[0] else name)
+        else:
+            name = re.split(r"\.|->", re.sub(r"\s*(\[.*|\+.*)$", "", calls[0]))[-1]
+            names.append(f"{name}[{addresses.index(one.address)}]" if len(addresses) > 1 or "[" in calls[0] else name)
     return names
+
+
+def _line(op: trace.Op) -> str:
+    lines = _lines(op.file)
+    return lines[op.line - 1] if 0 < op.line <= len(lines) else ""
+
+
+def _in_pipelines(launch: trace.Launch, block: trace.Block) -> dict[int, str]:
+    """The mbarriers of the kernel's pipelines, by address. In memory they follow one another as they are declared, each
+    with its barriers `full` and then `empty`."""
+    kernels = sorted({op.file for op in launch.ops.values() if op.file.endswith(".cu")})
+    declared = [
+        name.strip().removesuffix("_pipeline")
+        for kernel in kernels
+        for names in _PIPELINES.findall("\n".join(_lines(kernel)))
+        for name in names.split(",")
+    ]
+    kinds = {}
+    for one in block.mbarriers:
+        calls = _INIT.findall(_line(launch.ops[one.op]))
+        if len(calls) == 1 and re.fullmatch(r"(full|empty)\[\w+\]", calls[0]):
+            kinds[one.address] = calls[0].split("[")[0]
+    runs: list[tuple[str, list[int]]] = []
+    for address in sorted(kinds):
+        if not runs or runs[-1][0] != kinds[address]:
+            runs.append((kinds[address], []))
+        runs[-1][1].append(address)
+    if len(runs) != 2 * len(declared):
+        return {}
+    return {
+        address: f"{declared[place // 2]}_{kind}" + (f"[{number}]" if len(addresses) > 1 else "")
+        for place, (kind, addresses) in enumerate(runs)
+        for number, address in enumerate(addresses)
+    }
 
 
 def _where(place: steps.Place | None) -> str:
