@@ -24,8 +24,7 @@ PYTHON_PAGE = "api/python.md"
 PATTERNS = (
     "*.md",
     "docs/*.md",
-    "docs/notes/*.md",
-    "docs/results/**/*.md",
+    "docs/results/*.md",
     "stages/*/README.md",
     "common/**/*.md",
     "tests/**/README.md",
@@ -44,14 +43,24 @@ class Section:
 SECTIONS = (
     Section("Try it", (run_page.PAGE,)),
     Section("Lessons", ("notebooks/start_here.ipynb", "notebooks/[0-9]*.ipynb", "notebooks/*.ipynb")),
-    Section("Stages", ("stages/*/README.md", "docs/notes/*.md")),
-    Section("Understand", ("docs/installing.md", "docs/concepts.md", "docs/glossary.md", "docs/correctness.md")),
+    Section("Stages", ("stages/*/README.md",)),
+    Section(
+        "Understand",
+        (
+            "docs/installing.md",
+            "docs/concepts.md",
+            "docs/glossary.md",
+            "docs/our_names_and_theirs.md",
+            "docs/correctness.md",
+        ),
+    ),
+    Section("Notes", ("docs/notes/README.md", "docs/notes/*.md")),
     Section(
         "Results",
         (
             "docs/results_table.md",
             "docs/results.md",
-            "docs/results/**/*.md",
+            "docs/results/*.md",
             "docs/benchmarks.md",
             "docs/profiler.md",
             "docs/timeline.md",
