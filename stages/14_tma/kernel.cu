@@ -350,7 +350,7 @@ __global__ void __launch_bounds__(threads, d_head == 64 ? 3 : 2)
                     P[m][k][i] = pack<T>(pair[0], pair[1]);
                 }
 
-                // ---- O += PV ----
+        // ---- O += PV ----
 #pragma unroll
         for (int k = 0; k < p_steps; ++k) {
             uint32_t V_fragment[d_head / 8][2];

@@ -161,9 +161,7 @@ struct Mainloop {
     }
 
     // Each waits for its product. After PV the warp has read both tiles.
-    __device__ __forceinline__ void wait_S(float (&S)[Bc / 2]) {
-        ptx::wgmma_wait<0>(S);
-    }
+    __device__ __forceinline__ void wait_S(float (&S)[Bc / 2]) { ptx::wgmma_wait<0>(S); }
     __device__ __forceinline__ void wait_PV(float (&O)[d_head / 2], uint32_t (&P)[Bc / 16][4]) {
         ptx::wgmma_wait<0>(O, P);
         release_tiles();
