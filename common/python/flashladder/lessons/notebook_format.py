@@ -26,6 +26,7 @@ MOST_BYTES = 1_000_000
 WIDGETS = "application/vnd.jupyter.widget-view+json"
 _MACHINE = re.compile(r"(?<![\w.:/])/(?:work|tmp|home|root|usr|opt|dev/shm|content|Users)/[\w.]")
 _BADGE = re.compile(r"\n\n<!-- badge -->.*?<!-- end badge -->", re.S)
+_MAP_ROW = re.compile(r"^(?P<row>\| \[\d\d [^|]*\]\((?P<name>\w+)\.ipynb\) \|[^|\n]*\|)[^|\n]*\|[^|\n]*\|$", re.M)
 # The set-up cell: the same in every notebook. Code of a project is taken from that project alone, never from whatever
 # lies further up; elsewhere the package has to be installed.
 FIRST_CELL = """\
@@ -114,6 +115,8 @@ def canonical(notebook: dict, file: Path) -> dict:
             source = _BADGE.sub("", source) + badge(file, configured["hosted"], configured["badge"])
         elif kind == "code" and not code_before and "setup.start(" in source:
             source = first_cell(configured["repository"])
+        elif kind == "markdown" and file.stem == "start_here":
+            source = _mapped(source)
         if not source:
             continue
         folded = kind == "markdown" and source.startswith(f"## {sections.DEEPER}")
@@ -129,6 +132,16 @@ def canonical(notebook: dict, file: Path) -> dict:
                     one["execution_count"] = clean["execution_count"]
         cells.append(clean)
     return {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+
+
+def _mapped(source: str) -> str:
+    """The map's rows with each stage's line and minutes as stage.toml has them."""
+
+    def row(match: re.Match) -> str:
+        stage = stages.entry(match["name"])
+        return f"{match['row']} {'core' if stage.core else stage.line} | {stage.minutes} |"
+
+    return _MAP_ROW.sub(row, source)
 
 
 def _name(source: str, taken: set[str]) -> str:
