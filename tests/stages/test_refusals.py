@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -19,21 +20,39 @@ from flashladder.running.job import StageError, hazard_first
 from flashladder.tuning import instances
 
 OK, INVALID, UNSUPPORTED, TOO_OLD = range(4)
+SCALES = (0.0, -0.0, -0.5)
 
 
-def calls(stage, problem: Problem, patches: list[dict]) -> list[dict]:
-    """What the stage answers to the problem with each of the patches, in one process."""
+def patches_of(stage, problem: Problem) -> dict[str, dict]:
+    """What of the problem's parameters each test below changes, by its own words."""
+    bytes_ = problem.dtype == "e4m3"
+    found = {"as it is": {}} | {what: patch for what, (patch, _) in WRONG.items()}
+    found |= {"scales": {"K_scales": 0 if bytes_ else 16}, "no float for V_scales": {"V_scales": 6}}
+    found |= {"another type": {"dtype": 1 if bytes_ else 2}, "far too long": {"B": 4, "Nq": 2**30, "Nkv": 2**30}}
+    found |= {f"scale {scale:g}": {"scale": scale} for scale in SCALES}
+    found |= {"log_sum_exp": {"log_sum_exp": 6 if describe(stage)["supports_log_sum_exp"] else 16}}
+    found |= {"a configuration 'fast'": {"configuration": "fast"}, "too many keys": {"Nkv": 2**30 + 64}}
+    launch = stage.data["launch"][-1]
+    if "Nq" in launch["grid"][1] + launch["grid"][2]:
+        found |= {"too many queries": {"Nq": 65535 * launch["Br"] + 1}}
+    return found | ({"a workspace of 16 bytes": {"workspace_bytes": 16}} if "workspace" in stage.data else {})
+
+
+@cache
+def answers(stage, problem: Problem) -> dict[str, dict]:
+    """What the stage answers to the problem with each of these patches, one after the other in one process."""
+    patches = patches_of(stage, problem)
     job = {
         "cudart": str(cudart(choose(stage.min_compute))),
         "stage": str(stage_library(stage.number)),
         "problem": asdict(problem),
-        "patches": patches,
+        "patches": list(patches.values()),
     }
     script = Path(__file__).with_name("abi_call.py")
     done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True)
     told = f"stage {stage.id} ended its process on one of {patches}"
     assert done.returncode == 0, hazard_first(told, done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    return dict(zip(patches, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 
 def check_refusal(stage, what: str, code: int | None, message: str, wanted: int, words: str) -> None:
@@ -49,7 +68,7 @@ def small(stage, tile) -> Problem:
 
 
 def test_only_the_output_is_written(stage, small):
-    (answer,) = calls(stage, small, [{}])
+    answer = answers(stage, small)["as it is"]
     assert answer["code"] == OK, f"stage {stage.id} refused {small}: {answer['message']}"
     wrong = ", ".join(answer["touched"])
     assert not wrong, f"stage {stage.id}, {small}: wrote into its inputs, or before or behind the tensor: {wrong}"
@@ -69,25 +88,27 @@ WRONG = {
 
 
 def test_wrong_arguments(stage, small):
-    answers = calls(stage, small, [patch for patch, _ in WRONG.values()])
     piece = 16 if small.dtype == "e4m3" else 8  # elements of Q, K and V in 16 bytes
-    for (what, (_, words)), answer in zip(WRONG.items(), answers, strict=True):
-        words = words.format(piece=piece)
+    for what, (_, words) in WRONG.items():
+        words, answer = words.format(piece=piece), answers(stage, small)[what]
         check_refusal(stage, f"a wrong argument ({what})", answer["code"], answer["message"], INVALID, words)
 
 
 def test_types(stage, small):
     """e4m3 goes with scales, the other types without; a stage takes the one or the others."""
+    got = answers(stage, small)
     if small.dtype == "e4m3":
-        wrong = ({"K_scales": 0}, "K_scales is a null pointer; e4m3 needs a scale for each head")
-        other = ({"dtype": 1}, f"stage {stage.id} takes e4m3 alone, dtype 2; dtype is 1")
+        wrong = "K_scales is a null pointer; e4m3 needs a scale for each head"
+        other = f"stage {stage.id} takes e4m3 alone, dtype 2; dtype is 1"
     else:
-        wrong = ({"K_scales": 16}, f"K_scales must be null: scales go with e4m3 alone; dtype is {DTYPES[small.dtype]}")
-        other = ({"dtype": 2}, f"stage {stage.id} takes fp16 and bf16; dtype is 2 (e4m3)")
-    answers = calls(stage, small, [wrong[0], {"V_scales": 6}, other[0]])
-    check_refusal(stage, "scales", answers[0]["code"], answers[0]["message"], INVALID, wrong[1])
-    assert answers[1]["code"] == INVALID, f"stage {stage.id} takes a pointer to no float for V_scales"
-    check_refusal(stage, "another type", answers[2]["code"], answers[2]["message"], UNSUPPORTED, other[1])
+        wrong = f"K_scales must be null: scales go with e4m3 alone; dtype is {DTYPES[small.dtype]}"
+        other = f"stage {stage.id} takes fp16 and bf16; dtype is 2 (e4m3)"
+    check_refusal(stage, "scales", got["scales"]["code"], got["scales"]["message"], INVALID, wrong)
+    no_float = got["no float for V_scales"]
+    assert no_float["code"] == INVALID, f"stage {stage.id} takes a pointer to no float for V_scales"
+    check_refusal(
+        stage, "another type", got["another type"]["code"], got["another type"]["message"], UNSUPPORTED, other
+    )
 
 
 def refused(stage, problem: Problem, words: str) -> None:
@@ -102,7 +123,7 @@ def refused(stage, problem: Problem, words: str) -> None:
 
 
 def test_more_scores_than_size_t_counts(stage, small):
-    (answer,) = calls(stage, small, [{"B": 4, "Nq": 2**30, "Nkv": 2**30}])
+    answer = answers(stage, small)["far too long"]
     words = "B * Hq * Nq * Nkv must be at most 2^60; it is 9.22e+18"
     check_refusal(stage, "far too long sequences", answer["code"], answer["message"], UNSUPPORTED, words)
 
@@ -142,8 +163,8 @@ def test_causal(stage, tile):
 
 def test_scale_that_is_not_positive(stage, small):
     """Refused where flash_describe() announces it; else taken (test_scales verifies a negative one)."""
-    answers = calls(stage, small, [{"scale": scale} for scale in (0.0, -0.0, -0.5)])
-    for scale, answer in zip(("0", "-0", "-0.5"), answers, strict=True):
+    for scale in map("{:g}".format, SCALES):
+        answer = answers(stage, small)[f"scale {scale}"]
         if describe(stage)["positive_scale"]:
             words = f"needs a scale above 0; it is {scale}"
             check_refusal(stage, f"scale {scale}", answer["code"], answer["message"], UNSUPPORTED, words)
@@ -164,26 +185,25 @@ def test_log_sum_exp(stage, small):
     """A stage that does not write it says so; one that does refuses a pointer to no float. (What it writes, every
     test here that verifies a result looks at.)"""
     if describe(stage)["supports_log_sum_exp"]:
-        patch, wanted, words = {"log_sum_exp": 6}, INVALID, "log_sum_exp must be 4-byte aligned; its address is 0x6"
+        wanted, words = INVALID, "log_sum_exp must be 4-byte aligned; its address is 0x6"
     else:
-        words = f"stage {stage.id} does not write the log-sum-exp; log_sum_exp must be null"
-        patch, wanted = {"log_sum_exp": 16}, UNSUPPORTED
-    (answer,) = calls(stage, small, [patch])
-    check_refusal(stage, f"a wrong argument ({patch})", answer["code"], answer["message"], wanted, words)
+        wanted, words = UNSUPPORTED, f"stage {stage.id} does not write the log-sum-exp; log_sum_exp must be null"
+    answer = answers(stage, small)["log_sum_exp"]
+    check_refusal(stage, "a wrong argument (log_sum_exp)", answer["code"], answer["message"], wanted, words)
 
 
 def test_configuration(stage, small):
     """One that is not built in is refused, with a list of those that are; a stage with one kernel takes none."""
     own = describe(stage, small)["configuration"]
     words = "has no instance 'fast' for bf16 with d_head 64. Those built:\n    " if own else "has one kernel and no"
-    (answer,) = calls(stage, small, [{"configuration": "fast"}])
+    answer = answers(stage, small)["a configuration 'fast'"]
     check_refusal(stage, "a configuration 'fast'", answer["code"], answer["message"], UNSUPPORTED, words)
     check_refusal(stage, "a configuration 'fast'", answer["code"], answer["message"], UNSUPPORTED, own or "")
 
 
 def test_lengths_beyond_int(stage, small):
     """Far more rows than any memory has: sums of two lengths stay within int, and a grid within its limits."""
-    (answer,) = calls(stage, small, [{"Nkv": 2**30 + 64}])
+    answer = answers(stage, small)["too many keys"]
     words = f"Nkv must be at most 2^30; it is {2**30 + 64}"
     check_refusal(stage, "too many keys", answer["code"], answer["message"], UNSUPPORTED, words)
 
@@ -194,7 +214,7 @@ def test_grid_of_query_tiles(stage, small):
     if "Nq" not in y + z:
         pytest.skip("the query tiles lie along the grid's x, which has room for all lengths")
     Br = stage.data["launch"][-1]["Br"]
-    (answer,) = calls(stage, small, [{"Nq": 65535 * Br + 1}])
+    answer = answers(stage, small)["too many queries"]
     words = f"needs Nq to be at most {65535 * Br}; it is {65535 * Br + 1}"
     check_refusal(stage, "too many queries", answer["code"], answer["message"], UNSUPPORTED, words)
 
@@ -202,7 +222,7 @@ def test_grid_of_query_tiles(stage, small):
 def test_workspace(stage, small):
     if "workspace" not in stage.data:
         pytest.skip("this stage needs no workspace")
-    (answer,) = calls(stage, small, [{"workspace_bytes": 16}])
+    answer = answers(stage, small)["a workspace of 16 bytes"]
     for words in ("needs a workspace of", "16 given"):
         check_refusal(stage, "a workspace of 16 bytes", answer["code"], answer["message"], INVALID, words)
 

@@ -78,7 +78,19 @@ def test_right_result(stage, small, dtype, layout):
     expect_words("right: relative Frobenius error", run(stage, *small).stdout, "the verdict")
 
 
-def test_seed_chooses_the_inputs(stage, small):
+@pytest.mark.long
+def test_seed_chooses_the_inputs_of_each_stage(stage, small):
+    seed_chooses(stage, small)
+
+
+def test_seed_chooses_the_inputs(any_stage):
+    launch = any_stage.data["launch"][-1]
+    seed_chooses(
+        any_stage, ["--heads", 2, "--seq", launch.get("Br", 16), "--seq-kv", 2 * launch.get("Bc", 16), "--dim", 64]
+    )
+
+
+def seed_chooses(stage, small: list) -> None:
     one, again, zero = (run(stage, *small, "--json", "--seed", seed).stdout for seed in (1, 1, 0))
     assert one == again, f"--seed 1 gave two results: {one} and {again}"
     assert json.loads(one)["frobenius"] != json.loads(zero)["frobenius"], f"--seed 0 and --seed 1 gave the same: {one}"
@@ -99,6 +111,7 @@ def test_once_is_one_launch(stage, small, tmp_path):
     assert got == wanted, f"--once launched {got} kernels; the stage has {wanted}"
 
 
+# The options are read by code that all runners share: `make test` asks one stage's runner, `make test-long` each.
 USAGE_ERRORS = [
     (["--foo"], "unknown option --foo"),
     (["-x"], "unknown option -x"),
@@ -122,7 +135,16 @@ USAGE_ERRORS = [
 ]
 
 
-def test_wrong_usage(stage):
+def test_wrong_usage(any_stage):
+    wrong_usage(any_stage)
+
+
+@pytest.mark.long
+def test_wrong_usage_of_each_stage(stage):
+    wrong_usage(stage)
+
+
+def wrong_usage(stage) -> None:
     for arguments, words in USAGE_ERRORS:
         done = run(stage, *arguments)
         expect(done, USAGE)
