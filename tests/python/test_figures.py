@@ -231,6 +231,7 @@ def test_documents_and_notebooks_are_filled(measured, listed, monkeypatch, tmp_p
     notebook_format.write(notebook_format.canonical({"cells": cells}, notebook), notebook)
     monkeypatch.setattr(results, "documents", lambda: [text, notebook])
     monkeypatch.setattr(results, "_draw", lambda folder: [])
+    monkeypatch.setattr(results, "_draw_cards", list)
     monkeypatch.setattr(results, "_write_instances", list)
     assert results.regenerate() == [text, notebook]
     (part,) = results.parts_of(notebook)
@@ -238,6 +239,11 @@ def test_documents_and_notebooks_are_filled(measured, listed, monkeypatch, tmp_p
     saved = notebook_format.load(notebook)
     assert notebook_format.canonical(saved, notebook) == saved
     assert results.regenerate() == []
+    text.write_text("It makes nothing.")
+    notebook.write_text(notebook.read_text().replace("| a | 100 s |", "| a | 1 s |"))
+    with pytest.raises(FlashLadderError, match="All is written but these:\n.*a.md.*stands nowhere"):
+        results.regenerate()
+    assert "| a | 100 s |" in results.parts_of(notebook)[0], "one text keeps no other one back"
 
 
 # ---- no figure is typed by hand ----

@@ -88,8 +88,10 @@ class _Figures:
         return row["tflops"]
 
     def on_inputs(self, name: int | str, inputs: str, N: int = 16384, d: int = 128) -> float:
-        """Recorded throughput on inputs that hurt: on_inputs(21, "growing")."""
+        """Recorded throughput on inputs that hurt: on_inputs("optimistic_max", "growing")."""
         name = _name(name)
+        if not recorded.first("inputs"):
+            raise Unrecorded
         return self._row(recorded.first("inputs"), name, False, Nq=N, d_head=d, inputs=inputs)["tflops"]
 
     def ablation(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
