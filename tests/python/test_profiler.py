@@ -218,6 +218,7 @@ def test_the_variant_that_is_profiled_exists():
     variants = {one.id: f"{one.stage.id} {one.title}" for one in ablations.ablations()}
     slugs = {one.slug for one in stages.all_stages()}
     assert all(which in variants or which in slugs for which in profiler.KERNELS)
+    assert sum(which in slugs and stages.get(which).hopper for which in profiler.KERNELS) == 4
     assert variants["09_no_eager"] == "09 no eager loads (single buffers)"  # as docs/profiler.md calls it
 
 

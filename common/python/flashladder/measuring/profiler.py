@@ -93,6 +93,7 @@ SAMPLED = {
     "mma": ("mma", "wgmma"),
     "ldmatrix": ("ldmatrix",),
     "wait for cp.async": ("commit, wait",),
+    "wait for wgmma": ("wgmma's fence, commit, wait",),
     "barrier": ("barrier", "mbarrier"),
     "copies": ("cp.async", "TMA", "global load, store", "shared load, store"),
     "softmax": (
@@ -100,7 +101,7 @@ SAMPLED = {
         "conversion",
     ),
     "spills": ("spill load, store",),
-    "the rest": ("wgmma's fence, commit, wait", "move", "branch", "nothing", "integer, address"),
+    "the rest": ("move", "branch", "nothing", "integer, address"),
 }  # fmt: skip
 HOTTEST = 8  # instructions that the record keeps of each kernel
 
@@ -363,4 +364,9 @@ def figure(record: dict | None, which: int | str, name: str) -> float | int | No
         return entry["figures"].get(name)
     if kind == "stall":
         return entry["stalls"].get(rest)
-    return entry["samples"]["by_class"][rest] / entry["samples"]["total"] if entry["samples"] else None
+    return share(entry, rest) if entry["samples"] else None
+
+
+def share(entry: dict, group: str) -> float:
+    """Of an entry's samples, what part is in a group of SAMPLED: none in one that its record does not know."""
+    return entry["samples"]["by_class"].get(group, 0) / entry["samples"]["total"]

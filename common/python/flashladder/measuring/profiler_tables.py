@@ -122,9 +122,9 @@ def samples(record: dict, family: str = "") -> Table:
     entries = kernels(record, family)
     body = []
     for group in profiler.SAMPLED:
-        shares = [100 * one["samples"]["by_class"][group] / one["samples"]["total"] if one["samples"] else None
-                  for one in entries]  # fmt: skip
-        body.append([group, *("-" if share is None else _percent(share) for share in shares)])
+        shares = [100 * profiler.share(one, group) if one["samples"] else None for one in entries]
+        if any(shares):
+            body.append([group, *("-" if share is None else _percent(share) for share in shares)])
     body.append(["samples", *(_whole(one["samples"]["total"]) if one["samples"] else "-" for one in entries)])
     return ["found at", *map(_title, entries)], body
 

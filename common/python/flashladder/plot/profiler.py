@@ -36,6 +36,7 @@ _SAMPLES = {
     "mma": (ORANGE, None),
     "ldmatrix": (GREEN, None),
     "wait for cp.async": (BLUE, "\\\\"),
+    "wait for wgmma": (PALE, "oo"),
     "barrier": (RED, "xx"),
     "copies": (SKY, "//"),
     "softmax": (YELLOW, ".."),
@@ -101,7 +102,7 @@ def profiler_samples(record: dict) -> Figure:
     """For each kernel: at which machine instructions its warps were found, in percent of the samples."""
     entries = _there(record, "samples")
     parts = [
-        (name, *look, [100 * one["samples"]["by_class"][name] / one["samples"]["total"] for one in entries])
+        (name, *look, [100 * profiler.share(one, name) for one in entries])
         for name, look in _SAMPLES.items()
     ]
     what = "At which machine instructions the warps of each kernel were found, as stacked bars"
