@@ -21,11 +21,13 @@ constexpr int kv_stages = 2;  // buffers for tiles of K, and as many for tiles o
 constexpr int panel = 64;     // columns that TMA swizzles as one unit: 128 bytes of a row
 
 // The block has a consumer warpgroup for each 64 rows of its query tile, and the producer. Br is 128, or 192 where the
-// accumulators are small: at d_head 64. A multiprocessor has 65,536 registers. The block starts with 168 for each of
-// its 384 threads, or with 128 for each of 512, and shares them out anew: 3 x 168 = 24 + 2 x 240, 4 x 128 = 32 + 3 x
-// 160.
+// accumulators are small: at d_head 64.
 template <int Br>
 constexpr int threads = 128 * (Br / 64 + 1);
+
+// Registers of a thread. A multiprocessor has 65,536: the block starts with 168 for each of 384 threads, or with 128
+// for each of 512, and shares them out anew.
+// 3 x 168 = 24 + 2 x 240, and 4 x 128 = 32 + 3 x 160.
 template <int Br>
 constexpr int producer_registers = Br == 192 ? 32 : 24;
 template <int Br>
