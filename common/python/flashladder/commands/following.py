@@ -2,7 +2,7 @@
 
 from flashladder.classroom import done, path
 from flashladder.classroom.path import Part, Step
-from flashladder.core.console import coloured, plural, say, table
+from flashladder.core.console import coloured, duration, plural, say, table
 from flashladder.ladder import stages
 
 KINDS = ("puzzle", "exercise", "blank page")
@@ -18,11 +18,11 @@ def run() -> int:
     columns = ("", "stage", "way", "puzzles", "exercises", "blank page", "left")
     table("What is done, of what there is", columns, rows, right=(3, 4, 5, 6))
     core = stages.core_path()
-    say(f"\ncore: the stops of the core path, {len(core)} lessons in {_time(sum(minutes for _, minutes in core))}. "
+    say(f"\ncore: the stops of the core path, {len(core)} lessons in {duration(sum(minutes for _, minutes in core))}. "
         "branch: no later stage builds on it.")  # fmt: skip
     steps = [step for part in way for step in part.steps]
     finished = [step for step in steps if step.done]
-    spent = _time(sum(step.minutes for step in finished))
+    spent = duration(sum(step.minutes for step in finished))
     say(f"{len(finished)} of {plural(len(steps), 'step')} done: about {spent}.")
     part = path.current(way)
     if part is None:
@@ -42,20 +42,14 @@ def _share(part: Part, kind: str) -> str:
 
 
 def _left(part: Part) -> str:
-    return _time(part.minutes_left) if part.left or not part.begun else "done"
-
-
-def _time(minutes: int) -> str:
-    """50 min, 3 h 20 min"""
-    hours, rest = divmod(minutes, 60)
-    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{minutes} min"
+    return duration(part.minutes_left) if part.left or not part.begun else "done"
 
 
 def _tell_next(part: Part) -> None:
     stage, notebook = part.stage, path.notebook(part.stage)
-    say(f"\nNext: stage {stage.id}, {coloured(stage.title, 'bold')}, about {_time(part.minutes_left)}.")
+    say(f"\nNext: stage {stage.id}, {coloured(stage.title, 'bold')}, about {duration(part.minutes_left)}.")
     if not part.begun and notebook:
-        say(f"  read and run {notebook}: about {_time(part.lesson_minutes)} (`make notebooks`)")
+        say(f"  read and run {notebook}: about {duration(part.lesson_minutes)} (`make notebooks`)")
     for step in part.left[:MOST]:
         say(f"  {_words(step)}")
     if len(part.left) > MOST:
@@ -64,12 +58,12 @@ def _tell_next(part: Part) -> None:
 
 def _tell_stop(stop: Part | None) -> None:
     if stop:
-        lesson = f"about {_time(stop.lesson_minutes)} for its lesson"
+        lesson = f"about {duration(stop.lesson_minutes)} for its lesson"
         say(f"It is no stop of the core path. The next one is stage {stop.stage.id}, {stop.stage.title}: {lesson}.")
 
 
 def _words(step: Step) -> str:
-    return f"{step.kind} {step.name}, {step.title}: about {_time(step.minutes)} (`{step.command}`)"
+    return f"{step.kind} {step.name}, {step.title}: about {duration(step.minutes)} (`{step.command}`)"
 
 
 def _tell_skipped(before: list[Part]) -> None:

@@ -27,6 +27,7 @@ from flashladder.commands import (
 from flashladder.commands.markdown import NOTHING, STALE_NOTE, is_causal
 from flashladder.commands.markdown import caption as _caption
 from flashladder.commands.markdown import table as _table
+from flashladder.core.console import duration
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
@@ -78,10 +79,10 @@ def ladder() -> str:
 def _ways() -> str:
     """What the column "way" means, and how long each way is."""
     core, main = stages.core_path(), stages.main_line()
-    core_hours, main_hours = round(sum(minutes for _, minutes in core) / 60), round(sum(m.minutes for m in main) / 60)
+    part, whole = duration(sum(minutes for _, minutes in core)), duration(sum(stage.minutes for stage in main))
     return (
-        f"core: a stop of the core path, {len(core)} lessons in about {core_hours} hours. branch: no later stage "
-        f"builds on it. The main line is all but the branches: {len(main)} lessons in about {main_hours} hours."
+        f"core: a stop of the core path, {len(core)} lessons in {part}. branch: "
+        f"no later stage builds on it. The main line is all but the branches: {len(main)} lessons in {whole}."
     )
 
 

@@ -56,6 +56,12 @@ def coloured(text: str, colour: str) -> str:
     return f"\033[{ {'red': 31, 'green': 32, 'cyan': 36, 'bold': 1}[colour] }m{text}\033[0m"
 
 
+def duration(minutes: int) -> str:
+    """50 min, 3 h 20 min"""
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest} min" if hours and rest else f"{hours} h" if hours else f"{minutes} min"
+
+
 def plural(number: int, thing: str) -> str:
     """1 point, 3 points"""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

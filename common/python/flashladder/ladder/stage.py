@@ -64,7 +64,7 @@ class Stage:
 
     @property
     def core(self) -> bool:
-        """Whether it is a stop of the core path, for who has ten hours and not thirty."""
+        """Whether it is a stop of the core path, for who has not the time for all of it."""
         return self.data.get("core", False)
 
     @property

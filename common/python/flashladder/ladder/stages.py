@@ -44,7 +44,7 @@ def main_line() -> tuple[Stage, ...]:
 
 
 def core_path() -> tuple[tuple[Stage, int], ...]:
-    """The stops for who has ten hours, each with the minutes of its lesson."""
+    """The stops for who has ten or eleven hours, each with the minutes of its lesson."""
     return tuple((stage, stage.minutes) for stage in every_stage() if stage.core)
 
 

@@ -7,6 +7,7 @@ follows the page's colours and width, and can be read without seeing it.
 from html import escape
 from pathlib import PurePosixPath
 
+from flashladder.core.console import duration
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.ladder.stage import Stage
@@ -73,10 +74,10 @@ def climb(results: dict | None) -> str:
             lines.append(f'<span class="climb-row{peer}">{inner}</span>')
     what = f"TFLOP/s, bf16, d = 128, N = {LENGTH}, and the factor over the stage that it changes"
     core = stages.core_path()
-    hours = round(sum(minutes for _, minutes in core) / 60)
+    time = duration(sum(minutes for _, minutes in core))
     caption = (
-        f"{what}. Recorded: {recorded.label(results)}. core: a stop of the core path, {len(core)} lessons in about "
-        f"{hours} hours. branch: no later stage builds on it."
+        f"{what}. Recorded: {recorded.label(results)}. core: a stop of the core path, {len(core)} lessons in "
+        f"{time}. branch: no later stage builds on it."
     )
     if any(recorded.is_stale(row) for row in rows):
         caption += " A star: the kernel has changed since."
