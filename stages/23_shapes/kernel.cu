@@ -176,15 +176,9 @@ struct Mainloop {
         __syncwarp();  // every lane has read its rows before lane 0 releases the buffer
     }
 
-    __device__ void release_Q() {
-        shared.Q_pipeline.consumer_release(Q_read, lane);
-    }
-    __device__ void release_K() {
-        shared.K_pipeline.consumer_release(K_read, lane);
-    }
-    __device__ void release_V() {
-        shared.V_pipeline.consumer_release(V_read, lane);
-    }
+    __device__ void release_Q() { shared.Q_pipeline.consumer_release(Q_read, lane); }
+    __device__ void release_K() { shared.K_pipeline.consumer_release(K_read, lane); }
+    __device__ void release_V() { shared.V_pipeline.consumer_release(V_read, lane); }
 
     // Issues S = QKᵀ for the next tile of K. One step is 16 columns: 32 bytes of a row, a quarter of a panel.
     __device__ __forceinline__ void issue_QK(float (&S)[Bc / 2], const uint32_t (&Q)[Q_registers][4]) {
