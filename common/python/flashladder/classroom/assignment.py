@@ -12,7 +12,7 @@ from flashladder.classroom.late import Extension, Policy
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import stages, tiles
 from flashladder.ladder.kernels import Kernel
 
@@ -137,7 +137,7 @@ def parse(name: str, text: str, where: str = "") -> Assignment:
     """The assignment of a file's text; where: what errors call the file."""
     where = where or f"{name}.toml"
     try:
-        data = tomllib.loads(text)
+        data = parsed(text)
         found = Assignment(
             name=name,
             title=data["title"],

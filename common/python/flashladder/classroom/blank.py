@@ -11,7 +11,7 @@ from pathlib import Path
 from flashladder.classroom.shown import KINDS
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import work_directory
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import source, stages
 from flashladder.ladder.alone import alone
 from flashladder.ladder.kernels import Kernel
@@ -103,7 +103,7 @@ def page(which: stages.Stage | int | str) -> Page:
         return Page(stage, (_ONLY_WHOLE,))
     file = stage.folder / "blank.toml"
     try:
-        data = tomllib.loads(file.read_text())
+        data = parsed(file.read_text())
         stage = alone(stage) if data.get("one_instance") else stage
         found = tuple(_subgoal(stage, entry) for entry in data["subgoal"])
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:

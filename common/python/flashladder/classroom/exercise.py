@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from flashladder.classroom.lexing import without_comments
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import mistakes, source, stages
 from flashladder.ladder.stage import Stage
 
@@ -312,7 +312,7 @@ def _entries(stage: Stage, kind: str) -> list[dict]:
     if not file.exists():
         return []
     try:
-        data = tomllib.loads(file.read_text())
+        data = parsed(file.read_text())
     except tomllib.TOMLDecodeError as error:
         raise FlashLadderError(f"{_place(stage)}: {error}") from error
     unknown = set(data) - {"exercise", "mend"}

@@ -204,7 +204,7 @@ def leaks(assignment: Assignment, folder: Path) -> list[str]:
     found = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         text = file.read_text(errors="replace")
-        whole = re.sub(r"\s+", " ", text)
+        whole = " ".join(text.split())
         suspects = [line for line in secret if line in whole]
         for number, line in enumerate(text.splitlines() if suspects else (), 1):
             for words in _holds(_bare(line), suspects):

@@ -12,7 +12,7 @@ from pathlib import Path
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import RELATIONS
 from flashladder.core.paths import work_directory
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import stages
 from flashladder.ladder.stage import Stage
 
@@ -111,7 +111,7 @@ def puzzles(which: Stage | int | str) -> list[Puzzle]:
         return []
     where = f"stages/{stage.name}/puzzles.toml"
     try:
-        entries = tomllib.loads(file.read_text())["puzzle"]
+        entries = parsed(file.read_text())["puzzle"]
     except (tomllib.TOMLDecodeError, KeyError) as error:
         raise FlashLadderError(f"{where}: {error!r}") from error
     return [_puzzle(stage, entry, where) for entry in entries]

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import parsed, tomllib
 from flashladder.measuring import recorded
 
 NAME = "figures.toml"
@@ -48,7 +48,7 @@ def read(file: Path) -> dict:
     if not file.exists():
         return {}
     try:
-        return tomllib.loads(file.read_text())
+        return parsed(file.read_text())
     except tomllib.TOMLDecodeError as error:
         raise FlashLadderError(f"{file}: {error}") from error
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, place
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder.stage import Stage
 
 Edits = tuple[tuple[str, str], ...]  # each: what stands in the source, and what is to stand there
@@ -100,7 +100,7 @@ def tables(stage: Stage, file: str, needed: Collection[str], allowed: Collection
     if not path.exists():
         return {}
     try:
-        found = tomllib.loads(path.read_text())
+        found = parsed(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise FlashLadderError(f"{where(stage, file)}: {error}") from error
     needed = {"edits", *needed}

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
@@ -27,13 +28,19 @@ class Part:
 
 def parts(file: Path) -> list[Part]:
     """All parts, in the order of the file: "top" (all before the first function), functions, phases."""
-    lines = file.read_text().splitlines()
+    return list(_parts(file, file.read_text()))
+
+
+@lru_cache(maxsize=256)
+def _parts(file: Path, text: str) -> tuple[Part, ...]:
+    """Of a file with this text."""
+    lines = text.splitlines()
     functions = _functions(file, lines)
     phases = _phases(file, lines)
     found = sorted([*functions, *phases], key=lambda part: part.first)
     first = found[0].first if found else len(lines) + 1
     last = _without_blank_end(lines, 0, first - 1)
-    return [Part("top", file, 1, last, (1, last)), *found] if last else found
+    return (Part("top", file, 1, last, (1, last)), *found) if last else tuple(found)
 
 
 def find(file: Path, name: str) -> Part:

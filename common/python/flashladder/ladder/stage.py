@@ -10,7 +10,7 @@ from flashladder.core import abi
 from flashladder.core.device import Compute
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import parsed, tomllib
 
 LINES = ("main", "branch")
 LESSON_MINUTES = 40
@@ -130,7 +130,7 @@ def read(folder: Path, kind: type[Stage]) -> Stage:
     """The stage of a folder with a stage.toml. FlashLadderError says what is wrong with the file."""
     file = folder / "stage.toml"
     try:
-        data = tomllib.loads(file.read_text())
+        data = parsed(file.read_text())
         stage = kind(
             number=int(folder.name[:2]),
             name=folder.name,
