@@ -141,7 +141,7 @@ def test_samples_by_the_older_name_of_their_column():
         ("@P1 STL [R1], R2", "spills"),
         ("MUFU.EX2 R4, R5", "softmax"),
         ("@!PT LDS RZ, [RZ]", "the rest"),
-        ("WARPGROUP.ARRIVE", "the rest"),
+        ("WARPGROUP.ARRIVE", "wait for wgmma"),
         ("", "the rest"),
     ],
 )
