@@ -45,36 +45,39 @@ struct SharedStorage {
     Pipeline<q_stages> Q_pipeline;
     Pipeline<kv_stages> K_pipeline, V_pipeline, transposed_pipeline;
     QueryTile query_tiles[q_stages];  // the query tile that each buffer of Q belongs to
+    bool V_ends[kv_stages];           // whether the tile before this buffer of V was the block's last one
 };
 
 // ---- load ----
 
 // The producer's thread. For each query tile that the scheduler gives this block, it writes down which one it is, for
-// the other warps, and loads its Q and all of its tiles of K and V.
+// the consumers, and loads its Q and all of its tiles of K and V. After the last one it tells the transposers, too.
 template <int d_head>
 __device__ void produce(SharedStorage<d_head> &shared, const FlashParams &params, const TensorMaps &maps) {
     const TileScheduler<Shape<d_head>::Br, Bc> scheduler{params};
-    PipelineState<q_stages> Q_write;
     PipelineState<Shape<d_head>::kv_stages> K_write, V_write;
 
     for (uint32_t done = 0;; ++done) {
+        const PipelineState<q_stages> Q_write{done % q_stages, done / q_stages % 2};  // saves two registers
         shared.Q_pipeline.producer_acquire(Q_write);
-        const QueryTile query_tile = scheduler.tile(done);
-        shared.query_tiles[Q_write.stage] = query_tile;
+        QueryTile &query_tile = shared.query_tiles[Q_write.stage];  // not in registers, there are few
+        query_tile = scheduler.tile(done);
         uint64_t *const Q_full = &shared.Q_pipeline.full[Q_write.stage];
         if (!query_tile.valid()) {
-            ptx::mbarrier_arrive(Q_full);  // no Q follows, but the other warps must see that there is no more work
+            ptx::mbarrier_arrive(Q_full);  // no Q follows, but the consumers must see that there is no more work
             break;
         }
         load_tile(shared.Q[Q_write.stage], sizeof(shared.Q[0]), maps.Q, Q_full, query_tile.first_row, query_tile.head,
                   query_tile.batch);
-        Q_write.advance();
 #pragma unroll 1  // unrolled, the loop would need more registers than the producer has
         for (int kv_tile = query_tile.kv_tiles - 1; kv_tile >= 0; --kv_tile) {
             load_kv_tile<Bc>(shared.K, shared.K_pipeline, K_write, maps.K, query_tile, kv_tile);
             load_kv_tile<Bc>(shared.V, shared.V_pipeline, V_write, maps.V, query_tile, kv_tile);
         }
     }
+    shared.V_pipeline.producer_acquire(V_write);
+    shared.V_ends[V_write.stage] = true;
+    ptx::mbarrier_arrive(&shared.V_pipeline.full[V_write.stage]);  // no V follows
 }
 
 // ---- V transposed ----
@@ -101,26 +104,19 @@ __device__ void transpose_tile(const e4m3 *V, e4m3 *transposed, int transposer, 
     }
 }
 
-// A transposing warp. It follows the producer through all query tiles and transposes its share of each tile of V.
+// A transposing warp. It follows the producer through all tiles of V and transposes its share of each.
 template <int d_head>
 __device__ void transpose_V(SharedStorage<d_head> &shared, int transposer, int lane) {
-    PipelineState<q_stages> Q_read;
     PipelineState<Shape<d_head>::kv_stages> V_read;  // also the position in the queue of V transposed
     while (true) {
-        shared.Q_pipeline.consumer_wait(Q_read);
-        const int kv_tiles = shared.query_tiles[Q_read.stage].kv_tiles;
-        __syncwarp();  // every lane has read it before lane 0 releases the buffer
-        if (kv_tiles == 0) break;
-        shared.Q_pipeline.consumer_release(Q_read, lane);
-        for (int n = kv_tiles; n > 0; --n) {
-            shared.V_pipeline.consumer_wait(V_read);
-            shared.transposed_pipeline.producer_acquire(V_read);
-            transpose_tile<d_head>(shared.V[V_read.stage], shared.V_transposed[V_read.stage], transposer, lane);
-            ptx::fence_proxy_async();  // makes this lane's bytes visible to wgmma
-            __syncwarp();              // every lane has done so before lane 0 arrives
-            if (lane == 0) ptx::mbarrier_arrive(&shared.transposed_pipeline.full[V_read.stage]);
-            shared.V_pipeline.consumer_release(V_read, lane);
-        }
+        shared.V_pipeline.consumer_wait(V_read);
+        if (shared.V_ends[V_read.stage]) break;
+        shared.transposed_pipeline.producer_acquire(V_read);
+        transpose_tile<d_head>(shared.V[V_read.stage], shared.V_transposed[V_read.stage], transposer, lane);
+        ptx::fence_proxy_async();  // makes this lane's bytes visible to wgmma
+        __syncwarp();              // every lane has done so before lane 0 arrives
+        if (lane == 0) ptx::mbarrier_arrive(&shared.transposed_pipeline.full[V_read.stage]);
+        shared.V_pipeline.consumer_release(V_read, lane);
     }
 }
 
@@ -326,12 +322,13 @@ __global__ void __launch_bounds__(threads, 1)
     const int lane = threadIdx.x % 32;
 
     if (threadIdx.x == 0) {
-        shared.Q_pipeline.init(4 * consumers + transposers);  // both read which query tile it is
+        shared.Q_pipeline.init(4 * consumers);
         shared.K_pipeline.init(4 * consumers);
         shared.V_pipeline.init(transposers);
         for (int stage = 0; stage < kv_stages; ++stage) {
             ptx::mbarrier_init(&shared.transposed_pipeline.full[stage], transposers);
             ptx::mbarrier_init(&shared.transposed_pipeline.empty[stage], 4 * consumers);
+            shared.V_ends[stage] = false;
         }
         ptx::fence_mbarrier_init();
     }
