@@ -76,7 +76,9 @@ def test_stale_after_the_kernel_changed(bench_on_fake, fake_stage, tmp_path, mon
     got = bench_on_fake()
     fresh = plot.save(plot.throughput([(got, False)], "bf16", 64), tmp_path / "fresh.svg").read_text()
     assert not recorded.is_stale(got["measurements"][0])
-    fake_stage.kernel.write_text("// another kernel\n")
+    fake_stage.kernel.write_text("// the kernel, in other words\n")
+    assert not recorded.is_stale(got["measurements"][0]), "another comment makes no other kernel"
+    fake_stage.kernel.write_text("another kernel;\n")
     assert recorded.is_stale(got["measurements"][0])
     stale = plot.save(plot.throughput([(got, False)], "bf16", 64), tmp_path / "stale.svg").read_text()
     # matplotlib keeps the text of each label in a comment of the SVG

@@ -2,7 +2,6 @@
 
 import copy
 import datetime
-import hashlib
 import io
 import json
 import tarfile
@@ -14,6 +13,7 @@ from flashladder.commands import check_report
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import code_hash
 from flashladder.measuring import peaks, recorded, report_archive, report_check
 
 TODAY = datetime.date(2026, 2, 1)
@@ -189,7 +189,7 @@ def test_a_stale_kernel_is_a_remark(report):
     def before(commit: str, path: str) -> bytes | None:
         return b"another kernel" if path == "stages/05_swizzle/kernel.cu" else show(commit, path)
 
-    record(report)["provenance"]["kernels"]["swizzle"] = hashlib.sha256(b"another kernel").hexdigest()
+    record(report)["provenance"]["kernels"]["swizzle"] = code_hash(b"another kernel")
     found = report_check.check(report, before, TODAY)
     assert not found.errors and "measured before swizzle changed" in found.remarks[0]
 

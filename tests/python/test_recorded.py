@@ -108,9 +108,11 @@ def test_a_kernel_is_another_one_when_a_header_changes_that_a_stage_teaches(monk
     assert "ptx_hopper.cuh" not in headers, "one function per instruction, taught by no stage"
     before, others = stage.kernel_hash(), stages.get("swizzle").kernel_hash()
     read = type(stage.kernel).read_bytes
-    changed = lambda file: read(file) + b"//" * (file.name == "pipeline.cuh")  # noqa: E731
-    monkeypatch.setattr(type(stage.kernel), "read_bytes", changed)
-    assert stage.kernel_hash() != before and stages.get("swizzle").kernel_hash() == others
+    for more, another in ((b"// a comment\n", False), (b"int x;\n", True)):
+        changed = lambda file, more=more: read(file) + more * (file.name == "pipeline.cuh")  # noqa: E731
+        monkeypatch.setattr(type(stage.kernel), "read_bytes", changed)
+        assert (stage.kernel_hash() != before) == another
+        assert stages.get("swizzle").kernel_hash() == others
 
 
 def test_what_is_no_record_is_told(tmp_path):

@@ -17,7 +17,14 @@ from flashladder.ladder.stage import Stage, Verdict
 from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import check
 
+_COMMENT = re.compile(rb"//[^\n]*")
 TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
+
+
+def code_hash(*texts: bytes) -> str:
+    """sha256 of sources without comments and with one blank for each space: another comment makes no other kernel."""
+    bare = (b" ".join(_COMMENT.sub(b"", text).split()) for text in texts)
+    return hashlib.sha256(b"\n".join(bare)).hexdigest()
 
 
 class Kernel(Stage):
@@ -42,10 +49,9 @@ class Kernel(Stage):
         return [*sorted(self.folder.glob("*.h")), *(taught[name] for name in sorted(taught))]
 
     def kernel_hash(self, kernel: bytes | None = None) -> str:
-        """sha256 of kernel.cu (or of a changed one) and of own_headers(): a recorded figure is stale when it no longer
-        matches."""
-        texts = [kernel or self.kernel.read_bytes(), *(header.read_bytes() for header in self.own_headers())]
-        return hashlib.sha256(b"".join(texts)).hexdigest()
+        """code_hash() of kernel.cu (or of a changed one) and of own_headers(): a recorded figure is stale when it no
+        longer matches."""
+        return code_hash(kernel or self.kernel.read_bytes(), *(header.read_bytes() for header in self.own_headers()))
 
     @property
     def simulated(self) -> dict[str, str]:

@@ -4,7 +4,6 @@ An error keeps the report from being recorded; a remark is for whoever records i
 """
 
 import datetime
-import hashlib
 import math
 import re
 from collections import Counter
@@ -18,6 +17,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import code_hash
 from flashladder.measuring import peaks, recorded
 from flashladder.measuring.report_archive import Report
 
@@ -128,10 +128,10 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
         for stage, known in list(kernels.items())[:_STAGES]:
             folder = folders.get(stage)
             text = folder and show(commit, f"{folder}/kernel.cu")
-            beside = b"".join(show(commit, header) or b"" for header in _headers(stage, str(folder)))
+            beside = [show(commit, header) or b"" for header in _headers(stage, str(folder))]
             if text is None:
                 found.errors.append(f"{name}: commit {commit} has no stage {stage}")
-            elif hashlib.sha256(text + beside).hexdigest() != known:
+            elif code_hash(text, *beside) != known:
                 found.errors.append(
                     f"{name}: {stage} is not the kernel of commit {commit}: it was changed, or the commit is wrong"
                 )

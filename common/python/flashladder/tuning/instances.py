@@ -18,7 +18,7 @@ from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.ladder import launches, stages
-from flashladder.ladder.kernels import compile_kernel
+from flashladder.ladder.kernels import code_hash, compile_kernel
 from flashladder.measuring import machine_code, recorded
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 
@@ -119,7 +119,7 @@ def in_a_turn(configuration: Configuration, arch: str = machine_code.ARCH) -> di
 
 def kernel_hash() -> str:
     """sha256 of stage 12's kernel.cu without its table, which follows from what was recorded of the kernel."""
-    return hashlib.sha256(stages.get(STAGE).kernel.read_bytes()).hexdigest()
+    return code_hash(stages.get(STAGE).kernel.read_bytes())
 
 
 def defaults() -> list[Configuration]:

@@ -20,7 +20,7 @@ from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import launches, stages
-from flashladder.ladder.kernels import compile_kernel
+from flashladder.ladder.kernels import code_hash, compile_kernel
 from flashladder.measuring import recorded
 from flashladder.tuning.instances import LONGEST, Built
 from flashladder.tuning.shapes import Configuration, parse
@@ -95,10 +95,10 @@ def source_with(configuration: Configuration, kernel: Path | None = None) -> Pat
 
 
 def kernel_hash() -> str:
-    """sha256 of the kernel without its table, which follows from what was recorded of the kernel."""
+    """Of the kernel without its table, which follows from what was recorded of the kernel."""
     stage = stages.get(STAGE)
     files = [stage.kernel, *(header for header in stage.own_headers() if header.name != TABLE.name)]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return code_hash(*(file.read_bytes() for file in files))
 
 
 # ---- what runs where ----
