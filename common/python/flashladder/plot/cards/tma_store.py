@@ -3,7 +3,20 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, RED, YELLOW, cell, in_order, new_figure, plain, text_on
+from flashladder.plot.style import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    RED,
+    YELLOW,
+    cell,
+    in_order,
+    new_figure,
+    plain,
+    text_on,
+)
 
 WORDS = (
     "A warp writes O to shared memory and starts the store, and TMA reads O while the warp computes the next query tile. "
@@ -49,7 +62,14 @@ def _chunks(axes) -> None:
             chunk = position ^ row
             colour = in_order(chunk, 8) if chunk == 0 else PALE
             cell(axes, (position, row), colour, str(chunk), size=9.5, width=2)
-    axes.text(8.2, 1, "stmatrix writes\nthe same chunk\nof 8 rows:\n8 different\nbank groups", fontsize=9.5, color=GREY, va="top")
+    axes.text(
+        8.2,
+        1,
+        "stmatrix writes\nthe same chunk\nof 8 rows:\n8 different\nbank groups",
+        fontsize=9.5,
+        color=GREY,
+        va="top",
+    )
     axes.set_xlim(-1.3, 11.3)
     axes.set_ylim(8, 0)
 
