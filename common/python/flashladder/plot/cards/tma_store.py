@@ -19,12 +19,13 @@ from flashladder.plot.style import (
 )
 
 WORDS = (
-    "A warp writes O to shared memory and starts the store, and TMA reads O while the warp computes the next query tile. "
-    "Before it writes again, it waits until TMA has read. Below: the 16-byte chunks of eight rows in a panel, chunk c of "
-    "row r at position c XOR r"
+    "A warp writes O to shared memory and starts the store, and TMA reads O while the warp computes the next query "
+    "tile. Before it writes again, it waits until TMA has read. Below: the 16-byte chunks of eight rows in a panel, "
+    "chunk c of row r at position c XOR r"
 )
 _END = 15
-_WARP = (("PV", 1.7, BLUE), ("write", 1.9, ORANGE), ("", 0.5, RED), ("next query tile", 6.6, BLUE), ("", 0.5, RED), ("write", 1.9, ORANGE), ("", 0.5, RED), ("", 1.4, BLUE))  # fmt: skip
+_WRITE = (("write", 1.9, ORANGE), ("", 0.5, RED))
+_WARP = (("PV", 1.7, BLUE), *_WRITE, ("next query tile", 6.6, BLUE), ("", 0.5, RED), *_WRITE, ("", 1.4, BLUE))
 
 
 def draw() -> Figure:
