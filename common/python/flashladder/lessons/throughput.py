@@ -39,7 +39,7 @@ def only(results: dict, number: int) -> dict:
 def recorded_until(number: int) -> list[tuple[dict, bool]]:
     """What ships and has the stage, as plot.throughput takes it."""
     name = stages.get(number).name
-    return [(only(results, number), live) for results, live in recorded.shown() if recorded.pick(results, name=name)]
+    return [(only(one, number), False) for one in recorded.shipped() if recorded.pick(one, name=name)]
 
 
 def measure(number: int, d: int, dtype: str, causal: bool = False) -> dict | None:

@@ -269,9 +269,11 @@ def together(results: dict) -> dict:
 
 
 def shown(live: dict | None = None) -> list[tuple[dict, bool]]:
-    """What pictures of the throughput take: (results, whether measured here) of a run that is live, if there is one,
-    and of each GPU that ships."""
-    return ([(live, True)] if live else []) + [(one, False) for one in shipped()]
+    """What pictures of the whole way up take: (results, whether measured here) of a run that is live, if there is one,
+    and of each GPU on which the last stage of the main line is recorded; where there is none, of all that ship."""
+    last = stages.main_line()[-1].name
+    whole = [one for one in shipped() if pick(one, name=last)]
+    return ([(live, True)] if live else []) + [(one, False) for one in whole or shipped()]
 
 
 def is_stale(measurement: dict) -> bool:
