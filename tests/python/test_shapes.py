@@ -115,7 +115,7 @@ def test_q_in_registers_is_for_one_or_two_consumers_that_have_more_than_160():
     assert {replace(one, Q_in_registers=True) for one in others} == set(having)
 
 
-@pytest.mark.parametrize("d_head, looked_at, left", ((64, 144, 39), (128, 144, 6)))
+@pytest.mark.parametrize("d_head, looked_at, left", ((64, 144, 33), (128, 144, 6)))
 def test_what_is_looked_at_and_what_the_rules_leave(d_head, looked_at, left):
     """Six shapes and registers, two to four buffers, P whole or in two parts, turns or none, Q here or there."""
     space = list(shapes.space("bf16", d_head))
@@ -125,7 +125,7 @@ def test_what_is_looked_at_and_what_the_rules_leave(d_head, looked_at, left):
 
 def test_the_record_has_timed_what_the_rules_leave():
     (made,) = recorded.shipped(kind="shapes")
-    assert {row["configuration"] for row in made["configurations"]} == {str(one) for one in ADMITTED}
+    assert {row["configuration"] for row in made["configurations"]} >= {str(one) for one in ADMITTED}
 
 
 def test_refused_is_counted_by_rule():
@@ -378,7 +378,7 @@ def test_shared_memory_is_what_the_launcher_asks_for():
 def test_explain_names_the_rules_that_refuse(capsys):
     assert tune_shapes.explain(["(BF16, 128, 192, 128, 16): kv_buffers_2+turns+registers_32_160"]) == 1
     said = capsys.readouterr().out
-    assert "Refused by 1 rule" in said and "accumulators" in said and "spills" in said
+    assert "Refused by 2 rules" in said and "accumulators" in said and "spills" in said and "shared_memory" in said
 
 
 @dataclass(frozen=True)
@@ -416,7 +416,7 @@ def tune_on_fake(fake, fake_device, monkeypatch, tmp_path):
         options = tune_shapes.Options(
             head_dims=(64,), tokens=64, heads=2, lengths=(16, 32), store=tmp_path / "store", out=tmp_path / "made.json"
         )
-        return tune_shapes.run(options, Device("gpu", fake_device)), recorded.load(options.out)
+        return tune_shapes.run(options, Device("gpu", fake_device)), recorded.load(options.out)["shapes"]
 
     return run
 
