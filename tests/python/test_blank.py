@@ -33,7 +33,7 @@ def test_every_page_can_be_written(page):
     assert text.count("__global__") == 1 and "flash_forward" in text and "show.cuh" in text
     for one in page.subgoals:
         assert f"// {one.name}: {one.title}" in text and 5 <= one.minutes <= 180
-        if one.given and one.name != WHOLE:
+        if one.name != WHOLE:
             assert f"// {one.name} (given): " in blank.skeleton(page, one.name)
     solved = page.stage.source.read_text()
     for line in solved.splitlines():  # what it computes is not there
@@ -238,11 +238,9 @@ def test_new_writes_once_and_never_over_a_file(capsys, places):
     assert file.read_text() == "mine"
 
 
-def test_what_cannot_be_given_is_told():
+def test_the_whole_is_not_given():
     with pytest.raises(FlashLadderError, match="nothing left to write"):
         command.new("6", "", WHOLE)
-    with pytest.raises(FlashLadderError, match="cannot be given in stage .*Given can be: tiles"):
-        command.new("no_gap", "", "scores")
 
 
 def test_check_tells_part_by_part_and_keeps_what_is_right(judged, capsys):

@@ -34,7 +34,7 @@ def shown_parts(page: blank.Page) -> list[str]:
 
 
 def given_parts(page: blank.Page) -> list[str]:
-    return [one.name for one in page.subgoals[:-1] if one.given]
+    return [one.name for one in page.subgoals[:-1]]
 
 
 def judged(page: blank.Page, text: str, only: str = "") -> dict[str, whole.Part]:

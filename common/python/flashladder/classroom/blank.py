@@ -17,7 +17,7 @@ from flashladder.ladder.alone import alone
 from flashladder.ladder.kernels import Kernel
 
 WHOLE = "whole"  # the last subgoal's name: O is right, nothing races, the technique is used
-_SUBGOAL = {"name", "title", "minutes", "shows", "task", "given", "lines", "shown", "mistake"}
+_SUBGOAL = {"name", "title", "minutes", "shows", "task", "lines", "shown", "mistake"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,6 @@ class Subgoal:
     lines: tuple[Lines, ...] = field(repr=False)
     shown: tuple[tuple[str, str], ...] = field(repr=False)  # (a text of the line before which they stand, lines)
     mistake: Mistake = field(repr=False)
-    given: bool = True  # whether its lines can be had on the page: they stand apart from those of the subgoals after it
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,6 @@ def _subgoal(stage: Kernel, entry: dict) -> Subgoal:
         lines=tuple(_lines(stage, one, where) for one in entry.get("lines", ())),
         shown=tuple((one["before"], one["text"].strip("\n")) for one in entry.get("shown", ())),
         mistake=Mistake(entry["mistake"]["from"], entry["mistake"]["to"]),
-        given=entry.get("given", True),
     )
 
 

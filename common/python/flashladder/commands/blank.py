@@ -25,8 +25,8 @@ def new(which: str, file: str, give: str = "") -> int:
     place = shown(target.resolve())
     say(f"{coloured(place, 'bold')}: stage {page.stage.id}, {page.stage.title}, about {page.minutes} minutes.")
     say(f"The tasks stand at its top. `make check STAGE={page.stage.id}{_naming(page, file)}` judges it.")
-    if not give and any(one.given for one in page.subgoals[:-1]):
-        names = ", ".join(one.name for one in page.subgoals[:-1] if one.given)
+    if not give and len(page.subgoals) > 1:
+        names = ", ".join(one.name for one in page.subgoals[:-1])
         command = f"make new STAGE={page.stage.id} KERNEL=another.cu GIVE=NAME"
         say(f"`{command}` writes one that has the parts up to NAME: {names}.")
     return 0
@@ -39,12 +39,6 @@ def _givable(page: Page, give: str) -> None:
     if part.name == WHOLE:
         place = f"stages/{page.stage.name}/{page.stage.source.name}"
         raise FlashLadderError(f"With all of it given there is nothing left to write: {place} is a solution.")
-    if not part.given:
-        names = ", ".join(one.name for one in page.subgoals if one.given and one.name != WHOLE) or "none"
-        raise FlashLadderError(
-            f"'{give}' cannot be given in stage {page.stage.id}: its lines stand among those of what comes after it. "
-            f"Given can be: {names}."
-        )
 
 
 def _naming(page: Page, file: str) -> str:
