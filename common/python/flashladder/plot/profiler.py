@@ -101,10 +101,7 @@ def profiler_stalls(record: dict) -> Figure:
 def profiler_samples(record: dict) -> Figure:
     """For each kernel: at which machine instructions its warps were found, in percent of the samples."""
     entries = _there(record, "samples")
-    parts = [
-        (name, *look, [100 * profiler.share(one, name) for one in entries])
-        for name, look in _SAMPLES.items()
-    ]
+    parts = [(name, *look, [100 * profiler.share(one, name) for one in entries]) for name, look in _SAMPLES.items()]
     what = "At which machine instructions the warps of each kernel were found, as stacked bars"
     return _bars(record, what, entries, parts, "percent of the samples", "{:.0f}".format)
 

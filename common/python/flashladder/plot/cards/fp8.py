@@ -6,12 +6,16 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from flashladder.plot.style import GREEN, GREY, INK, ORANGE, PALE, SKY, YELLOW, cell, new_figure, plain
 
 WORDS = (
-    "16 keys in the order in which a row of S holds them, coloured by the lane that has them, and in the order in which "
-    "P and V transposed hold them: each lane has four neighbouring places. Below, the way of V from TMA through the "
-    "transposing warps to wgmma"
+    "16 keys in the order in which a row of S holds them, coloured by the lane that has them, and in the order in "
+    "which P and V transposed hold them: each lane has four neighbouring places. Below, the way of V from TMA through "
+    "the transposing warps to wgmma"
 )
 _LANES = (SKY, ORANGE, GREEN, YELLOW)
-_STEPS = (("TMA", "V: [keys][d]"), ("transposing\nwarps", "ldmatrix.trans,\nprmt, stmatrix"), ("wgmma", "Vᵀ: [d][keys]"))
+_STEPS = (
+    ("TMA", "V: [keys][d]"),
+    ("transposing\nwarps", "ldmatrix.trans,\nprmt, stmatrix"),
+    ("wgmma", "Vᵀ: [d][keys]"),
+)
 _TOP, _BOTTOM = 0.9, 3.2
 
 

@@ -6,8 +6,8 @@ from matplotlib.patches import Rectangle
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, new_figure, plain, text_on
 
 WORDS = (
-    "Between two query tiles. Stage 21: the last PV runs alone, then the sums are reduced and O is stored, then the next "
-    "query tile's first S runs alone. Stage 22: this S and the last PV run together, the sums are reduced during "
+    "Between two query tiles. Stage 21: the last PV runs alone, then the sums are reduced and O is stored, then the "
+    "next query tile's first S runs alone. Stage 22: this S and the last PV run together, the sums are reduced during "
     "both, and O is stored after the next softmax. The producer loads V one tile after K"
 )
 _BEFORE = (

@@ -7,15 +7,21 @@ from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SK
 
 WORDS = (
     "Above: stage 20 takes a maximum and compares it before the exponentials. Stage 21 computes the exponentials at "
-    "once and then tests the sum; a lost bet adds maximum, rescaling and the exponentials again. Below: in bf16 a row's "
-    "maximum starts at 2^-32 and a lane's sum may reach 2^64"
+    "once and then tests the sum; a lost bet adds maximum, rescaling and the exponentials again. Below: in bf16 a "
+    "row's maximum starts at 2^-32 and a lane's sum may reach 2^64"
 )
 _STEPS = (
     ("stage 20", (("maximum", 3.0, ORANGE), ("rescale?", 2.4, ORANGE), ("exponentials", 4.2, SKY))),
     ("21, won", (("exponentials", 4.2, SKY), ("test", 1.2, GREEN))),
     (
         "21, lost",
-        (("exponentials", 4.2, SKY), ("test", 1.2, RED), ("maximum", 2.8, ORANGE), ("O", 0.9, ORANGE), ("again", 4.2, SKY)),
+        (
+            ("exponentials", 4.2, SKY),
+            ("test", 1.2, RED),
+            ("maximum", 2.8, ORANGE),
+            ("O", 0.9, ORANGE),
+            ("again", 4.2, SKY),
+        ),
     ),
 )  # fmt: skip
 

@@ -6,8 +6,9 @@ from matplotlib.patches import Rectangle
 from flashladder.plot.style import BLUE, GREY, INK, PALE, SKY, new_figure, plain, text_on
 
 WORDS = (
-    "One consumer over time. Stage 19: PV, S and the softmax of a tile follow each other, and the consumer waits for each "
-    "product. Stage 20: the next tile's S and this tile's PV are issued together, and the next softmax runs during PV"
+    "One consumer over time. Stage 19: PV, S and the softmax of a tile follow each other, and the consumer waits for "
+    "each product. Stage 20: the next tile's S and this tile's PV are issued together, and the next softmax runs "
+    "during PV"
 )
 _END = 17
 

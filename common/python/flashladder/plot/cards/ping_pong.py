@@ -6,9 +6,9 @@ from matplotlib.patches import Rectangle
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, new_figure, plain, text_on
 
 WORDS = (
-    "Without turns both consumers multiply at the same time and then both compute their softmax, while the tensor cores "
-    "are idle. With turns one consumer's softmax runs during the other one's PV and next S, and the tensor cores are "
-    "almost always busy"
+    "Without turns both consumers multiply at the same time and then both compute their softmax, while the tensor "
+    "cores are idle. With turns one consumer's softmax runs during the other one's PV and next S, and the tensor cores "
+    "are almost always busy"
 )
 _END = 18
 _BUSY = "tensor cores"
