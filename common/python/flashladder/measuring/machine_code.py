@@ -199,7 +199,7 @@ def _read(opcode: str, operands: str) -> set[int]:
 def copies_in_a_turn(stage: stages.Stage, d: int) -> int:
     """16-byte copies that each thread makes for a tile of K and one of V; none where TMA brings them."""
     launch = stage.data["launch"][-1]
-    if "ptx::tma_load" in stage.kernel.read_text():
+    if stage.hopper:
         return 0
     return 2 * launch["Bc"] * d // 8 // launch["threads"]
 
