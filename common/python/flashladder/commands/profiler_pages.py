@@ -4,6 +4,7 @@ Before there is a record, and where it lacks what is asked for, they say so in i
 """
 
 from flashladder.commands.markdown import NOTHING, STALE_NOTE, caption, table
+from flashladder.ladder import stages
 from flashladder.measuring import profiler_tables, recorded
 
 _TABLES = {
@@ -33,10 +34,19 @@ PICTURES = {
 }
 
 
+def _record(hopper: bool) -> dict | None:
+    """The first GPU's; of kernels for Hopper the first that has them."""
+    if hopper:
+        for one in recorded.shipped(kind="profiler"):
+            if any(stages.get(kernel["name"][:2]).hopper for kernel in one["kernels"]):
+                return one
+    return recorded.first("profiler")
+
+
 def page(what: str, *more: str) -> str:
     """A table of measuring/profiler_tables.py, of the first GPU: stalls [hopper], samples [hopper], hottest STAGE,
     advice STAGE, section WORDS STAGE ..., or one of its lines (first, swizzle, copies, warps, hopper)."""
-    made = recorded.first("profiler")
+    made = _record("hopper" in (what, *more))
     if not made:
         return NOTHING
     try:

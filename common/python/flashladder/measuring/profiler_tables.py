@@ -23,6 +23,10 @@ def _micro(nanoseconds: float) -> str:
     return f"{nanoseconds / 1000:,.0f} µs"
 
 
+def _millions(count: float) -> str:
+    return f"{count / 1e6:,.1f}"
+
+
 # Table -> its lines: in words, the figure of the profiler, how it is printed.
 _LINES: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
     "first": (
@@ -69,6 +73,9 @@ _LINES: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
         ("Memory Throughput", "memory throughput", _percent),
         ("of the cycles the tensor cores' pipe works on wgmma", "wgmma pipe", _percent),
         ("of the issue slots used", "issue slots", _percent),
+        ("of the rate of the special functions' pipe (`ex2`)", "special function pipe", _percent),
+        ("millions of warp instructions", "warp instructions", _millions),
+        ("millions of sectors through L2", "L2 sectors", _millions),
         ("registers of a thread", "registers", _whole),
         ("warps that a scheduler has", "warps of a scheduler", _two),
         ("of these, that could issue", "warps that could issue", _two),
@@ -100,6 +107,8 @@ def lines(record: dict, which: str) -> Table:
     body, entries = [], kernels(record, which if which == "hopper" else "")
     for words, name, text in _LINES[which]:
         values = [entry["figures"].get(name) for entry in entries]
+        if which == "hopper" and not any(values):
+            continue  # a record of a few counters has no dashes for all others
         body.append([words, *("-" if value is None else text(value) for value in values)])
     return ["", *map(_title, entries)], body
 
@@ -113,7 +122,8 @@ def stalls(record: dict, family: str = "") -> Table:
         values = [entry["stalls"].get(reason) for entry in entries]
         if any(value and value / total >= _TOO_SMALL for value, total in zip(values, sums, strict=True)):
             body.append([reason.replace("_", " "), *("-" if value is None else _two(value) for value in values)])
-    body.append(["all", *(_two(sum(entry["stalls"].values())) if entry["stalls"] else "-" for entry in entries)])
+    if all(set(profiler.STALLS) <= {*entry["stalls"]} for entry in entries if entry["stalls"]):
+        body.append(["all", *(_two(sum(entry["stalls"].values())) if entry["stalls"] else "-" for entry in entries)])
     return ["cycles", *map(_title, entries)], body
 
 
