@@ -51,11 +51,6 @@ FIGURES: dict[str, tuple[str, ...]] = {
         "sm__inst_executed_pipe_tensor_op_hmma.avg.pct_of_peak_sustained_active",
         "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
     ),
-    "wgmma pipe": (
-        "sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active",
-        "sm__inst_executed_pipe_tensor_op_gmma.avg.pct_of_peak_sustained_active",
-        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",  # nothing else is on this pipe there
-    ),
     "special function pipe": ("sm__inst_executed_pipe_xu.avg.pct_of_peak_sustained_active",),
     "warp instructions": ("sm__inst_executed.sum",),
     "L2 sectors": ("lts__t_sectors.sum",),

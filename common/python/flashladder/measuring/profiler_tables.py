@@ -71,7 +71,7 @@ _LINES: dict[str, tuple[tuple[str, str, Callable[[float], str]], ...]] = {
         ("time under the profiler", "nanoseconds", _micro),
         ("Compute (SM) Throughput", "SM throughput", _percent),
         ("Memory Throughput", "memory throughput", _percent),
-        ("of the cycles the tensor cores' pipe works on wgmma", "wgmma pipe", _percent),
+        ("of the cycles the tensor cores' pipe is active, with wgmma", "tensor pipe", _percent),
         ("of the issue slots used", "issue slots", _percent),
         ("of the rate of the special functions' pipe (`ex2`)", "special function pipe", _percent),
         ("millions of warp instructions", "warp instructions", _millions),
@@ -122,7 +122,7 @@ def stalls(record: dict, family: str = "") -> Table:
         values = [entry["stalls"].get(reason) for entry in entries]
         if any(value and value / total >= _TOO_SMALL for value, total in zip(values, sums, strict=True)):
             body.append([reason.replace("_", " "), *("-" if value is None else _two(value) for value in values)])
-    if all(set(profiler.STALLS) <= {*entry["stalls"]} for entry in entries if entry["stalls"]):
+    if all("selected" in entry["stalls"] for entry in entries if entry["stalls"]):  # else some reasons alone
         body.append(["all", *(_two(sum(entry["stalls"].values())) if entry["stalls"] else "-" for entry in entries)])
     return ["cycles", *map(_title, entries)], body
 
