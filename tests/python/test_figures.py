@@ -293,8 +293,8 @@ _THROUGHPUT = re.compile(r"\b(?:tflops|ablation|on_inputs|shape|tuned|ran|change
 
 @pytest.mark.parametrize("file", LESSONS, ids=place)
 def test_a_lesson_names_the_gpu_that_it_quotes(file):
-    """Its figures are of one GPU, whose name stands in it: MAIN, or the one that its stage is recorded on; another's say
-    gpu=, in a paragraph with its name."""
+    """Its figures are of one GPU, whose name stands in it: MAIN, or the one that its stage is recorded on. Those of
+    another say gpu=, in a paragraph with its name."""
     parts = results.parts_of(file)
     text = "\n\n".join(parts + cells_of(file, "code"))
     found = quotes.find(parts, file)
