@@ -83,8 +83,8 @@ def test_a_stage_that_takes_any_length_keeps_the_lengths():
         ('"96x64"', 4, "k_fragment", "stage 04 does not take Br = 96: its kernel is right with 64, 128"),
         ('"64x64"', 1, "scores", "stage 01 takes no other tile: its kernels have none"),
         ('"64x64"', "wgmma", "descriptors", "does not take Bc = 64: its kernel is right with 128"),
-        ('"64x64"', "ping_pong", "take", "takes no other tile: its warpgroups, with their registers"),
-        ('"64x64"', "shapes", "ring", "takes no other tile: its kernel is built as a table of instances"),
+        ('"64x64"', "ping_pong", "turn", "takes no other tile: its tile goes with the head dim"),
+        ('"64x64"', "shapes", "whole", "takes no other tile: its kernel is built as a table of instances"),
         ('"64x64"', "fp8", "any", "takes no other tile: its tile goes with the head dim"),
     ],
 )

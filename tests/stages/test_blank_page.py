@@ -43,7 +43,9 @@ def judged(page: blank.Page, text: str, only: str = "") -> dict[str, whole.Part]
 
 @pytest.mark.skipif(not PAGES, reason="the stages that are tested have no blank.toml")
 def test_there_are_pages():
-    assert all(page.subgoals[-1].name == WHOLE and len(page.subgoals) >= 3 for page in PAGES)
+    assert all(page.subgoals[-1].name == WHOLE for page in PAGES)
+    # Of a kernel with a table of instances the whole is asked for at once.
+    assert all(len(page.subgoals) >= 3 or "only_instance" in page.stage.data for page in PAGES)
 
 
 @pytest.mark.parametrize("page", cases())

@@ -22,14 +22,45 @@ function phaseOf(phases, { file, line }) {
   return found.reduce((least, one) => (one[2] - one[1] < least[2] - least[1] ? one : least))[0];
 }
 
-// By number: "K_full[0]" as the source calls it where it is initialised, else its address.
+// What a line initialises.
+function initialised(sources, { file, line }) {
+  const text = sources[file]?.split("\n")[line - 1] ?? "";
+  return [...text.matchAll(/mbarrier_init\(\s*&?\s*([^,]+?)\s*,/g)].map((found) => found[1]);
+}
+
+// The mbarriers of the kernel's pipelines, by address. In memory they follow one another as they are declared, each with
+// its barriers `full` and then `empty`.
+function inPipelines(launch, sources, ops) {
+  const kernels = [...new Set([...ops.values()].map(({ file }) => file))].filter((file) => file.endsWith(".cu")).sort();
+  const declared = kernels.flatMap((kernel) =>
+    [...(sources[kernel] ?? "").matchAll(/^    Pipeline<[^>;]*> ([\w, ]+);/gm)].flatMap((found) =>
+      found[1].split(",").map((name) => name.trim().replace(/_pipeline$/, ""))));
+  const kinds = new Map();
+  for (const [op, address] of launch.traced[0].mbarriers) {
+    const calls = initialised(sources, ops.get(op));
+    if (calls.length === 1 && /^(full|empty)\[\w+\]$/.test(calls[0])) kinds.set(address, calls[0].split("[")[0]);
+  }
+  const runs = [];
+  for (const address of [...kinds.keys()].sort((a, b) => a - b)) {
+    if (runs.at(-1)?.kind !== kinds.get(address)) runs.push({ kind: kinds.get(address), addresses: [] });
+    runs.at(-1).addresses.push(address);
+  }
+  const names = new Map();
+  if (runs.length !== 2 * declared.length) return names;
+  runs.forEach(({ kind, addresses }, place) => addresses.forEach((address, number) =>
+    names.set(address, `${declared[place >> 1]}_${kind}${addresses.length > 1 ? `[${number}]` : ""}`)));
+  return names;
+}
+
+// By number: "K_full[0]" as the source calls it where it is initialised, else its address. Those of a struct Pipeline are
+// called after the one that they belong to: of K_pipeline.
 function mbarrierNames(launch, sources) {
   const ops = new Map(launch.ops.map(([op, , , file, line]) => [op, { file: launch.files[file], line }]));
-  const { mbarriers } = launch.traced[0];
+  const { mbarriers } = launch.traced[0], pipelines = inPipelines(launch, sources, ops);
   return mbarriers.map(([op, address]) => {
+    if (pipelines.has(address)) return pipelines.get(address);
     const { file, line } = ops.get(op);
-    const text = sources[file]?.split("\n")[line - 1] ?? "";
-    const calls = [...text.matchAll(/mbarrier_init\(\s*&?\s*([^,]+?)\s*,/g)].map((found) => found[1]);
+    const calls = initialised(sources, ops.get(op));
     if (calls.length !== 1) return `at shared 0x${address.toString(16)}`;
     const same = mbarriers.filter(([other]) => ops.get(other).file === file && ops.get(other).line === line);
     const addresses = [...new Set(same.map(([, other]) => other))].sort((a, b) => a - b);

@@ -24,7 +24,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
 from flashladder.simulator import clocks
-from flashladder.simulator.warps import phases
+from flashladder.simulator.warps import named
 from flashladder.site import page_kernels
 from flashladder.site.page_kernels import Offered
 from flashladder.site.run_page import shipped
@@ -93,7 +93,7 @@ def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None 
         "ptx": page_kernels.of_these(ptx, requests),
         "requests": requests,
         "sources": {name: file.read_text() for name, file in sources.items()},
-        "phases": {name: [[one.name, one.first, one.last] for one in phases(file)] for name, file in sources.items()},
+        "phases": {name: [[one.name, one.first, one.last] for one in named(file)] for name, file in sources.items()},
     }
 
 

@@ -38,8 +38,9 @@ def only(results: dict, number: int) -> dict:
 
 def recorded_until(number: int) -> list[tuple[dict, bool]]:
     """What ships and has the stage, as plot.throughput takes it."""
-    name = stages.get(number).name
-    return [(only(one, number), False) for one in recorded.shipped() if recorded.pick(one, name=name)]
+    names = [stage.name for stage in stages_until(number)]
+    having = [one for one in recorded.shipped() if not names or recorded.pick(one, name=names[-1])]
+    return [(only(one, number), False) for one in having]
 
 
 def measure(number: int, d: int, dtype: str, causal: bool = False) -> dict | None:

@@ -118,6 +118,11 @@ def functions(file: Path) -> tuple[source.Part, ...]:
     return tuple(found)
 
 
+def named(file: Path) -> tuple[source.Part, ...]:
+    """What the lines of a file can be a part of: its phases, and its functions."""
+    return (*phases(file), *functions(file))
+
+
 def _closed(lines: tuple[str, ...], first: int, margin: str) -> int:
     """The line of the brace that ends what begins in `first`."""
     return next((at for at, line in enumerate(lines[first:], first + 1) if line.startswith(f"{margin}}}")), first)
@@ -126,8 +131,7 @@ def _closed(lines: tuple[str, ...], first: int, margin: str) -> int:
 def phase_of(file: str, line: int) -> str:
     """What the line is a part of, in a word or two: the innermost of the marks such as `// ---- load ----` and of the
     functions; empty where there is none."""
-    everything = (*phases(Path(file)), *functions(Path(file)))
-    found = [part for part in everything if part.first <= line <= part.last]
+    found = [part for part in named(Path(file)) if part.first <= line <= part.last]
     return min(found, key=lambda part: part.last - part.first).name if found else ""
 
 
