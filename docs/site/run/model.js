@@ -51,7 +51,7 @@ class Work {
   add(op, cost, clocks) {
     this.count += 1;
     this.issue += clocks.issue;
-    this.#line(op.file, op.line, 1);
+    this.#line(op.file, op.line, op.calls, 1);
     if (cost) this.shared += cost.wavefronts * clocks.shared_wavefront;
     if (op.cls === "tensor") {
       const share = products(op.text) / PRODUCTS;
@@ -76,21 +76,21 @@ class Work {
   join(other) {
     for (const name of [...UNITS, "pace", "bytes", "count"]) this[name] += other[name];
     this.latency = Math.max(this.latency, other.latency);
-    for (const { file, line, times } of other.lines.values()) this.#line(file, line, times);
+    for (const { file, line, calls, times } of other.lines.values()) this.#line(file, line, calls, times);
   }
 
-  #line(file, line, times) {
-    const key = `${line} ${file}`;
+  #line(file, line, calls, times) {
+    const key = `${line} ${file} ${calls}`;
     const found = this.lines.get(key);
     if (found) found.times += times;
-    else this.lines.set(key, { file, line, times });
+    else this.lines.set(key, { file, line, calls, times });
   }
 
   *steps() {
     if (!this.count) return;
-    const { file, line } = [...this.lines.values()].reduce((most, one) => (one.times > most.times ? one : most));
+    const { file, line, calls } = [...this.lines.values()].reduce((most, one) => (one.times > most.times ? one : most));
     const units = UNITS.filter((unit) => this[unit]).map((unit) => [unit, this[unit]]);
-    const place = { file, line, text: `${this.count} instructions` };
+    const place = { file, line, calls, text: `${this.count} instructions` };
     yield { does: "stretch", kind: this.kind, units, pace: this.pace, latency: this.latency, place };
     if (this.bytes) yield { does: "load", bytes: this.bytes, place };
   }
@@ -404,9 +404,10 @@ class Machine {
 // Throws where the trace has no end or an instruction that the model does not know.
 export function replay(launch, clocks) {
   const ops = new Map();
-  for (const [op, cls, text, at, line, imm] of launch.ops) {
+  for (const [op, cls, text, at, line, imm, ways = []] of launch.ops) {
     const file = launch.files[at];
-    ops.set(op, { cls, text, file, line, imm, place: { file, line, text } });
+    const calls = ways.map(([other, from]) => [launch.files[other], from]); // of a header's code, the innermost first
+    ops.set(op, { cls, text, file, line, calls, imm, place: { file, line, calls, text } });
   }
   const block = launch.traced[0];
   const kinds = new Map(Object.entries(kindsOf(launch)).flatMap(([kind, names]) => names.map((name) => [name, kind])));

@@ -15,8 +15,17 @@ export const NAMES = {
 export const BACKGROUND = ["wgmma", "bytes"];
 const GROUPS = { "cp.async": "groups of cp.async", wgmma: "groups of wgmma", bulk: "groups of bulk stores" };
 
-// The phase that a line stands in, by marks such as `// ---- load ----`; empty where there is none.
-function phaseOf(phases, { file, line }) {
+// What a line is a part of: the innermost of the marks such as `// ---- load ----` and of the functions; of a header's
+// code else what calls it. Empty where there is none.
+function phaseOf(phases, { file, line, calls = [] }) {
+  for (const [name, at] of [[file, line], ...calls]) {
+    const found = partOf(phases, name, at);
+    if (found) return found;
+  }
+  return "";
+}
+
+function partOf(phases, file, line) {
   const found = (phases[file] ?? []).filter(([, first, last]) => first <= line && line <= last);
   if (!found.length) return "";
   return found.reduce((least, one) => (one[2] - one[1] < least[2] - least[1] ? one : least))[0];
