@@ -145,12 +145,15 @@ def without_addresses(found):
 
 
 def comparable(report: dict) -> list[dict]:
-    """The launches of a report without what may differ: where on the host device memory begins, and folders."""
+    """The launches of a report without what may differ: where on the host device memory begins, and folders, after which
+    lines are sorted."""
     launches = without_addresses(report["launches"])
     for launch in launches:
         for part in ("lines", "hazards", "notes", "accesses", "boxes"):
             for one in launch.get(part, []):
-                one["file"] = Path(one["file"]).name
+                for place in (one, *one.get("inlined", [])):
+                    place["file"] = Path(place["file"]).name
+        launch.get("lines", []).sort(key=json.dumps)
         for access in launch.get("accesses", []):
             if access["space"] == "global":
                 first = min(address for address in access["addresses"] if address is not None)
