@@ -230,8 +230,9 @@ def test_the_folder_builds_and_checks_alone(tmp_path):
     holds the sources that this build has compiled, byte for byte: their objects are taken from there."""
     one = READY[0]
     folder = handout.write(one, tmp_path / "given")
-    for tree in ("common/simulator", "common/include"):
-        assert sources(folder / "harness" / tree) == sources(ROOT / tree)
+    assert sources(folder / "harness/common/simulator") == sources(ROOT / "common/simulator")
+    given, headers = (sources(place / "common/include") for place in (folder / "harness", ROOT))
+    assert given and given == {name: text for name, text in headers.items() if name in given}  # those that are included
     settings = {"CMAKE_CXX_COMPILER_LAUNCHER": str(ROOT / "tests/of_another_build")}
     settings |= {"COMPILED": "host", "BUILT": str(build_directory())}
     number = one.stages[0]

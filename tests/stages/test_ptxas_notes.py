@@ -40,7 +40,8 @@ def said(source: str, tmp_path, folder=None) -> str:
         pytest.skip("no nvcc here")
     kernel = tmp_path / "kernel.cu"
     kernel.write_text(source)
-    command = [nvcc, *([f"-I{folder}"] if folder else []), "-std=c++20", "-DFLASH_ONLY_BF16_128", f"-I{ROOT / 'common/include'}"]
+    folders = [ROOT / "common/include", *([folder] if folder else [])]  # that of the stage's table of instances, too
+    command = [nvcc, "-std=c++20", "-DFLASH_ONLY_BF16_128", *(f"-I{one}" for one in folders)]
     command += ["-gencode", "arch=compute_90a,code=sm_90a", "-Xptxas", "-v"]
     command += ["-cubin", "-o", tmp_path / "kernel.cubin", kernel]
     done = subprocess.run(command, capture_output=True, text=True)
