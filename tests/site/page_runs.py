@@ -145,8 +145,8 @@ def without_addresses(found):
 
 
 def comparable(report: dict) -> list[dict]:
-    """The launches of a report without what may differ: where on the host device memory begins, and folders, after which
-    lines are sorted."""
+    """The launches of a report without what may differ: where on the host device memory begins, and folders. Lines are
+    sorted without them."""
     launches = without_addresses(report["launches"])
     for launch in launches:
         for part in ("lines", "hazards", "notes", "accesses", "boxes"):
