@@ -24,7 +24,8 @@ PYTHON_PAGE = "api/python.md"
 PATTERNS = (
     "*.md",
     "docs/*.md",
-    "docs/results/*.md",
+    "docs/notes/*.md",
+    "docs/results/**/*.md",
     "stages/*/README.md",
     "common/**/*.md",
     "tests/**/README.md",
@@ -60,7 +61,7 @@ SECTIONS = (
         (
             "docs/results_table.md",
             "docs/results.md",
-            "docs/results/*.md",
+            "docs/results/**/*.md",
             "docs/benchmarks.md",
             "docs/profiler.md",
             "docs/timeline.md",
