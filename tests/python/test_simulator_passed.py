@@ -1,5 +1,6 @@
 """When the simulator's long tests are left out: as long as it, and they, are as they were when they passed."""
 
+import re
 import shutil
 
 import pytest
@@ -15,7 +16,7 @@ def tree(tmp_path, monkeypatch):
     """A few of the files that count; the tests have passed with them."""
     monkeypatch.delenv(tested.AGAIN, raising=False)
     files = [name for name in tested.COUNTS if (ROOT / name).is_file()]
-    for name in ("common/simulator/CMakeLists.txt", "common/include/ptx.cuh", LONG, *files):
+    for name in ("common/simulator/CMakeLists.txt", LONG, *files):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     assert tested.remember_simulator(tested.of_the_simulator(tmp_path), tmp_path)
@@ -25,6 +26,16 @@ def tree(tmp_path, monkeypatch):
 def test_what_counts_is_there():
     missing = [name for name in (*tested.COUNTS, LONG) if not (ROOT / name).exists()]
     assert not missing, f"commands/tested.py names files that are gone: {', '.join(missing)}"
+
+
+def test_every_header_of_the_kernels_that_it_includes_counts():
+    headers = {file.name for file in (ROOT / "common/include").iterdir()}
+    files = [file for folder in ("common/simulator", *tested.OF_THE_SIMULATOR) for file in (ROOT / folder).rglob("*")]
+    texts = [file.read_text() for file in files if file.suffix in (".cpp", ".h", ".cu", ".cuh", ".py")]
+    own = {file.name for file in files}
+    included = {name for text in texts for name in re.findall(r'#include ["<]([\w.]+)[">]', text)} & headers - own
+    assert included, "the tools of the simulator include none: this test looks at the wrong place"
+    assert {f"common/include/{name}" for name in included} <= set(tested.COUNTS)
 
 
 def test_they_are_left_out_with_the_way_to_run_them(tree):
@@ -62,7 +73,7 @@ def test_a_new_and_a_renamed_file_are_changes(tree):
     new.write_text("")
     assert tested.why_left_out(tree) == ""
     new.unlink()
-    (tree / "common/include/ptx.cuh").rename(tree / "common/include/other.cuh")
+    (tree / LONG).rename(tree / "tests/simulator/test_other.py")
     assert tested.why_left_out(tree) == ""
 
 
