@@ -1,5 +1,7 @@
 """The simulator's tests need a build of it (build/ or $WARPSIM_BUILD), or a GPU with FLASHLADDER_DEVICE=gpu."""
 
+import collections
+import random
 import sys
 from pathlib import Path
 
@@ -8,6 +10,24 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cudart
+
+
+QUICK = 4  # of a test's cases one of so many is among the quick ones
+
+
+@pytest.hookimpl(tryfirst=True)  # before those of another length are left out
+def pytest_collection_modifyitems(items):
+    """The other cases are long: `make test-simulator` runs them, and `make test-long` after a change of the simulator.
+    A test draws by its own name, so that it draws the same in each process."""
+    cases = collections.defaultdict(list)
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent) and not item.get_closest_marker("long"):
+            cases[item.path, item.originalname].append(item)
+    for (_, name), own in cases.items():
+        drawn = {id(item) for item in random.Random(name).sample(own, -(-len(own) // QUICK))}
+        for item in own:
+            if id(item) not in drawn:
+                item.add_marker(pytest.mark.long)
 
 
 def pytest_configure(config):

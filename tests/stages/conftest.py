@@ -1,9 +1,12 @@
 """Every test here runs for every stage, or for the one that `make stage-NN test` names (FLASHLADDER_STAGE)."""
 
+import collections
 import os
+import random
 
 import pytest
 from chosen import chosen_stages, e4m3_stages, masking_stages
+from kernels_built import Built
 
 from flashladder.core.paths import stage_library
 from flashladder.ladder import stages
@@ -13,25 +16,34 @@ collect_ignore_glob = [] if masking_stages() else ["test_masking*.py"]
 collect_ignore_glob += [] if e4m3_stages() else ["test_e4m3.py"]
 
 
-# Stages that change one thing of a kernel whose neighbours are tested in `make test`: their longer tests are among the
-# long ones, but in `make stage-NN test`, where all of the stage's tests are wanted.
-BETWEEN = (
-    "swizzle", "eager_kv", "fragment_tiles", "fast_softmax", "lean_addressing", "warp_specialization",
-    "tile_scheduler", "ping_pong", "overlap", "no_gap",
-)  # fmt: skip
+# Of these stages, the first of their kind or the last of a part, all tests that are not marked long are in `make test`.
+# Of the others the files below are among the long ones, but in `make stage-NN test`, where all tests of it are wanted.
+IN_FULL = ("naive", "tensor_cores", "masking", "wgmma", "shapes", "fp8")
 LONGER = (
-    "test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths", "test_lost_bets",
+    "test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths", "test_ptxas_notes",
 )  # fmt: skip
-OF_EACH_STAGE = ("test_types_and_head_dims",)
+OF_EACH_STAGE = ("test_types_and_head_dims", "test_sizes_one_after_another", "test_what_ptxas_repairs_it_says")
+INSTANCES = 3  # of a test for each built kernel of a stage, one case of so many is in `make test`
 
 
 @pytest.hookimpl(tryfirst=True)  # before those of another length are left out
 def pytest_collection_modifyitems(items):
-    for item in items if not os.environ.get("FLASHLADDER_STAGE") else ():
-        stage = getattr(item, "callspec", None) and item.callspec.params.get("stage")
+    """A test draws its instances by its own name, so that it draws the same in each process."""
+    if os.environ.get("FLASHLADDER_STAGE"):
+        return
+    instances = collections.defaultdict(list)
+    for item in items:
+        params = item.callspec.params if getattr(item, "callspec", None) else {}
         longer = item.module.__name__.split(".")[-1] in LONGER and item.originalname not in OF_EACH_STAGE
-        if stage and stage.slug in BETWEEN and longer:
+        if "stage" in params and params["stage"].slug not in IN_FULL and longer:
             item.add_marker(pytest.mark.long)
+        if isinstance(params.get("c"), Built):
+            instances[item.originalname].append(item)
+    for name, own in instances.items():
+        drawn = {id(item) for item in random.Random(name).sample(own, -(-len(own) // INSTANCES))}
+        for item in own:
+            if id(item) not in drawn:
+                item.add_marker(pytest.mark.long)
 
 
 def pytest_generate_tests(metafunc):
