@@ -129,6 +129,7 @@ def test_the_students_folder_has_the_tile_everywhere(tmp_path):
     assert "The tile of" not in (handout.write(varied('"128x64"'), tmp_path / "plain") / "README.md").read_text()
 
 
+@pytest.mark.long
 def test_an_answer_with_the_ladders_numbers_is_wrong_and_one_for_this_tile_is_right(level, tmp_path):
     one = varied("{ Bc = 128 }")
     points = {}

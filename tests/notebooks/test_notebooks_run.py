@@ -12,7 +12,7 @@ from flashladder.lessons import notebook_format, notebooks
 for package in ("nbclient", "nbformat", "ipykernel"):
     pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
 
-QUICK = ("start_here", "05_swizzle")
+QUICK = ("start_here",)
 
 
 def marked(file):

@@ -38,6 +38,7 @@ def test_right_in_other_words():
     assert not found.words
 
 
+@pytest.mark.long
 def test_wrong_for_one_head_dim_alone():
     found = attempt(2, "rescale", f"if (d_head == 64) rescale[r] = 0.5f;\nelse {RESCALE}")
     assert found.built and not found.passed and found.summary == "wrong"

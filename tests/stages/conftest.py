@@ -17,33 +17,45 @@ collect_ignore_glob += [] if e4m3_stages() else ["test_e4m3.py"]
 
 
 # Of these stages, the first of their kind or the last of a part, all tests that are not marked long are in `make test`.
-# Of the others the files below are among the long ones, but in `make stage-NN test`, where all tests of it are wanted.
+# Of the others, which change one thing of a neighbour, `make test-long` draws cases of the files below.
 IN_FULL = ("naive", "tensor_cores", "masking", "wgmma", "shapes", "fp8")
 LONGER = (
     "test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths", "test_ptxas_notes",
 )  # fmt: skip
 OF_EACH_STAGE = ("test_types_and_head_dims", "test_sizes_one_after_another", "test_what_ptxas_repairs_it_says")
-INSTANCES = 3  # of a test for each built kernel of a stage, one case of so many is in `make test`
+
+
+def _drawn(name: str, items: list, of: int) -> set[int]:
+    """The identities of each of-th item, rounded up: drawn by the test's name, so the same in each process."""
+    return {id(item) for item in random.Random(name).sample(items, -(-len(items) // of))}
 
 
 @pytest.hookimpl(tryfirst=True)  # before those of another length are left out
-def pytest_collection_modifyitems(items):
-    """A test draws its instances by its own name, so that it draws the same in each process."""
+def pytest_collection_modifyitems(config, items):
+    """Which tests are long, and which are left out of both unless FLASHLADDER_WHOLE is set. `make stage-NN test` runs
+    all of a stage."""
     if os.environ.get("FLASHLADDER_STAGE"):
         return
-    instances = collections.defaultdict(list)
+    between, instances = collections.defaultdict(list), collections.defaultdict(list)
     for item in items:
         params = item.callspec.params if getattr(item, "callspec", None) else {}
         longer = item.module.__name__.split(".")[-1] in LONGER and item.originalname not in OF_EACH_STAGE
         if "stage" in params and params["stage"].slug not in IN_FULL and longer:
+            between[item.originalname].append(item)
             item.add_marker(pytest.mark.long)
         if isinstance(params.get("c"), Built):
             instances[item.originalname].append(item)
     for name, own in instances.items():
-        drawn = {id(item) for item in random.Random(name).sample(own, -(-len(own) // INSTANCES))}
+        quick = _drawn(name, own, 3)
         for item in own:
-            if id(item) not in drawn:
+            if id(item) not in quick:
                 item.add_marker(pytest.mark.long)
+    if not os.environ.get("FLASHLADDER_WHOLE"):
+        tried = set().union(*(_drawn(name, own, 3) for name, own in between.items()))
+        left_out = [item for own in between.values() for item in own if id(item) not in tried]
+        config.hook.pytest_deselected(items=left_out)
+        gone = {id(item) for item in left_out}
+        items[:] = [item for item in items if id(item) not in gone]
 
 
 def pytest_generate_tests(metafunc):
