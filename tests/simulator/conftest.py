@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import cudart
 
-
 QUICK = 4  # of a test's cases one of so many is among the quick ones
 
 
