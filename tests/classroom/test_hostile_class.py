@@ -61,7 +61,10 @@ def honest_have_their_points(rows: dict[str, dict]) -> None:
     assert (solution["points"], stub["points"]) == ("100", "0"), (solution, stub)
 
 
-@pytest.mark.parametrize("hand", share([pytest.param(hand, marks=pytest.mark.long) for hand in range(HANDS)], HANDS))
+EACH = [pytest.param(hand, id=str(hand), marks=pytest.mark.long) for hand in range(HANDS)]
+
+
+@pytest.mark.parametrize("hand", share(EACH, HANDS))
 def test_two_hundred_hostile_submissions_cost_the_others_nothing(hand, small_class, level, tmp_path, monkeypatch):
     names = sorted(write(tmp_path / "all"))
     assert len(names) >= 200

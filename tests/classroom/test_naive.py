@@ -32,8 +32,13 @@ def test_every_exercise_is_graded_by_all_that_its_stage_shows(one, number):
 
 @pytest.mark.parametrize(
     "one, number",
-    share([pytest.param(*pair, marks=[] if pair[0].name in QUICK else pytest.mark.long) for pair in EVERY], 3),
-    ids=lambda value: getattr(value, "name", value),
+    share(
+        [
+            pytest.param(one, number, id=f"{one.name}-{number}", marks=[] if one.name in QUICK else pytest.mark.long)
+            for one, number in EVERY
+        ],
+        3,
+    ),
 )
 def test_a_naive_kernel_is_right_and_loses_the_technique(one, number, sandbox):
     part = one.of_stage(number)

@@ -4,11 +4,11 @@ To try all takes long: `make test-long` tries one to each exercise, a right one 
 change of the stage or its answers; FLASHLADDER_WHOLE=1 tries all of them.
 """
 
-import os
 import random
 
 import pytest
 from answers import FOLDER, RIGHT, WRONG, every, files, read
+from shares import WHOLE as ALL_OF_THEM
 
 from flashladder.classroom import judge
 from flashladder.classroom.exercise import exercises
@@ -27,7 +27,7 @@ def on_the_simulator(monkeypatch):
 
 def drawn() -> list:
     """The answers that are tried, in the order of the files."""
-    if os.environ.get("FLASHLADDER_WHOLE"):
+    if ALL_OF_THEM:
         return EVERY
     chosen = {one.id for one in EVERY if one.id.startswith(QUICK)}
     for number, exercise in enumerate(dict.fromkeys(one.exercise for one in EVERY)):

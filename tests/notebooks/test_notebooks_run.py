@@ -1,8 +1,9 @@
-"""The notebooks run from top to bottom; the quick ones in `make test`, all of them in `make test-all`."""
+"""The notebooks run from top to bottom: a quick one in `make test`, half of the others in `make test-long`."""
 
 import os
 
 import pytest
+from shares import share
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory
@@ -19,7 +20,7 @@ def marked(file):
     return pytest.param(file, id=file.stem, marks=() if file.stem in QUICK else pytest.mark.long)
 
 
-@pytest.mark.parametrize("file", [marked(file) for file in notebook_format.files()])
+@pytest.mark.parametrize("file", share([marked(file) for file in notebook_format.files()], 2))
 def test_runs_from_top_to_bottom(file):
     executed = notebook_format.canonical(notebooks.execute(file), file)
     code = [cell for cell in executed["cells"] if cell["cell_type"] == "code"]

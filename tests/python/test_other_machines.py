@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from hostcc import HERE, ROOT
+from shares import WHOLE
 
 # What a CPU must have for OpenBLAS' kernels of that name, as /proc/cpuinfo calls it; without it they are illegal
 # instructions.
@@ -43,7 +44,7 @@ def test_the_packages_tests_pass(core):
         pytest.skip(f"this CPU cannot execute OpenBLAS' kernels for {core}: it has no {', '.join(sorted(missing))}")
     able = [core for core in NEEDS if NEEDS[core] <= flags()]
     files = sorted(path.stem for path in HERE.glob("test_*.py") if path != Path(__file__))
-    hands = len(able) * (1 if os.environ.get("FLASHLADDER_WHOLE") else 3)
+    hands = len(able) * (1 if WHOLE else 3)
     dealt = {"FLASHLADDER_DEALT": f"{able.index(core)}/{hands} {' '.join(files)}"}
     env = os.environ | ELSEWHERE[core] | {"OPENBLAS_CORETYPE": core} | dealt
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not long", str(HERE)]

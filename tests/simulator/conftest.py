@@ -1,7 +1,6 @@
 """The simulator's tests need a build of it (build/ or $WARPSIM_BUILD), or a GPU with FLASHLADDER_DEVICE=gpu."""
 
 import collections
-import random
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import cudart
+from shares import drawn
 
 QUICK = 4  # of a test's cases one of so many is among the quick ones
 
@@ -23,9 +23,9 @@ def pytest_collection_modifyitems(items):
         if item.path.is_relative_to(Path(__file__).parent) and not item.get_closest_marker("long"):
             cases[item.path, item.originalname].append(item)
     for (_, name), own in cases.items():
-        drawn = {id(item) for item in random.Random(name).sample(own, -(-len(own) // QUICK))}
+        quick = drawn(name, own, QUICK)
         for item in own:
-            if id(item) not in drawn:
+            if id(item) not in quick:
                 item.add_marker(pytest.mark.long)
 
 

@@ -2,11 +2,11 @@
 
 import collections
 import os
-import random
 
 import pytest
 from chosen import chosen_stages, e4m3_stages, masking_stages
 from kernels_built import Built
+from shares import WHOLE, drawn, kernels
 
 from flashladder.core.paths import stage_library
 from flashladder.ladder import stages
@@ -25,11 +25,6 @@ LONGER = (
 OF_EACH_STAGE = ("test_types_and_head_dims", "test_sizes_one_after_another", "test_what_ptxas_repairs_it_says")
 
 
-def _drawn(name: str, items: list, of: int) -> set[int]:
-    """The identities of each of-th item, rounded up: drawn by the test's name, so the same in each process."""
-    return {id(item) for item in random.Random(name).sample(items, -(-len(items) // of))}
-
-
 @pytest.hookimpl(tryfirst=True)  # before those of another length are left out
 def pytest_collection_modifyitems(config, items):
     """Which tests are long, and which are left out of both unless FLASHLADDER_WHOLE is set. `make stage-NN test` runs
@@ -46,12 +41,12 @@ def pytest_collection_modifyitems(config, items):
         if isinstance(params.get("c"), Built):
             instances[item.originalname].append(item)
     for name, own in instances.items():
-        quick = _drawn(name, own, 3)
+        quick = drawn(name, own, 3)
         for item in own:
             if id(item) not in quick:
                 item.add_marker(pytest.mark.long)
-    if not os.environ.get("FLASHLADDER_WHOLE"):
-        tried = set().union(*(_drawn(name, own, 3) for name, own in between.items()))
+    if not WHOLE:
+        tried = set().union(*(drawn(kernels() + name, own, 3) for name, own in between.items()))
         left_out = [item for own in between.values() for item in own if id(item) not in tried]
         config.hook.pytest_deselected(items=left_out)
         gone = {id(item) for item in left_out}

@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from shares import share
 
 from flashladder import plot
 from flashladder.core.device import choose, environment
@@ -253,7 +254,8 @@ MISTAKES = mistakes.of_lesson(0)
 
 
 @pytest.mark.parametrize(
-    "mistake", [pytest.param(m, id=m.name, marks=() if i < 1 else pytest.mark.long) for i, m in enumerate(MISTAKES)]
+    "mistake",
+    share([pytest.param(m, id=m.name, marks=() if i < 1 else pytest.mark.long) for i, m in enumerate(MISTAKES)], 2),
 )
 def test_mistakes_are_caught(mistake):
     verdict = mistakes.run(mistake)

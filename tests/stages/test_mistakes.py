@@ -12,7 +12,7 @@ from flashladder.core.paths import build_directory, stage_library
 from flashladder.ladder import kernels, mistakes, stages
 
 ALL = [mistake for stage in stages.all_stages() for mistake in mistakes.of_lesson(stage)]
-# One of each kind of verdict runs in `make test`; half of them in `make test-long`, all with FLASHLADDER_WHOLE=1.
+# One of each kind of verdict runs in `make test`; a quarter of them in `make test-long`, all with FLASHLADDER_WHOLE=1.
 QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
 
 
@@ -22,7 +22,7 @@ def parameters() -> list:
         quick = (mistake.stage.id, mistake.name) in QUICK
         marks = () if quick else pytest.mark.long
         found.append(pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=marks))
-    return share(found, 2)
+    return share(found, 4)
 
 
 @pytest.mark.parametrize("mistake", parameters())

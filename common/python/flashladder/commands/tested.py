@@ -60,7 +60,7 @@ OF_THE_SIMULATOR = ("tests/simulator", "tests/fuzz")
 # What is built, the tests and programs that are run on it, and what they start.
 COUNTS = (
     "common/simulator", "common/include/command_line.h", "common/include/json_writer.h", *OF_THE_SIMULATOR,
-    "tests/conftest.py", "tests/of_another_build", "common/python/flashladder/commands/fuzz.py",
+    "tests/conftest.py", "tests/shares.py", "tests/of_another_build", "common/python/flashladder/commands/fuzz.py",
 )  # fmt: skip
 
 
