@@ -15,7 +15,15 @@ pytestmark = pytest.mark.simulator_only
 
 DRIVER = PROGRAMS / "driver"
 NVCC = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-CASES = re.findall(r"CASE\((\w+)\),", (DRIVER / "driver_api.cpp").read_text())
+SYMBOLS = PROGRAMS.parents[2] / "common" / "simulator" / "driver" / "symbols"
+
+
+def cases(macro):
+    texts = [source.read_text() for source in sorted((DRIVER / "driver_api").glob("*.cpp"))]
+    return [name for text in texts for name in re.findall(rf"^{macro}\((\w+)\)", text, re.MULTILINE)]
+
+
+CASES, CASES_OF_TWO_DEVICES = cases("CASE"), cases("CASE_OF_TWO_DEVICES")
 WORKS = LIBRARY.parent / "libcuda.so.1"
 
 # Name in the folder: source and nvcc's options.
@@ -77,14 +85,15 @@ def modules(tmp_path_factory):
 
 
 def build_host(name, *options):
-    """A host program, linked with this build's libcuda.so unless `options` are given."""
-    source = DRIVER / f"{name}.cpp"
+    """A host program, one file or a folder of them, linked with this build's libcuda.so unless `options` are given."""
+    sources = sorted((DRIVER / name).glob("*.cpp")) or [DRIVER / f"{name}.cpp"]
+    headers = [DRIVER / "driver.h", *(DRIVER / name).glob("*.h")]
     libraries = list(options) if options else ["-L", LIBRARY.parent, "-lcuda"]
     return cached(
         "-".join([name, *(o.strip("-") for o in options)]).replace("/", "_")[-60:],
-        [source, DRIVER / "driver.h"],
+        [*sources, *headers],
         lambda to: run(
-            "g++", "-std=c++17", "-g", "-I", cuda_include(), source, "-o", to, *libraries, "-ldl", "-pthread"
+            "g++", "-std=c++17", "-g", "-I", cuda_include(), *sources, "-o", to, *libraries, "-ldl", "-pthread"
         ),
     )
 
@@ -106,7 +115,7 @@ def needed(program):
 
 
 def test_all_cases_are_found():
-    assert len(CASES) >= 30
+    assert len(CASES) >= 30 and CASES_OF_TWO_DEVICES
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -116,8 +125,9 @@ def test_case(case, modules):
     assert "bypasses the CUDA runtime" not in done.stderr
 
 
-def test_two_devices(modules):
-    done = start(build_host("driver_api"), "two_devices", modules, env={"WARPSIM_DEVICES": 2})
+@pytest.mark.parametrize("case", CASES_OF_TWO_DEVICES)
+def test_case_of_two_devices(case, modules):
+    done = start(build_host("driver_api"), case, modules, env={"WARPSIM_DEVICES": 2})
     assert (done.stdout, done.returncode) == ("passed\n", 0), done.stderr
 
 
@@ -324,7 +334,7 @@ def test_the_table_of_functions_is_the_toolkits():
     for (name, thread), symbols in newest_first(names).items():
         for symbol, version in zip(symbols, sorted(versions[name, thread], reverse=True), strict=True):
             wanted.add((symbol, name, str(version), str(thread).lower()))
-    table = (PROGRAMS.parents[2] / "common" / "simulator" / "driver" / "symbols.h").read_text()
+    table = "".join(part.read_text() for part in SYMBOLS.glob("*.h"))
     rows = re.findall(r"^SYMBOL\((\w+), (\w+),\s+(\d+), (\w+)\)", table, re.MULTILINE)
     assert set(rows) == wanted and len(rows) == len(wanted)
 

@@ -1,0 +1,20 @@
+// CUDA arrays and mipmapped arrays: rows of driver/symbols.h.
+// clang-format off
+SYMBOL(cuArray3DCreate, cuArray3DCreate, 2000, false)
+SYMBOL(cuArray3DCreate_v2, cuArray3DCreate, 3020, false)
+SYMBOL(cuArray3DGetDescriptor, cuArray3DGetDescriptor, 2000, false)
+SYMBOL(cuArray3DGetDescriptor_v2, cuArray3DGetDescriptor, 3020, false)
+SYMBOL(cuArrayCreate, cuArrayCreate, 2000, false)
+SYMBOL(cuArrayCreate_v2, cuArrayCreate, 3020, false)
+SYMBOL(cuArrayDestroy, cuArrayDestroy, 2000, false)
+SYMBOL(cuArrayGetDescriptor, cuArrayGetDescriptor, 2000, false)
+SYMBOL(cuArrayGetDescriptor_v2, cuArrayGetDescriptor, 3020, false)
+SYMBOL(cuArrayGetMemoryRequirements, cuArrayGetMemoryRequirements, 11060, false)
+SYMBOL(cuArrayGetPlane, cuArrayGetPlane, 11020, false)
+SYMBOL(cuArrayGetSparseProperties, cuArrayGetSparseProperties, 11010, false)
+SYMBOL(cuMipmappedArrayCreate, cuMipmappedArrayCreate, 5000, false)
+SYMBOL(cuMipmappedArrayDestroy, cuMipmappedArrayDestroy, 5000, false)
+SYMBOL(cuMipmappedArrayGetLevel, cuMipmappedArrayGetLevel, 5000, false)
+SYMBOL(cuMipmappedArrayGetMemoryRequirements, cuMipmappedArrayGetMemoryRequirements, 11060, false)
+SYMBOL(cuMipmappedArrayGetSparseProperties, cuMipmappedArrayGetSparseProperties, 11010, false)
+// clang-format on

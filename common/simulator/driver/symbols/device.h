@@ -1,0 +1,21 @@
+// Devices: rows of driver/symbols.h.
+// clang-format off
+SYMBOL(cuDeviceComputeCapability, cuDeviceComputeCapability, 2000, false)
+SYMBOL(cuDeviceGet, cuDeviceGet, 2000, false)
+SYMBOL(cuDeviceGetAttribute, cuDeviceGetAttribute, 2000, false)
+SYMBOL(cuDeviceGetByPCIBusId, cuDeviceGetByPCIBusId, 4010, false)
+SYMBOL(cuDeviceGetCount, cuDeviceGetCount, 2000, false)
+SYMBOL(cuDeviceGetHostAtomicCapabilities, cuDeviceGetHostAtomicCapabilities, 13000, false)
+SYMBOL(cuDeviceGetLuid, cuDeviceGetLuid, 10000, false)
+SYMBOL(cuDeviceGetName, cuDeviceGetName, 2000, false)
+SYMBOL(cuDeviceGetNvSciSyncAttributes, cuDeviceGetNvSciSyncAttributes, 10020, false)
+SYMBOL(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, 4010, false)
+SYMBOL(cuDeviceGetProperties, cuDeviceGetProperties, 2000, false)
+SYMBOL(cuDeviceGetTexture1DLinearMaxWidth, cuDeviceGetTexture1DLinearMaxWidth, 11010, false)
+SYMBOL(cuDeviceGetUuid, cuDeviceGetUuid, 9020, false)
+SYMBOL(cuDeviceGetUuid_v2, cuDeviceGetUuid, 11040, false)
+SYMBOL(cuDeviceRegisterAsyncNotification, cuDeviceRegisterAsyncNotification, 12040, false)
+SYMBOL(cuDeviceTotalMem, cuDeviceTotalMem, 2000, false)
+SYMBOL(cuDeviceTotalMem_v2, cuDeviceTotalMem, 3020, false)
+SYMBOL(cuDeviceUnregisterAsyncNotification, cuDeviceUnregisterAsyncNotification, 12040, false)
+// clang-format on
