@@ -24,8 +24,6 @@ const char *plain_name(std::string name) {
 
 }  // namespace
 
-thread_local bool PerThreadStream::on = false;
-
 // The two APIs share their numbers, but for errors that the runtime alone tells apart.
 CUresult result_of(cudaError_t code) {
     switch (code) {

@@ -83,23 +83,4 @@ CUresult call_runtime(F body, const char *function = __builtin_FUNCTION()) {
 // The name of the driver's function that runs now, as programs write it: without _v2. It stays.
 const char *current_function();
 
-// Functions whose names end in _ptsz or _ptds give stream 0 another meaning for as long as they run.
-class PerThreadStream {
-  public:
-    PerThreadStream() : before_(on) { on = true; }
-    ~PerThreadStream() { on = before_; }
-    PerThreadStream(const PerThreadStream &) = delete;
-    PerThreadStream &operator=(const PerThreadStream &) = delete;
-
-    static thread_local bool on;
-
-  private:
-    const bool before_;
-};
-
-// The stream as the runtime's functions take it.
-inline cudaStream_t stream_of(CUstream stream) {
-    return !stream && PerThreadStream::on ? cudaStreamPerThread : stream;
-}
-
 }  // namespace warpsim::driver

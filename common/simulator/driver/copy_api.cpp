@@ -28,7 +28,7 @@ CUresult copy_line(uint64_t to, uint64_t from, size_t bytes, cudaMemcpyKind kind
                    const char *function) {
     return call_runtime(
         [&](rt::Runtime &runtime) {
-            const auto stream = runtime.scheduler.resolve(stream_of(target.stream), false);
+            const auto stream = runtime.scheduler.resolve(target.stream);
             rt::copy(runtime, current_function(), {to}, {from}, {bytes}, kind, stream, target.timing);
             return cudaSuccess;
         },
@@ -72,7 +72,7 @@ cudaMemcpyKind kind_of(CUmemorytype to, CUmemorytype from) {
 CUresult copy_box(const Side &to, const Side &from, const Extent &extent, const Target &target, const char *function) {
     return call_runtime(
         [&](rt::Runtime &runtime) {
-            const auto stream = runtime.scheduler.resolve(stream_of(target.stream), false);
+            const auto stream = runtime.scheduler.resolve(target.stream);
             if (extent.empty()) return cudaSuccess;
             rt::copy(runtime, current_function(), region_of(runtime, to, extent), region_of(runtime, from, extent),
                      extent, kind_of(to.type, from.type), stream, target.timing);

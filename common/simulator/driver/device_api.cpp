@@ -25,6 +25,12 @@ CUresult ask(CUdevice device, F body, const char *function = __builtin_FUNCTION(
         Needs::driver, function);
 }
 
+cudaDeviceProp properties_of(CUdevice device) {
+    cudaDeviceProp properties;
+    check(cudaGetDeviceProperties(&properties, device));
+    return properties;
+}
+
 int attribute_of(CUdevice device, cudaDeviceAttr attribute) {
     int value = 0;
     check(cudaDeviceGetAttribute(&value, attribute, device));
@@ -64,9 +70,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
     return ask(device, [&] {
         want(name && length > 0);
-        cudaDeviceProp properties;
-        check(cudaGetDeviceProperties(&properties, device));
-        std::strncpy(name, properties.name, static_cast<size_t>(length));
+        std::strncpy(name, properties_of(device).name, static_cast<size_t>(length));
         name[length - 1] = '\0';
         return CUDA_SUCCESS;
     });
@@ -75,9 +79,7 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     return ask(device, [&] {
         want(uuid);
-        cudaDeviceProp properties;
-        check(cudaGetDeviceProperties(&properties, device));
-        std::memcpy(uuid->bytes, properties.uuid.bytes, sizeof uuid->bytes);
+        std::memcpy(uuid->bytes, properties_of(device).uuid.bytes, sizeof uuid->bytes);
         return CUDA_SUCCESS;
     });
 }
@@ -85,9 +87,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
     return ask(device, [&] {
         want(bytes);
-        cudaDeviceProp properties;
-        check(cudaGetDeviceProperties(&properties, device));
-        *bytes = properties.totalGlobalMem;
+        *bytes = properties_of(device).totalGlobalMem;
         return CUDA_SUCCESS;
     });
 }
@@ -122,8 +122,7 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
 CUresult cuDeviceGetProperties(CUdevprop *to, CUdevice device) {
     return ask(device, [&] {
         want(to);
-        cudaDeviceProp p;
-        check(cudaGetDeviceProperties(&p, device));
+        const cudaDeviceProp p = properties_of(device);
         *to = {};
         to->maxThreadsPerBlock = p.maxThreadsPerBlock;
         std::memcpy(to->maxThreadsDim, p.maxThreadsDim, sizeof to->maxThreadsDim);

@@ -22,11 +22,11 @@ CUresult cuEventDestroy(CUevent event) {
 }
 
 CUresult cuEventRecord(CUevent event, CUstream stream) {
-    return call([&] { return cudaEventRecord(event, stream_of(stream)); });
+    return call([&] { return cudaEventRecord(event, stream); });
 }
 
 CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
-    return call([&] { return cudaEventRecordWithFlags(event, stream_of(stream), flags); });
+    return call([&] { return cudaEventRecordWithFlags(event, stream, flags); });
 }
 
 CUresult cuEventQuery(CUevent event) {

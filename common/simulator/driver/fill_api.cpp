@@ -13,7 +13,7 @@ CUresult fill(CUdeviceptr to, size_t pitch, unsigned value, unsigned element, si
               CUstream stream_handle, Timing timing, const char *function) {
     return call_runtime(
         [&](rt::Runtime &runtime) {
-            const auto stream = runtime.scheduler.resolve(stream_of(stream_handle), false);
+            const auto stream = runtime.scheduler.resolve(stream_handle);
             size_t bytes = 0;
             want(to % element == 0 && pitch % element == 0 && !__builtin_mul_overflow(width, element, &bytes));
             rt::fill(runtime, current_function(), {to, pitch}, {bytes, rows}, value, element, stream, timing);

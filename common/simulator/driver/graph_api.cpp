@@ -61,11 +61,11 @@ CUresult cuGraphExecUpdate(CUgraphExec instance, CUgraph graph, CUgraphExecUpdat
 }
 
 CUresult cuGraphLaunch(CUgraphExec instance, CUstream stream) {
-    return call([&] { return cudaGraphLaunch(instance, stream_of(stream)); });
+    return call([&] { return cudaGraphLaunch(instance, stream); });
 }
 
 CUresult cuGraphUpload(CUgraphExec instance, CUstream stream) {
-    return call([&] { return cudaGraphUpload(instance, stream_of(stream)); });
+    return call([&] { return cudaGraphUpload(instance, stream); });
 }
 
 CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,

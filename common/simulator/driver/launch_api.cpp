@@ -75,7 +75,7 @@ CUresult launch(CUfunction function, const Dimensions &dimensions, unsigned shar
             return rt::launch_api({.grid = dimensions.grid,
                                    .block = dimensions.block,
                                    .shared = shared,
-                                   .stream = stream_of(stream),
+                                   .stream = stream,
                                    .cooperative = cooperative},
                                   function, arguments.pointers());
         },
@@ -107,7 +107,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
         same.gridDim = {config->gridDimX, config->gridDimY, config->gridDimZ};
         same.blockDim = {config->blockDimX, config->blockDimY, config->blockDimZ};
         same.dynamicSmemBytes = config->sharedMemBytes;
-        same.stream = stream_of(config->hStream);
+        same.stream = config->hStream;
         same.attrs = reinterpret_cast<cudaLaunchAttribute *>(config->attrs);
         same.numAttrs = config->numAttrs;
         return cudaLaunchKernelExC(&same, function, arguments.pointers());
@@ -115,5 +115,5 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) {
-    return call([&] { return cudaLaunchHostFunc(stream_of(stream), function, data); });
+    return call([&] { return cudaLaunchHostFunc(stream, function, data); });
 }

@@ -120,8 +120,7 @@ CUresult cuMemGetAddressRange(CUdeviceptr *base, size_t *bytes, CUdeviceptr addr
 
 CUresult cuMemPrefetchAsync(CUdeviceptr address, size_t bytes, CUmemLocation location, unsigned flags,
                             CUstream stream) {
-    return call(
-        [&] { return cudaMemPrefetchAsync(pointer(address), bytes, same(location), flags, stream_of(stream)); });
+    return call([&] { return cudaMemPrefetchAsync(pointer(address), bytes, same(location), flags, stream); });
 }
 
 CUresult cuMemAdvise(CUdeviceptr address, size_t bytes, CUmem_advise advice, CUmemLocation location) {

@@ -13,7 +13,7 @@ void best_block(int *grid, int *block, CUfunction function, CUoccupancyB2DSize s
     want(grid && block && limit >= 0);
     cudaFuncAttributes attributes;
     check(cudaFuncGetAttributes(&attributes, function));
-    int device = 0, multiprocessors = 0, warp = 0, most = 0;
+    int device = 0, multiprocessors = 0, warp = 0, best_threads = 0;
     check(cudaGetDevice(&device));
     check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
     check(cudaDeviceGetAttribute(&warp, cudaDevAttrWarpSize, device));
@@ -24,8 +24,8 @@ void best_block(int *grid, int *block, CUfunction function, CUoccupancyB2DSize s
         int blocks = 0;
         check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, threads,
                                                             shared_of ? shared_of(threads) : shared));
-        if (blocks * threads <= most) continue;
-        most = blocks * threads;
+        if (blocks * threads <= best_threads) continue;
+        best_threads = blocks * threads;
         *block = threads;
         *grid = blocks * multiprocessors;
     }
@@ -36,7 +36,7 @@ cudaLaunchConfig_t same_config(const CUlaunchConfig &config) {
     same.gridDim = {config.gridDimX, config.gridDimY, config.gridDimZ};
     same.blockDim = {config.blockDimX, config.blockDimY, config.blockDimZ};
     same.dynamicSmemBytes = config.sharedMemBytes;
-    same.stream = stream_of(config.hStream);
+    same.stream = config.hStream;
     same.attrs = reinterpret_cast<cudaLaunchAttribute *>(config.attrs);
     same.numAttrs = config.numAttrs;
     return same;

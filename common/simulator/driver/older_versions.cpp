@@ -1,7 +1,8 @@
 // Symbols of earlier versions of the driver, which programs built with older toolkits link to. Those of 32-bit
 // addresses (before CUDA 3.2) are not here.
 #include "driver/call.h"
-#include "driver/forward.h"
+#include "runtime/forward.h"
+#include "runtime/per_thread.h"
 
 using namespace warpsim;
 using namespace warpsim::driver;
@@ -63,7 +64,7 @@ OLDER(cuMemPrefetchAsync, CUdeviceptr address, size_t bytes, CUdevice device, CU
 }
 
 OLDER(cuMemPrefetchAsync_ptsz, CUdeviceptr address, size_t bytes, CUdevice device, CUstream stream) {
-    const PerThreadStream scope;
+    const rt::PerThreadStream scope;
     return cuMemPrefetchAsync_v2(address, bytes, place(device), 0, stream);
 }
 
@@ -72,7 +73,7 @@ OLDER(cuStreamBeginCapture, CUstream stream) {
 }
 
 OLDER(cuStreamBeginCapture_ptsz, CUstream stream) {
-    const PerThreadStream scope;
+    const rt::PerThreadStream scope;
     return cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
@@ -81,7 +82,7 @@ OLDER(cuStreamGetCaptureInfo, CUstream stream, CUstreamCaptureStatus *status, cu
 }
 
 OLDER(cuStreamGetCaptureInfo_ptsz, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id) {
-    const PerThreadStream scope;
+    const rt::PerThreadStream scope;
     return captured(stream, status, id, nullptr, nullptr, nullptr);
 }
 
@@ -92,7 +93,7 @@ OLDER(cuStreamGetCaptureInfo_v2, CUstream stream, CUstreamCaptureStatus *status,
 
 OLDER(cuStreamGetCaptureInfo_v2_ptsz, CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
       const CUgraphNode **dependencies, size_t *count) {
-    const PerThreadStream scope;
+    const rt::PerThreadStream scope;
     return captured(stream, status, id, graph, dependencies, count);
 }
 

@@ -1,7 +1,8 @@
 // The entries that programs built with --default-stream per-thread call: the same functions, with another meaning of
 // stream 0. One row for each: how many parameters it has, its name, and what its symbol ends in.
+#include "runtime/per_thread.h"
 #include "driver/call.h"
-#include "driver/forward.h"
+#include "runtime/forward.h"
 
 using namespace warpsim::driver;
 
@@ -10,7 +11,7 @@ using namespace warpsim::driver;
 #define TWIN_OF(n, function, suffix)                                                                    \
     extern "C" __attribute__((visibility("default"))) CUresult function##suffix(FORWARD_##n(function)); \
     CUresult function##suffix(FORWARD_##n(function)) {                                                  \
-        const PerThreadStream scope;                                                                    \
+        const warpsim::rt::PerThreadStream scope;                                                       \
         return function(PASS_##n);                                                                      \
     }
 

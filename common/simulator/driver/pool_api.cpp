@@ -7,16 +7,15 @@ using namespace warpsim;
 using namespace warpsim::driver;
 
 CUresult cuMemAllocAsync(CUdeviceptr *result, size_t bytes, CUstream stream) {
-    return call([&] { return cudaMallocAsync(reinterpret_cast<void **>(result), bytes, stream_of(stream)); });
+    return call([&] { return cudaMallocAsync(reinterpret_cast<void **>(result), bytes, stream); });
 }
 
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *result, size_t bytes, CUmemoryPool pool, CUstream stream) {
-    return call(
-        [&] { return cudaMallocFromPoolAsync(reinterpret_cast<void **>(result), bytes, pool, stream_of(stream)); });
+    return call([&] { return cudaMallocFromPoolAsync(reinterpret_cast<void **>(result), bytes, pool, stream); });
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
-    return call([&] { return cudaFreeAsync(reinterpret_cast<void *>(address), stream_of(stream)); });
+    return call([&] { return cudaFreeAsync(reinterpret_cast<void *>(address), stream); });
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device) {

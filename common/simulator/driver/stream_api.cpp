@@ -39,38 +39,38 @@ CUresult cuStreamDestroy(CUstream stream) {
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
-    return call([&] { return cudaStreamSynchronize(stream_of(stream)); });
+    return call([&] { return cudaStreamSynchronize(stream); });
 }
 
 CUresult cuStreamQuery(CUstream stream) {
-    return call([&] { return cudaStreamQuery(stream_of(stream)); });
+    return call([&] { return cudaStreamQuery(stream); });
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-    return call([&] { return cudaStreamWaitEvent(stream_of(stream), event, flags); });
+    return call([&] { return cudaStreamWaitEvent(stream, event, flags); });
 }
 
 CUresult cuStreamGetFlags(CUstream stream, unsigned *flags) {
-    return call([&] { return cudaStreamGetFlags(stream_of(stream), flags); });
+    return call([&] { return cudaStreamGetFlags(stream, flags); });
 }
 
 CUresult cuStreamGetPriority(CUstream stream, int *priority) {
-    return call([&] { return cudaStreamGetPriority(stream_of(stream), priority); });
+    return call([&] { return cudaStreamGetPriority(stream, priority); });
 }
 
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id) {
-    return call([&] { return cudaStreamGetId(stream_of(stream), id); });
+    return call([&] { return cudaStreamGetId(stream, id); });
 }
 
 CUresult cuStreamGetDevice(CUstream stream, CUdevice *device) {
-    return call([&] { return cudaStreamGetDevice(stream_of(stream), device); });
+    return call([&] { return cudaStreamGetDevice(stream, device); });
 }
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context) {
     return call([&] {
         want(context);
         unsigned flags;
-        check(cudaStreamGetFlags(stream_of(stream), &flags));  // there is such a stream
+        check(cudaStreamGetFlags(stream, &flags));  // there is such a stream
         *context = handle_of(owner_of(stream));
         return CUDA_SUCCESS;
     });
@@ -89,57 +89,54 @@ CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *d
             callback->function(callback->stream, CUDA_SUCCESS, callback->data);
         };
         auto callback = std::make_unique<Callback>(Callback{stream, function, data});
-        check(cudaLaunchHostFunc(stream_of(stream), run, callback.get()));
+        check(cudaLaunchHostFunc(stream, run, callback.get()));
         callback.release();
         return CUDA_SUCCESS;
     });
 }
 
 CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr address, size_t bytes, unsigned flags) {
-    return call(
-        [&] { return cudaStreamAttachMemAsync(stream_of(stream), reinterpret_cast<void *>(address), bytes, flags); });
+    return call([&] { return cudaStreamAttachMemAsync(stream, reinterpret_cast<void *>(address), bytes, flags); });
 }
 
 CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
-    return call([&] { return cudaStreamCopyAttributes(stream_of(to), stream_of(from)); });
+    return call([&] { return cudaStreamCopyAttributes(to, from); });
 }
 
 // The runtime's attributes of streams have the same numbers and values.
 CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID attribute, CUstreamAttrValue *value) {
     static_assert(sizeof(CUstreamAttrValue) == sizeof(cudaStreamAttrValue));
     return call([&] {
-        return cudaStreamGetAttribute(stream_of(stream), static_cast<cudaStreamAttrID>(attribute),
+        return cudaStreamGetAttribute(stream, static_cast<cudaStreamAttrID>(attribute),
                                       reinterpret_cast<cudaStreamAttrValue *>(value));
     });
 }
 
 CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value) {
     return call([&] {
-        return cudaStreamSetAttribute(stream_of(stream), static_cast<cudaStreamAttrID>(attribute),
+        return cudaStreamSetAttribute(stream, static_cast<cudaStreamAttrID>(attribute),
                                       reinterpret_cast<const cudaStreamAttrValue *>(value));
     });
 }
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
-    return call([&] { return cudaStreamBeginCapture(stream_of(stream), static_cast<cudaStreamCaptureMode>(mode)); });
+    return call([&] { return cudaStreamBeginCapture(stream, static_cast<cudaStreamCaptureMode>(mode)); });
 }
 
 CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph) {
-    return call([&] { return cudaStreamEndCapture(stream_of(stream), graph); });
+    return call([&] { return cudaStreamEndCapture(stream, graph); });
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
-    return call(
-        [&] { return cudaStreamIsCapturing(stream_of(stream), reinterpret_cast<cudaStreamCaptureStatus *>(status)); });
+    return call([&] { return cudaStreamIsCapturing(stream, reinterpret_cast<cudaStreamCaptureStatus *>(status)); });
 }
 
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                 const CUgraphNode **dependencies, const CUgraphEdgeData **edges, size_t *count) {
     return call([&] {
         unsigned long long number = 0;
-        check(cudaStreamGetCaptureInfo(stream_of(stream), reinterpret_cast<cudaStreamCaptureStatus *>(status), &number,
-                                       graph, dependencies, reinterpret_cast<const cudaGraphEdgeData **>(edges),
-                                       count));
+        check(cudaStreamGetCaptureInfo(stream, reinterpret_cast<cudaStreamCaptureStatus *>(status), &number, graph,
+                                       dependencies, reinterpret_cast<const cudaGraphEdgeData **>(edges), count));
         if (id) *id = number;
         return CUDA_SUCCESS;
     });

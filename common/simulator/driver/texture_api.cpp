@@ -123,6 +123,21 @@ CUDA_TEXTURE_DESC same(const cudaTextureDesc &p) {
     return texture;
 }
 
+// `get` is the runtime's function.
+template <class Description, class Found>
+CUresult get_description(Description *result, cudaError_t (*get)(Found *, unsigned long long),
+                         unsigned long long object, const char *function) {
+    return call(
+        [&] {
+            want(result);
+            Found found{};
+            check(get(&found, object));
+            *result = same(found);
+            return CUDA_SUCCESS;
+        },
+        Needs::context, function);
+}
+
 }  // namespace
 
 CUresult cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *resource, const CUDA_TEXTURE_DESC *texture,
@@ -144,23 +159,11 @@ CUresult cuTexObjectDestroy(CUtexObject object) {
 }
 
 CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *resource, CUtexObject object) {
-    return call([&] {
-        want(resource);
-        cudaResourceDesc found{};
-        check(cudaGetTextureObjectResourceDesc(&found, object));
-        *resource = same(found);
-        return CUDA_SUCCESS;
-    });
+    return get_description(resource, cudaGetTextureObjectResourceDesc, object, __func__);
 }
 
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *texture, CUtexObject object) {
-    return call([&] {
-        want(texture);
-        cudaTextureDesc found{};
-        check(cudaGetTextureObjectTextureDesc(&found, object));
-        *texture = same(found);
-        return CUDA_SUCCESS;
-    });
+    return get_description(texture, cudaGetTextureObjectTextureDesc, object, __func__);
 }
 
 CUresult cuSurfObjectCreate(CUsurfObject *object, const CUDA_RESOURCE_DESC *resource) {
@@ -176,13 +179,7 @@ CUresult cuSurfObjectDestroy(CUsurfObject object) {
 }
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *resource, CUsurfObject object) {
-    return call([&] {
-        want(resource);
-        cudaResourceDesc found{};
-        check(cudaGetSurfaceObjectResourceDesc(&found, object));
-        *resource = same(found);
-        return CUDA_SUCCESS;
-    });
+    return get_description(resource, cudaGetSurfaceObjectResourceDesc, object, __func__);
 }
 
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *texels, CUarray_format format, unsigned channels, CUdevice device) {

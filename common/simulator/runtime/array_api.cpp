@@ -1,4 +1,4 @@
-// CUDA arrays: allocation, questions, and copies, each of these with its twin for per-thread default streams.
+// CUDA arrays: allocation, questions and copies.
 #include "runtime/array_copy.h"
 
 // Programs still call what the header calls deprecated.
@@ -6,17 +6,6 @@
 
 using namespace warpsim;
 using namespace warpsim::rt;
-
-WARPSIM_TWIN(cudaMemcpy2DToArray, cudaMemcpy2DToArray_ptds);
-WARPSIM_TWIN(cudaMemcpy2DToArrayAsync, cudaMemcpy2DToArrayAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpy2DFromArray, cudaMemcpy2DFromArray_ptds);
-WARPSIM_TWIN(cudaMemcpy2DFromArrayAsync, cudaMemcpy2DFromArrayAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpy2DArrayToArray, cudaMemcpy2DArrayToArray_ptds);
-WARPSIM_TWIN(cudaMemcpyToArray, cudaMemcpyToArray_ptds);
-WARPSIM_TWIN(cudaMemcpyToArrayAsync, cudaMemcpyToArrayAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpyFromArray, cudaMemcpyFromArray_ptds);
-WARPSIM_TWIN(cudaMemcpyFromArrayAsync, cudaMemcpyFromArrayAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpyArrayToArray, cudaMemcpyArrayToArray_ptds);
 
 namespace {
 
@@ -51,7 +40,6 @@ struct Call {
     const char *name;
     Timing timing = Timing::blocking;
     cudaStream_t stream = nullptr;
-    bool per_thread = false;
 };
 
 // One side of a copy.
@@ -84,7 +72,7 @@ cudaError_t copy_sides(const Call &call, const Side &to, const Side &from, size_
             return start;
         };
         copy(runtime, call.name, region(to, "destination"), region(from, "source"), extent, kind,
-             runtime.scheduler.resolve(call.stream, call.per_thread), call.timing);
+             runtime.scheduler.resolve(call.stream), call.timing);
         return cudaSuccess;
     });
 }
@@ -99,11 +87,11 @@ cudaError_t copy_run(const Call &call, const Side &to, const Side &from, size_t 
     return copy_sides(call, to, from, count, 0, kind);
 }
 
-Call waiting(const char *name, bool per_thread = false) {
-    return {name, Timing::blocking, nullptr, per_thread};
+Call waiting(const char *name) {
+    return {name};
 }
-Call late(const char *name, cudaStream_t stream, bool per_thread = false) {
-    return {name, Timing::async, stream, per_thread};
+Call late(const char *name, cudaStream_t stream) {
+    return {name, Timing::async, stream};
 }
 
 }  // namespace
@@ -173,89 +161,49 @@ cudaError_t cudaMemcpy2DToArray(cudaArray_t to, size_t x, size_t y, const void *
                                 size_t height, cudaMemcpyKind kind) {
     return copy_box(waiting("cudaMemcpy2DToArray"), {to, x, y}, {nullptr, 0, 0, from, pitch}, width, height, kind);
 }
-cudaError_t cudaMemcpy2DToArray_ptds(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch, size_t width,
-                                     size_t height, cudaMemcpyKind kind) {
-    return copy_box(waiting("cudaMemcpy2DToArray", true), {to, x, y}, {nullptr, 0, 0, from, pitch}, width, height,
-                    kind);
-}
+
 cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch, size_t width,
                                      size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_box(late("cudaMemcpy2DToArrayAsync", stream), {to, x, y}, {nullptr, 0, 0, from, pitch}, width, height,
                     kind);
-}
-cudaError_t cudaMemcpy2DToArrayAsync_ptsz(cudaArray_t to, size_t x, size_t y, const void *from, size_t pitch,
-                                          size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_box(late("cudaMemcpy2DToArrayAsync", stream, true), {to, x, y}, {nullptr, 0, 0, from, pitch}, width,
-                    height, kind);
 }
 
 cudaError_t cudaMemcpy2DFromArray(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width,
                                   size_t height, cudaMemcpyKind kind) {
     return copy_box(waiting("cudaMemcpy2DFromArray"), {nullptr, 0, 0, to, pitch}, {from, x, y}, width, height, kind);
 }
-cudaError_t cudaMemcpy2DFromArray_ptds(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width,
-                                       size_t height, cudaMemcpyKind kind) {
-    return copy_box(waiting("cudaMemcpy2DFromArray", true), {nullptr, 0, 0, to, pitch}, {from, x, y}, width, height,
-                    kind);
-}
+
 cudaError_t cudaMemcpy2DFromArrayAsync(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y, size_t width,
                                        size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_box(late("cudaMemcpy2DFromArrayAsync", stream), {nullptr, 0, 0, to, pitch}, {from, x, y}, width, height,
                     kind);
-}
-cudaError_t cudaMemcpy2DFromArrayAsync_ptsz(void *to, size_t pitch, cudaArray_const_t from, size_t x, size_t y,
-                                            size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_box(late("cudaMemcpy2DFromArrayAsync", stream, true), {nullptr, 0, 0, to, pitch}, {from, x, y}, width,
-                    height, kind);
 }
 
 cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t x,
                                      size_t y, size_t width, size_t height, cudaMemcpyKind kind) {
     return copy_box(waiting("cudaMemcpy2DArrayToArray"), {to, to_x, to_y}, {from, x, y}, width, height, kind);
 }
-cudaError_t cudaMemcpy2DArrayToArray_ptds(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t x,
-                                          size_t y, size_t width, size_t height, cudaMemcpyKind kind) {
-    return copy_box(waiting("cudaMemcpy2DArrayToArray", true), {to, to_x, to_y}, {from, x, y}, width, height, kind);
-}
 
 cudaError_t cudaMemcpyToArray(cudaArray_t to, size_t x, size_t y, const void *from, size_t count, cudaMemcpyKind kind) {
     return copy_run(waiting("cudaMemcpyToArray"), {to, x, y}, {nullptr, 0, 0, from}, count, kind);
 }
-cudaError_t cudaMemcpyToArray_ptds(cudaArray_t to, size_t x, size_t y, const void *from, size_t count,
-                                   cudaMemcpyKind kind) {
-    return copy_run(waiting("cudaMemcpyToArray", true), {to, x, y}, {nullptr, 0, 0, from}, count, kind);
-}
+
 cudaError_t cudaMemcpyToArrayAsync(cudaArray_t to, size_t x, size_t y, const void *from, size_t count,
                                    cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_run(late("cudaMemcpyToArrayAsync", stream), {to, x, y}, {nullptr, 0, 0, from}, count, kind);
-}
-cudaError_t cudaMemcpyToArrayAsync_ptsz(cudaArray_t to, size_t x, size_t y, const void *from, size_t count,
-                                        cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_run(late("cudaMemcpyToArrayAsync", stream, true), {to, x, y}, {nullptr, 0, 0, from}, count, kind);
 }
 
 cudaError_t cudaMemcpyFromArray(void *to, cudaArray_const_t from, size_t x, size_t y, size_t count,
                                 cudaMemcpyKind kind) {
     return copy_run(waiting("cudaMemcpyFromArray"), {nullptr, 0, 0, to}, {from, x, y}, count, kind);
 }
-cudaError_t cudaMemcpyFromArray_ptds(void *to, cudaArray_const_t from, size_t x, size_t y, size_t count,
-                                     cudaMemcpyKind kind) {
-    return copy_run(waiting("cudaMemcpyFromArray", true), {nullptr, 0, 0, to}, {from, x, y}, count, kind);
-}
+
 cudaError_t cudaMemcpyFromArrayAsync(void *to, cudaArray_const_t from, size_t x, size_t y, size_t count,
                                      cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_run(late("cudaMemcpyFromArrayAsync", stream), {nullptr, 0, 0, to}, {from, x, y}, count, kind);
-}
-cudaError_t cudaMemcpyFromArrayAsync_ptsz(void *to, cudaArray_const_t from, size_t x, size_t y, size_t count,
-                                          cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_run(late("cudaMemcpyFromArrayAsync", stream, true), {nullptr, 0, 0, to}, {from, x, y}, count, kind);
 }
 
 cudaError_t cudaMemcpyArrayToArray(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t x, size_t y,
                                    size_t count, cudaMemcpyKind kind) {
     return copy_run(waiting("cudaMemcpyArrayToArray"), {to, to_x, to_y}, {from, x, y}, count, kind);
-}
-cudaError_t cudaMemcpyArrayToArray_ptds(cudaArray_t to, size_t to_x, size_t to_y, cudaArray_const_t from, size_t x,
-                                        size_t y, size_t count, cudaMemcpyKind kind) {
-    return copy_run(waiting("cudaMemcpyArrayToArray", true), {to, to_x, to_y}, {from, x, y}, count, kind);
 }

@@ -72,9 +72,9 @@ std::optional<dim3> cluster_of_launch(const Profile &profile, const Kernel &kern
         return {};
     }
     const uint64_t blocks = uint64_t{cluster.x} * cluster.y * cluster.z;
-    const unsigned most = kernel.non_portable_cluster ? kMostClusterBlocks : kPortableClusterBlocks;
-    if (blocks > most) {
-        why = "a cluster of " + std::to_string(blocks) + " blocks: " + std::to_string(most) + " are possible" +
+    const unsigned limit = kernel.non_portable_cluster ? kMostClusterBlocks : kPortableClusterBlocks;
+    if (blocks > limit) {
+        why = "a cluster of " + std::to_string(blocks) + " blocks: " + std::to_string(limit) + " are possible" +
               (kernel.non_portable_cluster
                    ? ""
                    : ", 16 with cudaFuncSetAttribute(..., cudaFuncAttributeNonPortableClusterSizeAllowed, 1)");
@@ -128,13 +128,13 @@ cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, const void *function
         const Kernel &kernel = *runtime.modules.find_kernel(function);
         const Program &program = runtime.modules.program(*runtime.modules.find_kernel(function));
         const unsigned resident = resident_of(runtime, program, *config);
-        unsigned most = kernel.non_portable_cluster ? kMostClusterBlocks : kPortableClusterBlocks;
-        if (program.max_cluster_rank) most = std::min(most, program.max_cluster_rank);
+        unsigned blocks = kernel.non_portable_cluster ? kMostClusterBlocks : kPortableClusterBlocks;
+        if (program.max_cluster_rank) blocks = std::min(blocks, program.max_cluster_rank);
         if (const dim3 required = required_cluster(kernel, program); required.x)
-            most = std::min(most, required.x * required.y * required.z);
-        if (runtime.profile.compute < 90) most = 1;
-        while (most > 1 && !clusters_on_device(runtime.profile, most, resident)) --most;
-        *size = resident ? int(most) : 0;
+            blocks = std::min(blocks, required.x * required.y * required.z);
+        if (runtime.profile.compute < 90) blocks = 1;
+        while (blocks > 1 && !clusters_on_device(runtime.profile, blocks, resident)) --blocks;
+        *size = resident ? int(blocks) : 0;
         return cudaSuccess;
     });
 }

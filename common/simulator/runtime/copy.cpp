@@ -142,7 +142,7 @@ class BetweenDevices {
             if (to != from && !stream->capture && (stream->device == to || stream->device == from))
                 streams_.push_back(stream);
     }
-    void put_behind(Operation &copy) const {
+    void add_dependencies(Operation &copy) const {
         for (const auto &stream : streams_) copy.after.push_back(Scheduler::last(stream));
     }
     void let_wait(const Ticket &copy) const {
@@ -238,7 +238,7 @@ void copy(Runtime &runtime, const char *name, const Region &to, const Region &fr
     const bool apart = timing == Timing::blocking && within_device;
     const BetweenDevices others(runtime, apart ? owner(runtime, to.address) : 0,
                                 apart ? owner(runtime, from.address) : 0);
-    others.put_behind(operation);
+    others.add_dependencies(operation);
     const Ticket ticket = runtime.scheduler.enqueue(stream, std::move(operation));
     others.let_wait(ticket);
     if (complete) {

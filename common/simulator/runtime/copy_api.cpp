@@ -1,4 +1,4 @@
-// cudaMemcpy* and cudaMemset*, each with its twin for per-thread default streams.
+// cudaMemcpy* and cudaMemset*.
 #include "runtime/array_copy.h"
 #include "runtime/copy.h"
 #include "runtime/runtime.h"
@@ -6,37 +6,18 @@
 using namespace warpsim;
 using namespace warpsim::rt;
 
-WARPSIM_TWIN(cudaMemcpy, cudaMemcpy_ptds);
-WARPSIM_TWIN(cudaMemcpyAsync, cudaMemcpyAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpy2D, cudaMemcpy2D_ptds);
-WARPSIM_TWIN(cudaMemcpy2DAsync, cudaMemcpy2DAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpy3D, cudaMemcpy3D_ptds);
-WARPSIM_TWIN(cudaMemcpy3DAsync, cudaMemcpy3DAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpyToSymbol, cudaMemcpyToSymbol_ptds);
-WARPSIM_TWIN(cudaMemcpyToSymbolAsync, cudaMemcpyToSymbolAsync_ptsz);
-WARPSIM_TWIN(cudaMemcpyFromSymbol, cudaMemcpyFromSymbol_ptds);
-WARPSIM_TWIN(cudaMemcpyFromSymbolAsync, cudaMemcpyFromSymbolAsync_ptsz);
-WARPSIM_TWIN(cudaMemset, cudaMemset_ptds);
-WARPSIM_TWIN(cudaMemsetAsync, cudaMemsetAsync_ptsz);
-WARPSIM_TWIN(cudaMemset2D, cudaMemset2D_ptds);
-WARPSIM_TWIN(cudaMemset2DAsync, cudaMemset2DAsync_ptsz);
-WARPSIM_TWIN(cudaMemset3D, cudaMemset3D_ptds);
-WARPSIM_TWIN(cudaMemset3DAsync, cudaMemset3DAsync_ptsz);
-
 namespace {
 
 // Where a call's work goes and whether it waits.
 struct Target {
     cudaStream_t stream = nullptr;
-    bool per_thread = false;
     Timing timing = Timing::blocking;
 };
 
 cudaError_t copy_regions(const char *name, const Region &to, const Region &from, const Extent &extent,
                          cudaMemcpyKind kind, const Target &target) {
     return api([&](Runtime &runtime) {
-        copy(runtime, name, to, from, extent, kind, runtime.scheduler.resolve(target.stream, target.per_thread),
-             target.timing);
+        copy(runtime, name, to, from, extent, kind, runtime.scheduler.resolve(target.stream), target.timing);
         return cudaSuccess;
     });
 }
@@ -57,8 +38,8 @@ cudaError_t copy_3d(const char *name, const cudaMemcpy3DParms *p, const Target &
     if (!p) return record(cudaErrorInvalidValue);
     return api([&](Runtime &runtime) {
         const Copy3D box = copy_3d_of(runtime, name, *p);
-        copy(runtime, name, box.to, box.from, box.extent, p->kind,
-             runtime.scheduler.resolve(target.stream, target.per_thread), target.timing);
+        copy(runtime, name, box.to, box.from, box.extent, p->kind, runtime.scheduler.resolve(target.stream),
+             target.timing);
         return cudaSuccess;
     });
 }
@@ -79,8 +60,8 @@ cudaError_t copy_to_symbol(const char *name, const void *symbol, const void *fro
                            cudaMemcpyKind kind, const Target &target) {
     return api([&](Runtime &runtime) {
         const uint64_t to = symbol_address(runtime, name, symbol, count, offset);
-        copy(runtime, name, {to}, {address_of(from)}, {count}, kind,
-             runtime.scheduler.resolve(target.stream, target.per_thread), target.timing);
+        copy(runtime, name, {to}, {address_of(from)}, {count}, kind, runtime.scheduler.resolve(target.stream),
+             target.timing);
         return cudaSuccess;
     });
 }
@@ -89,16 +70,16 @@ cudaError_t copy_from_symbol(const char *name, void *to, const void *symbol, siz
                              cudaMemcpyKind kind, const Target &target) {
     return api([&](Runtime &runtime) {
         const uint64_t from = symbol_address(runtime, name, symbol, count, offset);
-        copy(runtime, name, {address_of(to)}, {from}, {count}, kind,
-             runtime.scheduler.resolve(target.stream, target.per_thread), target.timing);
+        copy(runtime, name, {address_of(to)}, {from}, {count}, kind, runtime.scheduler.resolve(target.stream),
+             target.timing);
         return cudaSuccess;
     });
 }
 
 cudaError_t fill_region(const char *name, const Region &to, const Extent &extent, int value, const Target &target) {
     return api([&](Runtime &runtime) {
-        fill(runtime, name, to, extent, static_cast<unsigned>(value), 1,
-             runtime.scheduler.resolve(target.stream, target.per_thread), target.timing);
+        fill(runtime, name, to, extent, static_cast<unsigned>(value), 1, runtime.scheduler.resolve(target.stream),
+             target.timing);
         return cudaSuccess;
     });
 }
@@ -108,122 +89,78 @@ cudaError_t fill_3d(const char *name, const cudaPitchedPtr &p, int value, const 
                        target);
 }
 
-Target async(cudaStream_t stream, bool per_thread = false) {
-    return {stream, per_thread, Timing::async};
+Target async(cudaStream_t stream) {
+    return {stream, Timing::async};
 }
 
 constexpr Target kBlocking{};
-constexpr Target kBlockingPerThread{nullptr, true, Timing::blocking};
 
 }  // namespace
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t count, cudaMemcpyKind kind) {
     return copy_1d("cudaMemcpy", to, from, count, kind, kBlocking);
 }
-cudaError_t cudaMemcpy_ptds(void *to, const void *from, size_t count, cudaMemcpyKind kind) {
-    return copy_1d("cudaMemcpy", to, from, count, kind, kBlockingPerThread);
-}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_1d("cudaMemcpyAsync", to, from, count, kind, async(stream));
 }
-cudaError_t cudaMemcpyAsync_ptsz(void *to, const void *from, size_t count, cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_1d("cudaMemcpyAsync", to, from, count, kind, async(stream, true));
-}
+
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                          cudaMemcpyKind kind) {
     return copy_2d("cudaMemcpy2D", to, to_pitch, from, from_pitch, width, height, kind, kBlocking);
 }
-cudaError_t cudaMemcpy2D_ptds(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                              size_t height, cudaMemcpyKind kind) {
-    return copy_2d("cudaMemcpy2D", to, to_pitch, from, from_pitch, width, height, kind, kBlockingPerThread);
-}
+
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
                               size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_2d("cudaMemcpy2DAsync", to, to_pitch, from, from_pitch, width, height, kind, async(stream));
-}
-cudaError_t cudaMemcpy2DAsync_ptsz(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
-                                   size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_2d("cudaMemcpy2DAsync", to, to_pitch, from, from_pitch, width, height, kind, async(stream, true));
 }
 
 cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms *p) {
     return copy_3d("cudaMemcpy3D", p, kBlocking);
 }
-cudaError_t cudaMemcpy3D_ptds(const cudaMemcpy3DParms *p) {
-    return copy_3d("cudaMemcpy3D", p, kBlockingPerThread);
-}
+
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms *p, cudaStream_t stream) {
     return copy_3d("cudaMemcpy3DAsync", p, async(stream));
-}
-cudaError_t cudaMemcpy3DAsync_ptsz(const cudaMemcpy3DParms *p, cudaStream_t stream) {
-    return copy_3d("cudaMemcpy3DAsync", p, async(stream, true));
 }
 
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t count, size_t offset, cudaMemcpyKind kind) {
     return copy_to_symbol("cudaMemcpyToSymbol", symbol, from, count, offset, kind, kBlocking);
 }
-cudaError_t cudaMemcpyToSymbol_ptds(const void *symbol, const void *from, size_t count, size_t offset,
-                                    cudaMemcpyKind kind) {
-    return copy_to_symbol("cudaMemcpyToSymbol", symbol, from, count, offset, kind, kBlockingPerThread);
-}
+
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t count, size_t offset,
                                     cudaMemcpyKind kind, cudaStream_t stream) {
     return copy_to_symbol("cudaMemcpyToSymbolAsync", symbol, from, count, offset, kind, async(stream));
-}
-cudaError_t cudaMemcpyToSymbolAsync_ptsz(const void *symbol, const void *from, size_t count, size_t offset,
-                                         cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_to_symbol("cudaMemcpyToSymbolAsync", symbol, from, count, offset, kind, async(stream, true));
 }
 
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
     return copy_from_symbol("cudaMemcpyFromSymbol", to, symbol, count, offset, kind, kBlocking);
 }
-cudaError_t cudaMemcpyFromSymbol_ptds(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind) {
-    return copy_from_symbol("cudaMemcpyFromSymbol", to, symbol, count, offset, kind, kBlockingPerThread);
-}
+
 cudaError_t cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t count, size_t offset, cudaMemcpyKind kind,
                                       cudaStream_t stream) {
     return copy_from_symbol("cudaMemcpyFromSymbolAsync", to, symbol, count, offset, kind, async(stream));
-}
-cudaError_t cudaMemcpyFromSymbolAsync_ptsz(void *to, const void *symbol, size_t count, size_t offset,
-                                           cudaMemcpyKind kind, cudaStream_t stream) {
-    return copy_from_symbol("cudaMemcpyFromSymbolAsync", to, symbol, count, offset, kind, async(stream, true));
 }
 
 cudaError_t cudaMemset(void *to, int value, size_t count) {
     return fill_region("cudaMemset", {address_of(to)}, {count}, value, kBlocking);
 }
-cudaError_t cudaMemset_ptds(void *to, int value, size_t count) {
-    return fill_region("cudaMemset", {address_of(to)}, {count}, value, kBlockingPerThread);
-}
+
 cudaError_t cudaMemsetAsync(void *to, int value, size_t count, cudaStream_t stream) {
     return fill_region("cudaMemsetAsync", {address_of(to)}, {count}, value, async(stream));
 }
-cudaError_t cudaMemsetAsync_ptsz(void *to, int value, size_t count, cudaStream_t stream) {
-    return fill_region("cudaMemsetAsync", {address_of(to)}, {count}, value, async(stream, true));
-}
+
 cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height) {
     return fill_region("cudaMemset2D", {address_of(to), pitch}, {width, height}, value, kBlocking);
 }
-cudaError_t cudaMemset2D_ptds(void *to, size_t pitch, int value, size_t width, size_t height) {
-    return fill_region("cudaMemset2D", {address_of(to), pitch}, {width, height}, value, kBlockingPerThread);
-}
+
 cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
     return fill_region("cudaMemset2DAsync", {address_of(to), pitch}, {width, height}, value, async(stream));
 }
-cudaError_t cudaMemset2DAsync_ptsz(void *to, size_t pitch, int value, size_t width, size_t height,
-                                   cudaStream_t stream) {
-    return fill_region("cudaMemset2DAsync", {address_of(to), pitch}, {width, height}, value, async(stream, true));
-}
+
 cudaError_t cudaMemset3D(cudaPitchedPtr to, int value, cudaExtent extent) {
     return fill_3d("cudaMemset3D", to, value, extent, kBlocking);
 }
-cudaError_t cudaMemset3D_ptds(cudaPitchedPtr to, int value, cudaExtent extent) {
-    return fill_3d("cudaMemset3D", to, value, extent, kBlockingPerThread);
-}
+
 cudaError_t cudaMemset3DAsync(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream) {
     return fill_3d("cudaMemset3DAsync", to, value, extent, async(stream));
-}
-cudaError_t cudaMemset3DAsync_ptsz(cudaPitchedPtr to, int value, cudaExtent extent, cudaStream_t stream) {
-    return fill_3d("cudaMemset3DAsync", to, value, extent, async(stream, true));
 }

@@ -8,9 +8,6 @@
 using namespace warpsim;
 using namespace warpsim::rt;
 
-WARPSIM_TWIN(cudaMemcpy3DPeer, cudaMemcpy3DPeer_ptds);
-WARPSIM_TWIN(cudaMemcpy3DPeerAsync, cudaMemcpy3DPeerAsync_ptsz);
-
 namespace {
 
 // Answers from tables only: the call must work where a launch has failed, too.
@@ -31,12 +28,12 @@ void check_owner(Runtime &runtime, const char *name, const char *side, const voi
 }
 
 cudaError_t copy_peer(const char *name, void *to, int to_device, const void *from, int from_device, size_t count,
-                      cudaStream_t stream, bool per_thread, Timing timing) {
+                      cudaStream_t stream, Timing timing) {
     return api([&](Runtime &runtime) {
         check_owner(runtime, name, "destination", to, to_device);
         check_owner(runtime, name, "source", from, from_device);
         copy(runtime, name, {address_of(to)}, {address_of(from)}, {count}, cudaMemcpyDefault,
-             runtime.scheduler.resolve(stream, per_thread), timing);
+             runtime.scheduler.resolve(stream), timing);
         return cudaSuccess;
     });
 }
@@ -51,25 +48,20 @@ int no_sharing(const char *name) {
 }  // namespace
 
 cudaError_t cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t count) {
-    return copy_peer("cudaMemcpyPeer", to, to_device, from, from_device, count, nullptr, false, Timing::blocking);
+    return copy_peer("cudaMemcpyPeer", to, to_device, from, from_device, count, nullptr, Timing::blocking);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t count,
                                 cudaStream_t stream) {
-    return copy_peer("cudaMemcpyPeerAsync", to, to_device, from, from_device, count, stream, false, Timing::async);
+    return copy_peer("cudaMemcpyPeerAsync", to, to_device, from, from_device, count, stream, Timing::async);
 }
 
 cudaError_t cudaMemcpy3DPeer(const cudaMemcpy3DPeerParms *) {
     return static_cast<cudaError_t>(not_supported("cudaMemcpy3DPeer"));
 }
-cudaError_t cudaMemcpy3DPeer_ptds(const cudaMemcpy3DPeerParms *p) {
-    return cudaMemcpy3DPeer(p);
-}
+
 cudaError_t cudaMemcpy3DPeerAsync(const cudaMemcpy3DPeerParms *, cudaStream_t) {
     return static_cast<cudaError_t>(not_supported("cudaMemcpy3DPeerAsync"));
-}
-cudaError_t cudaMemcpy3DPeerAsync_ptsz(const cudaMemcpy3DPeerParms *p, cudaStream_t stream) {
-    return cudaMemcpy3DPeerAsync(p, stream);
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer) {

@@ -1,4 +1,5 @@
-// CUDA graphs: stream capture, graphs and their edges, instances, launches. Nodes: runtime/graph_nodes_api.cpp.
+// CUDA graphs: graphs and their edges, instances, launches. Capture: runtime/capture_api.cpp. Nodes:
+// runtime/graph_nodes_api.cpp.
 #include <algorithm>
 
 #include "runtime/graph_memory.h"
@@ -9,131 +10,24 @@
 using namespace warpsim;
 using namespace warpsim::rt;
 
-WARPSIM_TWIN(cudaStreamBeginCapture, cudaStreamBeginCapture_ptsz);
-WARPSIM_TWIN(cudaStreamEndCapture, cudaStreamEndCapture_ptsz);
-WARPSIM_TWIN(cudaStreamIsCapturing, cudaStreamIsCapturing_ptsz);
-WARPSIM_TWIN(cudaStreamGetCaptureInfo, cudaStreamGetCaptureInfo_ptsz);
-WARPSIM_TWIN(cudaGraphLaunch, cudaGraphLaunch_ptsz);
-WARPSIM_TWIN(cudaGraphUpload, cudaGraphUpload_ptsz);
-
 namespace {
 
-cudaError_t begin_capture(cudaStream_t handle, bool per_thread) {
-    return api([&](Runtime &runtime) {
-        const auto stream = runtime.scheduler.resolve(handle, per_thread);
-        if (stream->legacy) return cudaErrorStreamCaptureUnsupported;
-        if (stream->capture) return cudaErrorIllegalState;
-        stream->capture = std::make_shared<Graph>();
-        stream->capture->origin = stream.get();
-        stream->capture->id = ++runtime.captures;
-        stream->capture_status = cudaStreamCaptureStatusActive;
-        stream->tails.clear();
-        return cudaSuccess;
-    });
+// What the functions that list nodes do: nodes == null asks for their number.
+cudaError_t list_nodes(const std::vector<Graph::Node *> &all, cudaGraphNode_t *nodes, size_t *count) {
+    for (size_t i = 0; nodes && i < *count; ++i) nodes[i] = i < all.size() ? handle_of(all[i]) : nullptr;
+    *count = nodes ? std::min(*count, all.size()) : all.size();
+    return cudaSuccess;
 }
 
-cudaError_t end_capture(cudaStream_t handle, cudaGraph_t *result, bool per_thread) {
-    return api([&](Runtime &runtime) {
-        const auto stream = runtime.scheduler.resolve(handle, per_thread);
-        if (!result) return cudaErrorInvalidValue;
-        *result = nullptr;
-        const std::shared_ptr<Graph> graph = stream->capture;
-        if (!graph) return cudaErrorIllegalState;
-        if (graph->origin != stream.get()) return cudaErrorStreamCaptureUnmatched;
-        bool valid = true;
-        for (const auto &other : runtime.scheduler.streams()) {
-            if (other->capture != graph) continue;
-            valid = valid && other->capture_status == cudaStreamCaptureStatusActive;
-            other->capture.reset();
-            other->tails.clear();
-            other->capture_status = cudaStreamCaptureStatusNone;
-        }
-        if (!valid) return cudaErrorStreamCaptureInvalidated;
-        *result = runtime.graphs.add(graph);
-        return cudaSuccess;
-    });
-}
-
-cudaError_t is_capturing(cudaStream_t handle, cudaStreamCaptureStatus *status, bool per_thread) {
-    return api([&](Runtime &runtime) {
-        if (!status) return cudaErrorInvalidValue;
-        *status = runtime.scheduler.resolve(handle, per_thread)->capture_status;
-        return cudaSuccess;
-    });
-}
-
-cudaError_t capture_info(cudaStream_t handle, cudaStreamCaptureStatus *status, unsigned long long *id,
-                         cudaGraph_t *graph, const cudaGraphNode_t **dependencies, const cudaGraphEdgeData **edges,
-                         size_t *count, bool per_thread) {
-    return api([&](Runtime &runtime) {
-        const auto stream = runtime.scheduler.resolve(handle, per_thread);
-        if (!status) return cudaErrorInvalidValue;
-        *status = stream->capture_status;
-        if (id) *id = stream->capture ? stream->capture->id : 0;
-        if (graph || dependencies || edges || count) {
-            if (!stream->capture) return cudaSuccess;
-            say("cudaStreamGetCaptureInfo: the graph of a capture is not available before it ends");
-            return cudaErrorNotSupported;
-        }
-        return cudaSuccess;
-    });
-}
-
-cudaError_t launch_graph(cudaGraphExec_t handle, cudaStream_t stream_handle, bool per_thread) {
-    return api([&](Runtime &runtime) {
-        const GraphInstance &instance = runtime.graphs.find(handle);
-        const auto stream = runtime.scheduler.resolve(stream_handle, per_thread);
-        runtime.reports.host.call("cudaGraphLaunch", stream->number());
-        prepare_launch(runtime, instance.operations, instance.flags, stream);
-        launch_in_order(runtime, instance, stream);
-        return cudaSuccess;
-    });
-}
-
-cudaError_t upload_graph(cudaGraphExec_t handle, cudaStream_t stream, bool per_thread) {
-    return api([&](Runtime &runtime) {
-        runtime.graphs.find(handle);
-        runtime.scheduler.resolve(stream, per_thread);
-        return cudaSuccess;
-    });
+std::vector<Graph::Node *> dependents(const Graph &graph, const Graph::Node *node) {
+    std::vector<Graph::Node *> found;
+    for (const auto &other : graph.nodes)
+        if (std::find(other->after.begin(), other->after.end(), node) != other->after.end())
+            found.push_back(other.get());
+    return found;
 }
 
 }  // namespace
-
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
-    return begin_capture(stream, false);
-}
-cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t stream, cudaStreamCaptureMode) {
-    return begin_capture(stream, true);
-}
-cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
-    return end_capture(stream, graph, false);
-}
-cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t stream, cudaGraph_t *graph) {
-    return end_capture(stream, graph, true);
-}
-cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus *status) {
-    return is_capturing(stream, status, false);
-}
-cudaError_t cudaStreamIsCapturing_ptsz(cudaStream_t stream, cudaStreamCaptureStatus *status) {
-    return is_capturing(stream, status, true);
-}
-cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id,
-                                     cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
-                                     const cudaGraphEdgeData **edges, size_t *count) {
-    return capture_info(stream, status, id, graph, dependencies, edges, count, false);
-}
-cudaError_t cudaStreamGetCaptureInfo_ptsz(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id,
-                                          cudaGraph_t *graph, const cudaGraphNode_t **dependencies,
-                                          const cudaGraphEdgeData **edges, size_t *count) {
-    return capture_info(stream, status, id, graph, dependencies, edges, count, true);
-}
-
-cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) {
-    if (!mode) return record(cudaErrorInvalidValue);
-    std::swap(*mode, this_thread().capture_mode);
-    return cudaSuccess;
-}
 
 cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags) {
     return api([&](Runtime &runtime) {
@@ -202,22 +96,28 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t handle, cudaGraph_t graph_handle
             return cudaErrorGraphExecUpdateFailure;
         }
         for (size_t i = 0; i < nodes.size(); ++i) instance.operations[i] = nodes[i]->operation;
-        instance.behind = predecessors(*graph, nodes);
+        instance.predecessors = predecessors(*graph, nodes);
         return cudaSuccess;
     });
 }
 
-cudaError_t cudaGraphLaunch(cudaGraphExec_t instance, cudaStream_t stream) {
-    return launch_graph(instance, stream, false);
+cudaError_t cudaGraphLaunch(cudaGraphExec_t handle, cudaStream_t stream_handle) {
+    return api([&](Runtime &runtime) {
+        const GraphInstance &instance = runtime.graphs.find(handle);
+        const auto stream = runtime.scheduler.resolve(stream_handle);
+        runtime.reports.host.call("cudaGraphLaunch", stream->number());
+        prepare_launch(runtime, instance.operations, instance.flags, stream);
+        launch_in_order(runtime, instance, stream);
+        return cudaSuccess;
+    });
 }
-cudaError_t cudaGraphLaunch_ptsz(cudaGraphExec_t instance, cudaStream_t stream) {
-    return launch_graph(instance, stream, true);
-}
-cudaError_t cudaGraphUpload(cudaGraphExec_t instance, cudaStream_t stream) {
-    return upload_graph(instance, stream, false);
-}
-cudaError_t cudaGraphUpload_ptsz(cudaGraphExec_t instance, cudaStream_t stream) {
-    return upload_graph(instance, stream, true);
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t handle, cudaStream_t stream) {
+    return api([&](Runtime &runtime) {
+        runtime.graphs.find(handle);
+        runtime.scheduler.resolve(stream);
+        return cudaSuccess;
+    });
 }
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t *from, const cudaGraphNode_t *to,
@@ -254,25 +154,6 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t handle, cudaGraphNode_t *nodes, size_t
         return cudaSuccess;
     });
 }
-
-namespace {
-
-// What the functions that list nodes do: nodes == null asks for their number.
-cudaError_t list_nodes(const std::vector<Graph::Node *> &all, cudaGraphNode_t *nodes, size_t *count) {
-    for (size_t i = 0; nodes && i < *count; ++i) nodes[i] = i < all.size() ? handle_of(all[i]) : nullptr;
-    *count = nodes ? std::min(*count, all.size()) : all.size();
-    return cudaSuccess;
-}
-
-std::vector<Graph::Node *> dependents(const Graph &graph, const Graph::Node *node) {
-    std::vector<Graph::Node *> found;
-    for (const auto &other : graph.nodes)
-        if (std::find(other->after.begin(), other->after.end(), node) != other->after.end())
-            found.push_back(other.get());
-    return found;
-}
-
-}  // namespace
 
 cudaError_t cudaGraphGetRootNodes(cudaGraph_t handle, cudaGraphNode_t *nodes, size_t *count) {
     return api([&](Runtime &runtime) {

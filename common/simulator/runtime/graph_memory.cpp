@@ -10,8 +10,8 @@ namespace warpsim::rt {
 namespace {
 
 struct Bytes {
-    uint64_t now = 0, most = 0;
-    void add(uint64_t bytes) { most = std::max(most, now += bytes); }
+    uint64_t current = 0, high = 0;
+    void add(uint64_t bytes) { high = std::max(high, current += bytes); }
 };
 
 // Under the runtime's lock.
@@ -80,14 +80,14 @@ std::shared_ptr<GraphAllocation> find_graph_allocation(uint64_t address) {
     return found == registry().allocations.end() ? nullptr : found->second.lock();
 }
 
-uint64_t graph_memory_bytes(bool unfreed, bool now) {
+uint64_t graph_memory_bytes(bool unfreed, bool current) {
     const Bytes &bytes = unfreed ? registry().unfreed : registry().all;
-    return now ? bytes.now : bytes.most;
+    return current ? bytes.current : bytes.high;
 }
 
 void reset_graph_memory_peak(bool unfreed) {
     Bytes &bytes = unfreed ? registry().unfreed : registry().all;
-    bytes.most = bytes.now;
+    bytes.high = bytes.current;
 }
 
 void forget_graph_memory() {

@@ -29,7 +29,7 @@ struct GraphAllocation {
 // The allocation of a graph that begins at this address; null: none does.
 std::shared_ptr<GraphAllocation> find_graph_allocation(uint64_t address);
 // Bytes of those that are there (`unfreed`), or of all. With `now` false the most there ever were.
-uint64_t graph_memory_bytes(bool unfreed, bool now);
+uint64_t graph_memory_bytes(bool unfreed, bool current);
 void reset_graph_memory_peak(bool unfreed);
 // The device is as new: what graphs allocated is forgotten with the rest of its memory.
 void forget_graph_memory();

@@ -27,7 +27,7 @@ class Flat {
     std::vector<Numbers> take() { return std::move(before_); }
 
   private:
-    // The operations that whatever comes after the node comes right behind.
+    // The operations that whatever comes after the node directly follows.
     const Numbers &ends_of(const Graph::Node &node, const Numbers &incoming) {
         if (const auto known = ends_.find(&node); known != ends_.end()) return known->second;
         Numbers before;
@@ -80,7 +80,7 @@ void launch_in_order(Runtime &runtime, const GraphInstance &instance, const std:
         done[i] = *begin;
         for (const Ticket &before : operation.after) done[i].join(before.clock);
         chain[i] = last_of_chain.size();
-        for (const size_t before : instance.behind[i]) {
+        for (const size_t before : instance.predecessors[i]) {
             done[i].join(done[before]);
             if (last_of_chain[chain[before]] == before) chain[i] = std::min(chain[i], chain[before]);
         }

@@ -7,7 +7,7 @@
 
 namespace warpsim::rt {
 
-// Of each operation of the list that in_order() gives: the numbers of those that it comes right behind.
+// Of each operation of the list that in_order() gives: the numbers of those that it directly follows.
 std::vector<std::vector<size_t>> predecessors(const Graph &, const std::vector<const Graph::Node *> &in_order);
 
 // Queues an instance's operations: branches of the graph are not ordered with one another (stream_clocks.h), though

@@ -84,7 +84,7 @@ cudaGraphExec_t Graphs::instantiate(const Graph &graph, unsigned long long flags
     instance->graph = graph.number;
     instance->flags = flags;
     instance->nodes = in_order(graph);
-    instance->behind = predecessors(graph, instance->nodes);
+    instance->predecessors = predecessors(graph, instance->nodes);
     for (const Graph::Node *node : instance->nodes) instance->operations.push_back(node->operation);
     const auto handle = reinterpret_cast<cudaGraphExec_t>(instance.get());
     instances_[handle] = std::move(instance);

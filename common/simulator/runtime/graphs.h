@@ -13,8 +13,8 @@ namespace warpsim::rt {
 struct GraphInstance {
     uint64_t graph = 0;  // its number
     std::vector<Operation> operations;
-    std::vector<const Graph::Node *> nodes;   // of the graph, to find an operation by its node
-    std::vector<std::vector<size_t>> behind;  // of each operation: those that it comes right behind
+    std::vector<const Graph::Node *> nodes;         // of the graph, to find an operation by its node
+    std::vector<std::vector<size_t>> predecessors;  // of each operation: those that it directly follows
     unsigned long long flags = 0;
 };
 

@@ -277,7 +277,7 @@ Operation make_launch(Runtime &runtime, const LaunchRequest &request, const void
 
 cudaError_t launch_api(const LaunchRequest &request, const void *stub_or_handle, void **arguments) {
     return api([&](Runtime &runtime) {
-        const auto stream = runtime.scheduler.resolve(request.stream, request.per_thread);
+        const auto stream = runtime.scheduler.resolve(request.stream);
         runtime.reports.host.call("cudaLaunchKernel", stream->number());
         if (stream->device != current_device()) {
             say("launch refused: stream " + std::to_string(stream->number()) + " is of device " +

@@ -13,7 +13,6 @@ struct LaunchRequest {
     dim3 grid, block, cluster = {0, 0, 0};  // cluster.x 0: none is asked for
     size_t shared = 0;
     cudaStream_t stream = nullptr;
-    bool per_thread = false;
     bool cooperative = false;
     bool overtakes = false;  // it may begin before the launch before it in its stream is over
 };

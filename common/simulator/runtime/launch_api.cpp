@@ -8,34 +8,7 @@
 using namespace warpsim;
 using namespace warpsim::rt;
 
-WARPSIM_TWIN(cudaLaunchKernel, cudaLaunchKernel_ptsz);
-WARPSIM_TWIN(cudaLaunchCooperativeKernel, cudaLaunchCooperativeKernel_ptsz);
-WARPSIM_TWIN(cudaLaunchKernelExC, cudaLaunchKernelExC_ptsz);
-
 namespace {
-
-cudaError_t launch_ex(const cudaLaunchConfig_t *config, const void *function, void **arguments, bool per_thread) {
-    if (!config || (config->numAttrs && !config->attrs)) return record(cudaErrorInvalidValue);
-    LaunchRequest request{.grid = config->gridDim,
-                          .block = config->blockDim,
-                          .shared = config->dynamicSmemBytes,
-                          .stream = config->stream,
-                          .per_thread = per_thread};
-    for (unsigned i = 0; i < config->numAttrs; ++i) {
-        const cudaLaunchAttribute &attribute = config->attrs[i];
-        if (attribute.id == cudaLaunchAttributeClusterDimension) {
-            const auto &cluster = attribute.val.clusterDim;
-            if (!cluster.x || !cluster.y || !cluster.z) return record(cudaErrorInvalidValue);
-            request.cluster = {cluster.x, cluster.y, cluster.z};
-        } else if (attribute.id == cudaLaunchAttributeCooperative) {
-            request.cooperative = attribute.val.cooperative != 0;
-        } else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
-            request.overtakes = attribute.val.programmaticStreamSerializationAllowed != 0;
-        }
-        // The others (priorities, access policies) change when work runs, not what it does.
-    }
-    return launch_api(request, function, arguments);
-}
 
 // Room for `blocks` blocks of `threads` threads leaves each this much dynamic shared memory; -1: it does not fit.
 int64_t shared_left(const Profile &profile, const Program &program, int blocks, int threads) {
@@ -117,31 +90,32 @@ cudaError_t cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void *
     return launch_api({.grid = grid, .block = block, .shared = shared, .stream = stream}, function, arguments);
 }
 
-cudaError_t cudaLaunchKernel_ptsz(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
-                                  cudaStream_t stream) {
-    return launch_api({.grid = grid, .block = block, .shared = shared, .stream = stream, .per_thread = true}, function,
-                      arguments);
-}
-
 cudaError_t cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
                                         cudaStream_t stream) {
     return launch_api({.grid = grid, .block = block, .shared = shared, .stream = stream, .cooperative = true}, function,
                       arguments);
 }
 
-cudaError_t cudaLaunchCooperativeKernel_ptsz(const void *function, dim3 grid, dim3 block, void **arguments,
-                                             size_t shared, cudaStream_t stream) {
-    return launch_api(
-        {.grid = grid, .block = block, .shared = shared, .stream = stream, .per_thread = true, .cooperative = true},
-        function, arguments);
-}
-
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function, void **arguments) {
-    return launch_ex(config, function, arguments, false);
-}
-
-cudaError_t cudaLaunchKernelExC_ptsz(const cudaLaunchConfig_t *config, const void *function, void **arguments) {
-    return launch_ex(config, function, arguments, true);
+    if (!config || (config->numAttrs && !config->attrs)) return record(cudaErrorInvalidValue);
+    LaunchRequest request{.grid = config->gridDim,
+                          .block = config->blockDim,
+                          .shared = config->dynamicSmemBytes,
+                          .stream = config->stream};
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+        const cudaLaunchAttribute &attribute = config->attrs[i];
+        if (attribute.id == cudaLaunchAttributeClusterDimension) {
+            const auto &cluster = attribute.val.clusterDim;
+            if (!cluster.x || !cluster.y || !cluster.z) return record(cudaErrorInvalidValue);
+            request.cluster = {cluster.x, cluster.y, cluster.z};
+        } else if (attribute.id == cudaLaunchAttributeCooperative) {
+            request.cooperative = attribute.val.cooperative != 0;
+        } else if (attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization) {
+            request.overtakes = attribute.val.programmaticStreamSerializationAllowed != 0;
+        }
+        // The others (priorities, access policies) change when work runs, not what it does.
+    }
+    return launch_api(request, function, arguments);
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function) {

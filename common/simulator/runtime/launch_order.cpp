@@ -23,46 +23,46 @@ std::string by_text(const Runtime &runtime, const Touched &side) {
 }
 
 // What orders the two, in one sentence.
-std::string way_out(const Touched &now, const Touched &then, const Footprint::Conflict &conflict, bool overtaken) {
+std::string way_out(const Touched &later, const Touched &earlier, const Footprint::Conflict &conflict, bool overtaken) {
     if (overtaken)
         return "The launch has the attribute of programmatic dependent launches, so that it may begin before the "
                "launch "
                "before it in the stream is over: cudaGridDependencySynchronize() (griddepcontrol.wait) in front of the "
                "access waits for that";
-    const bool devices = now.device != then.device;
+    const bool devices = later.device != earlier.device;
     if (devices && conflict.other_scope)
         return "Both are atomic, but in the scope of their own device: those of system scope (atomicAdd_system(), "
                "cuda::thread_scope_system) are of one piece for both devices";
-    if (now.is_free || then.is_free)
+    if (later.is_free || earlier.is_free)
         return "cudaFreeAsync in the stream that uses the memory, or in one that waits for an event behind that "
                "(cudaEventRecord, cudaStreamWaitEvent), frees it when it is no longer needed";
-    if (now.in_graph && then.in_graph && now.mark.lane != then.mark.lane && now.stream == then.stream)
+    if (later.in_graph && earlier.in_graph && later.mark.lane != earlier.mark.lane && later.stream == earlier.stream)
         return "They are in branches of a graph: an edge between the two nodes orders them (in a capture an event)";
     std::string text = "cudaEventRecord behind the first and cudaStreamWaitEvent in front of the second order them";
     if (!devices) text += ", and so does one stream for both";
-    if (now.is_default != then.is_default && (now.non_blocking || then.non_blocking))
+    if (later.is_default != earlier.is_default && (later.non_blocking || earlier.non_blocking))
         text += "; the default stream and one that is made with cudaStreamNonBlocking do not wait for each other";
-    if (devices && now.is_launch && then.is_launch)
+    if (devices && later.is_launch && earlier.is_launch)
         text +=
             "; flags between devices need system scope (__threadfence_system(), cuda::thread_scope_system) on both "
             "sides";
     return text;
 }
 
-HazardRecord record_of(const Runtime &runtime, const Touched &now, const Touched &then,
+HazardRecord record_of(const Runtime &runtime, const Touched &later, const Touched &earlier,
                        const Footprint::Conflict &conflict, const Footprint &touched, bool overtaken) {
-    const Footprint::Access &here = touched.access(*conflict.mine), &there = then.all.access(*conflict.theirs);
+    const Footprint::Access &here = touched.access(*conflict.mine), &there = earlier.all.access(*conflict.theirs);
     HazardRecord record;
     record.kind = HazardKind::launch_race;
     const Footprint::Access &named = here.line ? here : there;
     record.file = named.file;
     record.line = named.line;
     record.address = conflict.address;
-    const bool launches = now.is_launch && then.is_launch;
-    record.message = here.text + " by " + by_text(runtime, now) + " of global memory that " + by_text(runtime, then) +
-                     " " + there.did + ", " + allocation_text(*runtime.memory, conflict.address) +
-                     ": nothing orders the two" + (launches ? " launches. " : ". ") +
-                     way_out(now, then, conflict, overtaken);
+    const bool launches = later.is_launch && earlier.is_launch;
+    record.message = here.text + " by " + by_text(runtime, later) + " of global memory that " +
+                     by_text(runtime, earlier) + " " + there.did + ", " +
+                     allocation_text(*runtime.memory, conflict.address) + ": nothing orders the two" +
+                     (launches ? " launches. " : ". ") + way_out(later, earlier, conflict, overtaken);
     return record;
 }
 
@@ -86,10 +86,10 @@ std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done)
         if (done.mark.lane == other.mark.lane && done.mark.step == other.mark.step) continue;
         if (!done.mark.follows(other.mark) && !other.mark.follows(done.mark)) {
             // What is said does not depend on which of them ran first.
-            const bool later = done.order > other.order;
-            const Touched &now = later ? done : other, &then = later ? other : done;
-            for (const Footprint::Conflict &conflict : now.all.conflicts(then.all, same_device))
-                hazards.push_back(record_of(runtime, now, then, conflict, now.all, false));
+            const bool done_is_later = done.order > other.order;
+            const Touched &later = done_is_later ? done : other, &earlier = done_is_later ? other : done;
+            for (const Footprint::Conflict &conflict : later.all.conflicts(earlier.all, same_device))
+                hazards.push_back(record_of(runtime, later, earlier, conflict, later.all, false));
         } else if (done.overtakes && other.triggers && done.overtaken.lane == other.mark.lane &&
                    done.overtaken.step == other.mark.step) {
             // A launch that never lets others begin is over when they do (PTX manual, griddepcontrol).
@@ -134,14 +134,14 @@ void LaunchOrder::add_regions(Runtime &runtime, Touched done, const std::vector<
     if (!runtime.options.hazards_warn) throw Failure{cudaErrorLaunchFailure};
 }
 
-void LaunchOrder::forget(const std::function<bool(const Mark &)> &is_behind_everything, bool nothing_runs) {
+void LaunchOrder::forget(const std::function<bool(const Mark &)> &is_ordered_with_all, bool nothing_runs) {
     if (kept_.empty() && released_later_.empty()) return;
     std::erase_if(released_later_, [&](const auto &release) {
-        if (!is_behind_everything(release.second)) return false;
+        if (!is_ordered_with_all(release.second)) return false;
         Runtime::get()->memory->release(release.first);
         return true;
     });
-    std::erase_if(kept_, [&](const Touched &t) { return is_behind_everything(t.mark); });
+    std::erase_if(kept_, [&](const Touched &t) { return is_ordered_with_all(t.mark); });
     if (kept_.empty() && nothing_runs) forget_released();
 }
 

@@ -60,9 +60,9 @@ class LaunchOrder {
     std::vector<HazardRecord> add(const Runtime &, Touched);
     // Of a copy, a fill or a free: says the conflicts, and that they are an error.
     void add_regions(Runtime &, Touched, const std::vector<TouchedRegion> &);
-    // Forgets what nothing that can still come is unordered with.
+    // Forgets what nothing that can still come is unordered with: for its mark is_ordered_with_all answers true.
     // nothing_runs: no launch has paused, so that what was released before the last of them matters no more, either.
-    void forget(const std::function<bool(const Mark &)> &is_behind_everything, bool nothing_runs);
+    void forget(const std::function<bool(const Mark &)> &is_ordered_with_all, bool nothing_runs);
     void clear();
     // Frees memory once nothing that can still come is unordered with the operation that frees it. False: it has been
     // freed so already.

@@ -9,8 +9,6 @@
 using namespace warpsim;
 using namespace warpsim::rt;
 
-WARPSIM_TWIN(cudaMemPrefetchAsync, cudaMemPrefetchAsync_ptsz);
-
 namespace {
 
 constexpr size_t kPitchAlignment = 512;
@@ -190,20 +188,12 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const vo
     });
 }
 
-static cudaError_t prefetch(const void *p, size_t bytes, cudaStream_t stream, bool per_thread) {
+cudaError_t cudaMemPrefetchAsync(const void *p, size_t bytes, cudaMemLocation, unsigned, cudaStream_t stream) {
     return api([&](Runtime &runtime) {
-        runtime.scheduler.resolve(stream, per_thread);
+        runtime.scheduler.resolve(stream);
         // Managed memory is where both sides reach it: there is nothing to move.
         return holder(runtime, p, bytes).kind == MemoryKind::managed ? cudaSuccess : cudaErrorInvalidValue;
     });
-}
-
-cudaError_t cudaMemPrefetchAsync(const void *p, size_t bytes, cudaMemLocation, unsigned, cudaStream_t stream) {
-    return prefetch(p, bytes, stream, false);
-}
-
-cudaError_t cudaMemPrefetchAsync_ptsz(const void *p, size_t bytes, cudaMemLocation, unsigned, cudaStream_t stream) {
-    return prefetch(p, bytes, stream, true);
 }
 
 cudaError_t cudaMemAdvise(const void *p, size_t bytes, cudaMemoryAdvise, cudaMemLocation) {

@@ -10,10 +10,6 @@
 using namespace warpsim;
 using namespace warpsim::rt;
 
-WARPSIM_TWIN(cudaMallocAsync, cudaMallocAsync_ptsz);
-WARPSIM_TWIN(cudaFreeAsync, cudaFreeAsync_ptsz);
-WARPSIM_TWIN(cudaMallocFromPoolAsync, cudaMallocFromPoolAsync_ptsz);
-
 namespace {
 
 struct Pool {
@@ -58,9 +54,15 @@ Pool &find_pool(cudaMemPool_t handle) {
     return *it->second;
 }
 
-cudaError_t allocate(void **result, size_t bytes, cudaMemPool_t pool, cudaStream_t handle, bool per_thread) {
+}  // namespace
+
+cudaError_t cudaMallocAsync(void **result, size_t bytes, cudaStream_t stream) {
+    return cudaMallocFromPoolAsync(result, bytes, nullptr, stream);
+}
+
+cudaError_t cudaMallocFromPoolAsync(void **result, size_t bytes, cudaMemPool_t pool, cudaStream_t handle) {
     return api([&](Runtime &runtime) {
-        const auto stream = runtime.scheduler.resolve(handle, per_thread);
+        const auto stream = runtime.scheduler.resolve(handle);
         if (!result) return cudaErrorInvalidValue;
         const Pool &from = find_pool(pool ? pool : current_pool(stream->device));
         *result = nullptr;
@@ -86,9 +88,9 @@ cudaError_t allocate(void **result, size_t bytes, cudaMemPool_t pool, cudaStream
     });
 }
 
-cudaError_t release(void *p, cudaStream_t handle, bool per_thread) {
+cudaError_t cudaFreeAsync(void *p, cudaStream_t handle) {
     return api([&](Runtime &runtime) {
-        const auto stream = runtime.scheduler.resolve(handle, per_thread);
+        const auto stream = runtime.scheduler.resolve(handle);
         if (!p) return cudaSuccess;
         const uint64_t address = address_of(p);
         if (stream->capture) {
@@ -123,27 +125,6 @@ cudaError_t release(void *p, cudaStream_t handle, bool per_thread) {
         runtime.scheduler.enqueue(stream, std::move(operation));
         return cudaSuccess;
     });
-}
-
-}  // namespace
-
-cudaError_t cudaMallocAsync(void **result, size_t bytes, cudaStream_t stream) {
-    return allocate(result, bytes, nullptr, stream, false);
-}
-cudaError_t cudaMallocAsync_ptsz(void **result, size_t bytes, cudaStream_t stream) {
-    return allocate(result, bytes, nullptr, stream, true);
-}
-cudaError_t cudaMallocFromPoolAsync(void **result, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
-    return allocate(result, bytes, pool, stream, false);
-}
-cudaError_t cudaMallocFromPoolAsync_ptsz(void **result, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
-    return allocate(result, bytes, pool, stream, true);
-}
-cudaError_t cudaFreeAsync(void *p, cudaStream_t stream) {
-    return release(p, stream, false);
-}
-cudaError_t cudaFreeAsync_ptsz(void *p, cudaStream_t stream) {
-    return release(p, stream, true);
 }
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) {

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "runtime/launch.h"
+#include "runtime/per_thread.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;
@@ -119,8 +120,8 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void 
 
 cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t kernel, dim3 grid, dim3 block, void **arguments, size_t shared,
                                     cudaStream_t stream) {
-    return launch_api({.grid = grid, .block = block, .shared = shared, .stream = stream, .per_thread = true}, kernel,
-                      arguments);
+    const PerThreadStream scope;
+    return __cudaLaunchKernel(kernel, grid, block, arguments, shared, stream);
 }
 }
 #pragma GCC visibility pop

@@ -81,6 +81,7 @@ struct ThreadState {
     unsigned device = 0;  // that cudaSetDevice has chosen
     cudaError_t last_error = cudaSuccess;
     bool in_host_function = false;
+    bool per_thread_stream = false;                               // stream 0 is its own (runtime/per_thread.h)
     std::map<unsigned, std::shared_ptr<Stream>> default_streams;  // by device, for --default-stream per-thread
     cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
     bool in_driver_call = false;   // the driver's functions call the runtime's
@@ -126,7 +127,13 @@ cudaError_t api(F body, bool always = false) {
     return record(code);
 }
 
-// The same for a call that waits, which host functions must not make.
+// The same for a call about one stream.
+template <class F>
+cudaError_t with_stream(cudaStream_t handle, F body) {
+    return api([&](Runtime &runtime) { return body(runtime, runtime.scheduler.resolve(handle)); });
+}
+
+// As api, for a call that waits, which host functions must not make.
 template <class F>
 cudaError_t api_waiting(F body) {
     if (this_thread().in_host_function) return record(cudaErrorNotPermitted);

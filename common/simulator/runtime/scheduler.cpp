@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "runtime/per_thread.h"
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
@@ -86,8 +87,8 @@ std::shared_ptr<Stream> Scheduler::add(unsigned flags, int priority, unsigned de
     return stream;
 }
 
-std::shared_ptr<Stream> Scheduler::resolve(cudaStream_t handle, bool per_thread) {
-    if (!handle) handle = per_thread ? cudaStreamPerThread : cudaStreamLegacy;
+std::shared_ptr<Stream> Scheduler::resolve(cudaStream_t handle) {
+    if (!handle) handle = this_thread().per_thread_stream ? cudaStreamPerThread : cudaStreamLegacy;
     if (handle == cudaStreamLegacy) return legacy_[current_device()];
     if (handle == cudaStreamPerThread) {
         std::shared_ptr<Stream> &own = this_thread().default_streams[current_device()];
@@ -319,6 +320,7 @@ void Scheduler::run_front(Stream &stream, bool may_pause) {
     pause_.reset();
     const uint64_t sequence = stream.completed + 1;
     if (operation.host_function) {
+        const PerThreadStream legacy(false);  // whichever call this one runs within
         this_thread().in_host_function = true;
         learn(operation.mark);  // whatever it tells other threads of the host, they know that the stream came to it
         lock_.unlock();

@@ -129,9 +129,9 @@ class Scheduler {
 
     // Of the calling thread's device.
     std::shared_ptr<Stream> create(unsigned flags, int priority);
-    // The stream behind a handle; 0 is the legacy default stream of the calling thread's device or, for `per_thread`,
-    // the thread's own. Throws Failure{cudaErrorInvalidResourceHandle}.
-    std::shared_ptr<Stream> resolve(cudaStream_t, bool per_thread);
+    // The stream behind a handle; 0 is the legacy default stream of the calling thread's device or,
+    // within a PerThreadStream, the thread's own. Throws Failure{cudaErrorInvalidResourceHandle}.
+    std::shared_ptr<Stream> resolve(cudaStream_t);
     // The handle becomes invalid; what is queued still runs.
     void destroy(const std::shared_ptr<Stream> &);
 

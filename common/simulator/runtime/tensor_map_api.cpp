@@ -3,9 +3,8 @@
 #include <cuda.h>
 #pragma GCC visibility pop
 
-#include <cstring>
-
 #include "core/tensor_map.h"
+#include "runtime/enumerators.h"
 #include "runtime/runtime.h"
 
 using namespace warpsim;
@@ -17,15 +16,6 @@ CUresult refuse(Runtime &runtime, const char *function, CUresult code, const std
     say(std::string(function) + " refuses: " + why);
     runtime.reports.host.refused(function, why);
     return code;
-}
-
-// A program may pass any number where an enumerator is wanted, and to read that as one is undefined.
-template <class Enum>
-unsigned number(const Enum &value) {
-    unsigned bits;
-    static_assert(sizeof value == sizeof bits);
-    std::memcpy(&bits, &value, sizeof bits);
-    return bits;
 }
 
 // Enumerators as numbers.
@@ -85,8 +75,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *to, CUtensorMapDataType type, cuuin
                                 const cuuint32_t *step, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
     return driver_api([&](Runtime &runtime) {
-        return encode(runtime, to, number(type), rank, address, size, stride, box, step, number(interleave),
-                      number(swizzle), number(promotion), number(fill));
+        return encode(runtime, to, number_of(type), rank, address, size, stride, box, step, number_of(interleave),
+                      number_of(swizzle), number_of(promotion), number_of(fill));
     });
 }
 

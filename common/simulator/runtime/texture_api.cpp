@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <string>
 
 #include "instructions/arithmetic/numbers.h"
 #include "runtime/arrays.h"
 #include "runtime/copy.h"
+#include "runtime/enumerators.h"
 #include "runtime/image_limits.h"
 #include "runtime/runtime.h"
 
@@ -15,15 +15,6 @@ using namespace warpsim;
 using namespace warpsim::rt;
 
 namespace {
-
-// The program may have put any number there.
-template <class Enumeration>
-unsigned number_of(const Enumeration &value) {
-    unsigned number;
-    static_assert(sizeof number == sizeof value);
-    std::memcpy(&number, &value, sizeof number);
-    return number;
-}
 
 [[noreturn]] void refuse(const char *name, cudaError_t code, const std::string &why) {
     say(std::string(name) + ": " + why);
@@ -142,6 +133,14 @@ void take_sampling(const char *name, TextureObject &object, const cudaTextureDes
     object.greatest_level = d.maxMipmapLevelClamp;
 }
 
+// What a handle's object was made from. Throws Failure.
+template <class Objects>
+const auto &find_object(const Objects &objects, typename Objects::key_type handle) {
+    const auto found = objects.find(handle);
+    if (found == objects.end()) throw Failure{cudaErrorInvalidValue};
+    return found->second;
+}
+
 }  // namespace
 
 cudaError_t cudaCreateTextureObject(cudaTextureObject_t *result, const cudaResourceDesc *resource,
@@ -169,18 +168,16 @@ cudaError_t cudaDestroyTextureObject(cudaTextureObject_t handle) {
 
 cudaError_t cudaGetTextureObjectResourceDesc(cudaResourceDesc *resource, cudaTextureObject_t handle) {
     return api([&](Runtime &runtime) {
-        const auto found = runtime.arrays.textures.find(handle);
-        if (!resource || found == runtime.arrays.textures.end()) return cudaErrorInvalidValue;
-        *resource = found->second.resource;
+        if (!resource) return cudaErrorInvalidValue;
+        *resource = find_object(runtime.arrays.textures, handle).resource;
         return cudaSuccess;
     });
 }
 
 cudaError_t cudaGetTextureObjectTextureDesc(cudaTextureDesc *texture, cudaTextureObject_t handle) {
     return api([&](Runtime &runtime) {
-        const auto found = runtime.arrays.textures.find(handle);
-        if (!texture || found == runtime.arrays.textures.end()) return cudaErrorInvalidValue;
-        *texture = found->second.texture;
+        if (!texture) return cudaErrorInvalidValue;
+        *texture = find_object(runtime.arrays.textures, handle).texture;
         return cudaSuccess;
     });
 }
@@ -213,9 +210,8 @@ cudaError_t cudaDestroySurfaceObject(cudaSurfaceObject_t handle) {
 
 cudaError_t cudaGetSurfaceObjectResourceDesc(cudaResourceDesc *resource, cudaSurfaceObject_t handle) {
     return api([&](Runtime &runtime) {
-        const auto found = runtime.arrays.surfaces.find(handle);
-        if (!resource || found == runtime.arrays.surfaces.end()) return cudaErrorInvalidValue;
-        *resource = found->second;
+        if (!resource) return cudaErrorInvalidValue;
+        *resource = find_object(runtime.arrays.surfaces, handle);
         return cudaSuccess;
     });
 }

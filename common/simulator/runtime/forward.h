@@ -3,22 +3,20 @@
 
 #include <tuple>
 
-#include "driver/cuda_driver.h"
-
-namespace warpsim::driver {
+namespace warpsim::rt {
 
 template <class F>
 struct Signature;
-template <class... Parameters>
-struct Signature<CUresult(Parameters...)> {
+template <class Result, class... Parameters>
+struct Signature<Result(Parameters...)> {
     template <int I>
     using At = std::tuple_element_t<I, std::tuple<Parameters...>>;
 };
 
-}  // namespace warpsim::driver
+}  // namespace warpsim::rt
 
 // Of a function of N parameters: FORWARD_N(function) are the parameters with types, PASS_N without.
-#define FORWARD_P(f, i) warpsim::driver::Signature<decltype(f)>::At<i> p##i
+#define FORWARD_P(f, i) warpsim::rt::Signature<decltype(f)>::At<i> p##i
 #define FORWARD_1(f) FORWARD_P(f, 0)
 #define FORWARD_2(f) FORWARD_1(f), FORWARD_P(f, 1)
 #define FORWARD_3(f) FORWARD_2(f), FORWARD_P(f, 2)
