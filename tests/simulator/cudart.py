@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import pickle
+import re
 import select
 import shutil
 import signal
@@ -248,10 +249,19 @@ def share_programs(folder):
         link.symlink_to(programs)
 
 
+def headers_of_its_own(source):
+    """The headers that a .cu file includes from other folders of tests than PROGRAMS itself."""
+    if not isinstance(source, Path):
+        return []
+    names = re.findall(r'^#include "(.+)"', source.read_text(), re.MULTILINE)
+    headers = [(source.parent / name).resolve() for name in names]
+    return [header for header in headers if header.is_file() and header.parent != PROGRAMS.resolve()]
+
+
 def build_program(source, flags=(), architecture=ARCHITECTURE):
     """Compiles a .cu file (a Path) or text (a str) with nvcc; returns the program's path. Cached by content."""
     text = source.read_text() if isinstance(source, Path) else source
-    headers = [header.read_text() for header in sorted(PROGRAMS.glob("*.h"))]
+    headers = [header.read_text() for header in [*sorted(PROGRAMS.glob("*.h")), *headers_of_its_own(source)]]
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
     options = ["-std=c++17", "-O3", "-lineinfo", "-cudart", "shared", "-Wno-deprecated-gpu-targets"]
     options += [*architecture, *flags]

@@ -246,6 +246,11 @@ def tuples(*columns, limit=2000):
     return [tuple(generator.choice(column) for column in columns) for _ in range(limit)]
 
 
+def edge_tuples(name, count, limit=1600):
+    """Operands of `count` floats of a format, its border cases among them."""
+    return tuples(*[edge_floats(name, 12)] * count, limit=limit)
+
+
 def pack(low, high, bits=16):
     return low | high << bits
 

@@ -31,7 +31,8 @@ HOPPER_PROGRAMS = [
 # Each reaches code that the others do not; those that run longest and whole programs' lessons are left out.
 MEMORY_TESTS = [
     *sorted(path.name for path in HERE.glob("test_instructions_*.py")),
-    "test_accesses.py", "test_addresses.py", "test_counters.py", "test_execution.py", "test_hazards.py",
+    "test_accesses.py", "test_addresses.py", "test_counters.py", "test_execution.py",
+    "test_execution_barriers.py", "test_execution_calls.py", "test_hazards.py",
     "test_arrivals.py", "test_clusters.py", "test_hostile_kernels.py", "test_loading.py", "test_report.py",
     "test_tensor_maps.py", "test_wgmma.py", "test_wgmma_hazards.py", "test_wgmma_warpgroups.py",
 ]  # fmt: skip

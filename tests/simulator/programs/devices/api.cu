@@ -1,25 +1,10 @@
 // Several devices in one process, one case per run: api CASE, with WARPSIM_DEVICES=3.
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
-#define EXPECT(condition)                                                 \
-    do {                                                                  \
-        if (!(condition)) {                                               \
-            std::printf("line %d: not true: %s\n", __LINE__, #condition); \
-            std::exit(1);                                                 \
-        }                                                                 \
-    } while (0)
-#define OK(call)                                                                        \
-    do {                                                                                \
-        cudaError_t code_ = (call);                                                     \
-        if (code_ != cudaSuccess) {                                                     \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(code_)); \
-            std::exit(1);                                                               \
-        }                                                                               \
-    } while (0)
+#include "../runtime/expect.h"
 
 constexpr int kDevices = 3, kCount = 1000;
 
@@ -84,34 +69,34 @@ static cudaStream_t stream_on(int device) {
 static void count_and_current() {
     int devices = 0;
     OK(cudaGetDeviceCount(&devices));
-    EXPECT(devices == kDevices && current() == 0);
+    CHECK(devices == kDevices && current() == 0);
     for (int device = 0; device < devices; ++device) {
         OK(cudaSetDevice(device));
-        EXPECT(current() == device);
+        CHECK(current() == device);
     }
-    EXPECT(cudaSetDevice(kDevices) == cudaErrorInvalidDevice && cudaSetDevice(-1) == cudaErrorInvalidDevice);
-    EXPECT(current() == kDevices - 1);
+    CHECK(cudaSetDevice(kDevices) == cudaErrorInvalidDevice && cudaSetDevice(-1) == cudaErrorInvalidDevice);
+    CHECK(current() == kDevices - 1);
     OK(cudaInitDevice(1, 0, 0));
-    EXPECT(cudaInitDevice(kDevices, 0, 0) == cudaErrorInvalidDevice);
+    CHECK(cudaInitDevice(kDevices, 0, 0) == cudaErrorInvalidDevice);
 }
 
 static void each_thread_has_its_own_device() {
     OK(cudaSetDevice(2));
     std::thread([] {
-        EXPECT(current() == 0);
+        CHECK(current() == 0);
         OK(cudaSetDevice(1));
-        EXPECT(current() == 1);
+        CHECK(current() == 1);
     }).join();
-    EXPECT(current() == 2);
+    CHECK(current() == 2);
 }
 
 static void properties() {
     cudaDeviceProp first, last;
     OK(cudaGetDeviceProperties(&first, 0));
     OK(cudaGetDeviceProperties(&last, kDevices - 1));
-    EXPECT(!std::strcmp(first.name, last.name) && first.multiProcessorCount == last.multiProcessorCount);
-    EXPECT(std::memcmp(&first.uuid, &last.uuid, sizeof first.uuid) != 0 && first.pciBusID != last.pciBusID);
-    EXPECT(cudaGetDeviceProperties(&last, kDevices) == cudaErrorInvalidDevice);
+    CHECK(!std::strcmp(first.name, last.name) && first.multiProcessorCount == last.multiProcessorCount);
+    CHECK(std::memcmp(&first.uuid, &last.uuid, sizeof first.uuid) != 0 && first.pciBusID != last.pciBusID);
+    CHECK(cudaGetDeviceProperties(&last, kDevices) == cudaErrorInvalidDevice);
     char text[32];
     int none;
     for (int device = 0; device < kDevices; ++device) {
@@ -119,9 +104,9 @@ static void properties() {
         OK(cudaDeviceGetPCIBusId(text, sizeof text, device));
         OK(cudaDeviceGetByPCIBusId(&found, text));
         OK(cudaDeviceGetAttribute(&bus, cudaDevAttrPciBusId, device));
-        EXPECT(found == device && bus == device);
+        CHECK(found == device && bus == device);
     }
-    EXPECT(cudaDeviceGetByPCIBusId(&none, "0000:7f:00.0") == cudaErrorInvalidDevice);
+    CHECK(cudaDeviceGetByPCIBusId(&none, "0000:7f:00.0") == cudaErrorInvalidDevice);
 }
 
 static void memory_is_counted_by_device() {
@@ -134,19 +119,19 @@ static void memory_is_counted_by_device() {
     for (int device = 0; device < kDevices; ++device) {
         OK(cudaSetDevice(device));
         OK(cudaMemGetInfo(&now, &total));
-        EXPECT(before[device] - now == (device == 1 ? 1u << 20 : 0u));
+        CHECK(before[device] - now == (device == 1 ? 1u << 20 : 0u));
     }
     OK(cudaFree(p));  // whatever device is current
     OK(cudaSetDevice(1));
     OK(cudaMemGetInfo(&now, &total));
-    EXPECT(now == before[1]);
+    CHECK(now == before[1]);
 }
 
 static void pointers_know_their_device() {
     for (int device = 0; device < kDevices; ++device) {
         cudaPointerAttributes attributes;
         OK(cudaPointerGetAttributes(&attributes, allocate<char>(device, 100) + 99));
-        EXPECT(attributes.device == device && attributes.type == cudaMemoryTypeDevice);
+        CHECK(attributes.device == device && attributes.type == cudaMemoryTypeDevice);
     }
 }
 
@@ -156,7 +141,7 @@ static void streams_know_their_device() {
         int owner = -1;
         OK(cudaSetDevice(0));
         OK(cudaStreamGetDevice(stream, &owner));
-        EXPECT(owner == device);
+        CHECK(owner == device);
     }
 }
 
@@ -165,12 +150,12 @@ static void a_launch_in_a_foreign_stream_is_refused() {
     const cudaStream_t stream = stream_on(1);
     OK(cudaSetDevice(0));
     set<<<1, 1, 0, stream>>>(p, 2);
-    EXPECT(cudaGetLastError() == cudaErrorInvalidResourceHandle);
+    CHECK(cudaGetLastError() == cudaErrorInvalidResourceHandle);
     OK(cudaDeviceSynchronize());
-    EXPECT(read(p) == 1);
+    CHECK(read(p) == 1);
     OK(cudaMemcpyAsync(p, int_on(1, 3), sizeof(int), cudaMemcpyDefault, stream));  // copies are not refused
     OK(cudaStreamSynchronize(stream));
-    EXPECT(read(p) == 3);
+    CHECK(read(p) == 3);
 }
 
 static void events_across_devices() {
@@ -179,14 +164,14 @@ static void events_across_devices() {
     cudaEvent_t event;
     OK(cudaSetDevice(0));
     OK(cudaEventCreate(&event));
-    EXPECT(cudaEventRecord(event, b) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaEventRecord(event, b) == cudaErrorInvalidResourceHandle);
     set<<<1, 1, 0, a>>>(first, 40);
     OK(cudaEventRecord(event, a));
     OK(cudaStreamWaitEvent(b, event));
     OK(cudaMemcpyPeerAsync(second, 1, first, 0, sizeof(int), b));
     OK(cudaSetDevice(1));
     OK(cudaStreamSynchronize(b));
-    EXPECT(read(second) == 40);
+    CHECK(read(second) == 40);
     OK(cudaEventSynchronize(event));
 }
 
@@ -199,10 +184,10 @@ static void copies_between_devices() {
     OK(cudaMemcpy(b, a, kCount * sizeof(int), cudaMemcpyDeviceToDevice));
     OK(cudaMemcpyPeer(c, 2, b, 1, kCount * sizeof(int)));
     OK(cudaMemcpy(out.data(), c, kCount * sizeof(int), cudaMemcpyDefault));
-    EXPECT(out == values);
-    EXPECT(cudaMemcpyPeer(c, 2, b, 0, 4) == cudaErrorInvalidValue);  // b is no memory of device 0
-    EXPECT(cudaMemcpyPeer(c, kDevices, b, 1, 4) == cudaErrorInvalidDevice);
-    EXPECT(cudaMemcpyPeer(c, 2, b, 1, (kCount + 1) * sizeof(int)) == cudaErrorInvalidValue);
+    CHECK(out == values);
+    CHECK(cudaMemcpyPeer(c, 2, b, 0, 4) == cudaErrorInvalidValue);  // b is no memory of device 0
+    CHECK(cudaMemcpyPeer(c, kDevices, b, 1, 4) == cudaErrorInvalidDevice);
+    CHECK(cudaMemcpyPeer(c, 2, b, 1, (kCount + 1) * sizeof(int)) == cudaErrorInvalidValue);
 }
 
 // A copy between devices that is not Async comes between all that both do before and after it.
@@ -216,7 +201,7 @@ static void a_blocking_copy_orders_both_devices() {
     OK(cudaSetDevice(1));
     copy<<<1, 1, 0, second>>>(later, b);
     OK(cudaStreamSynchronize(second));
-    EXPECT(read(later) == 6);
+    CHECK(read(later) == 6);
 }
 
 static void the_device_waits_for_itself_alone() {
@@ -227,36 +212,36 @@ static void the_device_waits_for_itself_alone() {
     OK(cudaSetDevice(1));
     set<<<1, 1, 0, second>>>(b, 1);
     OK(cudaDeviceSynchronize());
-    EXPECT(cudaStreamQuery(second) == cudaSuccess && cudaStreamQuery(first) == cudaErrorNotReady);
+    CHECK(cudaStreamQuery(second) == cudaSuccess && cudaStreamQuery(first) == cudaErrorNotReady);
     OK(cudaSetDevice(0));
     OK(cudaDeviceSynchronize());
-    EXPECT(cudaStreamQuery(first) == cudaSuccess);
+    CHECK(cudaStreamQuery(first) == cudaSuccess);
 }
 
 static void peer_access() {
     int can = -1, value = -1;
     OK(cudaDeviceCanAccessPeer(&can, 0, 1));
-    EXPECT(can == 1);
+    CHECK(can == 1);
     OK(cudaDeviceCanAccessPeer(&can, 1, 1));
-    EXPECT(can == 0);
-    EXPECT(cudaDeviceCanAccessPeer(&can, 0, kDevices) == cudaErrorInvalidDevice);
+    CHECK(can == 0);
+    CHECK(cudaDeviceCanAccessPeer(&can, 0, kDevices) == cudaErrorInvalidDevice);
     OK(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 0, 2));
-    EXPECT(value == 1);
+    CHECK(value == 1);
     OK(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrNativeAtomicSupported, 0, 2));
-    EXPECT(value == 1);
-    EXPECT(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 1, 1) == cudaErrorInvalidDevice);
+    CHECK(value == 1);
+    CHECK(cudaDeviceGetP2PAttribute(&value, cudaDevP2PAttrAccessSupported, 1, 1) == cudaErrorInvalidDevice);
     OK(cudaSetDevice(0));
-    EXPECT(cudaDeviceDisablePeerAccess(1) == cudaErrorPeerAccessNotEnabled);
-    EXPECT(cudaDeviceEnablePeerAccess(0, 0) == cudaErrorInvalidDevice);
-    EXPECT(cudaDeviceEnablePeerAccess(1, 1) == cudaErrorInvalidValue);
+    CHECK(cudaDeviceDisablePeerAccess(1) == cudaErrorPeerAccessNotEnabled);
+    CHECK(cudaDeviceEnablePeerAccess(0, 0) == cudaErrorInvalidDevice);
+    CHECK(cudaDeviceEnablePeerAccess(1, 1) == cudaErrorInvalidValue);
     OK(cudaDeviceEnablePeerAccess(1, 0));
-    EXPECT(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessAlreadyEnabled);
+    CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessAlreadyEnabled);
     int *own = int_on(0, 3), *peers = int_on(1, 4);
     OK(cudaSetDevice(0));
     copy<<<1, 1>>>(own, peers);
     set<<<1, 1>>>(peers, 12);
     OK(cudaDeviceSynchronize());
-    EXPECT(read(own) == 4 && read(peers) == 12);
+    CHECK(read(own) == 4 && read(peers) == 12);
     OK(cudaDeviceDisablePeerAccess(1));
 }
 
@@ -269,7 +254,7 @@ static void memory_of_the_host_is_everybodys() {
         OK(cudaSetDevice(device));
         copy<<<1, 1>>>(shared, pinned);
         OK(cudaDeviceSynchronize());
-        EXPECT(*shared == 11 + device);
+        CHECK(*shared == 11 + device);
         ++*pinned;
     }
 }
@@ -295,7 +280,7 @@ static void devices_meet_in_memory_of_the_host() {
         OK(cudaSetDevice(device));
         OK(cudaDeviceSynchronize());
     }
-    EXPECT(*turn == 5 * kDevices);
+    CHECK(*turn == 5 * kDevices);
 }
 
 static void variables_are_there_once_for_each_device() {
@@ -310,11 +295,11 @@ static void variables_are_there_once_for_each_device() {
         int *to = allocate<int>(device, 3), found[3], *address;
         read_variables<<<1, 1>>>(to);
         OK(cudaMemcpy(found, to, sizeof found, cudaMemcpyDefault));
-        EXPECT(found[0] == 50 + device && found[1] == 7 && found[2] == 70 + kDevices - 1);
+        CHECK(found[0] == 50 + device && found[1] == 7 && found[2] == 70 + kDevices - 1);
         OK(cudaGetSymbolAddress(reinterpret_cast<void **>(&address), variable));
         cudaPointerAttributes attributes;
         OK(cudaPointerGetAttributes(&attributes, address));
-        EXPECT(attributes.device == device && read(address) == 50 + device);
+        CHECK(attributes.device == device && read(address) == 50 + device);
     }
 }
 
@@ -328,7 +313,7 @@ static void attributes_of_kernels_are_the_devices_own() {
     OK(cudaDeviceSynchronize());
     OK(cudaSetDevice(1));
     use_shared<<<1, 32, kBytes>>>(b);
-    EXPECT(cudaGetLastError() == cudaErrorInvalidValue);  // forgotten for this device
+    CHECK(cudaGetLastError() == cudaErrorInvalidValue);  // forgotten for this device
     OK(cudaFuncSetAttribute(use_shared, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes));
     use_shared<<<1, 32, kBytes>>>(b);
     OK(cudaDeviceSynchronize());
@@ -337,30 +322,30 @@ static void attributes_of_kernels_are_the_devices_own() {
 static void pools() {
     cudaMemPool_t of[kDevices];
     for (int device = 0; device < kDevices; ++device) OK(cudaDeviceGetDefaultMemPool(&of[device], device));
-    EXPECT(of[0] != of[1] && of[1] != of[2]);
-    EXPECT(cudaDeviceGetDefaultMemPool(&of[0], kDevices) == cudaErrorInvalidDevice);
-    EXPECT(cudaDeviceSetMemPool(0, of[1]) == cudaErrorInvalidValue);
+    CHECK(of[0] != of[1] && of[1] != of[2]);
+    CHECK(cudaDeviceGetDefaultMemPool(&of[0], kDevices) == cudaErrorInvalidDevice);
+    CHECK(cudaDeviceSetMemPool(0, of[1]) == cudaErrorInvalidValue);
     const cudaStream_t stream = stream_on(1);
     OK(cudaSetDevice(0));
     int *p, *own = int_on(0, 0);
     OK(cudaMallocAsync(&p, sizeof(int), stream));  // of the stream's device
     cudaPointerAttributes attributes;
     OK(cudaPointerGetAttributes(&attributes, p));
-    EXPECT(attributes.device == 1);
+    CHECK(attributes.device == 1);
     cudaMemAccessDesc access{};
     access.location = {cudaMemLocationTypeDevice, 0};
     access.flags = cudaMemAccessFlagsProtReadWrite;
     cudaMemAccessFlags flags;
     OK(cudaMemPoolGetAccess(&flags, of[1], &access.location));
-    EXPECT(flags == cudaMemAccessFlagsProtNone);
+    CHECK(flags == cudaMemAccessFlagsProtNone);
     OK(cudaMemPoolSetAccess(of[1], &access, 1));
     OK(cudaMemPoolGetAccess(&flags, of[1], &access.location));
-    EXPECT(flags == cudaMemAccessFlagsProtReadWrite);
+    CHECK(flags == cudaMemAccessFlagsProtReadWrite);
     OK(cudaMemsetAsync(p, 1, sizeof(int), stream));
     OK(cudaStreamSynchronize(stream));
     copy<<<1, 1>>>(own, p);  // without cudaDeviceEnablePeerAccess
     OK(cudaDeviceSynchronize());
-    EXPECT(read(own) == 0x01010101);
+    CHECK(read(own) == 0x01010101);
     OK(cudaFreeAsync(p, stream));
     OK(cudaStreamSynchronize(stream));
 }
@@ -370,9 +355,9 @@ static void nothing_is_shared_with_other_processes() {
     cudaIpcEventHandle_t handle;
     cudaEvent_t event;
     OK(cudaEventCreateWithFlags(&event, cudaEventInterprocess | cudaEventDisableTiming));
-    EXPECT(cudaIpcGetMemHandle(&memory, int_on(0, 1)) == cudaErrorNotSupported);
-    EXPECT(cudaIpcGetEventHandle(&handle, event) == cudaErrorNotSupported);
-    EXPECT(cudaGetLastError() == cudaErrorNotSupported && cudaGetLastError() == cudaSuccess);
+    CHECK(cudaIpcGetMemHandle(&memory, int_on(0, 1)) == cudaErrorNotSupported);
+    CHECK(cudaIpcGetEventHandle(&handle, event) == cudaErrorNotSupported);
+    CHECK(cudaGetLastError() == cudaErrorNotSupported && cudaGetLastError() == cudaSuccess);
 }
 
 static void a_reset_is_of_one_device() {
@@ -382,14 +367,14 @@ static void a_reset_is_of_one_device() {
     OK(cudaDeviceEnablePeerAccess(1, 0));
     OK(cudaSetDevice(1));
     OK(cudaDeviceReset());
-    EXPECT(read(a) == 1);
+    CHECK(read(a) == 1);
     int value;
-    EXPECT(cudaMemcpy(&value, b, sizeof value, cudaMemcpyDefault) == cudaErrorInvalidValue);
-    EXPECT(cudaStreamSynchronize(stream) == cudaErrorInvalidResourceHandle);
+    CHECK(cudaMemcpy(&value, b, sizeof value, cudaMemcpyDefault) == cudaErrorInvalidValue);
+    CHECK(cudaStreamSynchronize(stream) == cudaErrorInvalidResourceHandle);
     int *again = int_on(1, 8);
     set<<<1, 1>>>(again, 9);
     OK(cudaDeviceSynchronize());
-    EXPECT(read(again) == 9);
+    CHECK(read(again) == 9);
     OK(cudaSetDevice(0));
     OK(cudaDeviceEnablePeerAccess(1, 0));  // the reset has ended what was enabled
 }
@@ -406,7 +391,7 @@ static void graphs_keep_their_device() {
     OK(cudaSetDevice(0));
     OK(cudaGraphLaunch(instance, stream));
     OK(cudaStreamSynchronize(stream));
-    EXPECT(read(p) == 21);
+    CHECK(read(p) == 21);
 }
 
 struct Case {

@@ -1,33 +1,12 @@
 // Memory that graphs allocate: each case in a process of its own, "passed" where all went as CUDA's manual says.
-#include <cuda_runtime.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-#define OK(call)                                                                        \
-    do {                                                                                \
-        const cudaError_t error = (call);                                               \
-        if (error != cudaSuccess) {                                                     \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(error)); \
-            std::exit(1);                                                               \
-        }                                                                               \
-    } while (0)
-#define IS(call, wanted)                                                                \
-    do {                                                                                \
-        const cudaError_t error = (call);                                               \
-        if (error != (wanted)) {                                                        \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(error)); \
-            std::exit(1);                                                               \
-        }                                                                               \
-        (void)cudaGetLastError();                                                       \
-    } while (0)
-#define CHECK(condition)                                                 \
-    do {                                                                 \
-        if (!(condition)) {                                              \
-            std::printf("line %d: %s is false\n", __LINE__, #condition); \
-            std::exit(1);                                                \
-        }                                                                \
+#include "expect.h"
+
+#define IS(call, wanted)          \
+    do {                          \
+        FAILS(call, wanted);      \
+        (void)cudaGetLastError(); \
     } while (0)
 
 constexpr int n = 64;

@@ -1,25 +1,7 @@
 // Graphs of every kind of node: each call is checked, and what the launches leave.
-#include <cuda_runtime.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-#define OK(call)                                                                        \
-    do {                                                                                \
-        const cudaError_t error = (call);                                               \
-        if (error != cudaSuccess) {                                                     \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(error)); \
-            std::exit(1);                                                               \
-        }                                                                               \
-    } while (0)
-#define CHECK(condition)                                                 \
-    do {                                                                 \
-        if (!(condition)) {                                              \
-            std::printf("line %d: %s is false\n", __LINE__, #condition); \
-            std::exit(1);                                                \
-        }                                                                \
-    } while (0)
+#include "expect.h"
 
 __global__ void add(int *p, int value) {
     p[threadIdx.x] += value;

@@ -1,26 +1,11 @@
 // Streams, events and copies, one case per run: host_async CASE. What CUDA leaves open (is it done yet?) is asserted as
 // the simulator decides it: not before something waits.
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
-#define CHECK(condition)                                                  \
-    do {                                                                  \
-        if (!(condition)) {                                               \
-            std::printf("line %d: not true: %s\n", __LINE__, #condition); \
-            std::exit(1);                                                 \
-        }                                                                 \
-    } while (0)
-#define OK(call)                                                                        \
-    do {                                                                                \
-        cudaError_t code_ = (call);                                                     \
-        if (code_ != cudaSuccess) {                                                     \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(code_)); \
-            std::exit(1);                                                               \
-        }                                                                               \
-    } while (0)
+#include "expect.h"
 
 __global__ void set(int *p, int value) {
     *p = value;

@@ -2,34 +2,11 @@
 #include <cooperative_groups.h>
 #include <cuda.h>
 
-#include <cstdio>
 #include <cstring>
 #include <string>
 #include <vector>
 
-#define CHECK(condition)                                                  \
-    do {                                                                  \
-        if (!(condition)) {                                               \
-            std::printf("line %d: not true: %s\n", __LINE__, #condition); \
-            std::exit(1);                                                 \
-        }                                                                 \
-    } while (0)
-#define OK(call)                                                                        \
-    do {                                                                                \
-        cudaError_t code_ = (call);                                                     \
-        if (code_ != cudaSuccess) {                                                     \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(code_)); \
-            std::exit(1);                                                               \
-        }                                                                               \
-    } while (0)
-#define FAILS(call, code)                                                              \
-    do {                                                                               \
-        cudaError_t got_ = (call);                                                     \
-        if (got_ != code) {                                                            \
-            std::printf("line %d: %s: %s\n", __LINE__, #call, cudaGetErrorName(got_)); \
-            std::exit(1);                                                              \
-        }                                                                              \
-    } while (0)
+#include "expect.h"
 
 __device__ int counters[4] = {1, 2, 3, 4};
 __constant__ float table[8];
