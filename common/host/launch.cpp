@@ -63,16 +63,16 @@ FlashStatus check_device(const Limits &limits) {
     if (error != cudaSuccess) return cuda_failure("no usable CUDA device", error);
     if (10 * major + minor < limits.min_compute) {
         return fail(FLASH_DEVICE_TOO_OLD,
-                    "stage %02d needs compute capability %d.%d or newer; this device has %d.%d (FLASHLADDER_DEVICE=sim "
+                    "stage '%s' needs compute capability %d.%d or newer; this device has %d.%d (FLASHLADDER_DEVICE=sim "
                     "runs it on the simulator)",
-                    limits.stage, limits.min_compute / 10, limits.min_compute % 10, major, minor);
+                    limits.title, limits.min_compute / 10, limits.min_compute % 10, major, minor);
     }
     if (limits.specific && 10 * major + minor != limits.min_compute) {
         return fail(
             FLASH_UNSUPPORTED,
-            "stage %02d needs compute capability %d.%d and no other: it has instructions that no other GPU has; "
+            "stage '%s' needs compute capability %d.%d and no other: it has instructions that no other GPU has; "
             "this device has %d.%d (FLASHLADDER_DEVICE=sim runs it on the simulator)",
-            limits.stage, limits.min_compute / 10, limits.min_compute % 10, major, minor);
+            limits.title, limits.min_compute / 10, limits.min_compute % 10, major, minor);
     }
     return FLASH_OK;
 }
@@ -115,8 +115,8 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     if (limits.Br &&
         static_cast<double>(params->B) * params->Hq * ((params->Nq + limits.Br - 1) / limits.Br) > 0x7fffffff) {
         return fail(FLASH_UNSUPPORTED,
-                    "stage %02d needs B * Hq * (Nq / %d rounded up) to be at most 2^31 - 1; they are %d, %d and %d",
-                    limits.stage, limits.Br, params->B, params->Hq, params->Nq);
+                    "stage '%s' needs B * Hq * (Nq / %d rounded up) to be at most 2^31 - 1; they are %d, %d and %d",
+                    limits.title, limits.Br, params->B, params->Hq, params->Nq);
     }
     // Beyond that the bytes of a score matrix in fp32 need not fit in size_t, and a workspace could look large enough.
     const double scores = static_cast<double>(params->B) * params->Hq * params->Nq * params->Nkv;
@@ -125,11 +125,11 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     }
 
     if (limits.e4m3 && params->dtype != FLASH_E4M3) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d takes e4m3 alone, dtype 2; dtype is %d", limits.stage,
+        return fail(FLASH_UNSUPPORTED, "stage '%s' takes e4m3 alone, dtype 2; dtype is %d", limits.title,
                     params->dtype);
     }
     if (!limits.e4m3 && params->dtype == FLASH_E4M3) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d takes fp16 and bf16; dtype is 2 (e4m3)", limits.stage);
+        return fail(FLASH_UNSUPPORTED, "stage '%s' takes fp16 and bf16; dtype is 2 (e4m3)", limits.title);
     }
 #ifdef FLASH_ONLY_BF16
     if (params->dtype == FLASH_FP16) return fail(FLASH_UNSUPPORTED, "this build has bf16 only");
@@ -140,30 +140,30 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
     }
 #endif
     if (params->d_head != 64 && params->d_head != 128) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d supports d_head 64 and 128; it is %d", limits.stage, params->d_head);
+        return fail(FLASH_UNSUPPORTED, "stage '%s' supports d_head 64 and 128; it is %d", limits.title, params->d_head);
     }
     if (params->Nq % limits.multiple_Nq != 0) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d needs Nq to be a multiple of %d; it is %d", limits.stage,
+        return fail(FLASH_UNSUPPORTED, "stage '%s' needs Nq to be a multiple of %d; it is %d", limits.title,
                     limits.multiple_Nq, params->Nq);
     }
     if (params->Nkv % limits.multiple_Nkv != 0) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d needs Nkv to be a multiple of %d; it is %d", limits.stage,
+        return fail(FLASH_UNSUPPORTED, "stage '%s' needs Nkv to be a multiple of %d; it is %d", limits.title,
                     limits.multiple_Nkv, params->Nkv);
     }
     if (params->Nq > limits.most_Nq) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d needs Nq to be at most %d; it is %d", limits.stage, limits.most_Nq,
+        return fail(FLASH_UNSUPPORTED, "stage '%s' needs Nq to be at most %d; it is %d", limits.title, limits.most_Nq,
                     params->Nq);
     }
     if (params->causal && !limits.causal) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d has no causal masking; causal is 1", limits.stage);
+        return fail(FLASH_UNSUPPORTED, "stage '%s' has no causal masking; causal is 1", limits.title);
     }
     if (params->configuration && !limits.configuration) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d has one kernel and no configurations; configuration must be null",
-                    limits.stage);
+        return fail(FLASH_UNSUPPORTED, "stage '%s' has one kernel and no configurations; configuration must be null",
+                    limits.title);
     }
     if (params->Hq != params->Hkv && !limits.grouped_heads) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d needs as many K/V heads as Q heads; Hq is %d and Hkv is %d",
-                    limits.stage, params->Hq, params->Hkv);
+        return fail(FLASH_UNSUPPORTED, "stage '%s' needs as many K/V heads as Q heads; Hq is %d and Hkv is %d",
+                    limits.title, params->Hq, params->Hkv);
     }
     return FLASH_OK;
 }
@@ -174,7 +174,7 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
         return fail(FLASH_INVALID_ARGUMENT, "scale must be finite; it is %g", params->scale);
     }
     if (params->scale <= 0.0f && limits.positive_scale) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d needs a scale above 0; it is %g", limits.stage, params->scale);
+        return fail(FLASH_UNSUPPORTED, "stage '%s' needs a scale above 0; it is %g", limits.title, params->scale);
     }
     const std::pair<const char *, const FlashTensor *> tensors[] = {
         {"Q", &params->Q}, {"K", &params->K}, {"V", &params->V}, {"O", &params->O}};
@@ -184,8 +184,8 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
     }
     if (FlashStatus status = check_scales(*params); status != FLASH_OK) return status;
     if (params->log_sum_exp && !limits.log_sum_exp) {
-        return fail(FLASH_UNSUPPORTED, "stage %02d does not write the log-sum-exp; log_sum_exp must be null",
-                    limits.stage);
+        return fail(FLASH_UNSUPPORTED, "stage '%s' does not write the log-sum-exp; log_sum_exp must be null",
+                    limits.title);
     }
     if (reinterpret_cast<uintptr_t>(params->log_sum_exp) % alignof(float) != 0) {
         return fail(FLASH_INVALID_ARGUMENT, "log_sum_exp must be 4-byte aligned; its address is %p",
@@ -193,8 +193,8 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
     }
     if (workspace_bytes > 0 && (!params->workspace || params->workspace_bytes < workspace_bytes)) {
         return fail(FLASH_INVALID_ARGUMENT,
-                    "stage %02d needs a workspace of %zu bytes for this problem (flash_describe() tells); %zu given",
-                    limits.stage, workspace_bytes, params->workspace ? params->workspace_bytes : size_t{0});
+                    "stage '%s' needs a workspace of %zu bytes for this problem (flash_describe() tells); %zu given",
+                    limits.title, workspace_bytes, params->workspace ? params->workspace_bytes : size_t{0});
     }
     if (workspace_bytes > 0 && reinterpret_cast<uintptr_t>(params->workspace) % 16 != 0) {
         return fail(FLASH_INVALID_ARGUMENT, "workspace must be 16-byte aligned; its address is %p", params->workspace);
@@ -244,7 +244,6 @@ FlashStatus describe(const Limits &limits, const Launch &launch, size_t workspac
     }
     if (error != cudaSuccess) return cuda_failure("description of the kernel", error);
     *description = FlashDescription{
-        .stage = limits.stage,
         .title = limits.title,
         .min_compute = limits.min_compute,
         .Br = launch.Q_box_rows ? launch.Q_box_rows : limits.Br,  // one copy brings a query tile's rows

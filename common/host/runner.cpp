@@ -34,7 +34,7 @@ void must(FlashStatus status) {
 void print_description(const FlashDescription &d, bool json) {
     if (json) {
         json::Writer w;
-        w.open('{').key("stage").integer(d.stage).key("title").string(d.title);
+        w.open('{').key("title").string(d.title);
         w.key("min_compute").integer(d.min_compute).key("Br").integer(d.Br).key("Bc").integer(d.Bc);
         w.key("threads").integer(d.threads).key("shared_bytes").integer(d.shared_bytes).key("grid").triple(d.grid);
         w.key("log_sum_exp").boolean(d.supports_log_sum_exp);
@@ -47,7 +47,7 @@ void print_description(const FlashDescription &d, bool json) {
         std::printf("%s\n", w.close('}').take().c_str());
         return;
     }
-    std::printf("stage %02d: %s\n", d.stage, d.title);
+    std::printf("%s\n", d.title);
     std::printf("  needs             compute capability %d.%d\n", d.min_compute / 10, d.min_compute % 10);
     if (d.configuration) std::printf("  configuration     %s\n", d.configuration);
     if (d.Br) std::printf("  tile              Br = %d, Bc = %d\n", d.Br, d.Bc);
@@ -124,7 +124,7 @@ int run(const Options &options) {
     const double tflops = timing.median_ms > 0 ? problem.flops() / timing.median_ms * 1e-9 : 0;
     if (options.json) {
         json::Writer w;
-        w.open('{').key("stage").integer(description.stage).key("device").string(properties.name);
+        w.open('{').key("title").string(description.title).key("device").string(properties.name);
         w.key("passed").boolean(comparison.passed);
         w.key("frobenius").real(comparison.frobenius).key("worst").real(comparison.worst);
         if (description.supports_log_sum_exp) w.key("log_sum_exp_worst").real(sums.worst);
@@ -134,7 +134,7 @@ int run(const Options &options) {
         }
         std::printf("%s\n", w.close('}').take().c_str());
     } else {
-        std::printf("stage %02d on %s, %s: %s: %s\n", description.stage, properties.name, problem.text().c_str(),
+        std::printf("%s on %s, %s: %s: %s\n", description.title, properties.name, problem.text().c_str(),
                     comparison.passed ? "right" : "WRONG", comparison.message.c_str());
         if (tflops > 0) {
             std::printf("%.4f ms (%.4f to %.4f), %.1f TFLOP/s\n", timing.median_ms, timing.p20_ms, timing.p80_ms,

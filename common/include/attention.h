@@ -60,8 +60,7 @@ typedef struct FlashParams {
 
 // What a stage would do with a problem, and what it can do at all.
 typedef struct FlashDescription {
-    int32_t stage;  // 1 for 01_naive
-    const char *title;
+    const char *title;     // never null
     int32_t min_compute;   // 80 for compute capability 8.0
     int32_t Br, Bc;        // rows of Q and of K/V that one block works on at a time; 0: no such tile
     int32_t threads;       // per block, of the (last) kernel

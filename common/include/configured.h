@@ -118,9 +118,9 @@ inline FlashStatus choose_instance(const FlashParams *params, std::span<const In
             if (one.kernel && one.dtype == params->dtype && one.d_head == params->d_head)
                 built.append("\n    ").append(one.configuration);
         return fail(FLASH_UNSUPPORTED,
-                    "stage %02d has no instance '%s' for %s with d_head %d. Those built:%s\n"
+                    "stage '%s' has no instance '%s' for %s with d_head %d. Those built:%s\n"
                     "(flashladder.tuning builds any other)",
-                    limits.stage, params->configuration ? params->configuration : "",
+                    limits.title, params->configuration ? params->configuration : "",
                     params->dtype == FLASH_FP16 ? "fp16" : "bf16", params->d_head,
                     built.empty() ? " none" : built.c_str());
     }

@@ -18,10 +18,9 @@ namespace flash {
 
 // What a stage supports. Anything else is refused with a message that names the limit and the value given.
 struct Limits {
-    int stage;  // 4 for 04_tensor_cores
-    const char *title;
-    int min_compute;  // 80 for compute capability 8.0
-    int Br, Bc;       // tile; 0: none
+    const char *title;  // stage.toml's, by which messages call the stage
+    int min_compute;    // 80 for compute capability 8.0
+    int Br, Bc;         // tile; 0: none
     int multiple_Nq = 1, multiple_Nkv = 1;
     bool causal = false;
     bool grouped_heads = false;   // Hq != Hkv

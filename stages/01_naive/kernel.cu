@@ -1,4 +1,4 @@
-// Stage 01: naive attention. Three kernels, one after the other; S and P lie in global memory, [B, Hq, Nq, Nkv] each.
+// Naive attention. Three kernels, one after the other; S and P lie in global memory, [B, Hq, Nq, Nkv] each.
 //
 // One thread computes one element of S, one warp one row of P, one thread one element of O. Every operand is
 // read from global memory each time that it is needed.
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(threads) output_kernel(const FlashParams param
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 1, .title = "Naive attention", .min_compute = 75, .Br = 0, .Bc = 0};
+constexpr flash::Limits limits = {.title = "Naive attention", .min_compute = 75, .Br = 0, .Bc = 0};
 
 static int blocks(int n, int size) {
     return (n + size - 1) / size;

@@ -1,4 +1,4 @@
-// Stage 03: vectorized loads. Tiles move between global and shared memory in pieces of 16 bytes.
+// Vectorized loads. Tiles move between global and shared memory in pieces of 16 bytes.
 //
 // One block works on Br = 64 rows of Q and walks over K and V in tiles of Bc = 64 rows. Its 256 threads stand in a
 // grid of 16 x 16: thread (ty, tx) owns rows 4 ty to 4 ty + 3 of S, P and O, and of those rows
@@ -172,13 +172,8 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 3,
-                                  .title = "Vectorized loads",
-                                  .min_compute = 75,
-                                  .Br = Br,
-                                  .Bc = Bc,
-                                  .multiple_Nq = Br,
-                                  .multiple_Nkv = Bc};
+constexpr flash::Limits limits = {
+    .title = "Vectorized loads", .min_compute = 75, .Br = Br, .Bc = Bc, .multiple_Nq = Br, .multiple_Nkv = Bc};
 
 static flash::Launch plan(const FlashParams &params) {
     return flash::choose(params, [&]<typename T, int d_head>() {

@@ -1,8 +1,8 @@
-// Stage 07: eager K and V. A tile is requested as soon as its buffer is free, long before it is needed.
+// Eager K and V. A tile is requested as soon as its buffer is free, long before it is needed.
 //
 // One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
 // Bc = 64 rows. Tiles lie in shared memory as rows of 16-bit elements; ldmatrix brings 16x16 pieces of them
-// into registers in the layout that mma wants ("fragments", drawn in the README of stage 04).
+// into registers in the layout that mma wants ("fragments", drawn in the README of stage tensor_cores).
 
 #include "launch.h"
 #include "numbers.cuh"
@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
 // ---- launch ----
 
 constexpr flash::Limits limits = {
-    .stage = 7, .title = "Eager K and V", .min_compute = 80, .Br = Br, .Bc = Bc, .multiple_Nq = Br, .multiple_Nkv = Bc};
+    .title = "Eager K and V", .min_compute = 80, .Br = Br, .Bc = Bc, .multiple_Nq = Br, .multiple_Nkv = Bc};
 
 static flash::Launch plan(const FlashParams &params) {
     return flash::choose(params, [&]<typename T, int d_head>() {

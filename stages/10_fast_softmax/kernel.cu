@@ -1,9 +1,9 @@
-// Stage 10: fast softmax. Powers of two with the scale folded in, each row's sum added up over its lanes once, at the
+// Fast softmax. Powers of two with the scale folded in, each row's sum added up over its lanes once, at the
 // end, and O rescaled only if some row's maximum grew.
 //
 // One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
 // Bc = 64 rows. Tiles lie in shared memory as rows of 16-bit elements; ldmatrix brings 16x16 pieces of them
-// into registers in the layout that mma wants ("fragments", drawn in the README of stage 04).
+// into registers in the layout that mma wants ("fragments", drawn in the README of stage tensor_cores).
 
 #include "launch.h"
 #include "numbers.cuh"
@@ -263,8 +263,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 10,
-                                  .title = "Fast softmax",
+constexpr flash::Limits limits = {.title = "Fast softmax",
                                   .min_compute = 80,
                                   .Br = Br,
                                   .Bc = Bc,

@@ -1,9 +1,9 @@
-// Stage 11: lean addressing. Addresses are computed once; in the loop they move by constants. K comes as register pairs
+// Lean addressing. Addresses are computed once; in the loop they move by constants. K comes as register pairs
 // out of ldmatrix. K and V are visited backwards.
 //
 // One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
 // Bc = 64 rows. Tiles lie in shared memory as rows of 16-bit elements; ldmatrix brings 16x16 pieces of them
-// into registers in the layout that mma wants ("fragments", drawn in the README of stage 04).
+// into registers in the layout that mma wants ("fragments", drawn in the README of stage tensor_cores).
 
 #include "launch.h"
 #include "numbers.cuh"
@@ -259,8 +259,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 11,
-                                  .title = "Lean addressing",
+constexpr flash::Limits limits = {.title = "Lean addressing",
                                   .min_compute = 80,
                                   .Br = Br,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 12: autotune. One kernel in which every technique of the stages 04 to 11 is a compile-time flag. With a stage's
+// Autotune. One kernel in which every technique of the stages before is a compile-time flag. With a stage's
 // flags it is that stage; which flags are best depends on the GPU and the shape, and is measured (`make tune`).
 //
 // One block of `warps` warps works on Br rows of Q, each warp on Br / warps of them, and walks over K and V in tiles of
@@ -420,7 +420,7 @@ static const std::vector<flash::Choice> choices = {
 };
 
 static FlashStatus plan(const FlashParams *params, flash::Limits &limits, flash::Launch &launch) {
-    limits = {.stage = 12, .title = "Autotune", .min_compute = 80, .positive_scale = true};
+    limits = {.title = "Autotune", .min_compute = 80, .positive_scale = true};
     const flash::Instance *one = nullptr;
     const FlashStatus status = flash::choose_instance(params, instances, choices, limits, one);
     if (status == FLASH_OK)

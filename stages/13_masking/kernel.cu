@@ -1,9 +1,9 @@
-// Stage 13: masking. Causal or not, any number of queries and keys, groups of heads that share K and V: whole tiles as
+// Masking. Causal or not, any number of queries and keys, groups of heads that share K and V: whole tiles as
 // before, tiles at an edge masked, tiles that nobody sees skipped.
 //
 // One block of 4 warps works on Br = 128 rows of Q, each warp on 32 of them, and walks over K and V in tiles of
 // Bc = 64 rows. Tiles lie in shared memory as rows of 16-bit elements; ldmatrix brings 16x16 pieces of them
-// into registers in the layout that mma wants ("fragments", drawn in the README of stage 04).
+// into registers in the layout that mma wants ("fragments", drawn in the README of stage tensor_cores).
 
 #include "launch.h"
 #include "numbers.cuh"
@@ -287,8 +287,7 @@ __global__ void __launch_bounds__(threads) flash_kernel(const FlashParams params
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 13,
-                                  .title = "Masking",
+constexpr flash::Limits limits = {.title = "Masking",
                                   .min_compute = 80,
                                   .Br = Br,
                                   .Bc = Bc,

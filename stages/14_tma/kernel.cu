@@ -1,11 +1,11 @@
-// Stage 14: TMA. One thread starts the load of whole tiles, and TMA swizzles them on the way. Barriers in shared memory
+// TMA. One thread starts the load of whole tiles, and TMA swizzles them on the way. Barriers in shared memory
 // tell when a tile has arrived ("full") and when its buffer may be filled again ("empty"). The products are those of
-// stage 13.
+// stage masking.
 //
 // A block of 4 warps works on one query tile, which is Br = 128 rows of Q: 32 for each warp. It walks over K and V in
 // tiles of Bc = 64 rows, the last tile first. Tiles lie in shared memory as TMA brings them, in panels of 64 columns.
 // ldmatrix reads 16x16 pieces of them into registers in the layout that mma wants ("fragments", drawn in the README of
-// stage 04).
+// stage tensor_cores).
 
 #include "launch.h"
 #include "numbers.cuh"
@@ -375,8 +375,7 @@ __global__ void __launch_bounds__(threads, d_head == 64 ? 3 : 2)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 14,
-                                  .title = "TMA",
+constexpr flash::Limits limits = {.title = "TMA",
                                   .min_compute = 90,
                                   .Br = Br,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 15: wgmma. Four warps, a warpgroup, multiply together, straight from the tiles in shared memory. No thread
+// wgmma. Four warps, a warpgroup, multiply together, straight from the tiles in shared memory. No thread
 // loads a fragment of Q, K or V. S, P and O stay in registers.
 //
 // A block works on one query tile, which is Br = 128 rows of Q: 64 for each of its two warpgroups, 16 for each warp. It
@@ -389,8 +389,7 @@ __global__ void __launch_bounds__(threads)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 15,
-                                  .title = "wgmma",
+constexpr flash::Limits limits = {.title = "wgmma",
                                   .min_compute = 90,
                                   .Br = Br,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 16: warp specialization. One thread of a warpgroup of its own loads the tiles. The other warpgroups only
+// Warp specialization. One thread of a warpgroup of its own loads the tiles. The other warpgroups only
 // compute, with the registers that the first one gives back.
 //
 // A block works on one query tile, which is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. It walks
@@ -351,8 +351,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 16,
-                                  .title = "Warp specialization",
+constexpr flash::Limits limits = {.title = "Warp specialization",
                                   .min_compute = 90,
                                   .Br = 128,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 17: a tile scheduler. The grid has one block for each multiprocessor. A block works on one query tile after the
+// A tile scheduler. The grid has one block for each multiprocessor. A block works on one query tile after the
 // other, and its producer loads the next query tile while the consumers still work on this one. The tile scheduler
 // decides which query tile a block works on, and when. The producer asks it, and tells the consumers.
 //
@@ -402,8 +402,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 17,
-                                  .title = "Tile scheduler",
+constexpr flash::Limits limits = {.title = "Tile scheduler",
                                   .min_compute = 90,
                                   .Br = 128,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 18: TMA store. The warps leave O in shared memory, and TMA writes it to global memory while they continue with
+// TMA store. The warps leave O in shared memory, and TMA writes it to global memory while they continue with
 // the next query tile.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
@@ -303,8 +303,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 18,
-                                  .title = "TMA store",
+constexpr flash::Limits limits = {.title = "TMA store",
                                   .min_compute = 90,
                                   .Br = 128,
                                   .Bc = Bc,

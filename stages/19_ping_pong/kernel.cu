@@ -1,4 +1,4 @@
-// Stage 19: ping-pong. The consumer warpgroups take turns at the tensor cores. While one warpgroup's products run
+// Ping-pong. The consumer warpgroups take turns at the tensor cores. While one warpgroup's products run
 // there, the others compute their softmax.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
@@ -296,8 +296,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 19,
-                                  .title = "Ping-pong",
+constexpr flash::Limits limits = {.title = "Ping-pong",
                                   .min_compute = 90,
                                   .Br = 128,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 20: overlap. S = QKᵀ of the next tile is issued together with O += PV of this one. PV continues while the next
+// Overlap. S = QKᵀ of the next tile is issued together with O += PV of this one. PV continues while the next
 // tile's softmax is computed.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
@@ -285,8 +285,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 20,
-                                  .title = "Overlap",
+constexpr flash::Limits limits = {.title = "Overlap",
                                   .min_compute = 90,
                                   .Br = 128,
                                   .Bc = Bc,

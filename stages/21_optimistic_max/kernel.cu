@@ -1,4 +1,4 @@
-// Stage 21: an optimistic maximum. P is computed with an old maximum, on the bet that no new score lies far above it. A
+// An optimistic maximum. P is computed with an old maximum, on the bet that no new score lies far above it. A
 // sum of P that has become too large shows that the bet is lost. The warp then takes the maximum and computes P again.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
@@ -403,8 +403,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 21,
-                                  .title = "Optimistic maximum",
+constexpr flash::Limits limits = {.title = "Optimistic maximum",
                                   .min_compute = 90,
                                   .Br = 128,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 22: no gap between query tiles. The next query tile's first S = QKᵀ runs on the tensor cores together with the
+// No gap between query tiles. The next query tile's first S = QKᵀ runs on the tensor cores together with the
 // last O += PV of this one, and its softmax is computed before this O is stored. All tiles of a block form one stream.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
@@ -306,8 +306,7 @@ __global__ void __launch_bounds__(threads<Br>, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 22,
-                                  .title = "No gap",
+constexpr flash::Limits limits = {.title = "No gap",
                                   .min_compute = 90,
                                   .Br = 128,
                                   .Bc = Bc,

@@ -1,4 +1,4 @@
-// Stage 23: the shape chooses. How many consumers a block has, whether P is whole or in parts, how long a turn lasts
+// The shape chooses. How many consumers a block has, whether P is whole or in parts, how long a turn lasts
 // and where Q lies: a configuration of the kernel. d_head, mask and length say which one runs.
 //
 // A query tile is Br rows of Q: 64 for each consumer warpgroup, 16 for each warp. For one query tile the block walks
@@ -380,8 +380,7 @@ __global__ void __launch_bounds__(config.threads(), config.blocks)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 23,
-                                  .title = "Shapes",
+constexpr flash::Limits limits = {.title = "Shapes",
                                   .min_compute = 90,
                                   .causal = true,
                                   .grouped_heads = true,

@@ -1,9 +1,9 @@
-// Stage 24: FP8. Q, K, V and P are e4m3, one byte each, and the tensor cores multiply twice as many of them in a clock.
+// FP8. Q, K, V and P are e4m3, one byte each, and the tensor cores multiply twice as many of them in a clock.
 // wgmma takes bytes of V only transposed, so further warps transpose it. The tensor cores keep 13 bits of a sum of e4m3
 // products, so the sum over the tiles is kept outside of them. e4m3 has too few powers of two for an optimistic
 // maximum, so every tile takes its maximum first.
 //
-// As in stage 23, one producer thread loads the tiles with TMA, and the consumer warpgroups, 64 rows of Q each, take
+// As in stage shapes, one producer thread loads the tiles with TMA. The consumer warpgroups, 64 rows of Q each, take
 // turns and do not stop between query tiles.
 
 #include "accumulator.cuh"
@@ -410,8 +410,7 @@ __global__ void __launch_bounds__(threads, 1)
 
 // ---- launch ----
 
-constexpr flash::Limits limits = {.stage = 24,
-                                  .title = "FP8",
+constexpr flash::Limits limits = {.title = "FP8",
                                   .min_compute = 90,
                                   .Br = Shape<128>::Br,  // the smaller
                                   .Bc = Bc,

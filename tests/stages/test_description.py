@@ -61,7 +61,6 @@ def test_launch_data(stage, problem):
     launch = for_problem(stage.data["launch"][-1], problem)
     planned = launches(stage, problem, multiprocessors(stage))[-1]
     wanted = {
-        "stage": stage.number,
         "title": stage.title,
         "min_compute": stage.min_compute,
         "threads": launch["threads"],

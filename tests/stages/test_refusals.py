@@ -99,10 +99,10 @@ def test_types(stage, small):
     got = answers(stage, small)
     if small.dtype == "e4m3":
         wrong = "K_scales is a null pointer; e4m3 needs a scale for each head"
-        other = f"stage {stage.id} takes e4m3 alone, dtype 2; dtype is 1"
+        other = f"stage '{stage.title}' takes e4m3 alone, dtype 2; dtype is 1"
     else:
         wrong = f"K_scales must be null: scales go with e4m3 alone; dtype is {DTYPES[small.dtype]}"
-        other = f"stage {stage.id} takes fp16 and bf16; dtype is 2 (e4m3)"
+        other = f"stage '{stage.title}' takes fp16 and bf16; dtype is 2 (e4m3)"
     check_refusal(stage, "scales", got["scales"]["code"], got["scales"]["message"], INVALID, wrong)
     no_float = got["no float for V_scales"]
     assert no_float["code"] == INVALID, f"stage {stage.id} takes a pointer to no float for V_scales"
@@ -187,7 +187,7 @@ def test_log_sum_exp(stage, small):
     if describe(stage)["supports_log_sum_exp"]:
         wanted, words = INVALID, "log_sum_exp must be 4-byte aligned; its address is 0x6"
     else:
-        wanted, words = UNSUPPORTED, f"stage {stage.id} does not write the log-sum-exp; log_sum_exp must be null"
+        wanted, words = UNSUPPORTED, f"stage '{stage.title}' does not write the log-sum-exp; log_sum_exp must be null"
     answer = answers(stage, small)["log_sum_exp"]
     check_refusal(stage, "a wrong argument (log_sum_exp)", answer["code"], answer["message"], wanted, words)
 

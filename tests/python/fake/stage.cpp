@@ -39,7 +39,6 @@ static void store(const FlashTensor &t, int b, int h, int n, int x, float value)
 
 extern "C" FlashStatus flash_describe(const FlashParams *p, FlashDescription *description) {
     *description = {};
-    description->stage = 1;
     description->title = "fake";
     description->Br = description->Bc = 16;
     description->threads = 128;

@@ -45,7 +45,6 @@ class FlashParams(Structure):
 
 class FlashDescription(Structure):
     _fields_ = [
-        ("stage", c_int32),
         ("title", c_char_p),
         ("min_compute", c_int32),
         ("Br", c_int32),
