@@ -41,6 +41,18 @@ def test_a_stage_has_mistakes_to_show_and_mistakes_for_its_tests(stage):
     assert not missing, f"stage {stage.id} has none of the class {', '.join(missing)}"
 
 
+def test_those_that_are_named_are_shown_else_those_of_the_lesson(monkeypatch, capsys):
+    monkeypatch.setattr(mistakes, "run", lambda one: mistakes.Verdict(True, "verification", "words"))
+    hidden = next(one for one in mistakes.mistakes(SWIZZLE) if not one.caught_by)
+    assert mistakes.show(SWIZZLE, [hidden.name]) == 0
+    assert capsys.readouterr().out == f"{hidden.name}: {hidden.mistake}\n  caught by verification:\n  words\n\n"
+    mistakes.show(SWIZZLE)
+    shown = capsys.readouterr().out
+    assert shown.count("caught by") == len(mistakes.of_lesson(SWIZZLE)) and hidden.mistake not in shown
+    with pytest.raises(FlashLadderError, match=f"no mistake 'none' for stage .*, {hidden.name}"):
+        mistakes.show(SWIZZLE, ["none"])
+
+
 def test_variants_fit_their_sources_and_no_two_are_the_same():
     found = ablations.ablations()
     assert {one.stage.folder / one.FILE for one in found} == set(STAGES.glob(f"*/{ablations.Ablation.FILE}"))

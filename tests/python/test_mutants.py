@@ -15,7 +15,7 @@ from flashladder.core import device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import mistakes, stages
 from flashladder.ladder.mistakes import Mistake
 from flashladder.ladder.run import run_problem
 from flashladder.running.job import StageError
@@ -71,9 +71,10 @@ def test_a_seed_can_be_given(monkeypatch):
     assert mutants.seed() == "mine"
 
 
-def test_unknown_names_are_refused():
-    assert {mutant.stage.id for mutant in mutants.chosen(["05"])} == {"05"}
-    with pytest.raises(FlashLadderError, match="no mutant '05-nothing': name a stage such as 05"):
+def test_a_stage_or_one_mutant_is_chosen_by_number_or_name():
+    assert mutants.chosen(["05"]) == mutants.chosen(["swizzle"]) == mistakes.mistakes(5)
+    assert mutants.chosen(["swizzle-swizzle_on_write_only"]) == [mistakes.get(5, "swizzle_on_write_only")]
+    with pytest.raises(FlashLadderError, match="no mutant '05-nothing': name a stage such as swizzle"):
         mutants.chosen(["05-nothing"])
 
 

@@ -286,14 +286,16 @@ def sample(size: int, from_seed: str) -> list[Mistake]:
 
 
 def chosen(names: Iterable[str]) -> list[Mistake]:
-    """ "05" for all of a stage, "05-scale_left_out" for one; all of them where nothing is named."""
+    """ "05" or "swizzle" for all of a stage, "05-scale_left_out" or "swizzle-scale_left_out" for one; all of them where
+    nothing is named."""
     found = everything()
     picked = []
     for name in names:
-        matching = [one for one in found if name in (one.id, one.stage.id)]
+        which, _, mistake = name.partition("-")
+        matching = [one for one in found if which in (one.stage.id, one.stage.slug) and mistake in ("", one.name)]
         if not matching:
             raise FlashLadderError(
-                f"There is no mutant '{name}': name a stage such as 05, or one such as {found[0].id}."
+                f"There is no mutant '{name}': name a stage such as swizzle, or one such as {found[0].id}."
             )
         picked += matching
     return picked or found

@@ -75,7 +75,7 @@ def _order_of_streams(stage: Stage, rest: list[str]) -> int:
 _OF_ALL = {
     "build": Verb(lambda stage, rest: say(f"{stage.name}: built.")),
     "run": Verb(_run),
-    "break": Verb(lambda stage, rest: mistakes.show(stage)),
+    "break": Verb(lambda stage, rest: mistakes.show(stage, rest)),
 }
 VERBS: dict[type[Stage], dict[str, Verb]] = {
     Kernel: _OF_ALL

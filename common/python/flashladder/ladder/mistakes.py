@@ -14,6 +14,7 @@ finds and mends some of them. A table of the file:
 caught_by and message are there together, or neither. `lives = "equivalent: why"` is of one that no test can notice.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -93,9 +94,14 @@ def run(mistake: Mistake) -> Verdict:
     return mistake.stage.judge(mistake.source())
 
 
-def show(stage: stages.Stage) -> int:
-    """Runs the lesson's mistakes and says who caught them and how; 1 if one went unnoticed."""
-    found = of_lesson(stage)
+def show(stage: stages.Stage, names: Sequence[str] = ()) -> int:
+    """Runs the lesson's mistakes, or any that are named, and says who caught them and how; 1 if one went unnoticed."""
+    known = {one.name: one for one in mistakes(stage)}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        there = ", ".join(known)
+        raise FlashLadderError(f"There is no mistake '{unknown[0]}' for stage {stage.name}. There are: {there}.")
+    found = [known[name] for name in names] or of_lesson(stage)
     if not found:
         say(f"{stage.name} has no mistakes to plant.")
     unnoticed = 0
