@@ -22,8 +22,12 @@ constexpr To bit_cast(const From &from) noexcept {
 }
 #endif
 
-// Its vectors have < and ==; what compares them by default asks for this one.
+// Its strings and vectors have < and ==; what compares them by default asks for these.
 #ifndef __cpp_lib_three_way_comparison
+inline strong_ordering operator<=>(const string &a, const string &b) noexcept {
+    return a.compare(b) <=> 0;
+}
+
 template <class T>
 constexpr auto operator<=>(const vector<T> &a, const vector<T> &b)
     -> decltype(declval<const T &>() <=> declval<const T &>()) {

@@ -49,7 +49,7 @@ void attribute(void *to, CUpointer_attribute which, CUdeviceptr address, const A
             return give(to, memory().base);
         case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
         case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-            return give(to, size_t{memory().bytes});
+            return give(to, static_cast<size_t>(memory().bytes));
         case CU_POINTER_ATTRIBUTE_MAPPED:
             return give(to, unsigned(view != nullptr));
         case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
