@@ -30,7 +30,7 @@ GRADED = list(stages.all_stages())
 def in_the_kernel(mistake) -> bool:
     """And not in the launcher, which the grader takes from stage.toml."""
     text = mistake.stage.kernel.read_text()
-    for launcher in ("FlashStatus flash_forward(", "flash::Launch plan(", "static flash::Instance instance("):
+    for launcher in ("FlashStatus flash_forward(", "flash::Launch plan(", "flash::Launch plan_for(", "static flash::Instance instance("):
         text = text.partition(launcher)[0]
     return all(old in text for old, _ in mistake.edits)
 

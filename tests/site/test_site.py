@@ -70,11 +70,11 @@ def test_the_table_filters_in_a_browser(site, tmp_path):
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         pytest.skip("no chromium on PATH: apt install chromium")
-    address = (site / "docs/results_table.html").as_uri() + "#type=fp16&d=64&mask=causal&n="
+    address = (site / "docs/results_table.html").as_uri() + "#type=bf16&d=64&mask=causal&n="
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
     done = subprocess.run([*command, address], capture_output=True, text=True, timeout=120)
     rows = re.findall(r'<tr class="(?:stage|peer)"([^>]*)>', done.stdout)
     shown = [row for row in rows if "hidden" not in row]
-    chosen = [row for row in rows if 'data-type="fp16" data-d="64" data-mask="causal"' in row]
+    chosen = [row for row in rows if 'data-type="bf16" data-d="64" data-mask="causal"' in row]
     assert 0 < len(shown) < len(rows)
     assert shown == chosen

@@ -245,14 +245,14 @@ def _signature(stage: Kernel, text: str) -> str:
         bounds = f"void __launch_bounds__(threads, 1)\n    {kernel}({parameters}) {{"
         return f"template <typename T, int d_head>\n__global__ {bounds}"
     found = re.search(rf"^template [^\n]*\n__global__[^{{]*?{kernel}\([^{{]*\{{", text, re.M)
-    return found[0]
+    return found[0].replace(", int Br>", ">").replace("threads<Br>", "threads")  # a page has one Br, a constant
 
 
 def _launcher(stage: Kernel) -> str:
     """The part "launch" of the source, with the plan as stage.toml has it: the source's speaks of the solution."""
     text, launch = source.find(stage.source, "launch").text, stage.data["launch"][-1]
     fields = {
-        "kernel": f"{launch['kernel']}<{', '.join(launch['template'])}>",
+        "kernel": f"{launch['kernel']}<{', '.join(one for one in launch['template'] if one != 'Br')}>",
         "grid": _grid(launch["grid"]),
         "threads": "threads",
         "shared_bytes": f"size_t({_in_cpp(launch['shared_bytes'])})",
@@ -272,6 +272,7 @@ def _launcher(stage: Kernel) -> str:
         limits = re.search(r"^constexpr flash::Limits limits = \{.*?\};[^\n]*", text, re.M | re.S)[0]
         limits = re.sub(r"(\n *)(\.min_compute = \d+,)", r"\1\2\1.Br = Br,\1.Bc = Bc,", limits)
         return f"// ---- launch ----\n\n{limits}\n\n{plan}\n\n{_ENTRIES}"
+    text = re.sub(r"^template [^\n]*\nstatic flash::Launch plan_for.*?^\}\n(\n//[^\n]*)*\n", "", text, flags=re.M | re.S)
     return re.sub(r"^static flash::Launch plan\(.*?^\}", lambda _: plan, text, flags=re.M | re.S) + "\n"
 
 

@@ -35,6 +35,7 @@ def alone(stage: Kernel) -> Kernel:
             "d_heads": [D_HEAD],
             "judged_build": f"BF16_{D_HEAD}",
             "judged_by": [_plain(one) for one in stage.data["judged_by"] if _is_of(one, name)],
+            "expected": [one for one in stage.data["expected"] if not one.get("own_choice")],
             "keeps": [one for one in stage.data["keeps"] if not _own_choice(one)],
             "only_instance": name,
         },
