@@ -30,7 +30,7 @@ def bench_on_fake(fake, fake_device, fake_stage, monkeypatch, tmp_path):
         monkeypatch.setattr(bench, "cudart", lambda device: fake.cudart)
         monkeypatch.setattr(bench, "stage_library", lambda number: fake(plant))
         monkeypatch.setattr(bench, "check_build", lambda device: None)
-        monkeypatch.setattr(bench, "results_directory", lambda: tmp_path / "results")
+        monkeypatch.setattr(recorded, "results_directory", lambda: tmp_path / "results")
         monkeypatch.setattr(stages, "all_stages", lambda: every or (fake_stage,))
         return recorded.load(bench.run_bench(settings, Device("gpu", fake_device)))
 

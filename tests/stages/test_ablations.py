@@ -10,7 +10,7 @@ from flashladder.core import device
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, kernels, stages, technique
 from flashladder.ladder.run import run_problem
-from flashladder.measuring import ablation_times, bench
+from flashladder.measuring import ablation_times, bench, recorded
 from flashladder.running.job import StageError
 from flashladder.running.verify import check
 
@@ -52,7 +52,7 @@ def test_each_variant_is_timed_beside_its_own_kernel(monkeypatch, tmp_path):
     monkeypatch.setattr(ablation_times.bench, "print_tables", lambda results: None)
     monkeypatch.setattr(ablation_times, "library", lambda one, compute: one.title)
     monkeypatch.setattr(ablation_times, "StageLibrary", lambda library: library)
-    monkeypatch.setattr(ablation_times, "results_directory", lambda: tmp_path)
+    monkeypatch.setattr(recorded, "results_directory", lambda: tmp_path)
     ablation_times.run(gpu)
     ((settings, timing),) = runs
     assert set(settings.stages) == {one.stage.number for one in ablations.ablations()}

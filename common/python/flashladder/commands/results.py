@@ -33,7 +33,7 @@ from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format
-from flashladder.measuring import machine_code, recorded, stream_times
+from flashladder.measuring import machine_code, profile, recorded, stream_times
 from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
 from flashladder.tuning import record as tuning
@@ -205,9 +205,7 @@ def _by_length(rows: list[dict], names: list[str]) -> str:
 
 
 def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
-    keys = {"threads": "threads", "shared_bytes": "shared bytes", "registers": "registers",
-            "spill_bytes": "spill bytes", "resident_blocks": "resident blocks"}  # fmt: skip
-    body = []
+    keys, body = profile.RESOURCES, []
     for one in pair:
         for d in sorted({row["d_head"] for row in rows}):
             row = next((row for row in rows if row["name"] == one.name and row["d_head"] == d), None)

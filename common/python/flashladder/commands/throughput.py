@@ -4,11 +4,17 @@ import itertools
 import os
 
 from flashladder.core import device
-from flashladder.core.console import say
+from flashladder.core.console import count, progress, say, table
+from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, results_directory
+from flashladder.core.problem import Problem
+from flashladder.ladder import stages
+from flashladder.ladder.run import run_problem
 from flashladder.measuring import bench, recorded
-from flashladder.simulator import simulated_bench
+from flashladder.simulator import counters
+
+PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")  # where there is no GPU
 
 
 def bench_or_count(settings: bench.Settings) -> None:
@@ -19,7 +25,23 @@ def bench_or_count(settings: bench.Settings) -> None:
         say(f"\nWritten: {os.path.relpath(file, ROOT)}")
         plot_latest()
     else:
-        simulated_bench.run(settings.stages, where)
+        _count(settings.stages, where)
+
+
+def _count(numbers: tuple[int, ...], where: Device) -> None:
+    """Prints counters of the stages (all where none is named) and writes them to build/results."""
+    say(f"Device: {where}. It has no throughput to measure: these are counters.")
+    wanted = [stages.get(number) for number in numbers] or list(stages.all_stages())
+    sums = {
+        stage.name: counters.totals(run_problem(stage, stage.own(PROBLEM), device="sim").report)
+        for stage in progress(wanted, "count")
+    }
+    rows = [[name, *(count(value) for value in counters.summary(total).values())] for name, total in sums.items()]
+    columns = ["", *counters.summary(next(iter(sums.values())))]
+    table(f"{PROBLEM}; by warp, summed over the launch", columns, rows, right=range(1, len(columns)))
+    record = {"version": 1, "provenance": {"device": where.short}, "problem": str(PROBLEM), "simulated": sums}
+    file = recorded.write_live(record, "simulator")
+    say(f"\nWritten: {os.path.relpath(file, ROOT)}. Recorded throughput: docs/results.")
 
 
 def plot_latest() -> None:

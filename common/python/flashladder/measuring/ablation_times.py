@@ -1,7 +1,6 @@
 """make ablations: kernels with one idea changed at a time, timed beside the kernels themselves and the peers."""
 
 import concurrent.futures
-import datetime
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from flashladder.core.abi import StageLibrary
 from flashladder.core.console import progress
 from flashladder.core.device import Device, choose
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import results_directory
 from flashladder.ladder import stages
 from flashladder.ladder.ablations import Ablation, ablations, library
 from flashladder.measuring import bench, recorded
@@ -58,9 +56,4 @@ def run(device: Device | None = None, numbers: tuple[int, ...] = (), deadline: f
     timing.heat_of = heat
     results = timing.run()
     bench.print_tables(results)
-    folder = results_directory()
-    folder.mkdir(parents=True, exist_ok=True)
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
-    file = folder / f"{bench.slug(device.short)}-ablations-{stamp}.json"
-    file.write_text(recorded.to_text(results))
-    return file
+    return recorded.write_live(results, f"{bench.slug(device.short)}-ablations")

@@ -1,8 +1,8 @@
 """Throughput on a GPU: stages and peers interleaved in one run, checked for correctness before a time counts."""
 
-import datetime
 import re
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from flashladder.core.abi import StageLibrary, StageRefused
 from flashladder.core.console import progress, say, table
 from flashladder.core.device import Device, choose, cudart
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import results_directory, stage_library
+from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import cudnn_fp8, gpu_memory, peers, provenance, recorded
@@ -65,6 +65,17 @@ class Settings:
 def problem_at(length: int, tokens: int, heads: int, d_head: int, dtype: str, causal: bool = False) -> Problem:
     """The problem of a length: as many batches as make B * N = tokens, at least one."""
     return Problem(B=max(1, tokens // length), Hq=heads, Nq=length, d_head=d_head, dtype=dtype, causal=causal)
+
+
+def figures(flops: float, times_ms: Sequence[float], sm_mhz: int | None) -> dict:
+    """What a record has of the runs of one kernel."""
+    p20, median, p80 = (float(value) for value in np.percentile(times_ms, [20, 50, 80]))
+    return {
+        "ms": {"median": round(median, 5), "p20": round(p20, 5), "p80": round(p80, 5)},
+        "runs": len(times_ms),
+        "tflops": float(f"{flops / median / 1e9:.4g}"),
+        "sm_mhz": sm_mhz,
+    }
 
 
 @dataclass
@@ -294,16 +305,10 @@ class Bench:
             memory.release()
 
     def record(self, candidate: Candidate, problem: Problem | None, clocks: dict | None) -> None:
-        p20, median, p80 = (float(value) for value in np.percentile(candidate.times_ms, [20, 50, 80]))
         row = {"name": candidate.name, "kind": candidate.kind}
         if problem:
             row |= asdict(problem)
-        row |= {
-            "ms": {"median": round(median, 5), "p20": round(p20, 5), "p80": round(p80, 5)},
-            "runs": len(candidate.times_ms),
-            "tflops": float(f"{candidate.flops / median / 1e9:.4g}"),
-            "sm_mhz": clocks and clocks["sm_mhz"],
-        }
+        row |= figures(candidate.flops, candidate.times_ms, clocks and clocks["sm_mhz"])
         if candidate.comparison:
             row["relative_error"] = float(f"{candidate.comparison.frobenius:.3g}")
         self.measurements.append(row | candidate.facts)
@@ -369,11 +374,7 @@ def run_bench(settings: Settings, device: Device | None = None) -> Path:
         results = Bench(settings, device).run()
     except CudaError as error:
         raise FlashLadderError(f"The benchmark stopped: {error}") from error
-    folder = results_directory()
-    folder.mkdir(parents=True, exist_ok=True)
-    stamp = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%d-%H%M%S")
-    file = folder / f"{slug(device.short)}-{stamp}.json"
-    file.write_text(recorded.to_text(results))
+    file = recorded.write_live(results, slug(device.short))
     print_tables(results)
     return file
 

@@ -3,6 +3,7 @@
 import csv
 import functools
 import io
+import math
 import shutil
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.running.job import Job
 
+PROBLEM = Problem(B=4, Hq=16, Nq=4096, d_head=128, dtype="bf16")  # of the records of a profiler and of a roofline
 _WAVEFRONTS = "sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_"
 _CONFLICTS = "sm__sass_l1tex_data_bank_conflicts_pipe_lsu_mem_shared_op_"
 _SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_"
@@ -98,26 +100,35 @@ def measure(stage: stages.Stage, problem: Problem, device: Device, wanted: dict[
     wanted = wanted or metrics()
     options = ["--csv", "--page", "raw", "--print-units", "base", "--metrics", ",".join(wanted.values())]
     printed = run(stage, problem, device, options)
-    start = printed.find('"ID"')
-    if start < 0:
+    kernels = parse(printed, wanted)
+    if not kernels:
         raise FlashLadderError(f"ncu gave no figures for stage {stage.id}:\n{printed.strip()[-600:]}")
-    return parse(printed[start:], wanted)
-
-
-def parse(text: str, wanted: dict[str, str]) -> list[dict]:
-    """Rows of `ncu --csv --page raw`: a header, a row of units, then one row for each kernel."""
-    rows = list(csv.DictReader(io.StringIO(text)))
-    names = {metric: name for name, metric in wanted.items()}
-    kernels = []
-    for row in rows:
-        if not row.get("ID"):
-            continue
-        kernel: dict = {"kernel": row["Kernel Name"]}
-        for metric, name in names.items():
-            value = (row.get(metric) or "").replace(",", "")
-            try:
-                kernel[name] = float(value) if "." in value else int(value)
-            except ValueError:
-                continue
-        kernels.append(kernel)
     return kernels
+
+
+def parse(printed: str, wanted: dict[str, str]) -> list[dict]:
+    """The kernels of `ncu --csv --page raw`, with those of the wanted figures that are there."""
+    found = []
+    for row in rows(printed):
+        figures = {name: number(row.get(metric)) for name, metric in wanted.items()}
+        found.append({"kernel": row["Kernel Name"]} | {k: v for k, v in figures.items() if v is not None})
+    return found
+
+
+def rows(printed: str) -> list[dict[str, str]]:
+    """The rows of `ncu --csv`, behind whatever it says before them; the row of units has no ID."""
+    start = printed.find('"ID"')
+    found = csv.DictReader(io.StringIO(printed[start:])) if start >= 0 else ()
+    return [row for row in found if row.get("ID")]
+
+
+def number(text: str | None) -> float | int | None:
+    """1,234 or 5.5 as ncu prints it; None for n/a and for nothing."""
+    text = (text or "").replace(",", "").strip()
+    for kind in (int, float):
+        try:
+            value = kind(text)
+            return value if math.isfinite(value) else None
+        except ValueError:
+            continue
+    return None

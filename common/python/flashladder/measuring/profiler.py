@@ -16,12 +16,11 @@ from pathlib import Path
 from flashladder.core.console import progress
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, stages
 from flashladder.ladder.run import describe
 from flashladder.measuring import machine_code, ncu, provenance
+from flashladder.measuring.ncu import PROBLEM
 
-PROBLEM = Problem(B=4, Hq=16, Nq=4096, d_head=128, dtype="bf16")
 # Stages by name, a variant by its id: double_buffering with the overlap of copies and products taken out.
 KERNELS = (
     "tensor_cores", "swizzle", "cp_async", "09_no_eager", "double_buffering", "autotune",
@@ -105,52 +104,31 @@ SAMPLED = {
 HOTTEST = 8  # instructions that the record keeps of each kernel
 
 
-def _number(text: str | None) -> float | int | None:
-    """1,234 or 5.5 as ncu prints it; None for n/a and for nothing."""
-    text = (text or "").replace(",", "").strip()
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if value == value and abs(value) != float("inf") else None
-
-
-def _rows(printed: str) -> list[dict[str, str]]:
-    """The rows of `ncu --csv`, behind whatever it says before them; the row of units has no ID."""
-    start = printed.find('"ID"')
-    rows = csv.DictReader(io.StringIO(printed[start:])) if start >= 0 else ()
-    return [row for row in rows if row.get("ID")]
-
-
 def longest_launch(printed: str) -> dict[str, str]:
     """Of `--page raw --csv --print-units base`, the launch that took longest: its metrics and "Kernel Name"."""
-    rows = _rows(printed)
+    rows = ncu.rows(printed)
     if not rows:
         raise FlashLadderError(f"ncu's report has no kernel in it:\n{printed.strip()[-600:]}")
-    return max(rows, key=lambda row: _number(row.get("gpu__time_duration.sum")) or 0)
+    return max(rows, key=lambda row: ncu.number(row.get("gpu__time_duration.sum")) or 0)
 
 
 def figures(row: dict[str, str]) -> dict[str, float | int | None]:
     """FIGURES of a row of metrics: of several metrics the first that has a number."""
-    values = {name: [_number(row.get(metric)) for metric in several] for name, several in FIGURES.items()}
+    values = {name: [ncu.number(row.get(metric)) for metric in several] for name, several in FIGURES.items()}
     return {name: next((one for one in found if one is not None), None) for name, found in values.items()}
 
 
 def metrics_used(row: dict[str, str]) -> dict[str, str | None]:
     """By name, which of its metrics a row has; None: none of them."""
     return {
-        name: next((metric for metric in several if _number(row.get(metric)) is not None), None)
+        name: next((metric for metric in several if ncu.number(row.get(metric)) is not None), None)
         for name, several in FIGURES.items()
     }
 
 
 def stalls(row: dict[str, str]) -> dict[str, float]:
     """By reason, those that a row of metrics has."""
-    found = {reason: _number(row.get(_STALL.format(reason))) for reason in STALLS}
+    found = {reason: ncu.number(row.get(_STALL.format(reason))) for reason in STALLS}
     return {reason: value for reason, value in found.items() if value is not None}
 
 
@@ -158,7 +136,7 @@ def details(printed: str, launch: str) -> tuple[list[dict], list[dict]]:
     """Of `--page details --csv`, for the launch with this ID: the lines of the sections as ncu prints them (section,
     name, unit, value), and its advice (section, text)."""
     lines, advice = [], []
-    for row in _rows(printed):
+    for row in ncu.rows(printed):
         if row["ID"] != launch:
             continue
         section = row.get("Section Name") or ""
@@ -198,7 +176,7 @@ def samples(printed: str) -> dict | None:
         elif header and len(row) == len(header):
             # Some versions have two columns of a name; the first is of all samples.
             cells = dict(zip(reversed(header), reversed(row), strict=True))
-            count = _number(cells.get("Warp Stall Sampling (All Samples)", cells.get("# Samples")))
+            count = ncu.number(cells.get("Warp Stall Sampling (All Samples)", cells.get("# Samples")))
             entry = {"at": len(kernels[-1]), "instruction": " ".join(cells["Source"].split()), "samples": count or 0}
             kernels[-1].append(entry | {"reasons": _reasons(cells)})
     rows = max(kernels, key=lambda rows: sum(row["samples"] for row in rows))
@@ -217,7 +195,7 @@ def _reasons(cells: dict[str, str]) -> dict[str, int]:
     """Of a row of the source page, the two reasons with the most samples: stall_barrier, stall_long_sb, ... Each column
     has a twin, "stall_barrier (Not Issued)" or "stall_barrier_not_issued": samples of it at which no warp issued."""
     columns = {name.removeprefix("stall_"): value for name, value in cells.items() if name.startswith("stall_")}
-    counted = {name: int(_number(value) or 0) for name, value in columns.items() if "not" not in name.lower()}
+    counted = {name: int(ncu.number(value) or 0) for name, value in columns.items() if "not" not in name.lower()}
     largest = sorted(counted.items(), key=lambda pair: -pair[1])[:2]
     return {name: count for name, count in largest if count}
 

@@ -5,6 +5,7 @@ gets another place on the ladder. In memory they are called as the folders are, 
 file has of a stage that there is not (any more) is left out.
 """
 
+import datetime
 import json
 from functools import lru_cache
 from pathlib import Path
@@ -232,6 +233,14 @@ def _members(values: dict, margin: str) -> str:
             text = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", f"\n{margin}")
         parts.append(f"{margin}{json.dumps(key)}: {text}")
     return ",\n".join(parts)
+
+
+def write_live(results: dict, name: str) -> Path:
+    """What was just measured here: build/results/NAME-TIME.json."""
+    file = results_directory() / f"{name}-{datetime.datetime.now(datetime.timezone.utc):%Y%m%d-%H%M%S}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(to_text(results))
+    return file
 
 
 def latest_live() -> dict | None:

@@ -8,13 +8,12 @@ import numpy as np
 from flashladder.core.console import say
 from flashladder.core.device import Device, cudart
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import gpu_memory, ncu, peers, provenance, recorded
+from flashladder.measuring.ncu import PROBLEM
 from flashladder.running.cudart import Cudart
 from flashladder.running.job import StageError
 
-PROBLEM = Problem(B=4, Hq=16, Nq=4096, d_head=128, dtype="bf16")
 METRICS = {
     "DRAM bytes read": "dram__bytes_read.sum",
     "DRAM bytes written": "dram__bytes_write.sum",

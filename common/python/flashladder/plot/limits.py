@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import profile, recorded
+from flashladder.measuring.ncu import PROBLEM
 from flashladder.plot.style import INK, ORANGE, SKY, caption, new_figure
 
-PROBLEM = Problem(B=4, Hq=16, Nq=4096, d_head=128, dtype="bf16")  # the one of the roofline's record
 MULTIPROCESSORS, SCHEDULERS, GHZ = 132, 4, 1.98  # of an H200, at its highest clock
 FP32_TFLOPS = 67  # of its data sheet
 _WAVEFRONTS = ("shared load wavefronts", "shared store wavefronts", "shared ldmatrix wavefronts")

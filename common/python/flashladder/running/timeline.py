@@ -1,8 +1,6 @@
 """Timelines of copies and compute: from CUDA events, or from the simulator's report of what took effect when."""
 
-import json
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from flashladder.core.errors import FlashLadderError
 
@@ -118,18 +116,3 @@ def chrome_trace(timeline: Timeline) -> dict:
         "traceEvents": events,
         "otherData": {"where": timeline.where, "title": timeline.title, "unit": timeline.unit},
     }
-
-
-def save(timeline: Timeline, file: Path | str) -> Path:
-    file = Path(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"version": 1, **asdict(timeline)}, indent=1) + "\n")
-    return file
-
-
-def load(file: Path | str) -> Timeline:
-    data = json.loads(Path(file).read_text())
-    if data.pop("version", None) != 1:
-        raise FlashLadderError(f"{file} is no timeline (version 1).")
-    spans = [Span(**span) for span in data.pop("spans")]
-    return Timeline(**data, spans=spans).check()
