@@ -1,8 +1,11 @@
 """The command line: python -m flashladder COMMAND. The Makefile's targets end here."""
 
 import argparse
+import dataclasses
+import importlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from flashladder.building import build
@@ -102,6 +105,18 @@ def settings_of(options) -> bench.Settings:
     )
 
 
+def later(place: str, *names: str) -> Callable[[argparse.Namespace], int]:
+    """The command that a function of the package is: its module is loaded when it is called, for some are slow to
+    load and some need what not everyone has. names: the options that are its arguments, in their order."""
+
+    def command(options: argparse.Namespace) -> int:
+        module, function = place.rsplit(".", 1)
+        found = getattr(importlib.import_module(f"flashladder.{module}"), function)
+        return found(*(getattr(options, name) for name in names)) or 0
+
+    return command
+
+
 def command_stages(options) -> int:
     rows = []
     for stage in stages.every_stage():
@@ -147,13 +162,6 @@ def command_bench_sim(options) -> int:
     return simulator_speed.run(options.stage)
 
 
-def command_plot(options) -> int:
-    from flashladder.commands import throughput
-
-    throughput.plot_latest()
-    return 0
-
-
 def command_profile(options) -> int:
     from flashladder.measuring import profile
 
@@ -183,40 +191,10 @@ def command_results(options) -> int:
     return 0
 
 
-def command_demo(options) -> int:
-    from flashladder.commands import demo
-
-    return demo.run()
-
-
 def command_test(options) -> int:
     from flashladder.commands import testing
 
     return testing.run(options.which, extra=options.rest)
-
-
-def command_fuzz(options) -> int:
-    from flashladder.commands import fuzz
-
-    return fuzz.run(options.minutes, options.seed, options.target, options.count)
-
-
-def command_mutants(options) -> int:
-    from flashladder.commands import mutants
-
-    return mutants.run(options.names, options.sample)
-
-
-def command_format(options) -> int:
-    from flashladder.commands import format
-
-    return format.run(options.check)
-
-
-def command_gpu_report(options) -> int:
-    from flashladder.commands import gpu_report
-
-    return gpu_report.run(options.parts)
 
 
 def command_notebooks(options) -> int:
@@ -233,48 +211,12 @@ def command_notebooks(options) -> int:
     return notebooks.check(options.names) if options.check else notebooks.open_lab(options.rest)
 
 
-def command_browser(options) -> int:
-    from flashladder.commands import browser
-
-    return browser.run()
-
-
-def command_docs(options) -> int:
-    from flashladder.commands import docs
-
-    return docs.run(options.rest)
-
-
-def command_check_report(options) -> int:
-    from flashladder.commands import check_report
-
-    return check_report.run(options.file, options.take)
-
-
-def command_release(options) -> int:
-    from flashladder.commands import release
-
-    return release.run(options.version)
-
-
-def command_sim(options) -> int:
-    from flashladder.simulator import sim
-
-    return sim.run(options.rest)
-
-
 def command_assignment(options) -> int:
     from flashladder.commands import classroom
 
     if not options.name:
         return classroom.list_assignments()
-    return classroom.write_assignment(options.name, Path(options.out) if options.out else None)
-
-
-def command_autograder(options) -> int:
-    from flashladder.commands import classroom
-
-    return classroom.write_autograder(options.assignment, options.service, Path(options.out) if options.out else None)
+    return classroom.write_assignment(options.name, options.out)
 
 
 def command_grade(options) -> int:
@@ -287,7 +229,7 @@ def command_grade(options) -> int:
     told = classroom.Grading(
         name=options.assignment,
         folder=Path(options.submissions),
-        out=Path(options.out) if options.out else None,
+        out=options.out,
         scheduler=options.scheduler,
         jobs=options.jobs,
         isolated=options.isolation,
@@ -301,12 +243,6 @@ def command_grade(options) -> int:
     return classroom.grade(told)
 
 
-def command_certificates(options) -> int:
-    from flashladder.commands import classroom
-
-    return classroom.make_certificates(options.folder)
-
-
 def command_ablations(options) -> int:
     from flashladder.measuring import ablation_times
 
@@ -315,7 +251,7 @@ def command_ablations(options) -> int:
 
 
 def command_tune(options) -> int:
-    from flashladder.commands import tune
+    from flashladder.commands import tune, tune_shapes
     from flashladder.tuning import registers
 
     if options.registers:
@@ -323,31 +259,13 @@ def command_tune(options) -> int:
         say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
         return 0
     if options.stage == "shapes":
-        return _tune_shapes(options)
-    names = (
-        "full",
-        "configurations",
-        "fastest_of",
-        "limit",
-        "tokens",
-        "heads",
-        "lengths",
-        "short_list",
-        "stages",
-        "best",
-        "store",
-        "out",
-        "again",
-    )
-    chosen = {name: getattr(options, name) for name in names}
-    return tune.run(tune.Options(dtypes=options.dtypes, head_dims=options.head_dims, **chosen))
+        return tune_shapes.run(_settings(tune_shapes.Options, options))
+    return tune.run(_settings(tune.Options, options))
 
 
-def _tune_shapes(options) -> int:
-    from flashladder.commands import tune_shapes
-
-    names = ("dtypes", "head_dims", "tokens", "heads", "lengths", "store", "out", "again")
-    return tune_shapes.run(tune_shapes.Options(**{name: getattr(options, name) for name in names}))
+def _settings(kind: type, options: argparse.Namespace):
+    """A record of settings from the options that are called as its fields."""
+    return kind(**{field.name: getattr(options, field.name) for field in dataclasses.fields(kind)})
 
 
 def add_tune_options(parser: argparse.ArgumentParser) -> None:
@@ -386,48 +304,6 @@ def command_machine_code(options) -> int:
     return 0
 
 
-def command_stage(options) -> int:
-    from flashladder.commands import stage
-
-    return stage.command(options.stage, options.verbs, options.rest)
-
-
-def command_exercise(options) -> int:
-    from flashladder.commands import exercise
-
-    return exercise.command(options.stage, options.verbs, options.name)
-
-
-def command_exercises(options) -> int:
-    from flashladder.commands import exercise
-
-    return exercise.ladder()
-
-
-def command_new(options) -> int:
-    from flashladder.commands import blank
-
-    return blank.new(options.stage, options.kernel, options.give)
-
-
-def command_check(options) -> int:
-    from flashladder.commands import blank
-
-    return blank.check(options.stage, options.kernel, options.part)
-
-
-def command_puzzle(options) -> int:
-    from flashladder.commands import puzzle
-
-    return puzzle.command(options.stage, options.verbs, options.name)
-
-
-def command_next(options) -> int:
-    from flashladder.commands import following
-
-    return following.run()
-
-
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flashladder", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -439,36 +315,56 @@ def make_parser() -> argparse.ArgumentParser:
 
     add("stages", command_stages, "list the stages and where they run")
     add("device", command_device, "say which device is used")
-    add("demo", command_demo, "build, run and verify every stage, plot the throughput")
+    add("demo", later("commands.demo.run"), "build, run and verify every stage, plot the throughput")
     sub = add("build", command_build, "build everything, or the targets named")
     sub.add_argument("target", nargs="*")
     sub = add("run", command_run, "run one stage on random inputs and verify it")
     sub.add_argument("stage")
     add_problem_options(sub, 256)
     sub.add_argument("--seed", type=int, default=0)
-    sub = add("stage", command_stage, "one stage: build, run, test, bench, profile, diff, break, order, timeline")
+    sub = add(
+        "stage",
+        later("commands.stage.command", "stage", "verbs", "rest"),
+        "one stage: build, run, test, bench, profile, diff, break, order, timeline",
+    )
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
-    sub = add("exercise", command_exercise, "a stage's exercises: list, start, check, hint, watch")
+    sub = add(
+        "exercise",
+        later("commands.exercise.command", "stage", "verbs", "name"),
+        "a stage's exercises: list, start, check, hint, watch",
+    )
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
     sub.add_argument("--name", default="", help="of one exercise; default: all that are begun")
-    add("exercises", command_exercises, "how far you are with the exercises of all stages")
-    sub = add("new", command_new, "a blank page for a whole kernel of a stage: signature and launch, nothing else")
+    add("exercises", later("commands.exercise.ladder"), "how far you are with the exercises of all stages")
+    sub = add(
+        "new",
+        later("commands.blank.new", "stage", "kernel", "give"),
+        "a blank page for a whole kernel of a stage: signature and launch, nothing else",
+    )
     sub.add_argument("stage")
     sub.add_argument(
         "--kernel", default="", metavar="FILE", help="to write; default: work/NN/kernel.cu; never over a file"
     )
     sub.add_argument("--give", default="", metavar="PART", help="the parts up to this one stand on the page")
-    sub = add("check", command_check, "judge a whole kernel that you wrote, part by part")
+    sub = add(
+        "check",
+        later("commands.blank.check", "stage", "kernel", "part"),
+        "judge a whole kernel that you wrote, part by part",
+    )
     sub.add_argument("stage")
     sub.add_argument("--kernel", default="", metavar="FILE", help="default: work/NN/kernel.cu")
     sub.add_argument("--part", default="", metavar="PART", help="this one alone")
-    sub = add("puzzle", command_puzzle, "a stage's puzzles, ten lines each: list, start, check, hint, solution")
+    sub = add(
+        "puzzle",
+        later("commands.puzzle.command", "stage", "verbs", "name"),
+        "a stage's puzzles, ten lines each: list, start, check, hint, solution",
+    )
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
     sub.add_argument("--name", default="", help="of one puzzle; default: all that are begun")
-    add("next", command_next, "what you have done, what comes next, and how long it takes")
+    add("next", later("commands.following.run"), "what you have done, what comes next, and how long it takes")
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
     sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
     sub.add_argument("--stage", default="2")
@@ -485,15 +381,19 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--perfetto", type=Path, metavar="FILE", help="default: build/results/timeline-NN.json")
     sub = add("assignment", command_assignment, "list the assignments, or write the students' folder of one")
     sub.add_argument("name", nargs="?", help="its name, or a file of the same form")
-    sub.add_argument("--out", help="the folder to write; default: work/assignments/NAME")
-    sub = add("autograder", command_autograder, "write what a service is given to grade with this project")
+    sub.add_argument("--out", type=Path, help="the folder to write; default: work/assignments/NAME")
+    sub = add(
+        "autograder",
+        later("commands.classroom.write_autograder", "assignment", "service", "out"),
+        "write what a service is given to grade with this project",
+    )
     sub.add_argument("assignment", help="its name, or a file of the same form")
     sub.add_argument("service", help="gradescope or classroom50")
-    sub.add_argument("--out", help="the folder to write to; default: work/autograders/ASSIGNMENT")
+    sub.add_argument("--out", type=Path, help="the folder to write to; default: work/autograders/ASSIGNMENT")
     sub = add("grade", command_grade, "grade a folder of submissions")
     sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
     sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
-    sub.add_argument("--out", help="where reports and results go; default: build/results/classes/NAME")
+    sub.add_argument("--out", type=Path, help="where reports and results go; default: build/results/classes/NAME")
     sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
     sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
@@ -504,7 +404,11 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--roster", type=Path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
     sub.add_argument("--pseudonyms", action="store_true", help="no names in the reports; pseudonyms.csv has them")
     sub.add_argument("--similarity", action="store_true", help="similar.md: which answers are alike (no verdict)")
-    sub = add("certificates", command_certificates, "make the certificates by which a class's cluster is reached")
+    sub = add(
+        "certificates",
+        later("commands.classroom.make_certificates", "folder"),
+        "make the certificates by which a class's cluster is reached",
+    )
     sub.add_argument("folder", nargs="?", type=Path, help="default: work/certificates")
     sub = add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub.add_argument("--stages", type=stage_numbers, default=(), metavar="NN,NN", help="default: all that have any")
@@ -514,7 +418,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
     add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
-    add("plot", command_plot, "draw the newest results beside the recorded ones")
+    add("plot", later("commands.throughput.plot_latest"), "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")
     sub = add("test", command_test, "run the tests; words after -- go to pytest")
     sub.set_defaults(which="quick")
@@ -523,20 +427,40 @@ def make_parser() -> argparse.ArgumentParser:
     which.add_argument("--long", dest="which", action="store_const", const="long", help="the long ones alone")
     simulator = "the simulator's long ones alone, whether it has changed or not"
     which.add_argument("--simulator", dest="which", action="store_const", const="simulator", help=simulator)
-    sub = add("fuzz", command_fuzz, "damaged PTX, damaged fat binaries and random kernels against the simulator")
+    sub = add(
+        "fuzz",
+        later("commands.fuzz.run", "minutes", "seed", "target", "count"),
+        "damaged PTX, damaged fat binaries and random kernels against the simulator",
+    )
     sub.add_argument("--minutes", type=float, default=3)
     sub.add_argument("--seed", type=int, default=1)
     sub.add_argument("--target", choices=("ptx", "fatbin", "kernels", "maps"), help="default: each in turn")
     sub.add_argument("--count", type=int, help="executions of each target, the same ones each time; default: no limit")
-    sub = add("mutants", command_mutants, "plant mistakes in the stages and see whether their tests notice")
+    sub = add(
+        "mutants",
+        later("commands.mutants.run", "names", "sample"),
+        "plant mistakes in the stages and see whether their tests notice",
+    )
     sub.add_argument("names", nargs="*", help="e.g. 05, or 05-planned_once; default: all")
     sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
-    sub = add("gpu-report", command_gpu_report, "tests, sanitizer, benchmarks and ncu on a GPU, in one go")
+    sub = add(
+        "gpu-report",
+        later("commands.gpu_report.run", "parts"),
+        "tests, sanitizer, benchmarks and ncu on a GPU, in one go",
+    )
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
-    sub = add("check-report", command_check_report, "say what is wrong with a report that gpu-report wrote")
+    sub = add(
+        "check-report",
+        later("commands.check_report.run", "file", "take"),
+        "say what is wrong with a report that gpu-report wrote",
+    )
     sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")
     sub.add_argument("--take", action="store_true", help="have its records lie in docs/results")
-    sub = add("release", command_release, "say what keeps a release back; else write, commit and tag it (no push)")
+    sub = add(
+        "release",
+        later("commands.release.run", "version"),
+        "say what keeps a release back; else write, commit and tag it (no push)",
+    )
     sub.add_argument("version", nargs="?", default="", help="e.g. 0.2.0")
     sub = add(
         "notebooks", command_notebooks, "open the notebooks, or run, save and check them; words after -- go to Jupyter"
@@ -548,11 +472,19 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
     sub.add_argument("--exercises", action="store_true", help="write the exercises and puzzles in them anew")
     sub.add_argument("--lengths", action="store_true", help="say how long each lesson is: words, cells, minutes")
-    add("browser", command_browser, "compile the simulator and the kernels for the site's page that runs them")
-    add("docs", command_docs, "build the site from the pages and notebooks; words after -- go to sphinx-build")
-    sub = add("format", command_format, "format Python, C++ and CUDA")
+    add(
+        "browser",
+        later("commands.browser.run"),
+        "compile the simulator and the kernels for the site's page that runs them",
+    )
+    add(
+        "docs",
+        later("commands.docs.run", "rest"),
+        "build the site from the pages and notebooks; words after -- go to sphinx-build",
+    )
+    sub = add("format", later("commands.format.run", "check"), "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
-    add("sim", command_sim, "run a CUDA program on the simulator: sim -- ./program arguments")
+    add("sim", later("simulator.sim.run", "rest"), "run a CUDA program on the simulator: sim -- ./program arguments")
     return parser
 
 

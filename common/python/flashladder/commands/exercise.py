@@ -11,7 +11,7 @@ from flashladder.classroom import exercise as described
 from flashladder.classroom import progress
 from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.progress import file_of, shown
-from flashladder.commands import hints
+from flashladder.commands import verbs
 from flashladder.core.console import coloured, plural, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -22,14 +22,7 @@ POLL_SECONDS = 0.4
 
 def command(which: str, words: list[str], name: str = "") -> int:
     """Does what the words ask for, in their order; without any it lists the stage's exercises."""
-    stage = stages.entry(which)
-    unknown = [word for word in words if word not in VERBS]
-    if unknown:
-        raise FlashLadderError(f"'{unknown[0]}': make exercise-{stage.id} can {', '.join(VERBS)}.")
-    status = 0
-    for word in words or ["list"]:
-        status = VERBS[word](stage, name) or status
-    return status
+    return verbs.follow("exercise", VERBS, stages.entry(which), words, name)
 
 
 def ladder() -> int:
@@ -93,7 +86,7 @@ def _check(stage: Stage, name: str) -> int:
 def _hint(stage: Stage, name: str) -> int:
     states = {one.exercise.name: one for one in progress.states(stage)}
     open_ones = [one for one in _begun(stage, name) if name or not states[one.name].passed]
-    return hints.give("exercise", stage, open_ones, f"the solution is in {shown(stage.source)}")
+    return verbs.hint("exercise", stage, open_ones, f"the solution is in {shown(stage.source)}")
 
 
 def _watch(stage: Stage, name: str) -> int:

@@ -3,7 +3,7 @@
 from flashladder.classroom import done, puzzle_judge
 from flashladder.classroom.progress import shown
 from flashladder.classroom.puzzles import Puzzle, answer, get, puzzles
-from flashladder.commands import hints
+from flashladder.commands import verbs
 from flashladder.core.console import coloured, plural, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -13,15 +13,9 @@ from flashladder.ladder.stages import Stage
 def command(which: str, words: list[str], name: str = "") -> int:
     """Does what the words ask for, in their order; without any it lists the stage's puzzles."""
     stage = stages.entry(which)
-    unknown = [word for word in words if word not in VERBS]
-    if unknown:
-        raise FlashLadderError(f"'{unknown[0]}': make puzzle-{stage.id} can {', '.join(VERBS)}.")
     if not puzzles(stage):
         get(stage, name)  # says which stages have some
-    status = 0
-    for word in words or ["list"]:
-        status = VERBS[word](stage, name) or status
-    return status
+    return verbs.follow("puzzle", VERBS, stage, words, name)
 
 
 def _list(stage: Stage, name: str) -> int:
@@ -96,7 +90,7 @@ def _judged(one: Puzzle) -> bool:
 
 def _hint(stage: Stage, name: str) -> int:
     open_ones = [one for one in _begun(stage, name) if name or not done.is_done(stage, done.PUZZLE, one.name)]
-    return hints.give("puzzle", stage, open_ones, "`make puzzle-{stage} solution NAME={name}` shows a solution")
+    return verbs.hint("puzzle", stage, open_ones, "`make puzzle-{stage} solution NAME={name}` shows a solution")
 
 
 def _solution(stage: Stage, name: str) -> int:

@@ -1,6 +1,6 @@
-"""`make exercise-05 hint`, `make puzzle-05 hint`: one hint after another."""
+"""What `make exercise-05 VERB ...` and `make puzzle-05 VERB ...` share: to do verb after verb, and to give hints."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from flashladder.classroom import progress
 from flashladder.classroom.exercise import Exercise, Mend
@@ -12,7 +12,18 @@ from flashladder.ladder.stage import Stage
 Asked = Exercise | Mend | Puzzle
 
 
-def give(kind: str, stage: Stage, open_ones: Sequence[Asked], solution: str) -> int:
+def follow(kind: str, verbs: dict[str, Callable[[Stage, str], int]], stage: Stage, words: list[str], name: str) -> int:
+    """Does what the words ask for, in their order; without any it lists. The last status that is not 0, else 0."""
+    unknown = [word for word in words if word not in verbs]
+    if unknown:
+        raise FlashLadderError(f"'{unknown[0]}': make {kind}-{stage.id} can {', '.join(verbs)}.")
+    status = 0
+    for word in words or ["list"]:
+        status = verbs[word](stage, name) or status
+    return status
+
+
+def hint(kind: str, stage: Stage, open_ones: Sequence[Asked], solution: str) -> int:
     """The next hint of the one exercise or puzzle that is begun and not right; FlashLadderError where several are.
 
     kind: "exercise" or "puzzle", as make calls them. open_ones: of the stage. solution: where it is, with {name} and
