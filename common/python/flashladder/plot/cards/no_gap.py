@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, new_figure, plain, text_on
+from flashladder.plot.style import BLUE, GREY, ORANGE, PALE, SKY, YELLOW, lanes, new_figure, text_on
 
 WORDS = (
     "Between two query tiles. Stage 21: the last PV runs alone, then the sums are reduced and O is stored, then the "
@@ -32,25 +32,16 @@ def draw() -> Figure:
     figure = new_figure(5.2, 4.5, WORDS)
     before, after, loads = figure.subplots(3, 1, height_ratios=(2, 2, 1))
     for axes, title, rows in ((before, "stage 21", _BEFORE), (after, "stage 22", _AFTER)):
-        _axes(axes, title, ("warps", "products"))
+        lanes(axes, title, ("warps", "products"), -2.6, _END)
         for row, bars in zip((1, 0), rows, strict=True):
             for words, at, length, colour in bars:
                 _bar(axes, at, at + length, row, colour, words)
-    _axes(loads, "stage 22: order of the loads, two tiles each", ("producer",))
+    lanes(loads, "stage 22: order of the loads, two tiles each", ("producer",), -2.6, _END)
     width = _END / len(_LOADS)
     for place, (words, colour) in enumerate(_LOADS):
         _bar(loads, place * width, (place + 1) * width, 0, colour, words)
     figure.supxlabel("dark: one query tile, light: the next; not to scale", fontsize=9, color=GREY)
     return figure
-
-
-def _axes(axes, title: str, names: tuple[str, ...]) -> None:
-    plain(axes)
-    axes.set_title(title, fontsize=10, loc="left", weight="bold")
-    for row, name in enumerate(names):
-        axes.text(-0.2, row + 0.47, name, ha="right", va="center", fontsize=9.5, color=INK)
-    axes.set_xlim(-2.6, _END)
-    axes.set_ylim(0, len(names))
 
 
 def _bar(axes, left: float, right: float, row: float, colour: str, words: str) -> None:

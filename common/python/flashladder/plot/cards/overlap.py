@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from flashladder.plot.style import BLUE, GREY, INK, PALE, SKY, new_figure, plain, text_on
+from flashladder.plot.style import BLUE, GREY, PALE, SKY, bars, lanes, new_figure
 
 WORDS = (
     "One consumer over time. Stage 19: PV, S and the softmax of a tile follow each other, and the consumer waits for "
@@ -11,6 +11,7 @@ WORDS = (
     "during PV"
 )
 _END = 17
+_bar = bars(least=1.5)
 
 
 def draw() -> Figure:
@@ -38,19 +39,6 @@ def draw() -> Figure:
 
 
 def _axes(axes, title: str) -> None:
-    plain(axes)
-    axes.set_title(title, fontsize=10, loc="left", weight="bold")
-    for row, name in enumerate(("warps", "tensor cores")):
+    lanes(axes, title, ("warps", "tensor cores"), -4.4, _END)
+    for row in range(2):
         axes.add_patch(Rectangle((0, row + 0.1), _END, 0.75, facecolor=PALE, edgecolor="none"))
-        axes.text(-0.2, row + 0.47, name, ha="right", va="center", fontsize=9.5, color=INK)
-    axes.set_xlim(-4.4, _END)
-    axes.set_ylim(0, 2)
-
-
-def _bar(axes, left: float, right: float, row: float, colour: str, words: str) -> None:
-    right = min(right, _END)
-    if left >= right:
-        return
-    axes.add_patch(Rectangle((left, row + 0.1), right - left, 0.75, facecolor=colour, edgecolor="white", linewidth=1.5))
-    if right - left > 1.5:
-        axes.text((left + right) / 2, row + 0.47, words, ha="center", va="center", fontsize=9.5, color=text_on(colour))

@@ -1,9 +1,11 @@
 """The card's picture of stage tile_scheduler: the producer in the next query tile, and causal query tiles in pairs."""
 
+from functools import partial
+
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, new_figure, plain, text_on
+from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, lanes, new_figure, plain, text_on
 
 WORDS = (
     "Stage 16: the next block starts when the last one has stored O, and its consumers wait for Q and K. Stage 17: the "
@@ -11,6 +13,7 @@ WORDS = (
     "blocks. Dealt by length the blocks have 12, 10, 8 and 6 tiles of keys, in pairs 9 each"
 )
 _END = 15
+_lanes = partial(lanes, names=("consumers", "producer"), left=-3.6, right=_END)
 _WORK = (("S softmax PV", 3.6, BLUE), ("S softmax PV", 3.6, BLUE), ("O", 1.0, YELLOW))
 _BLOCKS, _TILES = 4, 8
 
@@ -18,7 +21,7 @@ _BLOCKS, _TILES = 4, 8
 def draw() -> Figure:
     figure = new_figure(5.2, 5.3, WORDS)
     before, after, balance = figure.subplots(3, 1, height_ratios=(2, 2, 4))
-    _axes(before, "stage 16")
+    _lanes(before, "stage 16")
     for at in (0.0, 11.6):
         _bar(before, at, at + 2.2, 1, SKY if at else ORANGE, "Q K V")
         _bar(before, at, at + 1.6, 0, PALE, "waits" if not at else "")
@@ -27,7 +30,7 @@ def draw() -> Figure:
         _work(before, at + 1.6)
     _bar(before, 9.8, 11.6, 1, PALE, "starts")
     _bar(before, 9.8, 11.6, 0, PALE, "starts")
-    _axes(after, "stage 17 (light: of the next query tile)")
+    _lanes(after, "stage 17 (light: of the next query tile)")
     for at, words in ((0.0, "Q K V"), (4.0, "K V"), (6.2, "Q K V"), (10.2, "K V"), (13.4, "Q K")):
         _bar(after, at, at + 2.2, 1, SKY if at > 6 else ORANGE, words)
     _bar(after, 0, 1.6, 0, PALE, "waits")
@@ -35,15 +38,6 @@ def draw() -> Figure:
     _work(after, 9.8)
     _balance(balance)
     return figure
-
-
-def _axes(axes, title: str) -> None:
-    plain(axes)
-    axes.set_title(title, fontsize=10, loc="left", weight="bold")
-    for row, name in enumerate(("consumers", "producer")):
-        axes.text(-0.2, row + 0.47, name, ha="right", va="center", fontsize=9.5, color=INK)
-    axes.set_xlim(-3.6, _END)
-    axes.set_ylim(0, 2)
 
 
 def _work(axes, at: float) -> None:

@@ -1,15 +1,15 @@
 """The card's picture of stage tma: what two buffers hold over time, and the phases of their barriers."""
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, new_figure, plain, text_on
+from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, bars, new_figure, plain
 
 WORDS = (
     "Tiles 0 to 4 pass through two buffers. The barrier full of a buffer completes a phase when a tile has arrived, "
     "the barrier empty when the warps have read it, and the parity of each changes between 0 and 1"
 )
 _END = 12
+_bar = bars()
 # For each buffer: (first tile, when its load begins). A load takes 2, and reading 2; the other buffer's lie between.
 _BUFFERS = {"buffer 0": (0, 0), "buffer 1": (1, 2)}
 
@@ -19,6 +19,8 @@ def draw() -> Figure:
     for axes, (name, (tile, begin)) in zip(figure.subplots(2, 1), _BUFFERS.items(), strict=True):
         plain(axes)
         axes.set_title(name, fontsize=10, loc="left", weight="bold")
+        axes.set_xlim(-2.2, _END)
+        axes.set_ylim(-0.15, 3)
         full, empty, at = [0], [0], begin
         while at < _END:
             _bar(axes, at, at + 2, 2, ORANGE, f"load {tile}")
@@ -28,18 +30,8 @@ def draw() -> Figure:
             at, tile = at + 4, tile + 2
         _phases(axes, full, 1, SKY, "full")
         _phases(axes, empty, 0, YELLOW, "empty")
-        axes.set_xlim(-2.2, _END)
-        axes.set_ylim(-0.15, 3)
     figure.supxlabel("time →     in each bar: the parity of the phase under way", fontsize=9, color=GREY)
     return figure
-
-
-def _bar(axes, left: float, right: float, row: float, colour: str, words: str) -> None:
-    right = min(right, _END)
-    if left >= right:
-        return
-    axes.add_patch(Rectangle((left, row + 0.1), right - left, 0.75, facecolor=colour, edgecolor="white", linewidth=1.5))
-    axes.text((left + right) / 2, row + 0.47, words, ha="center", va="center", fontsize=9.5, color=text_on(colour))
 
 
 def _phases(axes, begins: list[int], row: float, colour: str, name: str) -> None:

@@ -1,25 +1,25 @@
 """The card's picture of stage warp_specialization: which warps load and which compute, before and after."""
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, new_figure, plain, text_on
+from flashladder.plot.style import BLUE, GREY, ORANGE, PALE, SKY, bars, lanes, new_figure
 
 WORDS = (
     "Stage 15: a warpgroup's own thread waits for a buffer and loads the next tile between its products. Stage 16: a "
     "producer loads K and V ahead, and two consumer warpgroups only multiply and compute the softmax"
 )
 _END = 14
+_bar = bars(least=0.7)
 _ITERATION = (("S", 1.5, BLUE), ("softmax", 3.0, SKY), ("PV", 1.5, BLUE))
 
 
 def draw() -> Figure:
     figure = new_figure(5.2, 4.2, WORDS)
     before, after = figure.subplots(2, 1, height_ratios=(2, 3))
-    _axes(before, "stage 15", 2)
+    lanes(before, "stage 15", ("warpgroup 1", "warpgroup 0"), -4.2, _END)
     _consumer(before, 1, 0, loads=True)
     _consumer(before, 0, 0.8, loads=False)
-    _axes(after, "stage 16", 3)
+    lanes(after, "stage 16", ("consumer 1", "consumer 0", "producer"), -4.2, _END)
     at = 0.0
     for words in ("K", "V", "K", "V", "K"):
         _bar(after, at, at + 0.8, 2, ORANGE, words)
@@ -34,16 +34,6 @@ def draw() -> Figure:
     return figure
 
 
-def _axes(axes, title: str, rows: int) -> None:
-    plain(axes)
-    axes.set_title(title, fontsize=10, loc="left", weight="bold")
-    names = ("warpgroup 1", "warpgroup 0") if rows == 2 else ("consumer 1", "consumer 0", "producer")
-    for row, name in enumerate(names):
-        axes.text(-0.2, row + 0.47, name, ha="right", va="center", fontsize=9.5, color=INK)
-    axes.set_xlim(-4.2, _END)
-    axes.set_ylim(0, rows)
-
-
 def _consumer(axes, row: int, at: float, loads: bool) -> None:
     while at < _END:
         if loads:
@@ -55,12 +45,3 @@ def _consumer(axes, row: int, at: float, loads: bool) -> None:
         if not loads and row == 0 and axes.get_title("left") == "stage 15":
             _bar(axes, at, at + 1.4, row, PALE, "")
             at += 1.4
-
-
-def _bar(axes, left: float, right: float, row: float, colour: str, words: str) -> None:
-    right = min(right, _END)
-    if left >= right:
-        return
-    axes.add_patch(Rectangle((left, row + 0.1), right - left, 0.75, facecolor=colour, edgecolor="white", linewidth=1.5))
-    if right - left > 0.7:
-        axes.text((left + right) / 2, row + 0.47, words, ha="center", va="center", fontsize=9.5, color=text_on(colour))
