@@ -9,9 +9,10 @@ from hostcc import ROOT, compile_cpp
 
 from flashladder import configuration as public
 from flashladder.core.errors import FlashLadderError
-from flashladder.tuning import instances, rules
+from flashladder.tuning import instances
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 from flashladder.tuning.rules import RULES, Device, refusals
+from flashladder.tuning.space import admitted
 
 pytest.importorskip("hypothesis", reason="hypothesis is not installed: pip install hypothesis")
 
@@ -157,8 +158,9 @@ def test_a_rule_answers_whatever_the_others_would_say(configuration):
 
 def test_what_is_refused_is_counted_by_rule():
     space = [WHOLE, replace(WHOLE, async_copy=False), replace(WHOLE, Br=96)]
-    kept, refused = rules.admitted(space)
-    assert kept == [WHOLE]
+    found = admitted(space)
+    assert found.admitted == (WHOLE,)
+    refused = {name: count for name, count in found.by_rule.items() if count}
     assert refused == {"eager_needs_async": 1, "lean_needs_async": 1, "warp_rows": 1}
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 
 from flashladder.classroom.marks import Exercise, Marks
 from flashladder.classroom.text import code_block, for_markdown, one_line
@@ -66,10 +65,3 @@ def _mistake(exercise: Exercise) -> tuple[str, str]:
 def _general(words: str) -> str:
     """Without numbers, names and what follows the first sentence: equal for equal mistakes."""
     return re.sub(r"\d+", "N", re.sub(r"\[[^\]]*\]", "", words.partition("; ")[0]))[:120]
-
-
-def of_class(every: Iterable[Marks]) -> Mistakes:
-    found = Mistakes()
-    for marks in every:
-        found.add(marks)
-    return found

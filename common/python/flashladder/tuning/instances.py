@@ -8,11 +8,12 @@ that was tuned (docs/results/GPU-tuning.json), with what was the fastest there; 
 import hashlib
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
+from typing import TypeVar
 
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
@@ -25,6 +26,7 @@ from flashladder.tuning.configuration import Configuration, of_stage, parse
 STAGE = "autotune"
 TABLE = stages.get(STAGE).folder / "instances.h"
 _TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
+C = TypeVar("C")  # a configuration of either stage
 LONGEST = 2**30  # rows that a problem may have
 
 
@@ -66,9 +68,8 @@ class Built:
         return self._number(r"(\d+) bytes stack frame")
 
 
-def line(configuration: Configuration) -> str:
-    """The table's line that builds the instance."""
-    c = configuration
+def line(c) -> str:
+    """The table's line that builds the instance of a configuration, of either stage."""
     return f'INSTANCE({_TYPES[c.dtype]}, {c.d_head}, "{c}", {c.cpp()[1:-1]})'
 
 
@@ -94,24 +95,28 @@ def build(configuration: Configuration, compute: int | None = None, kernel: Path
     None: PTX alone, which runs on the simulator. kernel: another kernel.cu, e.g. a patched one. Cached by the
     content of all that goes into it; threads may call it at once. FlashLadderError has the compiler's words.
     """
-    copy = _place(configuration, kernel or stages.get(STAGE).kernel)
+    copy = _source_with(configuration, kernel or stages.get(STAGE).kernel)
     native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}", "-Xptxas", "-v"] if compute else []
     return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
 
 
-def _place(configuration: Configuration, kernel: Path) -> Path:
-    """A copy of the kernel.cu with a table of this configuration alone beside it."""
+def _source_with(configuration: Configuration, kernel: Path) -> Path:
+    return place_beside("tuning", kernel, configuration, table([configuration]))
+
+
+def place_beside(folder: str, kernel: Path, configuration, text: str) -> Path:
+    """A copy of the kernel.cu with a table (its text) of this configuration alone beside it."""
     source = kernel.read_text()
     name = hashlib.sha256(f"{configuration}\n{source}".encode()).hexdigest()[:16]
-    place("tuning", name, TABLE.name, table([configuration]))
-    return place("tuning", name, "kernel.cu", source)
+    place(folder, name, TABLE.name, text)
+    return place(folder, name, "kernel.cu", source)
 
 
 def in_a_turn(configuration: Configuration, arch: str = machine_code.ARCH) -> dict[str, int]:
     """Machine instructions that a warp executes in a turn over a K/V tile, by class, and "registers" and "spill bytes";
     of bf16 alone. Needs nvcc and nvdisasm, and no GPU."""
     c = configuration
-    found = machine_code.measure(_place(c, stages.get(STAGE).kernel), arch)[c.d_head]
+    found = machine_code.measure(_source_with(c, stages.get(STAGE).kernel), arch)[c.d_head]
     copies = 2 * c.Bc * c.d_head // 8 // (32 * c.warps)  # of 16 bytes that a thread makes in a turn
     counts = found["loop"].executed(copies)
     return counts | {"registers": found["registers"], "spill bytes": found["spill_bytes"]}
@@ -133,23 +138,28 @@ def defaults() -> list[Configuration]:
     return [*of_11, of_stage(8, "bf16", 128), of_stage(5, "bf16", 64), parse(one_by_one)]
 
 
+def stretches(rows: Iterable[dict], parsed: Callable[[str], C]) -> Iterator[tuple[C, int, int]]:
+    """(configuration, first length, last length) from rows with Nq and configuration, by Nq: between two lengths that
+    were timed the change comes at their geometric mean."""
+    best = [(row["Nq"], parsed(row["configuration"])) for row in rows]
+    edges = [math.isqrt(shorter * longer) for (shorter, _), (longer, _) in pairwise(best)]
+    ranges = zip([0, *edges], [*edges, LONGEST], best, strict=True)
+    for configuration, same in groupby(ranges, key=lambda one: one[2][1]):
+        stretch = list(same)
+        yield configuration, stretch[0][0] + 1, stretch[-1][1]
+
+
 def choices(results: dict) -> list[Choice]:
     """What a record of `make tune` chose: a line for each type, head dim and stretch of lengths.
 
-    results["chosen"] has rows with dtype, d_head, Nq and configuration, one for each length that was timed; between two
-    of them the change comes at their geometric mean.
+    results["chosen"] has rows with dtype, d_head, Nq and configuration, one for each length that was timed.
     """
     record = results["provenance"]
     gpu = record["device"], round(10 * record["compute_capability"]), results["multiprocessors"]
     rows = sorted(results["chosen"], key=lambda row: (row["dtype"], row["d_head"], row["Nq"]))
     found: list[Choice] = []
     for _, group in groupby(rows, key=lambda row: (row["dtype"], row["d_head"])):
-        best = [(row["Nq"], parse(row["configuration"])) for row in group]
-        edges = [math.isqrt(shorter * longer) for (shorter, _), (longer, _) in pairwise(best)]
-        ranges = zip([0, *edges], [*edges, LONGEST], best, strict=True)
-        for configuration, same in groupby(ranges, key=lambda one: one[2][1]):
-            stretch = list(same)
-            found.append(Choice(*gpu, configuration, stretch[0][0] + 1, stretch[-1][1]))
+        found += [Choice(*gpu, *stretch) for stretch in stretches(group, parse)]
     return found
 
 

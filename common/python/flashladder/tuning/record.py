@@ -70,9 +70,7 @@ def _shape(problem: Problem) -> dict:
 
 
 def _figures(problem: Problem, times: Times) -> dict:
-    p20, median, p80 = (round(float(value), 5) for value in np.percentile(times.ms, [20, 50, 80]))
-    return {"ms": {"median": median, "p20": p20, "p80": p80}, "runs": len(times.ms),
-            "tflops": float(f"{problem.flops() / median / 1e9:.4g}"), "sm_mhz": times.sm_mhz}  # fmt: skip
+    return bench.figures(problem.flops(), times.ms, times.sm_mhz)
 
 
 def _rows(heat: Heat) -> list[dict]:

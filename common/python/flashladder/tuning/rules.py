@@ -4,8 +4,7 @@ A rule refuses what the kernel cannot do, and what would cost something for noth
 launches and computes attention; tests draw samples of it.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.core.abi import DTYPES
@@ -193,16 +192,3 @@ RULES: tuple[Rule, ...] = (
 def refusals(configuration: Configuration, device: Device = Device()) -> list[Rule]:
     """The rules that the configuration breaks; empty where it can be built and run."""
     return [rule for rule in RULES if rule.refuses(configuration, device)]
-
-
-def admitted(
-    configurations: Iterable[Configuration], device: Device = Device()
-) -> tuple[list[Configuration], Counter[str]]:
-    """Those that break no rule, and how many each rule refused (a configuration can break several)."""
-    kept, refused = [], Counter()
-    for configuration in configurations:
-        broken = refusals(configuration, device)
-        refused.update(rule.name for rule in broken)
-        if not broken:
-            kept.append(configuration)
-    return kept, refused

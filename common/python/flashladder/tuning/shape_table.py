@@ -6,30 +6,26 @@ The stage's instances.h is that table: what is built, and which of them runs wha
 type, head dim and mask, what the stage's choices.toml predicts; that says from what, and so does the table.
 """
 
-import hashlib
 import json
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from pathlib import Path
 
 from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import launches, stages
 from flashladder.ladder.kernels import code_hash, compile_kernel
 from flashladder.measuring import recorded
-from flashladder.tuning.instances import LONGEST, Built
+from flashladder.tuning.instances import LONGEST, Built, line, place_beside, stretches
 from flashladder.tuning.shapes import Configuration, parse
 
 STAGE = "shapes"
 TABLE = stages.get(STAGE).folder / "instances.h"
 PREDICTED = TABLE.with_name("choices.toml")
 MASKS = ("full", "causal")
-_TYPES = {"fp16": "__half", "bf16": "__nv_bfloat16"}
 _HEAD = """\
 // Written by `make results` (flashladder/tuning/shape_table.py): what is built, and which of them runs what: measured,
 // or predicted from what its line says.
@@ -65,11 +61,6 @@ class Choice:
         )
 
 
-def line(c: Configuration) -> str:
-    """The table's line that builds the instance."""
-    return f'INSTANCE({_TYPES[c.dtype]}, {c.d_head}, "{c}", {c.cpp()[1:-1]})'
-
-
 def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = ()) -> str:
     """The text of instances.h: each configuration once, in the order given, and the choices."""
     built = [line(one) for one in dict.fromkeys(configurations)]
@@ -88,10 +79,7 @@ def build(configuration: Configuration, compute: int | None = None, kernel: Path
 
 def source_with(configuration: Configuration, kernel: Path | None = None) -> Path:
     """A copy of the kernel.cu with a table of this configuration alone beside it."""
-    source = (kernel or stages.get(STAGE).kernel).read_text()
-    name = hashlib.sha256(f"{configuration}\n{source}".encode()).hexdigest()[:16]
-    place("shapes", name, TABLE.name, table([configuration]))
-    return place("shapes", name, "kernel.cu", source)
+    return place_beside("shapes", kernel or stages.get(STAGE).kernel, configuration, table([configuration]))
 
 
 def kernel_hash() -> str:
@@ -123,8 +111,7 @@ def predicted(text: str | None = None) -> list[Choice]:
 
 
 def measured(results: dict) -> list[Choice]:
-    """What a record of the tuner chose: results["chosen"] has a row for each type, head dim, mask and length; between
-    two lengths the change comes at their geometric mean."""
+    """What a record of the tuner chose: results["chosen"] has a row for each type, head dim, mask and length."""
     provenance = results["provenance"]
     gpu = provenance["device"], round(10 * provenance["compute_capability"]), results["multiprocessors"]
 
@@ -133,12 +120,8 @@ def measured(results: dict) -> list[Choice]:
 
     found = []
     for (_, _, causal), rows in groupby(sorted(results["chosen"], key=lambda row: (*group(row), row["Nq"])), key=group):
-        best = [(row["Nq"], parse(row["configuration"])) for row in rows]
-        edges = [math.isqrt(shorter * longer) for (shorter, _), (longer, _) in pairwise(best)]
-        ranges = zip([0, *edges], [*edges, LONGEST], best, strict=True)
-        for configuration, same in groupby(ranges, key=lambda one: one[2][1]):
-            stretch = list(same)
-            found.append(Choice(*gpu, configuration, MASKS[causal], stretch[0][0] + 1, stretch[-1][1]))
+        for configuration, first, last in stretches(rows, parse):
+            found.append(Choice(*gpu, configuration, MASKS[causal], first, last))
     return found
 
 

@@ -12,8 +12,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-import numpy as np
-
 from flashladder.core.console import progress, say
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
@@ -189,9 +187,7 @@ def _shape(problem: Problem) -> dict:
 
 
 def _figures(problem: Problem, times: Times) -> dict:
-    p20, median, p80 = (round(float(value), 5) for value in np.percentile(times.ms, [20, 50, 80]))
-    return {"ms": {"median": median, "p20": p20, "p80": p80}, "runs": len(times.ms),
-            "tflops": float(f"{problem.flops() / median / 1e9:.4g}"), "sm_mhz": times.sm_mhz}  # fmt: skip
+    return bench.figures(problem.flops(), times.ms, times.sm_mhz)
 
 
 def make_record(outcome: Outcome, plan: Plan, device: Device, multiprocessors: int) -> dict:
