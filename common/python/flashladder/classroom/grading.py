@@ -16,6 +16,7 @@ from flashladder.classroom.assignment import Assignment, Item
 from flashladder.classroom.device_code import Sandbox
 from flashladder.classroom.exercise import Exercise, Filled, Mend, fill, get, techniques
 from flashladder.classroom.judge import Lines, compiler_words, told
+from flashladder.classroom.marks import Check
 from flashladder.classroom.screening import objections
 from flashladder.classroom.taking import MOST_BYTES
 from flashladder.classroom.trials import Judgement, Tried
@@ -30,16 +31,6 @@ from flashladder.simulator.counters import place_in
 THROUGHPUT = ((0.95, 1.0), (0.8, 0.75), (0.6, 0.5), (0.4, 0.25))
 SOME = 0.5  # the most of a check's points that what is not yet right has
 VERSION = 2  # of what a grade is made of
-
-
-@dataclass(frozen=True)
-class Check:
-    name: str  # builds, "correct: CLASS OF SIZES", hazards, technique
-    passed: bool
-    points: float
-    most: float
-    words: str = ""  # for the student: a hidden class has its name alone, no sizes
-    details: str = ""  # for the instructor, where there is more to say
 
 
 @dataclass(frozen=True)

@@ -379,7 +379,7 @@ class _Runs:
     def _note_hazards(self, report: dict | None) -> None:
         """Each kind of hazard once for each set of lines that it names; what the toolchain repairs is one, too."""
         for hazard in [*counters.hazards(report), *counters.notes(report)] if report else ():
-            message = re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", hazard["message"])
+            message = in_short(hazard["message"])
             key = (hazard["kind"], frozenset(_PLACE.findall(message)))
             self.hazards.setdefault(key, hazard_words(hazard | {"message": message}, self.line))
 
@@ -401,6 +401,11 @@ class _Runs:
 def _some(texts: list[str]) -> str:
     more = len(texts) - MOST
     return "; ".join(texts[:MOST]) + (f"; and at {more} more" if more > 0 else "")
+
+
+def in_short(message: str) -> str:
+    """The message of a hazard without the list of lanes and bytes at the end."""
+    return re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", message)
 
 
 def hazard_words(hazard: dict, line: Lines) -> str:

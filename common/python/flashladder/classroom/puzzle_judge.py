@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from flashladder.building import build, toolchain
-from flashladder.classroom.judge import NOT_WRITTEN, Finding, Judgement, Lines, compiler_words
+from flashladder.classroom.judge import NOT_WRITTEN, Finding, Judgement, Lines, compiler_words, in_short
 from flashladder.classroom.puzzles import Puzzle
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
@@ -109,7 +109,7 @@ def run(puzzle: Puzzle, kernel: str) -> Run:
             return Run(f"the kernel does not end within {4 * SECONDS} s", (), None, None)
         report_file = folder / "report.json"
         report = json.loads(report_file.read_text()) if report_file.exists() else None
-        found = [_in_short(hazard["message"]) for hazard in counters.hazards(report)] if report else []
+        found = [in_short(hazard["message"]) for hazard in counters.hazards(report)] if report else []
         hazards = tuple(dict.fromkeys(found))
         if not (folder / "result.json").exists():
             raise FlashLadderError(
@@ -118,7 +118,7 @@ def run(puzzle: Puzzle, kernel: str) -> Run:
         result = json.loads((folder / "result.json").read_text())
         if result["status"] != "ok":
             said = re.search(r"^warpsim: (.+)\n {4}(.+)\n?", done.stdout + done.stderr, re.M)
-            return Run(_in_short(f"{said[1]}: {said[2]}") if said else result["message"], hazards, None, report)
+            return Run(in_short(f"{said[1]}: {said[2]}") if said else result["message"], hazards, None, report)
         return Run("", hazards, np.frombuffer((folder / "out").read_bytes(), np.float32), report)
 
 
@@ -178,8 +178,3 @@ def _failures(puzzle: Puzzle, report: dict) -> list[str]:
         if not RELATIONS[one.relation](left, right):
             failed.append(f"right, but {one.failure.format(left=f'{left:,}', right=f'{right:,}')}")
     return failed
-
-
-def _in_short(message: str) -> str:
-    """Without the list of lanes and bytes at the end."""
-    return re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", message)

@@ -10,6 +10,7 @@ from pathlib import Path
 from flashladder.building import build
 from flashladder.classroom import blank, done, judge, shown
 from flashladder.classroom.blank import WHOLE, Page, Subgoal
+from flashladder.classroom.exercise import CHECKS
 from flashladder.classroom.judge import Judgement, Lines
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
@@ -19,7 +20,6 @@ from flashladder.ladder import kernels, launches
 from flashladder.running.job import Options, StageError, run_library
 from flashladder.simulator import counters
 
-CHECKS = ("correct", "hazards", "technique")
 SECONDS = 60  # of one run, a small problem: what takes this long does not end by itself
 MOST = 3  # hazards that are told
 _NOTHING_WRITTEN = "the launch reported success, but its kernel wrote nothing", "nothing is written to O"
@@ -161,8 +161,7 @@ class _Runs:
 
     def _note(self, report: dict | None) -> None:
         for hazard in counters.hazards(report) if report else ():
-            message = re.sub(r" \[[^\[\]]*(\[[^\]]*\][^\[\]]*)*\]$", "", hazard["message"])
-            words = judge.told(message, self._line)
+            words = judge.told(judge.in_short(hazard["message"]), self._line)
             if words not in self._hazards and len(self._hazards) < MOST:
                 self._hazards.append(words)
 

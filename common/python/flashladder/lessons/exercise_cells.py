@@ -9,14 +9,13 @@ import re
 
 from flashladder.classroom import exercise
 from flashladder.classroom.exercise import Exercise
-from flashladder.classroom.judge import NOT_WRITTEN
 from flashladder.classroom.progress import WRITE
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import source
 from flashladder.ladder.stage import Stage
 from flashladder.ladder.stages import Kernel
-from flashladder.lessons.sections import DEEPER, heading, text_of, wrapped, written
+from flashladder.lessons.sections import DEEPER, heading, prose, refuse_answers, text_of, unsolved, written
 from flashladder.lessons.writing import not_written
 
 SECTION = "Write it"
@@ -43,9 +42,9 @@ def section(stage: Stage) -> list[dict]:
     cells = []
     for one in _needed(stage):
         how = "" if cells else "\n\n" + (HOW if kernel else HOST).format(name=one.name, id=stage.id)
-        cells.append(_prose(f"### {_task(one)}{how}"))
+        cells.append(prose(f"### {_task(one)}{how}"))
         if kernel:
-            cells.append(_code(one))
+            cells.append(unsolved(WRITE, one, not_written(one)))
     return cells
 
 
@@ -53,29 +52,14 @@ def more(stage: Stage) -> list[dict]:
     """The cells below "## Going deeper": the optional exercises; none where there are none."""
     kernel = isinstance(stage, Kernel)
     optional = [one for one in exercise.exercises(stage) if one.optional]
-    cells = [_prose(f"{MORE}\n\n{MORE_TEXT.format(id=stage.id)}")] if optional else []
+    cells = [prose(f"{MORE}\n\n{MORE_TEXT.format(id=stage.id)}")] if optional else []
     for one in optional:
-        cells += [_prose(f"#### {_task(one)}"), *([_code(one)] if kernel else [])]
+        cells += [prose(f"#### {_task(one)}"), *([unsolved(WRITE, one, not_written(one))] if kernel else [])]
     return cells
 
 
 def _needed(stage: Stage) -> list[Exercise]:
     return [one for one in exercise.exercises(stage) if not one.optional]
-
-
-def _prose(text: str) -> dict:
-    return {"cell_type": "markdown", "metadata": {}, "source": wrapped(text)}
-
-
-def _code(one: Exercise) -> dict:
-    shown = not_written(one)
-    output = {
-        "output_type": "display_data",
-        "data": {"text/html": shown.html, "text/plain": shown.text},
-        "metadata": {},
-    }
-    text = f"{WRITE}{one.name}\n{one.stub}"
-    return {"cell_type": "code", "metadata": {}, "execution_count": 1, "outputs": [output], "source": text}
 
 
 def _task(one: Exercise) -> str:
@@ -100,12 +84,7 @@ def _task(one: Exercise) -> str:
 def placed(cells: list[dict], stage: Stage) -> list[dict]:
     """A notebook's cells with the exercises as they are now. FlashLadderError where a cell of them holds an answer: the
     project's notebooks are unsolved ones, and yours stays as it is."""
-    known = {one.name: one for one in exercise.exercises(stage)}
-    for cell in cells:
-        name, text = written(cell, WRITE)
-        stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in str(cell.get("outputs"))
-        if name and not stub:
-            raise FlashLadderError(f"The cell `{WRITE}{name}` holds an answer, which would be lost: keep it elsewhere.")
+    refuse_answers(cells, WRITE, exercise.exercises(stage))
     return _arranged(cells, stage)
 
 

@@ -5,13 +5,12 @@ python -m flashladder notebooks --exercises     writes them anew; --check says w
 
 import re
 
-from flashladder.classroom.judge import NOT_WRITTEN
 from flashladder.classroom.puzzles import CLOSE, OPEN, Puzzle, puzzles
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder.stage import Stage
 from flashladder.lessons.puzzling import not_written
-from flashladder.lessons.sections import heading, text_of, wrapped, written
+from flashladder.lessons.sections import heading, prose, refuse_answers, text_of, unsolved, written
 
 BEFORE = "Predict"  # the section that they stand before
 PUZZLE = "%%puzzle "  # how a cell with an answer begins
@@ -27,21 +26,14 @@ def section(stage: Stage) -> list[dict]:
     cells = []
     for one in puzzles(stage):
         how = "" if cells else "\n\n" + HOW.format(name=one.name)
-        cells += [_prose(_task(one) + how), _code(one)]
+        cells += [prose(_task(one) + how), unsolved(PUZZLE, one, not_written(one))]
     return cells
 
 
 def placed(cells: list[dict], stage: Stage) -> list[dict]:
     """A notebook's cells with the puzzles as they are now. FlashLadderError where a cell of them holds an answer: the
     project's notebooks are unsolved ones, and yours stays as it is."""
-    known = {one.name: one for one in puzzles(stage)}
-    for cell in cells:
-        name, text = written(cell, PUZZLE)
-        stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in str(cell.get("outputs"))
-        if name and not stub:
-            raise FlashLadderError(
-                f"The cell `{PUZZLE}{name}` holds an answer, which would be lost: keep it elsewhere."
-            )
+    refuse_answers(cells, PUZZLE, puzzles(stage))
     return _arranged(cells, stage)
 
 
@@ -63,18 +55,6 @@ def faults(cells: list[dict], stage: Stage) -> list[str]:
         return [f"the puzzles have no place: {error}"]
     same = [text_of(cell) for cell in wanted] == [text_of(cell) for cell in cells]
     return [] if same else ["the puzzles differ from puzzles.toml: run `flashladder notebooks --exercises`"]
-
-
-def _prose(text: str) -> dict:
-    return {"cell_type": "markdown", "metadata": {}, "source": wrapped(text)}
-
-
-def _code(one: Puzzle) -> dict:
-    shown = not_written(one)
-    data = {"text/html": shown.html, "text/plain": shown.text}
-    output = {"output_type": "display_data", "data": data, "metadata": {}}
-    text = f"{PUZZLE}{one.name}\n{one.stub}"
-    return {"cell_type": "code", "metadata": {}, "execution_count": 1, "outputs": [output], "source": text}
 
 
 def _task(one: Puzzle) -> str:

@@ -7,8 +7,10 @@
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from flashladder.classroom.judge import NOT_WRITTEN
 from flashladder.core.errors import FlashLadderError
 
 CORE = ("Where we are", "The idea", "Predict", "Write it", "Run it", "Break it", "Check yourself")
@@ -116,3 +118,26 @@ def heading(cells: list[dict], title: str) -> int:
         if cell["cell_type"] == "markdown" and re.fullmatch(rf"## {title}(?: \(\d+ min\))?", first):
             return index
     raise FlashLadderError(f'no cell begins with the heading "## {title}"')
+
+
+def prose(text: str) -> dict:
+    return {"cell_type": "markdown", "metadata": {}, "source": wrapped(text)}
+
+
+def unsolved(magic: str, one, shown) -> dict:
+    """The cell in which an exercise or puzzle is written, with what it shows as long as it is not."""
+    data = {"text/html": shown.html, "text/plain": shown.text}
+    output = {"output_type": "display_data", "data": data, "metadata": {}}
+    text = f"{magic}{one.name}\n{one.stub}"
+    return {"cell_type": "code", "metadata": {}, "execution_count": 1, "outputs": [output], "source": text}
+
+
+def refuse_answers(cells: list[dict], magic: str, asked: Iterable) -> None:
+    """FlashLadderError where a cell of an exercise or puzzle holds an answer: the project's notebooks are unsolved
+    ones, and yours stays as it is."""
+    known = {one.name: one for one in asked}
+    for cell in cells:
+        name, text = written(cell, magic)
+        stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in str(cell.get("outputs"))
+        if name and not stub:
+            raise FlashLadderError(f"The cell `{magic}{name}` holds an answer, which would be lost: keep it elsewhere.")
