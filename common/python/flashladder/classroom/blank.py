@@ -12,7 +12,7 @@ from flashladder.classroom.shown import KINDS
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import work_directory
 from flashladder.core.toml import parsed, tomllib
-from flashladder.ladder import source, stages
+from flashladder.ladder import source, stages, technique
 from flashladder.ladder.alone import alone
 from flashladder.ladder.kernels import Kernel
 
@@ -186,6 +186,10 @@ def _heading(one: Page, give: str) -> str:
         there = " (given)" if part.name in given else ""
         said += ["", f"{part.name}{there}: {part.title}, about {part.minutes} minutes."]
         said += [] if there else part.task.splitlines()
+    said += ["", "What the technique must show, by the simulator's counters:"]
+    asked = technique.expectations(one.stage)
+    one_instance = "only_instance" in one.stage.data  # then there is nothing to choose
+    said += [f"- {expected.says}" for expected in asked if not (one_instance and expected.own_choice)]
     return "".join(f"// {line}".rstrip() + "\n" for line in _wrapped(said)) + "\n"
 
 

@@ -182,7 +182,7 @@ def cases(stage: kernels.Kernel) -> list[Case]:
     Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
     found = [Case(problem, configuration) for problem, configuration in kernels.judged_by(stage)]
     more = [
-        (Problem(B=2, Hq=2, Nq=Br, Nkv=Bc, d_head=128, dtype="bf16", layout=GAPS), "normal"),
+        (Problem(B=2, Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128, dtype="bf16", layout=GAPS), "normal"),
         (Problem(B=2, Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16", layout="bnhd"), "normal"),
         (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, dtype="bf16", scale=16.0), "normal"),
         (Problem(B=1, Hq=2, Nq=Br, Nkv=Bc, d_head=64, dtype="bf16"), "negative"),
