@@ -27,10 +27,15 @@ ONE_CONDITION = [(which, name) for name, entry in CONDITIONS.items() for which i
 GRADED = list(stages.all_stages())
 
 
+LAUNCHERS = (
+    "FlashStatus flash_forward(", "flash::Launch plan(", "flash::Launch plan_for(", "static flash::Instance instance(",
+)  # fmt: skip
+
+
 def in_the_kernel(mistake) -> bool:
     """And not in the launcher, which the grader takes from stage.toml."""
     text = mistake.stage.kernel.read_text()
-    for launcher in ("FlashStatus flash_forward(", "flash::Launch plan(", "flash::Launch plan_for(", "static flash::Instance instance("):
+    for launcher in LAUNCHERS:
         text = text.partition(launcher)[0]
     return all(old in text for old, _ in mistake.edits)
 
