@@ -38,7 +38,7 @@ def test_mistake_is_caught(mistake):
     )
     if verdict.by not in ("verification", "error"):
         first = verdict.message.splitlines()[0]
-        assert re.search(r" at (kernel\.cu|\w+\.cuh):\d+: ", first), f"{told}: the first line does not say the hazard: {first}"
+        assert re.search(r" at (kernel\.cu|\w+\.cuh):\d+: ", first), f"{told}: no hazard in the first line: {first}"
 
 
 def test_the_kernel_itself_passes(stage):
