@@ -54,7 +54,7 @@ def test_the_stride_of_another_tensor():
     """K's and V's are equal in most of the problems, but not in all."""
     text = stages.get(1).source.read_text()
     found = judge.judge(1, text.replace("params.V.stride_row", "params.K.stride_row"), ["correct", "hazards"])
-    assert found.words[0].startswith("wrong at bf16 B=2 H=2 N=64 d=128 gaps: ")
+    assert found.words[0].startswith("wrong at bf16 B=2 H=2 Nq=64 Nkv=128 d=128 gaps: ")
 
 
 @pytest.mark.long
