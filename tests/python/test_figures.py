@@ -32,6 +32,14 @@ def test_tables_are_what_is_recorded(file):
             assert fresh == block[0], f"{place(file)}, `{block['what']}`: run `make results`"
 
 
+@pytest.mark.parametrize("file", figure_lists.lists(), ids=place)
+def test_a_list_calls_stages_by_their_names(file):
+    """So it stays as it is when a stage moves."""
+    functions = "|".join(sorted(set(figures.FUNCTIONS) - {"tens", "tuned", "record", "busy"}))
+    numbers = re.findall(rf"\b(?:{functions})\(\s*\d+\s*[,)]", file.read_text())
+    assert not numbers, f"{place(file)}: a stage's name in the place of its number: {numbers}"
+
+
 def test_each_list_is_of_texts_that_there_are():
     texts = {place(file): file for file in results.documents()}
     assert len(figure_lists.lists()) > 25
@@ -107,7 +115,7 @@ def test_a_figure_is_computed(measured, what, text):
         ('record("G.json", "rows", "name=b") : d', "nothing at 'name=b'"),
         ('record("G.json", "rows") : d', "no number"),
         ('counter(5, "wavefront") : d', "no counter"),
-        ('counter("05_nothing", "instructions") : d', "no ablation"),
+        ('counter("05_nothing", "instructions") : d', "no stage and no ablation"),
         ("open('/etc/passwd') : s", "are known, not: open"),
         ("(1).real : d", "are known, not"),
         ("tflops(9 : .1f", "never closed"),

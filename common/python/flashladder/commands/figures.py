@@ -167,7 +167,8 @@ class _Figures:
         """Of Nsight Compute, docs/profiler.md: profiled(5, "shared ldmatrix wavefronts"), profiled(9, "stall barrier")
         in cycles for each instruction, profiled(9, "samples barrier") as a share. Not recorded yet is no error."""
         made = recorded.first("profiler")
-        value, entry = profiler.figure(made, which, name), profiler.kernel(made, which)
+        kernel = _name(which)
+        value, entry = profiler.figure(made, kernel, name), profiler.kernel(made, kernel)
         if value is None:
             raise Unrecorded
         self.stale |= recorded.is_stale(entry)
@@ -278,15 +279,16 @@ def _timeline(stage: int | str) -> warps.WarpTimeline:
 
 @cache
 def _counters(which: int | str, problem: Problem) -> dict[str, float | None]:
-    """Of a stage by number, or of an ablation by its id. Counters are the same each time, so each runs once."""
-    if isinstance(which, int):
-        return counters.by_name(profile.measure([stages.get(which)], problem)[stages.get(which).name].report)
+    """Of a stage, or of an ablation by its id. Counters are the same each time, so each runs once."""
+    stage = next((one for one in stages.all_stages() if one.name == _name(which)), None)
+    if stage:
+        return counters.by_name(profile.measure([stage], problem)[stage.name].report)
     for one in ablations.ablations():
         if one.id == which:
             report = run.run_problem(one.stage, problem, device="sim", library=ablations.library(one)).report
             return counters.by_name(report)
     names = ", ".join(one.id for one in ablations.ablations())
-    raise FlashLadderError(f'There is no ablation "{which}" to count. There are: {names}; a stage is a number.')
+    raise FlashLadderError(f'There is no stage and no ablation "{which}" to count. There are: {names}.')
 
 
 def value_of(source: str, names: dict | None = None, gpu: str = "") -> tuple[float, bool]:
