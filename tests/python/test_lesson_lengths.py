@@ -62,7 +62,7 @@ def test_what_is_too_long_is_told_with_its_file_and_limit():
     assert core.startswith('notebooks/05_swizzle.ipynb has 1,501 words of prose before "Going deeper"')
     assert "13 code cells" in cells and "at most 12" in cells
     assert minutes.endswith("its sections take 40 minutes together; stage.toml says 45")
-    hopper = dataclasses.replace(short, stage=_with_minutes(stages.get(lengths.HOPPER), 40), card=800)
+    hopper = dataclasses.replace(short, stage=_with_minutes(stages.get("tma"), 40), card=800)
     assert hopper.faults() == [] and dataclasses.replace(hopper, card=801).faults()
 
 

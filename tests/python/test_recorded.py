@@ -58,13 +58,12 @@ def test_a_record_moves_with_its_stage(tmp_path, monkeypatch):
 def test_a_record_is_taken_in_beside_what_it_is_not_of(tmp_path):
     ceiling = {"name": "cuBLAS matmul", "kind": "ceiling", "tflops": 700.0}
     peer = {"name": "cuDNN attention", "kind": "peer", "tflops": 600.0}
-    before = results(ceiling, row("05_swizzle", 200.0), row("14_tma", 400.0), peer)
+    tma = stages.get("tma").name
+    before = results(ceiling, row("05_swizzle", 200.0), row(tma, 400.0), peer)
     before["profiler"] = {"provenance": ORIGIN, "kernels": []}
     (tmp_path / "ships").mkdir()
     recorded.write(before, tmp_path / "ships" / "X.json")
-    new = results(
-        ceiling | {"tflops": 710.0}, row("14_tma", 500.0), peer | {"tflops": 610.0}, date="2026-02-03 00:00 UTC"
-    )
+    new = results(ceiling | {"tflops": 710.0}, row(tma, 500.0), peer | {"tflops": 610.0}, date="2026-02-03 00:00 UTC")
     file = recorded.take(recorded.write(new, tmp_path / "X.json"), tmp_path / "ships")
     taken = recorded.load(file)
     assert [one["tflops"] for one in taken["measurements"]] == [710.0, 200.0, 500.0, 610.0]
@@ -79,7 +78,7 @@ def test_a_record_is_taken_in_beside_what_it_is_not_of(tmp_path):
 
 def test_a_record_inside_another_replaces_itself_alone(tmp_path):
     file = tmp_path / "X-ablations.json"
-    hurt = {"provenance": ORIGIN, "measurements": [row("21_optimistic_max")]}
+    hurt = {"provenance": ORIGIN, "measurements": [row(stages.get("optimistic_max").name)]}
     recorded.write(recorded.inside("inputs", hurt), file)
     recorded.write(results(row("05_swizzle")), file)
     record = recorded.load(file)

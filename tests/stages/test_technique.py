@@ -45,7 +45,7 @@ def test_the_stage_before_lacks_it(stage):
     """Else a stage's expectations would say nothing of what it adds."""
     before = stages.previous_of(stage)
     own = [entry["name"] for entry in stage.data.get("expected", [])]
-    if not before or not own or stage.number == 13 or before.dtypes != stage.dtypes:
+    if not before or not own or stage.slug == "masking" or before.dtypes != stage.dtypes:
         pytest.skip("no stage before that takes its problems, or nothing that it adds")
     found = technique.judge(stage, stage_library(before.number), own, built_from=before)
     assert found, f"stage {before.id} meets all that stage {stage.id} expects of its own: {', '.join(own)}"

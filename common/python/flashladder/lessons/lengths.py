@@ -15,7 +15,6 @@ from flashladder.lessons import notebook_format, sections
 
 MOST = {"card": 600, "core path": 1_500, "code cells": 12, "notes": 1_200, "everything": 60_000}
 CARD_ON_HOPPER = 800
-HOPPER = 14  # the first stage with the longer cards
 NOTES = ROOT / "docs/notes"
 _NO_PROSE = (
     re.compile(r"<!-- results:.*?<!-- end results -->", re.S),
@@ -51,7 +50,7 @@ class Lengths:
         """What is too long, with the file, its length and the limit; and minutes that disagree."""
         card = f"stages/{self.stage.name}/README.md"
         notebook = f"notebooks/{self.stage.name}.ipynb"
-        limit = CARD_ON_HOPPER if self.stage.number >= HOPPER else MOST["card"]
+        limit = CARD_ON_HOPPER if self.stage.hopper else MOST["card"]
         found = []
         if self.card > limit:
             found.append(f"{card} has {self.card:,} words of prose; a card has at most {limit:,}")
