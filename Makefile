@@ -76,7 +76,7 @@ endif
 
 else
 
-.PHONY: help setup demo notebooks exercises new check next build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs gpu-report check-report release format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises new check next build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs page gpu-report check-report release format lint clean machine-code mutants \
         assignment autograder grade certificates
 
 setup:
@@ -170,6 +170,10 @@ docs:
 	$(call setup,docs)
 	@$(flashladder) docs
 
+page:
+	$(call setup)
+	@$(flashladder) page $(if $(PORT),--port $(PORT))
+
 gpu-report:
 	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
@@ -262,6 +266,7 @@ help:
 	  '  make results               regenerate tables and plots in README and docs' \
 	  '  make browser               what the site runs kernels with, in the page (needs emcc); then make docs' \
 	  '  make docs                  these pages and notebooks as a site: build/site/html' \
+	  '  make page                  the site at an address of this machine: edit a kernel, run it, be told what happens' \
 	  '  make release VERSION=0.2.0      what keeps a release back; else commits and tags it' \
 	  '  make format | lint | clean' \
 	  '' \

@@ -3,9 +3,8 @@ stage, by the page itself, with its buttons; in Firefox a few; in node another p
 mistakes that the simulator catches."""
 
 import fcntl
-import functools
 import gzip
-import http.server
+import importlib.util
 import json
 import math
 import os
@@ -14,16 +13,17 @@ import shutil
 import subprocess
 import threading
 from pathlib import Path
+from urllib.parse import urlencode
 
 import page_runs
 import pytest
 
 from flashladder.building import build
-from flashladder.commands import browser
+from flashladder.commands import browser, page
 from flashladder.core.paths import build_directory
 from flashladder.ladder import stages
 from flashladder.simulator import warps
-from flashladder.site import page_kernels, run_page
+from flashladder.site import page_kernels, page_server, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
@@ -95,17 +95,25 @@ def test_the_files_are_small_enough_and_name_no_folder_of_this_machine(shipped):
         assert str(run_page.ROOT) not in file["ptx"] and "kernel.cu" in file["sources"]
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """The page's files, and the place where the driver leaves its results."""
+class Handler(page_server.Handler):
+    """What `make page` serves, and the place where the driver leaves its results."""
 
-    def do_POST(self):  # noqa: N802 (the library's name)
+    def do_POST(self):
+        if self.path != "/done":
+            super().do_POST()
+            return
         self.server.results = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.send_response(204)
         self.end_headers()
         self.server.done.set()
 
-    def log_message(self, *_):
-        pass
+
+class Server(page_server.Server):
+    handler = Handler
+
+    def __init__(self, folder: Path):
+        super().__init__(folder, page_server.Compiler(page.compiler_level()), 0)
+        self.done, self.results = threading.Event(), None
 
 
 def chromium(profile: Path) -> list[str]:
@@ -123,20 +131,31 @@ def firefox(profile: Path) -> list[str]:
     return [program, "--headless", "--no-remote", "--profile", str(profile)]
 
 
-def driven(browser_command, kernels, tmp_path_factory) -> dict:
-    """What the driver has seen of the page in a browser, kernel by kernel."""
+def page_of(folder: Path) -> None:
+    """The page in the folder, in the theme's boxes; with the theme's style where it is installed."""
+    run_page.copy_files(folder)
+    theme = importlib.util.find_spec("furo")
+    if theme:
+        shutil.copy(Path(theme.origin).parent / "theme/furo/static/styles/furo.css", folder)
+    body = re.search(r"```\{raw\} html\n(.*?)```", run_page.TEXT.read_text(), re.S)[1]
+    boxes = '<div class="page"><div class="main"><div class="content"><article id="furo-main-content"><section>'
+    (folder / "run.html").write_text(
+        '<!doctype html><html><head><title>page</title><link rel="stylesheet" href="furo.css">'
+        f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
+    )
+    shutil.copy(Path(__file__).with_name("driver.html"), folder)
+
+
+def driven(browser_command, what: str, tmp_path_factory, kernels=(), key: bool = False) -> dict:
+    """What the driver has seen of the page in a browser; key: as the reader for whom the compiler is."""
     profile = tmp_path_factory.mktemp("profile")
     command = browser_command(profile)
     folder = tmp_path_factory.mktemp("page")
-    run_page.copy_files(folder)
-    body = re.search(r"```\{raw\} html\n(.*?)```", run_page.TEXT.read_text(), re.S)[1]
-    (folder / "run.html").write_text(f"<!doctype html><title>page</title>{body}")
-    shutil.copy(Path(__file__).with_name("driver.html"), folder)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=str(folder)))
-    server.done, server.results = threading.Event(), None
+    page_of(folder)
+    server = Server(folder)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    wanted = "&".join(f"kernel={one.id}" for one in kernels)
-    address = f"http://127.0.0.1:{server.server_port}/driver.html?{wanted}"
+    wanted = [("what", what), *(("kernel", one.id) for one in kernels), *([("key", server.key)] if key else [])]
+    address = f"http://127.0.0.1:{server.server_port}/driver.html?{urlencode(wanted)}"
     said = (profile / "said").open("w")
     env = os.environ | {"HOME": str(profile)}  # nothing of the person's own
     running = subprocess.Popen([*command, address], stdout=said, stderr=said, env=env)
@@ -146,28 +165,39 @@ def driven(browser_command, kernels, tmp_path_factory) -> dict:
         running.terminate()
         running.wait(30)
         server.shutdown()
+        server.server_close()
     assert "error" not in server.results, server.results["error"]
+    print({name: f"{seconds:.2f} s" for name, seconds in server.results.pop("seconds").items()})
     return server.results
 
 
 @pytest.fixture(scope="module")
 def in_chromium(shipped, tmp_path_factory) -> dict:
-    return driven(chromium, IN_CHROMIUM, tmp_path_factory)
+    return driven(chromium, "kernels", tmp_path_factory, IN_CHROMIUM)
 
 
 @pytest.fixture(scope="module")
 def in_firefox(shipped, tmp_path_factory) -> dict:
-    return driven(firefox, IN_FIREFOX, tmp_path_factory)
+    return driven(firefox, "kernels", tmp_path_factory, IN_FIREFOX)
 
 
 def check_seen(one, seen: dict, folder: Path) -> None:
     """The page gave the result of this machine's program, and shows what came of it."""
-    assert seen["told"] == "Done."
+    assert seen["told"] == ""
     file = shipped_file(one)
-    request = page_runs.with_settings(file["requests"][0], WARPSIM_HAZARDS=hazards_of(one))
-    native = page_runs.native(file["ptx"], request, folder)
+    for request in file["requests"][: 1 if one.kind != "mistake" else None]:
+        native = page_runs.native(
+            file["ptx"], page_runs.with_settings(request, WARPSIM_HAZARDS=hazards_of(one)), folder
+        )
+        if native["status"] != "right":
+            break
     same(seen["result"], native)
     assert native["message"] in seen["text"]
+    name = f"{one.stage.id} {one.stage.title}"
+    assert len(seen["verdicts"]) == 2 and all(words.startswith(name) for words in seen["verdicts"])
+    assert all(
+        {"right": "right", "wrong": "wrong", "failed": "caught"}[native["status"]] in w for w in seen["verdicts"]
+    )
     for launch in native["report"]["launches"]:
         for hazard in launch["hazards"]:
             assert hazard["message"] in seen["text"]
@@ -216,4 +246,57 @@ def test_the_page_in_firefox_equals_this_machine(one, in_firefox, tmp_path):
 
 
 def test_a_run_can_be_cancelled(in_chromium):
-    assert in_chromium["cancelled"] == "Cancelled."
+    assert in_chromium["cancelled"] == ["Cancelled.", 0]
+
+
+def test_without_a_compiler_the_page_runs_what_is_shipped_and_says_why_no_more(shipped, tmp_path_factory):
+    seen = driven(chromium, "readOnly", tmp_path_factory)
+    assert seen["readOnly"] and "make page" in seen["words"]
+    assert seen["right"][0].startswith("04 Tensor cores: right, ") and "times fewer wavefronts" in seen["right"][1]
+    assert [words.partition(":")[0] for words in seen["edited"]] == ["05 Swizzle"]
+    assert seen["told"].startswith("04 Tensor cores, edited cannot be compiled here.") and "make page" in seen["told"]
+
+
+@pytest.fixture(scope="module", params=[chromium, firefox])
+def edited(request, shipped, tmp_path_factory) -> dict:
+    build.configure()
+    return driven(request.param, "editing", tmp_path_factory, key=True)
+
+
+def line_of(text: str, stage: str) -> int:
+    return next(at for at, line in enumerate(stages.get(stage).kernel.read_text().splitlines(), 1) if text in line)
+
+
+def test_a_planted_race_is_caught_at_its_line(edited):
+    reading = line_of("ptx::ldmatrix_x4(Q_fragment", "swizzle")
+    assert edited["first"][1].startswith("05 Swizzle: right, 7.6 times fewer wavefronts than 04 Tensor cores")
+    assert edited["cleared"] == 1, "what was said of the source before the edit is gone"
+    assert edited["race"]["verdicts"][0] == edited["first"][0]
+    assert edited["race"]["verdicts"][1].startswith(f"05 Swizzle, edited: caught: a race at line {reading}.")
+    assert edited["race"]["marked"] == [reading]
+    assert "__syncthreads() is missing" in edited["race"]["text"]
+    assert not edited["undone"] and edited["undoneVerdicts"] == edited["first"]
+
+
+def test_an_error_of_the_compiler_is_told_at_its_line(edited):
+    line = line_of("__syncthreads();", "tensor_cores")
+    assert edited["error"]["verdicts"][0].startswith(f"04 Tensor cores, edited: does not compile at line {line}.")
+    assert edited["error"]["marked"] == [line] and "__syncthread" in edited["error"]["text"]
+    assert edited["error"]["verdicts"][1].startswith("05 Swizzle: right") and not edited["reset"]
+
+
+def test_an_edit_is_counted_and_its_line_has_a_picture(edited):
+    assert edited["slower"][1].startswith("05 Swizzle, edited: right, 3.8 times fewer wavefronts than 04 Tensor cores")
+    line, words = edited["banks"]
+    assert words.startswith(f"Line {line}, ldmatrix 1 of ") and "of them bank conflicts" in words
+
+
+def test_a_link_brings_the_edits_back(edited):
+    assert edited["opened"] == {"right": True, "text": True}
+    assert edited["link"][1] == edited["race"]["verdicts"][1]
+
+
+def test_a_narrow_screen_shows_one_source_and_nothing_wider_than_itself(edited):
+    assert edited["shown"] == [True, False]
+    assert [width for width, _ in edited["narrow"]] == [width for _, width in edited["narrow"]]
+    assert 0 < edited["fold"][0] < edited["fold"][1] < 800

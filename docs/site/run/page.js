@@ -1,136 +1,276 @@
-// The page that runs a kernel: what is offered (catalogue.json), what is chosen, the run and its end.
-import { show } from "./results.js";
+// The page that compares two kernels: what is chosen, the run and what comes of it.
+import { findCompiler } from "./compiler.js";
+import { applied, differing } from "./diff.js";
+import { node } from "./dom.js";
+import { fetchCatalogue, requestText, runOnce, simulatorModule } from "./kernels.js";
+import { accessesByLine } from "./results.js";
+import { fromFragment, toFragment } from "./share.js";
+import { Side } from "./side.js";
+import { Tabs } from "./tabs.js";
+import { hazardsOf, lineOf, QUESTIONS, verdict } from "./verdict.js";
 
-const here = new URL(".", import.meta.url);
-const form = document.querySelector("#run-form");
-const kernels = document.querySelector("#run-kernel");
-const problems = document.querySelector("#run-problem");
-const goOn = document.querySelector("#run-go-on");
-const start = document.querySelector("#run-start");
-const cancel = document.querySelector("#run-cancel");
-const progress = document.querySelector("#run-progress");
-const told = document.querySelector("#run-status");
-const place = document.querySelector("#run-results");
+const FIRST = { left: "04", right: "05", question: "passes" };
+const OWN = "each kernel's own"; // problem, where the two have none in common
+const KEPT = 8; // runs
+const READ_ONLY = ["No compiler stands behind this page, so the sources are read-only: ", " in the project serves it with one."];
 
-const WORDS = { variant: "changed: ", mistake: "mistake: " };
-// Of the simulator, in every run here: one thread, the addresses of one execution, memory that a page can give, and what
-// the warps of the first block did.
-const SETTINGS = {
-  WARPSIM_THREADS: 1,
-  WARPSIM_ACCESSES: 1,
-  WARPSIM_MAX_MEMORY: "32M",
-  WARPSIM_REPORT: "report.json",
-  WARPSIM_TRACE: "trace.json",
-};
+const part = (name) => document.querySelector(`#run-${name}`);
+const form = part("form"), question = part("question"), problems = part("problem"), goOn = part("go-on");
+const start = part("start"), cancel = part("cancel"), share = part("share"), told = part("status");
+const compiler = findCompiler();
+const runs = new Map(); // by what determines them
+let sides, tabs, stop, remembering;
 
-let catalogue, wasm, worker;
+const asks = (name) => `Which of the two ${QUESTIONS[name].asks}?`;
+const both = () => [sides.left, sides.right];
+const other = (side) => (side === sides.left ? sides.right : sides.left);
 
-async function fetched(name) {
-  const answer = await fetch(new URL(name, here));
-  if (!answer.ok) throw new Error(`${name}: ${answer.status} ${answer.statusText}`);
-  return answer;
+// ---- what is chosen ----
+
+function listProblems(wanted = problems.value) {
+  const [left, right] = both().map(({ entry }) => entry.problems);
+  const common = left.filter((one) => right.includes(one));
+  problems.replaceChildren(...(common.length ? common : [OWN]).map((text) => new Option(text)));
+  if (common.includes(wanted)) problems.value = wanted;
 }
 
-// A file of a kernel is packed; a server may have unpacked it on the way.
-async function kernelFile(id) {
-  const bytes = new Uint8Array(await (await fetched(`kernels/${id}.json.gz`)).arrayBuffer());
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return JSON.parse(new TextDecoder().decode(bytes));
-  const unpacked = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(unpacked).json();
+const problemOf = (side) => Math.max(0, side.entry.problems.indexOf(problems.value));
+
+// "04 Tensor cores"; of two that are called the same, on which side.
+function nameOf(side) {
+  return side.title === other(side).title ? `${side.title} (${side.name})` : side.title;
 }
 
-function chosen() {
-  return catalogue.kernels.find((one) => one.id === kernels.value);
+function drawNames() {
+  for (const side of both()) part(`show-${side.name}`).textContent = nameOf(side);
 }
 
-function listProblems() {
-  const one = chosen();
-  const names = one.problems.map((text, at) => new Option(text, at));
-  // A mistake is judged by several problems, one after the other, until one shows it.
-  if (one.kind === "mistake" && names.length > 1) {
-    names.unshift(new Option("one after the other, until one shows it", "all"));
+async function fragment() {
+  const edits = Object.fromEntries(both().map((side) => [side.name, side.changes]));
+  const problem = problems.value === OWN ? "" : problems.value;
+  return toFragment({ left: sides.left.id, right: sides.right.id, problem, question: question.value, edits });
+}
+
+// The address follows what is chosen, a moment later.
+function remember() {
+  clearTimeout(remembering);
+  remembering = setTimeout(async () => history.replaceState(null, "", `#${await fragment()}`), 300);
+}
+
+async function opened() {
+  let state = {}, fault = "";
+  try {
+    state = await fromFragment(location.hash.slice(1));
+  } catch (error) {
+    fault = `The link cannot be opened whole: ${error.message}.`;
   }
-  problems.replaceChildren(...names);
-}
-
-function listKernels() {
-  const stages = new Map();
-  for (const one of catalogue.kernels) stages.set(one.stage, [...(stages.get(one.stage) ?? []), one]);
-  for (const [, ones] of stages) {
-    const group = document.createElement("optgroup");
-    group.label = ones[0].title;
-    for (const one of ones) {
-      const name = one.kind === "stage" ? `${one.title}, as it is` : WORDS[one.kind] + one.title;
-      group.append(new Option(name, one.id));
+  for (const side of both()) {
+    if (!side.knows(state[side.name])) state[side.name] = side.entry?.id ?? FIRST[side.name];
+  }
+  await Promise.all(both().map((side) => side.open(state[side.name])));
+  for (const side of both()) {
+    try {
+      const text = applied(side.shipped.split("\n"), state.edits?.[side.name] ?? []).join("\n");
+      side.editor.replace(text);
+    } catch (error) {
+      fault = `The link's edits are of another version of ${side.entry.name}: ${error.message}.`;
     }
-    kernels.append(group);
   }
+  question.value = state.question in QUESTIONS ? state.question : FIRST.question;
+  chosen(state.problem);
+  told.textContent = fault;
 }
 
-function requestText(request, one) {
-  const hazards = goOn.checked ? "warn" : one.kind === "mistake" ? "strict" : "on";
-  const lines = Object.entries({ ...SETTINGS, WARPSIM_HAZARDS: hazards }).map(([name, value]) => `${name} ${value}\n`);
-  return `${request}seed 0\n${lines.join("")}`;
-}
-
-// One run in a worker of its own. Rejects where the worker fails or is ended.
-function runOnce(ptx, request) {
-  return new Promise((resolve, reject) => {
-    worker = new Worker(new URL("worker.js", here));
-    worker.reject = reject;
-    worker.onmessage = ({ data }) => {
-      worker.terminate();
-      if (data.error) reject(new Error(data.error));
-      else resolve(data);
-    };
-    worker.onerror = (event) => reject(new Error(event.message));
-    worker.postMessage({ ptx, request, wasm });
+// Other kernels: nothing is known of them yet, and they are shown from where they differ.
+function chosen(problem) {
+  listProblems(problem);
+  const texts = both().map(({ editor }) => editor.text.split("\n"));
+  const lines = differing(...texts);
+  both().forEach(({ editor }, at) => {
+    const code = [...lines[at]].find((line) => !/^\s*(\/\/|$)/.test(texts[at][line - 1]));
+    editor.showFrom(Math.max(1, (code ?? 1) - 6));
   });
+  refresh();
+}
+
+// ---- marks ----
+
+function marksOf(side, lines) {
+  const marks = new Map();
+  const add = (line, kind, sign, title) => {
+    const found = marks.get(line) ?? { kinds: [], sign: "", title: "" };
+    marks.set(line, { kinds: [...found.kinds, kind], sign: sign || found.sign, title: title || found.title });
+  };
+  for (const line of lines) add(line, "differs");
+  let shift = 0;
+  for (const [at, removed, added] of side.changes) {
+    const first = at + shift + 1;
+    for (let line = first; line < first + Math.max(1, added.length); ++line) add(line, "edited", "", "edited");
+    shift += added.length - removed.length;
+  }
+  if (!side.run) return marks;
+  for (const [line, [worst]] of accessesByLine(side.run)) {
+    const extra = worst.wavefronts - worst.ideal;
+    if (extra > 0) add(line, "conflicts", "●", `shared memory: ${worst.wavefronts} wavefronts, ${worst.ideal} would do`);
+    else add(line, "access", "○", "shared memory, without a bank conflict");
+  }
+  const { said } = side.run;
+  const faults = said ? said.diagnostics.map(({ line }) => line) : hazardsOf(side.run).map(lineOf);
+  for (const line of faults.filter(Boolean)) add(line, "fault", "!", said ? "does not compile" : "the simulator objects");
+  return marks;
+}
+
+// Everything that follows from the texts and the runs.
+function refresh() {
+  part("asked").textContent = asks(question.value);
+  const lines = differing(...both().map(({ editor }) => editor.text.split("\n")));
+  both().forEach((side, at) => side.editor.mark(marksOf(side, lines[at])));
+  drawNames();
+  part("verdicts").replaceChildren(...both().filter(({ run }) => run).map(card));
+  const shown = both().map((side) => [side.name, side.run && { run: side.run, verdict: verdictOf(side) }]);
+  const fault = both().find(({ run }) => run && verdictOf({ run, name: "" }).mark !== "right") ?? sides.left;
+  tabs.show(Object.fromEntries(shown), fault.name);
+  remember();
+}
+
+function verdictOf(side) {
+  const against = side.name ? other(side).run : null;
+  return verdict(side.run, against, question.value);
+}
+
+function goTo(side, line) {
+  show(side.name);
+  side.editor.goTo(line, { focus: true });
+  tabs.choose(side.name, line);
+}
+
+function card(side) {
+  const { mark, head, line, detail } = verdictOf(side);
+  const words = node("p", {}, node("strong", {}, `${side.run.name}: `), head);
+  const parts = [words];
+  // Where it was stands below, in the tab.
+  if (detail) parts.push(node("p", { class: "note" }, detail.replace(/ \[kernel\.cu[^[\]]*\]/, "")));
+  if (line) {
+    const button = node("button", { type: "button", class: "plain" }, `Show line ${line}`);
+    button.addEventListener("click", () => goTo(side, line));
+    parts.push(button);
+  }
+  return node("div", { class: `verdict ${mark}`, "data-side": side.name }, ...parts);
+}
+
+// ---- a run ----
+
+// The problem that is chosen; of a kernel that may be wrong, besides, those by which its stage is judged.
+function problemsFor(side) {
+  const { entry, edited } = side, first = problemOf(side);
+  if (!edited && entry.kind !== "mistake") return [first];
+  return [first, ...Array.from({ length: entry.judged }, (_, at) => at).filter((at) => at !== first)];
+}
+
+function hazardsFor(side) {
+  if (goOn.checked) return "warn";
+  return side.edited || side.entry.kind === "mistake" ? "strict" : "on";
+}
+
+async function ptxOf(side, places, signal) {
+  if (!side.edited) return { ptx: side.file.ptx };
+  if (!compiler) throw new Error(`${side.title} cannot be compiled here. ${READ_ONLY.join("`make page`")}`);
+  const launched = places.flatMap((at) => [...side.file.requests[at].matchAll(/^launch (\w+) /gm)].map((found) => found[1]));
+  const instances = Object.fromEntries(launched.map((symbol) => [symbol, side.file.instances[symbol]]));
+  const built = await compiler.compile({ stage: side.entry.stage, source: side.editor.text, instances });
+  signal.throwIfAborted();
+  return built;
+}
+
+async function runSide(side, signal) {
+  const places = problemsFor(side), hazards = hazardsFor(side), source = side.editor.text;
+  const key = JSON.stringify([side.id, places, hazards, source]);
+  const { file, entry, edited } = side;
+  const facts = { name: nameOf(side), edited, file, changes: side.changes, sources: { ...file.sources, "kernel.cu": source } };
+  if (!runs.has(key)) {
+    const { ptx, ...said } = await ptxOf(side, places, signal);
+    let found = { said, problem: entry.problems[places[0]] };
+    for (const [number, at] of ptx ? places.entries() : []) {
+      const { result, seconds } = await runOnce(ptx, requestText(file.requests[at], hazards), signal);
+      const one = { result, seconds, problem: entry.problems[at], judged: 1 };
+      if (number && result.status === "right") found.judged += 1;
+      else found = one;
+      if (result.status !== "right") break;
+    }
+    runs.set(key, found);
+    if (runs.size > KEPT) runs.delete(runs.keys().next().value);
+  }
+  // Edited while it ran: the run is of another text.
+  if (side.editor.text === source && side.entry === entry) side.run = { ...runs.get(key), ...facts };
 }
 
 function busy(running) {
   start.disabled = running;
-  cancel.disabled = !running;
-  progress.hidden = !running;
+  cancel.hidden = !running;
+  part("progress").hidden = !running;
 }
 
 async function run(event) {
-  event.preventDefault();
+  event?.preventDefault();
+  if (start.disabled) return;
   busy(true);
-  place.replaceChildren();
-  const one = chosen();
+  stop = new AbortController();
+  told.textContent = "Fetching the simulator …";
+  for (const side of both()) side.run = null;
+  refresh();
   try {
-    told.textContent = "Fetching the simulator and the kernel …";
-    wasm ??= await WebAssembly.compile(await (await fetched("simulator.wasm")).arrayBuffer());
-    const file = await kernelFile(one.id);
-    const wanted = problems.value === "all" ? file.requests.keys() : [Number(problems.value)];
-    for (const at of wanted) {
-      told.textContent = `Running ${one.problems[at]} …`;
-      const { result, seconds } = await runOnce(file.ptx, requestText(file.requests[at], one));
-      show(place, { result, seconds, problem: one.problems[at], file, clocks: catalogue.clocks });
-      place.dataset.result = JSON.stringify(result);
-      if (result.status !== "right") break;
-    }
-    told.textContent = "Done.";
+    await simulatorModule();
+    told.textContent = both().some(({ edited }) => edited) ? "Compiling and running …" : "Running …";
+    const done = await Promise.allSettled(both().map((side) => runSide(side, stop.signal)));
+    const failed = done.find(({ status }) => status === "rejected");
+    told.textContent = failed ? failed.reason.message : "";
   } catch (error) {
     told.textContent = error.message;
   }
-  worker = undefined;
   busy(false);
+  refresh();
+  for (const side of both()) {
+    const line = side.run && verdictOf(side).line;
+    if (line) side.editor.reveal(line);
+  }
+  document.documentElement.dataset.runCount = Number(document.documentElement.dataset.runCount ?? 0) + 1;
 }
 
-function stop() {
-  if (!worker) return;
-  worker.terminate();
-  worker.reject(new Error("Cancelled."));
+// ---- the page ----
+
+// On a narrow screen one source is shown at a time.
+function show(name) {
+  part("bench").dataset.shown = name;
+  for (const side of both()) part(`show-${side.name}`).setAttribute("aria-pressed", String(side.name === name));
 }
 
-// What is chosen stands in the address behind #, so that a run can be sent to somebody: #kernel=05-padding
-function remembered() {
-  const wanted = new URLSearchParams(location.hash.slice(1)).get("kernel");
-  if (catalogue.kernels.some((one) => one.id === wanted)) kernels.value = wanted;
-  else kernels.value = "05";
-  listProblems();
+async function copyAddress() {
+  clearTimeout(remembering);
+  const address = new URL(`#${await fragment()}`, location.href);
+  history.replaceState(null, "", address.hash);
+  try {
+    await navigator.clipboard.writeText(address.href);
+    told.textContent = "The address is copied: it holds both kernels, the problem and the edits.";
+  } catch {
+    told.textContent = "The address of this page holds both kernels, the problem and the edits: copy it from there.";
+  }
+}
+
+function listen() {
+  form.addEventListener("submit", run);
+  cancel.addEventListener("click", () => stop.abort(new Error("Cancelled.")));
+  share.addEventListener("click", copyAddress);
+  for (const menu of [problems, goOn]) {
+    menu.addEventListener("change", () => {
+      for (const side of both()) side.run = null;
+      refresh();
+    });
+  }
+  question.addEventListener("change", refresh);
+  window.addEventListener("hashchange", opened);
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event);
+  });
 }
 
 async function begin() {
@@ -139,24 +279,42 @@ async function begin() {
     return;
   }
   try {
-    catalogue = await (await fetched("catalogue.json")).json();
+    const catalogue = await fetchCatalogue();
+    const make = (name) =>
+      new Side(name, catalogue, {
+        onChoice: (fault) => {
+          told.textContent = fault;
+          chosen();
+        },
+        onEdit: refresh,
+        onLine: (line) => tabs.choose(name, line),
+      });
+    sides = { left: make("left"), right: make("right") };
+    tabs = new Tabs(part("tabs"), catalogue.clocks, (name, line) => goTo(sides[name], line));
+    question.replaceChildren(...Object.keys(QUESTIONS).map((name) => new Option(asks(name), name)));
+    for (const side of both()) {
+      part("sources").append(side.element);
+      side.readOnly = !compiler;
+      part(`show-${side.name}`).addEventListener("click", () => show(side.name));
+    }
+    // The key is kept by a cookie; the address is to be shared without it.
+    const address = new URL(location.href);
+    address.searchParams.delete("key");
+    history.replaceState(null, "", address);
+    const words = [`Edit a source and run it again (Ctrl+Enter): ${compiler?.name} compiles it.`];
+    const [before, after] = READ_ONLY;
+    part("compiler").append(...(compiler ? words : [before, node("code", {}, "make page"), after]));
+    show("left");
+    part("bench").hidden = false;
+    await opened();
   } catch (error) {
     told.textContent =
       `The kernels cannot be fetched (${error.message}). A page from a folder may fetch nothing: ` +
       "`python3 -m http.server` there serves it.";
     return;
   }
-  listKernels();
-  remembered();
-  kernels.addEventListener("change", () => {
-    listProblems();
-    history.replaceState(null, "", `#kernel=${kernels.value}`);
-  });
-  window.addEventListener("hashchange", remembered);
-  form.addEventListener("submit", run);
-  cancel.addEventListener("click", stop);
-  form.hidden = false;
-  told.textContent = "";
+  listen();
+  part("page").sides = sides; // for who wants the numbers
   document.documentElement.dataset.runReady = "1";
 }
 

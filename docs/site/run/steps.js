@@ -134,7 +134,7 @@ export function stepping(trace, sources) {
   const launches = (trace?.launches ?? []).filter((one) => one.traced.length && !one.traced[0].cut);
   if (!launches.length) return [];
   return [
-    node("h2", {}, "The warps, step by step"),
+    node("h3", {}, "The warps, step by step"),
     node(
       "p",
       { class: "note" },

@@ -142,7 +142,7 @@ export function clocksPart(trace, file, clocks) {
   const show = (launch) =>
     launch.error ? [node("p", {}, "This launch failed: the model replays whole launches alone.")] : view(launch, clocks, file);
   return [
-    node("h2", {}, "When the warps do it, by a model"),
+    node("h3", {}, "When the warps do it, by a model"),
     node("p", { class: "note" }, ...words),
     ...byLaunch("run-clocks-launch", launches, show),
   ];

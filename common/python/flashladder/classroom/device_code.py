@@ -11,6 +11,7 @@ import re
 import shutil
 import statistics
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -52,6 +53,7 @@ class Sandbox:
     device: Device
     threads: int = 1  # of the simulator
     scratch: Path | None = None  # folders are made in it; a temporary place where there is none
+    compiling: Limits | None = None  # None: COMPILING
 
     def folder(self, purpose: str) -> tempfile.TemporaryDirectory:
         # Another user reaches a folder of its own in a place that is everybody's, and none in scratch.
@@ -115,10 +117,10 @@ def instances(stage: Kernel) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _instances_source(stage: Kernel) -> str:
+def _instances_source(wanted: list[tuple[str, str]]) -> str:
     """What is compiled: the kernel's text, and the instances that its launcher would ask for."""
-    wanted = [f"template __global__ void {name};" for name, _ in instances(stage) if "<" in name]
-    return "\n".join(['#include "kernel.cu"', *wanted, ""])
+    declared = [f"template __global__ void {name};" for name, _ in wanted if "<" in name]
+    return "\n".join(['#include "kernel.cu"', *declared, ""])
 
 
 def _flags(stage: Kernel) -> tuple[list[str], list[Path]]:
@@ -130,22 +132,25 @@ def _flags(stage: Kernel) -> tuple[list[str], list[Path]]:
     return [os.path.realpath(first), f"-arch={arch}", "-ptx", *kept], folders
 
 
-def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
-    """Compiles a kernel.cu to PTX, isolated. What the compiler says is in words; nothing of the source is executed."""
+def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox, symbols: Collection[str] = ()) -> Built:
+    """Compiles a kernel.cu to PTX, isolated. What the compiler says is in words; nothing of the source is executed.
+    symbols: of the instances that are needed; none: all."""
     command, folders = _flags(stage)
+    limits = sandbox.compiling or COMPILING
+    wanted = [one for one in instances(stage) if not symbols or one[1] in symbols]
+    if symbols and all("<__nv_bfloat16, 128" in name for name, _ in wanted):
+        command.append("-DFLASH_ONLY_BF16_128")  # else the launcher asks for the others, too
     toolkit = Path(command[0]).parent.parent
     with sandbox.folder("compile") as name:
         folder = Path(name)
         (folder / "kernel.cu").write_text(source, errors="replace")
-        (folder / "instances.cu").write_text(_instances_source(stage))
+        (folder / "instances.cu").write_text(_instances_source(wanted))
         for header in headers(stage.folder):  # the table of a kernel with several instances
             shutil.copyfile(header, folder / header.name)
         box = Box(folder, (toolkit, ROOT / "common/include", *folders))
-        done = isolation.run(sandbox.level, [*command, "-o", "kernel.ptx", "instances.cu"], box, COMPILING)
+        done = isolation.run(sandbox.level, [*command, "-o", "kernel.ptx", "instances.cu"], box, limits)
         if done.ended in ("time", "processor") or _DIED_OF_TIME.search(done.output):
-            return Built(
-                b"", f"the compiler was not ready {_in_time(done.ended, COMPILING)}, and was ended", spent=True
-            )
+            return Built(b"", f"the compiler was not ready {_in_time(done.ended, limits)}, and was ended", spent=True)
         said = done.output.replace(f"{sandbox.level.folder(box)}/", "")
         if done.ended == "output":
             said = f"the compiler had too much to say, and was ended\n{said}"
@@ -159,9 +164,7 @@ def compile_kernel(stage: Kernel, source: str, sandbox: Sandbox) -> Built:
         if done.status or done.ended:
             return Built(b"", _compiler_words(said, done.status), lines)
     text = ptx.decode(errors="replace")
-    missing = [
-        name.partition("(")[0] for name, symbol in instances(stage) if not re.search(rf"\.entry\s+{symbol}\s*\(", text)
-    ]
+    missing = [name.partition("(")[0] for name, symbol in wanted if not re.search(rf"\.entry\s+{symbol}\s*\(", text)]
     if missing:
         return Built(
             b"", f"after compiling, the kernel {missing[0]} is not there: is its name or its template changed?"

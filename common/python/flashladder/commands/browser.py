@@ -4,7 +4,8 @@ Writes build/browser/out, which `make docs` takes along:
 
     simulator.js, simulator.wasm    common/browser, compiled by Emscripten
     catalogue.json                  the kernels and problems that the page offers, the numbers of the timeline's model
-    kernels/ID.json.gz              of one kernel: PTX, source files and their phases, a request for each problem
+    kernels/ID.json.gz              of one kernel: PTX, source files and their phases, a request for each problem, and
+                                    the instances that they launch, by symbol, as C++ declares them
 """
 
 import concurrent.futures
@@ -18,11 +19,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from flashladder.building import build, toolchain
+from flashladder.classroom import device_code
 from flashladder.core.console import plural, say
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
+from flashladder.ladder.kernels import judged_by
 from flashladder.simulator import clocks
 from flashladder.simulator.warps import named
 from flashladder.site import page_kernels
@@ -89,9 +92,11 @@ def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None 
     wanted = one.problems() if problems is None else problems
     requests = [page_kernels.request(one, library, ptx, problem, name) for problem, name in wanted]
     sources = {name: Path(place) for name, place in places.items() if ROOT in Path(place).parents}
+    launched = page_kernels.launched(requests)
     return {
         "ptx": page_kernels.of_these(ptx, requests),
         "requests": requests,
+        "instances": {symbol: name for name, symbol in device_code.instances(one.stage) if symbol in launched},
         "sources": {name: file.read_text() for name, file in sources.items()},
         "phases": {name: [[one.name, one.first, one.last] for one in named(file)] for name, file in sources.items()},
     }
@@ -104,7 +109,9 @@ def entry(one: Offered) -> dict:
         "stage": one.stage.id,
         "kind": one.kind,
         "title": one.title,
+        "name": f"{one.stage.id} {one.stage.title}",
         "problems": [str(problem) for problem, _ in one.problems()],
+        "judged": len(judged_by(one.stage)),  # the first of them
     }
 
 

@@ -482,6 +482,12 @@ def make_parser() -> argparse.ArgumentParser:
         later("commands.docs.run", "rest"),
         "build the site from the pages and notebooks; words after -- go to sphinx-build",
     )
+    sub = add(
+        "page",
+        later("commands.page.run", "port"),
+        "serve the built site here, with a compiler for the kernels of its page",
+    )
+    sub.add_argument("--port", type=int, default=8421, help="0: any that is free")
     sub = add("format", later("commands.format.run", "check"), "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
     add("sim", later("simulator.sim.run", "rest"), "run a CUDA program on the simulator: sim -- ./program arguments")

@@ -47,10 +47,11 @@ class Offered:
         return compile_kernel(self.source(), self.stage)
 
     def problems(self) -> list[tuple[Problem, str | None]]:
-        """What the page offers to run it on, and by which configuration (None: the library chooses); the first one is
-        what it begins with. Of a mistake: what it is judged by, in that order."""
+        """What the page offers to run it on, and by which configuration (None: the library chooses): what a changed
+        kernel of the stage is judged by, in that order, and of all but mistakes some other sizes."""
+        judged = judged_by(self.stage)
         if self.kind == "mistake":
-            return judged_by(self.stage)
+            return judged
         found = [Problem(Hq=1, Nq=rows, d_head=128) for rows in (256, 128, 512)]
         if self.kind == "stage":
             found.append(Problem(Hq=1, Nq=256, d_head=64))
@@ -61,7 +62,8 @@ class Offered:
                 Problem(Hq=1, Nq=256, d_head=128, causal=True),
                 Problem(Hq=4, Hkv=2, Nq=150, Nkv=230, d_head=128, causal=True),
             ]
-        return [(self.stage.own(problem), None) for problem in found]
+        known = [problem for problem, _ in judged]
+        return judged + [(one, None) for one in map(self.stage.own, found) if one not in known]
 
 
 def offered() -> list[Offered]:
@@ -111,10 +113,15 @@ def without_folders(ptx: str) -> tuple[str, dict[str, str]]:
     return re.sub(r'^(\s*\.file\s+\d+\s+)"([^"]*)"', shortened, ptx, flags=re.M), places
 
 
+def launched(requests: list[str]) -> set[str]:
+    """The symbols of the kernels that the requests launch."""
+    return {symbol for one in requests for symbol in re.findall(r"^launch (\w+) ", one, re.M)}
+
+
 def of_these(ptx: str, requests: list[str]) -> str:
     """The PTX without the kernels that none of the requests launches: the page has no use for them. Empty lines are in
     their place: reports name PTX by its line."""
-    wanted = {symbol for one in requests for symbol in re.findall(r"^launch (\w+) ", one, re.M)}
+    wanted = launched(requests)
     # Inline assembly has lines with a brace alone, too: a kernel's last one is followed by what is no kernel's.
     kernel = r"^\.visible \.entry (\w+)\([\s\S]*?^\}\n(?=\s*(?:\.visible \.entry|\.file|\.section|\Z))"
     return re.sub(
