@@ -267,7 +267,10 @@ function listen() {
     });
   }
   question.addEventListener("change", refresh);
-  window.addEventListener("hashchange", opened);
+  window.addEventListener("hashchange", () =>
+    opened().catch((error) => {
+      told.textContent = `The kernels cannot be fetched: ${error.message}.`;
+    }));
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event);
   });

@@ -28,7 +28,7 @@ function row(name, ...cells) {
 function table(heads, rows) {
   const head = node("tr", {}, ...heads.map((text) => node("th", { scope: "col" }, text)));
   const whole = node("table", { class: "counters" }, node("thead", {}, head), node("tbody", {}, ...rows));
-  return node("div", { class: "scroll" }, whole);
+  return node("div", { class: "scroll", tabindex: "0" }, whole);
 }
 
 // Sums and details of one launch; nothing is counted where it failed.
@@ -142,7 +142,7 @@ export function banksTab(run, chosen, onLine) {
   const conflicts = (one) => one.wavefronts - one.ideal;
   const worst = [...lines].reduce((most, one) => (conflicts(one[1][0]) > conflicts(most[1][0]) ? one : most))[0];
   const line = lines.has(chosen) ? chosen : worst, found = lines.get(line);
-  const picture = node("div", { class: "picture" }), where = node("p", { class: "where", role: "status" });
+  const picture = node("div", { class: "picture", tabindex: "0" }), where = node("p", { class: "where", role: "status" });
   const step = (words, by) => {
     const button = node("button", { type: "button" }, words);
     button.addEventListener("click", () => draw(at + by));

@@ -77,7 +77,7 @@ function viewer(launch, sources) {
   const slider = node("input", { type: "range", id: "run-step", min: 1, max: steps.length, value: 1 });
   slider.setAttribute("aria-label", "step");
   const said = node("p", { class: "where", role: "status" });
-  const picture = node("div", { class: "scroll" });
+  const picture = node("div", { class: "scroll", tabindex: "0" });
   const table = node("tbody");
   const code = node("div");
   let at = 0;
@@ -126,7 +126,7 @@ function viewer(launch, sources) {
   const rows = node("table", { class: "warps" }, node("thead", {}, node("tr", {}, ...heads)), table);
   const controls = node("div", { class: "stepping" }, node("label", { for: "run-warp" }, "Step with"), menu, back, next, slider, said);
   draw();
-  return [controls, legend(), picture, node("div", { class: "scroll" }, rows), code];
+  return [controls, legend(), picture, node("div", { class: "scroll", tabindex: "0" }, rows), code];
 }
 
 // The part of the page about a run's trace; nothing where there is none, or too much for one.
@@ -140,7 +140,7 @@ export function stepping(trace, sources) {
       { class: "note" },
       "The first block. In a step each warp runs to its next barrier or wait for others, if what it waited for has come. ",
       "This is an order that the kernel allows, without any clock: steps take differently long. ",
-      "The model below gives them clocks.",
+      "The model above gives them clocks.",
     ),
     ...byLaunch("run-launch", launches, (launch) => viewer(launch, sources)),
   ];

@@ -27,7 +27,7 @@ function shares(timeline) {
   });
   const heads = ["", ...kinds.map((kind) => NAMES[kind])].map((text) => node("th", { scope: "col" }, text));
   const table = node("table", { class: "counters" }, node("thead", {}, node("tr", {}, ...heads)), node("tbody", {}, ...rows));
-  return node("details", {}, node("summary", {}, "Shares of the clocks, by warp"), node("div", { class: "scroll" }, table));
+  return node("details", {}, node("summary", {}, "Shares of the clocks, by warp"), node("div", { class: "scroll", tabindex: "0" }, table));
 }
 
 function view(launch, clocks, { sources, phases }) {

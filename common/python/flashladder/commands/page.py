@@ -1,5 +1,7 @@
 """make page: the built site at an address of this machine, where the kernels of its page can be edited."""
 
+import contextlib
+
 from flashladder.building import build
 from flashladder.classroom import isolation
 from flashladder.commands.docs import site_directory
@@ -12,12 +14,12 @@ PORT = 8421
 
 
 def compiler_level() -> isolation.Level:
-    """How the compiler runs: isolated if this machine can do that. It reads only what its reader edits or opens by a
-    link, so that limits alone may do."""
+    """How the compiler runs: isolated if this machine can do that. Else within limits alone: what it reads goes to the
+    reader's own page, and nothing of a source is executed."""
     try:
         return isolation.choose()
     except FlashLadderError:
-        say("The compiler runs without isolation (bubblewrap is missing): it can read the files that you can read.")
+        say("This machine offers no isolation (install bubblewrap): the compiler can read every file that you can.")
         return isolation.NONE
 
 
@@ -39,5 +41,6 @@ def run(port: int = PORT) -> int:
     with server:
         say(f"Open {server.address}\nOnly programs of this machine reach it, and only that address compiles. "
             "Ctrl-C ends it.")  # fmt: skip
-        server.serve_forever()
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
     return 0

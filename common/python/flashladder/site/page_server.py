@@ -15,6 +15,7 @@ import http.server
 import json
 import re
 import secrets
+import sys
 import threading
 from collections import OrderedDict
 from pathlib import Path
@@ -212,6 +213,11 @@ class Server(http.server.ThreadingHTTPServer):
         self.key = secrets.token_urlsafe(24)
         self.hosts = {f"{name}:{self.server_port}" for name in ("127.0.0.1", "localhost")}
         self.cookie = f"flashladder-{self.server_port}"  # browsers tell ports of one host apart by nothing else
+
+    def handle_error(self, request, client_address) -> None:
+        """A browser that does not wait for an answer is no error."""
+        if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:

@@ -9,8 +9,8 @@ PAGE = "run.md"  # of the site; its files lie in run/ beside it
 TEXT = ROOT / "docs/site/run.md"
 FILES = ROOT / "docs/site/run"
 DOOR = (
-    "[Run a kernel in this page](run.md): a stage or a planted mistake, on the simulator, in your browser. "
-    "Nothing to install."
+    "[Compare two kernels](run.md): run them on the simulator, in your browser, and see which mistake is caught "
+    "where. Nothing to install."
 )
 
 
