@@ -276,7 +276,8 @@ def _launcher(stage: Kernel) -> str:
         limits = re.search(r"^constexpr flash::Limits limits = \{.*?\};[^\n]*", text, re.M | re.S)[0]
         limits = re.sub(r"(\n *)(\.min_compute = \d+,)", r"\1\2\1.Br = Br,\1.Bc = Bc,", limits)
         return f"// ---- launch ----\n\n{limits}\n\n{plan}\n\n{_ENTRIES}"
-    text = re.sub(r"^template [^\n]*\nstatic flash::Launch plan_for.*?^\}\n(\n//[^\n]*)*\n", "", text, flags=re.M | re.S)
+    of_several_Br = r"^template [^\n]*\nstatic flash::Launch plan_for.*?^\}\n(\n//[^\n]*)*\n"
+    text = re.sub(of_several_Br, "", text, flags=re.M | re.S)
     return re.sub(r"^static flash::Launch plan\(.*?^\}", lambda _: plan, text, flags=re.M | re.S) + "\n"
 
 
