@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 from graded import SIMULATOR, ZEROS, assignment_for, ragged, tile, tiny
+from shares import share
 
 from flashladder.classroom import device_code, exercise, isolation, marks, report, trials
 from flashladder.classroom.assignment import Sizes
@@ -154,14 +155,17 @@ def test_what_is_written_between_the_rows_of_o_is_told(sandbox):
         assert outcome.words.startswith(told) and bool(outcome.words) == bool(told)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("which, name", [one for one in ONE_CONDITION if one not in QUICK])
+@pytest.mark.parametrize(
+    "which, name",
+    share(
+        [pytest.param(*one, id="-".join(one), marks=pytest.mark.long) for one in ONE_CONDITION if one not in QUICK], 3
+    ),
+)
 def test_every_mistake_under_one_condition_is_named(which, name, sandbox):
     loses_by_one_condition(which, name, sandbox)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("mistake", OTHERS, ids=lambda mistake: mistake.id)
+@pytest.mark.parametrize("mistake", share([pytest.param(one, id=one.id, marks=pytest.mark.long) for one in OTHERS], 2))
 def test_a_hazard_or_a_lost_technique_loses_points(mistake, sandbox):
     judgement, facts = judged(mistake.stage.number, mistake.text(), sandbox)
     if mistake.kind == "hazard":
@@ -223,8 +227,9 @@ def test_solutions_have_all_points_and_stubs_none(level, tmp_path):
     assert stubs.points == 0 and {one.words for one in stubs.exercises} == {"not written yet"}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("stage", GRADED[::2], ids=lambda stage: stage.name)
+@pytest.mark.parametrize(
+    "stage", share([pytest.param(stage, id=stage.name, marks=pytest.mark.long) for stage in GRADED], 6)
+)
 def test_all_solutions_of_a_stage_have_all_points(stage, level, tmp_path):
     """And no stub of it is right already, which would be refused. test_exercises.py judges those of every stage."""
     chosen = []

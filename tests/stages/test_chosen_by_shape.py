@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import pytest
 from chosen import chosen_stages
 from handed_out import copies_by_the_model, copies_of_blocks
+from shares import share
 
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
@@ -45,8 +46,9 @@ def test_an_instance_of_the_table_is_right(c):
     right(c, several(c, causal=c.dtype == "bf16"))
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("c", [one for one in ADMITTED if one not in BUILT], ids=str)
+@pytest.mark.parametrize(
+    "c", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED if one not in BUILT], 3)
+)
 def test_what_no_rule_refuses_is_right(c):
     library = shape_table.build(c, 90).library  # with machine code, which the simulator does not look at: compiled once
     right(c, several(c, causal=ADMITTED.index(c) % 2 == 0), library)
