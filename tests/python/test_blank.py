@@ -12,7 +12,7 @@ from flashladder.classroom.judge import Finding, Judgement
 from flashladder.commands import blank as command
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import stages, technique
 
 PROBLEM = Problem(B=1, Hq=1, Nq=8, Nkv=16, d_head=64)
 BC = 8
@@ -35,6 +35,10 @@ def test_every_page_can_be_written(page):
         assert f"// {one.name}: {one.title}" in text and 5 <= one.minutes <= 180
         if one.name != WHOLE:
             assert f"// {one.name} (given): " in blank.skeleton(page, one.name)
+    asked = " ".join(text.replace("\n// ", " ").split())
+    for expected in technique.expectations(page.stage):  # a choice among instances is none of a page of one
+        chosen = expected.own_choice and "only_instance" in page.stage.data
+        assert (f"- {expected.says}" in asked) != chosen, expected.name
     solved = page.stage.source.read_text()
     for line in solved.splitlines():  # what it computes is not there
         if re.search(r"__shfl_|mma_\w+<|exp2?\(|tma_load\(", line) and not line.strip().startswith("//"):
