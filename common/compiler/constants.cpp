@@ -4,6 +4,8 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
+#include <string>
 
 namespace compiler {
 
@@ -90,16 +92,13 @@ std::optional<uint64_t> number_bits(std::string_view text, const ir::Type *type)
     }
     if (text.size() > 1 && (text[0] == '+' || text[0] == '-') && (text[1] == 'i' || text[1] == 'q'))
         return special(text, type);
-    if (type->kind == ir::Kind::single) {  // rounded once
-        float value{};
-        const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error != std::errc() || rest != text.data() + text.size()) return {};
-        return std::bit_cast<uint32_t>(value);
-    }
-    double value{};
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || rest != text.data() + text.size()) return {};
-    return float_bits(value, type);
+    // Not every library has from_chars for these; nothing here sets a locale.
+    const std::string number(text);
+    char *end = nullptr;
+    const bool is_single = type->kind == ir::Kind::single;  // rounded once
+    const uint64_t bits = is_single ? std::bit_cast<uint32_t>(std::strtof(number.c_str(), &end))
+                                    : float_bits(std::strtod(number.c_str(), &end), type);
+    return !number.empty() && end == number.c_str() + number.size() ? std::optional(bits) : std::nullopt;
 }
 
 }  // namespace compiler

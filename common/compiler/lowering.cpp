@@ -387,6 +387,8 @@ void Lowering::lower_block(const ir::Block &block) {
             for (const ir::Block *next : one.blocks) to.successors.push_back(position_[next->index]);
             into_ = &ends_[position_[block.index]];
             terminator(one);
+        } else if (!one.blocks.empty() || one.opcode == "ret" || one.opcode == "unreachable") {
+            refuse("the instruction '" + one.opcode + "' in the middle of a block");
         } else {
             instruction(one);
         }

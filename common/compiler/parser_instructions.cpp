@@ -212,6 +212,7 @@ void Parser::operands_of(Instruction &one) {
     if (opcode == "alloca" || opcode == "getelementptr") {
         one.source_type = type();
         if (opcode == "alloca") one.type = make({.kind = ir::Kind::pointer, .bits = 64});
+        if (opcode == "getelementptr" && !is(",")) fail("an address of nothing");
         if (!is(",")) return;
         lexer_.advance();
         if (opcode == "alloca" && !at_type()) return;  // an alignment or an attachment
@@ -290,6 +291,9 @@ void Parser::instruction(ir::Block &into) {
     one.opcode = next();
     operands_of(one);
     attachments(one);
+    static const std::set<std::string_view> without = {"store", "call",        "br",        "ret",    "switch",
+                                                       "fence", "unreachable", "atomicrmw", "cmpxchg"};
+    if (name.empty() && !without.contains(one.opcode)) fail("the result of '" + one.opcode + "' has no name");
     if (!name.empty()) {
         one.result = local(name, one.type);
         one.result->type = one.type;
