@@ -5,6 +5,11 @@ import os
 from flashladder.ladder import stages
 
 
+def tried(of: int) -> int:
+    """For shares.share(): each of-th case; each one where `make stage-NN test` runs all of a stage's tests."""
+    return 1 if os.environ.get("FLASHLADDER_STAGE") else of
+
+
 def chosen_stages() -> list[stages.Stage]:
     """Of those with a kernel: a program such as stage 00 has tests of its own, and none of these."""
     only = os.environ.get("FLASHLADDER_STAGE")

@@ -5,7 +5,7 @@ import re
 from dataclasses import fields, replace
 
 import pytest
-from chosen import chosen_stages
+from chosen import chosen_stages, tried
 from handed_out import copies_by_the_model, copies_of_blocks
 from shares import share
 
@@ -47,7 +47,8 @@ def test_an_instance_of_the_table_is_right(c):
 
 
 @pytest.mark.parametrize(
-    "c", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED if one not in BUILT], 3)
+    "c",
+    share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED if one not in BUILT], tried(3)),
 )
 def test_what_no_rule_refuses_is_right(c):
     library = shape_table.build(c, 90).library  # with machine code, which the simulator does not look at: compiled once

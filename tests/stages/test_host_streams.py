@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from chosen import tried
 from shares import share
 
 from flashladder import plot
@@ -254,7 +255,9 @@ MISTAKES = mistakes.of_lesson(0)
 
 @pytest.mark.parametrize(
     "mistake",
-    share([pytest.param(m, id=m.name, marks=() if i < 1 else pytest.mark.long) for i, m in enumerate(MISTAKES)], 2),
+    share(
+        [pytest.param(m, id=m.name, marks=() if i < 1 else pytest.mark.long) for i, m in enumerate(MISTAKES)], tried(2)
+    ),
 )
 def test_mistakes_are_caught(mistake):
     verdict = mistakes.run(mistake)
