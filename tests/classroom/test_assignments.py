@@ -192,6 +192,7 @@ def test_a_folder_that_would_give_a_solution_away_is_not_written(small, tmp_path
     assert not list(tmp_path.iterdir()), "not even a part of it"
 
 
+@pytest.mark.long
 def test_the_stub_is_not_written_yet_and_gone_marks_are_told(small, tmp_path, capsys, monkeypatch):
     """In the folder itself, which needs no build for that."""
     folder = handout.write(small, tmp_path / "given")

@@ -66,6 +66,7 @@ def test_the_same_class_gives_the_same_files(small, fake_grader, handed_in, tmp_
     assert files(tmp_path / "one") == files(tmp_path / "two")
 
 
+@pytest.mark.long
 def test_what_was_graded_is_not_graded_again(small, fake_grader, handed_in, tmp_path):
     folder, out = handed_in({name: TEXTS[name] for name in ("ada", "cho")}), tmp_path / "out"
     batch.grade_class(small, folder, out, pool.local(2), fake_grader)
@@ -107,6 +108,7 @@ def test_what_decides_points_is_in_the_graders_hash(small):
     assert not [name for name in hashed if "/plot/" in name or "/lessons/" in name], "pictures decide no points"
 
 
+@pytest.mark.long
 def test_a_process_that_dies_is_tried_again_and_told(small, fake_grader, handed_in, tmp_path):
     folder, out = handed_in({"ada": "correct 1\ndie 2"}), tmp_path / "out"
     summary = batch.grade_class(small, folder, out, pool.local(1), fake_grader)
@@ -114,6 +116,7 @@ def test_a_process_that_dies_is_tried_again_and_told(small, fake_grader, handed_
     assert summary.retried == ["ada: its process was killed (SIGKILL)"] * 2
 
 
+@pytest.mark.long
 def test_what_cannot_be_graded_gets_no_points_and_is_tried_by_the_next_run(small, fake_grader, handed_in, tmp_path):
     folder, out = handed_in({"ada": "correct 1\ndie 4", "ben": "correct 1"}), tmp_path / "out"
     summary = batch.grade_class(small, folder, out, pool.local(2), fake_grader)

@@ -60,6 +60,7 @@ def test_a_day_that_has_begun_costs_its_points(after, days, cost, words):
     assert (found.days, found.cost) == (days, cost) and words in found.words
 
 
+@pytest.mark.long
 def test_being_late_costs_points_and_an_extension_is_for_one_student(graded):
     handed_in = DUE + timedelta(days=1, hours=3)
     summary, rows, out = graded(with_deadline(), Options(times=lambda *_: handed_in))
@@ -70,6 +71,7 @@ def test_being_late_costs_points_and_an_extension_is_for_one_student(graded):
     assert "deadline was extended to Wednesday, 25 November 2026" in (out / "students/ben/report.md").read_text()
 
 
+@pytest.mark.long
 def test_another_deadline_grades_nothing_anew(graded):
     one = with_deadline()
     graded(one)
@@ -120,6 +122,7 @@ why = "the harness was wrong"
 """
 
 
+@pytest.mark.long
 def test_a_correction_survives_every_run_and_says_whose_it_is(graded, tmp_path):
     one = with_deadline("")
     (tmp_path / "out").mkdir()
@@ -155,6 +158,7 @@ def test_a_correction_that_makes_no_sense_is_refused_in_words(tmp_path, change, 
         overrides.read(tmp_path / overrides.FILE, with_deadline(""))
 
 
+@pytest.mark.long
 def test_one_student_alone_is_graded_anew(graded):
     one = with_deadline("")
     summary, rows, _ = graded(one, Options(only="ben"))
@@ -167,6 +171,7 @@ def test_one_student_alone_is_graded_anew(graded):
         graded(one, Options(only="zoe"))
 
 
+@pytest.mark.long
 def test_nothing_of_an_earlier_submission_is_left(graded):
     one = with_deadline("")
     _, _, out = graded(one, texts={"ada": "correct 0\nwrong"})
@@ -217,6 +222,7 @@ def test_moodle_takes_what_is_matched_to_its_roster(tmp_path):
         roster.read(tmp_path / "roster.csv")
 
 
+@pytest.mark.long
 def test_a_class_writes_the_file_for_its_roster(graded, tmp_path):
     (tmp_path / "roster.csv").write_text(CANVAS)
     summary, _, out = graded(with_deadline(""), Options(roster=roster.read(tmp_path / "roster.csv")))
@@ -224,6 +230,7 @@ def test_a_class_writes_the_file_for_its_roster(graded, tmp_path):
     assert summary.without_row == ["ben"] and "Submissions of nobody in the roster" in "\n".join(summary.words())
 
 
+@pytest.mark.long
 def test_what_a_class_has_in_common_is_told_with_an_example(graded):
     texts = TEXTS | {"dan": "correct 0.25\nsays line 7 is wrong", "eve": "correct 0.25\nsays something else"}
     _, _, out = graded(with_deadline(""), texts=texts)
@@ -234,6 +241,7 @@ def test_what_a_class_has_in_common_is_told_with_an_example(graded):
     )
 
 
+@pytest.mark.long
 def test_on_request_no_name_is_in_the_reports(graded):
     _, rows, out = graded(with_deadline(""), Options(pseudonyms=True))
     assert all(re.fullmatch("student-[0-9a-f]{8}", name) for name in rows) and len(rows) == 3

@@ -51,7 +51,7 @@ OTHERS = [
         if one.kind == ("hazard", "technique")[stage.number % 2] and not one.lives and in_the_kernel(one)
     ][:1]
 ]
-QUICK = [("swizzle", "fp16"), ("fp8", "several_batches")]  # of the quick tests
+QUICK = [("swizzle", "fp16")]  # of the quick tests
 
 
 def kernel_assignment(number: int):
@@ -107,7 +107,7 @@ HIDDEN_CAUSES = {
 
 @pytest.mark.parametrize(
     "condition",
-    [pytest.param(one, marks=[] if "Hkv" in one else pytest.mark.long) for one in HIDDEN_CAUSES],
+    [pytest.param(one, marks=pytest.mark.long) for one in HIDDEN_CAUSES],
 )
 def test_a_cause_is_not_hidden_by_the_probe(condition, sandbox):
     fields, cause = HIDDEN_CAUSES[condition]
@@ -131,6 +131,7 @@ def test_a_mistake_under_one_condition_is_named(which, name, sandbox):
     loses_by_one_condition(which, name, sandbox)
 
 
+@pytest.mark.long
 def test_who_takes_ks_strides_for_vs_loses_the_class_of_unequal_strides(sandbox):
     source = stages.get("vectorized_loads").kernel.read_text()
     changed = source.replace(
@@ -147,6 +148,7 @@ def test_who_takes_ks_strides_for_vs_loses_the_class_of_unequal_strides(sandbox)
     assert right.flawless, right.first_wrong
 
 
+@pytest.mark.long
 def test_what_is_written_between_the_rows_of_o_is_told(sandbox):
     stage, problem = stages.get(5), Problem(Hq=1, Nq=128, Nkv=64, d_head=64, layout=GAPS)
     for beyond, told in (("", ""), ("O[d_head] = T(0.0f);", "the kernel wrote between the rows of O")):

@@ -98,7 +98,11 @@ def ends(running: subprocess.Popen, number: int, tmp_path: Path) -> None:
     assert not list((tmp_path / "temporary").glob("flashladder-*")), "folders of the workers"
 
 
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [SIGNALS[0], *(pytest.param(one, marks=pytest.mark.long) for one in SIGNALS[1:])],
+    ids=lambda number: number.name,
+)
 def test_a_signal_ends_the_workers_and_what_they_started(grading, number, tmp_path):
     ends(grading(), number, tmp_path)
 

@@ -203,6 +203,7 @@ def test_a_device_is_refused_by_its_name(tmp_path):
     assert read(path).refused == "dev/sda is a device"
 
 
+@pytest.mark.long
 def test_an_archive_is_read_by_a_process_of_its_own(tmp_path, monkeypatch):
     """With the same result, and where it takes too much with words: the process is lost, and not the class."""
     good = submissions.read_one(zip_of(tmp_path / "a.zip", [("05_swizzle.cu", TEXT)]), "ada", WANTED)

@@ -18,6 +18,7 @@ def level():
         pytest.skip(str(error).splitlines()[0])
 
 
+@pytest.mark.long
 def test_a_made_up_class_has_every_kind_and_no_two_alike(tmp_path):
     one = assignment.get("swizzle")
     kinds = synthetic.write(one, 20, tmp_path / "class")

@@ -182,7 +182,7 @@ def taken_in_time(names) -> None:
         assert done.returncode == 0, f"{name}: {done.returncode} {done.stderr[-500:]}"
 
 
-@pytest.mark.parametrize("name", ONCE)
+@pytest.mark.parametrize("name", [*ONCE[:2], *(pytest.param(name, marks=pytest.mark.long) for name in ONCE[2:])])
 def test_no_text_takes_more_than_its_time(name):
     taken_in_time([name])
 

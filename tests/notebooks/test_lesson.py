@@ -270,7 +270,7 @@ def test_break_it_raises_where_nobody_notices(lesson, monkeypatch):
         lesson.break_it("swizzle_on_write_only")
 
 
-@pytest.mark.parametrize("number", [2, 5])
+@pytest.mark.parametrize("number", [pytest.param(2, marks=pytest.mark.long), 5])
 def test_a_changed_comment_changes_no_counter(number, capsys):
     """One stage of each architecture: what try_it() builds is built as the stage is."""
     lesson = Lesson(number)
@@ -319,6 +319,7 @@ def test_ablations_of_a_stage_alone(capsys, monkeypatch):
         Lesson(4).ablations()
 
 
+@pytest.mark.long
 def test_try_it_counts_a_change(lesson, capsys):
     lesson.try_it(("c ^ row % 8", "c ^ row % 4"), counts=("shared ldmatrix wavefronts",))
     assert lesson.trial.count("shared ldmatrix wavefronts") == 2 * lesson.count("shared ldmatrix wavefronts")
@@ -346,6 +347,7 @@ def test_host_lesson(capsys):
     assert "host_streams.cpp: " in printed and "\nc++ " in printed.replace("g++", "c++") and "-std=c++20" in printed
 
 
+@pytest.mark.long
 def test_slider_and_steps_in_a_kernel(notebook, jupyter, monkeypatch):
     """Controls for those who have a live page, and a picture for all others; a step leaves one line."""
     from flashladder.lessons import notebooks
@@ -376,6 +378,7 @@ import ipywidgets
 box.value = not box.value"""
 
 
+@pytest.mark.long
 def test_moving_a_control_redraws_the_picture(notebook, jupyter, monkeypatch):
     from flashladder.lessons import notebooks
 

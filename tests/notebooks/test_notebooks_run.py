@@ -50,6 +50,7 @@ from flashladder.core.problem import Problem
 Lesson(5).verify(Problem(d_head=128))"""
 
 
+@pytest.mark.long
 def test_a_wrong_kernel_fails_loudly(notebook, wrong_stage_05, capsys):
     file = notebook(VERIFY)
     before = file.read_text()
@@ -61,6 +62,7 @@ def test_a_wrong_kernel_fails_loudly(notebook, wrong_stage_05, capsys):
     assert file.read_text() == before
 
 
+@pytest.mark.long
 def test_run_tells_and_goes_on(notebook, monkeypatch, capsys):
     good, bad = notebook("print(6 * 7)", name="good.ipynb"), notebook("1 / 0", name="bad.ipynb")
     monkeypatch.setattr(notebook_format, "files", lambda names=(): [bad, good])
@@ -74,6 +76,7 @@ def test_run_tells_and_goes_on(notebook, monkeypatch, capsys):
     assert notebook_format.faults(good) == []
 
 
+@pytest.mark.long
 def test_the_kernel_is_this_interpreter(notebook, monkeypatch):
     import sys
 

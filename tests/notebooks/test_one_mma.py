@@ -14,6 +14,7 @@ def by_lane(which: str, matrix: np.ndarray, count: int) -> np.ndarray:
     return np.array([[matrix[element(which, lane, i)] for i in range(count)] for lane in LANES])
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not simulator_library().exists(), reason="needs the simulator: make build")
 def test_the_layouts_drawn_are_those_executed():
     random = np.random.default_rng(3)

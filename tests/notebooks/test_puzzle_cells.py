@@ -112,6 +112,7 @@ def test_it_stands_at_the_end_of_the_idea_and_an_answer_is_kept():
         puzzle_cells.placed(small("Nothing."), stage)
 
 
+@pytest.mark.long
 def test_a_cell_in_a_kernel_has_the_saved_output(notebook, jupyter):
     from flashladder.lessons import notebooks
 

@@ -34,6 +34,7 @@ def lesson(capsys):
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SOLVED)
 def test_every_solution_is_right(name, capsys):
     Lesson(name)
@@ -189,6 +190,7 @@ def outputs(cell: dict) -> str:
     return "\n".join(notebook_format.text_of(one.get("data", {}).get("text/plain", "")) for one in cell["outputs"])
 
 
+@pytest.mark.long
 def test_cells_in_a_kernel(notebook, jupyter):
     """An unwritten one has the output that the notebooks are saved with; a wrong one does not end the run."""
     from flashladder.lessons import notebooks

@@ -124,6 +124,7 @@ def on_the_simulator(monkeypatch):
     monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
 
 
+@pytest.mark.long
 def test_a_real_kernel_is_told_its_mistake(on_the_simulator):
     one = exercise.get(2, "rescale")
     found = judge.attempt(one, "rescale[r] = expf(row_max[r] - new_max); if (rescale[r] > 0.0f) rescale[r] = 1.0f;")

@@ -272,6 +272,7 @@ def test_an_editor_is_opened_for_a_person_alone(judged, monkeypatch, capsys):
     assert opened == [["my-editor", "--wait", str(file())]]
 
 
+@pytest.mark.long
 def test_make_passes_words_and_names_on(make, tmp_path):
     there = {"FLASHLADDER_WORK": str(tmp_path / "work")}
     listed, begun = make("exercise-05", **there), make("exercise-05", "start", f"NAME={NAME}", **there)

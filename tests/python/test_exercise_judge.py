@@ -32,6 +32,7 @@ def test_a_stub_is_not_written_and_nothing_is_run(monkeypatch):
     assert found == judge.NOT_WRITTEN and not found.passed and found.summary == "not written yet"
 
 
+@pytest.mark.long
 def test_right_in_other_words():
     found = attempt(2, "rescale", f"// e^(old - new)\n{RESCALE.replace('__expf', 'expf')}")
     assert found.passed and found.built and found.correct and not found.hazards and found.summary == "right"
@@ -85,6 +86,7 @@ def test_a_missing_brace_is_looked_for_in_the_answer():
     assert found.words[-1].startswith("no error is in your own lines")
 
 
+@pytest.mark.long
 def test_a_hazard_names_lines_of_the_answer_and_of_the_kernel():
     stage = exercise.get(2, "softmax")
     lines = stage.solution.splitlines()
@@ -118,6 +120,7 @@ def test_compilers_words(said, words):
     assert judge.compiler_words(said, "kernel.cu", "L{}".format) == words
 
 
+@pytest.mark.long
 def test_what_does_not_end_is_told(monkeypatch):
     def never(*arguments, **more):
         raise StageError("stage 02 did not finish within 120 s")
@@ -156,6 +159,7 @@ def test_each_note_of_the_simulator_has_words():
     assert kinds == set(judge.REPAIRED)
 
 
+@pytest.mark.long
 def test_a_gpu_gets_a_larger_problem(monkeypatch):
     """Where one is there: a run that is right on the simulator and wrong on it is wrong."""
     gpu = Device("gpu", Gpu("Fake", 90, "580.1", 1))

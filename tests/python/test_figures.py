@@ -129,6 +129,7 @@ def test_what_a_mark_cannot_ask_for(measured, what, words):
         figures.text_of(what)
 
 
+@pytest.mark.long
 def test_counters_of_a_stage_and_of_a_variant():
     assert figures.text_of('counter(5, "shared ldmatrix excess") : d') == "0"
     assert figures.text_of('counter("09_kv_stages_1", "barriers") / counter(9, "barriers") : .0f') == "3"

@@ -87,6 +87,7 @@ def test_a_verdict_that_surprises_is_told():
     assert "05-example is killed now, by test_x: take `lives` out" in mutants.complaint(allowed, dead)
 
 
+@pytest.mark.long
 def test_a_hazard_leads_what_the_student_reads(built, tmp_path):
     """Kind, place and words come first; CUDA's error, the same for every hazard, comes last."""
     (mutant,) = mutants.chosen(["02-missing_barrier_after_load"])

@@ -81,6 +81,7 @@ def test_a_worker_that_crashes_takes_nobody_with_it(probe):
     assert probe("behind it")[0] == 0 and idle() == served
 
 
+@pytest.mark.long
 def test_a_worker_that_hangs_is_killed_in_time(probe, tmp_path):
     probe("one")  # so that the time is the worker's, and not the start of the server
     with pytest.raises(subprocess.TimeoutExpired):

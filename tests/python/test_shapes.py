@@ -248,6 +248,7 @@ int main(int, char **words) {
     return call
 
 
+@pytest.mark.long
 def test_the_mask_and_the_length_choose(choose):
     assert choose(512, False) == ["short", "1", "128", "4"]
     assert choose(4001, False) == ["long", "1", "192", "10"], "any length: no tile has to divide it"
@@ -369,6 +370,7 @@ def test_what_fails_when_it_is_timed_is_left_out_and_told(tmp_path):
 # ---- the commands ----
 
 
+@pytest.mark.long
 def test_shared_memory_is_what_the_launcher_asks_for():
     for c in shape_table.configurations_built():
         described = describe("shapes", Problem(Nq=300, d_head=c.d_head, dtype=c.dtype), configuration=str(c))

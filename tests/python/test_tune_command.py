@@ -110,6 +110,7 @@ def test_it_times_chooses_and_writes_the_record(tune_on_fake, capsys):
     assert "Configurations that each rule refuses" in said and own in said
 
 
+@pytest.mark.long
 def test_a_second_run_measures_nothing_anew_and_the_store_is_an_ordinary_database(tune_on_fake, monkeypatch, tmp_path):
     _, first = tune_on_fake()
     base = sqlite3.connect(tmp_path / "store.sqlite")
@@ -131,6 +132,7 @@ def test_what_is_wrong_or_does_not_build_is_listed_and_makes_the_status_1(tune_o
     assert "2 configurations that no rule refuses failed" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_what_the_rules_refuse_is_counted_and_not_built(tune_on_fake, capsys):
     refused = str(replace(of_stage(11, "bf16", 64), async_copy=False))
     status, made = tune_on_fake(texts=(CONFIGURATIONS[0], refused))
@@ -140,6 +142,7 @@ def test_what_the_rules_refuse_is_counted_and_not_built(tune_on_fake, capsys):
     assert "eager_needs_async" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_tables_pictures_and_figures_are_made_of_the_record(made, monkeypatch, tmp_path):
     monkeypatch.setattr(recorded, "shipped", lambda folder=None, kind="": [made] if kind == "tuning" else [])
     text = "".join(f"<!-- results: tuned {what} 64 -->\n<!-- end results -->\n" for what in
@@ -177,6 +180,7 @@ def test_a_record_of_another_kernel_is_marked_stale(made, monkeypatch, tmp_path)
     assert "(stale)" in in_words(plot.tuning_flags([made], d=64))
 
 
+@pytest.mark.long
 def test_of_another_record_the_fastest_of_each_length_are_tuned_and_the_record_and_its_tables_say_so(
     tune_on_fake, made, monkeypatch, tmp_path
 ):

@@ -35,6 +35,7 @@ def compare(short_form: str) -> None:
     assert model.instructions(one) <= counted["instructions"], "integers and moves come on top of what is predicted"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("short_form", QUICK)
 def test_counts_of_a_tile_are_the_simulators(short_form):
     compare(short_form)

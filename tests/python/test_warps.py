@@ -326,6 +326,7 @@ def test_bad_words_are_refused(arguments, words, capsys, monkeypatch, tmp_path):
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_model_is_near_what_was_measured():
     """The fit of clocks.toml, and that nobody has changed the model without looking at it."""
     steps_ = step_clocks.all_steps(128)

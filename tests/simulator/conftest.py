@@ -11,7 +11,22 @@ sys.path.insert(0, str(Path(__file__).parent))
 import cudart
 from shares import drawn
 
-QUICK = 4  # of a test's cases one of so many is among the quick ones
+QUICK = 6  # of a test's cases one of so many is among the quick ones
+
+# nvcc takes seconds for the programs of these files, and for these cases of the others: none of them is quick.
+SLOW_FILES = (
+    "test_arrivals", "test_device_launches", "test_devices", "test_driver_api", "test_hazard_table", "test_host_async",
+    "test_host_idle", "test_launch_order", "test_recorded_faults", "test_reserved_shared", "test_texture_api",
+    "test_turns",
+)  # fmt: skip
+SLOW_CASES = (
+    "atomics", "blocks_together", "cpp_features", "histogram", "iterators", "libcudacxx", "pointer_attributes", "sort",
+    "stencil", "thrust", "wmma",
+)  # fmt: skip
+
+
+def _slow(item) -> bool:
+    return item.path.stem in SLOW_FILES or any(word in item.name for word in SLOW_CASES)
 
 
 @pytest.hookimpl(tryfirst=True)  # before those of another length are left out
@@ -23,7 +38,8 @@ def pytest_collection_modifyitems(items):
         if item.path.is_relative_to(Path(__file__).parent) and not item.get_closest_marker("long"):
             cases[item.path, item.originalname].append(item)
     for (_, name), own in cases.items():
-        quick = drawn(name, own, QUICK)
+        swift = [item for item in own if not _slow(item)]
+        quick = drawn(name, swift, QUICK)
         for item in own:
             if id(item) not in quick:
                 item.add_marker(pytest.mark.long)

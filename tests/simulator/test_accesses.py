@@ -41,6 +41,7 @@ def of(found, space, kind):
     return [one for one in found if one["space"] == space and one["kind"] == kind]
 
 
+@pytest.mark.long
 def test_off_unless_asked_for():
     assert accesses()[0] is None
 

@@ -134,6 +134,7 @@ def test_warnings_let_the_good_lanes_go_on():
     assert result.outputs[1].tolist() == list(range(20)) + [9] * 12
 
 
+@pytest.mark.long
 @pytest.mark.simulator_only
 def test_freed_memory_is_named():
     source = r"""

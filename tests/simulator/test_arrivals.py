@@ -34,6 +34,7 @@ def test_aligned_copies_by_libraries_are_clean(settings):
     assert all(launch["notes"] == [] for launch in result.report["launches"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 7])
 def test_correct_kernels_are_clean_and_counted(seed):
     program = PROGRAM.with_name("pipelines.cu")

@@ -40,6 +40,7 @@ int main() {
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [[], ["-G"]], ids=["optimised", "debug"])
 def test_a_failed_assertion_has_the_line_of_its_kernel(flags):
     result = run_program(ASSERTION, flags=flags, report=True)
@@ -69,6 +70,7 @@ int main() {
 """
 
 
+@pytest.mark.long
 def test_constant_addresses_are_known_as_such():
     result = run_program(CONSTANT).check()
     assert result.stdout == "10000\n"
@@ -97,6 +99,7 @@ def test_a_program_without_kernels_runs(tmp_path):
     assert (done.returncode, done.stdout) == (0, "0 1\n"), done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", ["__global__ void nothing() {}", "__device__ int number;"])
 def test_a_program_with_machine_code_alone_is_still_refused(what):
     done = launch(build_program(what + NO_KERNEL, architecture=("-gencode", "arch=compute_80,code=sm_80")))

@@ -56,6 +56,7 @@ def stuck(ptx, kernel, grid, block, args, env=None, kind="deadlock", **options):
 # ---- flags ----
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("env", ENVIRONMENTS)
 def test_a_flag_that_nobody_sets(ptx, env):
     found = stuck(ptx, "flag_nobody_sets", 4, 64, [zeros()], env)
@@ -210,6 +211,7 @@ int main() {
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("allocate", ["HostAlloc(&flag, 4, cudaHostAllocMapped)", "MallocManaged(&flag, 4)"])
 def test_what_the_host_may_write_is_waited_for(allocate):
     run_program(HOST.replace("MALLOC", allocate), env={"WARPSIM_TIMEOUT_S": 100}).check()
@@ -256,6 +258,7 @@ def test_reports_do_not_outlast_the_time_limit(ptx, schedule):
     assert "budget" in {h["kind"] for h in result.hazards}, result
 
 
+@pytest.mark.long
 def test_no_block_begins_after_the_time_limit(ptx):
     env = {"WARPSIM_TIMEOUT_S": 0.2, "WARPSIM_SCHEDULE": 1}
     result = run_ptx(ptx, "many_blocks", 1 << 24, 32, [zeros()], report=True, env=env, timeout=60)

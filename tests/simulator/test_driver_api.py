@@ -136,6 +136,7 @@ def test_the_program_needs_the_driver_alone():
     assert "libcuda.so.1" in names and "libcudart.so.13" not in names
 
 
+@pytest.mark.long
 def test_linked_with_the_toolkits_stub(modules):
     stubs = [p.parent for p in Path(NVCC).resolve().parents[1].rglob("stubs/libcuda.so")]
     if not stubs:
@@ -178,6 +179,7 @@ def test_copies_name_the_drivers_function(modules):
     assert "cuMemcpyDtoH: the source is host memory, and the copy's kind says device" in said
 
 
+@pytest.mark.long
 def test_both_apis_in_one_program(modules):
     flags = ["-L", str(LIBRARY.parent), "-lcuda"]
     assert run_program(DRIVER / "mixed.cu", [modules], flags=flags).check().stdout == "passed\n"
@@ -218,6 +220,7 @@ def test_started_by_the_launcher(modules):
     assert "add" in done.stderr
 
 
+@pytest.mark.long
 def test_started_by_the_launcher_with_an_old_rpath(modules, tmp_path):
     """DT_RPATH beats LD_LIBRARY_PATH: the launcher has to load the simulator first."""
     other = tmp_path / "libcuda.so.1"
@@ -236,6 +239,7 @@ int main() { std::printf("%d\n", cuInit(0)); }
 """
 
 
+@pytest.mark.long
 def test_compiled_by_nvcc_without_kernels(tmp_path):
     """nvcc puts its runtime into the program, which nothing calls where there are no kernels."""
     source, program = tmp_path / "host.cu", tmp_path / "host"

@@ -28,6 +28,7 @@ def test_fault_and_mended_twin(name, seed):
     assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 3, 8])
 def test_right_programs_are_clean(seed):
     env = {"WARPSIM_SCHEDULE": seed} if seed and not ON_GPU else {}
@@ -70,6 +71,7 @@ def said(name: str, fenced: bool, seed: int, hazards: str = "off") -> str:
     return run_program(LATE, [name, int(fenced)], env=env).check().stdout.strip()
 
 
+@pytest.mark.long
 @pytest.mark.simulator_only
 @pytest.mark.parametrize("name", ["flag", "sum"])
 def test_a_missing_fence_shows_as_a_wrong_number_by_some_schedule(name):

@@ -109,6 +109,7 @@ int main() {
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", ["on", "warn"])
 def test_a_report_does_not_depend_on_the_number_of_threads(mode):
     settings = {"WARPSIM_HAZARDS": mode}
@@ -164,6 +165,7 @@ int main() {
 """
 
 
+@pytest.mark.long
 def test_the_race_of_cub_is_reported_and_does_no_harm():
     result = run_program(NON_TRIVIAL_RUNS, report=True)
     assert result.returncode == 3 and "shared_race" in [h["kind"] for h in result.hazards]
@@ -191,6 +193,7 @@ int main() {
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("threads", [1, 3])
 def test_hazards_that_repeat_are_counted(threads):
     environment = {"WARPSIM_HAZARDS": "warn", "WARPSIM_THREADS": threads}

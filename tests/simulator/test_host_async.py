@@ -50,6 +50,7 @@ def test_threads_share_the_default_stream():
     assert run_program(PROGRAM, ["default_streams_of_threads"]).check().stdout == "1\npassed\n"
 
 
+@pytest.mark.long
 def test_threads_have_default_streams_of_their_own():
     flags = ["--default-stream", "per-thread"]
     assert run_program(PROGRAM, ["default_streams_of_threads"], flags=flags).check().stdout == "0\npassed\n"

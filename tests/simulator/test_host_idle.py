@@ -81,11 +81,13 @@ def test_a_host_that_polls_gets_on(program, output, schedule):
         assert result.stderr.count("work has been queued for a second") == 1, result.stderr
 
 
+@pytest.mark.long
 def test_errors_arrive_as_ever():
     result = run_program(HEAD + FAILS, timeout=60).check()
     assert result.stdout == "cudaErrorIllegalAddress\n" and "out of bounds" in result.stderr
 
 
+@pytest.mark.long
 def test_a_short_while_changes_nothing():
     result = run_program(HEAD + ENDS, timeout=60).check()
     assert "1 kernel launch was still queued when the program ended" in result.stderr

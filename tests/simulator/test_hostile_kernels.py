@@ -77,6 +77,7 @@ def run_mutants(kernels, seeds):
     return ended
 
 
+@pytest.mark.long
 def test_some_mutants(kernels):
     assert run_mutants(kernels, range(30)) > 0
 

@@ -300,6 +300,7 @@ def test_refuses_with_words(form, words):
     assert f"{form.split()[0]} (PTX line 15" in complaint, "which instruction it is, and where"
 
 
+@pytest.mark.long
 def test_ptxas_agrees(assembled):
     wrong = [f"ptxas refuses {form}: {assembled(form)}" for form in VALID if assembled(form)]
     wrong += [f"ptxas takes {form}" for form in INVALID if not assembled(form)]

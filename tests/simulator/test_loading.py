@@ -124,6 +124,7 @@ for kind, i, value in variants:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [(), ("-no-compress",)], ids=["compressed", "plain"])
 def test_damaged_fat_binaries_are_errors(tmp_path, flags):
     """Lengths and pointers that lead out of memory are refused: the copies lie where every byte too far is a crash."""

@@ -73,6 +73,7 @@ def left_out(complaint):
     return any(re.match(pattern, complaint) for pattern, _ in LEFT_OUT)
 
 
+@pytest.mark.long
 def test_a_sample_of_all_forms(ptxas):
     forms = sample(ptx_forms.every_form(), 20, 1)
     check_known(ptx_forms.ptxas_takes(forms, "sm_90a", ptxas))
@@ -89,6 +90,7 @@ def check_wrong_forms(complaints, each, ptxas):
     check_refused(ptx_forms.wrong_forms(sample([form for form in complaints if not complaints[form]], each, 3)), ptxas)
 
 
+@pytest.mark.long
 def test_wrong_orders_missing_and_unknown_modifiers(ptxas):
     check_wrong_forms(ptx_forms.ptxas_takes(sample(ptx_forms.every_form(), 20, 2), "sm_90a", ptxas), 1, ptxas)
 

@@ -87,6 +87,7 @@ def functions(image):
     return {f["name"]: f for f in image["functions"]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", sorted(p.stem for p in PROGRAMS.glob("*.cu")))
 def test_parses_what_nvcc_writes(compiled, program):
     images = compiled[program]
@@ -127,6 +128,7 @@ def test_signatures_and_directives(compiled):
     assert known["vprintf"]["role"] == "declared"
 
 
+@pytest.mark.long
 def test_opcode_counts_match_the_text(nvcc, tmp_path):
     """Counts the statements of the PTX text independently, with a regular expression."""
     for source in PROGRAMS.glob("*.cu"):

@@ -38,6 +38,7 @@ def test_outcomes(status, text, what, more):
     assert {key: found.get(key) for key in more} == more
 
 
+@pytest.mark.long
 def test_a_run_on_the_simulator_in_the_place_of_a_gpu(tmp_path):
     """An error, a note and their twins; the mended kernels write what is expected."""
     file = tmp_path / "record.json"

@@ -86,10 +86,12 @@ int main() {
 """
 
 
+@pytest.mark.long
 def test_a_tile_of_several_warps_orders_the_kernels_own_memory():
     assert run_program(TILES.replace("SYNC", "tile.sync();")).check().stdout == "cudaSuccess 58\n"
 
 
+@pytest.mark.long
 def test_races_in_the_kernels_own_memory_are_still_found():
     result = run_program(TILES.replace("SYNC", ""), report=True)
     assert [h["kind"] for h in result.hazards] == ["shared_race"]

@@ -153,6 +153,7 @@ def test_fat_binary_compression(flag):
     assert run_program(HELLO, flags=[flag]).check().stdout == "42 cudaSuccess\n"
 
 
+@pytest.mark.long
 def test_newest_usable_ptx_is_chosen():
     source = r"""
         #include <cstdio>
@@ -193,6 +194,7 @@ def test_machine_code_only():
     assert "no PTX and machine code for sm_80" in result.stderr and "nvcc -arch=sm_80" in result.stderr
 
 
+@pytest.mark.long
 def test_separate_compilation(tmp_path):
     (tmp_path / "helper.cu").write_text("""
         __device__ int shared_variable = 40;

@@ -354,6 +354,7 @@ REFUSALS = {
 UNSEEN_BY_THE_DRIVER = ("map_misaligned",)
 
 
+@pytest.mark.long
 def test_what_the_encoder_takes_and_refuses():
     result = run_program(PROGRAMS / "encoder.cu", architecture=HOPPER, report=True).check()
     errors = dict(line.split() for line in result.stdout.splitlines())

@@ -58,6 +58,7 @@ def test_what_ptxas_repairs_is_a_note(name):
     assert "warpsim: note:" in result.stderr
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 3, 7])
 def test_correct_kernels_are_clean_and_counted(seed):
     program = PROGRAM.with_name("pipelines.cu")
@@ -72,6 +73,7 @@ def test_correct_kernels_are_clean_and_counted(seed):
         assert launch["instructions"]["by_class"]["tensor"] == 4 * 6, "one for each warp"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [0, 5])
 def test_a_matrix_product_is_right_and_clean(seed):
     """512 x 512 x 512, by TMA and two consuming warpgroups."""

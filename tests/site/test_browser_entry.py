@@ -63,6 +63,7 @@ def test_a_stage_is_reported_as_its_program_reports_it(one, tmp_path):
         assert result["worst"] <= 1 and 0 < result["frobenius"] < FROBENIUS_LIMIT[problem.dtype]
 
 
+@pytest.mark.long
 def test_the_boxes_are_those_of_the_configuration_that_runs(tmp_path):
     """The configurations of shapes have tiles of other heights than stage.toml's launch; its own choice may be any."""
     one = next(one for one in OFFERED if one.kind == "stage" and one.stage.slug == "shapes")
@@ -102,6 +103,7 @@ def places(launches) -> list[list[tuple]]:
     return [[(h["kind"], h["line"], h["block"], h["warp"]) for h in one["hazards"]] for one in launches]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("one", marked(MISTAKES, {"02-missing_barrier_after_load"}))
 def test_a_mistake_is_caught_as_by_break(one, tmp_path):
     """By the same hazards at the same lines, or by the verification, at the first problem that shows it."""

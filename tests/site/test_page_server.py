@@ -157,6 +157,7 @@ def test_files_of_this_machine_are_not_there_where_it_can_isolate(server, tmp_pa
     assert answer["diagnostics"][0]["line"] == 1
 
 
+@pytest.mark.long
 def test_the_compilers_time_is_limited(server):
     """Each level of the template makes two of the next."""
     endless = """

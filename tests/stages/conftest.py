@@ -2,6 +2,7 @@
 
 import collections
 import os
+from pathlib import Path
 
 import pytest
 from chosen import chosen_stages, e4m3_stages, masking_stages
@@ -23,6 +24,28 @@ LONGER = (
     "test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths", "test_ptxas_notes",
 )  # fmt: skip
 OF_EACH_STAGE = ("test_types_and_head_dims", "test_sizes_one_after_another", "test_what_ptxas_repairs_it_says")
+# Of these tests' cases, which differ in little, one of so many is in `make test`.
+QUICK = {
+    "test_groups_of_heads": 4, "test_every_pair_of_lengths": 4, "test_the_future_changes_nothing": 4,
+    "test_small_problems": 4, "test_adversarial_inputs_behind_a_mask": 4, "test_sizes_one_after_another": 3,
+    "test_long_rows": 3, "test_strides": 2, "test_adversarial_inputs": 2, "test_types_and_head_dims": 2,
+    "test_the_technique_is_used": 3, "test_the_stage_before_lacks_it": 3, "test_the_kernel_itself_passes": 4,
+    "test_the_kernel_itself_passes_built_like_a_mistake": 2, "test_mistake_is_caught": 2, "test_right_result": 3,
+    "test_launch_data": 4, "test_what_ptxas_repairs_it_says": 5,
+    "test_a_kernel_that_multiplies_in_32_bits_is_noticed": 3, "test_offsets_beyond_32_bits": 3,
+    "test_some_stubs_compile_and_are_not_right": 2,
+    "test_the_shipped_kernel_has_no_note_and_no_spill": 3,
+}  # fmt: skip
+OF_INSTANCES = 6  # of the tests of each instance that a kernel chooses from
+
+
+def _only_some_are_quick(items, of: int, seed: str) -> None:
+    """Marks all but each of-th of the items that are not long as long."""
+    swift = [item for item in items if not item.get_closest_marker("long")]
+    quick = drawn(seed, swift, of)
+    for item in swift:
+        if id(item) not in quick:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.hookimpl(tryfirst=True)  # before those of another length are left out
@@ -31,7 +54,7 @@ def pytest_collection_modifyitems(config, items):
     all of a stage."""
     if os.environ.get("FLASHLADDER_STAGE"):
         return
-    between, instances = collections.defaultdict(list), collections.defaultdict(list)
+    between, instances, named = (collections.defaultdict(list) for _ in range(3))
     for item in items:
         params = item.callspec.params if getattr(item, "callspec", None) else {}
         longer = item.module.__name__.split(".")[-1] in LONGER and item.originalname not in OF_EACH_STAGE
@@ -40,11 +63,12 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(pytest.mark.long)
         if isinstance(params.get("c"), Built):
             instances[item.originalname].append(item)
+        elif getattr(item, "originalname", None) in QUICK and item.path.parent == Path(__file__).parent:
+            named[item.originalname].append(item)
     for name, own in instances.items():
-        quick = drawn(name, own, 3)
-        for item in own:
-            if id(item) not in quick:
-                item.add_marker(pytest.mark.long)
+        _only_some_are_quick(own, OF_INSTANCES, name)
+    for name, own in named.items():
+        _only_some_are_quick(own, QUICK[name], name)
     if not WHOLE:
         tried = set().union(*(drawn(kernels() + name, own, 3) for name, own in between.items()))
         left_out = [item for own in between.values() for item in own if id(item) not in tried]

@@ -48,6 +48,7 @@ def test_there_are_pages():
     assert all(len(page.subgoals) >= 3 or "only_instance" in page.stage.data for page in PAGES)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", cases())
 def test_the_stages_own_lines_pass_every_part(page):
     found = judged(page, blank.skeleton(page, WHOLE))
@@ -84,6 +85,7 @@ def planted(page: blank.Page, name: str) -> str:
     return text.replace(mistake.before, mistake.after)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", cases(of=2))
 def test_an_empty_page_compiles_and_its_numbers_are_wrong(page):
     found = judged(page, blank.skeleton(page))
@@ -93,6 +95,7 @@ def test_an_empty_page_compiles_and_its_numbers_are_wrong(page):
     assert found[WHOLE].judgement.built and "nothing is written to O" in found[WHOLE].words[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page, name", cases(given_parts, of=3))
 def test_what_is_given_is_right_and_the_rest_is_not_there(page, name):
     text = blank.skeleton(page, name)

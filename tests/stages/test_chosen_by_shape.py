@@ -154,7 +154,7 @@ def copies(Br: int, heads: int, row_tiles: int, blocks: int) -> list[int]:
         (128, 4, 4, 3),  # two heads in pairs, of which two blocks lack one
         (128, 7, 5, 4),  # of an odd number an even one in pairs
         (128, 7, 8, 5),  # the last round by length, too
-        (192, 12, 8, 3),  # the last three of them
+        pytest.param(192, 12, 8, 3, marks=pytest.mark.long),  # the last three of them
     ),
 )
 def test_causal_each_block_has_what_the_model_says(Br, heads, row_tiles, blocks):

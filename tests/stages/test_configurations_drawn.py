@@ -56,6 +56,7 @@ def check_drawn(configuration: Configuration) -> None:
     right(configuration, instances.build(configuration).library)
 
 
+@pytest.mark.long
 @settings(max_examples=1, derandomize=True, database=None, **QUIET)
 @given(drawn())
 def test_what_no_rule_refuses_is_right(configuration):

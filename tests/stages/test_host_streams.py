@@ -255,9 +255,7 @@ MISTAKES = mistakes.of_lesson(0)
 
 @pytest.mark.parametrize(
     "mistake",
-    share(
-        [pytest.param(m, id=m.name, marks=() if i < 1 else pytest.mark.long) for i, m in enumerate(MISTAKES)], tried(2)
-    ),
+    share([pytest.param(m, id=m.name, marks=pytest.mark.long) for m in MISTAKES], tried(2)),
 )
 def test_mistakes_are_caught(mistake):
     verdict = mistakes.run(mistake)

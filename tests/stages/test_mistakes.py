@@ -72,6 +72,7 @@ def test_a_changed_kernel_is_compiled_as_its_stage_is(stage):
     assert not lost, f"options of the build that a changed kernel is not compiled with: {' '.join(lost)}"
 
 
+@pytest.mark.long
 def test_two_changes_of_a_kernel_share_the_launchers_objects(tmp_path):
     stage = stages.get(2)
 

@@ -185,6 +185,7 @@ extern "C" FlashStatus flash_describe(const FlashParams *, FlashDescription *des
 """
 
 
+@pytest.mark.long
 def test_a_stage_that_writes_nothing_is_wrong(any_stage):
     folder = build_directory() / "break" / "does_nothing"
     folder.mkdir(parents=True, exist_ok=True)

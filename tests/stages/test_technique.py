@@ -66,7 +66,9 @@ def planted(name: str):
 @pytest.mark.parametrize(
     "mutant, words",
     (
-        ("05-plain_addresses", "ldmatrix takes 122,880 wavefronts where 15,360 would do"),
+        pytest.param(
+            "05-plain_addresses", "ldmatrix takes 122,880 wavefronts where 15,360 would do", marks=pytest.mark.long
+        ),
         ("07-requests_made_late", "tensor instructions run while a copy of their warp is under way where 10,240 would"),
     ),
 )
