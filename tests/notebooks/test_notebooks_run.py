@@ -20,7 +20,7 @@ def marked(file):
     return pytest.param(file, id=file.stem, marks=() if file.stem in QUICK else pytest.mark.long)
 
 
-@pytest.mark.parametrize("file", share([marked(file) for file in notebook_format.files()], 2))
+@pytest.mark.parametrize("file", share([marked(file) for file in notebook_format.files()], 3))
 def test_runs_from_top_to_bottom(file):
     executed = notebook_format.canonical(notebooks.execute(file), file)
     code = [cell for cell in executed["cells"] if cell["cell_type"] == "code"]

@@ -6,6 +6,7 @@ import subprocess
 
 import page_runs
 import pytest
+from shares import share
 
 from flashladder.building import build
 from flashladder.commands import browser
@@ -26,7 +27,8 @@ OFFERED = page_kernels.offered()
 
 
 def marked(offered, quick) -> list:
-    return [pytest.param(one, id=one.id, marks=() if one.id in quick else pytest.mark.long) for one in offered]
+    cases = [pytest.param(one, id=one.id, marks=() if one.id in quick else pytest.mark.long) for one in offered]
+    return share(cases, 3)
 
 
 @pytest.fixture(scope="module", autouse=True)

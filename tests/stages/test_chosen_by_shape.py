@@ -56,8 +56,9 @@ def test_what_no_rule_refuses_is_right(c):
     right(c, Problem(B=2, Hq=2, Nq=5, Nkv=1, d_head=c.d_head), library)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("c", ADMITTED, ids=str)
+@pytest.mark.parametrize(
+    "c", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED], tried(3))
+)
 def test_what_no_rule_refuses_spills_nothing_and_is_not_serialised(c):
     """ptxas has the consumers' registers, not those of the launch, to put S, P and O into; and says where it makes
     wgmma wait for each other."""
