@@ -73,10 +73,10 @@ class _Figures:
         results = recorded.first(gpu=gpu or self.gpu)
         return self._row(results, _name(name), causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
-    def together(self, name: int | str, d: int = 128, causal: bool = False) -> float:
+    def together(self, name: int | str, d: int = 128, causal: bool = False, gpu: str = "") -> float:
         """Recorded throughput at N = 4096 in bf16 of the run in which all stages were timed in turn:
-        together("tma") / together("masking")."""
-        results = recorded.first(gpu=self.gpu)
+        together("tma") / together("masking"); gpu: as in tflops()."""
+        results = recorded.first(gpu=gpu or self.gpu)
         return self._row(results and recorded.together(results), _name(name), causal, Nq=4096, d_head=d)["tflops"]
 
     def ceiling(self, dtype: str = "bf16") -> float:

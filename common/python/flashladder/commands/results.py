@@ -56,7 +56,7 @@ def _setting(results: dict, text: str) -> str:
 
 def ladder() -> str:
     """The stages with their techniques, their place on the way up (a branch, a stop of the core path, the minutes of
-    the lesson) and the throughput at N = 4096, in one run, of a GPU on which the last of the main line is recorded."""
+    the lesson) and the throughput at N = 4096 of a GPU on which the last of the main line is recorded."""
     run = recorded.of(stages.main_line()[-1].name)
     run = run and recorded.together(run)
     rows = recorded.pick(run, dtype="bf16", d_head=128, causal=False, Nq=4096) if run else []
@@ -70,9 +70,7 @@ def ladder() -> str:
     body += [[name, "peer", "", "", "", _figure(row)] for name, row in by_name.items() if row["kind"] == "peer"]
     block = [_table(head, body), "", _ways()]
     if rows:
-        block += ["", _caption(run, _setting(run, "TFLOP/s at N = 4096, bf16, d = 128"))]
-        if any(recorded.is_stale(row) for row in rows):
-            block += ["", STALE_NOTE]
+        block += ["", _caption(run, _setting(run, "TFLOP/s at N = 4096, bf16, d = 128")), *_notes(rows)]
     return "\n".join(block)
 
 

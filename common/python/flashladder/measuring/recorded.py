@@ -207,13 +207,17 @@ def earlier(rows: list[dict]) -> str:
 
 
 def _in_short(names: list[str]) -> str:
-    """Stages that follow one another on the ladder as "01_naive to 13_masking", then the peers."""
+    """Stages that follow one another on the ladder as "01_naive to 13_masking", then the peers; variants as a word
+    behind their stages."""
     order = [stage.name for stage in stages.every_stage()]
+    stage_of = {name[:2]: name for name in order}
+    whole = dict.fromkeys(stage_of.get(name[:2], name) if name[2:3] == " " else name for name in names)
     groups: list[list[str]] = []
-    for name in sorted(names, key=lambda name: order.index(name) if name in order else len(order)):
+    for name in sorted(whole, key=lambda name: order.index(name) if name in order else len(order)):
         follows = groups and {name, groups[-1][-1]} <= {*order} and order.index(name) == order.index(groups[-1][-1]) + 1
         groups[-1].append(name) if follows else groups.append([name])
-    return ", ".join(group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups)
+    said = ", ".join(group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups)
+    return said + (" with variants" if any(name[2:3] == " " for name in names) else "")
 
 
 def to_text(results: dict) -> str:

@@ -87,7 +87,9 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
         way = _in_one_run(one, dtype, d, causal, length)
         climbing.way_up(climb, (5.9, 3.1), way, dtype, d, causal, length)
         told = climbing.shares(way, dtype, d, causal, length)
-        climb.set_title(f"{source}\n{dtype}, d = {d}, N = {length}{_masked(causal)}\n{told}".rstrip(), fontsize=9.5)
+        lines = [source, recorded.earlier(recorded.pick(way, dtype=dtype, d_head=d, causal=causal, Nq=length))]
+        lines += [f"{dtype}, d = {d}, N = {length}{_masked(causal)}", told]
+        climb.set_title("\n".join(line for line in lines if line), fontsize=9.5)
         _sweep(sweep, one, dtype, d, causal, length, "-" if live else "--")
         sweep.set_xscale("log", base=2)
         lengths = sorted({row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=causal)})
