@@ -1,6 +1,8 @@
 """Whole kernels from a blank page: the stage's own lines pass each part, a planted mistake in each fails it, and what a
 page holds at first compiles and is not right. (`make check STAGE=06`; stages/NN_name/blank.toml)"""
 
+import re
+
 import pytest
 from chosen import chosen_stages
 from shares import share
@@ -66,6 +68,29 @@ def test_a_planted_mistake_fails_its_part_and_none_before_it(page, name):
     found = judged(page, text, name)[name]
     assert not found.passed and found.begun and found.words
     assert any(f"of {kind} are" in words for kind in page.subgoal(name).shows for words in found.words), found.words
+    # Nor does it race: what the calls that show it read is no fault of the kernel.
+    assert found.summary == "wrong" and not any("race: " in words for words in found.words), found.words
+
+
+# A barrier of stage 06 without which the numbers are right all the same, and a line that races then: of the whole
+# kernel, and of a page on which nothing uses yet what is shown.
+WITHOUT_BARRIER = {
+    WHOLE: ("__syncwarp();  // the warp's rows are complete", "*reinterpret_cast<uint4 *>(to) ="),
+    "tiles": ("__syncthreads();          // and so is", "ptx::cp_async_16(tile"),
+}
+
+
+@pytest.mark.skipif(not any(page.stage.number == QUICK for page in PAGES), reason="stage 06 is not tested")
+@pytest.mark.parametrize("give", WITHOUT_BARRIER)
+def test_a_hazard_fails_a_part_whose_numbers_are_right(give):
+    page, (barrier, racing) = blank.page(QUICK), WITHOUT_BARRIER[give]
+    text = blank.skeleton(page, give)
+    assert text.count(barrier) == 1
+    found = judged(page, text.replace(barrier, "//"), "tiles")["tiles"]
+    assert not found.passed and found.summary == "right numbers, but with a hazard", found.words
+    assert found.words and all(words.startswith("shared race: ") for words in found.words), found.words
+    lines = {int(line) for words in found.words for line in re.findall(r"my\.cu:(\d+)", words)}
+    assert any(racing in text.splitlines()[line - 1] for line in lines), found.words
 
 
 @pytest.mark.long

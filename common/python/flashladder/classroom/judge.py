@@ -377,11 +377,7 @@ class _Runs:
             self.faults += [words] if words else []
 
     def _note_hazards(self, report: dict | None) -> None:
-        """Each kind of hazard once for each set of lines that it names; what the toolchain repairs is one, too."""
-        for hazard in [*counters.hazards(report), *counters.notes(report)] if report else ():
-            message = in_short(hazard["message"])
-            key = (hazard["kind"], frozenset(_PLACE.findall(message)))
-            self.hazards.setdefault(key, hazard_words(hazard | {"message": message}, self.line))
+        self.hazards |= hazards_in(report, self.line)
 
     def findings(self, checks: Sequence[str]) -> list[Finding]:
         """Hazards come first: a kernel that races is often wrong on account of it."""
@@ -401,6 +397,16 @@ class _Runs:
 def _some(texts: list[str]) -> str:
     more = len(texts) - MOST
     return "; ".join(texts[:MOST]) + (f"; and at {more} more" if more > 0 else "")
+
+
+def hazards_in(report: dict | None, line: Lines) -> dict[tuple, str]:
+    """Words for each kind of hazard, once for each set of lines that it names, and for what the toolchain repairs."""
+    found = {}
+    for hazard in [*counters.hazards(report), *counters.notes(report)] if report else ():
+        message = in_short(hazard["message"])
+        key = (hazard["kind"], frozenset(_PLACE.findall(message)))
+        found.setdefault(key, hazard_words(hazard | {"message": message}, line))
+    return found
 
 
 def in_short(message: str) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from flashladder.building import build
 from flashladder.classroom import blank, done, judge, shown
 from flashladder.classroom.blank import WHOLE, Page, Subgoal
@@ -17,8 +19,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import kernels, launches
-from flashladder.running.job import Options, StageError, run_library
-from flashladder.simulator import counters
+from flashladder.running.job import Options, Result, StageError, run_library
 
 SECONDS = 60  # of one run, a small problem: what takes this long does not end by itself
 MOST = 3  # hazards that are told
@@ -34,7 +35,7 @@ class Part:
     passed: bool
     words: tuple[str, ...] = ()
     begun: bool = True  # False: the file shows nothing of it
-    compiles: bool = True
+    wrong: str = "wrong"  # how it is, where it has not passed
     judgement: Judgement | None = None  # of the whole
 
     @property
@@ -44,7 +45,7 @@ class Part:
             return f"not shown yet ({calls})"
         if self.judgement:
             return self.judgement.summary.replace("wrong", "wrong numbers", 1)
-        return "right" if self.passed else "wrong" if self.compiles else "does not compile"
+        return "right" if self.passed else self.wrong
 
 
 def parts(page: Page, text: str, line: Lines, only: str = "") -> Iterator[Part]:
@@ -96,22 +97,28 @@ def _part(one: Subgoal, text: str, runs: "_Runs") -> Part:
     code = re.sub(r"//.*?$|/\*.*?\*/", "", text, flags=re.M | re.S)
     if not any(re.search(rf"\bshow_{kind}\s*\(", code) for kind in one.shows):
         return Part(one, False, begun=False)
-    words = runs.faults(one)
-    return Part(one, not words, tuple(words), compiles=runs.compiles)
+    faults = runs.faults(one)
+    hazards = list(runs.hazards.values())[:MOST]
+    if not faults:
+        return Part(one, not hazards, tuple(hazards), wrong="right numbers, but with a hazard")
+    wrong = "does not compile" if not runs.compiles else "wrong, and with a hazard" if hazards else "wrong"
+    return Part(one, False, (*hazards, *faults), wrong=wrong)
 
 
 class _Runs:
-    """The kernel built to show its insides, and what it showed: built and run when that is first asked for."""
+    """The kernel as it is and built to show its insides, and what came of both: built and run when that is first asked
+    for. Of a kernel that has come as far as O, hazards are those of the first build: the second one reads more."""
 
     def __init__(self, page: Page, text: str, line: Lines):
         self._page, self._text, self._line = page, text, line
         self.compiles = True  # as far as it is known
+        self.hazards: dict[tuple, str] = {}  # each kind once for each set of lines
         self._failed: list[str] = []  # why nothing was shown
-        self._hazards: list[str] = []
         self._found: list[tuple[Problem, dict, object]] = []
         self._run = False
 
     def faults(self, one: Subgoal) -> list[str]:
+        """What is wrong besides hazards."""
         if not self._run:
             self._run = True
             self._show()
@@ -125,7 +132,7 @@ class _Runs:
                 ]
             if words:  # the other head dim has most likely the same to say
                 break
-        return [*self._hazards, *words] if words else []
+        return words
 
     def _show(self) -> None:
         stage, line = self._page.stage, self._line
@@ -135,35 +142,46 @@ class _Runs:
         alone = stage.data.get("only_instance")
         if alone:
             place("exercises", file.parent.name, kernels.TABLE, kernels.table_of(stage, {alone}))
+        only = None if alone else "BF16"
         try:
-            library = kernels.compile_kernel(file, stage, "-DFLASH_SHOW", only=None if alone else "BF16")
+            plain = kernels.compile_kernel(file, stage, only=only)
+            showing = kernels.compile_kernel(file, stage, "-DFLASH_SHOW", only=only)
         except kernels.CompileError as error:
             self._failed, self.compiles = judge.compiler_words(error.said, file.name, line), False
             return
         for problem in shown_sizes(stage):
-            if not self._one(library, problem):
+            inputs = problem.random(1)
+            result = self._ran(plain, problem, inputs, hazards_count=True)
+            if not result:
                 return
+            # What is shown stands for what will use it, until the kernel does: the compiler leaves out what nothing
+            # uses, and with it the hazard.
+            seen = self._ran(showing, problem, inputs, hazards_count=not _has_O(result))
+            if not seen:
+                return
+            self._found.append((problem, inputs, seen.shown))
 
-    def _one(self, library: Path, problem: Problem) -> bool:
-        stage, inputs = self._page.stage, problem.random(1)
+    def _ran(self, library: Path, problem: Problem, inputs: dict, hazards_count: bool) -> Result | None:
+        """A run on the simulator, in which a kernel goes on after a hazard. None: something else stopped it."""
+        stage = self._page.stage
         more = stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
         options = Options(more, timeout=4 * SECONDS, shown_bytes=shown.buffer_bytes(problem))
+        result = report = None
         try:
             result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), options)
+            report = result.report
         except StageError as error:
-            self._note(error.report)
             said = str(error).splitlines()[0].removeprefix(f"stage {stage.id}, {problem}: ")
-            self._failed = [f"stopped at {problem}: {judge.told(said, self._line)}"]
-            return False
-        self._note(result.report)
-        self._found.append((problem, inputs, result.shown))
-        return True
+            self._failed, report = [f"stopped at {problem}: {judge.told(said, self._line)}"], error.report
+        if hazards_count:
+            self.hazards |= judge.hazards_in(report, self._line)
+        return result
 
-    def _note(self, report: dict | None) -> None:
-        for hazard in counters.hazards(report) if report else ():
-            words = judge.told(judge.in_short(hazard["message"]), self._line)
-            if words not in self._hazards and len(self._hazards) < MOST:
-                self._hazards.append(words)
+
+def _has_O(result: Result) -> bool:
+    """Whether a kernel has come as far as O: until then it leaves O as it was, or writes zeros or what 0 / 0 gives."""
+    values = result.O.astype(np.float32)
+    return bool((np.isfinite(values) & (values != 0)).any())
 
 
 def right(page: Page, found: list[Part]) -> list[str]:
