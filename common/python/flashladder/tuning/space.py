@@ -83,14 +83,15 @@ class Refusals:
         return replace(self, admitted=self.admitted if count >= kept else picked)
 
 
-def admitted(configurations: Iterable[Configuration], device: rules.Device = DEVICE) -> Refusals:
-    """Those that no rule refuses, each once, in their order; and how many each rule refused. All rules are named."""
+def admitted(configurations: Iterable, device: rules.Device = DEVICE, among=rules.RULES) -> Refusals:
+    """Those that no rule refuses, each once, in their order; and how many each rule refused. All rules are named.
+    among: the rules of either stage."""
     distinct = list(dict.fromkeys(configurations))
-    by_rule = {rule.name: 0 for rule in rules.RULES}
+    by_rule = {rule.name: 0 for rule in among}
     alone = dict(by_rule)
     kept = []
     for one in distinct:
-        broken = rules.refusals(one, device)
+        broken = [rule for rule in among if rule.refuses(one, device)]
         for rule in broken:
             by_rule[rule.name] += 1
         if len(broken) == 1:
