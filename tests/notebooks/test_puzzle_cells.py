@@ -12,6 +12,7 @@ from flashladder.lessons import (  # noqa: E402
     Lesson,
     notebook_format,
     puzzle_cells,
+    sections,
     writing,
 )
 
@@ -82,7 +83,7 @@ def test_notebooks_have_the_puzzles_of_their_stage(stage):
     (file,) = notebook_format.files([stage.id])
     cells = notebook_format.load(file)["cells"]
     assert puzzle_cells.faults(cells, stage) == []
-    sources = [notebook_format.text_of(cell["source"]) for cell in cells]
+    sources = [sections.text_of(cell) for cell in cells]
     for one in puzzles.puzzles(stage):
         assert f"%%puzzle {one.name}\n{one.stub}" in sources
         assert one.solution.strip() not in "\n".join(sources)

@@ -32,7 +32,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
-from flashladder.lessons import notebook_format
+from flashladder.lessons import notebook_format, sections
 from flashladder.measuring import machine_code, profile, recorded, stream_times
 from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
@@ -416,7 +416,7 @@ def parts_of(file: Path) -> list[str]:
     """A document's text; a notebook's cells of text."""
     if file.suffix != ".ipynb":
         return [file.read_text()]
-    return [notebook_format.text_of(cell["source"]) for cell in _text_cells(notebook_format.load(file))]
+    return [sections.text_of(cell) for cell in _text_cells(notebook_format.load(file))]
 
 
 def _text_cells(notebook: dict) -> list[dict]:

@@ -74,13 +74,19 @@ def _shape(problem: Problem) -> dict:
     return {name: getattr(problem, name) for name in ("dtype", "d_head", "B", "Hq", "Nq")}
 
 
-def figures(problem: Problem, times: Times) -> dict:
+def figures_of(problem: Problem, times: Times) -> dict:
     return bench.figures(problem.flops(), times.ms, times.sm_mhz)
 
 
 def _rows(heat: Heat) -> list[dict]:
     return [
-        {"round": heat.round, "name": name, "kind": times.kind, **_shape(heat.problem), **figures(heat.problem, times)}
+        {
+            "round": heat.round,
+            "name": name,
+            "kind": times.kind,
+            **_shape(heat.problem),
+            **figures_of(heat.problem, times),
+        }
         for name, times in heat.times.items()
     ]
 
@@ -91,7 +97,7 @@ def _beside_stages(heat: Heat, plan: Plan) -> list[dict]:
     for number in plan.stages:
         stage, configured = stages.get(number), str(of_stage(number, heat.problem.dtype, heat.problem.d_head))
         if stage.name in heat.times and configured in heat.times:
-            own, other = (figures(heat.problem, heat.times[name]) for name in (stage.name, configured))
+            own, other = (figures_of(heat.problem, heat.times[name]) for name in (stage.name, configured))
             facts = {"name": stage.name, "kind": "stage", "kernel_sha256": stage.kernel_hash()}
             figures = {"tflops": own["tflops"], "configured_tflops": other["tflops"], "ms": own["ms"]}
             shape = _shape(heat.problem)
@@ -101,7 +107,7 @@ def _beside_stages(heat: Heat, plan: Plan) -> list[dict]:
 
 def _final(outcome: Outcome, problem: Problem, name: str) -> float:
     heat = next(one for one in outcome.heats if (one.round, one.problem) == ("finals", problem))
-    return figures(problem, heat.times[name])["tflops"]
+    return figures_of(problem, heat.times[name])["tflops"]
 
 
 def _of_configuration(one: Configuration, outcome: Outcome) -> dict:
@@ -119,7 +125,7 @@ def _of_configuration(one: Configuration, outcome: Outcome) -> dict:
     if known.failed:
         return row | {"failed": known.failed, "message": known.message[:500]}
     row["first"] = [
-        {"Nq": heat.problem.Nq, **figures(heat.problem, heat.times[str(one)]),
+        {"Nq": heat.problem.Nq, **figures_of(heat.problem, heat.times[str(one)]),
          "yardstick_ms": round(statistics.median(heat.times[YARDSTICK].ms), 5) if YARDSTICK in heat.times else None}
         for heat in outcome.heats
         if heat.round == "first" and str(one) in heat.times

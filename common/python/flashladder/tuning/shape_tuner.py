@@ -138,18 +138,18 @@ def make_record(outcome: Outcome, plan: Plan, device: Device, multiprocessors: i
             for one, known in outcome.known.items()
         ],
         "measurements": [
-            {"name": name, "kind": times.kind, **_shape(problem), **record.figures(problem, times)}
+            {"name": name, "kind": times.kind, **_shape(problem), **record.figures_of(problem, times)}
             for problem, heat in outcome.heats.items()
             for name, times in heat.items()
         ],
         "hard": [
-            {"name": name, "kind": times.kind, "inputs": HARD, **_shape(problem), **record.figures(problem, times)}
+            {"name": name, "kind": times.kind, "inputs": HARD, **_shape(problem), **record.figures_of(problem, times)}
             for problem, heat in outcome.hard.items()
             for name, times in heat.items()
         ],
         "chosen": [
             {**_shape(problem), "configuration": str(one),
-             "tflops": record.figures(problem, outcome.heats[problem][str(one)])["tflops"]}
+             "tflops": record.figures_of(problem, outcome.heats[problem][str(one)])["tflops"]}
             for problem, one in outcome.chosen.items()
         ],
         "winners": [

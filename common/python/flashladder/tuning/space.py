@@ -127,7 +127,7 @@ class Neighbour:
     configuration: Configuration
 
 
-def neighbours(configuration: Configuration, device: rules.Device = DEVICE) -> list[Neighbour]:
+def neighbours(configuration: Configuration) -> list[Neighbour]:
     """One for each flag that is on: as few other flags off as the rules ask for. Left out where nothing is admitted."""
 
     def off(one: Configuration, flag: str) -> Configuration:
@@ -142,7 +142,7 @@ def neighbours(configuration: Configuration, device: rules.Device = DEVICE) -> l
                 changed = off(configuration, flag)
                 for other in besides:
                     changed = off(changed, other)
-                if not rules.refusals(changed, device):
+                if not rules.refusals(changed):
                     found.append(Neighbour(flag, besides, changed))
                     break
             else:
