@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from flashladder.classroom import exercise, formats, marks, progress, report
+from flashladder.classroom import exercise, formats, marks, progress, report, taking
 from flashladder.core.paths import ROOT
 from flashladder.ladder import mistakes, stages
 from flashladder.ladder.stage import Verdict
@@ -31,7 +31,7 @@ def test_a_work_file_shows_no_other_exercises_solution(stage):
     for one in exercise.exercises(stage):
         text = progress.first_text(one)
         assert exercise.answers(stage, text).keys() == {one.name}
-        assert exercise.changed_outside(stage, text) == [], "a blanked line is no change"
+        assert taking.changed_outside(stage, text) == [], "a blanked line is no change"
         hidden = [other for other in apart(one) if f"=== {other.name}: an exercise of its own" in text]
         assert hidden or not apart(one), one.name
         assert other_is_hidden(one, hidden), "a part of a hidden one is hidden with it"

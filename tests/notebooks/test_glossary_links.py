@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flashladder.lessons import notebook_format
+from flashladder.lessons import notebook_format, sections
 from flashladder.lessons.glossary import GLOSSARY, Term, any_of, form_of, terms
 
 LINK = re.compile(r"\[([^\]]*)\]\(([^)\s]*)\)")
@@ -49,7 +49,7 @@ def unlinked(prose: str, known: list[Term]) -> list[str]:
 
 def prose_of(file: Path) -> str:
     cells = notebook_format.load(file)["cells"]
-    return "\n\n".join(notebook_format.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return "\n\n".join(sections.text_of(cell) for cell in cells if cell["cell_type"] == "markdown")
 
 
 @pytest.mark.parametrize("file", notebook_format.files(), ids=lambda file: file.stem)

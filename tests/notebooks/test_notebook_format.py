@@ -9,6 +9,7 @@ import pytest
 from flashladder.core.paths import RECORDED
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format as form
+from flashladder.lessons import sections
 from flashladder.measuring import recorded
 
 
@@ -56,7 +57,7 @@ def markdown(file) -> str:
     if file.suffix != ".ipynb":
         return file.read_text()
     cells = form.load(file)["cells"]
-    return "\n\n".join(form.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    return "\n\n".join(sections.text_of(cell) for cell in cells if cell["cell_type"] == "markdown")
 
 
 def anchors(file) -> set[str]:
@@ -161,14 +162,12 @@ def test_a_badge_only_where_an_address_is_configured(notebook, monkeypatch):
     hosted = {"repository": "https://git.example/x.git", "hosted": "https://lab.example/open/{path}", "badge": ""}
     monkeypatch.setattr(form, "settings", lambda: hosted)
     with_badge = form.canonical(form.load(file), file)
-    title = form.text_of(with_badge["cells"][0]["source"])
+    title = sections.text_of(with_badge["cells"][0])
     assert "(https://lab.example/open/notebooks/05_swizzle.ipynb)" in title
-    assert '"clone", "--quiet", "--depth", "1", "https://git.example/x.git"' in form.text_of(
-        with_badge["cells"][1]["source"]
-    )
+    assert '"clone", "--quiet", "--depth", "1", "https://git.example/x.git"' in sections.text_of(with_badge["cells"][1])
     assert form.canonical(with_badge, file) == with_badge
     monkeypatch.setattr(form, "settings", lambda: dict.fromkeys(hosted, ""))
-    assert form.text_of(form.canonical(with_badge, file)["cells"][0]["source"]) == "# A title"
+    assert sections.text_of(form.canonical(with_badge, file)["cells"][0]) == "# A title"
 
 
 def test_going_deeper_is_folded(saved):

@@ -11,9 +11,8 @@ from flashladder.ladder import stages  # noqa: E402
 from flashladder.lessons import (  # noqa: E402
     Lesson,
     notebook_format,
-    page,
     puzzle_cells,
-    puzzling,
+    sections,
     writing,
 )
 
@@ -36,7 +35,7 @@ def lesson(capsys):
 
 def test_a_stub_says_not_written_yet(lesson, capsys, monkeypatch):
     monkeypatch.setattr(puzzle_judge.build, "build", lambda targets: pytest.fail("built for a stub"))
-    assert puzzling.puzzle(f" {NAME} ", puzzles.get(5, NAME).stub) is None
+    assert writing.puzzle(f" {NAME} ", puzzles.get(5, NAME).stub) is None
     assert (
         capsys.readouterr().out
         == f'Remove these bank conflicts: not written yet. lesson.hint("{NAME}") gives a hint.\n'
@@ -44,14 +43,14 @@ def test_a_stub_says_not_written_yet(lesson, capsys, monkeypatch):
 
 
 def test_a_right_answer_is_kept(lesson, capsys):
-    assert puzzling.puzzle(NAME, RIGHT).passed
+    assert writing.puzzle(NAME, RIGHT).passed
     assert "Remove these bank conflicts: right." in capsys.readouterr().out
     assert list(done.everything()) == [f"swizzle/puzzle/{NAME}"]
 
 
 def test_a_wrong_one_names_the_line_of_the_cell(lesson, capsys):
     """The cell's first line is %%puzzle."""
-    assert not puzzling.puzzle(NAME, "// a thought\nreturn rows;").passed
+    assert not writing.puzzle(NAME, "// a thought\nreturn rows;").passed
     assert '✗ compiles: line 3 of the cell: identifier "rows" is undefined' in capsys.readouterr().out
     assert not done.everything()
 
@@ -69,10 +68,10 @@ def test_hints_and_solutions_of_puzzles_and_exercises(lesson, capsys):
 
 
 def test_wrong_words_end_no_run(lesson, capsys, monkeypatch):
-    assert puzzling.puzzle("other", RIGHT) is None
+    assert writing.puzzle("other", RIGHT) is None
     assert "no puzzle 'other'. It has: no_conflicts" in capsys.readouterr().out
     monkeypatch.setattr(writing, "_current", [])
-    assert puzzling.puzzle(NAME, RIGHT) is None
+    assert writing.puzzle(NAME, RIGHT) is None
     assert "%%puzzle is about its stage" in capsys.readouterr().out
 
 
@@ -84,7 +83,7 @@ def test_notebooks_have_the_puzzles_of_their_stage(stage):
     (file,) = notebook_format.files([stage.id])
     cells = notebook_format.load(file)["cells"]
     assert puzzle_cells.faults(cells, stage) == []
-    sources = [notebook_format.text_of(cell["source"]) for cell in cells]
+    sources = [sections.text_of(cell) for cell in cells]
     for one in puzzles.puzzles(stage):
         assert f"%%puzzle {one.name}\n{one.stub}" in sources
         assert one.solution.strip() not in "\n".join(sources)
@@ -146,20 +145,20 @@ def judged(monkeypatch):
 
 def test_a_cell_is_judged_part_by_part_and_what_is_right_is_kept(judged, capsys):
     text = blank.skeleton(blank.page(6)) + "// right: tiles"
-    found = page.kernel("06", text)
+    found = writing.kernel("06", text)
     assert [one.passed for one in found] == [True, False, False, False]
     printed = capsys.readouterr().out
     assert "Q, K and V in shared memory: right." in printed and "O: wrong numbers." in printed
     assert list(done.everything()) == ["cp_async/blank page/tiles"]
-    assert [one.subgoal.name for one in page.kernel("06 scores", text)] == ["scores"]
+    assert [one.subgoal.name for one in writing.kernel("06 scores", text)] == ["scores"]
 
 
 def test_what_is_wrong_with_the_words_is_told(capsys):
-    assert page.kernel("", "x") is None and "Of which stage?" in capsys.readouterr().out
-    assert page.kernel("06", "int x;") is None and "flash_forward is not in it" in capsys.readouterr().out
+    assert writing.kernel("", "x") is None and "Of which stage?" in capsys.readouterr().out
+    assert writing.kernel("06", "int x;") is None and "flash_forward is not in it" in capsys.readouterr().out
     text = blank.skeleton(blank.page(6))
-    assert page.kernel("06 sums", text) is None and "no subgoal 'sums'" in capsys.readouterr().out
-    assert page.kernel("06", "// a page\n") is None and "Copy this page" in capsys.readouterr().out
+    assert writing.kernel("06 sums", text) is None and "no subgoal 'sums'" in capsys.readouterr().out
+    assert writing.kernel("06", "// a page\n") is None and "Copy this page" in capsys.readouterr().out
 
 
 def test_names_of_puzzles_are_no_exercises():

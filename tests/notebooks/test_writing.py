@@ -14,6 +14,7 @@ from flashladder.lessons import (  # noqa: E402
     Lesson,
     exercise_cells,
     notebook_format,
+    sections,
     writing,
 )
 from flashladder.lessons.sections import wrapped  # noqa: E402
@@ -177,7 +178,7 @@ def solved(file, folder):
     """A copy of a notebook with the solutions in its cells."""
     notebook = notebook_format.load(file)
     for cell in notebook["cells"]:
-        first, _, _ = notebook_format.text_of(cell["source"]).partition("\n")
+        first, _, _ = sections.text_of(cell).partition("\n")
         if first.startswith("%%write "):
             name = first.removeprefix("%%write ")
             cell["source"] = f"{first}\n{exercise.get(file.stem, name).solution}"
@@ -187,7 +188,7 @@ def solved(file, folder):
 
 
 def outputs(cell: dict) -> str:
-    return "\n".join(notebook_format.text_of(one.get("data", {}).get("text/plain", "")) for one in cell["outputs"])
+    return "\n".join(sections.joined(one.get("data", {}).get("text/plain", "")) for one in cell["outputs"])
 
 
 @pytest.mark.long
@@ -218,7 +219,7 @@ def test_a_solved_notebook_runs_and_every_answer_is_right(name, jupyter, tmp_pat
 
     (file,) = notebook_format.files([name])
     executed = notebooks.execute(solved(file, tmp_path))
-    written = [cell for cell in executed["cells"] if notebook_format.text_of(cell["source"]).startswith("%%write ")]
+    written = [cell for cell in executed["cells"] if sections.text_of(cell).startswith("%%write ")]
     every = exercise.exercises(name)
     assert len(written) == len(every)
     for one, cell in zip(every, written):

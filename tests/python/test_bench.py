@@ -98,7 +98,7 @@ def test_tables_are_idempotent(bench_on_fake, monkeypatch, tmp_path):
     got = bench_on_fake()
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [got])
     text = "before\n<!-- results: throughput bf16 64 -->\nold\n<!-- end results -->\nafter\n"
-    text += "<!-- results: stage 01 -->\n<!-- end results -->\n<!-- results: provenance -->\n<!-- end results -->\n"
+    text += "<!-- results: resources -->\n<!-- end results -->\n<!-- results: provenance -->\n<!-- end results -->\n"
     once = results.fill(text, tmp_path)
     assert "| 01_fake |" in once and "old" not in once and once.startswith("before\n") and "\nafter\n" in once
     assert results.fill(once, tmp_path) == once
@@ -243,7 +243,6 @@ def test_causal_figures_have_tables_and_pictures_of_their_own(monkeypatch):
     assert "380.0" in results.throughput("bf16", "128") and "362.0" not in results.throughput("bf16", "128")
     causal = results.throughput("bf16", "128", "causal")
     assert "362.0" in causal and "289.0" in causal and "380.0" not in causal and "half the FLOPs" in causal
-    assert "362.0" in results.stage("13", "causal") and "threads" not in results.stage("13", "causal")
     with pytest.raises(FlashLadderError, match="'causal' or left out, not 'diagonal'"):
         results.throughput("bf16", "128", "diagonal")
     figure = plot.throughput([(record, False)], "bf16", 128, causal=True)
@@ -333,9 +332,9 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     ]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [record])
     assert "1071.0" in results.throughput("e4m3", "128") and "746.0" not in results.throughput("e4m3", "128")
-    for text in (results.throughput("bf16", "128"), results.stage("shapes"), results.ladder()):
+    for text in (results.throughput("bf16", "128"), results.ladder()):
         assert "1071.0" not in text and "1031.0" not in text
-    e4m3, bf16 = results.stage("fp8").split("TFLOP/s, bf16")
+    e4m3, bf16 = results.throughput("e4m3", "128"), results.throughput("bf16", "128")
     assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
     assert "24_fp8, d = 128 | 1 |" in results.resources()
@@ -343,4 +342,4 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     figure = plot.throughput([(record, False)], "e4m3", 128)
     assert written(figure) == ["cuDNN FP8 1031", "24 fp8 1071 (stale)"]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
-    assert results.stage("fp8") == results.pictures("e4m3") == results.NOTHING
+    assert results.throughput("e4m3", "128") == results.pictures("e4m3") == results.NOTHING

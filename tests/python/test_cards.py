@@ -17,7 +17,7 @@ SMALLEST_TEXT = 9  # points: on a phone a figure of 5.2 inches is shown a fifth 
 
 @each_stage
 def test_every_stage_has_a_picture_on_its_card(stage):
-    assert stage.slug in cards.names(), f"plot/cards/{stage.slug}.py is not there"
+    assert stage.slug in cards.names(), f"plot/cards has no picture of {stage.slug}"
     words = cards.words(stage.slug)
     assert len(words.split()) >= 8, f"{words!r} says too little for one who cannot see the picture"
     shown = " ".join((stage.folder / "README.md").read_text().split())

@@ -14,7 +14,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import code_hash
-from flashladder.measuring import peaks, recorded, report_archive, report_check
+from flashladder.measuring import recorded, report_archive, report_check
 
 TODAY = datetime.date(2026, 2, 1)
 COMMIT = "0123456789ab"
@@ -148,7 +148,7 @@ def test_what_is_wrong_is_said(report, spoil, said):
 
 
 def test_a_throughput_above_the_data_sheet_is_implausible(report):
-    peak = peaks.dense("NVIDIA A100-SXM4-80GB")
+    peak = report_check.peak("NVIDIA A100-SXM4-80GB")
     stage = stages.get(5)
     record(report)["measurements"][0] = row(stage, 4096, peak * 1.1)
     assert not errors(report), "cards may be somewhat faster than their data sheet"
@@ -158,7 +158,7 @@ def test_a_throughput_above_the_data_sheet_is_implausible(report):
 
 
 def test_tensor_cores_take_twice_as_many_bytes(report):
-    peak = peaks.dense("NVIDIA A100-SXM4-80GB")
+    peak = report_check.peak("NVIDIA A100-SXM4-80GB")
     record(report)["measurements"][0] = row(stages.get("fp8"), 4096, peak * 1.9) | {"dtype": "e4m3"}
     assert not errors(report)
     record(report)["measurements"][0] = row(stages.get("fp8"), 4096, peak * 2.4) | {"dtype": "e4m3"}

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from flashladder.classroom import exercise
-from flashladder.classroom.exercise import answer_lines, answers, changed_outside, exercises, fill, mends, starter
+from flashladder.classroom.exercise import answer_lines, answers, exercises, fill, mends, starter
+from flashladder.classroom.taking import changed_outside
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 

@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 from flashladder.commands import declared_tables, figure_lists, figures, quotes, results
 from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.paths import ROOT  # noqa: E402
-from flashladder.lessons import notebook_format  # noqa: E402
+from flashladder.lessons import notebook_format, sections  # noqa: E402
 from flashladder.measuring import recorded  # noqa: E402
 
 
@@ -35,7 +35,7 @@ def test_tables_are_what_is_recorded(file):
 @pytest.mark.parametrize("file", figure_lists.lists(), ids=place)
 def test_a_list_calls_stages_by_their_names(file):
     """So it stays as it is when a stage moves."""
-    functions = "|".join(sorted(set(figures.FUNCTIONS) - {"tens", "tuned", "record", "busy"}))
+    functions = "|".join(sorted(set(figures.FUNCTIONS) - {"record", "busy"}))
     numbers = re.findall(rf"\b(?:{functions})\(\s*\d+\s*[,)]", file.read_text())
     assert not numbers, f"{place(file)}: a stage's name in the place of its number: {numbers}"
 
@@ -73,10 +73,8 @@ def measured(monkeypatch, tmp_path):
             row("29 no turns", 700.0, None, dtype="e4m3", kind="variant"),
         ],
     }
-    runs["shapes"] = [row("(A)", 500.0, None, kind="configuration"), row("09_double_buffering", 250.0, None)]
-    shapes = {"provenance": {"kernels": {"09_double_buffering": fresh}}, "kernel_sha256": "another"}
     other = {"provenance": {"device": "NVIDIA H100"}, "measurements": [row("09_double_buffering", 150.0, fresh)]}
-    monkeypatch.setattr(recorded, "shipped", lambda kind="": [shapes | {"measurements": runs[kind]}, other])
+    monkeypatch.setattr(recorded, "shipped", lambda kind="": [{"measurements": runs[kind]}, other])
     monkeypatch.setattr(recorded, "RECORDED", tmp_path)
     record = {"version": 1, "provenance": {}, "rows": [{"name": "a", "x": 1.5, "n": [1, 2]}]}
     (tmp_path / "G.json").write_text(json.dumps(record))
@@ -91,12 +89,9 @@ def measured(monkeypatch, tmp_path):
         ('tflops(9, gpu="H100") / tflops(9) : .1f', "0.5"),
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
         ('ablation("29 no turns") : .0f', "700"),  # of a type that it has alone
-        ("shape(9) : .0f", "250"),
-        ('shape("(A)") / shape(9) : .1f', "2.0 (stale)"),
         ('resource(9, "registers") : ,d', "255"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
         ('record("G.json", "rows", 0, "n", 1) : d', "2"),
-        ("tens(492) : .0f", "490"),
         ("tflops(7) / tflops(9) : .2f", "(not recorded yet)"),  # a stage that this record is older than
         ('ablation("09 kv_stages 1") : .1f', "(not recorded yet)"),
     ],
@@ -270,7 +265,7 @@ def cells_of(file, kind: str) -> list[str]:
     if file.suffix != ".ipynb":
         return [file.read_text()] if kind == "markdown" else []
     cells = notebook_format.load(file)["cells"]
-    return [notebook_format.text_of(cell["source"]) for cell in cells if cell["cell_type"] == kind]
+    return [sections.text_of(cell) for cell in cells if cell["cell_type"] == kind]
 
 
 @pytest.mark.parametrize("file", LESSONS, ids=place)
@@ -297,7 +292,7 @@ def test_a_prediction_quotes_no_typed_result_of_another_stage(file):
     assert not wrong, f"{wrong}: write the figure as {{lesson.recorded_tflops(stage=...):.0f}}"
 
 
-_THROUGHPUT = re.compile(r"\b(?:tflops|ablation|on_inputs|shape|tuned|ran|change)\(")
+_THROUGHPUT = re.compile(r"\b(?:tflops|ablation|on_inputs|ran|change)\(")
 
 
 @pytest.mark.parametrize("file", LESSONS, ids=place)

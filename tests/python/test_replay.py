@@ -238,7 +238,7 @@ def test_what_never_comes_is_said_in_words():
 
 def test_what_nobody_completes_is_said_in_words():
     with pytest.raises(FlashLadderError, match=r"warp 1 waits for \('full', 3\), which nothing completes: kernel.cu:7"):
-        run([Arrive(("full", 2))], [WaitPhase(("full", 3), "kernel.cu:7")])
+        run([Arrive(("full", 2))], [WaitPhase(("full", 3), place="kernel.cu:7")])
 
 
 def random_programs(seed):

@@ -16,7 +16,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import describe
 from flashladder.measuring import bench, gpu_memory, recorded
-from flashladder.tuning import gpu_times, instances, shape_table, shape_tuner, shapes
+from flashladder.tuning import gpu_times, instances, shape_table, shape_tuner, shapes, space
 from flashladder.tuning.shape_table import as_launched
 from flashladder.tuning.shapes import Configuration, parse, refusals
 from flashladder.tuning.store import Known, Place, Store, Times
@@ -129,7 +129,7 @@ def test_the_record_has_timed_what_the_rules_leave():
 
 
 def test_refused_is_counted_by_rule():
-    counts = shape_tuner.refused([WIDE, replace(WIDE, parts=2), replace(WIDE, kv_stages=6)])
+    counts = space.admitted([WIDE, replace(WIDE, parts=2), replace(WIDE, kv_stages=6)], among=shapes.RULES).by_rule
     assert {name: count for name, count in counts.items() if count} == {"turns_need_whole_P": 1, "shared_memory": 1}
 
 

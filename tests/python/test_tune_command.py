@@ -10,7 +10,7 @@ import pytest
 
 from flashladder import plot
 from flashladder.building import build
-from flashladder.commands import figures, results, tune
+from flashladder.commands import results, tune
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
@@ -154,10 +154,6 @@ def test_tables_pictures_and_figures_are_made_of_the_record(made, monkeypatch, t
     assert own in filled and "09_double_buffering" in filled and "Fake GPU" in filled and results.NOTHING not in filled
     assert results.fill(filled, tmp_path) == filled
     assert "(tuning-flags-d64.png)" in results.fill(pictures, tmp_path)
-    value = record.chosen(made, "bf16", 64)[32]["tflops"]
-    assert figures.text_of('tuned("chosen", N=32, d=64) : .4f') == f"{value:.4f}"
-    with pytest.raises(FlashLadderError, match="was not timed by the tuner at N = 77"):
-        figures.text_of('tuned("chosen", N=77, d=64) : .4f')
     made["configurations"][0]["first"][0]["sm_mhz"] = 1000  # the fake has no clock
     drawn = [
         plot.tuning_flags([made], d=64),

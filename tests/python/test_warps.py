@@ -222,9 +222,9 @@ def test_groups_of_copies_are_closed_and_waited_for_where_the_trace_has_them():
     (warp,) = steps.programs(trace.Launch("k", (1, 1, 1), (32, 1, 1), ops, (block,)), clocks.load())
     background = [step for step in warp.steps if not isinstance(step, replay.Stretch)]
     assert background == [
-        replay.Async(16 * 32, steps.Place("k.cu", 1, ops[0].text)),
+        replay.Async(16 * 32, place=steps.Place("k.cu", 1, ops[0].text)),
         replay.Commit("cp.async"),
-        replay.WaitGroups("cp.async", 1, steps.Place("k.cu", 3, ops[2].text)),
+        replay.WaitGroups("cp.async", 1, place=steps.Place("k.cu", 3, ops[2].text)),
     ]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from flashladder import plot
 from flashladder.classroom import assignment as assignments
-from flashladder.classroom import common, formats, late, marks, overrides, report, similarity, submissions
+from flashladder.classroom import formats, late, marks, overrides, report, similarity, submissions
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.marks import Marks
 from flashladder.classroom.pool import Pool
@@ -226,7 +226,7 @@ def write_student(one: Marks, folder: Path) -> None:
 def _write_reports(assignment: Assignment, every: Iterator[Marks], out: Path, hidden: dict[str, str]) -> list[Marks]:
     """The students' reports, class.csv, junit.xml, common.md and histogram.png; the same results give the same files.
     hidden: pseudonyms by id. Returned are the marks with names and points alone."""
-    rows, light, mistakes = [], [], common.Mistakes()
+    rows, light, mistakes = [], [], report.Mistakes()
     out.mkdir(parents=True, exist_ok=True)
     partial = out / f".junit.xml.{os.getpid()}"
 

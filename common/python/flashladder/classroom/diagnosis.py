@@ -13,6 +13,7 @@ from flashladder.running import verify
 LOG2_E = 1.4426950408889634
 CHUNK = 16  # bytes
 MOST_ROWS = 4096  # of all heads together: more would take long
+MOST_RANGES = 3  # of rows or columns that are told
 
 
 @dataclass(frozen=True)
@@ -313,12 +314,12 @@ def _set(numbers: np.ndarray, count: int, name: str, tile: int, tile_name: str) 
     return text
 
 
-def _ranges(numbers: set[int], limit: int = 3) -> str:
+def _ranges(numbers: set[int]) -> str:
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:
             spans[-1][1] = number
         else:
             spans.append([number, number])
-    said = [f"{first} to {last}" if last > first else str(first) for first, last in spans[:limit]]
-    return ", ".join(said) + (f" and {len(spans) - limit} more" if len(spans) > limit else "")
+    said = [f"{first} to {last}" if last > first else str(first) for first, last in spans[:MOST_RANGES]]
+    return ", ".join(said) + (f" and {len(spans) - MOST_RANGES} more" if len(spans) > MOST_RANGES else "")

@@ -208,20 +208,6 @@ def answer_lines(stage: Stage | int | str, text: str) -> dict[str, int]:
     return {name: first for name, (first, _) in _between_marks(stages.entry(stage), text).items()}
 
 
-def changed_outside(stage: Stage | int | str, text: str) -> list[int]:
-    """Line numbers of a reader's file that stand outside of all marks and not in the stage's source: they are not
-    part of an answer. Comments and blanks do not count."""
-    stage = stages.entry(stage)
-    known = {_bare(line) for line in stage.source.read_text().splitlines()}
-    found, inside = [], False
-    for number, line in enumerate(text.splitlines(), 1):
-        if _OPEN.match(line) or _CLOSE.match(line):
-            inside = bool(_OPEN.match(line))
-        elif not inside and _bare(line) not in known and not line.lstrip().startswith("//"):
-            found.append(number)
-    return found
-
-
 def _between_marks(stage: Stage, text: str) -> dict[str, tuple[int, list[str]]]:
     known, found, open_name, first, lines = {one.name for one in exercises(stage)}, {}, "", 0, []
     for number, line in enumerate(text.splitlines(), 1):

@@ -20,19 +20,19 @@ from flashladder.classroom import assignment as assignments
 from flashladder.classroom import formats, marks, pool, submissions
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.marks import Marks
-from flashladder.classroom.task import GRADER, task_of
+from flashladder.classroom.task import task_of
 from flashladder.core.errors import FlashLadderError
 
 TARGETS = ("warpsim_cudart",)  # of the build; the kernels are compiled for each submission
 
 
-def grade_one(assignment: Assignment, folder: Path, module: str = GRADER) -> Marks:
+def grade_one(assignment: Assignment, folder: Path) -> Marks:
     """A submission's marks. FlashLadderError where it could not be graded."""
     wanted = [assignments.file_name(number) for number in assignment.stages]
     submission = submissions.read_one(folder, "submission", wanted)
     if submission.refused:
         return marks.nothing(submission.id, submission.name, assignment, refused=submission.refused)
-    outcome = pool.attempt(task_of(submission, assignment, module))
+    outcome = pool.attempt(task_of(submission, assignment))
     if outcome.result is None:
         raise FlashLadderError(f"The submission could not be graded: {outcome.failed}.")
     return marks.of_result(submission.id, submission.name, assignment, outcome.result)

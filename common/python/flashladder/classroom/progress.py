@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashladder.classroom import done, judge, remembered
-from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, changed_outside, exercises, mends
+from flashladder.classroom.exercise import Exercise, Mend, answer_lines, answers, exercises, mends
 from flashladder.classroom.judge import Judgement, Lines
+from flashladder.classroom.taking import changed_outside
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, place, work_directory
 from flashladder.ladder.mistakes import Mistake
@@ -48,14 +49,28 @@ def shown(file: Path) -> str:
 
 def begin(exercise: Exercise | Mend) -> Path:
     """Writes the exercise's file. FlashLadderError where it exists: nothing is ever written over."""
-    file, text = file_of(exercise), first_text(exercise)
+    return write_new(file_of(exercise), first_text(exercise))
+
+
+def write_new(file: Path, text: str, instead: str = "To start afresh, move it away.") -> Path:
+    """instead: what to do where the file exists, in words."""
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(file, "x") as new:
             new.write(text)
     except FileExistsError:
-        raise FlashLadderError(f"{shown(file)} exists, and stays as it is. To start afresh, move it away.") from None
+        raise FlashLadderError(f"{shown(file)} exists, and stays as it is. {instead}") from None
     return file
+
+
+def read(file: Path, start: str) -> str:
+    """start: the command that writes the file."""
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        raise FlashLadderError(f"{shown(file)} does not exist: `{start}` writes it.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise FlashLadderError(f"{shown(file)} cannot be read: {error}") from error
 
 
 def first_text(exercise: Exercise | Mend) -> str:
@@ -83,13 +98,7 @@ class Answer:
 
 def answer_in(exercise: Exercise | Mend, file: Path) -> Answer:
     """The answer that a file holds. FlashLadderError where marks are damaged."""
-    try:
-        text = file.read_text()
-    except FileNotFoundError:
-        start = f"make exercise-{exercise.stage.id} start NAME={exercise.name}"
-        raise FlashLadderError(f"{shown(file)} does not exist: `{start}` writes it.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FlashLadderError(f"{shown(file)} cannot be read: {error}") from error
+    text = read(file, f"make exercise-{exercise.stage.id} start NAME={exercise.name}")
     if isinstance(exercise, Mend):
         return Answer(text, f"{shown(file)}:{{}}".format)
     try:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from flashladder.classroom import blank, whole
 from flashladder.classroom.blank import WHOLE, Page
-from flashladder.classroom.progress import shown
+from flashladder.classroom.progress import read, shown, write_new
+from flashladder.commands import verbs
 from flashladder.core.console import coloured, plural, say
 from flashladder.core.errors import FlashLadderError
 
@@ -12,19 +13,12 @@ from flashladder.core.errors import FlashLadderError
 def new(which: str, file: str, give: str = "") -> int:
     """Writes a page that compiles and is not right yet. Never over a file."""
     page = blank.page(which)
-    target = Path(file) if file else page.file
+    target, naming = Path(file) if file else page.file, f" KERNEL={file}" if file else ""
     _givable(page, give)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with open(target, "x") as stream:
-            stream.write(blank.skeleton(page, give))
-    except FileExistsError:
-        raise FlashLadderError(
-            f"{shown(target.resolve())} exists, and stays as it is. KERNEL=another.cu writes another file."
-        ) from None
-    place = shown(target.resolve())
+    target = write_new(target.resolve(), blank.skeleton(page, give), "KERNEL=another.cu writes another file.")
+    place = shown(target)
     say(f"{coloured(place, 'bold')}: stage {page.stage.id}, {page.stage.title}, about {page.minutes} minutes.")
-    say(f"The tasks stand at its top. `make check STAGE={page.stage.id}{_naming(page, file)}` judges it.")
+    say(f"The tasks stand at its top. `make check STAGE={page.stage.id}{naming}` judges it.")
     if not give and len(page.subgoals) > 1:
         names = ", ".join(one.name for one in page.subgoals[:-1])
         command = f"make new STAGE={page.stage.id} KERNEL=another.cu GIVE=NAME"
@@ -41,36 +35,17 @@ def _givable(page: Page, give: str) -> None:
         raise FlashLadderError(f"With all of it given there is nothing left to write: {place} is a solution.")
 
 
-def _naming(page: Page, file: str) -> str:
-    return f" KERNEL={file}" if file else ""
-
-
 def check(which: str, file: str, part: str = "") -> int:
     """Judges a whole kernel, part by part; 1 where something is left to do."""
     page = blank.page(which)
     target = (Path(file) if file else page.file).resolve()
-    try:
-        text = target.read_text()
-    except FileNotFoundError:
-        naming = f" KERNEL={file}" if file else ""
-        raise FlashLadderError(
-            f"{shown(target)} does not exist: `make new STAGE={page.stage.id}{naming}` writes it."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FlashLadderError(f"{shown(target)} cannot be read: {error}") from error
+    text = read(target, f"make new STAGE={page.stage.id}{f' KERNEL={file}' if file else ''}")
     say(coloured(f"{shown(target)}, judged as stage {page.stage.id}, {page.stage.title}", "bold"))
     found = []
     for one in whole.parts(page, text, f"{shown(target)}:{{}}".format, part):
         found.append(one)
-        _tell(one)
+        verbs.tell(f"{one.subgoal.name}, {one.subgoal.title}", one, one.begun)
     return _end(page, found, text, part)
-
-
-def _tell(one: whole.Part) -> None:
-    colour = "green" if one.passed else "red" if one.begun else "cyan"
-    say(f"{one.subgoal.name}, {one.subgoal.title}: {coloured(one.summary, colour)}")
-    for words in one.words:
-        say(f"  {words}")
 
 
 def _end(page: Page, found: list[whole.Part], text: str, only: str) -> int:

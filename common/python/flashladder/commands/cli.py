@@ -49,30 +49,22 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(",") if part)
 
 
+def settings(kind: type, options: argparse.Namespace):
+    """A record of settings: of its fields those that options are called as."""
+    told = {field.name: getattr(options, field.name) for field in dataclasses.fields(kind) if field.name in options}
+    return kind(**told)
+
+
 def add_problem_options(parser: argparse.ArgumentParser, length: int) -> None:
-    parser.add_argument("--batch", type=int, default=1)
-    parser.add_argument("--heads", type=int, default=2)
-    parser.add_argument("--heads-kv", type=int, default=0, help="default: as many as --heads")
-    parser.add_argument("--seq", type=int, default=length)
-    parser.add_argument("--seq-kv", type=int, default=0, help="default: as long as --seq")
-    parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--batch", dest="B", type=int, default=1)
+    parser.add_argument("--heads", dest="Hq", type=int, default=2)
+    parser.add_argument("--heads-kv", dest="Hkv", type=int, default=0, help="default: as many as --heads")
+    parser.add_argument("--seq", dest="Nq", type=int, default=length)
+    parser.add_argument("--seq-kv", dest="Nkv", type=int, default=0, help="default: as long as --seq")
+    parser.add_argument("--dim", dest="d_head", type=int, default=128)
     parser.add_argument("--dtype", default="bf16", choices=("bf16", "fp16", "e4m3"))
     parser.add_argument("--layout", default="bhnd", choices=LAYOUTS)
     parser.add_argument("--causal", action="store_true")
-
-
-def problem_of(options) -> Problem:
-    return Problem(
-        B=options.batch,
-        Hq=options.heads,
-        Nq=options.seq,
-        d_head=options.dim,
-        dtype=options.dtype,
-        Hkv=options.heads_kv,
-        Nkv=options.seq_kv,
-        causal=options.causal,
-        layout=options.layout,
-    )
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
@@ -80,11 +72,11 @@ def add_bench_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokens", type=int, default=defaults.tokens, help="B times N, the same for all lengths")
     parser.add_argument("--heads", type=int, default=defaults.heads)
     parser.add_argument("--lengths", type=numbers, default=defaults.lengths, metavar="N,N,...")
-    parser.add_argument("--dims", type=numbers, default=defaults.head_dims, metavar="D,D")
+    parser.add_argument("--dims", dest="head_dims", type=numbers, default=defaults.head_dims, metavar="D,D")
     parser.add_argument("--dtypes", type=words, default=defaults.dtypes, metavar="T,T", help="bf16, fp16, e4m3")
     parser.add_argument("--stages", type=stage_numbers, default=(), metavar="NN,NN", help="default: all")
     parser.add_argument("--masks", type=words, default=("full", "causal"), metavar="M,M", help="full, causal")
-    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--no-peers", dest="peers", action="store_false")
     parser.add_argument("--seconds", type=float, default=defaults.seconds, help="of kernel time for each figure")
 
 
@@ -92,16 +84,8 @@ def settings_of(options) -> bench.Settings:
     unknown = [mask for mask in options.masks if mask not in ("full", "causal")]
     if unknown:
         raise FlashLadderError(f"--masks {unknown[0]}: choose full, causal or full,causal")
-    return bench.Settings(
-        tokens=options.tokens,
-        heads=options.heads,
-        lengths=options.lengths,
-        head_dims=options.dims,
-        dtypes=options.dtypes,
-        causal=tuple(mask == "causal" for mask in options.masks),
-        stages=options.stages,
-        peers=not options.no_peers,
-        seconds=options.seconds,
+    return dataclasses.replace(
+        settings(bench.Settings, options), causal=tuple(mask == "causal" for mask in options.masks)
     )
 
 
@@ -141,7 +125,7 @@ def command_run(options) -> int:
     from flashladder.ladder import sweep
 
     stage = stages.get(options.stage)
-    verdict = sweep.verify(stage, problem_of(options), options.seed)
+    verdict = sweep.verify(stage, settings(Problem, options), options.seed)
     where = verdict.result.device if verdict.result else device.choose(stage.min_compute)
     say(f"{stage.name} on {where}: {verdict.problem}: {'verified' if verdict.passed else 'WRONG'}: {verdict.message}")
     return 0 if verdict.passed else 1
@@ -166,14 +150,14 @@ def command_profile(options) -> int:
     from flashladder.measuring import profile
 
     build.build()
-    profile.show(stages.get(options.stage), problem_of(options))
+    profile.show(stages.get(options.stage), settings(Problem, options))
     return 0
 
 
 def command_timeline(options) -> int:
     from flashladder.commands import timeline
 
-    return timeline.command(options, problem_of(options))
+    return timeline.command(options, settings(Problem, options))
 
 
 def command_diff(options) -> int:
@@ -224,23 +208,9 @@ def command_grade(options) -> int:
 
     if options.job_script:
         return classroom.show_job_script(options.scheduler, options.certificates)
-    if not options.assignment or not options.submissions:
+    if not options.name or not options.folder:
         raise FlashLadderError("Name both: `make grade ASSIGNMENT=swizzle SUBMISSIONS=folder`.")
-    told = classroom.Grading(
-        name=options.assignment,
-        folder=Path(options.submissions),
-        out=options.out,
-        scheduler=options.scheduler,
-        jobs=options.jobs,
-        isolated=options.isolation,
-        certificates=options.certificates,
-        only=options.only,
-        times=options.times,
-        roster=options.roster,
-        pseudonyms=options.pseudonyms,
-        similar=options.similarity,
-    )
-    return classroom.grade(told)
+    return classroom.grade(settings(classroom.Grading, options))
 
 
 def command_ablations(options) -> int:
@@ -259,13 +229,8 @@ def command_tune(options) -> int:
         say(f"Recorded: {os.path.relpath(registers.write_record(), ROOT)}")
         return 0
     if options.stage == "shapes":
-        return tune_shapes.run(_settings(tune_shapes.Options, options))
-    return tune.run(_settings(tune.Options, options))
-
-
-def _settings(kind: type, options: argparse.Namespace):
-    """A record of settings from the options that are called as its fields."""
-    return kind(**{field.name: getattr(options, field.name) for field in dataclasses.fields(kind)})
+        return tune_shapes.run(settings(tune_shapes.Options, options))
+    return tune.run(settings(tune.Options, options))
 
 
 def add_tune_options(parser: argparse.ArgumentParser) -> None:
@@ -391,19 +356,27 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("service", help="gradescope or classroom50")
     sub.add_argument("--out", type=Path, help="the folder to write to; default: work/autograders/ASSIGNMENT")
     sub = add("grade", command_grade, "grade a folder of submissions")
-    sub.add_argument("assignment", nargs="?", help="its name, or a file of the same form")
-    sub.add_argument("submissions", nargs="?", help="a folder with a folder or an archive for each student")
+    sub.add_argument("name", nargs="?", metavar="assignment", help="its name, or a file of the same form")
+    sub.add_argument("folder", nargs="?", type=Path, metavar="submissions",
+                     help="a folder with a folder or an archive for each student")  # fmt: skip
     sub.add_argument("--out", type=Path, help="where reports and results go; default: build/results/classes/NAME")
     sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
-    sub.add_argument("--isolation", default="auto", help="auto: the best level that there is; none must be asked for")
+    sub.add_argument(
+        "--isolation",
+        dest="isolated",
+        default="auto",
+        help="auto: the best level that there is; none must be asked for",
+    )
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     sub.add_argument("--certificates", type=Path, metavar="FOLDER", help="of the class, for --scheduler")
     sub.add_argument("--only", default="", metavar="NAME", help="grade this submission anew, and no other one")
     sub.add_argument("--times", default="", metavar="FILE", help="CSV with id and handed_in, or the word files")
     sub.add_argument("--roster", type=Path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
     sub.add_argument("--pseudonyms", action="store_true", help="no names in the reports; pseudonyms.csv has them")
-    sub.add_argument("--similarity", action="store_true", help="similar.md: which answers are alike (no verdict)")
+    sub.add_argument(
+        "--similarity", dest="similar", action="store_true", help="similar.md: which answers are alike (no verdict)"
+    )
     sub = add(
         "certificates",
         later("commands.classroom.make_certificates", "folder"),

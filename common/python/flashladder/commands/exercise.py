@@ -148,11 +148,8 @@ def _judged(exercise: Exercise | Mend) -> bool:
             raise
         say(f"{coloured(exercise.name, 'bold')}: {error}")
         return False
-    verdict = coloured(found.summary, "green" if found.passed else "red" if found.written else "cyan")
-    say(f"{coloured(exercise.name, 'bold')} ({plural(exercise.points, 'point')}): {verdict}")
-    for words in [*found.words, *answer.remarks]:
-        say(f"  {words}")
-    return found.passed
+    title = f"{coloured(exercise.name, 'bold')} ({plural(exercise.points, 'point')})"
+    return verbs.tell(title, found, found.written, answer.remarks)
 
 
 VERBS = {"list": _list, "start": _start, "check": _check, "hint": _hint, "watch": _watch}

@@ -1,6 +1,8 @@
 """What a GPU made of the faulty kernels that warpsim names with their lines, as tables of docs/mistakes_on_a_gpu.md."""
 
-from flashladder.commands.markdown import NOTHING, caption, table
+from collections.abc import Iterator
+
+from flashladder.commands.markdown import caption, paragraphs, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.measuring import recorded
 
@@ -45,9 +47,9 @@ def twins(record: dict) -> str:
     )
 
 
-def page(what: str = "kinds") -> str:
+@paragraphs
+def page(what: str = "kinds") -> Iterator[str]:
     """what: "kinds", a line for each kind of hazard; "list", one for each fault."""
-    parts = []
     for record in recorded.shipped(kind="faults"):
         rows = record["faults"]
         if what == "kinds":
@@ -60,7 +62,7 @@ def page(what: str = "kinds") -> str:
             total = [outcome(row) for row in rows]
             body.append(["all", str(len(rows)), *(str(total.count(one) or "") for one in columns)])
             text = f"{caption(record, 'Kernels by what warpsim calls the mistake, and by what the GPU made of it')}"
-            parts.append(f"{text} {twins(record)}\n\n{table(['', 'kernels', *columns], body)}")
+            yield f"{text} {twins(record)}\n\n{table(['', 'kernels', *columns], body)}"
         elif what == "list":
             body = [
                 [
@@ -72,7 +74,6 @@ def page(what: str = "kinds") -> str:
                 ]
                 for row in rows
             ]
-            parts.append(table(["mistake", "in", "line", "warpsim", "GPU"], body))
+            yield table(["mistake", "in", "line", "warpsim", "GPU"], body)
         else:
             raise FlashLadderError(f"a marker 'faults' takes kinds or list, not '{what}'")
-    return "\n\n".join(parts) or NOTHING

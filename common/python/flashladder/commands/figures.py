@@ -17,11 +17,8 @@ from flashladder.measuring import (
     profile,
     profiler,
     recorded,
-    step_clocks,
 )
-from flashladder.simulator import counters, warps
-from flashladder.tuning import record as tuning
-from flashladder.tuning import shape_table
+from flashladder.simulator import counters
 
 STALE = " (stale)"  # the kernel has changed since this was measured
 UNRECORDED = "(not recorded yet)"
@@ -105,18 +102,6 @@ class _Figures:
         dtype = "bf16" if "bf16" in types or not types else min(types)
         return self._row(record, name, causal, Nq=N, d_head=d, dtype=dtype)["tflops"]
 
-    def shape(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False) -> float:
-        """TFLOP/s where the configurations of shapes were timed side by side: shape("(BF16, 128, 128, 128, 12):
-        kv_buffers_2+turns+registers_24_240"), shape("no_gap"), shape("cuDNN attention")."""
-        name = _name(name)
-        made = recorded.first("shapes")
-        if made:  # that record has its kernels' hashes once, and not in each row
-            kernels = made["provenance"]["kernels"]
-            rows = [row | {"kernel_sha256": kernels.get(row["name"])} for row in made["measurements"]]
-            self.stale |= name.startswith("(") and made["kernel_sha256"] != shape_table.kernel_hash()
-            made = made | {"measurements": rows}
-        return self._row(made, name, causal, Nq=N, d_head=d, dtype="bf16")["tflops"]
-
     def resource(self, stage: int | str, key: str, d: int = 128) -> float:
         """Recorded: resource(9, "registers"); also spill_bytes, shared_bytes, resident_blocks, threads."""
         row = self._row(recorded.first(gpu=self.gpu), stages.get(stage).name, d_head=d, dtype="bf16")
@@ -153,16 +138,6 @@ class _Figures:
             raise FlashLadderError(f'There is no order "{order}". There are: {", ".join(block_order.ORDERS)}.')
         return block_order.busy(order, N, heads)
 
-    def tuned(self, name: str = "chosen", N: int = 4096, d: int = 128, gpu: str = "") -> float:
-        """TFLOP/s in the tuner's finals at a length: tuned(), of what is chosen there, tuned("FlashAttention-2")."""
-        made = recorded.first("tuning", gpu)
-        row = tuning.chosen(made, "bf16", d).get(N) if made else None
-        if not row or name not in ("chosen", *row["peers"]):
-            there = ", ".join(("chosen", *row["peers"])) if row else "nothing"
-            raise FlashLadderError(f'"{name}" was not timed by the tuner at N = {N}, d = {d}; there is: {there}.')
-        self.stale |= tuning.is_stale(made)
-        return (row if name == "chosen" else row["peers"][name])["tflops"]
-
     def profiled(self, which: int | str, name: str) -> float:
         """Of Nsight Compute, docs/profiler.md: profiled(5, "shared ldmatrix wavefronts"), profiled(9, "stall barrier")
         in cycles for each instruction, profiled(9, "samples barrier") as a share. Not recorded yet is no error."""
@@ -173,30 +148,6 @@ class _Figures:
             raise Unrecorded
         self.stale |= recorded.is_stale(entry)
         return value
-
-    def modelled(self, stage: int | str, what: str) -> float:
-        """Of the timeline's model at N = 512, as the pictures of warps have it: modelled(16, "tensor"), what part of
-        the time a unit of scheduler 0 is busy, modelled(16, "wait 8"), what part warp 8 spends with that."""
-        timeline = _timeline(stage)
-        kind, _, number = what.partition(" ")
-        if (kind, 0) in timeline.busy:
-            return timeline.busy_share(kind)
-        if number.isdigit() and int(number) < len(timeline.warps) and kind in timeline.shares(int(number)):
-            return timeline.shares(int(number))[kind]
-        own = ", ".join(timeline.shares(0))
-        units = ", ".join(unit for unit, place in timeline.busy if place == 0)
-        there = f"{units}; of a warp, with its number: {own}"
-        raise FlashLadderError(f'The model has no "{what}". It has: {there}.')
-
-    def turn(self, stage: int | str, of: str = "model", d: int = 128) -> float:
-        """Clocks of a turn over a tile of K and V: of "model", or "measured" (measuring/step_clocks.py)."""
-        found = step_clocks.step_of(stages.get(stage), d)
-        if not found:
-            raise Unrecorded
-        if of not in ("model", "measured", "floor"):
-            raise FlashLadderError(f'A turn has clocks of "model", "measured" and "floor", not of "{of}".')
-        self.stale |= found.stale and of == "measured"
-        return getattr(found, of)
 
     def record(self, file: str, *path: int | str) -> float:
         """Any number of a record: record("H200-roofline.json", "rows", "name=09_double_buffering", "tflops"), also of
@@ -217,10 +168,6 @@ class _Figures:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise FlashLadderError(f"{file} has no number at {path}.")
         return value
-
-    def tens(self, value: float) -> float:
-        """Rounded to tens, for a sum that a text has rounded so: 492 is 490."""
-        return round(value, -1)
 
     def evaluate(self, node: ast.expr) -> float | str:
         match node:
@@ -245,17 +192,12 @@ FUNCTIONS = (
     "ceiling",
     "on_inputs",
     "ablation",
-    "shape",
     "resource",
     "counter",
     "instructions",
     "busy",
-    "tuned",
     "profiled",
     "record",
-    "modelled",
-    "turn",
-    "tens",
 )
 
 
@@ -270,11 +212,6 @@ def _kernels() -> set[str]:
     """Names that a record has once the GPU has run: of the stages, and of their ablations."""
     titles = {f"{one.stage.id} {one.title}" for one in ablations.ablations()}
     return titles | {stage.name for stage in stages.every_stage()}
-
-
-@cache
-def _timeline(stage: int | str) -> warps.WarpTimeline:
-    return warps.of(stage)
 
 
 @cache

@@ -1,5 +1,7 @@
 """What the generated parts of the documents share: tables, captions, and the words for what is stale or missing."""
 
+from collections.abc import Callable, Iterator
+
 from flashladder.core.errors import FlashLadderError
 from flashladder.measuring import recorded
 
@@ -21,3 +23,12 @@ def is_causal(mask: str) -> bool:
     if mask not in ("", "causal"):
         raise FlashLadderError(f"a marker's mask is 'causal' or left out, not '{mask}'")
     return mask == "causal"
+
+
+def paragraphs(blocks: Callable[..., Iterator[str]]) -> Callable[..., str]:
+    """What it yields, a block for each record; NOTHING where there is none."""
+
+    def text(*arguments: str) -> str:
+        return "\n\n".join(blocks(*arguments)) or NOTHING
+
+    return text

@@ -1,7 +1,7 @@
 """Puzzles on the command line: `make puzzle-05`, `make puzzle-05 start NAME=no_conflicts`, `check`, `hint`, ..."""
 
 from flashladder.classroom import done, puzzle_judge
-from flashladder.classroom.progress import shown
+from flashladder.classroom.progress import read, shown, write_new
 from flashladder.classroom.puzzles import Puzzle, answer, get, puzzles
 from flashladder.commands import verbs
 from flashladder.core.console import coloured, plural, say, table
@@ -32,13 +32,7 @@ def _list(stage: Stage, name: str) -> int:
 
 def _start(stage: Stage, name: str) -> int:
     chosen = get(stage, name or _next(stage).name)
-    chosen.file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with open(chosen.file, "x") as stream:
-            stream.write(chosen.page())
-    except FileExistsError:
-        place = shown(chosen.file)
-        raise FlashLadderError(f"{place} exists, and stays as it is. To start afresh, move it away.") from None
+    write_new(chosen.file, chosen.page())
     say(f"{coloured(chosen.title, 'bold')} (about {plural(chosen.minutes, 'minute')}): {shown(chosen.file)}")
     say(chosen.task)
     say(f"Write it there, between the marks; `make puzzle-{stage.id} check` judges it.")
@@ -69,23 +63,15 @@ def _check(stage: Stage, name: str) -> int:
 
 def _judged(one: Puzzle) -> bool:
     place = shown(one.file)
+    page = read(one.file, f"make puzzle-{one.stage.id} start NAME={one.name}")
     try:
-        text, first = answer(one.file.read_text())
-    except FileNotFoundError:
-        start = f"make puzzle-{one.stage.id} start NAME={one.name}"
-        raise FlashLadderError(f"{place} does not exist: `{start}` writes it.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FlashLadderError(f"{place} cannot be read: {error}") from error
+        text, first = answer(page)
     except FlashLadderError as error:
         raise FlashLadderError(f"{place}: {error}") from error
     found = puzzle_judge.judge(one, text, lambda line: f"{place}:{first + line - 1}")
-    colour = "green" if found.passed else "red" if found.written else "cyan"
-    say(f"{coloured(one.name, 'bold')}, {one.title}: {coloured(found.summary, colour)}")
-    for words in found.words:
-        say(f"  {words}")
     if found.passed:
         done.note(one.stage, done.PUZZLE, [one.name])
-    return found.passed
+    return verbs.tell(f"{coloured(one.name, 'bold')}, {one.title}", found, found.written)
 
 
 def _hint(stage: Stage, name: str) -> int:

@@ -2,18 +2,18 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `stage NN [causal]`,
-`resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
+What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `resources`,
+`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
 `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
-`faults [list]`, `shapes D [causal]`, `table NAME` (one that the text's figures.toml declares:
+`faults [list]`, `table NAME` (one that the text's figures.toml declares:
 commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
 
 import itertools
-import math
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from flashladder.commands import (
@@ -24,7 +24,7 @@ from flashladder.commands import (
     quotes,
     timeline_pages,
 )
-from flashladder.commands.markdown import NOTHING, STALE_NOTE, is_causal
+from flashladder.commands.markdown import NOTHING, STALE_NOTE, is_causal, paragraphs
 from flashladder.commands.markdown import caption as _caption
 from flashladder.commands.markdown import table as _table
 from flashladder.core.console import duration
@@ -32,7 +32,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
-from flashladder.lessons import notebook_format
+from flashladder.lessons import notebook_format, sections
 from flashladder.measuring import machine_code, profile, recorded, stream_times
 from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
@@ -95,10 +95,10 @@ def _causal(mask: str) -> tuple[bool, str]:
     return (True, ", causal (half the FLOPs counted)") if is_causal(mask) else (False, "")
 
 
-def ablations(which: str = "all", d: str = "128", mask: str = "") -> str:
+@paragraphs
+def ablations(which: str = "all", d: str = "128", mask: str = "") -> Iterator[str]:
     """Kernels with one idea changed at a time, each below the one that it is taken from, in bf16; which: of one stage,
     in its type."""
-    parts = []
     causal, masked = _causal(mask)
     only = None if which == "all" else stages.get(which)
     dtype = only.measured_dtype if only else "bf16"
@@ -125,12 +125,11 @@ def ablations(which: str = "all", d: str = "128", mask: str = "") -> str:
         text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
         head = [f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths), f"of its kernel, N = {middle}"]
         block = [_caption(results, text), "", _table(head, body), *_notes(shown)]
-        parts.append("\n".join(block))
-    return "\n\n".join(parts) or NOTHING
+        yield "\n".join(block)
 
 
-def throughput(dtype: str, d: str, mask: str = "") -> str:
-    parts = []
+@paragraphs
+def throughput(dtype: str, d: str, mask: str = "") -> Iterator[str]:
     causal, masked = _causal(mask)
     for results in recorded.shipped():
         rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
@@ -146,8 +145,7 @@ def throughput(dtype: str, d: str, mask: str = "") -> str:
         if ceiling:
             block += ["", f"cuBLAS matrix product of the same type in the same run: {ceiling['tflops']:.0f} TFLOP/s."]
         block += _notes(rows)
-        parts.append("\n".join(block))
-    return "\n\n".join(parts) or NOTHING
+        yield "\n".join(block)
 
 
 def pictures(dtype: str) -> str:
@@ -160,48 +158,6 @@ def pictures(dtype: str) -> str:
     return "\n\n".join(files) or NOTHING
 
 
-def stage(number: str, mask: str = "") -> str:
-    """One stage beside the one before and the peers, with the registers and shared memory that it takes. A stage of
-    another type than bf16 beside the peers of its type; and below, in a table of their own, bf16's in the same run."""
-    causal, masked = _causal(mask)
-    this = stages.get(number)
-    pair = [one for one in (stages.previous_of(this), this) if one]
-    parts = []
-    for results in recorded.shipped():
-        own = recorded.pick(results, dtype=this.measured_dtype, causal=causal, name=this.name)
-        if not own:
-            continue
-        block, shown = [], []
-        for dtype in dict.fromkeys((this.measured_dtype, "bf16")):
-            rows = recorded.pick(results, dtype=dtype, causal=causal)
-            names = [one.name for one in pair if one.measured_dtype == dtype]
-            names += dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
-            chosen = [row for row in rows if row["name"] in names]
-            if chosen:
-                table = _by_length(chosen, names)
-                block += [_caption(results, f"TFLOP/s, {dtype}{masked}, median"), "", table, ""]
-                shown += chosen
-        block.pop()
-        if not causal:  # else it stands below the other table
-            block += ["", _facts(shown, pair)]
-        block += _notes(shown)
-        parts.append("\n".join(block))
-    return "\n\n".join(parts) or NOTHING
-
-
-def _by_length(rows: list[dict], names: list[str]) -> str:
-    """A line for each name and head dim, in the order of the names; rows: of one type, with a mask or without."""
-    lengths = sorted({row["Nq"] for row in rows})
-    by_key = {(row["name"], row["d_head"], row["Nq"]): row for row in rows}
-    body = []
-    for d in sorted({row["d_head"] for row in rows}):
-        for name in names:
-            found = [by_key.get((name, d, n)) for n in lengths]
-            if any(found):
-                body.append([f"{name}, d = {d}", *(_figure(row) for row in found)])
-    return _table(["", *(f"N = {n}" for n in lengths)], body)
-
-
 def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
     keys, body = profile.RESOURCES, []
     for one in pair:
@@ -212,9 +168,9 @@ def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
     return _table(["of the (last) kernel", *keys.values()], body)
 
 
-def resources() -> str:
+@paragraphs
+def resources() -> Iterator[str]:
     """Registers, spills, shared memory and resident blocks of all stages."""
-    parts = []
     for results in recorded.shipped():
         types = {one.name: one.measured_dtype for one in stages.all_stages()}
         rows = [row for row in recorded.pick(results, causal=False) if row["dtype"] == types.get(row["name"])]
@@ -222,13 +178,12 @@ def resources() -> str:
         measured = [one for one in stages.all_stages() if one.name in names]
         other = sorted({dtype for name, dtype in types.items() if name in names} - {"bf16"})
         what = ", ".join(["bf16", *(f"where a stage does not take it {dtype}" for dtype in other), "native code"])
-        parts.append(f"{_caption(results, what)}\n\n{_facts(rows, measured)}")
-    return "\n\n".join(parts) or NOTHING
+        yield f"{_caption(results, what)}\n\n{_facts(rows, measured)}"
 
 
-def counters_table() -> str:
+@paragraphs
+def counters_table() -> Iterator[str]:
     """The simulator's wavefronts and sectors beside Nsight Compute's, for the same problem."""
-    parts = []
     for record in recorded.shipped(kind="counters"):
         if not record.get("counters"):  # what the profiler says of a few kernels, and no more
             continue
@@ -238,8 +193,7 @@ def counters_table() -> str:
                 agree = "yes" if simulated == measured else "no"
                 body.append([f"{entry['stage']}: {name}", str(simulated), str(measured), agree])
         head = ["", "warpsim", "Nsight Compute", "equal"]
-        parts.append(f"{_caption(record, record['problem'])}\n\n{_table(head, body)}")
-    return "\n\n".join(parts) or NOTHING
+        yield f"{_caption(record, record['problem'])}\n\n{_table(head, body)}"
 
 
 def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
@@ -277,9 +231,9 @@ def machine_code_table(d: str, *kernels: str) -> str:
     return "\n".join(block)
 
 
-def roofline() -> str:
+@paragraphs
+def roofline() -> Iterator[str]:
     """Bytes that the stages move, in DRAM and in the L2 cache."""
-    parts = []
     for record in recorded.shipped(kind="roofline"):
         body = [
             [
@@ -294,13 +248,12 @@ def roofline() -> str:
         ]
         head = ["", "DRAM read, MB", "DRAM written, MB", "L2, GB", "FLOP per DRAM byte", "TFLOP/s"]
         text = f"{record['problem']}; a copy moves {record['bandwidth_gb_s']:.0f} GB/s (read and written)"
-        parts.append(f"{_caption(record, text)}\n\n{_table(head, body)}")
-    return "\n\n".join(parts) or NOTHING
+        yield f"{_caption(record, text)}\n\n{_table(head, body)}"
 
 
-def inputs(length: str = "16384", d: str = "128") -> str:
+@paragraphs
+def inputs(length: str = "16384", d: str = "128") -> Iterator[str]:
     """Throughput on inputs that hurt."""
-    parts = []
     for record in recorded.shipped(kind="inputs"):
         kinds = list(record["inputs"])
         rows = [row for row in record["measurements"] if row["Nq"] == int(length) and row["d_head"] == int(d)]
@@ -314,13 +267,13 @@ def inputs(length: str = "16384", d: str = "128") -> str:
             for name in names
         ]
         caption = _caption(record, f"TFLOP/s, bf16, d = {d}, N = {length}, by inputs")
-        parts.append(f"{caption}\n\n{_table(['', *kinds], body)}")
-    return "\n\n".join(parts) or NOTHING
+        yield f"{caption}\n\n{_table(['', *kinds], body)}"
 
 
-def beside_the_best(stage: str) -> str:
+@paragraphs
+def beside_the_best(stage: str) -> Iterator[str]:
     """A stage's throughput on inputs that hurt, in percent of the fastest peer's on the same."""
-    name, parts = stages.get(stage).name, []
+    name = stages.get(stage).name
     for record in recorded.shipped(kind="inputs"):
         own, peers = {}, {}
         for row in record["measurements"]:
@@ -335,14 +288,12 @@ def beside_the_best(stage: str) -> str:
             mark = "*" if recorded.is_stale(own[keys[0]]) else ""
             body.append([f"d = {d}, N = {length}{mark}", *(f"{100 * own[k]['tflops'] / peers[k]:.0f}" for k in keys)])
         caption = _caption(record, f"{name} in percent of the fastest peer's throughput, bf16, full, by inputs")
-        parts.append(f"{caption}\n\n{_table(['', *record['inputs']], body)}")
-    return "\n\n".join(parts) or NOTHING
+        yield f"{caption}\n\n{_table(['', *record['inputs']], body)}"
 
 
-def streams() -> str:
+@paragraphs
+def streams() -> Iterator[str]:
     """Stage 00: bandwidth of copies, and times of the batches."""
-
-    parts = []
     for record in recorded.shipped(kind="host-streams"):
         by_key = {(row["memory"], row["direction"]): f"{row['gb_s']:.1f}" for row in record["bandwidth"]}
         body = [[memory, *(by_key[memory, way] for way in ("h2d", "d2h", "both"))] for memory in ("pageable", "pinned")]
@@ -350,13 +301,12 @@ def streams() -> str:
         head = [name or "milliseconds" for name in stream_times.SUMMARY_COLUMNS]
         batches = _table(head, stream_times.summary_rows(record))
         caption = _caption(record, "Copies of 256 MiB, and the three batches; medians of five runs")
-        parts.append(f"{caption}\n\n{copies}\n\n{batches}")
-    return "\n\n".join(parts) or NOTHING
+        yield f"{caption}\n\n{copies}\n\n{batches}"
 
 
-def tuned(what: str, d: str = "128", length: str = "4096") -> str:
+@paragraphs
+def tuned(what: str, d: str = "128", length: str = "4096") -> Iterator[str]:
     """A table of tuning/tables.py for each GPU, bf16: chosen, worth, stages, advice, fastest or refused."""
-    parts = []
     for made in recorded.shipped(kind="tuning"):
         if what == "refused":
             text, (head, body) = "Configurations that each rule refuses", tuning_tables.refused(made)
@@ -376,8 +326,7 @@ def tuned(what: str, d: str = "128", length: str = "4096") -> str:
         stale = f"\n\n{STALE_NOTE}" if tuning.is_stale(made) else ""
         if stale:
             head = [f"{column}\\*" if column else column for column in head]
-        parts.append(f"{_caption(made, text + looked_at)}\n\n{_table(head, body)}{stale}")
-    return "\n\n".join(parts) or NOTHING
+        yield f"{_caption(made, text + looked_at)}\n\n{_table(head, body)}{stale}"
 
 
 _OF_TUNING = {
@@ -405,30 +354,8 @@ _PICTURES = {
 }
 
 
-def shapes(d: str, mask: str = "") -> str:
-    """All configurations of shapes in one run, bf16, the fastest over all lengths first; what runs where is bold."""
-    causal, words = _causal(mask)
-    parts = []
-    for made in recorded.shipped(kind="shapes"):
-        wanted = {"dtype": "bf16", "d_head": int(d), "causal": causal}
-        lengths = sorted({row["Nq"] for row in recorded.pick(made, **wanted)})
-        chosen = {(row["configuration"], row["Nq"]) for row in made["chosen"] if wanted.items() <= row.items()}
-        rows: dict[str, dict[int, float]] = {}
-        for row in recorded.pick(made, **wanted):
-            rows.setdefault(row["name"], {})[row["Nq"]] = row["tflops"]
-        body = [
-            [f"`{name}`" if name.startswith("(") else name]
-            + [f"**{seen[n]:.1f}**" if (name, n) in chosen else f"{seen[n]:.1f}" for n in lengths]
-            for name, seen in sorted(rows.items(), key=lambda one: -math.prod(one[1].values()))
-        ]
-        text = f"TFLOP/s, bf16, d = {d}{words}; bold: what runs there"
-        stale = f"\n\n{STALE_NOTE}" if made["kernel_sha256"] != shape_table.kernel_hash() else ""
-        parts.append(f"{_caption(made, text)}\n\n{_table(['', *(f'N = {n}' for n in lengths)], body)}{stale}")
-    return "\n\n".join(parts) or NOTHING
-
-
-def provenance() -> str:
-    parts = []
+@paragraphs
+def provenance() -> Iterator[str]:
     for results in recorded.shipped():
         record = results["provenance"]
         keys = ("device", "driver", "toolkit", "runtime", "torch", "cudnn", "commit", "date")
@@ -436,15 +363,13 @@ def provenance() -> str:
         clocks = sorted({row["sm_mhz"] for row in results["measurements"] if row.get("sm_mhz")})
         if clocks:
             body.append(["SM clock seen", f"{clocks[0]} to {clocks[-1]} MHz"])
-        parts.append(_table(["recorded with", ""], body))
-    return "\n\n".join(parts) or NOTHING
+        yield _table(["recorded with", ""], body)
 
 
 _KINDS = {
     "ladder": ladder,
     "throughput": throughput,
     "throughput-pictures": pictures,
-    "stage": stage,
     "resources": resources,
     "ablations": ablations,
     "counters": counters_table,
@@ -456,7 +381,6 @@ _KINDS = {
     "faults": faults_page.page,
     "inputs": inputs,
     "beside-the-best": beside_the_best,
-    "shapes": shapes,
     "streams": streams,
     "timeline-clocks": timeline_pages.clocks_table,
     "timeline-errors": timeline_pages.errors_table,
@@ -490,7 +414,7 @@ def parts_of(file: Path) -> list[str]:
     """A document's text; a notebook's cells of text."""
     if file.suffix != ".ipynb":
         return [file.read_text()]
-    return [notebook_format.text_of(cell["source"]) for cell in _text_cells(notebook_format.load(file))]
+    return [sections.text_of(cell) for cell in _text_cells(notebook_format.load(file))]
 
 
 def _text_cells(notebook: dict) -> list[dict]:

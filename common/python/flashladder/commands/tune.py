@@ -79,13 +79,10 @@ def run(options: Options, device: Device | None = None) -> int:
     candidates = tuple(one for several in refused.values() for one in several.admitted)
     names = ("tokens", "heads", "lengths", "short_list", "stages", "best")
     plan = Plan(candidates, **{name: getattr(options, name) for name in names})
-    place = Place(device.gpu.name, device.gpu.driver, str(build.info()["nvcc_version"]), instances.kernel_hash())
-    store = Store(options.store or default_file(), place)
+    store = open_store(options, device, instances.kernel_hash())
     say(
         f"What is measured is remembered in {os.path.relpath(store.file)}: a tuner that was stopped goes on from there."
     )
-    if options.again:
-        store.forget_failures()
     outcome = Tuner(plan, store, gpu_times.DeviceWorkshop(device), timer).run()
     made = record.make(outcome, plan, refused, device, timer.multiprocessors, options.space)
     folder = RECORDED if options.of_all else results_directory()
@@ -94,7 +91,7 @@ def run(options: Options, device: Device | None = None) -> int:
         _show(made, dtype, d)
     say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` draws the pictures and the tables of what lies in "
         "docs/results, and has stage 12 choose by it.")  # fmt: skip
-    return _report_failures(outcome.failures)
+    return report_failures(outcome.failures)
 
 
 def _show(made: dict, dtype: str, d: int) -> None:
@@ -108,7 +105,17 @@ def _show(made: dict, dtype: str, d: int) -> None:
     say(f"winner over all lengths: {record.winner(made, dtype, d)}")
 
 
-def _report_failures(failures: dict[Configuration, Known]) -> int:
+def open_store(options, device: Device, kernel: str) -> Store:
+    """What the options of either stage name; kernel: its hash."""
+    place = Place(device.gpu.name, device.gpu.driver, str(build.info()["nvcc_version"]), kernel)
+    store = Store(options.store or default_file(), place)
+    if options.again:
+        store.forget_failures()
+    return store
+
+
+def report_failures(failures: dict) -> int:
+    """Of Tried.failures, of either stage."""
     if not failures:
         return 0
     rows = [(str(one), known.failed, (known.message.splitlines() or [""])[0][:200]) for one, known in failures.items()]
@@ -147,7 +154,7 @@ def _fastest(options: Options) -> Spaces:
 def _filtered(options: Options, spaces: Spaces, limits: rules.Device) -> dict[tuple[str, int], space.Refusals]:
     """What the rules leave; prints how many each refused."""
     refused = {group: space.admitted(several, limits) for group, several in spaces.items()}
-    _show_refusals(refused)
+    show_refusals({f"{dtype}, d = {d}": one for (dtype, d), one in refused.items()}, rules.RULES)
     if options.limit and not options.fastest_of:
         refused = {group: one.thinned(options.limit) for group, one in refused.items()}
         say(f"Of these, {sum(len(one.admitted) for one in refused.values())}, evenly over the space (--limit).")
@@ -156,17 +163,16 @@ def _filtered(options: Options, spaces: Spaces, limits: rules.Device) -> dict[tu
     return refused
 
 
-def _show_refusals(refused: dict[tuple[str, int], space.Refusals]) -> None:
-    names = [f"{dtype}, d = {d}" for dtype, d in refused]
+def show_refusals(refused: dict[str, space.Refusals], among: tuple[rules.Rule, ...]) -> None:
     rows = [
         (rule.name, *(one.by_rule[rule.name] for one in refused.values()), rule.reason)
-        for rule in rules.RULES
+        for rule in among
         if any(one.by_rule[rule.name] for one in refused.values())
     ]
     counts = [("enumerated", *(one.enumerated for one in refused.values()), "")]
     left = [("left", *(len(one.admitted) for one in refused.values()), "")]
-    table("Configurations that each rule refuses (one can break several)", ["rule", *names, "reason"],
-          [*counts, *rows, *left], right=range(1, len(names) + 1))  # fmt: skip
+    table("Configurations that each rule refuses (one can break several)", ["rule", *refused, "reason"],
+          [*counts, *rows, *left], right=range(1, len(refused) + 1))  # fmt: skip
 
 
 def _without_times(options: Options, spaces: Spaces, device: Device) -> int:
@@ -189,7 +195,7 @@ def _without_times(options: Options, spaces: Spaces, device: Device) -> int:
             say(f"\nverified on the simulator: {c}")
             explain.show_resources(c)
     say("\nNo time was measured. On a machine with a GPU `make tune` times them; recorded: docs/results.")
-    return _report_failures(failures)
+    return report_failures(failures)
 
 
 def _predicted(c: Configuration) -> tuple[str, ...]:

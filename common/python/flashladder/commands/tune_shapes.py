@@ -6,15 +6,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from flashladder.building import build
+from flashladder.commands.tune import open_store, report_failures, show_refusals
 from flashladder.core.console import coloured, say, table
 from flashladder.core.device import Device, choose
 from flashladder.core.paths import RECORDED, ROOT, results_directory
 from flashladder.ladder import stages
 from flashladder.measuring import bench, recorded
-from flashladder.tuning import gpu_times, record, shape_table, shape_tuner, shapes
+from flashladder.tuning import gpu_times, record, shape_table, shape_tuner, shapes, space
 from flashladder.tuning.rules import Device as Limits
-from flashladder.tuning.shape_tuner import Outcome, Plan
-from flashladder.tuning.store import Place, Store, default_file
+from flashladder.tuning.shape_tuner import Plan
+from flashladder.tuning.tune import Tried
 
 SIMULATED = 2  # configurations of each head dim that run where there is no GPU
 
@@ -51,12 +52,8 @@ def run(options: Options, device: Device | None = None) -> int:
     say(f"Tuning on {device}")
     timer = gpu_times.GpuTimer(device, tuple(one.number for one in (*beside, stage)), shape_table)
     limits = timer.limits()
-    _show_refusals(everything, limits)
-    plan = Plan(tuple(shapes.admitted(everything, limits)), options.lengths, options.tokens, options.heads)
-    place = Place(device.gpu.name, device.gpu.driver, str(build.info()["nvcc_version"]), shape_table.kernel_hash())
-    store = Store(options.store or default_file(), place)
-    if options.again:
-        store.forget_failures()
+    plan = Plan(_filtered(everything, limits), options.lengths, options.tokens, options.heads)
+    store = open_store(options, device, shape_table.kernel_hash())
     outcome = shape_tuner.run(plan, store, gpu_times.DeviceWorkshop(device, shape_table), timer)
     made = shape_tuner.make_record(outcome, plan, device, timer.multiprocessors)
     folder = RECORDED if options.of_all else results_directory()
@@ -67,7 +64,14 @@ def run(options: Options, device: Device | None = None) -> int:
         f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` has stage {stage.id} choose by what lies in "
         "docs/results."
     )
-    return _report_failures(outcome)
+    return report_failures(outcome.failures)
+
+
+def _filtered(everything: list[shapes.Configuration], limits: Limits) -> tuple[shapes.Configuration, ...]:
+    """What the rules leave; prints how many each refused."""
+    refused = space.admitted(everything, limits, shapes.RULES)
+    show_refusals({"": refused}, shapes.RULES)
+    return refused.admitted
 
 
 def explain(words: list[str]) -> int:
@@ -99,34 +103,14 @@ def _show(made: dict) -> None:
     table("What runs where", ["", "N", "TFLOP/s", "configuration"], rows, right=(1, 2))
 
 
-def _show_refusals(everything: list[shapes.Configuration], limits: Limits) -> None:
-    counts, left = shape_tuner.refused(everything, limits), len(shapes.admitted(everything, limits))
-    rows = [(rule.name, counts[rule.name], rule.reason) for rule in shapes.RULES if counts[rule.name]]
-    table("Configurations that each rule refuses (one can break several)", ["rule", "", "reason"],
-          [("enumerated", len(everything), ""), *rows, ("left", left, "")], right=(1,))  # fmt: skip
-
-
-def _report_failures(outcome: Outcome) -> int:
-    if not outcome.failures:
-        return 0
-    rows = [
-        (str(one), known.failed, (known.message.splitlines() or [""])[0][:200])
-        for one, known in outcome.failures.items()
-    ]
-    table(coloured(f"{len(rows)} configurations that no rule refuses failed; none of them is chosen", "red"),
-          ["configuration", "when", "what was said"], rows)  # fmt: skip
-    return 1
-
-
 def _without_times(everything: list[shapes.Configuration], device: Device) -> int:
     """The rules for all; a few are built and verified on the simulator."""
     say(f"Device: {device}. It has no time to measure, and none is measured: this is what rules and simulator say.")
-    _show_refusals(everything, Limits())
-    left, outcome = shapes.admitted(everything), Outcome()
+    left, tried = _filtered(everything, Limits()), Tried()
     for d in dict.fromkeys(one.d_head for one in left):
         few = [one for one in left if one.d_head == d][:: max(1, sum(one.d_head == d for one in left) // SIMULATED)]
         for one, known in gpu_times.DeviceWorkshop(device, shape_table).prepare(few[:SIMULATED]):
-            outcome.known[one] = known
+            tried.known[one] = known
             say(f"{'FAILED' if known.failed else 'verified on the simulator'}: {one}")
     say("\nNo time was measured. On a machine with a Hopper GPU this times them.")
-    return _report_failures(outcome)
+    return report_failures(tried.failures)

@@ -1,11 +1,13 @@
-"""What `make exercise-05 VERB ...` and `make puzzle-05 VERB ...` share: to do verb after verb, and to give hints."""
+"""What `make exercise-05 VERB ...` and `make puzzle-05 VERB ...` share: to do verb after verb, to say what came of an
+answer, and to give hints."""
 
 from collections.abc import Callable, Sequence
 
-from flashladder.classroom import progress
+from flashladder.classroom import progress, whole
 from flashladder.classroom.exercise import Exercise, Mend
+from flashladder.classroom.judge import Judgement
 from flashladder.classroom.puzzles import Puzzle
-from flashladder.core.console import say
+from flashladder.core.console import coloured, say
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder.stage import Stage
 
@@ -43,3 +45,12 @@ def hint(kind: str, stage: Stage, open_ones: Sequence[Asked], solution: str) -> 
     if given == len(one.hints):
         say(f"That is the last one; {solution.format(name=one.name, stage=stage.id)}.")
     return 0
+
+
+def tell(title: str, found: Judgement | whole.Part, begun: bool, remarks: Sequence[str] = ()) -> bool:
+    """Says what came of an answer; True where it is right. remarks: what else there is to say."""
+    colour = "green" if found.passed else "red" if begun else "cyan"
+    say(f"{title}: {coloured(found.summary, colour)}")
+    for words in (*found.words, *remarks):
+        say(f"  {words}")
+    return found.passed

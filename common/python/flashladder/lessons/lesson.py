@@ -18,12 +18,11 @@ from flashladder.ladder import diff, mistakes, source, stages, sweep
 from flashladder.ladder.kernels import compile_kernel
 from flashladder.ladder.run import describe
 from flashladder.lessons import throughput as short_runs
-from flashladder.lessons.display import code, note, show, step, table, whole
+from flashladder.lessons.display import code, note, show, slider, step, table, whole
 from flashladder.lessons.display import diff as diff_of
 from flashladder.lessons.host import HostLesson
 from flashladder.lessons.prediction import Prediction, predict, scorecard
 from flashladder.lessons.trial import Trial, changed_kernel, plant, show_verdict
-from flashladder.lessons.widgets import slider
 from flashladder.lessons.writing import Writing
 from flashladder.measuring import profile, recorded
 from flashladder.running.job import Result
@@ -187,14 +186,6 @@ class Lesson(Writing):
         for row in recorded.pick(results, name=self._of(stage).name, **wanted) if results else ():
             return row["tflops"]
         raise FlashLadderError(f"{self._of(stage).name} has no recorded throughput for N = {length}, d = {d}.")
-
-    def recorded_ceiling(self) -> float:
-        """What cuBLAS's matrix product in bf16 gave on the GPU that the lesson quotes, in the stages' own run."""
-        results = recorded.of(self.stage.name)
-        row = recorded.ceiling(results, "bf16") if results else None
-        if not row:
-            raise FlashLadderError("No record has the throughput of cuBLAS.")
-        return row["tflops"]
 
     def break_it(self, name: str, picture: bool = True) -> None:
         """Plants a mistake of stages/NN/mistakes.toml, and shows who catches it and how. AssertionError if nobody does.

@@ -99,16 +99,12 @@ def load(file: Path) -> dict:
         raise FlashLadderError(f"{file} is no notebook: {error}") from error
 
 
-def text_of(source: str | list[str]) -> str:
-    return source if isinstance(source, str) else "".join(source)
-
-
 def canonical(notebook: dict, file: Path) -> dict:
     """The notebook with canonical metadata, cell names, counts, outputs, first cell and badge. Nothing is executed."""
     configured = settings()
     cells, names, count = [], set(), 0
     for position, cell in enumerate(notebook["cells"]):
-        source = text_of(cell["source"]).strip("\n")
+        source = sections.text_of(cell).strip("\n")
         kind = cell["cell_type"]
         code_before = any(one["cell_type"] == "code" for one in cells)
         if position == 0 and kind == "markdown":
@@ -163,17 +159,17 @@ def _output(output: dict) -> dict | None:
     """Without widgets, which have no life in a saved notebook; of the metadata only a picture's words stay."""
     kind = output["output_type"]
     if kind == "stream":
-        return {"name": output["name"], "output_type": kind, "text": _lines(text_of(output["text"]))}
+        return {"name": output["name"], "output_type": kind, "text": _lines(sections.joined(output["text"]))}
     if kind == "error":
         return {key: output[key] for key in ("ename", "evalue", "output_type", "traceback")}
     if WIDGETS in output["data"]:
         return None
     data = {
-        name: value if name == "image/png" or not isinstance(value, (str, list)) else _lines(text_of(value))
+        name: value if name == "image/png" or not isinstance(value, (str, list)) else _lines(sections.joined(value))
         for name, value in sorted(output["data"].items())
     }
     if "image/png" in data:
-        data["image/png"] = text_of(data["image/png"]).strip()
+        data["image/png"] = sections.joined(data["image/png"]).strip()
     words = _words(output)
     clean = {"data": data, "metadata": {"image/png": {"alt": words}} if words else {}, "output_type": kind}
     return clean | ({"execution_count": None} if kind == "execute_result" else {})
@@ -217,12 +213,12 @@ def faults(file: Path) -> list[str]:
     found = []
     cells = notebook.get("cells", [])
     code = [cell for cell in cells if cell["cell_type"] == "code"]
-    if not cells or cells[0]["cell_type"] != "markdown" or not text_of(cells[0]["source"]).startswith("# "):
+    if not cells or cells[0]["cell_type"] != "markdown" or not sections.text_of(cells[0]).startswith("# "):
         found.append("the first cell is not a title")
-    if not code or text_of(code[0]["source"]) != first_cell(settings()["repository"]):
+    if not code or sections.text_of(code[0]) != first_cell(settings()["repository"]):
         found.append("the first code cell is not the set-up cell: run `flashladder notebooks --format`")
     for number, cell in enumerate(code, 1):
-        where = f"code cell {number} ({text_of(cell['source']).splitlines()[0][:50]})"
+        where = f"code cell {number} ({sections.text_of(cell).splitlines()[0][:50]})"
         if cell.get("execution_count") != number:
             found.append(f"{where}: execution count {cell.get('execution_count')}; run `flashladder notebooks --save`")
         found += [f"{where}: {fault}" for output in cell.get("outputs", []) for fault in _output_faults(output)]
@@ -242,11 +238,11 @@ def _output_faults(output: dict) -> list[str]:
     if output["output_type"] == "error":
         return [f"an error is among its outputs: {output['ename']}"]
     if output["output_type"] == "stream":
-        texts = [text_of(output["text"])]
+        texts = [sections.joined(output["text"])]
         found = [f"it wrote to stderr: {texts[0][:80]}"] if output["name"] == "stderr" else []
     else:
         found = ["a picture without words"] if "image/png" in output["data"] and not _words(output) else []
-        texts = [text_of(value) for name, value in output["data"].items() if name.startswith("text/")]
+        texts = [sections.joined(value) for name, value in output["data"].items() if name.startswith("text/")]
     for text in texts:
         if "\x1b" in text:
             found.append("colours of a terminal in its output")

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from flashladder.core import console
+from flashladder.lessons import sections
 
 # What a prediction is about, by what its score is computed from, and the calls that show it to a reader.
 GIVEN_AWAY_BY = {
@@ -84,9 +85,8 @@ def later_faults(cells: list[dict], number: int) -> list[str]:
 
 
 def _parsed(cell: dict) -> ast.AST:
-    source = cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
     try:
-        return ast.parse(source)
+        return ast.parse(sections.text_of(cell))
     except SyntaxError:  # a line for the shell or for IPython
         return ast.Module([], [])
 
@@ -144,12 +144,8 @@ def _texts(cells: list[dict]):
     """(index, text) of prose, and of what saved outputs say and pictures are described by."""
     for index, cell in enumerate(cells):
         if cell["cell_type"] == "markdown":
-            yield index, _joined(cell["source"])
+            yield index, sections.text_of(cell)
         for output in cell.get("outputs", []):
-            yield index, _joined(output.get("text", ""))
-            yield index, _joined(output.get("data", {}).get("text/plain", ""))
+            yield index, sections.joined(output.get("text", ""))
+            yield index, sections.joined(output.get("data", {}).get("text/plain", ""))
             yield index, output.get("metadata", {}).get("image/png", {}).get("alt", "")
-
-
-def _joined(text: str | list[str]) -> str:
-    return text if isinstance(text, str) else "".join(text)

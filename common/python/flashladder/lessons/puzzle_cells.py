@@ -9,8 +9,8 @@ from flashladder.classroom.puzzles import CLOSE, OPEN, Puzzle, puzzles
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder.stage import Stage
-from flashladder.lessons.puzzling import not_written
 from flashladder.lessons.sections import heading, prose, refuse_answers, text_of, unsolved, written
+from flashladder.lessons.writing import not_written
 
 BEFORE = "Predict"  # the section that they stand before
 PUZZLE = "%%puzzle "  # how a cell with an answer begins

@@ -51,8 +51,13 @@ def _broken(line: str) -> list[str]:
     return lines
 
 
+def joined(text: str | list[str]) -> str:
+    """A text of a notebook's file, which may be a list of its lines."""
+    return text if isinstance(text, str) else "".join(text)
+
+
 def text_of(cell: dict) -> str:
-    return cell["source"] if isinstance(cell["source"], str) else "".join(cell["source"])
+    return joined(cell["source"])
 
 
 def written(cell: dict, magic: str) -> tuple[str, str]:

@@ -47,12 +47,11 @@ def start(fetched: bool = False) -> None:
             + " ".join(f"'{one}'" for one in wanted)
         )
     print(summary())
-    from flashladder.lessons import page, puzzling, writing
+    from flashladder.lessons import writing
     from flashladder.lessons.display import figures_show_themselves
 
     figures_show_themselves()
-    for module in (writing, puzzling, page):
-        module.register()
+    writing.register()
 
 
 def summary() -> str:

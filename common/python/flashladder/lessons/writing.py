@@ -1,13 +1,16 @@
-"""What a reader writes in a notebook: a cell that begins with `%%write rescale` holds his C++ for that exercise.
+"""What a reader writes in a notebook, in cells that begin with
 
-%%write rescale
-rescale[r] = __expf(row_max[r] - new_max);
+%%write rescale           his C++ for that exercise of the lesson
+%%puzzle no_conflicts     his lines of a small kernel
+%%kernel 06               a whole kernel, judged part by part as `make check KERNEL=my.cu STAGE=06` does; `%%kernel 06
+                          scores` judges one part; with nothing but a comment, it shows a page to begin with
 """
 
 import html
+import re
 
 from flashladder import plot
-from flashladder.classroom import exercise, progress, puzzles
+from flashladder.classroom import blank, done, exercise, progress, puzzle_judge, puzzles, whole
 from flashladder.classroom.exercise import Exercise
 from flashladder.classroom.judge import NOT_WRITTEN, Finding, Judgement
 from flashladder.classroom.remembered import expected_time
@@ -80,12 +83,6 @@ def current_stage(magic: str) -> Stage:
     return _current[0].stage
 
 
-def register() -> None:
-    """Gives a notebook's kernel the cell magic %%write."""
-    if display.live():
-        display.get_ipython().register_magic_function(write, "cell", "write")
-
-
 def write(name: str, text: str) -> Judgement | None:
     """What %%write does with the rest of the cell: judges it as the answer to the exercise `name` of the lesson, and
     shows what came of it. Nothing that is wrong with an answer ends the run of a notebook."""
@@ -106,23 +103,31 @@ def write(name: str, text: str) -> Judgement | None:
         show(message(str(error), f"%%write {name}"))
         return None
     show(told(one, found))
-    if found.wrong and not found.hazards:
-        Br = one.stage.data["launch"][-1].get("Br", 0)
-        show(plot.error_map(found.wrong.problem, found.wrong.inputs, found.wrong.output, Br=Br))
+    _show_wrong(found, one.stage)
     # Without a value: a cell's last one is shown.
     return found if not display.live() else None
 
 
-def not_written(one: Exercise) -> Shown:
+def not_written(one: Exercise | puzzles.Puzzle) -> Shown:
     return note(f'{NOT_WRITTEN.summary}. lesson.hint("{one.name}") gives a hint.', f"{one.title}:")
 
 
 def told(one: Exercise, found: Judgement) -> Shown:
     """A judgement, check by check."""
     points = f"{one.points if found.passed else 0} of {plural(one.points, 'point')}"
+    return message(_lines(one, found), f"{one.title}: {found.summary}. {points}.")
+
+
+def _lines(one: Exercise | puzzles.Puzzle, found: Judgement) -> str:
     lines = [line for finding in found.findings for line in lines_of(finding)]
-    lines += [] if found.passed else [f'lesson.hint("{one.name}") gives a hint.']
-    return message("\n".join(lines), f"{one.title}: {found.summary}. {points}.")
+    return "\n".join([*lines, *([] if found.passed else [f'lesson.hint("{one.name}") gives a hint.'])])
+
+
+def _show_wrong(found: Judgement, stage: Stage) -> None:
+    """The map of the errors, where there are wrong numbers and no hazard that explains them."""
+    if found.wrong and not found.hazards:
+        Br = stage.data["launch"][-1].get("Br", 0)
+        show(plot.error_map(found.wrong.problem, found.wrong.inputs, found.wrong.output, Br=Br))
 
 
 def lines_of(finding: Finding) -> list[str]:
@@ -131,3 +136,75 @@ def lines_of(finding: Finding) -> list[str]:
         label = "no hazards"
     first, *others = finding.words or ("",)
     return [f"{mark} {label}: {first}" if first else f"{mark} {label}", *(f"    {text}" for text in others)]
+
+
+# ---- puzzles ----
+
+
+def puzzle(name: str, text: str) -> Judgement | None:
+    """What %%puzzle does with the rest of the cell. Nothing that is wrong with an answer ends the run of a notebook."""
+    name = name.strip()
+    try:
+        one = puzzles.get(current_stage("%%puzzle"), name)
+        if one.is_stub(text):
+            show(not_written(one))
+            return None
+        with step(f"Building and running {name}", f"Built and run: {name}."):
+            # Line 1 of the cell is %%puzzle itself.
+            found = puzzle_judge.judge(one, text, lambda line: f"line {line + 1} of the cell")
+        if found.passed:
+            done.note(one.stage, done.PUZZLE, [one.name])
+    except FlashLadderError as error:
+        show(message(str(error), f"%%puzzle {name}"))
+        return None
+    show(message(_lines(one, found), f"{one.title}: {found.summary}."))
+    return found if not display.live() else None  # without a value: a cell's last one is shown
+
+
+# ---- whole kernels ----
+
+_COMMENT = re.compile(r"//.*?$|/\*.*?\*/", re.M | re.S)
+
+
+def kernel(words: str, text: str) -> list[whole.Part] | None:
+    """What %%kernel does with the rest of the cell. Nothing that is wrong with a kernel ends the run of a notebook."""
+    which, _, part = words.strip().partition(" ")
+    try:
+        if not which:
+            raise FlashLadderError("Of which stage? `%%kernel 06` judges the cell as a kernel of stage 06.")
+        page = blank.page(which)
+        if not _COMMENT.sub("", text).strip():
+            show(
+                message(
+                    "Copy this page into the cell, below its first line, and go on from there.", f"%%kernel {which}"
+                )
+            )
+            show(code(blank.skeleton(page), 1, "a blank page"))
+            return None
+        found = []
+        with step(f"Building and running your kernel of stage {page.stage.id}", f"Judged as stage {page.stage.id}."):
+            # Line 1 of the cell is %%kernel itself.
+            for one in whole.parts(page, text, lambda line: f"line {line + 1} of the cell", part.strip()):
+                found.append(one)
+        whole.note(page, found, text)
+    except FlashLadderError as error:
+        show(message(str(error), f"%%kernel {words.strip()}"))
+        return None
+    for one in found:
+        show(message("\n".join(_of_part(one)) or one.summary, f"{one.subgoal.title}: {one.summary}."))
+    if found[-1].judgement:
+        _show_wrong(found[-1].judgement, page.stage)
+    return found if not display.live() else None  # without a value: a cell's last one is shown
+
+
+def _of_part(one: whole.Part) -> list[str]:
+    if one.judgement:
+        return [line for finding in one.judgement.findings for line in lines_of(finding)]
+    return list(one.words)
+
+
+def register() -> None:
+    """Gives a notebook's kernel the cell magics."""
+    if display.live():
+        for function in (write, puzzle, kernel):
+            display.get_ipython().register_magic_function(function, "cell", function.__name__)

@@ -9,7 +9,6 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.cards import card
 from flashladder.plot.climbing import climb
-from flashladder.plot.configurations import configurations
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
@@ -26,7 +25,7 @@ from flashladder.plot.swizzle import swizzle, swizzle_bits
 from flashladder.plot.throughput import ablations, throughput
 from flashladder.plot.timeline import timeline
 from flashladder.plot.transfers import transfers
-from flashladder.plot.tuning import tuning_flags, tuning_lengths, tuning_predicted, tuning_tiles
+from flashladder.plot.tuning import configurations, tuning_flags, tuning_lengths, tuning_predicted, tuning_tiles
 from flashladder.plot.warps import warps
 
 __all__ = [

@@ -11,11 +11,16 @@ BANKS = 32
 SECTOR_BYTES = 32
 
 
-def _title(access: Access, title: str | None) -> str:
-    return title or f"{access.where}: {access.kind}{f'.x{access.matrices}' if access.matrices else ''}"
+def _lanes(axes, access: Access, columns: int, found: str) -> None:
+    """The lanes down the axes, and a title: where the access is, and what was found of it."""
+    axes.set(xlim=(0, columns), ylim=(LANES, 0), ylabel="lane")
+    axes.set_yticks([lane + 0.5 for lane in range(0, LANES, 4)], [str(lane) for lane in range(0, LANES, 4)])
+    axes.tick_params(length=0)
+    kind = f"{access.kind}{f'.x{access.matrices}' if access.matrices else ''}"
+    axes.set_title(f"{access.where}: {kind}\n{access.source}\n{found}", fontsize=10)
 
 
-def bank_grid(access: Access, title: str | None = None) -> Figure:
+def bank_grid(access: Access) -> Figure:
     """Lanes by banks for one access to shared memory: which bank serves which lane, and in which wavefront.
 
     A cell's number is the wavefront of its group of lanes that serves it; from the second on the lane waits because
@@ -38,21 +43,13 @@ def bank_grid(access: Access, title: str | None = None) -> Figure:
         text = f"{count} wavefront{'s' if count > 1 else ''}"
         axes.text(BANKS + 0.8, (first + last + 1) / 2, text, va="center", fontsize=9, color=RED if count > 1 else INK)
         axes.axhline(last + 1, color=GREY, linewidth=0.8)
-    axes.set_xlim(0, BANKS)
-    axes.set_ylim(LANES, 0)
     axes.set_xticks([bank + 0.5 for bank in range(0, BANKS, 4)], [str(bank) for bank in range(0, BANKS, 4)])
     axes.set_xticks(range(BANKS + 1), minor=True)
-    axes.set_yticks([lane + 0.5 for lane in range(0, LANES, 4)], [str(lane) for lane in range(0, LANES, 4)])
-    axes.tick_params(length=0)
     axes.grid(which="minor", axis="x", color="#dddddd", linewidth=0.5)
     axes.set_xlabel("bank (4 bytes wide)")
-    axes.set_ylabel("lane")
     extra = access.cost - access.ideal
     verdict = f"{extra} of them are bank conflicts" if extra else "no bank conflict"
-    axes.set_title(
-        f"{_title(access, title)}\n{access.source}\n{access.cost} wavefronts, ideal {access.ideal}: {verdict}",
-        fontsize=10,
-    )
+    _lanes(axes, access, BANKS, f"{access.cost} wavefronts, ideal {access.ideal}: {verdict}")
     caption(
         figure,
         f"Addresses of warp 0 as the simulator saw them; {access.bytes} bytes a lane. "
@@ -61,7 +58,7 @@ def bank_grid(access: Access, title: str | None = None) -> Figure:
     return figure
 
 
-def sectors(access: Access, title: str | None = None) -> Figure:
+def sectors(access: Access) -> Figure:
     """Lanes by 32-byte sectors for one access to global memory: how much of each sector is asked for."""
     if access.space != "global":
         raise FlashLadderError(f"{access.where} is an access to shared memory: it has banks and no sectors.")
@@ -82,21 +79,14 @@ def sectors(access: Access, title: str | None = None) -> Figure:
         axes.axvline(place, color="#bbbbbb", linewidth=0.6)
         if sector - 1 not in columns and place:  # not the neighbour in memory
             axes.axvline(place, color=RED, linewidth=1.6, linestyle="--")
-    axes.set_xlim(0, len(columns))
-    axes.set_ylim(LANES, 0)
     step = max(1, len(columns) // 16)
     axes.set_xticks(
         [place + 0.5 for place in range(0, len(columns), step)], [str(place) for place in range(0, len(columns), step)]
     )
-    axes.set_yticks([lane + 0.5 for lane in range(0, LANES, 4)], [str(lane) for lane in range(0, LANES, 4)])
-    axes.tick_params(length=0)
     axes.set_xlabel("sector of 32 bytes, in order of addresses (dashed red: the next one lies elsewhere)")
-    axes.set_ylabel("lane")
     used = sum(len(bytes_) for bytes_ in wanted.values())
-    axes.set_title(
-        f"{_title(access, title)}\n{access.source}\n{access.cost} sectors, ideal {access.ideal}; "
-        f"{100 * used / (SECTOR_BYTES * len(columns)):.0f}% of their bytes are asked for",
-        fontsize=10,
-    )
+    percent = f"{100 * used / (SECTOR_BYTES * len(columns)):.0f}%"
+    found = f"{access.cost} sectors, ideal {access.ideal}; {percent} of their bytes are asked for"
+    _lanes(axes, access, len(columns), found)
     caption(figure, f"Addresses of warp 0 as the simulator saw them; {access.bytes} bytes a lane.")
     return figure

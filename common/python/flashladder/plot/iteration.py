@@ -36,8 +36,11 @@ _COPIES[13] = [("next K, V into the other buffer", 2, 6)]
 _LOOKS = {"compute": (ORANGE, None), "wait": (PALE, "//"), "barrier": (RED, None)}
 
 
-def iteration(*numbers: int, turns: int = 2) -> Figure:
-    """The stages below one another, `turns` turns of each; a scheme: the order is the source's, no times."""
+TURNS = 2
+
+
+def iteration(*numbers: int) -> Figure:
+    """The stages below one another, two turns of each; a scheme: the order is the source's, no times."""
     unknown = [number for number in numbers if number not in STEPS]
     if unknown or not numbers:
         raise FlashLadderError(f"iteration: choose among the stages {', '.join(map(str, STEPS))}.")
@@ -46,8 +49,8 @@ def iteration(*numbers: int, turns: int = 2) -> Figure:
     )
     panels = figure.subplots(len(numbers), 1, squeeze=False, sharex=True)[:, 0]
     for axes, number in zip(panels, numbers):
-        _draw(axes, number, turns)
-    end = max(turns * sum(length for _, length, _ in STEPS[number]) for number in numbers)
+        _draw(axes, number)
+    end = max(TURNS * sum(length for _, length, _ in STEPS[number]) for number in numbers)
     panels[-1].set_xlim(0, end + 0.2)
     caption(
         figure,
@@ -57,15 +60,15 @@ def iteration(*numbers: int, turns: int = 2) -> Figure:
     return figure
 
 
-def _draw(axes, number: int, turns: int) -> None:
+def _draw(axes, number: int) -> None:
     steps = STEPS[number]
     starts, now = [], 0.0
-    for _ in range(turns + 1):
+    for _ in range(TURNS + 1):
         for _, length, _ in steps:
             starts.append(now)
             now += length
-    end = starts[turns * len(steps)]
-    for turn in range(turns):
+    end = starts[TURNS * len(steps)]
+    for turn in range(TURNS):
         for index, (text, length, kind) in enumerate(steps):
             colour, hatch = _LOOKS[kind]
             start = starts[turn * len(steps) + index]

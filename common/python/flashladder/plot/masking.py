@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 
 from flashladder.measuring import block_order
-from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, caption, in_order, new_figure
+from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, RED, SKY, caption, in_order, new_figure
 
 WARP_ROWS = 32  # of a block's 128: each warp asks for itself whether it has to mask
 _LOOKS = {"whole": (SKY, None), "masked": (ORANGE, "///"), "skipped": (PALE, None), "outside": ("white", None)}
@@ -28,7 +28,7 @@ def kinds(Nq: int, Nkv: int, causal: bool = True, Br: int = 128, Bc: int = 64) -
     return found
 
 
-def tile_kinds(*problems: tuple[int, int], causal: bool = True) -> Figure:
+def tile_kinds(*problems: tuple[int, int]) -> Figure:
     """S = QKᵀ of each (Nq, Nkv) as tiles: whole, masked, skipped; the line is the edge of what is seen, aligned at the
     bottom right."""
     problems = problems or ((640, 640), (320, 640), (640, 320))
@@ -37,7 +37,7 @@ def tile_kinds(*problems: tuple[int, int], causal: bool = True) -> Figure:
     )
     panels = figure.subplots(1, len(problems), squeeze=False)[0]
     for axes, (Nq, Nkv) in zip(panels, problems):
-        _draw_tiles(axes, Nq, Nkv, causal)
+        _draw_tiles(axes, Nq, Nkv)
     panels[0].set_ylabel("rows of Q")
     handles = [
         Patch(facecolor=_LOOKS[kind][0], hatch=_LOOKS[kind][1], edgecolor=GREY, label=text)
@@ -48,8 +48,8 @@ def tile_kinds(*problems: tuple[int, int], causal: bool = True) -> Figure:
     return figure
 
 
-def _draw_tiles(axes, Nq: int, Nkv: int, causal: bool, Br: int = 128, Bc: int = 64) -> None:
-    found = kinds(Nq, Nkv, causal, Br, Bc)
+def _draw_tiles(axes, Nq: int, Nkv: int) -> None:
+    found, Br, Bc = kinds(Nq, Nkv), block_order.Br, block_order.Bc
     for (warp, tile), kind in np.ndenumerate(found):
         colour, hatch = _LOOKS[kind]
         place = tile * Bc, warp * WARP_ROWS
@@ -58,9 +58,8 @@ def _draw_tiles(axes, Nq: int, Nkv: int, causal: bool, Br: int = 128, Bc: int = 
     for row in range(0, rows + 1, Br):
         axes.plot([0, columns], [row, row], color=GREY, linewidth=1.2)
     axes.plot([0, Nkv, Nkv], [Nq, Nq, 0], color=INK, linewidth=1, linestyle=":")  # where Q and K end
-    if causal:
-        first = max(0, Nq - Nkv)  # the first row that sees a key
-        axes.plot([first + Nkv - Nq, Nkv], [first, Nq], color="#d55e00", linewidth=2)
+    first = max(0, Nq - Nkv)  # the first row that sees a key
+    axes.plot([first + Nkv - Nq, Nkv], [first, Nq], color=RED, linewidth=2)
     axes.set_xlim(0, columns)
     axes.set_ylim(rows, 0)
     axes.set_aspect("equal")

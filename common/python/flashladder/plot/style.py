@@ -1,7 +1,6 @@
 """What all pictures share: figures, colours, captions, and files that do not change from run to run."""
 
 import os
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -78,33 +77,6 @@ def plain(axes) -> None:
     axes.set_yticks([])
     for side in axes.spines.values():
         side.set_visible(False)
-
-
-def lanes(axes, title: str, names: Sequence[str], left: float, right: float) -> None:
-    """Axes for bars in rows: the names of the rows from the lowest up, beside them, and room from left to right."""
-    plain(axes)
-    axes.set_title(title, fontsize=10, loc="left", weight="bold")
-    for row, name in enumerate(names):
-        axes.text(-0.2, row + 0.47, name, ha="right", va="center", fontsize=9.5, color=INK)
-    axes.set_xlim(left, right)
-    axes.set_ylim(0, len(names))
-
-
-def bars(least: float = 0) -> Callable:
-    """bar(axes, left, right, row, colour, words) draws one in a row of lanes(), cut where they end. It has its words
-    where it is longer than least."""
-
-    def bar(axes, left: float, right: float, row: float, colour: str, words: str) -> None:
-        right = min(right, axes.get_xlim()[1])
-        if left >= right:
-            return
-        look = {"facecolor": colour, "edgecolor": "white", "linewidth": 1.5}
-        axes.add_patch(Rectangle((left, row + 0.1), right - left, 0.75, **look))
-        if right - left > least:
-            middle, ink = (left + right) / 2, text_on(colour)
-            axes.text(middle, row + 0.47, words, ha="center", va="center", fontsize=9.5, color=ink)
-
-    return bar
 
 
 def save(figure: Figure, file: Path | str, dpi: int = 120) -> Path:

@@ -6,7 +6,7 @@ from flashladder.measuring import recorded
 from flashladder.plot.style import GREY, INK, MARKERS, ORANGE, SKY, caption, in_order, new_figure
 
 
-def transfers(record: dict, live: bool = False) -> Figure:
+def transfers(record: dict) -> Figure:
     """Bars of the copies' bandwidth, then for each case of the record time over the number of chunks by streams."""
     cases = record["cases"]
     figure = new_figure(11, 3.6, "Bandwidth of copies, and time of a batch over the number of chunks, by streams")
@@ -16,7 +16,7 @@ def transfers(record: dict, live: bool = False) -> Figure:
         _case(axes, case)
     panels[1].set_ylabel("time (ms), log scale")
     panels[-1].legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
-    caption(figure, f"{'measured here' if live else 'recorded'}: {recorded.label(record)}")
+    caption(figure, f"recorded: {recorded.label(record)}")
     return figure
 
 

@@ -26,89 +26,84 @@ WARPGROUP = 4
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Step:
+    place: object = field(default=None, kw_only=True)  # where in the source; handed on to the span
+
+
+@dataclass(frozen=True)
+class Stretch(Step):
     kind: str  # "product", "arithmetic", "copy"
     units: dict[str, float]  # clocks of each unit
     pace: float = 0.0  # clocks that a warp alone takes at least
     latency: float = 0.0  # behind it, before the next step
-    place: object = None  # where in the source; handed on to the span
 
 
 @dataclass(frozen=True)
-class Async:
+class Async(Step):
     """Bytes on their way by cp.async, until the group is waited for that the next Commit makes."""
 
     bytes: float
-    place: object = None
 
 
 @dataclass(frozen=True)
-class Load:
+class Load(Step):
     """Bytes that the warp itself waits for, at its next step."""
 
     bytes: float
-    place: object = None
 
 
 @dataclass(frozen=True)
-class Commit:
+class Commit(Step):
     queue: str  # "cp.async", "wgmma", "bulk"
 
 
 @dataclass(frozen=True)
-class WaitGroups:
+class WaitGroups(Step):
     queue: str
     most: int  # groups that may still be in flight
-    place: object = None
 
 
 @dataclass(frozen=True)
-class Barrier:
+class Barrier(Step):
     """An arrival at a use of a barrier of the block; waits: for all that arrive at that use."""
 
     key: Hashable
     waits: bool
-    place: object = None
 
 
 @dataclass(frozen=True)
-class Arrive:
+class Arrive(Step):
     """An arrival that a phase of an mbarrier needs: at once, or (copies) when the warp's cp.async have come."""
 
     key: Hashable
     copies: bool = False
-    place: object = None
 
 
 @dataclass(frozen=True)
-class Copy:
+class Copy(Step):
     """Bytes that TMA brings, and that a phase of an mbarrier needs."""
 
     key: Hashable
     bytes: float
-    place: object = None
 
 
 @dataclass(frozen=True)
-class WaitPhase:
+class WaitPhase(Step):
     key: Hashable
-    place: object = None
 
 
 @dataclass(frozen=True)
-class Store:
+class Store(Step):
     """Bytes that TMA takes out of shared memory, for the group that the next Commit makes."""
 
     bytes: float
-    place: object = None
 
 
 @dataclass(frozen=True)
-class Together:
+class Together(Step):
     """What four warps of a warpgroup execute together; clocks: of each one's tensor core, in the background."""
 
     clocks: float = 0.0
-    place: object = None
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,9 @@ class _Work:
         (file, line, calls), _ = max(self.lines.items(), key=lambda item: item[1])
         units = {unit: getattr(self, unit) for unit in ("issue", "tensor", "special", "shared") if getattr(self, unit)}
         place = Place(file, line, f"{self.count} instructions", calls)
-        yield replay.Stretch(self.kind, units, self.pace, self.latency, place)
+        yield replay.Stretch(self.kind, units, self.pace, self.latency, place=place)
         if self.bytes:
-            yield replay.Load(self.bytes, place)
+            yield replay.Load(self.bytes, place=place)
 
 
 def products(text: str) -> float:
@@ -161,16 +161,16 @@ class Translation:
         op = self.launch.ops[event.op]
         place = self._place(op)
         if event.kind in ("arrive", "sync"):
-            return replay.Barrier(("barrier", self.number, event.which, event.phase), event.kind == "sync", place)
+            return replay.Barrier(("barrier", self.number, event.which, event.phase), event.kind == "sync", place=place)
         if event.kind == "warpgroup":
             tensor = op.cls == "tensor"
-            return replay.Together(wgmma_clocks(op.text, self.clocks) if tensor else 0.0, place)
+            return replay.Together(wgmma_clocks(op.text, self.clocks) if tensor else 0.0, place=place)
         key = ("mbarrier", self.number, event.which, event.phase)
         if event.kind == "wait":
-            return replay.WaitPhase(key, place) if event.phase >= 0 else None
+            return replay.WaitPhase(key, place=place) if event.phase >= 0 else None
         if event.kind == "copy":
-            return replay.Copy(key, event.bytes, place)
-        return replay.Arrive(key, event.kind == "arrive_copies", place)
+            return replay.Copy(key, event.bytes, place=place)
+        return replay.Arrive(key, event.kind == "arrive_copies", place=place)
 
     def _piece(self, number: int) -> list:
         """Works and steps of a piece, in its order."""
@@ -205,13 +205,13 @@ class Translation:
         if queue and ".commit_group" in op.text:
             return replay.Commit(queue)
         if queue and ".wait_group" in op.text:
-            return replay.WaitGroups(queue, op.imm, place)
+            return replay.WaitGroups(queue, op.imm, place=place)
         if op.cls == "async_copy":
             if op.text.startswith("cp.async.wait_all"):
-                return replay.WaitGroups(queue, 0, place)
-            return replay.Async(cost.sectors * SECTOR, place) if cost and cost.sectors else None
+                return replay.WaitGroups(queue, 0, place=place)
+            return replay.Async(cost.sectors * SECTOR, place=place) if cost and cost.sectors else None
         store = op.cls in ("bulk_copy", "tensor_copy") and ".shared::cta" in op.text and ".bulk_group" in op.text
-        return replay.Store(cost.bytes, place) if store and cost and cost.bytes else None
+        return replay.Store(cost.bytes, place=place) if store and cost and cost.bytes else None
 
 
 def _merged(parts: list) -> list:

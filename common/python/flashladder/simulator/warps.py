@@ -222,9 +222,9 @@ def _said(span: replay.Span, names: list[list[str]]) -> tuple[str, str]:
     return phase, what + where
 
 
-def of_launch(launch: trace.Launch, title: str, numbers: clocks.Clocks | None = None) -> WarpTimeline:
+def of_launch(launch: trace.Launch, title: str) -> WarpTimeline:
     """The timeline of a trace's blocks, as if they shared a multiprocessor."""
-    numbers = numbers or clocks.load()
+    numbers = clocks.load()
     programs = steps.programs(launch, numbers)
     done = replay.replay(programs, numbers)
     names = [mbarrier_names(launch, block) for block in launch.blocks]

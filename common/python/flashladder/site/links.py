@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from flashladder.lessons import notebook_format
+from flashladder.lessons import notebook_format, sections
 
 # [text](target "title") and ![text](target); the target has no spaces and no brackets.
 _LINK = re.compile(r"(?P<open>\]\()(?P<target>[^()\s]+)(?P<close>(?:\s+\"[^\"]*\")?\))")
@@ -79,7 +79,7 @@ def text_of(file: Path) -> str:
     if file.suffix != ".ipynb":
         return file.read_text()
     cells = notebook_format.load(file)["cells"]
-    texts = [notebook_format.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
+    texts = [sections.text_of(cell) for cell in cells if cell["cell_type"] == "markdown"]
     return "\n\n".join(texts)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
-from flashladder.lessons import notebook_format
+from flashladder.lessons import notebook_format, sections
 from flashladder.site import front, header_pages, kernel_pages, links, results_table, run_page
 
 FRONT = ROOT / "docs/site/index.md"
@@ -170,7 +170,7 @@ def _page(root: Path, page: PurePosixPath, known: set[PurePosixPath]) -> tuple[s
     notebook = notebook_format.load(root / page)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = links.rewritten(notebook_format.text_of(cell["source"]), lead)
+            cell["source"] = links.rewritten(sections.text_of(cell), lead)
     stage = next((one for one in stages.every_stage() if one.name == page.stem), None)
     if stage:
         notebook["cells"].insert(1, kernel_pages.signpost(stage))

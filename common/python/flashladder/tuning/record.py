@@ -30,13 +30,7 @@ def make(
     space: str = "",
 ) -> dict:
     """The record. refused: by dtype and d_head. space: what was looked at, in words; "": the space of `make tune`."""
-    settings = {name: value for name, value in asdict(plan).items() if name != "candidates"}
-    return {
-        "version": 1,
-        "provenance": provenance.collect(device),
-        "kernel_sha256": instances.kernel_hash(),
-        "multiprocessors": multiprocessors,
-        "settings": settings,
+    return head(plan, device, multiprocessors, instances.kernel_hash()) | {
         "space": space,
         "refused": [
             {"dtype": dtype, "d_head": d_head, "enumerated": one.enumerated, "admitted": len(one.admitted),
@@ -65,17 +59,34 @@ def make(
     }  # fmt: skip
 
 
+def head(plan, device: Device, multiprocessors: int, kernel: str) -> dict:
+    """How a record of either stage begins; plan: that stage's Plan, kernel: the hash of its kernel."""
+    return {
+        "version": 1,
+        "provenance": provenance.collect(device),
+        "kernel_sha256": kernel,
+        "multiprocessors": multiprocessors,
+        "settings": {name: value for name, value in asdict(plan).items() if name != "candidates"},
+    }
+
+
 def _shape(problem: Problem) -> dict:
     return {name: getattr(problem, name) for name in ("dtype", "d_head", "B", "Hq", "Nq")}
 
 
-def _figures(problem: Problem, times: Times) -> dict:
+def figures_of(problem: Problem, times: Times) -> dict:
     return bench.figures(problem.flops(), times.ms, times.sm_mhz)
 
 
 def _rows(heat: Heat) -> list[dict]:
     return [
-        {"round": heat.round, "name": name, "kind": times.kind, **_shape(heat.problem), **_figures(heat.problem, times)}
+        {
+            "round": heat.round,
+            "name": name,
+            "kind": times.kind,
+            **_shape(heat.problem),
+            **figures_of(heat.problem, times),
+        }
         for name, times in heat.times.items()
     ]
 
@@ -86,7 +97,7 @@ def _beside_stages(heat: Heat, plan: Plan) -> list[dict]:
     for number in plan.stages:
         stage, configured = stages.get(number), str(of_stage(number, heat.problem.dtype, heat.problem.d_head))
         if stage.name in heat.times and configured in heat.times:
-            own, other = (_figures(heat.problem, heat.times[name]) for name in (stage.name, configured))
+            own, other = (figures_of(heat.problem, heat.times[name]) for name in (stage.name, configured))
             facts = {"name": stage.name, "kind": "stage", "kernel_sha256": stage.kernel_hash()}
             figures = {"tflops": own["tflops"], "configured_tflops": other["tflops"], "ms": own["ms"]}
             shape = _shape(heat.problem)
@@ -96,7 +107,7 @@ def _beside_stages(heat: Heat, plan: Plan) -> list[dict]:
 
 def _final(outcome: Outcome, problem: Problem, name: str) -> float:
     heat = next(one for one in outcome.heats if (one.round, one.problem) == ("finals", problem))
-    return _figures(problem, heat.times[name])["tflops"]
+    return figures_of(problem, heat.times[name])["tflops"]
 
 
 def _of_configuration(one: Configuration, outcome: Outcome) -> dict:
@@ -114,7 +125,7 @@ def _of_configuration(one: Configuration, outcome: Outcome) -> dict:
     if known.failed:
         return row | {"failed": known.failed, "message": known.message[:500]}
     row["first"] = [
-        {"Nq": heat.problem.Nq, **_figures(heat.problem, heat.times[str(one)]),
+        {"Nq": heat.problem.Nq, **figures_of(heat.problem, heat.times[str(one)]),
          "yardstick_ms": round(statistics.median(heat.times[YARDSTICK].ms), 5) if YARDSTICK in heat.times else None}
         for heat in outcome.heats
         if heat.round == "first" and str(one) in heat.times

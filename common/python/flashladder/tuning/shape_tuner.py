@@ -12,15 +12,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
-from flashladder.core.console import progress, say
+from flashladder.core.console import progress
 from flashladder.core.device import Device
-from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.measuring import bench, provenance
-from flashladder.tuning import shape_table, shapes
+from flashladder.measuring import bench
+from flashladder.tuning import record, shape_table
 from flashladder.tuning.shapes import Configuration
-from flashladder.tuning.store import Known, Store, Times
-from flashladder.tuning.tune import PAYS, Timer, TimingFailed, Workshop, heat_key
+from flashladder.tuning.store import Store, Times
+from flashladder.tuning.tune import PAYS, Measurer, Timer, Tried, Workshop
 
 BESIDE = ("no_gap",)  # stages that run in each heat
 FASTER = 1.005  # on normal scores: for who takes more than so many times as long, the fastest is chosen
@@ -51,30 +50,26 @@ class Plan:
 
 
 @dataclass
-class Outcome:
+class Outcome(Tried):
     heats: dict[Problem, dict[str, Times]] = field(default_factory=dict)
     hard: dict[Problem, dict[str, Times]] = field(default_factory=dict)  # on HARD, where several are level
     chosen: dict[Problem, Configuration] = field(default_factory=dict)
     winners: dict[tuple[str, int, bool], Configuration] = field(default_factory=dict)
-    known: dict[Configuration, Known] = field(default_factory=dict)
-
-    @property
-    def failures(self) -> dict[Configuration, Known]:
-        """Those that no rule refused, and that did not build, or were wrong."""
-        return {one: known for one, known in self.known.items() if known.failed}
 
 
 def run(plan: Plan, store: Store, workshop: Workshop, timer: Timer) -> Outcome:
     outcome = Outcome()
-    _prepare(plan, store, workshop, outcome)
-    heats_of = _Heats(plan, store, timer, outcome)
+    measurer = Measurer(store, workshop, timer, outcome)
+    known = {one: store.known(str(one)) for one in plan.candidates}
+    workshop.at_hand([one for one, found in known.items() if found and not found.failed])
+    measurer.prepare(plan.candidates, "build and verify")
     for group in plan.groups():
         dtype, d_head, causal = group
         what = f"{dtype}, d = {d_head}, {'causal' if causal else 'full'}"
         heats = {}
         for length in progress(plan.lengths, what):
             problem = plan.problem(group, length)
-            times = heats_of.run(problem, plan.of(group))
+            times = measurer.heat(problem, plan.of(group), plan.seconds, plan.beside)
             if times:
                 heats[problem] = outcome.heats[problem] = times
         winner = _winner(plan.of(group), heats)
@@ -84,60 +79,9 @@ def run(plan: Plan, store: Store, workshop: Workshop, timer: Timer) -> Outcome:
         for problem, times in progress(heats.items(), f"{what}, {HARD} scores", total=len(heats)):
             level = _level(plan.of(group), times)
             if len(level) > 1 and timer.hard:
-                outcome.hard[problem] = heats_of.run(problem, level, HARD) or {}
+                outcome.hard[problem] = measurer.heat(problem, level, plan.seconds, plan.beside, HARD) or {}
             outcome.chosen[problem] = _chosen(winner, level, times, outcome.hard.get(problem, {}))
     return outcome
-
-
-def _prepare(plan: Plan, store: Store, workshop: Workshop, outcome: Outcome) -> None:
-    """Builds and verifies what the store does not know."""
-    found = {one: store.known(str(one)) for one in plan.candidates}
-    outcome.known |= {one: known for one, known in found.items() if known}
-    unknown = [one for one, known in found.items() if not known]
-    say(f"{len(found)} configurations, {len(found) - len(unknown)} are known")
-    workshop.at_hand([one for one, known in outcome.known.items() if not known.failed])
-    for one, known in progress(workshop.prepare(unknown), "build and verify", total=len(unknown)):
-        store.remember(str(one), known)
-        outcome.known[one] = known
-
-
-@dataclass(frozen=True)
-class _Heats:
-    """Times candidates in turn, or takes what the store has of it."""
-
-    plan: Plan
-    store: Store
-    timer: Timer
-    outcome: Outcome
-
-    def run(
-        self, problem: Problem, candidates: Sequence[Configuration], inputs: str = "normal"
-    ) -> dict[str, Times] | None:
-        """Without those that fail in it. None if all of them do. inputs: one of hard_inputs.KINDS."""
-        while running := [one for one in candidates if not self.outcome.known[one].failed]:
-            others = [] if inputs == "normal" else [inputs]
-            key = heat_key(
-                [*map(str, running), *map(str, self.plan.beside), *self.timer.peers, *others], self.plan.seconds
-            )
-            times = self.store.heat(str(problem), key)
-            if times:
-                return times
-            try:
-                times = self.timer.heat(problem, running, self.plan.seconds, self.plan.beside, inputs)
-            except TimingFailed as failure:
-                before = self.outcome.known[failure.configuration]
-                known = Known("time", str(failure), before.registers, before.spill_bytes, before.resident_blocks)
-                self.store.remember(str(failure.configuration), known)
-                self.outcome.known[failure.configuration] = known
-                if failure.ends:
-                    raise FlashLadderError(
-                        f"{failure.configuration} was verified, but failed when it was timed: {failure}\n"
-                        "CUDA is of no more use in this process. It is noted; start again: it goes on without it."
-                    ) from failure
-                continue
-            self.store.remember_heat(str(problem), key, times)
-            return times
-        return None
 
 
 def _median(times: Times) -> float:
@@ -186,35 +130,26 @@ def _shape(problem: Problem) -> dict:
     return {name: getattr(problem, name) for name in ("dtype", "d_head", "causal", "B", "Hq", "Nq")}
 
 
-def _figures(problem: Problem, times: Times) -> dict:
-    return bench.figures(problem.flops(), times.ms, times.sm_mhz)
-
-
 def make_record(outcome: Outcome, plan: Plan, device: Device, multiprocessors: int) -> dict:
     """docs/results/GPU-shapes.json: what is known of each configuration, all heats, what was chosen."""
-    return {
-        "version": 1,
-        "provenance": provenance.collect(device),
-        "kernel_sha256": shape_table.kernel_hash(),
-        "multiprocessors": multiprocessors,
-        "settings": {name: value for name, value in asdict(plan).items() if name != "candidates"},
+    return record.head(plan, device, multiprocessors, shape_table.kernel_hash()) | {
         "configurations": [
             {"configuration": str(one), "dtype": one.dtype, "d_head": one.d_head, **asdict(known)}
             for one, known in outcome.known.items()
         ],
         "measurements": [
-            {"name": name, "kind": times.kind, **_shape(problem), **_figures(problem, times)}
+            {"name": name, "kind": times.kind, **_shape(problem), **record.figures_of(problem, times)}
             for problem, heat in outcome.heats.items()
             for name, times in heat.items()
         ],
         "hard": [
-            {"name": name, "kind": times.kind, "inputs": HARD, **_shape(problem), **_figures(problem, times)}
+            {"name": name, "kind": times.kind, "inputs": HARD, **_shape(problem), **record.figures_of(problem, times)}
             for problem, heat in outcome.hard.items()
             for name, times in heat.items()
         ],
         "chosen": [
             {**_shape(problem), "configuration": str(one),
-             "tflops": _figures(problem, outcome.heats[problem][str(one)])["tflops"]}
+             "tflops": record.figures_of(problem, outcome.heats[problem][str(one)])["tflops"]}
             for problem, one in outcome.chosen.items()
         ],
         "winners": [
@@ -222,12 +157,3 @@ def make_record(outcome: Outcome, plan: Plan, device: Device, multiprocessors: i
             for (dtype, d_head, causal), one in outcome.winners.items()
         ],
     }  # fmt: skip
-
-
-def refused(spaces: Sequence[Configuration], device=shapes.DEVICE) -> dict[str, int]:
-    """How many each rule refuses; a configuration can break several."""
-    counts = {rule.name: 0 for rule in shapes.RULES}
-    for one in spaces:
-        for rule in shapes.refusals(one, device):
-            counts[rule.name] += 1
-    return counts

@@ -83,14 +83,15 @@ class Refusals:
         return replace(self, admitted=self.admitted if count >= kept else picked)
 
 
-def admitted(configurations: Iterable[Configuration], device: rules.Device = DEVICE) -> Refusals:
-    """Those that no rule refuses, each once, in their order; and how many each rule refused. All rules are named."""
+def admitted(configurations: Iterable, device: rules.Device = DEVICE, among=rules.RULES) -> Refusals:
+    """Those that no rule refuses, each once, in their order; and how many each rule refused. All rules are named.
+    among: the rules of either stage."""
     distinct = list(dict.fromkeys(configurations))
-    by_rule = {rule.name: 0 for rule in rules.RULES}
+    by_rule = {rule.name: 0 for rule in among}
     alone = dict(by_rule)
     kept = []
     for one in distinct:
-        broken = rules.refusals(one, device)
+        broken = [rule for rule in among if rule.refuses(one, device)]
         for rule in broken:
             by_rule[rule.name] += 1
         if len(broken) == 1:
@@ -126,7 +127,7 @@ class Neighbour:
     configuration: Configuration
 
 
-def neighbours(configuration: Configuration, device: rules.Device = DEVICE) -> list[Neighbour]:
+def neighbours(configuration: Configuration) -> list[Neighbour]:
     """One for each flag that is on: as few other flags off as the rules ask for. Left out where nothing is admitted."""
 
     def off(one: Configuration, flag: str) -> Configuration:
@@ -141,7 +142,7 @@ def neighbours(configuration: Configuration, device: rules.Device = DEVICE) -> l
                 changed = off(configuration, flag)
                 for other in besides:
                     changed = off(changed, other)
-                if not rules.refusals(changed, device):
+                if not rules.refusals(changed):
                     found.append(Neighbour(flag, besides, changed))
                     break
             else:

@@ -15,7 +15,7 @@ import hashlib
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from flashladder.core.console import progress, say
@@ -106,54 +106,104 @@ class Heat:
 
 
 @dataclass
-class Outcome:
+class Tried:
+    """What became of the configurations of either stage."""
+
+    known: dict = field(default_factory=dict)  # configuration -> Known
+
+    @property
+    def failures(self) -> dict:
+        """Those that no rule refused, and that did not build, or were wrong."""
+        return {one: known for one, known in self.known.items() if known.failed}
+
+    def usable(self, configurations: Iterable) -> list:
+        return [one for one in dict.fromkeys(configurations) if not self.known[one].failed]
+
+
+@dataclass
+class Outcome(Tried):
     heats: list[Heat] = field(default_factory=list)
     chosen: dict[Problem, Configuration] = field(default_factory=dict)
     winners: dict[tuple[str, int], Configuration] = field(default_factory=dict)  # by dtype and d_head
     neighbours: dict[tuple[str, int], list[space.Neighbour]] = field(default_factory=dict)  # of the winners
-    known: dict[Configuration, Known] = field(default_factory=dict)
 
-    @property
-    def failures(self) -> dict[Configuration, Known]:
-        """Those that no rule refused, and that did not build, or were wrong."""
-        return {one: known for one, known in self.known.items() if known.failed}
+
+@dataclass(frozen=True)
+class Measurer:
+    """Builds, verifies and times configurations, or takes what the Store has of it."""
+
+    store: Store
+    workshop: Workshop
+    timer: Timer
+    tried: Tried
+
+    def prepare(self, configurations: Iterable, what: str) -> None:
+        wanted = list(dict.fromkeys(configurations))
+        found = {one: self.store.known(str(one)) for one in wanted}
+        self.tried.known |= {one: known for one, known in found.items() if known}
+        unknown = [one for one, known in found.items() if not known]
+        if unknown:
+            say(f"{what}: {len(unknown)} configurations, {len(wanted) - len(unknown)} are known")
+        for one, known in progress(self.workshop.prepare(unknown), what, total=len(unknown)):
+            self._remember(one, known)
+
+    def _remember(self, one, known: Known) -> None:
+        self.store.remember(str(one), known)
+        self.tried.known[one] = known
+
+    def stored(self, problem: Problem, running: Sequence, seconds: float, beside: Sequence) -> dict[str, Times] | None:
+        """The heat of these configurations and what runs beside them, where it has been run."""
+        return self.store.heat(str(problem), self._key(running, seconds, beside))
+
+    def _key(self, running: Sequence, seconds: float, beside: Sequence, *inputs: str) -> str:
+        """What tells a heat from others of the same problem: who runs in it, and for how long."""
+        names = "\n".join([*map(str, running), *map(str, beside), *self.timer.peers, *inputs])
+        return f"{hashlib.sha256(names.encode()).hexdigest()[:16]}, {seconds:g} s"
+
+    def heat(
+        self, problem: Problem, configurations: Iterable, seconds: float, beside: Sequence = (), *inputs: str
+    ) -> dict[str, Times] | None:
+        """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do.
+
+        inputs: one of hard_inputs.KINDS where they are not normal.
+        """
+        while running := self.tried.usable(configurations):
+            key = self._key(running, seconds, beside, *inputs)
+            times = self.store.heat(str(problem), key)
+            if not times:
+                try:
+                    times = self.timer.heat(problem, running, seconds, beside, *inputs)
+                except TimingFailed as failure:
+                    self._note(failure)
+                    continue
+                self.store.remember_heat(str(problem), key, times)
+            return times
+        return None
+
+    def _note(self, failure: TimingFailed) -> None:
+        one = failure.configuration
+        self._remember(one, replace(self.tried.known[one], failed="time", message=str(failure)))
+        if failure.ends:
+            raise FlashLadderError(
+                f"{one} was verified, but failed when it was timed: {failure}\n"
+                "CUDA is of no more use in this process. It is noted; start again, and the tuner goes on without it."
+            )
 
 
 class Tuner:
     def __init__(self, plan: Plan, store: Store, workshop: Workshop, timer: Timer):
-        self.plan, self.store, self.workshop, self.timer = plan, store, workshop, timer
-        self.outcome = Outcome()
+        self.plan, self.outcome = plan, Outcome()
+        self.measurer = Measurer(store, workshop, timer, self.outcome)
 
     def run(self) -> Outcome:
         baselines = [of_stage(BASELINE, dtype, d_head) for dtype, d_head in self.plan.groups()]
-        self._prepare([*self.plan.candidates, *baselines], "build and verify")
+        self.measurer.prepare([*self.plan.candidates, *baselines], "build and verify")
         self._first()
         for group, baseline in zip(self.plan.groups(), baselines, strict=True):
             self._finals(group, baseline)
         self._flags()
         self._stages()
         return self.outcome
-
-    # ---- built and verified ----
-
-    def _prepare(self, configurations: Iterable[Configuration], what: str) -> None:
-        wanted = list(dict.fromkeys(configurations))
-        found = {one: self.store.known(str(one)) for one in wanted}
-        self.outcome.known |= {one: known for one, known in found.items() if known}
-        unknown = [one for one, known in found.items() if not known]
-        if unknown:
-            say(f"{what}: {len(unknown)} configurations, {len(wanted) - len(unknown)} are known")
-        for one, known in progress(self.workshop.prepare(unknown), what, total=len(unknown)):
-            self.store.remember(str(one), known)
-            self.outcome.known[one] = known
-
-    def _usable(self, configurations: Iterable[Configuration]) -> list[Configuration]:
-        return [one for one in dict.fromkeys(configurations) if not self.outcome.known[one].failed]
-
-    # ---- timed ----
-
-    def _key(self, running: Sequence[Configuration], seconds: float, stages: Sequence[int] = ()) -> str:
-        return heat_key([*map(str, running), *map(str, stages), *self.timer.peers], seconds)
 
     def _at_hand(
         self, heats: Iterable[tuple[Problem, list[Configuration]]], seconds: float, stages: Sequence[int] = ()
@@ -162,10 +212,10 @@ class Tuner:
         wanted = [
             one
             for problem, running in heats
-            if not self.store.heat(str(problem), self._key(running, seconds, stages))
+            if not self.measurer.stored(problem, running, seconds, stages)
             for one in running
         ]
-        self.workshop.at_hand(list(dict.fromkeys(wanted)))
+        self.measurer.workshop.at_hand(list(dict.fromkeys(wanted)))
 
     def _heat(
         self,
@@ -175,39 +225,18 @@ class Tuner:
         seconds: float,
         stages: Sequence[int] = (),
     ) -> Heat | None:
-        """Runs the heat, or takes it from the store; without those that fail in it. None if all of them do."""
-        while running := self._usable(configurations):
-            key = self._key(running, seconds, stages)
-            times = self.store.heat(str(problem), key)
-            if not times:
-                try:
-                    times = self.timer.heat(problem, running, seconds, stages)
-                except TimingFailed as failure:
-                    self._note(failure)
-                    continue
-                self.store.remember_heat(str(problem), key, times)
-            heat = Heat(kind, problem, times)
-            self.outcome.heats.append(heat)
-            return heat
-        return None
-
-    def _note(self, failure: TimingFailed) -> None:
-        one, before = failure.configuration, self.outcome.known[failure.configuration]
-        known = Known("time", str(failure), before.registers, before.spill_bytes, before.resident_blocks)
-        self.store.remember(str(one), known)
-        self.outcome.known[one] = known
-        if failure.ends:
-            raise FlashLadderError(
-                f"{one} was verified, but failed when it was timed: {failure}\n"
-                "CUDA is of no more use in this process. It is noted; start again, and the tuner goes on without it."
-            )
+        times = self.measurer.heat(problem, configurations, seconds, stages)
+        if not times:
+            return None
+        self.outcome.heats.append(Heat(kind, problem, times))
+        return self.outcome.heats[-1]
 
     def _first(self) -> None:
         entries = [
             (self.plan.problem(dtype, d_head, length), one)
             for dtype, d_head in self.plan.groups()
             for length in self.plan.short_list
-            for one in self._usable(self.plan.candidates)
+            for one in self.outcome.usable(self.plan.candidates)
             if (one.dtype, one.d_head) == (dtype, d_head)
         ]
         say(f"first heats: {len(entries)}")
@@ -236,7 +265,7 @@ class Tuner:
     ) -> Iterator[Heat]:
         problems = [self.plan.problem(*group, length) for length in lengths]
         say(f"{kind}, {group[0]}, d = {group[1]}: {len(problems)} heats of {len(running) + len(stages)} and the peers")
-        self._at_hand(((problem, self._usable(running)) for problem in problems), self.plan.seconds, stages)
+        self._at_hand(((problem, self.outcome.usable(running)) for problem in problems), self.plan.seconds, stages)
         for problem in progress(problems, f"{kind}, {group[0]}, d = {group[1]}"):
             heat = self._heat(kind, problem, running, self.plan.seconds, stages)
             if heat:
@@ -265,18 +294,13 @@ class Tuner:
         for group, winner in self.outcome.winners.items():
             self.outcome.neighbours[group] = space.neighbours(winner)
         changed = [one.configuration for several in self.outcome.neighbours.values() for one in several]
-        self._prepare(changed, "build the winners' neighbours")
+        self.measurer.prepare(changed, "build the winners' neighbours")
         for group, winner in self.outcome.winners.items():
             running = [winner, *(one.configuration for one in self.outcome.neighbours[group])]
             list(self._at_lengths("flags", group, running, self.plan.lengths))
 
     def _stages(self) -> None:
         of_stages = {group: [of_stage(number, *group) for number in self.plan.stages] for group in self.plan.groups()}
-        self._prepare([one for several in of_stages.values() for one in several], "build the stages' flags")
+        self.measurer.prepare([one for several in of_stages.values() for one in several], "build the stages' flags")
         for group, running in of_stages.items():
             list(self._at_lengths("stages", group, running, self.plan.stage_lengths, self.plan.stages))
-
-
-def heat_key(names: Sequence[str], seconds: float) -> str:
-    """What tells a heat from others of the same problem: who runs in it, and for how long."""
-    return f"{hashlib.sha256(chr(10).join(names).encode()).hexdigest()[:16]}, {seconds:g} s"

@@ -1,16 +1,13 @@
 """One picture for each stage: the idea of its technique, drawn for the stage's card (stages/NN_name/README.md).
 
-A module here has the name of its stage without the number, such as swizzle.py, and says
-
-    WORDS   what the picture shows, for those who cannot see it: the text that the card has in ![...]
-    draw()  the Matplotlib figure, readable where it is 390 pixels wide
+A function of every_gpu.py, ampere.py or hopper.py, by the GPU that the stage needs, has the name of its stage without
+the number, and draws on a figure that is readable where it is 390 pixels wide. @picture says how high it is, and what
+it shows, for those who cannot see it: the text that the card has in ![...].
 
 `make results` writes docs/pictures/NAME.svg. A notebook shows the same picture with plot.card("swizzle").
 """
 
 import difflib
-import importlib
-import pkgutil
 import re
 import xml.etree.ElementTree as xml
 from pathlib import Path
@@ -19,6 +16,8 @@ from matplotlib.figure import Figure
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
+from flashladder.plot.cards import ampere, every_gpu, hopper  # noqa: F401 (they register their pictures)
+from flashladder.plot.cards.drawing import PICTURES, Picture
 from flashladder.plot.style import save
 
 FOLDER = ROOT / "docs" / "pictures"
@@ -31,20 +30,17 @@ _HASH = re.compile(r"\b[pmhC][0-9a-f]{10}\b")
 
 def names() -> list[str]:
     """The stages that have a picture, in the order of the alphabet."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(PICTURES)
 
 
 def card(name: str) -> Figure:
     """The picture of a stage; name: of the stage without its number, such as "swizzle"."""
-    module = _module(name)
-    figure = module.draw()
-    figure.set_label(module.WORDS)
-    return figure
+    return _picture(name).figure()
 
 
 def words(name: str) -> str:
     """What the picture of a stage shows."""
-    return _module(name).WORDS
+    return _picture(name).words
 
 
 def file_of(name: str) -> Path:
@@ -83,11 +79,11 @@ def _without_noise(left: Path, right: Path) -> bool:
     return all(abs(float(one) - float(other)) < NOISE for one, other in pairs)
 
 
-def _module(name: str):
+def _picture(name: str) -> Picture:
     if name not in names():
         close = difflib.get_close_matches(name, names(), 1)
         raise FlashLadderError(
             f"There is no picture of a stage '{name}'. " + (f"Is it {close[0]}? " if close else "")
             + f"There are: {', '.join(names()) or 'none'}."
         )  # fmt: skip
-    return importlib.import_module(f"{__name__}.{name}")
+    return PICTURES[name]
