@@ -24,7 +24,15 @@ def test_numbers_in_sentences_are_what_is_recorded(file):
     assert not faults, f"{place(file)}: run `make results`, and read the sentences again:\n" + "\n".join(faults)
 
 
-@pytest.mark.parametrize("file", results.documents(), ids=place)
+# Timelines are simulated anew.
+LONG = ("docs/timeline.md", "notebooks/05_swizzle.ipynb")
+
+
+def marked(file):
+    return pytest.param(file, id=place(file), marks=pytest.mark.long if place(file) in LONG else ())
+
+
+@pytest.mark.parametrize("file", map(marked, results.documents()))
 def test_tables_are_what_is_recorded(file):
     for part in results.parts_of(file):
         for block in results._BLOCK.finditer(part):

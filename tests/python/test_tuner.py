@@ -132,7 +132,7 @@ test_tuner.run(Path({file!r}), test_tuner.MadeUp(deadly={deadly}))
 """
 
 
-@pytest.mark.parametrize("deadly", [20, 49, 55])
+@pytest.mark.parametrize("deadly", [20, *(pytest.param(one, marks=pytest.mark.long) for one in (49, 55))])
 def test_killed_at_any_heat_and_started_again_it_chooses_the_same_and_loses_that_heat_alone(tmp_path, deadly):
     whole, machine = tmp_path / "whole", MadeUp()
     expected = choice(run(whole, machine))

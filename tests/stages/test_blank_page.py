@@ -81,7 +81,7 @@ WITHOUT_BARRIER = {
 
 
 @pytest.mark.skipif(not any(page.stage.number == QUICK for page in PAGES), reason="stage 06 is not tested")
-@pytest.mark.parametrize("give", WITHOUT_BARRIER)
+@pytest.mark.parametrize("give", [WHOLE, pytest.param("tiles", marks=pytest.mark.long)])
 def test_a_hazard_fails_a_part_whose_numbers_are_right(give):
     page, (barrier, racing) = blank.page(QUICK), WITHOUT_BARRIER[give]
     text = blank.skeleton(page, give)
