@@ -12,6 +12,7 @@ from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, stage_runner
 from flashladder.ladder import diff, host_streams, mistakes, stages
+from flashladder.ladder.backward import Backward
 from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stages import Kernel, Stage
 from flashladder.measuring import bench, machine_code, profile, stream_times
@@ -86,6 +87,10 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
         "order": Verb(lambda stage, rest: machine_code.show(stage, rest), _nothing),
         "timeline": Verb(lambda stage, rest: timeline.show(stage)),
+    },
+    Backward: {
+        "build": _OF_ALL["build"],
+        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
     HostStreams: _OF_ALL
     | {
