@@ -1,4 +1,4 @@
-"""The ctypes structures agree with attention.h and attention_backward.h, field by field, as a compiler lays them out."""
+"""The ctypes structures agree with attention.h and attention_backward.h, field by field, as C++ lays them out."""
 
 import ctypes
 import subprocess

@@ -1,5 +1,5 @@
-"""The stages' C ABI (common/include/attention.h and attention_backward.h) as ctypes; tests/python checks sizes and offsets
-against C."""
+"""The stages' C ABI (common/include/attention.h, attention_backward.h) as ctypes; tests/python checks sizes and
+offsets against C."""
 
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_void_p
