@@ -16,7 +16,15 @@ FlashStatus check_sizes(const FlashBackwardParams *params, const Limits &limits)
     sizes.dtype = params->dtype;
     sizes.causal = params->causal;
     sizes.configuration = params->configuration;
-    return check_sizes(&sizes, limits);
+    if (FlashStatus status = check_sizes(&sizes, limits); status != FLASH_OK) return status;
+    // check_sizes() counts the tiles of Q; here a grid has a block for each tile of K and V, too.
+    const double KV_tiles = limits.Bc ? (params->Nkv + limits.Bc - 1) / limits.Bc : 0;
+    if (static_cast<double>(params->B) * params->Hkv * KV_tiles > 0x7fffffff) {
+        return fail(FLASH_UNSUPPORTED,
+                    "stage '%s' needs B * Hkv * (Nkv / %d rounded up) to be at most 2^31 - 1; they are %d, %d and %d",
+                    limits.title, limits.Bc, params->B, params->Hkv, params->Nkv);
+    }
+    return FLASH_OK;
 }
 
 FlashStatus check(const FlashBackwardParams *params, const Limits &limits, const BackwardTraits &traits) {
