@@ -255,13 +255,15 @@ __global__ void __launch_bounds__(small_threads) prepare_kernel(const FlashBackw
     if (row < params.Nq) {
         const T *O = of_head<T>(params.O, head, batch) + row * params.O.stride_row + c * chunk;
         const T *dO = of_head<T>(params.dO, head, batch) + row * params.dO.stride_row + c * chunk;
+        const uint4 O_chunk = *reinterpret_cast<const uint4 *>(O), dO_chunk = *reinterpret_cast<const uint4 *>(dO);
 #pragma unroll
         for (int x = 0; x < chunk; x += 2) {
-            const float2 one = to_float2(O + x), other = to_float2(dO + x);
+            const float2 one = to_float2(reinterpret_cast<const T *>(&O_chunk) + x);
+            const float2 other = to_float2(reinterpret_cast<const T *>(&dO_chunk) + x);
             sum += one.x * other.x + one.y * other.y;
         }
-        float4 *zeros = reinterpret_cast<float4 *>(workspace.dQ + at * d_head + c * chunk);
-        zeros[0] = zeros[1] = float4{};
+        float4 *zeros = reinterpret_cast<float4 *>(workspace.dQ + at * d_head);
+        zeros[c] = zeros[c + lanes] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     }
 #pragma unroll
     for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
@@ -348,24 +350,19 @@ __global__ void __launch_bounds__(threads) backward_kernel(const FlashBackwardPa
     store_rows<T, d_head>(dV_out, params.dV.stride_row, dV, V_rows_out, 1.0f, params.Nkv - warp_key);
 }
 
-// dQ = scale * its sums: one thread for each 8 elements. grid: (blocks of rows, Hq, B)
+// dQ = scale * its sums: one thread for each 4 elements. grid: (blocks of rows, Hq, B)
 template <typename T, int d_head>
 __global__ void __launch_bounds__(small_threads) finish_kernel(const FlashBackwardParams params) {
-    constexpr int lanes = d_head / chunk;
+    constexpr int lanes = d_head / 4;
     const int row = blockIdx.x * (small_threads / lanes) + threadIdx.x / lanes, c = threadIdx.x % lanes;
     const int head = blockIdx.y, batch = blockIdx.z;
     if (row >= params.Nq) return;
     const int64_t at = (static_cast<int64_t>(batch) * params.Hq + head) * params.Nq + row;
-    const float *sums = workspace_of<d_head>(params).dQ + at * d_head + c * chunk;
-    uint32_t pairs[chunk / 2];
-#pragma unroll
-    for (int x = 0; x < chunk; x += 4) {
-        const float4 four = *reinterpret_cast<const float4 *>(sums + x);
-        pairs[x / 2] = pack<T>(params.scale * four.x, params.scale * four.y);
-        pairs[x / 2 + 1] = pack<T>(params.scale * four.z, params.scale * four.w);
-    }
-    T *dQ = of_head<T>(params.dQ, head, batch) + row * params.dQ.stride_row + c * chunk;
-    *reinterpret_cast<uint4 *>(dQ) = {pairs[0], pairs[1], pairs[2], pairs[3]};
+    const float4 sum = reinterpret_cast<const float4 *>(workspace_of<d_head>(params).dQ + at * d_head)[c];
+    T *dQ = of_head<T>(params.dQ, head, batch) + row * params.dQ.stride_row + 4 * c;
+    const uint32_t low = pack<T>(params.scale * sum.x, params.scale * sum.y);
+    const uint32_t high = pack<T>(params.scale * sum.z, params.scale * sum.w);
+    *reinterpret_cast<uint2 *>(dQ) = make_uint2(low, high);
 }
 
 // ---- launch ----
@@ -386,13 +383,12 @@ struct Kernels {
 
 static Kernels plan(const FlashBackwardParams &params) {
     return flash::choose_backward(params, [&]<typename T, int d_head>() {
-        const int rows = small_threads / (d_head / chunk);  // of a block of the small kernels
-        const dim3 of_rows((params.Nq + rows - 1) / rows, params.Hq, params.B);
+        const auto of_rows = [&](int rows) { return dim3((params.Nq + rows - 1) / rows, params.Hq, params.B); };
         const dim3 of_keys(params.Hkv * ((params.Nkv + Bc - 1) / Bc), params.B);
         return Kernels{
-            {prepare_kernel<T, d_head>, of_rows, small_threads},
+            {prepare_kernel<T, d_head>, of_rows(small_threads * chunk / d_head), small_threads},
             {backward_kernel<T, d_head>, of_keys, threads, sizeof(SharedStorage<T, d_head>)},
-            {finish_kernel<T, d_head>, of_rows, small_threads},
+            {finish_kernel<T, d_head>, of_rows(small_threads * 4 / d_head), small_threads},
         };
     });
 }
