@@ -74,6 +74,24 @@ class WithKernel(Stage):
     def libraries(self) -> list[str]:
         return []
 
+    @property
+    def main_launch(self) -> int:
+        """Which of stage.toml's launches the stage is described by: the last, unless another says `main = true`."""
+        marked = [number for number, launch in enumerate(self.data["launch"]) if launch.get("main")]
+        return marked[0] if marked else len(self.data["launch"]) - 1
+
+    @property
+    def launch(self) -> dict:
+        return self.data["launch"][self.main_launch]
+
+    def configuration(self, problem: Problem) -> str | None:
+        """The short form of the instance that stage.toml's launch is about; None of a stage with one kernel."""
+        launch = self.launch
+        if "configuration" not in launch:
+            return None
+        tile = f"{launch['Br']}, {launch['Bc']}, {launch['threads'] // 32}"
+        return f"({problem.dtype.upper()}, {problem.d_head}, {tile}): {launch['configuration']}"
+
 
 class Kernel(WithKernel):
     @property
@@ -84,14 +102,6 @@ class Kernel(WithKernel):
     @property
     def tests(self) -> list[str]:
         return ["tests/stages", "--ignore=tests/stages/test_host_streams.py"]
-
-    def configuration(self, problem: Problem) -> str | None:
-        """The short form of the instance that stage.toml's launch is about; None of a stage with one kernel."""
-        launch = self.data["launch"][-1]
-        if "configuration" not in launch:
-            return None
-        tile = f"{launch['Br']}, {launch['Bc']}, {launch['threads'] // 32}"
-        return f"({problem.dtype.upper()}, {problem.d_head}, {tile}): {launch['configuration']}"
 
     def judge(self, source: Path) -> Verdict:
         return judge(self, compile_kernel(source, self))
@@ -182,13 +192,13 @@ def table_of(stage: Kernel, configurations: set[str]) -> str:
     )
 
 
-def problem_for(stage: Kernel) -> Problem:
+def problem_for(stage: WithKernel) -> Problem:
     """Small, but with several heads, several tiles and an odd number of K/V tiles: enough to show every mistake."""
-    launch = stage.data["launch"][-1]
+    launch = stage.launch
     return stage.own(Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128))
 
 
-def judged_by(stage: Kernel) -> list[tuple[Problem, str | None]]:
+def judged_by(stage: WithKernel) -> list[tuple[Problem, str | None]]:
     """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
     `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128 (or
     the stage's own type), as the changed kernel is built; of a stage with `judged_build = "BF16"` an entry may have
