@@ -75,7 +75,7 @@ def check(report: Report, show: Callable[[str, str], bytes | None], today: datet
             _provenance(found, name, record["provenance"], show, today)
         else:
             found.errors.append(f"{name}: no provenance: what it was measured with is unknown")
-        if kind_of(name) in ("", "ablations"):  # the tuner's rounds have a form of their own
+        if kind_of(name) in ("", "ablations", "backward"):  # the tuner's rounds have a form of their own
             _measurements(found, name, record)
     _together(found, report)
     _summary(found, report)
@@ -135,15 +135,19 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
                 found.errors.append(
                     f"{name}: {stage} is not the kernel of commit {commit}: it was changed, or the commit is wrong"
                 )
-    today = {stage.slug: stage.kernel_hash() for stage in stages.all_stages()}
+    today = {stage.slug: stage.kernel_hash() for stage in _with_kernel()}
     stale = [stage for stage, known in kernels.items() if today.get(stage) != known]
     if stale:
         found.remarks.append(f"{name}: measured before {', '.join(sorted(stale))} changed; tables will mark them stale")
 
 
+def _with_kernel() -> tuple[stages.Kernel | stages.Backward, ...]:
+    return (*stages.all_stages(), *stages.backward_stages())
+
+
 def _headers(slug: str, folder: str) -> list[str]:
     """What a stage's hash is of besides kernel.cu; folder: the stage's at that commit."""
-    stage = next((one for one in stages.all_stages() if one.slug == slug), None)
+    stage = next((one for one in _with_kernel() if one.slug == slug), None)
     places = [header.relative_to(ROOT).as_posix() for header in stage.own_headers()] if stage else []
     return [f"{folder}/{PurePosixPath(place).name}" if place.startswith("stages/") else place for place in places]
 
@@ -155,7 +159,7 @@ def _measurements(found: Findings, name: str, record: dict) -> None:
         return
     device = str((record.get("provenance") or {}).get("device"))
     seen: Counter = Counter()
-    known = {stage.slug for stage in stages.all_stages()} | {""}
+    known = {stage.slug for stage in _with_kernel()} | {""}
     for row in rows:
         if not isinstance(row, dict) or row.get("kind") not in ("stage", "peer", "ceiling"):
             found.row(name, "no measurement", f"{str(row)[:80]} is no measurement of a stage, a peer or a ceiling")
