@@ -106,11 +106,10 @@ def test_scales(one, scale):
         assert not gradients.check(problem, values, result.bits).worst_ratio > 1
 
 
-@pytest.mark.long
 @EACH
 def test_very_low_scores(one):
     """A row's log-sum-exp is far below 0, so exp(0 - log_sum_exp) of a key that does not exist would be infinite."""
-    problem = Problem(Hq=1, Nq=70, Nkv=70, d_head=64)
+    problem = Problem(Hq=1, Nq=20, Nkv=40, d_head=64)
     inputs = gradients.random_inputs(problem, 7)
     values = {name: problem.values(inputs, name) for name in "QKV"}
     values["Q"] = np.abs(values["Q"]) + 3
