@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from flashladder.commands import backward_run
 from flashladder.core.abi import STATUS
 from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
@@ -254,6 +255,16 @@ def test_a_forward_command_says_why_it_is_not_for_this_stage():
     with pytest.raises(FlashLadderError, match="computes gradients, and this is for stages that compute attention"):
         stages.get(CHOSEN[0].number)
     assert not set(CHOSEN) & set(stages.every_stage())
+
+
+@EACH
+def test_the_run_command(one, capsys):
+    words = (
+        "--batch 2 --heads 2 --heads-kv 1 --seq 9 --seq-kv 18 --dim 64 --dtype fp16 --layout bnhd --causal --repeat 2"
+    )
+    assert backward_run.run(one, words.split()) == 0
+    said = capsys.readouterr().out
+    assert f"{one.title}, fp16 B=2 Hq=2 Hkv=1 Nq=9 Nkv=18 d=64 causal bnhd: right" in said and "  dV: relative" in said
 
 
 @pytest.mark.skipif(not CHOSEN, reason="no such stage here")
