@@ -100,6 +100,7 @@ class Candidate:
 
 class Bench:
     SUFFIX = ""  # of the file's name, behind the GPU's
+    shuffle = None  # of random.Random: has each round in another order
 
     def __init__(self, settings: Settings, device: Device):
         self.settings, self.device = settings, device
@@ -117,7 +118,6 @@ class Bench:
         self.measurements: list[dict] = []
         self.skipped: list[dict] = []
         self.too_slow: dict[tuple, float] = {}
-        self.shuffle = None  # of random.Random: has each round in another order
         self.prepare = None  # called with a problem and PyTorch's tensors of it: other inputs than normal ones
         self.heat_of = None  # called with a candidate: those with the same answer are timed in turn, others apart
 
