@@ -42,7 +42,7 @@ __device__ T *of_head(const FlashTensor &tensor, int head, int batch) {
     return static_cast<T *>(tensor.data) + batch * tensor.stride_batch + head * tensor.stride_head;
 }
 
-// ---- tiles in shared memory, as in stage 05 ----
+// ---- tiles in shared memory, as in stage swizzle ----
 
 // Where element 8 * c of row `row` lies in a tile of `columns` columns.
 template <int columns>
@@ -104,13 +104,14 @@ __device__ void multiply_rows(float (&C)[Br / 8][4], uint32_t A_first, uint32_t 
     }
 }
 
-// C += A B for one step of 16 along B's rows: A is a piece of 16x16, B's tile has d_head columns.
-template <typename T, int d_head>
-__device__ void multiply_step(float (&C)[d_head / 8][4], const uint32_t (&A)[4], uint32_t B_first, int k) {
+// C += A B for one step of 16 along B's rows: A is a piece of 16x16, B's tile has d_head columns, of which C has
+// `columns` from chunk c on.
+template <typename T, int d_head, int columns>
+__device__ void multiply_step(float (&C)[columns / 8][4], const uint32_t (&A)[4], uint32_t B_first, int k, int c = 0) {
 #pragma unroll
-    for (int n = 0; n < d_head / 8; n += 2) {
+    for (int n = 0; n < columns / 8; n += 2) {
         uint32_t B[4];
-        ptx::ldmatrix_x4_trans(B, piece_address<T, d_head>(B_first, 16 * k, n));
+        ptx::ldmatrix_x4_trans(B, piece_address<T, d_head>(B_first, 16 * k, c + n));
         ptx::mma_m16n8k16<T>(C[n], A, {B[0], B[1]});
         ptx::mma_m16n8k16<T>(C[n + 1], A, {B[2], B[3]});
     }
@@ -127,7 +128,7 @@ __device__ void multiply_columns(float (&C)[d_head / 8][4], const float (&A)[Br 
             const float *pair = &A[2 * k + i / 2][i % 2 * 2];
             piece[i] = pack<T>(pair[0], pair[1]);
         }
-        multiply_step<T, d_head>(C, piece, B_first, k);
+        multiply_step<T, d_head, d_head>(C, piece, B_first, k);
     }
 }
 
@@ -175,23 +176,27 @@ __device__ void compute_dS(float (&dP)[Br / 8][4], const float (&P)[Br / 8][4], 
 // Adds the block's part of the warp's 16 rows of dQ, from row `row` of a head on: dS K, summed over the block's keys.
 template <typename T, int d_head>
 __device__ void add_dQ(float *dQ_sums, uint32_t dS_first, uint32_t K_first, int rows) {
-    float dQ[d_head / 8][4] = {};  // [16, d_head] per warp
-#pragma unroll
-    for (int k = 0; k < Bc / 16; ++k) {
-        uint32_t dS[4];
-        ptx::ldmatrix_x4_trans(dS, piece_address<T, Br>(dS_first, 16 * k, 0));
-        multiply_step<T, d_head>(dQ, dS, K_first, k);
-    }
     const int lane = threadIdx.x % 32;
+    constexpr int columns = 64;  // at a time: with all 128 there would be too few registers
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-        const int row = 8 * half + lane / 4;
-        if (row >= rows) continue;
+    for (int first = 0; first < d_head; first += columns) {
+        float dQ[columns / 8][4] = {};  // [16, columns] per warp
 #pragma unroll
-        for (int n = 0; n < d_head / 8; ++n) {
-            float *sum = dQ_sums + row * d_head + 8 * n + lane % 4 * 2;
-            atomicAdd(sum, dQ[n][2 * half]);
-            atomicAdd(sum + 1, dQ[n][2 * half + 1]);
+        for (int k = 0; k < Bc / 16; ++k) {
+            uint32_t dS[4];
+            ptx::ldmatrix_x4_trans(dS, piece_address<T, Br>(dS_first, 16 * k, 0));
+            multiply_step<T, d_head, columns>(dQ, dS, K_first, k, first / chunk);
+        }
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const int row = 8 * half + lane / 4;
+            if (row >= rows) continue;
+#pragma unroll
+            for (int n = 0; n < columns / 8; ++n) {
+                float *sum = dQ_sums + row * d_head + first + 8 * n + lane % 4 * 2;
+                atomicAdd(sum, dQ[n][2 * half]);
+                atomicAdd(sum + 1, dQ[n][2 * half + 1]);
+            }
         }
     }
 }
