@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "checks.h"
 #include "tensor_maps.h"
 
 namespace flash {
-namespace {
 
-thread_local char last_error[4096] = "no error";
+static thread_local char last_error[4096] = "no error";
 
 FlashStatus cuda_failure(const char *what, cudaError_t error) {
     return fail(FLASH_CUDA_ERROR, "%s: %s (%s)", what, cudaGetErrorString(error), cudaGetErrorName(error));
@@ -36,7 +36,7 @@ FlashStatus check_tensor(const char *name, const FlashTensor &tensor, int elemen
 }
 
 // The factors of e4m3's heads, which the other types do not have.
-FlashStatus check_scales(const FlashParams &params) {
+static FlashStatus check_scales(const FlashParams &params) {
     const std::pair<const char *, const float *> scales[] = {
         {"Q_scales", params.Q_scales}, {"K_scales", params.K_scales}, {"V_scales", params.V_scales}};
     for (auto [name, pointer] : scales) {
@@ -77,7 +77,34 @@ FlashStatus check_device(const Limits &limits) {
     return FLASH_OK;
 }
 
-}  // namespace
+FlashStatus check_scale(float scale, const Limits &limits) {
+    if (!std::isfinite(scale)) return fail(FLASH_INVALID_ARGUMENT, "scale must be finite; it is %g", scale);
+    if (scale <= 0.0f && limits.positive_scale) {
+        return fail(FLASH_UNSUPPORTED, "stage '%s' needs a scale above 0; it is %g", limits.title, scale);
+    }
+    return FLASH_OK;
+}
+
+FlashStatus check_log_sum_exp(const float *log_sum_exp) {
+    if (reinterpret_cast<uintptr_t>(log_sum_exp) % alignof(float) != 0) {
+        return fail(FLASH_INVALID_ARGUMENT, "log_sum_exp must be 4-byte aligned; its address is %p",
+                    static_cast<const void *>(log_sum_exp));
+    }
+    return FLASH_OK;
+}
+
+FlashStatus check_workspace(const void *given, size_t given_bytes, size_t needed_bytes, const Limits &limits,
+                            const char *described_by) {
+    if (needed_bytes > 0 && (!given || given_bytes < needed_bytes)) {
+        return fail(FLASH_INVALID_ARGUMENT,
+                    "stage '%s' needs a workspace of %zu bytes for this problem (%s() tells); %zu given", limits.title,
+                    needed_bytes, described_by, given ? given_bytes : size_t{0});
+    }
+    if (needed_bytes > 0 && reinterpret_cast<uintptr_t>(given) % 16 != 0) {
+        return fail(FLASH_INVALID_ARGUMENT, "workspace must be 16-byte aligned; its address is %p", given);
+    }
+    return FLASH_OK;
+}
 
 FlashStatus fail(FlashStatus status, const char *format, ...) {
     va_list arguments;
@@ -170,12 +197,7 @@ FlashStatus check_sizes(const FlashParams *params, const Limits &limits) {
 
 FlashStatus check(const FlashParams *params, const Limits &limits, size_t workspace_bytes) {
     if (FlashStatus status = check_sizes(params, limits); status != FLASH_OK) return status;
-    if (!std::isfinite(params->scale)) {
-        return fail(FLASH_INVALID_ARGUMENT, "scale must be finite; it is %g", params->scale);
-    }
-    if (params->scale <= 0.0f && limits.positive_scale) {
-        return fail(FLASH_UNSUPPORTED, "stage '%s' needs a scale above 0; it is %g", limits.title, params->scale);
-    }
+    if (FlashStatus status = check_scale(params->scale, limits); status != FLASH_OK) return status;
     const std::pair<const char *, const FlashTensor *> tensors[] = {
         {"Q", &params->Q}, {"K", &params->K}, {"V", &params->V}, {"O", &params->O}};
     for (auto [name, tensor] : tensors) {
@@ -187,19 +209,11 @@ FlashStatus check(const FlashParams *params, const Limits &limits, size_t worksp
         return fail(FLASH_UNSUPPORTED, "stage '%s' does not write the log-sum-exp; log_sum_exp must be null",
                     limits.title);
     }
-    if (reinterpret_cast<uintptr_t>(params->log_sum_exp) % alignof(float) != 0) {
-        return fail(FLASH_INVALID_ARGUMENT, "log_sum_exp must be 4-byte aligned; its address is %p",
-                    static_cast<void *>(params->log_sum_exp));
+    FlashStatus status = check_log_sum_exp(params->log_sum_exp);
+    if (status == FLASH_OK) {
+        status = check_workspace(params->workspace, params->workspace_bytes, workspace_bytes, limits, "flash_describe");
     }
-    if (workspace_bytes > 0 && (!params->workspace || params->workspace_bytes < workspace_bytes)) {
-        return fail(FLASH_INVALID_ARGUMENT,
-                    "stage '%s' needs a workspace of %zu bytes for this problem (flash_describe() tells); %zu given",
-                    limits.title, workspace_bytes, params->workspace ? params->workspace_bytes : size_t{0});
-    }
-    if (workspace_bytes > 0 && reinterpret_cast<uintptr_t>(params->workspace) % 16 != 0) {
-        return fail(FLASH_INVALID_ARGUMENT, "workspace must be 16-byte aligned; its address is %p", params->workspace);
-    }
-    return check_device(limits);
+    return status == FLASH_OK ? check_device(limits) : status;
 }
 
 dim3 persistent(int works, int blocks) {
@@ -216,12 +230,17 @@ FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t
         const FlashStatus status = make_tensor_maps(params, launch.Q_box_rows, launch.KV_box_rows, maps);
         if (status != FLASH_OK) return status;
     }
-    // Without this, a launch with more than 48 KB of dynamic shared memory is refused.
-    cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                             static_cast<int>(launch.shared_bytes));
-    if (error != cudaSuccess) return cuda_failure("shared memory for the kernel", error);
     void *arguments[] = {const_cast<FlashParams *>(&params), &maps};  // as many as the kernel takes are read
-    error = cudaLaunchKernel(kernel, launch.grid, dim3(launch.threads), arguments, launch.shared_bytes, stream);
+    return launch_kernel(kernel, launch.grid, launch.threads, launch.shared_bytes, arguments, stream);
+}
+
+FlashStatus launch_kernel(const void *kernel, dim3 grid, int threads, size_t shared_bytes, void **arguments,
+                          cudaStream_t stream) {
+    // Without this, a launch with more than 48 KB of dynamic shared memory is refused.
+    cudaError_t error =
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
+    if (error != cudaSuccess) return cuda_failure("shared memory for the kernel", error);
+    error = cudaLaunchKernel(kernel, grid, dim3(threads), arguments, shared_bytes, stream);
     if (error != cudaSuccess) {
         cudaGetLastError();  // reported here: not again at the caller's next check
         return cuda_failure("kernel launch", error);

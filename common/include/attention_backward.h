@@ -14,15 +14,15 @@ extern "C" {
 // Head h of Q uses head h / (Hq / Hkv) of K and V, so dK and dV of a head are sums over a group's heads of Q.
 // Masks, strides and alignments are those of FlashParams; a row of Q that sees no key has dQ = 0.
 typedef struct FlashBackwardParams {
-    FlashTensor Q;           // [B, Hq,  Nq,  d_head]
-    FlashTensor K, V;        // [B, Hkv, Nkv, d_head]
-    FlashTensor O, dO;       // [B, Hq,  Nq,  d_head]; O as flash_forward() wrote it
-    FlashTensor dQ;          // [B, Hq,  Nq,  d_head], written
-    FlashTensor dK, dV;      // [B, Hkv, Nkv, d_head], written
+    FlashTensor Q;       // [B, Hq,  Nq,  d_head]
+    FlashTensor K, V;    // [B, Hkv, Nkv, d_head]
+    FlashTensor O, dO;   // [B, Hq,  Nq,  d_head]; O as flash_forward() wrote it
+    FlashTensor dQ;      // [B, Hq,  Nq,  d_head], written
+    FlashTensor dK, dV;  // [B, Hkv, Nkv, d_head], written
     int32_t B, Hq, Hkv, Nq, Nkv, d_head;
-    int32_t dtype;   // FLASH_FP16 or FLASH_BF16, of all eight tensors
-    int32_t causal;  // 0 or 1
-    float scale;     // usually 1 / sqrt(d_head)
+    int32_t dtype;             // FLASH_FP16 or FLASH_BF16, of all eight tensors
+    int32_t causal;            // 0 or 1
+    float scale;               // usually 1 / sqrt(d_head)
     const float *log_sum_exp;  // [B, Hq, Nq] without gaps, as flash_forward() wrote it for the same problem
     // Scratch in device memory, flash_describe_backward() tells how much; null where it asks for none.
     void *workspace;

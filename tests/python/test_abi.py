@@ -1,4 +1,4 @@
-"""The ctypes structures agree with attention.h, field by field, as a C++ compiler lays them out."""
+"""The ctypes structures agree with attention.h and attention_backward.h, field by field, as C++ lays them out."""
 
 import ctypes
 import subprocess
@@ -8,11 +8,17 @@ from hostcc import compile_cpp
 
 from flashladder.core import abi
 
-STRUCTURES = [abi.FlashTensor, abi.FlashParams, abi.FlashDescription]
+STRUCTURES = [
+    abi.FlashTensor,
+    abi.FlashParams,
+    abi.FlashDescription,
+    abi.FlashBackwardParams,
+    abi.FlashBackwardDescription,
+]
 
 
 def test_layout(tmp_path):
-    lines = ["#include <cstddef>", "#include <cstdio>", '#include "attention.h"', "int main() {"]
+    lines = ["#include <cstddef>", "#include <cstdio>", '#include "attention_backward.h"', "int main() {"]
     for structure in STRUCTURES:
         name = structure.__name__
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')

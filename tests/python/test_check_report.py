@@ -77,6 +77,18 @@ def record(report) -> dict:
     return next(iter(report.records.values()))
 
 
+def test_a_record_of_gradients_is_of_backward_stages(report):
+    backward, *_ = stages.backward_stages()
+    rows = [row(backward, length) | {"tflops": 250.0} for length in (1024, 2048)]  # 2.5 times the forward pass's
+    gradients = record(report) | {"pass": "backward", "measurements": rows}
+    gradients["provenance"] = gradients["provenance"] | {"kernels": {backward.slug: backward.kernel_hash()}}
+    report.records["A100-SXM4-80GB-backward.json"] = gradients
+    assert not errors(report)
+    rows[0]["name"], rows[1]["tflops"] = "swizzle", 100.0
+    said = "\n".join(errors(report))
+    assert "swizzle" in said and "this project has no such stage" in said and "makes 250.0" in said
+
+
 def test_a_right_report_passes(report):
     found = report_check.check(report, show, TODAY)
     assert not found.errors and not found.remarks, (found.errors, found.remarks)

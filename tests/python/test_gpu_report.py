@@ -7,10 +7,11 @@ import pytest
 from flashladder.commands import gpu_report
 from flashladder.core.device import Device, Gpu
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.stages import Kernel
 from flashladder.measuring import recorded
-from flashladder.running.job import Result
+from flashladder.running.job import BackwardResult, Result
 
 GPU = Device("gpu", Gpu("Fake", 90, "580.1", 1))
 
@@ -28,6 +29,7 @@ def test_stages_are_chosen_by_number_by_name_and_from_one_to_another():
     assert slugs("05") == slugs("swizzle") == ["swizzle"]
     assert slugs("swizzle-07, 02") == ["online_softmax", "swizzle", "cp_async", "eager_kv"]
     assert slugs("0 1") == ["host_streams", "naive"]
+    assert slugs("40-41") == ["backward_naive", "backward_recompute"]
     with pytest.raises(FlashLadderError, match="no stage"):
         gpu_report.chosen("split_q")
     with pytest.raises(FlashLadderError, match="'7-5' is no stage and no range"):
@@ -41,9 +43,11 @@ def test_a_part_builds_what_it_needs(monkeypatch, tmp_path):
     report(tmp_path, "swizzle").build(("ncu",))
     report(tmp_path, "host_streams").build(("bench",))
     report(tmp_path).build(("bench", "verify"))
+    report(tmp_path, "backward_naive").build(("verify", "bench"))
     assert built[:2] == [["stage_01", "stage_05"], ["stage_05", "warpsim_cudart"]]
     assert built[2] == ["stage_00", "stage_03", "stage_09"], "stage 00 runs kernels of others"
     assert built[3] == [], "the tests want all there is"
+    assert built[4] == ["stage_13", "stage_40"], "O and the log-sum-exp are a forward stage's"
 
 
 def test_there_are_few_parts_and_each_has_its_function():
@@ -97,6 +101,18 @@ def test_a_wrong_result_and_a_failure_are_told(measured, monkeypatch, tmp_path):
     assert sum("failed: it failed" in line for line in said) == 2
     assert sum("WRONG: " in line for line in said) == 2
     assert (tmp_path / "verify.txt").read_text().count("swizzle") == 4
+
+
+def test_wrong_gradients_are_told(measured, monkeypatch, tmp_path):
+    def run(stage, problem, inputs, device, repeat):
+        bits = {"dQ": inputs["Q"], "dK": inputs["K"], "dV": inputs["V"]}
+        return BackwardResult(bits, problem, GPU, {})
+
+    few = [Problem(Hq=2, Hkv=1, Nq=8, d_head=64, dtype="fp16"), Problem(Hq=1, Nq=8, d_head=64)]
+    monkeypatch.setattr(gpu_report.backward, "run", run)
+    monkeypatch.setattr(gpu_report, "to_verify", lambda stage: few)
+    said = gpu_report.part_verify(report(tmp_path, "backward_naive"))
+    assert said[0] == "verify: 0 of 2 runs right" and sum("WRONG: dQ: " in line for line in said) == 2
 
 
 def test_a_stage_without_variants_is_no_error(measured, tmp_path):

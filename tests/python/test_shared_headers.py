@@ -12,8 +12,8 @@ from flashladder.ladder import stages
 
 # What no stage teaches: the C ABI, launches, conversions, one function per instruction.
 PLAIN = {
-    "attention.h", "command_line.h", "configured.h", "json_writer.h", "launch.h", "numbers.cuh", "ptx.cuh",
-    "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
+    "attention.h", "attention_backward.h", "command_line.h", "configured.h", "json_writer.h", "launch.h",
+    "launch_backward.h", "numbers.cuh", "ptx.cuh", "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
 }  # fmt: skip
 TEACHING = [one for one in headers() if one.name not in PLAIN]
 MOST = {"function": 120, "kernel": 180, "file": 450}  # lines

@@ -67,4 +67,5 @@ def main() -> None:
     print(json.dumps([answer(cudart, stage, Problem(**job["problem"]), patch) for patch in job["patches"]]))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from flashladder.building import build
@@ -27,12 +28,13 @@ from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, host_streams, stages
+from flashladder.ladder import ablations, backward, host_streams, stages
 from flashladder.ladder.kernels import problems_for
 from flashladder.ladder.run import run_problem
 from flashladder.ladder.stages import Stage
 from flashladder.measuring import (
     ablation_times,
+    backward_bench,
     bench,
     hard_inputs,
     ncu,
@@ -44,8 +46,9 @@ from flashladder.measuring import (
     simulator_records,
     stream_times,
 )
+from flashladder.running import gradients
 from flashladder.running.job import Job, StageError, answer
-from flashladder.running.verify import check
+from flashladder.running.verify import Comparison, check
 from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
 
@@ -67,12 +70,13 @@ def output_directory() -> Path:
 
 
 def chosen(words: str) -> tuple[Stage, ...]:
-    """Stages by number, by name, or from one to another: "14-23", "tma, shapes 00"; all of them for ""."""
+    """Stages by number, by name, or from one to another: "14-23", "tma, shapes 00"; for "" all but backward ones."""
     found: dict[str, Stage] = {}
     for word in words.replace(",", " ").split():
         first, dash, last = word.partition("-")
         ends = [stages.entry(one).number for one in (first, last if dash else first)]
-        picked = [one for one in stages.every_stage() if ends[0] <= one.number <= ends[1]]
+        every = (*stages.every_stage(), *stages.backward_stages())
+        picked = [one for one in every if ends[0] <= one.number <= ends[1]]
         if not picked:
             raise FlashLadderError(f"STAGES: '{word}' is no stage and no range of stages.")
         found |= {one.name: one for one in picked}
@@ -87,6 +91,7 @@ class Report:
         self.whole = which == stages.every_stage()
         self.has_streams = any(isinstance(one, host_streams.HostStreams) for one in which)
         self.kernels = [one for one in which if isinstance(one, stages.Kernel)]
+        self.backward = [one for one in which if isinstance(one, stages.Backward)]
         self.numbers = tuple(one.number for one in self.kernels)
 
     def file(self, kind: str = "") -> Path:
@@ -99,6 +104,8 @@ class Report:
         targets = {f"stage_{one.id}" for one in self.which}
         if self.has_streams:
             targets |= {f"stage_{case['stage']:02d}" for case in stream_times.CASES}
+        if self.backward and "bench" in parts:
+            targets.add(f"stage_{stages.entry(backward_bench.FORWARD).id}")
         if {"ncu", "faults"} & set(parts):
             targets.add("warpsim_cudart")
         return build.build(sorted(targets))
@@ -123,7 +130,7 @@ def run_for(command: list[str], seconds: float, env: dict | None = None) -> tupl
 # ---- verify ----
 
 
-def to_verify(stage: stages.Kernel) -> list[Problem]:
+def to_verify(stage: stages.Kernel | stages.Backward) -> list[Problem]:
     """Both head dims and types, whole tiles and, of a stage that masks, ragged ends, masks and groups of heads."""
     plain = [stage.own(Problem(B=2, Hq=2, Nq=512, d_head=d, dtype=dtype)) for d in (64, 128) for dtype in stage.dtypes]
     if not stage.data.get("masks"):
@@ -141,16 +148,22 @@ def to_verify(stage: stages.Kernel) -> list[Problem]:
 def part_verify(report: Report) -> list[str]:
     """Each stage against the float64 reference, on the GPU; of all stages the tests, too, as `make test` runs them, and
     the simulator's own programs on the GPU: do both agree?"""
-    jobs = [(stage, problem) for stage in report.kernels for problem in to_verify(stage)]
+    jobs = [(stage, problem) for stage in (*report.kernels, *report.backward) for problem in to_verify(stage)]
 
-    def verdict(stage: stages.Kernel, problem: Problem) -> str:
+    def compared(stage: stages.Kernel | stages.Backward, problem: Problem) -> Comparison:
+        if isinstance(stage, stages.Backward):
+            inputs = gradients.random_inputs(problem)
+            return gradients.check(problem, inputs, backward.run(stage, problem, inputs, "gpu", repeat=3).bits)
         inputs = problem.random()
+        ran = run_problem(stage, problem, inputs, device="gpu")
+        return check(problem, inputs, ran.bits, ran.log_sum_exp)
+
+    def verdict(stage: stages.Kernel | stages.Backward, problem: Problem) -> str:
         try:
-            ran = run_problem(stage, problem, inputs, device="gpu")
+            comparison = compared(stage, problem)
         except (FlashLadderError, StageError) as error:
             return f"failed: {str(error)[:300]}"
-        compared = check(problem, inputs, ran.bits, ran.log_sum_exp)
-        return "right" if compared else f"WRONG: {compared.message}"
+        return "right" if comparison else f"WRONG: {comparison.message}"
 
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         found = list(pool.map(lambda job: verdict(*job), jobs))
@@ -181,12 +194,15 @@ def run_tests() -> tuple[list[str], str]:
 # ---- sanitize ----
 
 
-def sanitize_one(stage: stages.Kernel, problem: Problem, tool: str, device: Device) -> tuple[str, str]:
+def sanitize_one(
+    stage: stages.Kernel | stages.Backward, problem: Problem, tool: str, device: Device
+) -> tuple[str, str]:
     """(verdict, output) of one run of a stage under compute-sanitizer."""
     with tempfile.TemporaryDirectory(prefix="flashladder-sanitize-") as name:
         folder = Path(name)
-        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem)
-        worker = job.write(folder, problem.random())
+        of_gradients = isinstance(stage, stages.Backward)
+        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem, backward=of_gradients)
+        worker = job.write(folder, gradients.random_inputs(problem) if of_gradients else problem.random())
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "99"]
         if tool == "racecheck":
             command += ["--racecheck-report", "all"]
@@ -205,7 +221,7 @@ def part_sanitize(report: Report) -> list[str]:
         return ["sanitize: compute-sanitizer is not on PATH"]
     jobs = [
         (stage, stage.own(problem), tool)
-        for stage in report.kernels
+        for stage in (*report.kernels, *report.backward)
         for problem in (
             Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16"),
             Problem(B=1, Hq=2, Nq=256, d_head=64, dtype="fp16"),
@@ -230,7 +246,7 @@ def part_sanitize(report: Report) -> list[str]:
 
 def part_bench(report: Report) -> list[str]:
     """The stages beside the peers; of all stages the copies and streams of stage 00, too."""
-    types = {dtype for one in report.kernels for dtype in one.dtypes}
+    types = {dtype for one in (*report.kernels, *report.backward) for dtype in one.dtypes}
     settings = bench.Settings(
         head_dims=(128, 64),
         dtypes=tuple(one for one in bench.Settings.dtypes if one in types),
@@ -244,6 +260,13 @@ def part_bench(report: Report) -> list[str]:
         shutil.copy(bench.run_bench(settings, report.device), report.file())
         measured = recorded.load(report.file())
         summary.append(f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped")
+    if report.backward:
+        chosen_ones = replace(settings, stages=tuple(one.number for one in report.backward))
+        shutil.copy(backward_bench.run(chosen_ones, report.device), report.file("backward"))
+        measured = recorded.load(report.file("backward"))
+        summary.append(
+            f"bench: {len(measured['measurements'])} figures of gradients, {len(measured['skipped'])} skipped"
+        )
     if report.has_streams:
         shutil.copy(stream_times.run_bench(report.device), report.file("host-streams"))
         summary.append("bench: bandwidths and three batches of stage 00")

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.building import build
-from flashladder.commands import explain, testing, throughput, timeline, tune_shapes
+from flashladder.commands import backward_run, explain, testing, throughput, timeline, tune_shapes
 from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, stage_runner
 from flashladder.ladder import diff, host_streams, mistakes, stages
+from flashladder.ladder.backward import Backward
 from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stages import Kernel, Stage
-from flashladder.measuring import bench, machine_code, profile, stream_times
+from flashladder.measuring import backward_bench, bench, machine_code, profile, stream_times
 from flashladder.tuning import shape_table
 
 
@@ -86,6 +87,16 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
         "order": Verb(lambda stage, rest: machine_code.show(stage, rest), _nothing),
         "timeline": Verb(lambda stage, rest: timeline.show(stage)),
+    },
+    Backward: _OF_ALL
+    | {
+        "run": Verb(lambda stage, rest: backward_run.run(stage, rest)),
+        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
+        "bench": Verb(
+            lambda stage, rest: throughput.backward_or_count(stage),
+            lambda stage: [*stage.targets, f"stage_{stages.get(backward_bench.FORWARD).id}"],
+        ),
+        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
     HostStreams: _OF_ALL
     | {

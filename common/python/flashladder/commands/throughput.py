@@ -9,9 +9,9 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, results_directory
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import backward, stages
 from flashladder.ladder.run import run_problem
-from flashladder.measuring import bench, recorded
+from flashladder.measuring import backward_bench, bench, recorded
 from flashladder.simulator import counters
 
 PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")  # where there is no GPU
@@ -26,6 +26,25 @@ def bench_or_count(settings: bench.Settings) -> None:
         plot_latest()
     else:
         _count(settings.stages, where)
+
+
+def backward_or_count(stage: stages.Backward) -> None:
+    """The same of a stage that computes gradients."""
+    where = device.choose(stage.min_compute)
+    if where.kind == "gpu":
+        file = backward_bench.run(bench.Settings(stages=(stage.number,)), where)
+        say(f"\nWritten: {os.path.relpath(file, ROOT)}")
+        return
+    say(f"Device: {where}. It has no throughput to measure: these are counters.")
+    launches = backward.run(stage, PROBLEM, device="sim").report["launches"]
+    sums = [
+        (one["kernel"].partition("<")[0].removeprefix("void "), counters.totals({"launches": [one]}))
+        for one in launches
+    ]
+    sums.append(("all", counters.totals({"launches": launches})))
+    rows = [[name, *(count(value) for value in counters.summary(total).values())] for name, total in sums]
+    columns = ["", *counters.summary(sums[0][1])]
+    table(f"{PROBLEM}; by warp", columns, rows, right=range(1, len(columns)))
 
 
 def _count(numbers: tuple[int, ...], where: Device) -> None:

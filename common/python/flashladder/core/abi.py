@@ -1,4 +1,5 @@
-"""The stages' C ABI (common/include/attention.h) as ctypes; tests/python checks sizes and offsets against C."""
+"""The stages' C ABI (common/include/attention.h, attention_backward.h) as ctypes; tests/python checks sizes and
+offsets against C."""
 
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_void_p
@@ -71,6 +72,43 @@ class FlashDescription(Structure):
         return values | words | {"grid": list(self.grid)}
 
 
+TENSORS = ("Q", "K", "V", "O", "dO", "dQ", "dK", "dV")  # of a backward problem; the first four of a forward one
+
+
+class FlashBackwardParams(Structure):
+    _fields_ = [
+        *((name, FlashTensor) for name in TENSORS),
+        ("B", c_int32),
+        ("Hq", c_int32),
+        ("Hkv", c_int32),
+        ("Nq", c_int32),
+        ("Nkv", c_int32),
+        ("d_head", c_int32),
+        ("dtype", c_int32),
+        ("causal", c_int32),
+        ("scale", c_float),
+        ("log_sum_exp", c_void_p),
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_size_t),
+        ("configuration", c_char_p),
+    ]
+
+
+class FlashBackwardDescription(Structure):
+    _fields_ = [
+        ("main", FlashDescription),
+        ("zeroed_workspace", c_int32),
+        ("deterministic", c_int32),
+    ]
+
+    def as_dict(self) -> dict:
+        """Of the main kernel's description, with what is said of the stage beside it."""
+        return self.main.as_dict() | {
+            "zeroed_workspace": bool(self.zeroed_workspace),
+            "deterministic": bool(self.deterministic),
+        }
+
+
 class StageRefused(Exception):
     """A stage returned a status other than FLASH_OK; `status` is its code, str() its message."""
 
@@ -79,19 +117,26 @@ class StageRefused(Exception):
         self.status = status
 
 
-class StageLibrary:
+class _Library:
     """libstage_NN.so, loaded into this process with whatever libcudart.so.13 the process has."""
 
     def __init__(self, path):
         self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
-        self._library.flash_forward.argtypes = [POINTER(FlashParams), c_void_p]
-        self._library.flash_describe.argtypes = [POINTER(FlashParams), POINTER(FlashDescription)]
         self._library.flash_last_error.restype = c_char_p
 
     def _check(self, status: int) -> None:
         if status:
             message = (self._library.flash_last_error() or b"").decode(errors="replace")
             raise StageRefused(status, message or STATUS.get(status, f"status {status}"))
+
+
+class StageLibrary(_Library):
+    """Of a stage that computes attention."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._library.flash_forward.argtypes = [POINTER(FlashParams), c_void_p]
+        self._library.flash_describe.argtypes = [POINTER(FlashParams), POINTER(FlashDescription)]
 
     def describe(self, params: FlashParams) -> FlashDescription:
         description = FlashDescription()
@@ -101,3 +146,22 @@ class StageLibrary:
     def forward(self, params: FlashParams, stream: int = 0) -> None:
         """Queues the stage's kernels on the stream (0: the default stream)."""
         self._check(self._library.flash_forward(ctypes.byref(params), stream))
+
+
+class BackwardLibrary(_Library):
+    """Of a stage that computes gradients."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._library.flash_backward.argtypes = [POINTER(FlashBackwardParams), c_void_p]
+        pointers = [POINTER(FlashBackwardParams), POINTER(FlashBackwardDescription)]
+        self._library.flash_describe_backward.argtypes = pointers
+
+    def describe(self, params: FlashBackwardParams) -> FlashBackwardDescription:
+        description = FlashBackwardDescription()
+        self._check(self._library.flash_describe_backward(ctypes.byref(params), ctypes.byref(description)))
+        return description
+
+    def backward(self, params: FlashBackwardParams, stream: int = 0) -> None:
+        """Queues the stage's kernels on the stream (0: the default stream)."""
+        self._check(self._library.flash_backward(ctypes.byref(params), stream))

@@ -1,7 +1,8 @@
 """One attention problem: its sizes, its inputs and how it lies in memory.
 
 Inputs are a dictionary: "Q", "K" and "V" as bit patterns in the problem's layout; of e4m3 "Q_scales", "K_scales" and
-"V_scales" besides, float32 (B, heads), 1 where they are missing.
+"V_scales" besides, float32 (B, heads), 1 where they are missing. A gradient's tensor has the shape of what it is the
+gradient of: "dO" that of "O".
 """
 
 import math
@@ -41,14 +42,14 @@ class Problem:
 
     def shape(self, tensor: str) -> tuple[int, int, int, int]:
         """The tensor's axes as they lie in memory; Q and O have Hq heads and Nq rows, K and V Hkv and Nkv."""
-        heads, rows = (self.Hq, self.Nq) if tensor in "QO" else (self.Hkv, self.Nkv)
+        heads, rows = (self.Hq, self.Nq) if tensor[-1] in "QO" else (self.Hkv, self.Nkv)
         return (self.B, heads, rows, self.d_head) if self.layout != "bnhd" else (self.B, rows, heads, self.d_head)
 
     def steps(self, tensor: str) -> tuple[int, int, int, int]:
         """Elements from one to the next along each axis of shape()."""
         _, first, second, d = self.shape(tensor)
         piece = 16 // np.dtype(self.bits_type(tensor)).itemsize  # strides are multiples of 16 bytes
-        gap = piece * ("QKVO".index(tensor) + 1) if self.layout == GAPS else 0
+        gap = piece * (abi.TENSORS.index(tensor) + 1) if self.layout == GAPS else 0
         inner = d + gap
         outer = second * inner + gap
         return first * outer + gap, outer, inner, 1
@@ -69,6 +70,10 @@ class Problem:
     def flops(self) -> float:
         """4 B Hq Nq Nkv d, half of it where causal (both matrix products; the softmax is not counted)."""
         return 4.0 * self.B * self.Hq * self.Nq * self.Nkv * self.d_head * (0.5 if self.causal else 1.0)
+
+    def backward_flops(self) -> float:
+        """2.5 times as many: five matrix products where forward has two."""
+        return 2.5 * self.flops()
 
     def random(self, seed: int = 0) -> dict[str, np.ndarray]:
         """Standard normal Q, K, V as bit patterns, in this problem's layout. e4m3: with scales 1, 2 and 3 times
@@ -135,6 +140,19 @@ class Problem:
         log_sum_exp = pointers.get("log_sum_exp", 0)
         scales = [pointers.get(f"{name}_scales", 0) for name in "QKV"]
         return abi.FlashParams(*tensors, *sizes, self.scale, log_sum_exp, workspace, workspace_bytes, chosen, *scales)
+
+    def backward_params(
+        self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
+    ) -> abi.FlashBackwardParams:
+        """The C struct of a backward stage; pointers are device addresses of abi.TENSORS and "log_sum_exp"."""
+        chosen = configuration.encode() if configuration else None
+        tensors = [self.tensor(name, pointers.get(name, 0)) for name in abi.TENSORS]
+        sizes = [self.B, self.Hq, self.Hkv, self.Nq, self.Nkv, self.d_head, abi.TYPE_NUMBERS[self.dtype]]
+        log_sum_exp = pointers.get("log_sum_exp", 0)
+        masked = int(self.causal)
+        return abi.FlashBackwardParams(
+            *tensors, *sizes, masked, self.scale, log_sum_exp, workspace, workspace_bytes, chosen
+        )
 
     def to_bhnd(self, array: np.ndarray) -> np.ndarray:
         """A view with axes (B, heads, rows, d) of an array in this problem's layout."""

@@ -1,4 +1,5 @@
-"""The stages that are a kernel: stages/NN_name/kernel.cu, built into libstage_NN.so."""
+"""The stages with a kernel: stages/NN_name/kernel.cu, built into libstage_NN.so. Kernel: those that compute attention;
+what they share with those that compute gradients (ladder/backward.py) is in WithKernel."""
 
 import hashlib
 import os
@@ -27,7 +28,7 @@ def code_hash(*texts: bytes) -> str:
     return hashlib.sha256(b"\n".join(bare)).hexdigest()
 
 
-class Kernel(Stage):
+class WithKernel(Stage):
     @property
     def kernel(self) -> Path:
         return self.folder / "kernel.cu"
@@ -62,8 +63,8 @@ class Kernel(Stage):
 
     @property
     def targets(self) -> list[str]:
-        """Its library, its runner and the simulator."""
-        return [f"stage_{self.id}", f"stage_{self.id}_runner", "warpsim_cudart"]
+        """Its library and the simulator."""
+        return [f"stage_{self.id}", "warpsim_cudart"]
 
     @property
     def product(self) -> Path:
@@ -74,16 +75,33 @@ class Kernel(Stage):
         return []
 
     @property
-    def tests(self) -> list[str]:
-        return ["tests/stages", "--ignore=tests/stages/test_host_streams.py"]
+    def main_launch(self) -> int:
+        """Which of stage.toml's launches the stage is described by: the last, unless another says `main = true`."""
+        marked = [number for number, launch in enumerate(self.data["launch"]) if launch.get("main")]
+        return marked[0] if marked else len(self.data["launch"]) - 1
+
+    @property
+    def launch(self) -> dict:
+        return self.data["launch"][self.main_launch]
 
     def configuration(self, problem: Problem) -> str | None:
         """The short form of the instance that stage.toml's launch is about; None of a stage with one kernel."""
-        launch = self.data["launch"][-1]
+        launch = self.launch
         if "configuration" not in launch:
             return None
         tile = f"{launch['Br']}, {launch['Bc']}, {launch['threads'] // 32}"
         return f"({problem.dtype.upper()}, {problem.d_head}, {tile}): {launch['configuration']}"
+
+
+class Kernel(WithKernel):
+    @property
+    def targets(self) -> list[str]:
+        """Its runner besides."""
+        return [*super().targets, f"stage_{self.id}_runner"]
+
+    @property
+    def tests(self) -> list[str]:
+        return ["tests/stages", "--ignore=tests/stages/test_host_streams.py"]
 
     def judge(self, source: Path) -> Verdict:
         return judge(self, compile_kernel(source, self))
@@ -97,7 +115,7 @@ class CompileError(FlashLadderError):
         self.said = said
 
 
-def stage_flags(stage: Kernel) -> list[str]:
+def stage_flags(stage: WithKernel) -> list[str]:
     """nvcc and the options that the stage's own build compiles kernel.cu with, but for native code: PTX alone."""
     words = build.compile_command(stage.folder / "kernel.cu")  # also of a copy with another tile (tiles.py)
     first = next(number for number, word in enumerate(words) if Path(word).name.startswith("nvcc"))
@@ -143,7 +161,7 @@ def _launcher(flags: list[str], sources: list[Path], included: list[Path]) -> li
     return objects
 
 
-def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None = None) -> Path:
+def compile_kernel(kernel: Path, stage: WithKernel, *options: str, only: str | None = None) -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 
     options: more for nvcc. only: "BF16" for both head dims, "" for every instance; None: bf16 with d_head 128, or what
@@ -151,7 +169,7 @@ def compile_kernel(kernel: Path, stage: Kernel, *options: str, only: str | None 
     .log, or is in CompileError.
     """
     only = stage.data.get("judged_build", "BF16_128") if only is None else only
-    launcher = [ROOT / "common/host/launch.cpp", ROOT / "common/host/tensor_maps.cpp"]
+    launcher = [ROOT / "common/host" / name for name in ("launch.cpp", "launch_backward.cpp", "tensor_maps.cpp")]
     exports = ROOT / "common/cmake/stage.map"
     common = headers()
     included = sorted([*common, *headers(stage.folder), *headers(kernel.parent)])
@@ -174,13 +192,13 @@ def table_of(stage: Kernel, configurations: set[str]) -> str:
     )
 
 
-def problem_for(stage: Kernel) -> Problem:
+def problem_for(stage: WithKernel) -> Problem:
     """Small, but with several heads, several tiles and an odd number of K/V tiles: enough to show every mistake."""
-    launch = stage.data["launch"][-1]
+    launch = stage.launch
     return stage.own(Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128))
 
 
-def judged_by(stage: Kernel) -> list[tuple[Problem, str | None]]:
+def judged_by(stage: WithKernel) -> list[tuple[Problem, str | None]]:
     """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
     `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128 (or
     the stage's own type), as the changed kernel is built; of a stage with `judged_build = "BF16"` an entry may have

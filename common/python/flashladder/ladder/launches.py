@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import evaluate
 from flashladder.core.problem import Problem
-from flashladder.ladder.kernels import Kernel
+from flashladder.ladder.kernels import WithKernel
 
 _TYPES = {  # C++, mangled
     "fp16": ("__half", "6__half"),
@@ -33,7 +33,7 @@ class Instance:
     fields: tuple[str, ...]  # of the kernel's struct Configuration, as C++ writes them
 
 
-def instances(stage: Kernel) -> list[Instance]:
+def instances(stage: WithKernel) -> list[Instance]:
     """Those that are built of a stage whose kernel has several, in the table's order; none of another stage."""
     table = stage.folder / "instances.h"
     if not table.exists():
@@ -44,9 +44,9 @@ def instances(stage: Kernel) -> list[Instance]:
     ]
 
 
-def configurations(stage: Kernel, problem: Problem) -> list[str | None]:
+def configurations(stage: WithKernel, problem: Problem) -> list[str | None]:
     """The short forms of all instances that take a problem; [None] of a stage with one kernel."""
-    whole_tiles = "boxes" not in stage.data["launch"][-1]
+    whole_tiles = "boxes" not in stage.launch
     found = [
         one.configuration
         for one in instances(stage)
@@ -109,7 +109,7 @@ def _names(problem: Problem, launch: dict) -> dict[str, int]:
     return names | {name: launch[name] for name in ("Br", "Bc") if name in launch}
 
 
-def _instance(stage: Kernel, problem: Problem, configuration: str | None) -> Instance | None:
+def _instance(stage: WithKernel, problem: Problem, configuration: str | None) -> Instance | None:
     """By its short form, or the one that stage.toml's launch is of; None of a stage with one kernel."""
     name = configuration or stage.configuration(problem)
     found = [one for one in instances(stage) if one.configuration == name]
@@ -119,7 +119,7 @@ def _instance(stage: Kernel, problem: Problem, configuration: str | None) -> Ins
 
 
 def launches(
-    stage: Kernel, problem: Problem, multiprocessors: int | None = None, configuration: str | None = None
+    stage: WithKernel, problem: Problem, multiprocessors: int | None = None, configuration: str | None = None
 ) -> list[Launch]:
     """What the stage's launcher queues for the problem, in order, on a device with so many multiprocessors: by default
     the one that the simulator plays for the stage.
@@ -149,7 +149,7 @@ def launches(
     return found
 
 
-def workspace_bytes(stage: Kernel, problem: Problem) -> int:
+def workspace_bytes(stage: WithKernel, problem: Problem) -> int:
     """Scratch in device memory that the stage needs for the problem."""
     expression = stage.data.get("workspace", {}).get("bytes", "0")
-    return evaluate(expression, _names(problem, for_problem(stage.data["launch"][-1], problem)))
+    return evaluate(expression, _names(problem, for_problem(stage.launch, problem)))

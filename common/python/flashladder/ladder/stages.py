@@ -8,13 +8,16 @@ from pathlib import Path
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import STAGES
 from flashladder.ladder import host_streams
+from flashladder.ladder.backward import Backward
 from flashladder.ladder.kernels import Kernel
 from flashladder.ladder.stage import Stage, read
 
 __all__ = [
+    "Backward",
     "Kernel",
     "Stage",
     "all_stages",
+    "backward_stages",
     "core_path",
     "entry",
     "every_stage",
@@ -27,9 +30,21 @@ __all__ = [
 
 @cache
 def all_stages(folder: Path = STAGES) -> tuple[Kernel, ...]:
-    """Every stage with a kernel, in order."""
+    """Every stage whose kernel computes attention, in order."""
+    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Kernel))
+
+
+@cache
+def backward_stages(folder: Path = STAGES) -> tuple[Backward, ...]:
+    """Every stage whose kernels compute gradients, in order. They are a part of their own, without lessons so far:
+    every_stage() and what goes through it, such as demo, notebooks and the tables of the ladder, leave them out."""
+    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Backward))
+
+
+@cache
+def _with_kernel(folder: Path) -> tuple[Kernel | Backward, ...]:
     found = sorted(folder.glob("*/stage.toml"))
-    return tuple(read(file.parent, Kernel) for file in found if (file.parent / "kernel.cu").exists())
+    return tuple(read(file.parent, Kernel, backward=Backward) for file in found if (file.parent / "kernel.cu").exists())
 
 
 def every_stage() -> tuple[Stage, ...]:
@@ -62,19 +77,25 @@ def entry(which: Stage | int | str) -> Stage:
     if isinstance(which, Stage):
         return which
     match = re.fullmatch(r"(?:stage[-_])?(?:(\d{1,2})(?:_\w+)?|([a-z]\w*))", str(which).replace("-", "_"))
-    for stage in every_stage():
+    every = (*every_stage(), *backward_stages())
+    for stage in every:
         if match and (stage.slug == match[2] if match[2] else stage.number == int(match[1])):
             return stage
-    known = ", ".join(stage.name for stage in every_stage())
-    close = difflib.get_close_matches(str(which), [stage.slug for stage in every_stage()], 1)
+    known = ", ".join(stage.name for stage in every)
+    close = difflib.get_close_matches(str(which), [stage.slug for stage in every], 1)
     raise FlashLadderError(
         f"There is no stage '{which}'. " + (f"Is it {close[0]}? " if close else "") + f"Stages: {known}."
     )
 
 
 def get(which: Stage | int | str) -> Kernel:
-    """As entry(), of the stages with a kernel."""
+    """As entry(), of the stages whose kernel computes attention."""
     stage = entry(which)
+    if isinstance(stage, Backward):
+        raise FlashLadderError(
+            f"Stage {stage.id} computes gradients, and this is for stages that compute attention: use "
+            f"`make stage-{stage.id} run`, test, bench or break."
+        )
     if not isinstance(stage, Kernel):
         raise FlashLadderError(
             f"Stage {stage.id} is a program and no kernel: use `make stage-{stage.id} run`, flashladder.ladder."
@@ -83,6 +104,10 @@ def get(which: Stage | int | str) -> Kernel:
     return stage
 
 
-def previous_of(stage: Stage) -> Kernel | None:
+def previous_of(stage: Stage) -> Kernel | Backward | None:
     """The stage that this one changes: stage.toml's `previous`."""
-    return None if stage.previous is None else next((one for one in all_stages() if one.slug == stage.previous), None)
+    return (
+        None
+        if stage.previous is None
+        else next((one for one in _with_kernel(STAGES) if one.slug == stage.previous), None)
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import RELATIONS, evaluate, is_counted
 from flashladder.core.problem import Problem
-from flashladder.ladder import overlap, stages
+from flashladder.ladder import backward, overlap, stages
 from flashladder.ladder.kernels import problem_for
 from flashladder.ladder.launches import for_problem, launches
 from flashladder.ladder.run import run_problem
@@ -119,7 +119,7 @@ def _read(stage: stages.Stage, entry: dict) -> Expectation:
 
 
 def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
-    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's (last) launch for it;
+    """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's main launch for it;
     `blocks` and `warps` of its grid; `query_tiles`, Br rows of one head each; `whole`: all tiles are, and nothing is
     masked. With a report, of all its launches together:
 
@@ -129,10 +129,10 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     order.first_block, order.last_block; of a run that left a trace order.special_during_wgmma and order.barrier_waits,
     of its first block. A class or kind that the report does not have counts 0.
     """
-    launch = for_problem(stage.data["launch"][-1], problem)
+    launch = for_problem(stage.launch, problem)
     found = {name: int(getattr(problem, name)) for name in SIZES}
     found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
-    found["blocks"] = math.prod(launches(stage, problem)[-1].grid)
+    found["blocks"] = math.prod(launches(stage, problem)[stage.main_launch].grid)
     found["warps"] = found["blocks"] * launch["threads"] // 32
     found["query_tiles"] = problem.B * problem.Hq * -(-problem.Nq // launch.get("Br", 1))
     ragged = problem.Nq % launch.get("Br", 1) or problem.Nkv % launch.get("Bc", 1)
@@ -217,7 +217,7 @@ def outcomes(
     names: Collection[str] | None = None,
 ) -> list[Outcome]:
     """Of the expectations that hold for a run, by its report (warpsim's JSON). names: all by default."""
-    stage = stages.get(stage)
+    stage = stages.entry(stage)
     counted = namespace(stage, run.problem, report)
     known = [one for one in chosen(stage, names) if "overlap" in report or not one.traced]
     asked = [one for one in known if one.holds_for(counted, run.inputs, run.own_choice)]
@@ -228,7 +228,7 @@ def runs(
     stage: stages.Stage | int | str, names: Collection[str] | None = None, d_head: int = 128, dtype: str = "bf16"
 ) -> list[Run]:
     """The runs that show all of the expectations: a small problem, and those that the expectations themselves name."""
-    stage = stages.get(stage)
+    stage = stages.entry(stage)
     usual = problem_for(stage)
     dtype = stage.own(Problem(dtype=dtype)).dtype
     usual = Problem(B=usual.B, Hq=usual.Hq, Nq=2 * usual.Nq, Nkv=usual.Nkv, d_head=d_head, dtype=dtype)
@@ -253,7 +253,7 @@ def judge(
     """Runs the stage (or another build of it) on the simulator, by runs(), and collects what all_failures() says.
     built_from: whose kernel the library has, if it is another stage's, which may have no configurations. Raises
     StageError where a run fails."""
-    stage = stages.get(stage)
+    stage = stages.entry(stage)
     built_from = built_from or stage
 
     def counted(run: Run) -> dict:
@@ -263,7 +263,10 @@ def judge(
                 "environment": overlap.variables(Path(name)) if run.traced else {},
                 "configuration": configuration,
             }
-            report = run_problem(stage, run.problem, run.arrays(), "sim", library, **options).report
+            if isinstance(stage, stages.Backward):
+                report = backward.run(stage, run.problem, None, "sim", library, **options).report
+            else:
+                report = run_problem(stage, run.problem, run.arrays(), "sim", library, **options).report
             if run.traced:
                 overlap.complete(report, Path(name))
         return report
@@ -276,7 +279,7 @@ def all_failures(
 ) -> list[str]:
     """By the reports of runs(): one sentence for each expectation that a run does not meet, or that no run shows. What
     the runs that are given do not ask for is left out."""
-    stage = stages.get(stage)
+    stage = stages.entry(stage)
     failed: dict[str, str] = {}
     unseen: dict[str, Expectation] = {}
     shown: set[str] = set()

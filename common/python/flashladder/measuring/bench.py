@@ -99,15 +99,17 @@ class Candidate:
 
 
 class Bench:
+    SUFFIX = ""  # of the file's name, behind the GPU's
+    shuffle = None  # of random.Random: has each round in another order
+
     def __init__(self, settings: Settings, device: Device):
         self.settings, self.device = settings, device
         self.torch = gpu_memory.torch_with_cuda()
         if self.torch:
             self.torch.empty(1, device="cuda")  # has PyTorch load its runtime first: the stages then share it
         self.cudart = Cudart(gpu_memory.loaded_cudart() or cudart(device))
-        wanted = settings.stages or tuple(stage.number for stage in stages.all_stages())
-        self.stages = [stages.get(number) for number in wanted]
-        self.libraries = {stage.number: StageLibrary(stage_library(stage.number)) for stage in self.stages}
+        self.stages = self.wanted_stages()
+        self.libraries = {stage.number: self.load(stage) for stage in self.stages}
         self.start, self.stop = self.cudart.event(), self.cudart.event()
         # Overwriting more than the L2 holds empties it; a long fill also lets the host queue the launch in time.
         _, total = self.cudart.memory()
@@ -118,6 +120,13 @@ class Bench:
         self.too_slow: dict[tuple, float] = {}
         self.prepare = None  # called with a problem and PyTorch's tensors of it: other inputs than normal ones
         self.heat_of = None  # called with a candidate: those with the same answer are timed in turn, others apart
+
+    def wanted_stages(self) -> list[stages.Stage]:
+        wanted = self.settings.stages or tuple(stage.number for stage in stages.all_stages())
+        return [stages.get(number) for number in wanted]
+
+    def load(self, stage: stages.Stage) -> StageLibrary:
+        return StageLibrary(stage_library(stage.number))
 
     def time_once(self, candidate: Candidate) -> float:
         """Milliseconds of one run with a cold L2, by CUDA events."""
@@ -137,8 +146,11 @@ class Bench:
             candidate.first_seconds = min(candidate.first_seconds, self.time_once(candidate) / 1e3)
         wanted = [candidate.runs_wanted(self.settings) for candidate in candidates]
         rounds = max(wanted, default=0)
+        pairs = list(zip(candidates, wanted, strict=True))
         for turn in range(rounds):
-            for candidate, runs in zip(candidates, wanted, strict=True):
+            if self.shuffle:
+                self.shuffle(pairs)
+            for candidate, runs in pairs:
                 due = (turn + 1) * runs // rounds
                 if len(candidate.times_ms) < due:
                     candidate.times_ms.append(self.time_once(candidate))
@@ -155,7 +167,6 @@ class Bench:
 
     def admit(self, candidate: Candidate, problem: Problem, memory, expected) -> bool:
         """Runs the candidate once and compares it with the reference: True if it may be timed."""
-        rows, heads, *want = expected
         memory.poison()
         started = time.perf_counter()
         try:
@@ -168,10 +179,8 @@ class Bench:
             self.skip(candidate.name, problem, str(error).splitlines()[0])
             return False
         candidate.first_seconds = time.perf_counter() - started
-        output = problem.to_bhnd(candidate.output())
-        picked = np.stack([output[b, h][rows] for b, h in heads])
-        candidate.comparison = compare(picked, *want, problem.dtype)
-        unwritten = int((output == POISON).sum()) if candidate.kind == "stage" else 0
+        candidate.comparison, unwritten = self.compared(candidate, problem, expected)
+        unwritten = unwritten if candidate.kind == "stage" else 0
         if not candidate.comparison or unwritten:
             message = candidate.comparison.message if not candidate.comparison else f"{unwritten} elements unwritten"
             if candidate.kind == "stage":
@@ -182,6 +191,13 @@ class Bench:
             # A peer rounds P elsewhere than the stages do, and cuDNN's FP8 rounds O to a byte: note it, time it.
             candidate.facts["note"] = f"beyond the stages' bound: {message}"
         return True
+
+    def compared(self, candidate: Candidate, problem: Problem, expected) -> tuple[Comparison, int]:
+        """What prepared() has picked of the output with the reference; and how many elements were not written."""
+        rows, heads, *want = expected
+        output = problem.to_bhnd(candidate.output())
+        picked = np.stack([output[b, h][rows] for b, h in heads])
+        return compare(picked, *want, problem.dtype), int((output == POISON).sum())
 
     def stages_for(self, problem: Problem) -> list[stages.Stage]:
         """All of them; of a causal problem those that say that they mask."""
@@ -197,8 +213,24 @@ class Bench:
 
     def stage_candidate(self, stage: stages.Stage, problem: Problem, memory) -> Candidate | None:
         library = self.libraries[stage.number]
+        description = self.described(stage, problem, problem.params({}))
+        if description is None:
+            return None
+        needed, state = description["workspace_bytes"], {"scratch": 0}
+
+        def launch():
+            # Scratch of gigabytes is taken when first needed; only one stage (01) asks for any.
+            if needed and not state["scratch"]:
+                state["scratch"] = memory.scratch(needed)
+            library.forward(problem.params(memory.pointers(), state["scratch"], needed))
+
+        facts = self.facts(stage, description)
+        return Candidate(stage.name, "stage", launch, lambda: memory.bits("O"), problem.flops(), facts)
+
+    def described(self, stage: stages.Stage, problem: Problem, params) -> dict | None:
+        """What the stage says of the problem; None, and the reason among the skipped, where it cannot be timed."""
         try:
-            description = library.describe(problem.params({})).as_dict()
+            description = self.libraries[stage.number].describe(params).as_dict()
         except StageRefused as refusal:
             self.skip(stage.name, problem, str(refusal))
             return None
@@ -217,18 +249,13 @@ class Bench:
             self.too_slow[key] = expected
             self.skip(stage.name, problem, f"about {expected:.0f} s a run")
             return None
-        state = {"scratch": 0}
+        return description
 
-        def launch():
-            # Scratch of gigabytes is taken when first needed; only one stage (01) asks for any.
-            if needed and not state["scratch"]:
-                state["scratch"] = memory.scratch(needed)
-            library.forward(problem.params(memory.pointers(), state["scratch"], needed))
-
-        facts = {key: description[key] for key in
-                 ("threads", "shared_bytes", "registers", "spill_bytes", "resident_blocks", "Br", "Bc")}  # fmt: skip
-        facts["kernel_sha256"] = stage.kernel_hash()
-        return Candidate(stage.name, "stage", launch, lambda: memory.bits("O"), problem.flops(), facts)
+    @staticmethod
+    def facts(stage: stages.Stage, description: dict) -> dict:
+        """What a record has of a stage besides its times."""
+        names = ("threads", "shared_bytes", "registers", "spill_bytes", "resident_blocks", "Br", "Bc")
+        return {name: description[name] for name in names} | {"kernel_sha256": stage.kernel_hash()}
 
     def peer_candidates(self, problem: Problem, memory) -> list[Candidate]:
         if not (self.torch and self.settings.peers):
@@ -365,16 +392,16 @@ def check_build(device: Device) -> None:
         )
 
 
-def run_bench(settings: Settings, device: Device | None = None) -> Path:
+def run_bench(settings: Settings, device: Device | None = None, kind: type[Bench] = Bench) -> Path:
     """Times everything, prints the tables, and returns the JSON file below build/results."""
     device = device or choose()
     check_build(device)
     say(f"Benchmark on {device}")
     try:
-        results = Bench(settings, device).run()
+        results = kind(settings, device).run()
     except CudaError as error:
         raise FlashLadderError(f"The benchmark stopped: {error}") from error
-    file = recorded.write_live(results, slug(device.short))
+    file = recorded.write_live(results, slug(device.short) + kind.SUFFIX)
     print_tables(results)
     return file
 

@@ -34,17 +34,24 @@ def torch_type(dtype: str):
     return {"bf16": torch.bfloat16, "fp16": torch.float16, "e4m3": torch.float8_e4m3fn}[dtype]
 
 
-class TorchMemory:
-    """Tensors of PyTorch; `tensors` maps Q, K, V and O to them, and of e4m3 Q_scales and its like, which are 1."""
+FORWARD = (("Q", "K", "V"), ("O",))  # what is read, and what is written and so poisoned
+BACKWARD = (("Q", "K", "V", "dO"), ("dQ", "dK", "dV"))
 
-    def __init__(self, problem: Problem, seed: int):
-        self.problem = problem
+
+class TorchMemory:
+    """Tensors of PyTorch; `tensors` maps the names of `which`, Q, K, V and O, to them, and of e4m3 Q_scales and its
+    like, which are 1."""
+
+    def __init__(self, problem: Problem, seed: int, which: tuple[tuple[str, ...], tuple[str, ...]] = FORWARD):
+        self.problem, (inputs, self._outputs) = problem, which
         generator = torch.Generator(device="cuda").manual_seed(seed)
         kind = torch_type(problem.dtype)
         self.tensors = {
-            name: torch.randn(problem.shape(name), generator=generator, device="cuda").to(kind) for name in "QKV"
+            name: torch.randn(problem.shape(name), generator=generator, device="cuda").to(kind) for name in inputs
         }
-        self.tensors["O"] = torch.empty(problem.shape("O"), dtype=torch_type(OUTPUT[problem.dtype]), device="cuda")
+        for name in self._outputs:
+            made = torch.empty(problem.shape(name), dtype=torch_type(OUTPUT[problem.dtype]), device="cuda")
+            self.tensors[name] = made
         for name, scales in problem.scales({}).items():
             self.tensors[name] = torch.ones(scales.shape, dtype=torch.float32, device="cuda")
         self._scratch = None
@@ -62,7 +69,8 @@ class TorchMemory:
         return self._scratch.data_ptr()
 
     def poison(self) -> None:
-        self.tensors["O"].view(torch.int16).fill_(-1)
+        for name in self._outputs:
+            self.tensors[name].view(torch.int16).fill_(-1)
 
     def bits(self, name: str) -> np.ndarray:
         return host_bits(self.tensors[name])
@@ -82,12 +90,13 @@ def host_bits(tensor) -> np.ndarray:
 class PlainMemory:
     """The same by cudaMalloc, for machines without PyTorch."""
 
-    def __init__(self, problem: Problem, seed: int, cudart: Cudart):
+    def __init__(self, problem: Problem, seed: int, cudart: Cudart, which=FORWARD):
         self.problem, self._cudart, self._scratch = problem, cudart, 0
-        self._pointers = {name: cudart.malloc(problem.bytes(name)) for name in "QKVO"}
+        inputs, self._outputs = which
+        self._pointers = {name: cudart.malloc(problem.bytes(name)) for name in (*inputs, *self._outputs)}
         # Normal numbers are slow to draw: a block of them, repeated at an odd stride, is random enough to time with.
         block = to_bits(np.random.default_rng(seed).standard_normal(3_000_017, np.float32), problem.dtype)
-        for index, name in enumerate("QKV"):
+        for index, name in enumerate(inputs):
             values = np.resize(np.roll(block, 1_000_003 * index), problem.shape(name))
             cudart.upload(self._pointers[name], values)
         for name, scales in problem.scales({}).items():
@@ -104,7 +113,8 @@ class PlainMemory:
         return self._scratch
 
     def poison(self) -> None:
-        self._cudart.fill(self._pointers["O"], 0xFF, self.problem.bytes("O"))
+        for name in self._outputs:
+            self._cudart.fill(self._pointers[name], 0xFF, self.problem.bytes(name))
 
     def bits(self, name: str) -> np.ndarray:
         array = np.empty(self.problem.shape(name), self.problem.bits_type(name))
@@ -116,3 +126,41 @@ class PlainMemory:
         for pointer in self._pointers.values():
             self._cudart.free(pointer)
         self._pointers = {}
+
+
+class BackwardMemory:
+    """Either, of a backward problem: besides O and the log-sum-exp, which a forward stage is to write, and scratch of
+    each stage."""
+
+    def __init__(self, problem: Problem, seed: int, cudart: Cudart):
+        self.problem, self._cudart, self._scratches = problem, cudart, {}
+        torch_there = torch_with_cuda()
+        self._inner = (
+            TorchMemory(problem, seed, BACKWARD) if torch_there else PlainMemory(problem, seed, cudart, BACKWARD)
+        )
+        self.tensors = self._inner.tensors if torch_there else {}
+        rows = problem.B * problem.Hq * problem.Nq
+        self._added = {"O": cudart.malloc(problem.bytes("O")), "log_sum_exp": cudart.malloc(4 * rows)}
+
+    def pointers(self) -> dict[str, int]:
+        return self._inner.pointers() | self._added
+
+    def scratch(self, stage: str, size: int, zeroed: bool) -> int:
+        """The stage's own, made when it is first asked for."""
+        if size and stage not in self._scratches:
+            self._scratches[stage] = self._cudart.malloc(size)
+            if zeroed:
+                self._cudart.fill(self._scratches[stage], 0, size)
+        return self._scratches.get(stage, 0)
+
+    def poison(self) -> None:
+        self._inner.poison()
+
+    def bits(self, name: str) -> np.ndarray:
+        return self._inner.bits(name)
+
+    def release(self) -> None:
+        for pointer in (*self._added.values(), *self._scratches.values()):
+            self._cudart.free(pointer)
+        self._added, self._scratches, self.tensors = {}, {}, {}
+        self._inner.release()

@@ -27,6 +27,17 @@ def attention_call(name: str, problem: Problem, tensors: dict):
     return call
 
 
+def gradient_call(name: str, problem: Problem, tensors: dict):
+    """A function that runs the peer's backward pass and returns dQ, dK and dV; its forward pass runs here. Raises
+    RuntimeError if it cannot."""
+    torch = gpu_memory.torch
+    given = tuple(tensors[tensor].detach().requires_grad_() for tensor in "QKV")
+    by_heads = dict(zip("QKV", given, strict=True))
+    output = attention_call(name, problem, by_heads)()
+    dO = problem.to_bhnd_tensor(tensors["dO"])  # noqa: N806 - the tensor's name
+    return lambda: torch.autograd.grad(output, given, dO, retain_graph=True)
+
+
 def matmul_call(dtype: str):
     """A function that multiplies two square matrices, and its number of floating-point operations."""
     torch = gpu_memory.torch

@@ -20,6 +20,7 @@ MAIN = "NVIDIA H200"
 
 # GPU.json is the throughput; GPU-KIND.json holds
 #   ablations     kernels with one idea changed at a time; inside: inputs, times on inputs that hurt
+#   backward      the throughput of the stages that compute gradients
 #   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, and profiler, what it
 #                 says of a few kernels
 #   faults        what comes of the mistakes that warpsim names
@@ -27,7 +28,7 @@ MAIN = "NVIDIA H200"
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
 #                 sample of configurations
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
-KINDS = ("ablations", "counters", "faults", "host-streams", "machine-code", "tuning")
+KINDS = ("ablations", "backward", "counters", "faults", "host-streams", "machine-code", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
 INSIDE = {
     "inputs": "ablations",
@@ -67,9 +68,14 @@ def _parsed(file: Path, mtime_ns: int, size: int) -> dict:
 # ---- names ----
 
 
+def known_stages() -> tuple[stages.Stage, ...]:
+    """All stages that a record may name, in order."""
+    return (*stages.every_stage(), *stages.backward_stages())
+
+
 def from_file(record: dict) -> dict:
     """A record with its stages called as their folders are; without what it has of others."""
-    names = {stage.slug: stage for stage in stages.every_stage()}
+    names = {stage.slug: stage for stage in known_stages()}
 
     def name_of(text: str) -> str | None:
         slug, _, variant = text.partition(": ")
@@ -81,7 +87,7 @@ def from_file(record: dict) -> dict:
 
 def for_file(record: dict) -> dict:
     """The opposite of from_file()."""
-    slugs = {stage.id: stage.slug for stage in stages.every_stage()}
+    slugs = {stage.id: stage.slug for stage in known_stages()}
 
     def slug_of(name: str) -> str | None:
         slug = slugs.get(name[:2])
@@ -209,7 +215,7 @@ def earlier(rows: list[dict]) -> str:
 def _in_short(names: list[str]) -> str:
     """Stages that follow one another on the ladder as "01_naive to 13_masking", then the peers; variants as a word
     behind their stages."""
-    order = [stage.name for stage in stages.every_stage()]
+    order = [stage.name for stage in known_stages()]
     stage_of = {name[:2]: name for name in order}
     whole = dict.fromkeys(stage_of.get(name[:2], name) if name[2:3] == " " else name for name in names)
     groups: list[list[str]] = []
@@ -248,11 +254,11 @@ def write_live(results: dict, name: str) -> Path:
 
 
 def latest_live() -> dict | None:
-    """The newest results below build/results, None where there are none."""
+    """The newest results below build/results, None where there are none; those of a backward pass apart."""
     files = [file for file in results_directory().glob("*.json") if file.is_file()]
     for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
         results = load(file)
-        if "measurements" in results:
+        if "measurements" in results and "pass" not in results:
             return results
     return None
 

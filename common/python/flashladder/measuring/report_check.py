@@ -92,7 +92,7 @@ def check(report: Report, show: Callable[[str, str], bytes | None], today: datet
     file; show(commit, "") is not None where it has the commit."""
     found = Findings(errors=list(report.faults))
     throughput = [name for name in report.records if not kind_of(name) and not name.endswith("-sums.json")]
-    if not throughput:
+    if not throughput and not any(kind_of(name) == "backward" for name in report.records):
         found.errors.append("no GPU.json with throughput: the part bench did not run. `make gpu-report`, without PARTS")
     elif len(throughput) > 1:
         found.errors.append(f"throughput twice: {', '.join(throughput)}. One report is of one GPU")
@@ -103,7 +103,7 @@ def check(report: Report, show: Callable[[str, str], bytes | None], today: datet
             _provenance(found, name, record["provenance"], show, today)
         else:
             found.errors.append(f"{name}: no provenance: what it was measured with is unknown")
-        if kind_of(name) in ("", "ablations"):  # the tuner's rounds have a form of their own
+        if kind_of(name) in ("", "ablations", "backward"):  # the tuner's rounds have a form of their own
             _measurements(found, name, record)
     _together(found, report)
     _summary(found, report)
@@ -163,15 +163,19 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
                 found.errors.append(
                     f"{name}: {stage} is not the kernel of commit {commit}: it was changed, or the commit is wrong"
                 )
-    today = {stage.slug: stage.kernel_hash() for stage in stages.all_stages()}
+    today = {stage.slug: stage.kernel_hash() for stage in _with_kernel()}
     stale = [stage for stage, known in kernels.items() if today.get(stage) != known]
     if stale:
         found.remarks.append(f"{name}: measured before {', '.join(sorted(stale))} changed; tables will mark them stale")
 
 
+def _with_kernel() -> tuple[stages.Kernel | stages.Backward, ...]:
+    return (*stages.all_stages(), *stages.backward_stages())
+
+
 def _headers(slug: str, folder: str) -> list[str]:
     """What a stage's hash is of besides kernel.cu; folder: the stage's at that commit."""
-    stage = next((one for one in stages.all_stages() if one.slug == slug), None)
+    stage = next((one for one in _with_kernel() if one.slug == slug), None)
     places = [header.relative_to(ROOT).as_posix() for header in stage.own_headers()] if stage else []
     return [f"{folder}/{PurePosixPath(place).name}" if place.startswith("stages/") else place for place in places]
 
@@ -183,7 +187,8 @@ def _measurements(found: Findings, name: str, record: dict) -> None:
         return
     device = str((record.get("provenance") or {}).get("device"))
     seen: Counter = Counter()
-    known = {stage.slug for stage in stages.all_stages()} | {""}
+    timed = stages.backward_stages() if kind_of(name) == "backward" else stages.all_stages()
+    known = {stage.slug for stage in timed} | {""}
     for row in rows:
         if not isinstance(row, dict) or row.get("kind") not in ("stage", "peer", "ceiling"):
             found.row(name, "no measurement", f"{str(row)[:80]} is no measurement of a stage, a peer or a ceiling")
@@ -193,7 +198,7 @@ def _measurements(found: Findings, name: str, record: dict) -> None:
         _time(found, name, row, problem, label, device)
         if row["kind"] == "stage":
             _verified(found, name, row, label)
-            if not kind_of(name) and row.get("name") not in known:
+            if kind_of(name) in ("", "backward") and row.get("name") not in known:
                 found.row(name, "stage", f"{label}: this project has no such stage")
         seen[label, row.get("dtype")] += 1
     twice = [label for (label, _), count in seen.items() if count > 1]
@@ -225,6 +230,10 @@ def _problem(found: Findings, name: str, row: dict) -> Problem | None:
         return None
 
 
+def _flops(name: str, problem: Problem) -> float:
+    return problem.backward_flops() if kind_of(name) == "backward" else problem.flops()
+
+
 def _time(found: Findings, name: str, row: dict, problem: Problem | None, label: str, device: str) -> None:
     ms = row.get("ms")
     times = [ms.get(key) for key in ("p20", "median", "p80")] if isinstance(ms, dict) else [None]
@@ -235,13 +244,13 @@ def _time(found: Findings, name: str, row: dict, problem: Problem | None, label:
     if not times[0] <= times[1] <= times[2]:
         found.row(name, "order", f"{label}: p20 {times[0]}, median {times[1]} and p80 {times[2]} ms are not in order")
     if problem:
-        said = problem.flops() / times[1] / 1e9
+        said = _flops(name, problem) / times[1] / 1e9
         if not math.isclose(said, row["tflops"], rel_tol=0.01, abs_tol=0.06):
             found.row(
                 name, "sum", f"{label}: {row['tflops']} TFLOP/s, but its median of {times[1]} ms makes {said:.1f}"
             )
     most = peak(device, row.get("dtype"))
-    top = max(row["tflops"], problem.flops() / times[1] / 1e9 if problem else 0.0)
+    top = max(row["tflops"], _flops(name, problem) / times[1] / 1e9 if problem else 0.0)
     if most and top > most * _SLACK:
         text = (
             f"{top:.0f} TFLOP/s, above the {most:.0f} of the data sheet of {device}: it cannot have done all the work"

@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -18,6 +20,10 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.running.server import run_worker
 
+FORWARD_INPUTS = ("Q", "K", "V")
+BACKWARD_INPUTS = (*FORWARD_INPUTS, "O", "dO")
+BACKWARD_OUTPUTS = ("dQ", "dK", "dV")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -27,6 +33,7 @@ class Options:
     timeout: float | None = None  # seconds
     repeat: int = 1  # runs in the same process
     configuration: str | None = None  # the short form of one of the library's instances; None: the library chooses
+    own_stream: bool = False  # of a backward stage: the runs go to a stream that the default stream does not join
     shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
 
 
@@ -42,13 +49,16 @@ class Job:
     problem: Problem
     describe_only: bool = False
     options: Options = ONCE
+    backward: bool = False  # the library computes gradients
 
     def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
-        """Writes the job, and Q, K and V as bit patterns of the shapes problem.shape(), with scales of e4m3. Returns
-        the worker's command, to be run in an environment of for_python()."""
+        """Writes the job, and its input tensors as bit patterns of the shapes problem.shape(), with scales of e4m3 and
+        the log-sum-exp of a backward one. Returns the worker's command, to be run in an environment of for_python()."""
         for name, array in self.problem.scales(inputs or {}).items():
             np.save(folder / f"{name}.npy", array)
-        for tensor in (name for name in "QKV" if name in (inputs or {})):
+        if self.backward and inputs:
+            np.save(folder / "log_sum_exp.npy", np.ascontiguousarray(inputs["log_sum_exp"], np.float32))
+        for tensor in (name for name in self.inputs if name in (inputs or {})):
             array = inputs[tensor]
             if array.shape != self.problem.shape(tensor):
                 wanted = self.problem.shape(tensor)
@@ -56,6 +66,11 @@ class Job:
             np.save(folder / f"{tensor}.npy", np.ascontiguousarray(array, dtype=self.problem.bits_type(tensor)))
         (folder / "job.json").write_text(json.dumps(asdict(self)))
         return [sys.executable, "-m", "flashladder.running.worker", str(folder)]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The tensors that it reads."""
+        return BACKWARD_INPUTS if self.backward else FORWARD_INPUTS
 
     @classmethod
     def read(cls, folder: Path) -> "Job":
@@ -97,22 +112,34 @@ class Result:
         return dtypes.to_native(self.bits, dtypes.OUTPUT[self.problem.dtype])
 
 
-def run_library(
-    name: str,
-    library: Path,
-    problem: Problem,
-    inputs: dict[str, np.ndarray] | None,
-    where: Device,
-    options: Options = ONCE,
-) -> Result:
-    """Runs a stage's library on bit patterns; without inputs it only describes what it would do.
+@dataclass
+class BackwardResult:
+    bits: dict[str, np.ndarray]  # dQ, dK and dV as uint16 patterns, in the problem's layout; {} of a description
+    problem: Problem
+    device: Device
+    description: dict  # FlashBackwardDescription as a dict
+    seconds: list[float] = field(default_factory=list)
+    report: dict | None = field(default=None, repr=False)
+    messages: str = ""
+    changed: tuple[str, ...] = ()  # of several runs: the tensors whose bits were not the same in each
 
-    name: what messages call it. Raises StageError with the stage's or the simulator's own message.
-    """
+
+@dataclass
+class _Finished:
+    """What a worker has left, while its folder is there."""
+
+    folder: Path
+    result: dict
+    messages: str
+    report: dict | None
+
+
+@contextmanager
+def _finished(name: str, job: Job, inputs: dict[str, np.ndarray] | None, where: Device) -> Iterator[_Finished]:
+    options = job.options
     shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory) as scratch:
         folder = Path(scratch)
-        job = Job(str(cudart(where)), str(library), problem, inputs is None, options)
         command = job.write(folder, inputs)
         env = for_python(dict(os.environ) | options.environment)
         if where.kind == "sim":
@@ -133,13 +160,52 @@ def run_library(
             said = f"{name} ended its process (status {done.returncode})\n{messages[-2000:]}"
             raise StageError(said, None, messages, report)
         if result["status"] != "ok":
-            text = f"{name}, {problem}: {result['message']}"
+            text = f"{name}, {job.problem}: {result['message']}"
             raise StageError(hazard_first(text, messages), result.get("code"), messages, report)
+        yield _Finished(folder, result, messages, report)
+
+
+def run_library(
+    name: str,
+    library: Path,
+    problem: Problem,
+    inputs: dict[str, np.ndarray] | None,
+    where: Device,
+    options: Options = ONCE,
+) -> Result:
+    """Runs a stage's library on bit patterns; without inputs it only describes what it would do.
+
+    name: what messages call it. Raises StageError with the stage's or the simulator's own message.
+    """
+    job = Job(str(cudart(where)), str(library), problem, inputs is None, options)
+    with _finished(name, job, inputs, where) as done:
+        folder, result = done.folder, done.result
         output = np.load(folder / "O.npy") if inputs is not None else None
         seconds, sums = result.get("seconds", []), folder / "log_sum_exp.npy"
         log_sum_exp = np.load(sums) if sums.exists() else None
         shown = np.load(folder / "shown.npy") if (folder / "shown.npy").exists() else None
-        return Result(output, problem, where, result["description"], seconds, report, messages, log_sum_exp, shown)
+        return Result(
+            output, problem, where, result["description"], seconds, done.report, done.messages, log_sum_exp, shown
+        )
+
+
+def run_backward_library(
+    name: str,
+    library: Path,
+    problem: Problem,
+    inputs: dict[str, np.ndarray] | None,
+    where: Device,
+    options: Options = ONCE,
+) -> BackwardResult:
+    """The same of a stage that computes gradients; inputs are those of BACKWARD_INPUTS and log_sum_exp."""
+    job = Job(str(cudart(where)), str(library), problem, inputs is None, options, backward=True)
+    with _finished(name, job, inputs, where) as done:
+        result = done.result
+        bits = {one: np.load(done.folder / f"{one}.npy") for one in BACKWARD_OUTPUTS} if inputs is not None else {}
+        return BackwardResult(
+            bits, problem, where, result["description"], result.get("seconds", []), done.report, done.messages,
+            tuple(result.get("changed", ())),
+        )  # fmt: skip
 
 
 def hazard_first(error: str, messages: str) -> str:

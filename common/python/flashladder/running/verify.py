@@ -54,7 +54,7 @@ def reference(problem: Problem, inputs: dict[str, np.ndarray], rows: np.ndarray 
         for start in range(0, len(rows), 1024):  # a chunk of S at a time
             chunk = rows[start : start + 1024]
             scores = float(np.float32(problem.scale)) * (q[b, h][chunk] @ keys.T)
-            scores = np.where(_seen(problem, chunk), scores, -np.inf)
+            scores = np.where(seen_keys(problem, chunk), scores, -np.inf)
             row_max = scores.max(axis=1, keepdims=True)
             weights = np.exp(scores - np.where(np.isfinite(row_max), row_max, 0.0))
             total = weights.sum(axis=1, keepdims=True)
@@ -104,7 +104,7 @@ def rounded_sum_error(weights: np.ndarray, dtype: str) -> np.ndarray:
     return part / (1 - part)
 
 
-def _seen(problem: Problem, rows: np.ndarray) -> np.ndarray:
+def seen_keys(problem: Problem, rows: np.ndarray) -> np.ndarray:
     """Which keys (columns) each of the query rows sees. Causal: the last row of the problem sees the last key."""
     last = rows + (problem.Nkv - problem.Nq) if problem.causal else np.full(len(rows), problem.Nkv)
     return np.arange(problem.Nkv)[None, :] <= last[:, None]
@@ -122,7 +122,7 @@ def log_sum_exp(problem: Problem, inputs: dict[str, np.ndarray]) -> tuple[np.nda
         keys = k[b, h // group]
         for start in range(0, problem.Nq, 1024):
             chunk = rows[start : start + 1024]
-            seen, some = _seen(problem, chunk), slice(start, start + 1024)
+            seen, some = seen_keys(problem, chunk), slice(start, start + 1024)
             scores = np.where(seen, sign * scale * (q[b, h, chunk] @ keys.T), -np.inf)
             top = np.maximum(scores.max(axis=1), np.finfo(np.float64).min)
             weights = np.exp(scores - top[:, None])
@@ -162,6 +162,16 @@ def error_ratio(values: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> 
     return np.where(np.isfinite(values), np.abs(values - expected) / bound, np.inf)
 
 
+@dataclass(frozen=True)
+class Expected:
+    """What a tensor should be, and what it may be off by; the arrays have one shape (..., rows, d)."""
+
+    value: np.ndarray
+    magnitude: np.ndarray  # an element may be off by 4 u of this (e4m3: 1.5 u),
+    fine: np.ndarray  # and by this
+    room: float = 0.0  # the norm of the whole error may be beyond its limit by this and by what fine gives it
+
+
 def compare(
     output: np.ndarray, expected: np.ndarray, magnitude: np.ndarray, fine: np.ndarray, dtype: str
 ) -> Comparison:
@@ -173,16 +183,21 @@ def compare(
     by a sixteenth of `fine`.
     dtype: of the inputs. The message names the first and the worst element.
     """
-    values = from_bits(output, OUTPUT[dtype]).astype(np.float64)
-    bound = element_bound(magnitude, fine, dtype)
+    return compare_tensor("O", output, Expected(expected, magnitude, fine), dtype)
+
+
+def compare_tensor(name: str, output: np.ndarray, wanted: Expected, dtype: str) -> Comparison:
+    """As compare(), of a tensor of any name."""
+    values, expected = from_bits(output, OUTPUT[dtype]).astype(np.float64), wanted.value
+    bound = element_bound(wanted.magnitude, wanted.fine, dtype)
     ratio = error_ratio(values, expected, bound)
     norm = np.linalg.norm(expected)
     distance = float(np.linalg.norm(values - expected))
     frobenius = distance / norm if norm else distance
     worst_ratio = float(ratio.max(initial=0.0))
     unwritten = int((output == POISON).sum())
-    room = ROOM[dtype] * np.linalg.norm(fine) + HALF_SMALLEST[OUTPUT[dtype]] * np.sqrt(values.size)
-    passed = worst_ratio <= 1 and distance <= FROBENIUS_LIMIT[dtype] * norm + room
+    room = ROOM[dtype] * np.linalg.norm(wanted.fine) + HALF_SMALLEST[OUTPUT[dtype]] * np.sqrt(values.size)
+    passed = worst_ratio <= 1 and distance <= FROBENIUS_LIMIT[dtype] * norm + room + wanted.room
     if passed:
         return Comparison(
             True, frobenius, worst_ratio, f"relative error {frobenius:.1e}, worst element {worst_ratio:.2f}"
@@ -191,9 +206,8 @@ def compare(
     def element(index) -> str:
         index = tuple(int(i) for i in index)
         got, want = values[index], expected[index]
-        return (
-            f"O{list(index)} = {got:.6g}, reference {want:.6g}, off by {abs(got - want):.3g} (bound {bound[index]:.3g})"
-        )
+        off = f"off by {abs(got - want):.3g} (bound {bound[index]:.3g})"
+        return f"{name}{list(index)} = {got:.6g}, reference {want:.6g}, {off}"
 
     parts = [f"relative Frobenius error {frobenius:.3g} (limit {FROBENIUS_LIMIT[dtype]:g})"]
     wrong = ratio > 1

@@ -5,8 +5,8 @@
 
 FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
 Leaves O.npy, log_sum_exp.npy of a stage that writes it, shown.npy of a kernel that shows its insides, and result.json
-there. A process has one CUDA runtime for good, and after a failed launch that runtime is of no more use: hence a
-process of its own for each run.
+there; of a stage that computes gradients dQ.npy, dK.npy and dV.npy. A process has one CUDA runtime for good, and after
+a failed launch that runtime is of no more use: hence a process of its own for each run.
 
 With --serve it forks such a process for each line of standard input: flashladder.running.server's other end.
 """
@@ -20,13 +20,46 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder.core.abi import StageLibrary, StageRefused
+from flashladder.core.abi import BackwardLibrary, FlashBackwardParams, StageLibrary, StageRefused
+from flashladder.core.problem import Problem
 from flashladder.running.cudart import CudaError, Cudart
-from flashladder.running.job import Job
+from flashladder.running.job import BACKWARD_OUTPUTS, Job
 from flashladder.running.verify import POISON
+
+NON_BLOCKING = 1  # cudaStreamNonBlocking: a stream that the default stream does not join
+
+
+def upload_inputs(cudart: Cudart, folder: Path, job: Job) -> dict[str, int]:
+    """The job's input tensors in device memory, by name."""
+    pointers = {}
+    for name in job.inputs:
+        size = job.problem.bytes(name)
+        memory = np.full(size, 0xFF, np.uint8)  # where no element lies: a NaN of every type
+        job.problem.view(name, memory)[...] = np.load(folder / f"{name}.npy")
+        pointers[name] = cudart.malloc(size)
+        cudart.upload(pointers[name], memory)
+    return pointers
+
+
+def downloaded(cudart: Cudart, problem: Problem, name: str, pointer: int) -> np.ndarray:
+    """All bytes of a tensor, for problem.view()."""
+    memory = np.empty(problem.bytes(name), np.uint8)
+    cudart.download(memory, pointer)
+    return memory
+
+
+def written_around(problem: Problem, name: str, memory: np.ndarray) -> bool:
+    """Whether a byte of an output's memory that is no element's is not as it was before the run."""
+    rest = memory.copy()
+    problem.view(name, rest)[...] = POISON
+    return bool((rest != 0xFF).any())
 
 
 def execute(folder: Path, job: Job) -> dict:
+    return execute_backward(folder, job) if job.backward else execute_forward(folder, job)
+
+
+def execute_forward(folder: Path, job: Job) -> dict:
     cudart = Cudart(job.cudart)
     stage = StageLibrary(job.library)
     problem = job.problem
@@ -35,11 +68,8 @@ def execute(folder: Path, job: Job) -> dict:
     if job.describe_only:
         return {"status": "ok", "description": description}
 
-    pointers = {name: cudart.malloc(problem.bytes(name)) for name in "QKVO"}
-    for name in "QKV":
-        memory = np.full(problem.bytes(name), 0xFF, np.uint8)  # where no element lies: a NaN of every type
-        problem.view(name, memory)[...] = np.load(folder / f"{name}.npy")
-        cudart.upload(pointers[name], memory)
+    pointers = upload_inputs(cudart, folder, job)
+    pointers["O"] = cudart.malloc(problem.bytes("O"))
     for name in problem.scales({}):
         scales = np.load(folder / f"{name}.npy")
         pointers[name] = cudart.malloc(scales.nbytes)
@@ -59,9 +89,7 @@ def execute(folder: Path, job: Job) -> dict:
         stage.forward(problem.params(pointers, scratch, scratch_bytes, job.options.configuration))
         cudart.synchronize()
         seconds.append(time.perf_counter() - started)
-    memory = np.empty(problem.bytes("O"), np.uint8)
-    cudart.download(memory, pointers["O"])
-    output = problem.view("O", memory)
+    output = problem.view("O", downloaded(cudart, problem, "O", pointers["O"]))
     if job.options.shown_bytes:  # what it shows is asked for, and O may not be written yet
         shown = np.empty(job.options.shown_bytes // 4, np.uint32)
         cudart.download(shown, scratch)
@@ -73,6 +101,63 @@ def execute(folder: Path, job: Job) -> dict:
         cudart.download(log_sum_exp, pointers["log_sum_exp"])
         np.save(folder / "log_sum_exp.npy", log_sum_exp)
     return {"status": "ok", "description": description, "seconds": seconds}
+
+
+def execute_backward(folder: Path, job: Job) -> dict:
+    """All runs share one workspace, which is zeroed or poisoned before the first; outputs are poisoned before each."""
+    cudart = Cudart(job.cudart)
+    stage = BackwardLibrary(job.library)
+    problem, configuration = job.problem, job.options.configuration
+    description = stage.describe(problem.backward_params({}, configuration=configuration)).as_dict()
+    if job.describe_only:
+        return {"status": "ok", "description": description}
+
+    pointers = upload_inputs(cudart, folder, job)
+    log_sum_exp = np.load(folder / "log_sum_exp.npy")
+    pointers["log_sum_exp"] = cudart.malloc(log_sum_exp.nbytes)
+    cudart.upload(pointers["log_sum_exp"], log_sum_exp)
+    pointers |= {name: cudart.malloc(problem.bytes(name)) for name in BACKWARD_OUTPUTS}
+    scratch_bytes, zeroed = description["workspace_bytes"], description["zeroed_workspace"]
+    scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
+    if scratch:
+        cudart.fill(scratch, 0 if zeroed else 0xFF, scratch_bytes)
+    params = problem.backward_params(pointers, scratch, scratch_bytes, configuration)
+    stream = ctypes.c_void_p()
+    if job.options.own_stream:
+        cudart.call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
+    seconds, outputs, changed = [], {}, set()
+    for _ in range(job.options.repeat):
+        before = outputs
+        seconds.append(run_once(cudart, stage, job, params, stream.value or 0))
+        memory = {name: downloaded(cudart, problem, name, pointers[name]) for name in BACKWARD_OUTPUTS}
+        outputs = {name: problem.view(name, memory[name]) for name in BACKWARD_OUTPUTS}
+        changed |= {name for name, old in before.items() if not np.array_equal(old, outputs[name])}
+    for name in BACKWARD_OUTPUTS:
+        if written_around(problem, name, memory[name]):
+            return {"status": "error", "message": f"wrote between or behind the rows of {name}"}
+    if zeroed and scratch:
+        left = np.empty(scratch_bytes, np.uint8)
+        cudart.download(left, scratch)
+        if left.any():
+            told = f"{int(np.count_nonzero(left))} of {left.size} bytes of the workspace are not zero after the call"
+            return {"status": "error", "message": told}
+    for name, array in outputs.items():
+        np.save(folder / f"{name}.npy", array)
+    return {"status": "ok", "description": description, "seconds": seconds, "changed": sorted(changed)}
+
+
+def run_once(cudart: Cudart, stage: BackwardLibrary, job: Job, params: FlashBackwardParams, stream: int) -> float:
+    """One run over poisoned outputs, and the host's seconds for it."""
+    for name in BACKWARD_OUTPUTS:
+        cudart.fill(getattr(params, name).data, 0xFF, job.problem.bytes(name))
+    cudart.synchronize()
+    started = time.perf_counter()
+    stage.backward(params, stream)
+    if stream:
+        cudart.call("cudaStreamSynchronize", ctypes.c_void_p(stream))
+    else:
+        cudart.synchronize()
+    return time.perf_counter() - started
 
 
 def serve() -> Path | None:
