@@ -1,0 +1,32 @@
+// One documented function per PTX instruction that the stages of the backward pass use besides those in ptx.cuh and
+// ptx_hopper.cuh.
+#pragma once
+
+#include "ptx_hopper.cuh"
+
+namespace ptx {
+
+// stmatrix.x4.trans: as stmatrix_x4, each 8x8 matrix transposed on the way: matrix[i] of lane l holds elements
+// (2 (l % 4), l / 4) and (2 (l % 4) + 1, l / 4) of the matrix as it lies in shared memory.
+__device__ inline void stmatrix_x4_trans(uint32_t row_address, const uint32_t (&matrix)[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+                 "r"(matrix[0]), "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+                 : "memory");
+}
+
+// cp.async.bulk: one thread starts the copy of `bytes` bytes, a multiple of 16, from global to shared memory. They
+// count at the barrier as those of a TMA load do.
+__device__ inline void bulk_load(void *shared, const void *global, uint32_t bytes, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(shared)),
+                 "l"(global), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
+// red.global.add.v4.f32: adds four numbers to those at `sums`, a multiple of 16 bytes, in L2. The thread does not wait.
+__device__ inline void reduce_add(float4 *sums, float x0, float x1, float x2, float x3) {
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(sums), "f"(x0), "f"(x1), "f"(x2), "f"(x3)
+                 : "memory");
+}
+
+}  // namespace ptx
