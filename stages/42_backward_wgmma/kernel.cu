@@ -159,7 +159,7 @@ struct Mainloop {
     const uint64_t Q_descriptor, dO_descriptor;  // buffer 0
     const uint64_t dS_descriptor;                // the queries of the warpgroup's part of dQ
     const uint32_t dS_address;                   // where this lane stores its row of dS
-    PipelineState<stages> Q_read, dO_read;
+    PipelineState<stages> read;                  // of Q and of dO
 
     // wgmma reads K, V, Q and dO along d_head for S and dP. It reads Q, dO and K across the panels for the other
     // products, so the descriptors also hold the distance from one panel to the next. 8 rows of a panel are 1,024
@@ -190,6 +190,8 @@ struct Mainloop {
     // S transposed = K Qᵀ, and dP transposed = V dOᵀ: [64 keys, Br queries], the sum over d_head in steps of 16
     // columns: 32 bytes of a row, a quarter of a panel.
     __device__ __forceinline__ void issue_scores(float (&X)[Br / 2], uint64_t keys, uint64_t queries) {
+        keys = ptx::opaque(keys);
+        queries = ptx::opaque(queries);
         ptx::wgmma_fence();
         ptx::wgmma_ss_first<T, Br>(X, keys, queries);
 #pragma unroll
@@ -202,17 +204,18 @@ struct Mainloop {
         ptx::wgmma_commit();
     }
     __device__ __forceinline__ void issue_S(float (&S)[Br / 2]) {
-        shared.Q_pipeline.consumer_wait(Q_read);
-        issue_scores(S, K_descriptor, Q_descriptor + descriptor_offset(Q_read.stage * tile_bytes));
+        shared.Q_pipeline.consumer_wait(read);
+        issue_scores(S, K_descriptor, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
     __device__ __forceinline__ void issue_dP(float (&dP)[Br / 2]) {
-        shared.dO_pipeline.consumer_wait(dO_read);
-        issue_scores(dP, V_descriptor, dO_descriptor + descriptor_offset(dO_read.stage * tile_bytes));
+        shared.dO_pipeline.consumer_wait(read);
+        issue_scores(dP, V_descriptor, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
 
     // dV += Pᵀ dO, and dK += dSᵀ Q: [64 keys, d_head]. One step is 16 queries: 16 rows of the tile.
     __device__ __forceinline__ void issue_gradient(float (&X)[d_head / 2], uint32_t (&A)[Br / 16][4],
                                                    uint64_t queries) {
+        queries = ptx::opaque(queries);
         ptx::wgmma_fence(X, A);
 #pragma unroll
         for (int k = 0; k < Br / 16; ++k)
@@ -220,21 +223,23 @@ struct Mainloop {
         ptx::wgmma_commit();
     }
     __device__ __forceinline__ void issue_dV(float (&dV)[d_head / 2], uint32_t (&P)[Br / 16][4]) {
-        issue_gradient(dV, P, dO_descriptor + descriptor_offset(dO_read.stage * tile_bytes));
+        issue_gradient(dV, P, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
     __device__ __forceinline__ void issue_dK(float (&dK)[d_head / 2], uint32_t (&dS)[Br / 16][4]) {
-        issue_gradient(dK, dS, Q_descriptor + descriptor_offset(Q_read.stage * tile_bytes));
+        issue_gradient(dK, dS, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
 
     // dQ transposed = Kᵀ dSᵀ, the warpgroup's part over the keys of both: [64 columns of dQ, dQ_columns queries]. One
     // step is 16 keys: 16 rows of K, and 32 bytes of dS's rows.
     __device__ __forceinline__ void issue_dQ(float (&dQ)[columns / 2]) {
+        const uint64_t K_columns = ptx::opaque(K_transposed_descriptor);
+        const uint64_t dS_tile = ptx::opaque(dS_descriptor);
         ptx::wgmma_fence();
-        ptx::wgmma_ss_transposed_first<T, columns>(dQ, K_transposed_descriptor, dS_descriptor);
+        ptx::wgmma_ss_transposed_first<T, columns>(dQ, K_columns, dS_tile);
 #pragma unroll
         for (int k = 1; k < Bc / 16; ++k) {
-            const uint64_t K_rows = K_transposed_descriptor + descriptor_offset(k * 16 * row_bytes);
-            const uint64_t dS_step = dS_descriptor + descriptor_offset(k / 4 * Br * row_bytes + k % 4 * 32);
+            const uint64_t K_rows = K_columns + descriptor_offset(k * 16 * row_bytes);
+            const uint64_t dS_step = dS_tile + descriptor_offset(k / 4 * Br * row_bytes + k % 4 * 32);
             ptx::wgmma_ss_transposed<T, columns>(dQ, K_rows, dS_step);
         }
         ptx::wgmma_commit();
@@ -248,8 +253,8 @@ struct Mainloop {
     }
 
     __device__ void release() {
-        shared.Q_pipeline.consumer_release(Q_read, lane);
-        shared.dO_pipeline.consumer_release(dO_read, lane);
+        if (lane == 0) ptx::mbarrier_arrive(&shared.Q_pipeline.empty[read.stage]);
+        shared.dO_pipeline.consumer_release(read, lane);
     }
 };
 
@@ -375,8 +380,8 @@ __global__ void __launch_bounds__(threads, 1)
         mainloop.issue_dP(dP);
         ptx::wgmma_wait<0>(S, dP);
         mask<Br>(S, warp_key, tile.row_tile * Br, keys.causal_offset, params.Nkv, lane);
-        exponentiate<T, Br>(S, P, shared.log_sum_exp[mainloop.Q_read.stage], params.scale * 1.44269504f, lane);
-        differentiate<T, Br>(S, dP, dS, shared.D[mainloop.dO_read.stage], lane);
+        exponentiate<T, Br>(S, P, shared.log_sum_exp[mainloop.read.stage], params.scale * 1.44269504f, lane);
+        differentiate<T, Br>(S, dP, dS, shared.D[mainloop.read.stage], lane);
         mainloop.issue_dV(dV, P);
 
         mainloop.store_dS(dS);
