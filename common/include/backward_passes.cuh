@@ -10,7 +10,8 @@
 // What the kernels hand on to each other. A row tile is Br rows of Q of one head.
 struct Workspace {
     float *statistics;  // for each row tile [2][Br]: the log-sum-exp in base 2, then D; in statistics_position's order
-    float4 *dQ;  // for each row tile [2][dQ_columns / 8][128]: sums of dQ in fp32, as the two warpgroups hold them
+    float4 *dQ;    // for each row tile [2][dQ_columns / 8][128]: sums of dQ in fp32, as the two warpgroups hold them
+    int *counter;  // 0: what blocks that take their work one piece after the other count with
 };
 
 // Queries of a warpgroup's part of dQ, whose other side is 64 columns of dQ, the rows of wgmma. At d_head 128 the two
@@ -49,6 +50,7 @@ __global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams 
 
     const int64_t head_index = int64_t{batch} * params.Hq + head;
     const int64_t row_tile = head_index * row_tiles + row / Br;
+    if (blockIdx.x == 0 && head == 0 && batch == 0 && threadIdx.x == 0) *workspace.counter = 0;
     if (column == 0) {
         // 2^(S - infinity) = 0: of rows past the end, and of those that see no key, whose log-sum-exp is -infinity.
         const float natural = row < params.Nq ? params.log_sum_exp[head_index * params.Nq + row] : -INFINITY;
@@ -101,13 +103,15 @@ inline int64_t padded_rows(const FlashBackwardParams &params, int Br) {
 }
 
 inline size_t backward_workspace_bytes(const FlashBackwardParams &params, int Br) {
-    return padded_rows(params, Br) * (2 + params.d_head) * sizeof(float);
+    return padded_rows(params, Br) * (2 + params.d_head) * sizeof(float) + 16;  // the counter, and 16 bytes stay whole
 }
 
 template <int Br>
 Workspace workspace_of(const FlashBackwardParams &params) {
     float *const sums = static_cast<float *>(params.workspace);
-    return {.statistics = sums + padded_rows(params, Br) * params.d_head, .dQ = reinterpret_cast<float4 *>(sums)};
+    float *const statistics = sums + padded_rows(params, Br) * params.d_head;
+    int *const counter = reinterpret_cast<int *>(statistics + padded_rows(params, Br) * 2);
+    return {.statistics = statistics, .dQ = reinterpret_cast<float4 *>(sums), .counter = counter};
 }
 
 using BackwardPass = flash::BackwardKernel<const FlashBackwardParams, const Workspace>;
