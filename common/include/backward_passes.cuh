@@ -25,9 +25,9 @@ __host__ __device__ constexpr int statistics_position(int row) {
     return row / 16 * 16 + row % 8 / 2 * 4 + row / 8 % 2 * 2 + row % 2;
 }
 
-// What the products need of O: D = rowsum(dO * O), and the log-sum-exp in base 2. Also zeros the sums of dQ.
-// grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
-template <typename T, int d_head, int Br>
+// What the products need of O: D = rowsum(dO * O), and the log-sum-exp in base 2. Also zeros the sums of dQ, unless
+// zeros_sums is false. grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
+template <typename T, int d_head, int Br, bool zeros_sums>
 __global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams params, const Workspace workspace) {
     constexpr int lanes = d_head / 8;
     const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
@@ -50,7 +50,6 @@ __global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams 
 
     const int64_t head_index = int64_t{batch} * params.Hq + head;
     const int64_t row_tile = head_index * row_tiles + row / Br;
-    if (blockIdx.x == 0 && head == 0 && batch == 0 && threadIdx.x == 0) *workspace.counter = 0;
     if (column == 0) {
         // 2^(S - infinity) = 0: of rows past the end, and of those that see no key, whose log-sum-exp is -infinity.
         const float natural = row < params.Nq ? params.log_sum_exp[head_index * params.Nq + row] : -INFINITY;
@@ -58,6 +57,8 @@ __global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams 
         statistics[0] = natural == -INFINITY ? INFINITY : natural * 1.44269504f;
         statistics[Br] = D;
     }
+    if (!zeros_sums) return;
+    if (blockIdx.x == 0 && head == 0 && batch == 0 && threadIdx.x == 0) *workspace.counter = 0;
     float4 *const sums = workspace.dQ + (head_index * row_tiles * Br + row) * (d_head / 4) + threadIdx.x % lanes;
     sums[0] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     sums[lanes] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
@@ -116,11 +117,11 @@ Workspace workspace_of(const FlashBackwardParams &params) {
 
 using BackwardPass = flash::BackwardKernel<const FlashBackwardParams, const Workspace>;
 
-template <typename T, int d_head, int Br>
+template <typename T, int d_head, int Br, bool zeros_sums = true>
 BackwardPass prepare_pass(const FlashBackwardParams &params) {
     constexpr int block_rows = 256 / (d_head / 8);  // divides Br
     const int row_tiles = (params.Nq + Br - 1) / Br;
-    return {prepare_kernel<T, d_head, Br>, dim3(row_tiles * (Br / block_rows), params.Hq, params.B), 256};
+    return {prepare_kernel<T, d_head, Br, zeros_sums>, dim3(row_tiles * (Br / block_rows), params.Hq, params.B), 256};
 }
 
 template <typename T, int d_head, int Br>

@@ -29,6 +29,32 @@ __device__ inline void reduce_add(float4 *sums, float x0, float x1, float x2, fl
                  : "memory");
 }
 
+// ld.relaxed.gpu: reads a number that other blocks change meanwhile, from L2.
+__device__ inline int load_relaxed(const int *address) {
+    int x;
+    asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(x) : "l"(address) : "memory");
+    return x;
+}
+
+// ld.acquire.gpu: the same, and the thread sees from here on what was written before the number was, by whoever told
+// it so with a release. It empties the L1 cache.
+__device__ inline int load_acquire(const int *address) {
+    int x;
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(x) : "l"(address) : "memory");
+    return x;
+}
+
+// red.release.gpu.add: adds to a number once all that this thread has written, and has seen others of its block tell
+// it, is visible to all blocks.
+__device__ inline void add_release(int *address, int x) {
+    asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(address), "r"(x) : "memory");
+}
+
+// fence.proxy.async for all memory: what this thread sees of global memory bulk copies see as well.
+__device__ inline void fence_proxy_async_all() {
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+
 // No instruction: the same number, of which the compiler no longer knows where it comes from. Sums with it stay where
 // they are used, instead of taking registers through the whole loop.
 __device__ inline uint64_t opaque(uint64_t x) {
