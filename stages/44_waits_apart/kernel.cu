@@ -16,13 +16,13 @@
 #include "score_gradients.cuh"
 #include "wgmma_backward.cuh"
 
-constexpr int Bc = 128;         // keys of a block: rows of K, V, dK and dV
-constexpr int stages = 2;       // buffers for tiles of Q, and as many for tiles of dO
-constexpr int dS_stages = 2;    // buffers for tiles of dS
-constexpr int unit_stages = 2;  // of the queue in which the producer tells which keys come next
-constexpr int panel = 64;       // columns that TMA swizzles as one unit
-constexpr int row_bytes = 128;  // of a panel
-constexpr int consumers = 2;    // warpgroups, each with 64 keys
+constexpr int Bc = 128;            // keys of a block: rows of K, V, dK and dV
+constexpr int stages = 2;          // buffers for tiles of Q, and as many for tiles of dO
+constexpr int dS_stages = stages;  // buffers for tiles of dS
+constexpr int unit_stages = 2;     // of the queue in which the producer tells which keys come next
+constexpr int panel = 64;          // columns that TMA swizzles as one unit
+constexpr int row_bytes = 128;     // of a panel
+constexpr int consumers = 2;       // warpgroups, each with 64 keys
 constexpr int threads = 128 * (consumers + 1);
 
 // Rows of Q and dO in a tile. Accumulators of dK and dV take d_head registers of a thread, and those of S and dP take
@@ -182,9 +182,9 @@ struct Mainloop {
     const uint64_t dS_descriptor;                // buffer 0, the queries of the warpgroup's part of dQ
     const uint32_t dS_address;                   // where this lane stores its row of dS in buffer 0
     PipelineState<unit_stages> unit_read;
-    PipelineState<1> keys_read;  // of K and of V
-    PipelineState<stages> read;  // of Q and of dO
-    PipelineState<dS_stages> dS_write, dS_read;
+    PipelineState<1> keys_read;        // of K and of V
+    PipelineState<stages> read;        // of Q and of dO, and where dS is written: there are as many buffers
+    PipelineState<dS_stages> dS_read;  // one tile late
 
     // wgmma reads K, V, Q and dO along d_head for S and dP. It reads Q, dO and K across the panels for the other
     // products, so the descriptors also hold the distance from one panel to the next. 8 rows of a panel are 1,024
@@ -248,6 +248,11 @@ struct Mainloop {
         ptx::wgmma_fence(dP);
     }
 
+    __device__ __forceinline__ void read_log_sum_exp(float (&log_sum_exp)[Br / 16][4]) {
+#pragma unroll
+        for (int q = 0; q < Br / 16; ++q) read_statistics(log_sum_exp[q], shared.log_sum_exp[read.stage], q, lane);
+    }
+
     // S transposed = K Qᵀ, and dP transposed = V dOᵀ - D: [64 keys, Br queries], the sum over d_head. One step is 16
     // columns: 32 bytes of a row, a quarter of a panel.
     __device__ __forceinline__ void issue_S(float (&S)[Br / 2]) {
@@ -308,14 +313,13 @@ struct Mainloop {
 
     // Stores the warp's dS where wgmma reads it for dQ: transposed, so that a row is a query.
     __device__ __forceinline__ void store_dS(const uint32_t (&dS)[Br / 16][4]) {
-        shared.dS_pipeline.producer_acquire(dS_write);  // both warpgroups have read what the buffer held
-        const uint32_t address = dS_address + dS_write.stage * dS_bytes;
+        shared.dS_pipeline.producer_acquire(read);  // both warpgroups have read what the buffer held
+        const uint32_t address = dS_address + read.stage * dS_bytes;
 #pragma unroll
         for (int q = 0; q < Br / 16; ++q) ptx::stmatrix_x4_trans(address + q * 16 * row_bytes, dS[q]);
         ptx::fence_proxy_async();  // makes this lane's writes visible to wgmma
         __syncwarp();              // every lane has made its writes visible before lane 0 arrives for the warp
-        if (lane == 0) ptx::mbarrier_arrive(&shared.dS_pipeline.full[dS_write.stage]);
-        dS_write.advance();
+        if (lane == 0) ptx::mbarrier_arrive(&shared.dS_pipeline.full[read.stage]);
     }
 
     __device__ void release_dS() {
@@ -377,11 +381,11 @@ __device__ __forceinline__ void compute_dS(Mainloop<T, d_head, Br> &mainloop, Sc
     mainloop.begin_dP(tile.dP);
     mainloop.issue_S(tile.S);
     mainloop.issue_dP(tile.dP);
-#pragma unroll
-    for (int q = 0; q < Br / 16; ++q)  // while S is computed
-        read_statistics(log_sum_exp[q], mainloop.shared.log_sum_exp[mainloop.read.stage], q, mainloop.lane);
-
+    // At d_head 128 the log-sum-exp is read while S is computed. At d_head 64 the accumulators leave no registers for
+    // it.
+    if constexpr (d_head == 128) mainloop.read_log_sum_exp(log_sum_exp);
     ptx::wgmma_wait<1>(tile.S);
+    if constexpr (d_head == 64) mainloop.read_log_sum_exp(log_sum_exp);
     mask<Br>(tile.S, warp_key, first_query, keys.causal_offset, params.Nkv, mainloop.lane);
     exponentiate<T, Br>(tile, log_sum_exp, params.scale * 1.44269504f);  // beside dP
     mainloop.issue_dV(dV, tile.P);
