@@ -221,9 +221,7 @@ struct Mainloop {
         dS_write.advance();
     }
 
-    __device__ void release_dS() {
-        shared.dS_pipeline.consumer_release(dS_read, lane);
-    }
+    __device__ void release_dS() { shared.dS_pipeline.consumer_release(dS_read, lane); }
     __device__ void release() {
         if (lane == 0) ptx::mbarrier_arrive(&shared.Q_pipeline.empty[read.stage]);
         shared.dO_pipeline.consumer_release(read, lane);

@@ -322,15 +322,11 @@ struct Mainloop {
         if (lane == 0) ptx::mbarrier_arrive(&shared.dS_pipeline.full[read.stage]);
     }
 
-    __device__ void release_dS() {
-        shared.dS_pipeline.consumer_release(dS_read, lane);
-    }
+    __device__ void release_dS() { shared.dS_pipeline.consumer_release(dS_read, lane); }
     __device__ void release_dO() {
         if (lane == 0) ptx::mbarrier_arrive(&shared.dO_pipeline.empty[read.stage]);
     }
-    __device__ void release_Q() {
-        shared.Q_pipeline.consumer_release(read, lane);
-    }
+    __device__ void release_Q() { shared.Q_pipeline.consumer_release(read, lane); }
 };
 
 // ---- P and dS ----
