@@ -25,6 +25,16 @@ __host__ __device__ constexpr int statistics_position(int row) {
     return row / 16 * 16 + row % 8 / 2 * 4 + row / 8 % 2 * 2 + row % 2;
 }
 
+// Reads the statistics of the lane's columns 16 q to 16 q + 15: those of accumulators 8 q + x are in [x / 4 * 2 + x %
+// 2].
+__device__ __forceinline__ void read_statistics(float (&values)[4], const float *statistics, int q, int lane) {
+    const float4 four = reinterpret_cast<const float4 *>(statistics)[q * 4 + lane % 4];
+    values[0] = four.x;
+    values[1] = four.y;
+    values[2] = four.z;
+    values[3] = four.w;
+}
+
 // What the products need of O: D = rowsum(dO * O), and the log-sum-exp in base 2. Also zeros the sums of dQ, unless
 // zeros_sums is false. grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
 template <typename T, int d_head, int Br, bool zeros_sums>

@@ -274,16 +274,6 @@ __device__ __forceinline__ void mask(float (&S)[Br / 2], int warp_key, int first
     }
 }
 
-// Reads the statistics of the lane's columns 16 q to 16 q + 15: those of accumulators 8 q + x are in [x / 4 * 2 + x %
-// 2].
-__device__ __forceinline__ void read_statistics(float (&values)[4], const float *statistics, int q, int lane) {
-    const float4 four = reinterpret_cast<const float4 *>(statistics)[q * 4 + lane % 4];
-    values[0] = four.x;
-    values[1] = four.y;
-    values[2] = four.z;
-    values[3] = four.w;
-}
-
 // P = 2^(scale_log2 S - log_sum_exp) in fp32 in the place of S, and rounded as wgmma's operand A. The log-sum-exp of a
 // row that sees no key, or is past the end of Q, is infinity: its P is 0.
 template <typename T, int Br>

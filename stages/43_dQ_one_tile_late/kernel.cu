@@ -7,31 +7,17 @@
 
 #include "backward_maps.h"
 #include "backward_passes.cuh"
+#include "gradient_products.cuh"
 #include "gradient_rows.cuh"
 #include "key_tile.cuh"
 #include "launch_backward.h"
 #include "pipeline.cuh"
 #include "ptx_backward.cuh"
+#include "query_loads.cuh"
 #include "score_gradients.cuh"
-#include "wgmma_backward.cuh"
 
-constexpr int Bc = 128;         // keys of a block: rows of K, V, dK and dV
-constexpr int stages = 2;       // buffers for tiles of Q, and as many for tiles of dO
-constexpr int dS_stages = 2;    // buffers for tiles of dS
-constexpr int panel = 64;       // columns that TMA swizzles as one unit
-constexpr int row_bytes = 128;  // of a panel
-constexpr int consumers = 2;    // warpgroups, each with 64 keys
-constexpr int threads = 128 * (consumers + 1);
-
-// Rows of Q and dO in a tile. Accumulators of dK and dV take d_head registers of a thread, and those of S and dP take
-// Br more.
-constexpr int rows_of_tile(int d_head) {
-    return d_head == 64 ? 128 : 64;
-}
-
-// Registers of a thread: the block starts with 168 for each and shares them out anew. 3 x 168 = 24 + 2 x 240.
-constexpr int producer_registers = 24;
-constexpr int consumer_registers = 240;
+constexpr int stages = 2;     // buffers for tiles of Q, and as many for tiles of dO
+constexpr int dS_stages = 2;  // buffers for tiles of dS
 
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
 template <typename T, int d_head, int Br>
@@ -48,15 +34,14 @@ struct SharedStorage {
 
 // ---- load ----
 
-// The producer's thread. A tile arrives together with the statistic that its rows need: one phase of a barrier counts
-// the bytes of both. Rows past the end of a tensor arrive as zeros.
+// The producer's thread.
 template <typename T, int d_head, int Br>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
     const FlashBackwardParams &params;
     const BackwardMaps &maps;
     const Workspace &workspace;
-    PipelineState<stages> Q_write, dO_write;
+    QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
 
     __device__ void load_keys(const KeyTile<Br, Bc> &keys) {
         uint64_t *const K_full = &shared.K_pipeline.full[0];
@@ -67,43 +52,16 @@ struct Producer {
         ptx::tma_load(shared.V, &maps.V, V_full, 0, keys.first_key, 0, keys.kv_head, keys.batch);
     }
 
-    __device__ void load_Q(const KeyTile<Br, Bc> &keys, const QueryTile &tile) {
-        shared.Q_pipeline.producer_acquire(Q_write);
-        const int stage = Q_write.stage;
-        uint64_t *const full = &shared.Q_pipeline.full[stage];
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(shared.Q[0]) + sizeof(shared.log_sum_exp[0]));
-        ptx::tma_load(shared.Q[stage], &maps.Q, full, 0, tile.row_tile * Br, 0, tile.head, keys.batch);
-        const float *const statistics = workspace.statistics + keys.number(params, tile) * 2 * Br;
-        ptx::bulk_load(shared.log_sum_exp[stage], statistics, sizeof(shared.log_sum_exp[0]), full);
-        Q_write.advance();
-    }
-
-    __device__ void load_dO(const KeyTile<Br, Bc> &keys, const QueryTile &tile) {
-        shared.dO_pipeline.producer_acquire(dO_write);
-        const int stage = dO_write.stage;
-        uint64_t *const full = &shared.dO_pipeline.full[stage];
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(shared.dO[0]) + sizeof(shared.D[0]));
-        ptx::tma_load(shared.dO[stage], &maps.dO, full, 0, tile.row_tile * Br, 0, tile.head, keys.batch);
-        const float *const statistics = workspace.statistics + keys.number(params, tile) * 2 * Br;
-        ptx::bulk_load(shared.D[stage], statistics + Br, sizeof(shared.D[0]), full);
-        dO_write.advance();
-    }
-
     __device__ void run(const KeyTile<Br, Bc> &keys) {
         load_keys(keys);
         for (QueryTile tile = keys.begin(); keys.contains(tile); keys.advance(tile)) {
-            load_Q(keys, tile);
-            load_dO(keys, tile);
+            loader.load_Q(keys, tile);
+            loader.load_dO(keys, tile);
         }
     }
 };
 
 // ---- products ----
-
-// A matrix descriptor counts addresses in units of 16 bytes: adding this moves it on by `bytes`.
-__device__ constexpr uint64_t descriptor_offset(uint32_t bytes) {
-    return bytes / 16;
-}
 
 // One consumer warpgroup's matrix products. It knows the position in the queues of Q and dO and how wgmma finds the
 // tiles. The register arrays belong to the kernel function and are passed in. Between the issue of a product and the
@@ -139,74 +97,29 @@ struct Mainloop {
           dO_descriptor(ptx::matrix_descriptor(shared.dO, Br * row_bytes, 8 * row_bytes)),
           dS_descriptor(ptx::matrix_descriptor(shared.dS[0] + (d_head == 128 ? 0 : warp / 4 * columns * panel), 0,
                                                8 * row_bytes)),
-          dS_address(dS_row_address(shared.dS[0], warp, lane)) {}
+          dS_address(dS_row_address<Br>(shared.dS[0], warp, lane)) {}
 
-    // The transposing stmatrix takes the rows of dS, which are queries, from lanes 0 to 7 and 8 to 15 for the warp's
-    // first and second 8 keys of 8 queries, and from lanes 16 to 31 for those of the next 8 queries. The 16-byte chunk
-    // c of row r is at position c ^ (r % 8).
-    __device__ static uint32_t dS_row_address(T *dS, int warp, int lane) {
-        const int row = lane / 16 * 8 + lane % 8;
-        const int chunk = (warp % 4 * 2 + lane / 8 % 2) ^ row % 8;
-        return ptx::shared_address(dS + (warp / 4 * Br + row) * panel + chunk * 8);
-    }
-
-    // S transposed = K Qᵀ, and dP transposed = V dOᵀ: [64 keys, Br queries], the sum over d_head in steps of 16
-    // columns: 32 bytes of a row, a quarter of a panel.
-    __device__ __forceinline__ void issue_scores(float (&X)[Br / 2], uint64_t keys, uint64_t queries) {
-        keys = ptx::opaque(keys);
-        queries = ptx::opaque(queries);
-        ptx::wgmma_fence();
-        ptx::wgmma_ss_first<T, Br>(X, keys, queries);
-#pragma unroll
-        for (int k = 1; k < d_head / 16; ++k) {
-            const uint64_t step = descriptor_offset(k % 4 * 32);
-            const uint64_t keys_step = keys + descriptor_offset(k / 4 * Bc * row_bytes) + step;
-            const uint64_t queries_step = queries + descriptor_offset(k / 4 * Br * row_bytes) + step;
-            ptx::wgmma_ss<T, Br>(X, keys_step, queries_step, true);
-        }
-        ptx::wgmma_commit();
-    }
     __device__ __forceinline__ void issue_S(float (&S)[Br / 2]) {
         shared.Q_pipeline.consumer_wait(read);
-        issue_scores(S, K_descriptor, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
+        issue_scores<T, d_head, Br>(S, K_descriptor, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
     __device__ __forceinline__ void issue_dP(float (&dP)[Br / 2]) {
         shared.dO_pipeline.consumer_wait(read);
-        issue_scores(dP, V_descriptor, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
+        issue_scores<T, d_head, Br>(dP, V_descriptor, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
 
-    // dV += Pᵀ dO, and dK += dSᵀ Q: [64 keys, d_head]. One step is 16 queries: 16 rows of the tile.
-    __device__ __forceinline__ void issue_gradient(float (&X)[d_head / 2], uint32_t (&A)[Br / 16][4],
-                                                   uint64_t queries) {
-        queries = ptx::opaque(queries);
-        ptx::wgmma_fence(X, A);
-#pragma unroll
-        for (int k = 0; k < Br / 16; ++k)
-            ptx::wgmma_rs<T, d_head>(X, A[k], queries + descriptor_offset(k * 16 * row_bytes), true);
-        ptx::wgmma_commit();
-    }
     __device__ __forceinline__ void issue_dV(float (&dV)[d_head / 2], uint32_t (&P)[Br / 16][4]) {
-        issue_gradient(dV, P, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
+        issue_gradient<T, d_head, Br>(dV, P, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
     __device__ __forceinline__ void issue_dK(float (&dK)[d_head / 2], uint32_t (&dS)[Br / 16][4]) {
-        issue_gradient(dK, dS, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
+        issue_gradient<T, d_head, Br>(dK, dS, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
 
-    // dQ transposed = Kᵀ dSᵀ, the warpgroup's part over the keys of both: [64 columns of dQ, dQ_columns queries]. One
-    // step is 16 keys: 16 rows of K, and 32 bytes of dS's rows.
+    // dQ of the tile before.
     __device__ __forceinline__ void issue_dQ(float (&dQ)[columns / 2]) {
         shared.dS_pipeline.consumer_wait(dS_read);  // both warpgroups have stored the tile's dS
-        const uint64_t K_columns = ptx::opaque(K_transposed_descriptor);
-        const uint64_t dS_tile = ptx::opaque(dS_descriptor + descriptor_offset(dS_read.stage * dS_bytes));
-        ptx::wgmma_fence();
-        ptx::wgmma_ss_transposed_first<T, columns>(dQ, K_columns, dS_tile);
-#pragma unroll
-        for (int k = 1; k < Bc / 16; ++k) {
-            const uint64_t K_rows = K_columns + descriptor_offset(k * 16 * row_bytes);
-            const uint64_t dS_step = dS_tile + descriptor_offset(k / 4 * Br * row_bytes + k % 4 * 32);
-            ptx::wgmma_ss_transposed<T, columns>(dQ, K_rows, dS_step);
-        }
-        ptx::wgmma_commit();
+        const uint64_t dS_tile = dS_descriptor + descriptor_offset(dS_read.stage * dS_bytes);
+        ::issue_dQ<T, d_head, Br>(dQ, K_transposed_descriptor, dS_tile);
     }
 
     // Stores the warp's dS where wgmma reads it for dQ: transposed, so that a row is a query.
@@ -253,19 +166,6 @@ __device__ __forceinline__ void compute_dS(Mainloop<T, d_head, Br> &mainloop, Sc
     differentiate<T, Br>(tile.S, tile.dP, tile.dS, shared.D[mainloop.read.stage], lane);
     mainloop.issue_dV(dV, tile.P);
     mainloop.store_dS(tile.dS);
-}
-
-// ---- store ----
-
-// Adds the warpgroup's part of a tile's dQ to the sums of all blocks. The sums lie in the order of the registers: a
-// warp adds to 512 bytes in a row, without a detour over shared memory. finish_kernel() puts them in order.
-template <int accumulators>
-__device__ __forceinline__ void add_dQ(const Workspace &workspace, int64_t row_tile, const float (&dQ)[accumulators]) {
-    const int64_t part = row_tile * consumers + threadIdx.x / 128;
-    float4 *const sums = workspace.dQ + part * (accumulators / 4 * 128) + threadIdx.x % 128;
-#pragma unroll
-    for (int i = 0; i < accumulators / 4; ++i)
-        ptx::reduce_add(sums + i * 128, dQ[4 * i], dQ[4 * i + 1], dQ[4 * i + 2], dQ[4 * i + 3]);
 }
 
 // ---- kernel ----

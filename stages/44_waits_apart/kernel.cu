@@ -1,39 +1,18 @@
 // Waits apart. The warpgroup waits for each product only where it needs it: exponentials run beside dP, dS is computed
 // beside dV, and dQ leaves beside dK. What the products need is there before: the log-sum-exp in registers, and D as
 // the number with which dP's accumulators begin. Blocks are persistent and take one tile of keys after the other.
-//
-// A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
-// and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
-// dQ = dS K, a sum over the keys of both warpgroups, takes dS from shared memory, a tile late.
 
 #include "backward_maps.h"
-#include "backward_passes.cuh"
+#include "gradient_products.cuh"
 #include "gradient_rows.cuh"
 #include "key_tile.cuh"
 #include "launch_backward.h"
-#include "pipeline.cuh"
-#include "ptx_backward.cuh"
+#include "query_loads.cuh"
 #include "score_gradients.cuh"
-#include "wgmma_backward.cuh"
 
-constexpr int Bc = 128;            // keys of a block: rows of K, V, dK and dV
 constexpr int stages = 2;          // buffers for tiles of Q, and as many for tiles of dO
 constexpr int dS_stages = stages;  // buffers for tiles of dS
 constexpr int unit_stages = 2;     // of the queue in which the producer tells which keys come next
-constexpr int panel = 64;          // columns that TMA swizzles as one unit
-constexpr int row_bytes = 128;     // of a panel
-constexpr int consumers = 2;       // warpgroups, each with 64 keys
-constexpr int threads = 128 * (consumers + 1);
-
-// Rows of Q and dO in a tile. Accumulators of dK and dV take d_head registers of a thread, and those of S and dP take
-// Br more.
-constexpr int rows_of_tile(int d_head) {
-    return d_head == 64 ? 128 : 64;
-}
-
-// Registers of a thread: the block starts with 168 for each and shares them out anew. 3 x 168 = 24 + 2 x 240.
-constexpr int producer_registers = 24;
-constexpr int consumer_registers = 240;
 
 // A block's work at a time: a tile of keys of one head of K and V.
 struct Unit {
@@ -88,8 +67,7 @@ struct UnitScheduler {
 
 // ---- load ----
 
-// The producer's thread. A tile arrives together with the statistic that its rows need: one phase of a barrier counts
-// the bytes of both. Rows past the end of a tensor arrive as zeros.
+// The producer's thread.
 template <typename T, int d_head, int Br>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
@@ -98,34 +76,12 @@ struct Producer {
     const Workspace &workspace;
     PipelineState<unit_stages> unit_write;
     PipelineState<1> keys_write;  // of K and of V
-    PipelineState<stages> Q_write, dO_write;
+    QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
         pipeline.producer_acquire(keys_write);
         ptx::mbarrier_arrive_expect_tx(&pipeline.full[0], sizeof(tile));
         ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
-    }
-
-    __device__ void load_Q(const KeyTile<Br, Bc> &keys, const QueryTile &tile) {
-        shared.Q_pipeline.producer_acquire(Q_write);
-        const int stage = Q_write.stage;
-        uint64_t *const full = &shared.Q_pipeline.full[stage];
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(shared.Q[0]) + sizeof(shared.log_sum_exp[0]));
-        ptx::tma_load(shared.Q[stage], &maps.Q, full, 0, tile.row_tile * Br, 0, tile.head, keys.batch);
-        const float *const statistics = workspace.statistics + keys.number(params, tile) * 2 * Br;
-        ptx::bulk_load(shared.log_sum_exp[stage], statistics, sizeof(shared.log_sum_exp[0]), full);
-        Q_write.advance();
-    }
-
-    __device__ void load_dO(const KeyTile<Br, Bc> &keys, const QueryTile &tile) {
-        shared.dO_pipeline.producer_acquire(dO_write);
-        const int stage = dO_write.stage;
-        uint64_t *const full = &shared.dO_pipeline.full[stage];
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(shared.dO[0]) + sizeof(shared.D[0]));
-        ptx::tma_load(shared.dO[stage], &maps.dO, full, 0, tile.row_tile * Br, 0, tile.head, keys.batch);
-        const float *const statistics = workspace.statistics + keys.number(params, tile) * 2 * Br;
-        ptx::bulk_load(shared.D[stage], statistics + Br, sizeof(shared.D[0]), full);
-        dO_write.advance();
     }
 
     // Tells the consumers which keys come next, or that there is no more work.
@@ -146,24 +102,19 @@ struct Producer {
             // What S needs of the first tile is loaded before what dP needs.
             QueryTile tile = keys.begin();
             load_keys(shared.K, shared.K_pipeline, maps.K, unit);
-            load_Q(keys, tile);
+            loader.load_Q(keys, tile);
             load_keys(shared.V, shared.V_pipeline, maps.V, unit);
             keys_write.advance();
-            load_dO(keys, tile);
+            loader.load_dO(keys, tile);
             for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
-                load_Q(keys, tile);
-                load_dO(keys, tile);
+                loader.load_Q(keys, tile);
+                loader.load_dO(keys, tile);
             }
         }
     }
 };
 
 // ---- products ----
-
-// A matrix descriptor counts addresses in units of 16 bytes: adding this moves it on by `bytes`.
-__device__ constexpr uint64_t descriptor_offset(uint32_t bytes) {
-    return bytes / 16;
-}
 
 // One consumer warpgroup's matrix products. It knows the position in the queues of Q and dO and how wgmma finds the
 // tiles. The register arrays belong to the kernel function and are passed in. Between the issue of a product and the
@@ -201,16 +152,7 @@ struct Mainloop {
           dO_descriptor(ptx::matrix_descriptor(shared.dO, Br * row_bytes, 8 * row_bytes)),
           dS_descriptor(ptx::matrix_descriptor(shared.dS[0] + (d_head == 128 ? 0 : warp / 4 * columns * panel), 0,
                                                8 * row_bytes)),
-          dS_address(dS_row_address(shared.dS[0], warp, lane)) {}
-
-    // The transposing stmatrix takes the rows of dS, which are queries, from lanes 0 to 7 and 8 to 15 for the warp's
-    // first and second 8 keys of 8 queries, and from lanes 16 to 31 for those of the next 8 queries. The 16-byte chunk
-    // c of row r is at position c ^ (r % 8).
-    __device__ static uint32_t dS_row_address(T *dS, int warp, int lane) {
-        const int row = lane / 16 * 8 + lane % 8;
-        const int chunk = (warp % 4 * 2 + lane / 8 % 2) ^ row % 8;
-        return ptx::shared_address(dS + (warp / 4 * Br + row) * panel + chunk * 8);
-    }
+          dS_address(dS_row_address<Br>(shared.dS[0], warp, lane)) {}
 
     // Waits for the block's next unit.
     __device__ __forceinline__ Unit wait_unit() {
@@ -253,62 +195,35 @@ struct Mainloop {
         for (int q = 0; q < Br / 16; ++q) read_statistics(log_sum_exp[q], shared.log_sum_exp[read.stage], q, lane);
     }
 
-    // S transposed = K Qᵀ, and dP transposed = V dOᵀ - D: [64 keys, Br queries], the sum over d_head. One step is 16
-    // columns: 32 bytes of a row, a quarter of a panel.
     __device__ __forceinline__ void issue_S(float (&S)[Br / 2]) {
-        const uint64_t keys = ptx::opaque(K_descriptor);
-        const uint64_t queries = ptx::opaque(Q_descriptor + descriptor_offset(read.stage * tile_bytes));
-        ptx::wgmma_fence();
-        ptx::wgmma_ss_first<T, Br>(S, keys, queries);
-#pragma unroll
-        for (int k = 1; k < d_head / 16; ++k)
-            ptx::wgmma_ss<T, Br>(S, keys + step_offset(k, Bc), queries + step_offset(k, Br), true);
-        ptx::wgmma_commit();
+        issue_scores<T, d_head, Br>(S, K_descriptor, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
     }
+    // dP transposed = V dOᵀ - D: as issue_scores(), but the accumulators begin with what they hold.
     __device__ __forceinline__ void issue_dP(float (&dP)[Br / 2]) {
         const uint64_t keys = ptx::opaque(V_descriptor);
         const uint64_t queries = ptx::opaque(dO_descriptor + descriptor_offset(read.stage * tile_bytes));
 #pragma unroll
-        for (int k = 0; k < d_head / 16; ++k)
-            ptx::wgmma_ss<T, Br>(dP, keys + step_offset(k, Bc), queries + step_offset(k, Br), true);
-        ptx::wgmma_commit();
-    }
-    __device__ static constexpr uint64_t step_offset(int k, int rows) {
-        return descriptor_offset(k / 4 * rows * row_bytes + k % 4 * 32);
-    }
-
-    // dV += Pᵀ dO, and dK += dSᵀ Q: [64 keys, d_head]. One step is 16 queries: 16 rows of the tile.
-    __device__ __forceinline__ void issue_gradient(float (&X)[d_head / 2], uint32_t (&A)[Br / 16][4],
-                                                   uint64_t queries) {
-        queries = ptx::opaque(queries);
-        ptx::wgmma_fence(X, A);
-#pragma unroll
-        for (int k = 0; k < Br / 16; ++k)
-            ptx::wgmma_rs<T, d_head>(X, A[k], queries + descriptor_offset(k * 16 * row_bytes), true);
-        ptx::wgmma_commit();
-    }
-    __device__ __forceinline__ void issue_dV(float (&dV)[d_head / 2], uint32_t (&P)[Br / 16][4]) {
-        issue_gradient(dV, P, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
-    }
-    __device__ __forceinline__ void issue_dK(float (&dK)[d_head / 2], uint32_t (&dS)[Br / 16][4]) {
-        issue_gradient(dK, dS, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
-    }
-
-    // dQ transposed = Kᵀ dSᵀ, the warpgroup's part over the keys of both: [64 columns of dQ, dQ_columns queries]. One
-    // step is 16 keys: 16 rows of K, and 32 bytes of dS's rows.
-    __device__ __forceinline__ void issue_dQ(float (&dQ)[columns / 2]) {
-        shared.dS_pipeline.consumer_wait(dS_read);  // both warpgroups have stored the tile's dS
-        const uint64_t K_columns = ptx::opaque(K_transposed_descriptor);
-        const uint64_t dS_tile = ptx::opaque(dS_descriptor + descriptor_offset(dS_read.stage * dS_bytes));
-        ptx::wgmma_fence();
-        ptx::wgmma_ss_transposed_first<T, columns>(dQ, K_columns, dS_tile);
-#pragma unroll
-        for (int k = 1; k < Bc / 16; ++k) {
-            const uint64_t K_rows = K_columns + descriptor_offset(k * 16 * row_bytes);
-            const uint64_t dS_step = dS_tile + descriptor_offset(k / 4 * Br * row_bytes + k % 4 * 32);
-            ptx::wgmma_ss_transposed<T, columns>(dQ, K_rows, dS_step);
+        for (int k = 0; k < d_head / 16; ++k) {
+            const uint64_t step = descriptor_offset(k % 4 * 32);
+            const uint64_t keys_step = keys + descriptor_offset(k / 4 * Bc * row_bytes) + step;
+            const uint64_t queries_step = queries + descriptor_offset(k / 4 * Br * row_bytes) + step;
+            ptx::wgmma_ss<T, Br>(dP, keys_step, queries_step, true);
         }
         ptx::wgmma_commit();
+    }
+
+    __device__ __forceinline__ void issue_dV(float (&dV)[d_head / 2], uint32_t (&P)[Br / 16][4]) {
+        issue_gradient<T, d_head, Br>(dV, P, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
+    }
+    __device__ __forceinline__ void issue_dK(float (&dK)[d_head / 2], uint32_t (&dS)[Br / 16][4]) {
+        issue_gradient<T, d_head, Br>(dK, dS, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
+    }
+
+    // dQ of the tile before.
+    __device__ __forceinline__ void issue_dQ(float (&dQ)[columns / 2]) {
+        shared.dS_pipeline.consumer_wait(dS_read);  // both warpgroups have stored the tile's dS
+        const uint64_t dS_tile = dS_descriptor + descriptor_offset(dS_read.stage * dS_bytes);
+        ::issue_dQ<T, d_head, Br>(dQ, K_transposed_descriptor, dS_tile);
     }
 
     // Stores the warp's dS where wgmma reads it for dQ: transposed, so that a row is a query.
@@ -389,19 +304,6 @@ __device__ __forceinline__ void compute_dS(Mainloop<T, d_head, Br> &mainloop, Sc
     ptx::wgmma_wait<1>(tile.dP);
     differentiate<T, Br>(tile);  // beside dV
     mainloop.store_dS(tile.dS);
-}
-
-// ---- store ----
-
-// Adds the warpgroup's part of a tile's dQ to the sums of all blocks. The sums lie in the order of the registers: a
-// warp adds to 512 bytes in a row, without a detour over shared memory. finish_kernel() puts them in order.
-template <int accumulators>
-__device__ __forceinline__ void add_dQ(const Workspace &workspace, int64_t row_tile, const float (&dQ)[accumulators]) {
-    const int64_t part = row_tile * consumers + threadIdx.x / 128;
-    float4 *const sums = workspace.dQ + part * (accumulators / 4 * 128) + threadIdx.x % 128;
-#pragma unroll
-    for (int i = 0; i < accumulators / 4; ++i)
-        ptx::reduce_add(sums + i * 128, dQ[4 * i], dQ[4 * i + 1], dQ[4 * i + 2], dQ[4 * i + 3]);
 }
 
 // ---- kernel ----

@@ -6,6 +6,7 @@
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
 // dQ = dS K, a sum over the keys of both warpgroups, takes dS from shared memory, a tile late.
 
+#include "backward_mainloop.cuh"
 #include "backward_maps.h"
 #include "backward_passes.cuh"
 #include "gradient_rows.cuh"
@@ -13,45 +14,19 @@
 #include "launch_backward.h"
 #include "pipeline.cuh"
 #include "ptx_backward.cuh"
-#include "score_gradients.cuh"
-#include "wgmma_backward.cuh"
+#include "query_loads.cuh"
 
-constexpr int Bc = 128;                   // keys of a block: rows of K, V, dK and dV
-constexpr int stages = 2;                 // buffers for tiles of Q, and as many for tiles of dO
-constexpr int dS_stages = stages;         // buffers for tiles of dS
-constexpr int unit_stages = 2;            // of the queue in which the producer tells which keys come next
 constexpr int sent_stages = unit_stages;  // of the queue in which consumers tell which heads they have added to
 constexpr int converters = 2;             // warps that round dQ
 constexpr int piece_stages = 2;           // pieces of dQ that a converter has on their way
-constexpr int panel = 64;                 // columns that TMA swizzles as one unit
-constexpr int row_bytes = 128;            // of a panel
-constexpr int consumers = 2;              // warpgroups, each with 64 keys
-constexpr int threads = 128 * (consumers + 1);
-
-// Rows of Q and dO in a tile. Accumulators of dK and dV take d_head registers of a thread, and those of S and dP take
-// Br more.
-constexpr int rows_of_tile(int d_head) {
-    return d_head == 64 ? 128 : 64;
-}
-
-// Registers of a thread: the block starts with 168 for each and shares them out anew. 3 x 168 = 24 + 2 x 240.
-constexpr int producer_registers = 24;
-constexpr int consumer_registers = 240;
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
 struct Counters {
     int next_unit, next_part, warps_done, unused;
-    int units_added[1];  // for each head: how many units have added all of their dQ
 
-    static constexpr int first = 4;  // numbers before units_added
-};
-
-// A block's work at a time: a tile of keys of one head of K and V.
-struct Unit {
-    int key_tile, kv_head, batch;  // key_tile -1: there is no more work
-
-    __device__ bool valid() const { return key_tile >= 0; }
+    // For each head: how many units have added all of their dQ.
+    __device__ int *units_added() { return reinterpret_cast<int *>(this + 1); }
 };
 
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
@@ -93,7 +68,7 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
     __threadfence();
     if (atomicAdd(&counters->warps_done, 1) != warps * static_cast<int>(gridDim.x) - 1) return;
     __threadfence();
-    for (int head = 0; head < params.B * params.Hkv; ++head) counters->units_added[head] = 0;
+    for (int head = 0; head < params.B * params.Hkv; ++head) counters->units_added()[head] = 0;
     counters->next_unit = 0;
     counters->next_part = 0;
     atomicExch(&counters->warps_done, 0);
@@ -101,8 +76,7 @@ __device__ inline void finish_counting(const FlashBackwardParams &params, Counte
 
 // ---- load ----
 
-// The producer's thread. A tile arrives together with the statistic that its rows need: one phase of a barrier counts
-// the bytes of both. Rows past the end of a tensor arrive as zeros.
+// The producer's thread.
 template <typename T, int d_head, int Br>
 struct Producer {
     SharedStorage<T, d_head, Br> &shared;
@@ -112,34 +86,12 @@ struct Producer {
     PipelineState<unit_stages> unit_write;
     PipelineState<1> keys_write;  // of K and of V
     PipelineState<sent_stages> sent_write;
-    PipelineState<stages> Q_write, dO_write;
+    QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
         pipeline.producer_acquire(keys_write);
         ptx::mbarrier_arrive_expect_tx(&pipeline.full[0], sizeof(tile));
         ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
-    }
-
-    __device__ void load_Q(const KeyTile<Br, Bc> &keys, const QueryTile &tile) {
-        shared.Q_pipeline.producer_acquire(Q_write);
-        const int stage = Q_write.stage;
-        uint64_t *const full = &shared.Q_pipeline.full[stage];
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(shared.Q[0]) + sizeof(shared.log_sum_exp[0]));
-        ptx::tma_load(shared.Q[stage], &maps.Q, full, 0, tile.row_tile * Br, 0, tile.head, keys.batch);
-        const float *const statistics = workspace.statistics + keys.number(params, tile) * 2 * Br;
-        ptx::bulk_load(shared.log_sum_exp[stage], statistics, sizeof(shared.log_sum_exp[0]), full);
-        Q_write.advance();
-    }
-
-    __device__ void load_dO(const KeyTile<Br, Bc> &keys, const QueryTile &tile) {
-        shared.dO_pipeline.producer_acquire(dO_write);
-        const int stage = dO_write.stage;
-        uint64_t *const full = &shared.dO_pipeline.full[stage];
-        ptx::mbarrier_arrive_expect_tx(full, sizeof(shared.dO[0]) + sizeof(shared.D[0]));
-        ptx::tma_load(shared.dO[stage], &maps.dO, full, 0, tile.row_tile * Br, 0, tile.head, keys.batch);
-        const float *const statistics = workspace.statistics + keys.number(params, tile) * 2 * Br;
-        ptx::bulk_load(shared.D[stage], statistics + Br, sizeof(shared.D[0]), full);
-        dO_write.advance();
     }
 
     // Tells the consumers which keys come next, or that there is no more work.
@@ -160,13 +112,13 @@ struct Producer {
             // What S needs of the first tile is loaded before what dP needs.
             QueryTile tile = keys.begin();
             load_keys(shared.K, shared.K_pipeline, maps.K, unit);
-            load_Q(keys, tile);
+            loader.load_Q(keys, tile);
             load_keys(shared.V, shared.V_pipeline, maps.V, unit);
             keys_write.advance();
-            load_dO(keys, tile);
+            loader.load_dO(keys, tile);
             for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
-                load_Q(keys, tile);
-                load_dO(keys, tile);
+                loader.load_Q(keys, tile);
+                loader.load_dO(keys, tile);
             }
             send();
         }
@@ -194,7 +146,7 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
         shared.sent_pipeline.consumer_wait(sent_read);
         const int head = shared.sent[sent_read.stage];
         if (head < 0) break;
-        ptx::add_release(&counters->units_added[head], 1);
+        ptx::add_release(counters->units_added() + head, 1);
         shared.sent_pipeline.consumer_release(sent_read, 0);
     }
     finish_counting(params, counters);
@@ -292,7 +244,7 @@ struct Converter {
             const int head = part / head_parts;
             if (head >= params.B * params.Hkv) break;
             if (lane == 0) {
-                const int *const units_added = &counters->units_added[head];
+                const int *const units_added = counters->units_added() + head;
                 while (ptx::load_relaxed(units_added) != key_tiles) __nanosleep(200);
                 ptx::load_acquire(units_added);  // once: while it waits, it need not empty the L1 cache
                 ptx::fence_proxy_async_all();    // the bulk copies see the sums, too
@@ -305,265 +257,18 @@ struct Converter {
     }
 };
 
-// ---- products ----
-
-// A matrix descriptor counts addresses in units of 16 bytes: adding this moves it on by `bytes`.
-__device__ constexpr uint64_t descriptor_offset(uint32_t bytes) {
-    return bytes / 16;
-}
-
-// One consumer warpgroup's matrix products. It knows the position in the queues of Q and dO and how wgmma finds the
-// tiles. The register arrays belong to the kernel function and are passed in. Between the issue of a product and the
-// wait for it, the code must not touch the product's registers.
+// Tells that the warp's additions to a head's dQ are on their way. -1: there are no more. There is one message for each
+// unit, so that its place in the queue is the one from which the unit came.
 template <typename T, int d_head, int Br>
-struct Mainloop {
-    static constexpr int tile_bytes = Br * d_head * sizeof(T);  // of Q or dO
-    static constexpr int dS_bytes = Br * Bc * sizeof(T);
-    static constexpr int columns = dQ_columns<d_head, Br>;  // of the warpgroup's part of dQ transposed
-
-    SharedStorage<T, d_head, Br> &shared;
-    const int warp, lane;
-    const uint64_t K_descriptor, V_descriptor;   // the warpgroup's 64 keys
-    const uint64_t K_transposed_descriptor;      // all keys, the warpgroup's columns of dQ
-    const uint64_t Q_descriptor, dO_descriptor;  // buffer 0
-    const uint64_t dS_descriptor;                // buffer 0, the queries of the warpgroup's part of dQ
-    const uint32_t dS_address;                   // where this lane stores its row of dS in buffer 0
-    PipelineState<unit_stages> unit_read;
-    PipelineState<1> keys_read;        // of K and of V
-    PipelineState<stages> read;        // of Q and of dO, and where dS is written: there are as many buffers
-    PipelineState<dS_stages> dS_read;  // one tile late
-
-    // wgmma reads K, V, Q and dO along d_head for S and dP. It reads Q, dO and K across the panels for the other
-    // products, so the descriptors also hold the distance from one panel to the next. 8 rows of a panel are 1,024
-    // bytes.
-    __device__ Mainloop(SharedStorage<T, d_head, Br> &shared, int warp, int lane)
-        : shared(shared),
-          warp(warp),
-          lane(lane),
-          K_descriptor(ptx::matrix_descriptor(shared.K + warp / 4 * 64 * panel, 0, 8 * row_bytes)),
-          V_descriptor(ptx::matrix_descriptor(shared.V + warp / 4 * 64 * panel, 0, 8 * row_bytes)),
-          K_transposed_descriptor(ptx::matrix_descriptor(shared.K + (d_head == 128 ? warp / 4 * Bc * panel : 0),
-                                                         Bc * row_bytes, 8 * row_bytes)),
-          Q_descriptor(ptx::matrix_descriptor(shared.Q, Br * row_bytes, 8 * row_bytes)),
-          dO_descriptor(ptx::matrix_descriptor(shared.dO, Br * row_bytes, 8 * row_bytes)),
-          dS_descriptor(ptx::matrix_descriptor(shared.dS[0] + (d_head == 128 ? 0 : warp / 4 * columns * panel), 0,
-                                               8 * row_bytes)),
-          dS_address(dS_row_address(shared.dS[0], warp, lane)) {}
-
-    // The transposing stmatrix takes the rows of dS, which are queries, from lanes 0 to 7 and 8 to 15 for the warp's
-    // first and second 8 keys of 8 queries, and from lanes 16 to 31 for those of the next 8 queries. The 16-byte chunk
-    // c of row r is at position c ^ (r % 8).
-    __device__ static uint32_t dS_row_address(T *dS, int warp, int lane) {
-        const int row = lane / 16 * 8 + lane % 8;
-        const int chunk = (warp % 4 * 2 + lane / 8 % 2) ^ row % 8;
-        return ptx::shared_address(dS + (warp / 4 * Br + row) * panel + chunk * 8);
-    }
-
-    // Waits for the block's next unit.
-    __device__ __forceinline__ Unit wait_unit() {
-        shared.unit_pipeline.consumer_wait(unit_read);
-        Unit unit = shared.units[unit_read.stage];
-        // All lanes read the same values. The shuffles tell the compiler so: branches on them then do not diverge.
-        unit.key_tile = __shfl_sync(0xffffffff, unit.key_tile, 0);
-        unit.kv_head = __shfl_sync(0xffffffff, unit.kv_head, 0);
-        unit.batch = __shfl_sync(0xffffffff, unit.batch, 0);
-        __syncwarp();  // every lane has read it before lane 0 releases the place
-        shared.unit_pipeline.consumer_release(unit_read, lane);
-        return unit;
-    }
-    __device__ void wait_keys() {
-        shared.K_pipeline.consumer_wait(keys_read);
-        shared.V_pipeline.consumer_wait(keys_read);
-    }
-    __device__ void release_keys() {
-        if (lane == 0) ptx::mbarrier_arrive(&shared.K_pipeline.empty[0]);
-        shared.V_pipeline.consumer_release(keys_read, lane);
-    }
-
-    // Tells that the warp's additions to a head's dQ are on their way. -1: there are no more. There is one message for
-    // each unit, so that its place in the queue is the one from which the unit came.
-    __device__ void send(int head) {
-        PipelineState<sent_stages> sent_write;
-        sent_write.stage = unit_read.stage ^ 1;
-        sent_write.phase = unit_read.phase ^ sent_write.stage;
-        __syncwarp();
-        if (lane == 0) {
-            shared.sent_pipeline.producer_acquire(sent_write);
-            if (warp == 0) shared.sent[sent_write.stage] = head;
-            ptx::mbarrier_arrive(&shared.sent_pipeline.full[sent_write.stage]);
-        }
-        __syncwarp();
-    }
-
-    // Waits for the next tile and sets dP's accumulators to -D: the product is then dP - D. The fence, which the tensor
-    // cores need between this and the product, stands here: no accumulators may be written while S is under way.
-    __device__ __forceinline__ void begin_dP(float (&dP)[Br / 2]) {
-        shared.Q_pipeline.consumer_wait(read);
-        shared.dO_pipeline.consumer_wait(read);
-#pragma unroll
-        for (int q = 0; q < Br / 16; ++q) {
-            float row[4];
-            read_statistics(row, shared.D[read.stage], q, lane);
-#pragma unroll
-            for (int x = 0; x < 8; ++x) dP[8 * q + x] = -row[x / 4 * 2 + x % 2];
-        }
-        ptx::wgmma_fence(dP);
-    }
-
-    __device__ __forceinline__ void read_log_sum_exp(float (&log_sum_exp)[Br / 16][4]) {
-#pragma unroll
-        for (int q = 0; q < Br / 16; ++q) read_statistics(log_sum_exp[q], shared.log_sum_exp[read.stage], q, lane);
-    }
-
-    // S transposed = K Qᵀ, and dP transposed = V dOᵀ - D: [64 keys, Br queries], the sum over d_head. One step is 16
-    // columns: 32 bytes of a row, a quarter of a panel.
-    __device__ __forceinline__ void issue_S(float (&S)[Br / 2]) {
-        const uint64_t keys = ptx::opaque(K_descriptor);
-        const uint64_t queries = ptx::opaque(Q_descriptor + descriptor_offset(read.stage * tile_bytes));
-        ptx::wgmma_fence();
-        ptx::wgmma_ss_first<T, Br>(S, keys, queries);
-#pragma unroll
-        for (int k = 1; k < d_head / 16; ++k)
-            ptx::wgmma_ss<T, Br>(S, keys + step_offset(k, Bc), queries + step_offset(k, Br), true);
-        ptx::wgmma_commit();
-    }
-    __device__ __forceinline__ void issue_dP(float (&dP)[Br / 2]) {
-        const uint64_t keys = ptx::opaque(V_descriptor);
-        const uint64_t queries = ptx::opaque(dO_descriptor + descriptor_offset(read.stage * tile_bytes));
-#pragma unroll
-        for (int k = 0; k < d_head / 16; ++k)
-            ptx::wgmma_ss<T, Br>(dP, keys + step_offset(k, Bc), queries + step_offset(k, Br), true);
-        ptx::wgmma_commit();
-    }
-    __device__ static constexpr uint64_t step_offset(int k, int rows) {
-        return descriptor_offset(k / 4 * rows * row_bytes + k % 4 * 32);
-    }
-
-    // dV += Pᵀ dO, and dK += dSᵀ Q: [64 keys, d_head]. One step is 16 queries: 16 rows of the tile.
-    __device__ __forceinline__ void issue_gradient(float (&X)[d_head / 2], uint32_t (&A)[Br / 16][4],
-                                                   uint64_t queries) {
-        queries = ptx::opaque(queries);
-        ptx::wgmma_fence(X, A);
-#pragma unroll
-        for (int k = 0; k < Br / 16; ++k)
-            ptx::wgmma_rs<T, d_head>(X, A[k], queries + descriptor_offset(k * 16 * row_bytes), true);
-        ptx::wgmma_commit();
-    }
-    __device__ __forceinline__ void issue_dV(float (&dV)[d_head / 2], uint32_t (&P)[Br / 16][4]) {
-        issue_gradient(dV, P, dO_descriptor + descriptor_offset(read.stage * tile_bytes));
-    }
-    __device__ __forceinline__ void issue_dK(float (&dK)[d_head / 2], uint32_t (&dS)[Br / 16][4]) {
-        issue_gradient(dK, dS, Q_descriptor + descriptor_offset(read.stage * tile_bytes));
-    }
-
-    // dQ transposed = Kᵀ dSᵀ, the warpgroup's part over the keys of both: [64 columns of dQ, dQ_columns queries]. One
-    // step is 16 keys: 16 rows of K, and 32 bytes of dS's rows.
-    __device__ __forceinline__ void issue_dQ(float (&dQ)[columns / 2]) {
-        shared.dS_pipeline.consumer_wait(dS_read);  // both warpgroups have stored the tile's dS
-        const uint64_t K_columns = ptx::opaque(K_transposed_descriptor);
-        const uint64_t dS_tile = ptx::opaque(dS_descriptor + descriptor_offset(dS_read.stage * dS_bytes));
-        ptx::wgmma_fence();
-        ptx::wgmma_ss_transposed_first<T, columns>(dQ, K_columns, dS_tile);
-#pragma unroll
-        for (int k = 1; k < Bc / 16; ++k) {
-            const uint64_t K_rows = K_columns + descriptor_offset(k * 16 * row_bytes);
-            const uint64_t dS_step = dS_tile + descriptor_offset(k / 4 * Br * row_bytes + k % 4 * 32);
-            ptx::wgmma_ss_transposed<T, columns>(dQ, K_rows, dS_step);
-        }
-        ptx::wgmma_commit();
-    }
-
-    // Stores the warp's dS where wgmma reads it for dQ: transposed, so that a row is a query.
-    __device__ __forceinline__ void store_dS(const uint32_t (&dS)[Br / 16][4]) {
-        shared.dS_pipeline.producer_acquire(read);  // both warpgroups have read what the buffer held
-        const uint32_t address = dS_address + read.stage * dS_bytes;
-#pragma unroll
-        for (int q = 0; q < Br / 16; ++q) ptx::stmatrix_x4_trans(address + q * 16 * row_bytes, dS[q]);
-        ptx::fence_proxy_async();  // makes this lane's writes visible to wgmma
-        __syncwarp();              // every lane has made its writes visible before lane 0 arrives for the warp
-        if (lane == 0) ptx::mbarrier_arrive(&shared.dS_pipeline.full[read.stage]);
-    }
-
-    __device__ void release_dS() { shared.dS_pipeline.consumer_release(dS_read, lane); }
-    __device__ void release_dO() {
-        if (lane == 0) ptx::mbarrier_arrive(&shared.dO_pipeline.empty[read.stage]);
-    }
-    __device__ void release_Q() { shared.Q_pipeline.consumer_release(read, lane); }
-};
-
-// ---- P and dS ----
-
-// The registers of a tile, transposed: [64 keys, Br queries] per warpgroup.
-template <int Br>
-struct Scores {
-    float S[Br / 2], dP[Br / 2];             // S becomes P
-    uint32_t P[Br / 16][4], dS[Br / 16][4];  // rounded, as wgmma's operand A
-};
-
-// P = 2^(scale_log2 S - log_sum_exp) in fp32 in the place of S, and rounded as wgmma's operand A.
-template <typename T, int Br>
-__device__ __forceinline__ void exponentiate(Scores<Br> &tile, const float (&log_sum_exp)[Br / 16][4],
-                                             float scale_log2) {
-#pragma unroll
-    for (int q = 0; q < Br / 16; ++q) {
-#pragma unroll
-        for (int x = 0; x < 8; ++x) {
-            float &S = tile.S[8 * q + x];
-            S = ptx::exp2(fmaf(S, scale_log2, -log_sum_exp[q][x / 4 * 2 + x % 2]));
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) tile.P[q][i] = pack<T>(tile.S[8 * q + 2 * i], tile.S[8 * q + 2 * i + 1]);
-    }
-}
-
-// dS = P (dP - D), where dP's accumulators hold dP - D; rounded as wgmma's operand A.
-template <typename T, int Br>
-__device__ __forceinline__ void differentiate(Scores<Br> &tile) {
-#pragma unroll
-    for (int q = 0; q < Br / 16; ++q) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int x = 8 * q + 2 * i;
-            tile.dS[q][i] = pack<T>(tile.S[x] * tile.dP[x], tile.S[x + 1] * tile.dP[x + 1]);
-        }
-    }
-}
-
-// From a tile of Q to its dS, in registers and in shared memory. dV += Pᵀ dO is under way at the end.
-template <typename T, int d_head, int Br>
-__device__ __forceinline__ void compute_dS(Mainloop<T, d_head, Br> &mainloop, Scores<Br> &tile, float (&dV)[d_head / 2],
-                                           const FlashBackwardParams &params, const KeyTile<Br, Bc> &keys,
-                                           int first_query) {
-    const int warp_key = keys.first_key + mainloop.warp * 16;
-    float log_sum_exp[Br / 16][4];
-    mainloop.begin_dP(tile.dP);
-    mainloop.issue_S(tile.S);
-    mainloop.issue_dP(tile.dP);
-    // At d_head 128 the log-sum-exp is read while S is computed. At d_head 64 the accumulators leave no registers for
-    // it.
-    if constexpr (d_head == 128) mainloop.read_log_sum_exp(log_sum_exp);
-    ptx::wgmma_wait<1>(tile.S);
-    if constexpr (d_head == 64) mainloop.read_log_sum_exp(log_sum_exp);
-    mask<Br>(tile.S, warp_key, first_query, keys.causal_offset, params.Nkv, mainloop.lane);
-    exponentiate<T, Br>(tile, log_sum_exp, params.scale * 1.44269504f);  // beside dP
-    mainloop.issue_dV(dV, tile.P);
-
-    ptx::wgmma_wait<1>(tile.dP);
-    differentiate<T, Br>(tile);  // beside dV
-    mainloop.store_dS(tile.dS);
-}
-
-// ---- store ----
-
-// Adds the warpgroup's part of a tile's dQ to the sums of all blocks. The sums lie in the order of the registers: a
-// warp adds to 512 bytes in a row, without a detour over shared memory. finish_kernel() puts them in order.
-template <int accumulators>
-__device__ __forceinline__ void add_dQ(const Workspace &workspace, int64_t row_tile, const float (&dQ)[accumulators]) {
-    const int64_t part = row_tile * consumers + threadIdx.x / 128;
-    float4 *const sums = workspace.dQ + part * (accumulators / 4 * 128) + threadIdx.x % 128;
-#pragma unroll
-    for (int i = 0; i < accumulators / 4; ++i)
-        ptx::reduce_add(sums + i * 128, dQ[4 * i], dQ[4 * i + 1], dQ[4 * i + 2], dQ[4 * i + 3]);
+__device__ __forceinline__ void send(Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop, int head) {
+    auto &shared = mainloop.shared;
+    PipelineState<sent_stages> sent_write;  // where `unit_read` was before it moved on
+    sent_write.stage = mainloop.unit_read.stage ^ 1;
+    sent_write.phase = mainloop.unit_read.phase ^ sent_write.stage;
+    shared.sent_pipeline.producer_acquire(sent_write);
+    if (mainloop.warp == 0) shared.sent[sent_write.stage] = head;  // all lanes write the same number
+    __syncwarp();  // every lane's additions are on their way before lane 0 arrives for the warp
+    if (mainloop.lane == 0) ptx::mbarrier_arrive(&shared.sent_pipeline.full[sent_write.stage]);
 }
 
 // ---- kernel ----
@@ -612,7 +317,7 @@ __global__ void __launch_bounds__(threads, 1)
 
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<consumer_registers>();
-    Mainloop<T, d_head, Br> mainloop(shared, warp, lane);
+    Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> mainloop(shared, warp, lane);
     Scores<Br> scores;                     // transposed [64, Br] per warpgroup
     float dQ[dQ_columns<d_head, Br> / 2];  // transposed [64, dQ_columns] per warpgroup
     float dK[d_head / 2], dV[d_head / 2];  // [64, d_head] per warpgroup
@@ -653,7 +358,7 @@ __global__ void __launch_bounds__(threads, 1)
         mainloop.release_dS();
         mainloop.release_keys();
         add_dQ(workspace, previous, dQ);
-        mainloop.send(unit.batch * params.Hkv + unit.kv_head);
+        send<T, d_head, Br>(mainloop, unit.batch * params.Hkv + unit.kv_head);
 
         const int first = keys.first_key + warp * 16;
         const int count = params.Nkv - first;  // rows from here to the end of dK and dV
@@ -662,7 +367,7 @@ __global__ void __launch_bounds__(threads, 1)
         store_rows<T, d_head>(first_row<T>(params.dV, keys.batch, keys.kv_head, first), params.dV.stride_row, count, dV,
                               1.0f, lane);
     }
-    mainloop.send(-1);
+    send<T, d_head, Br>(mainloop, -1);
 }
 
 // ---- launch ----
