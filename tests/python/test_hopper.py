@@ -15,9 +15,10 @@ from flashladder.ladder.kernels import stage_flags
 INCLUDE = ROOT / "common/include"
 
 
-def test_wgmma_is_as_its_script_writes_it():
-    script = runpy.run_path(str(INCLUDE / "make_wgmma.py"))
-    assert (INCLUDE / "wgmma.cuh").read_text() == script["text"](), "run python common/include/make_wgmma.py"
+@pytest.mark.parametrize("name", ("wgmma", "wgmma_backward"))
+def test_wgmma_is_as_its_script_writes_it(name):
+    script = runpy.run_path(str(INCLUDE / f"make_{name}.py"))
+    assert (INCLUDE / f"{name}.cuh").read_text() == script["text"](), f"run python common/include/make_{name}.py"
 
 
 def test_wgmma_names_each_register_once():

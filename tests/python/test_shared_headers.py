@@ -14,8 +14,17 @@ from flashladder.ladder import stages
 PLAIN = {
     "attention.h", "attention_backward.h", "command_line.h", "configured.h", "json_writer.h", "launch.h",
     "launch_backward.h", "numbers.cuh", "ptx.cuh", "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
+    "backward_maps.h", "backward_passes.cuh", "gradient_rows.cuh", "ptx_backward.cuh", "wgmma_backward.cuh",
 }  # fmt: skip
-TEACHING = [one for one in headers() if one.name not in PLAIN]
+GRADIENTS = [one for one in stages.backward_stages() if one.min_compute >= 90]
+
+
+def of_gradients(header: Path) -> bool:
+    """Whether a stage that computes gradients teaches it."""
+    return any(header.read_text().startswith(f"// Stage {one.slug} teaches ") for one in GRADIENTS)
+
+
+TEACHING = [one for one in headers() if one.name not in PLAIN and not of_gradients(one)]
 MOST = {"function": 120, "kernel": 180, "file": 450}  # lines
 READABLE = [stage for stage in stages.all_stages() if stage.hopper]
 
@@ -55,6 +64,17 @@ def test_a_shared_header_is_the_text_of_the_stage_that_teaches_it(header):
     assert f'#include "{header.name}"' not in kernel, f"{stage.slug} teaches {header.name}, and has its text itself"
     missing = [block for block in blocks(header) if block not in kernel]
     assert not missing, f"not word for word in stages/{stage.name}/kernel.cu:\n" + "\n\n".join(missing)
+
+
+@pytest.mark.parametrize("header", filter(of_gradients, headers()), ids=lambda one: one.name)
+def test_a_header_of_gradients_is_included_by_later_stages_alone(header):
+    """Its functions take as parameters what the stage that teaches them has as members."""
+    users = [one.slug for one in GRADIENTS if f'#include "{header.name}"' in one.kernel.read_text()]
+    slugs = [one.slug for one in GRADIENTS]
+    taught = re.match(r"// Stage (\w+) teaches", header.read_text())[1]
+    indirect = any(f'#include "{header.name}"' in other.read_text() for other in headers() if other != header)
+    assert users or indirect, f"no later stage includes {header.name}"
+    assert all(slugs.index(user) > slugs.index(taught) for user in users)
 
 
 @pytest.mark.parametrize("header", TEACHING, ids=lambda one: one.name)

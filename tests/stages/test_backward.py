@@ -199,14 +199,15 @@ def test_launch_data(one, problem):
         pytest.skip("the grid is that of another device")
     described = backward.describe(one, problem)
     planned = launches.launches(one, problem)[one.main_launch]
+    tile = launches.for_problem(one.launch, problem)
     wanted = {
         "title": one.title,
         "min_compute": one.min_compute,
         "threads": planned.threads,
         "shared_bytes": planned.shared_bytes,
         "grid": list(planned.grid),
-        "Br": one.launch.get("Br", 0),
-        "Bc": one.launch.get("Bc", 0),
+        "Br": tile.get("Br", 0),
+        "Bc": tile.get("Bc", 0),
         "workspace_bytes": launches.workspace_bytes(one, problem),
         "supports_causal": int(one.data.get("masks", False)),
         "supports_gqa": int(one.data.get("masks", False)),

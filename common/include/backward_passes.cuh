@@ -1,0 +1,140 @@
+// What runs before and after the kernel that computes the gradients' products, and the scratch in global memory between
+// them: D and the log-sum-exp for each row, and sums of dQ in fp32, to which all blocks add.
+#pragma once
+
+#include "accumulator.cuh"
+#include "gradient_rows.cuh"
+#include "launch_backward.h"
+#include "numbers.cuh"
+
+// What the kernels hand on to each other. A row tile is Br rows of Q of one head.
+struct Workspace {
+    float *statistics;  // for each row tile [2][Br]: the log-sum-exp in base 2, then D; in statistics_position's order
+    float4 *dQ;    // for each row tile [2][dQ_columns / 8][128]: sums of dQ in fp32, as the two warpgroups hold them
+    int *counter;  // 0: what blocks that take their work one piece after the other count with
+};
+
+// Queries of a warpgroup's part of dQ, whose other side is 64 columns of dQ, the rows of wgmma. At d_head 128 the two
+// warpgroups have a panel of the columns each, at d_head 64 half of the queries.
+template <int d_head, int Br>
+constexpr int dQ_columns = d_head == 128 ? Br : Br / 2;
+
+// Where a row's statistic is among those of its tile. Of every 16 rows the four that one lane needs
+// (accumulator_column) follow each other, so that it reads them at once.
+__host__ __device__ constexpr int statistics_position(int row) {
+    return row / 16 * 16 + row % 8 / 2 * 4 + row / 8 % 2 * 2 + row % 2;
+}
+
+// Reads the statistics of the lane's columns 16 q to 16 q + 15: those of accumulators 8 q + x are in [x / 4 * 2 + x %
+// 2].
+__device__ __forceinline__ void read_statistics(float (&values)[4], const float *statistics, int q, int lane) {
+    const float4 four = reinterpret_cast<const float4 *>(statistics)[q * 4 + lane % 4];
+    values[0] = four.x;
+    values[1] = four.y;
+    values[2] = four.z;
+    values[3] = four.w;
+}
+
+// What the products need of O: D = rowsum(dO * O), and the log-sum-exp in base 2. Also zeros the sums of dQ, unless
+// zeros_sums is false. grid: (rows of a head's row tiles / 256 * lanes, Hq, B); d_head / 8 lanes work on a row.
+template <typename T, int d_head, int Br, bool zeros_sums>
+__global__ void __launch_bounds__(256) prepare_kernel(const FlashBackwardParams params, const Workspace workspace) {
+    constexpr int lanes = d_head / 8;
+    const int row = blockIdx.x * (256 / lanes) + threadIdx.x / lanes;
+    const int column = threadIdx.x % lanes * 8;
+    const int head = blockIdx.y, batch = blockIdx.z;
+    const int row_tiles = (params.Nq + Br - 1) / Br;
+
+    float D = 0.0f;
+    if (row < params.Nq) {
+        const T *const O = first_row<T>(params.O, batch, head, row) + column;
+        const T *const dO = first_row<T>(params.dO, batch, head, row) + column;
+        alignas(16) T O_piece[8], dO_piece[8];
+        *reinterpret_cast<uint4 *>(O_piece) = *reinterpret_cast<const uint4 *>(O);
+        *reinterpret_cast<uint4 *>(dO_piece) = *reinterpret_cast<const uint4 *>(dO);
+#pragma unroll
+        for (int x = 0; x < 8; ++x) D = fmaf(to_float(O_piece[x]), to_float(dO_piece[x]), D);
+    }
+#pragma unroll
+    for (int step = lanes / 2; step > 0; step /= 2) D += __shfl_xor_sync(0xffffffff, D, step);
+
+    const int64_t head_index = int64_t{batch} * params.Hq + head;
+    const int64_t row_tile = head_index * row_tiles + row / Br;
+    if (column == 0) {
+        // 2^(S - infinity) = 0: of rows past the end, and of those that see no key, whose log-sum-exp is -infinity.
+        const float natural = row < params.Nq ? params.log_sum_exp[head_index * params.Nq + row] : -INFINITY;
+        float *const statistics = workspace.statistics + row_tile * 2 * Br + statistics_position(row % Br);
+        statistics[0] = natural == -INFINITY ? INFINITY : natural * 1.44269504f;
+        statistics[Br] = D;
+    }
+    if (!zeros_sums) return;
+    if (blockIdx.x == 0 && head == 0 && batch == 0 && threadIdx.x == 0) *workspace.counter = 0;
+    float4 *const sums = workspace.dQ + (head_index * row_tiles * Br + row) * (d_head / 4) + threadIdx.x % lanes;
+    sums[0] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+    sums[lanes] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+}
+
+// dQ from its sums, which lie as wgmma's accumulators of dQ transposed.
+// grid: (row tiles of a head, Hq, B); a block has one thread for each of the threads that made the sums.
+template <typename T, int d_head, int Br>
+__global__ void __launch_bounds__(256) finish_kernel(const FlashBackwardParams params, const Workspace workspace) {
+    constexpr int columns = dQ_columns<d_head, Br>;
+    __shared__ float dQ[Br][d_head + 4];  // padded against bank conflicts
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int first_query = blockIdx.x * Br;
+    const int64_t tile = (int64_t{blockIdx.z} * params.Hq + blockIdx.y) * gridDim.x + blockIdx.x;
+    const float4 *const sums = workspace.dQ + (tile * 2 + warp / 4) * (columns / 8 * 128) + threadIdx.x % 128;
+    const int column = (d_head == 128 ? warp / 4 * 64 : 0) + warp % 4 * 16;
+    const int row = d_head == 128 ? 0 : warp / 4 * columns;
+#pragma unroll
+    for (int i = 0; i < columns / 8; ++i) {
+        const float4 four = sums[i * 128];
+        const float values[4] = {four.x, four.y, four.z, four.w};
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+            dQ[row + accumulator_column(4 * i + k, lane)][column + accumulator_row(k, lane)] = values[k];
+    }
+    __syncthreads();
+    for (int piece = threadIdx.x; piece < Br * d_head / 8; piece += 256) {
+        const int r = piece / (d_head / 8), c = piece % (d_head / 8) * 8;
+        if (first_query + r >= params.Nq) break;
+        uint32_t pairs[4];
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+            pairs[k] = pack<T>(dQ[r][c + 2 * k] * params.scale, dQ[r][c + 2 * k + 1] * params.scale);
+        T *const address = first_row<T>(params.dQ, blockIdx.z, blockIdx.y, first_query + r) + c;
+        *reinterpret_cast<uint4 *>(address) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    }
+}
+
+// ---- launch ----
+
+inline int64_t padded_rows(const FlashBackwardParams &params, int Br) {
+    return int64_t{params.B} * params.Hq * ((params.Nq + Br - 1) / Br * Br);
+}
+
+inline size_t backward_workspace_bytes(const FlashBackwardParams &params, int Br) {
+    return padded_rows(params, Br) * (2 + params.d_head) * sizeof(float) + 16;  // the counter, and 16 bytes stay whole
+}
+
+template <int Br>
+Workspace workspace_of(const FlashBackwardParams &params) {
+    float *const sums = static_cast<float *>(params.workspace);
+    float *const statistics = sums + padded_rows(params, Br) * params.d_head;
+    int *const counter = reinterpret_cast<int *>(statistics + padded_rows(params, Br) * 2);
+    return {.statistics = statistics, .dQ = reinterpret_cast<float4 *>(sums), .counter = counter};
+}
+
+using BackwardPass = flash::BackwardKernel<const FlashBackwardParams, const Workspace>;
+
+template <typename T, int d_head, int Br, bool zeros_sums = true>
+BackwardPass prepare_pass(const FlashBackwardParams &params) {
+    constexpr int block_rows = 256 / (d_head / 8);  // divides Br
+    const int row_tiles = (params.Nq + Br - 1) / Br;
+    return {prepare_kernel<T, d_head, Br, zeros_sums>, dim3(row_tiles * (Br / block_rows), params.Hq, params.B), 256};
+}
+
+template <typename T, int d_head, int Br>
+BackwardPass finish_pass(const FlashBackwardParams &params) {
+    return {finish_kernel<T, d_head, Br>, dim3((params.Nq + Br - 1) / Br, params.Hq, params.B), 256};
+}

@@ -1,0 +1,65 @@
+// One documented function per PTX instruction that the stages of the backward pass use besides those in ptx.cuh and
+// ptx_hopper.cuh.
+#pragma once
+
+#include "ptx_hopper.cuh"
+
+namespace ptx {
+
+// stmatrix.x4.trans: as stmatrix_x4, each 8x8 matrix transposed on the way: matrix[i] of lane l holds elements
+// (2 (l % 4), l / 4) and (2 (l % 4) + 1, l / 4) of the matrix as it lies in shared memory.
+__device__ inline void stmatrix_x4_trans(uint32_t row_address, const uint32_t (&matrix)[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
+                 "r"(matrix[0]), "r"(matrix[1]), "r"(matrix[2]), "r"(matrix[3])
+                 : "memory");
+}
+
+// cp.async.bulk: one thread starts the copy of `bytes` bytes, a multiple of 16, from global to shared memory. They
+// count at the barrier as those of a TMA load do.
+__device__ inline void bulk_load(void *shared, const void *global, uint32_t bytes, uint64_t *barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(shared)),
+                 "l"(global), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+}
+
+// red.global.add.v4.f32: adds four numbers to those at `sums`, a multiple of 16 bytes, in L2. The thread does not wait.
+__device__ inline void reduce_add(float4 *sums, float x0, float x1, float x2, float x3) {
+    asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(sums), "f"(x0), "f"(x1), "f"(x2), "f"(x3)
+                 : "memory");
+}
+
+// ld.relaxed.gpu: reads a number that other blocks change meanwhile, from L2.
+__device__ inline int load_relaxed(const int *address) {
+    int x;
+    asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(x) : "l"(address) : "memory");
+    return x;
+}
+
+// ld.acquire.gpu: the same, and the thread sees from here on what was written before the number was, by whoever told
+// it so with a release. It empties the L1 cache.
+__device__ inline int load_acquire(const int *address) {
+    int x;
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(x) : "l"(address) : "memory");
+    return x;
+}
+
+// red.release.gpu.add: adds to a number once all that this thread has written, and has seen others of its block tell
+// it, is visible to all blocks.
+__device__ inline void add_release(int *address, int x) {
+    asm volatile("red.release.gpu.global.add.s32 [%0], %1;" ::"l"(address), "r"(x) : "memory");
+}
+
+// fence.proxy.async for all memory: what this thread sees of global memory bulk copies see as well.
+__device__ inline void fence_proxy_async_all() {
+    asm volatile("fence.proxy.async;" ::: "memory");
+}
+
+// No instruction: the same number, of which the compiler no longer knows where it comes from. Sums with it stay where
+// they are used, instead of taking registers through the whole loop.
+__device__ inline uint64_t opaque(uint64_t x) {
+    asm volatile("" : "+l"(x));
+    return x;
+}
+
+}  // namespace ptx

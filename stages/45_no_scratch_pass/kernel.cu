@@ -1,0 +1,428 @@
+// No scratch pass. The sums of dQ are rounded and stored by the kernel that makes them: when all blocks have added to a
+// head, two warps that the producer leaves idle convert it, while it is still in L2. They leave zeros behind for the
+// next call, so that no kernel runs after this one, and the one before it computes statistics alone.
+//
+// A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
+// and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only
+// dQ = dS K, a sum over the keys of both warpgroups, takes dS from shared memory, a tile late.
+
+#include "backward_mainloop.cuh"
+#include "backward_maps.h"
+#include "backward_passes.cuh"
+#include "gradient_rows.cuh"
+#include "key_tile.cuh"
+#include "launch_backward.h"
+#include "pipeline.cuh"
+#include "ptx_backward.cuh"
+#include "query_loads.cuh"
+
+constexpr int sent_stages = unit_stages;  // of the queue in which consumers tell which heads they have added to
+constexpr int converters = 2;             // warps that round dQ
+constexpr int piece_stages = 2;           // pieces of dQ that a converter has on their way
+
+// The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
+// share it.
+struct Counters {
+    int next_unit, next_part, warps_done, unused;
+
+    // For each head: how many units have added all of their dQ.
+    __device__ int *units_added() { return reinterpret_cast<int *>(this + 1); }
+};
+
+// A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
+template <typename T, int d_head, int Br>
+struct SharedStorage {
+    T K[Bc * d_head], V[Bc * d_head];             // each [d_head / panel][Bc][panel]
+    T Q[stages][Br * d_head];                     // each [d_head / panel][Br][panel]
+    T dO[stages][Br * d_head];                    // the same
+    T rows[converters][16 * panel];               // a piece of dQ, rounded
+    float4 piece[converters][piece_stages][256];  // a piece of dQ's sums
+    T dS[dS_stages][Br * Bc];  // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
+    float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
+    Pipeline<1> K_pipeline, V_pipeline;
+    Unit units[unit_stages];
+    Pipeline<unit_stages> unit_pipeline;
+    int sent[sent_stages];  // heads to which the block has added a unit's dQ; -1: there is no more
+    Pipeline<sent_stages> sent_pipeline;
+    uint64_t piece_full[converters][piece_stages];
+    Pipeline<stages> Q_pipeline, dO_pipeline;
+    Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
+};
+
+// ---- work ----
+
+// Hands out the units in the order in which blocks ask for them: head by head, so that heads are complete one after the
+// other. The first keys of a head come first, because with a causal mask most queries see them.
+__device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *counters) {
+    const int number = atomicAdd(&counters->next_unit, 1);
+    const int key_tiles = (params.Nkv + Bc - 1) / Bc;
+    if (number >= params.B * params.Hkv * key_tiles) return {-1, 0, 0};
+    const int head = number / key_tiles;
+    return {number % key_tiles, head % params.Hkv, head / params.Hkv};
+}
+
+// The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
+// number; the second orders the zeros after everybody's.
+__device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters) {
+    constexpr int warps = 2 + converters;  // the producer's, the one that tells, and the converters
+    __threadfence();
+    if (atomicAdd(&counters->warps_done, 1) != warps * static_cast<int>(gridDim.x) - 1) return;
+    __threadfence();
+    for (int head = 0; head < params.B * params.Hkv; ++head) counters->units_added()[head] = 0;
+    counters->next_unit = 0;
+    counters->next_part = 0;
+    atomicExch(&counters->warps_done, 0);
+}
+
+// ---- load ----
+
+// The producer's thread.
+template <typename T, int d_head, int Br>
+struct Producer {
+    SharedStorage<T, d_head, Br> &shared;
+    const FlashBackwardParams &params;
+    const BackwardMaps &maps;
+    const Workspace &workspace;
+    PipelineState<unit_stages> unit_write;
+    PipelineState<1> keys_write;  // of K and of V
+    PipelineState<sent_stages> sent_write;
+    QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
+
+    __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
+        pipeline.producer_acquire(keys_write);
+        ptx::mbarrier_arrive_expect_tx(&pipeline.full[0], sizeof(tile));
+        ptx::tma_load(tile, &map, &pipeline.full[0], 0, unit.key_tile * Bc, 0, unit.kv_head, unit.batch);
+    }
+
+    // Tells the consumers which keys come next, or that there is no more work.
+    __device__ void announce(const Unit &unit) {
+        shared.unit_pipeline.producer_acquire(unit_write);
+        shared.units[unit_write.stage] = unit;
+        ptx::mbarrier_arrive(&shared.unit_pipeline.full[unit_write.stage]);
+        unit_write.advance();
+    }
+
+    __device__ void run() {
+        Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
+        while (true) {
+            const Unit unit = next_unit(params, counters);
+            announce(unit);
+            if (!unit.valid()) break;
+            const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+            // What S needs of the first tile is loaded before what dP needs.
+            QueryTile tile = keys.begin();
+            load_keys(shared.K, shared.K_pipeline, maps.K, unit);
+            loader.load_Q(keys, tile);
+            load_keys(shared.V, shared.V_pipeline, maps.V, unit);
+            keys_write.advance();
+            loader.load_dO(keys, tile);
+            for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
+                loader.load_Q(keys, tile);
+                loader.load_dO(keys, tile);
+            }
+            send();
+        }
+        send();
+        finish_counting(params, counters);
+    }
+
+    // The thread that tells of a unit also waits for the one that loads: the copies under way read statistics, which
+    // become zeros when the head is complete.
+    __device__ void send() {
+        shared.sent_pipeline.producer_acquire(sent_write);
+        ptx::mbarrier_arrive(&shared.sent_pipeline.full[sent_write.stage]);
+        sent_write.advance();
+    }
+};
+
+// ---- dQ of complete heads ----
+
+// One thread tells all blocks when this block has added a unit's dQ. The release waits until the additions have arrived
+// in L2, thousands of clocks: that is why it is done once for a unit, and by a thread that has nothing else to do.
+template <typename Shared>
+__device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters) {
+    PipelineState<sent_stages> sent_read;
+    while (true) {
+        shared.sent_pipeline.consumer_wait(sent_read);
+        const int head = shared.sent[sent_read.stage];
+        if (head < 0) break;
+        ptx::add_release(counters->units_added() + head, 1);
+        shared.sent_pipeline.consumer_release(sent_read, 0);
+    }
+    finish_counting(params, counters);
+}
+
+// A warp that rounds and stores dQ. It takes one part after the other: what one warpgroup has added of a row tile. A
+// piece of it is 16 queries and 64 columns.
+template <typename T, int d_head, int Br>
+struct Converter {
+    static constexpr int columns = dQ_columns<d_head, Br>;  // queries of a part
+    static constexpr int pieces = columns / 16;
+
+    SharedStorage<T, d_head, Br> &shared;
+    const FlashBackwardParams &params;
+    const Workspace &workspace;
+    const int converter, lane;
+    PipelineState<piece_stages> load_state, read_state;
+
+    __device__ void load_piece(const float4 *sums) {
+        uint64_t *const full = &shared.piece_full[converter][load_state.stage];
+        ptx::mbarrier_arrive_expect_tx(full, 4096);
+        ptx::bulk_load(shared.piece[converter][load_state.stage], sums, 4096, full);
+    }
+
+    // Rounds a piece and stores it transposed, so that a row is a query: the 16-byte chunk c of row r at c ^ (r % 8).
+    __device__ void round_piece(const float4 *piece) {
+        const int row = lane / 16 * 8 + lane % 8;
+#pragma unroll 1
+        for (int warp = 0; warp < 4; ++warp) {  // of the warpgroup that made the sums: 16 columns
+            uint32_t matrix[4];
+#pragma unroll
+            for (int k = 0; k < 2; ++k) {
+                const float4 four = piece[k * 128 + warp * 32 + lane];
+                matrix[2 * k] = pack<T>(four.x * params.scale, four.y * params.scale);
+                matrix[2 * k + 1] = pack<T>(four.z * params.scale, four.w * params.scale);
+            }
+            const int chunk = (warp * 2 + lane / 8 % 2) ^ row % 8;
+            ptx::stmatrix_x4_trans(ptx::shared_address(shared.rows[converter] + row * panel + chunk * 8), matrix);
+        }
+        __syncwarp();  // every lane has stored its part of the rows before they are read
+    }
+
+    // Stores the piece's 16 rows of dQ, as far as there are so many, and zeros where its sums were.
+    __device__ void store_piece(T *dQ, int count, float4 *sums) {
+#pragma unroll 1
+        for (int i = 0; i < 4; ++i) {
+            const int row = i * 4 + lane / 8;
+            const T *const from = shared.rows[converter] + row * panel + (lane % 8 ^ row % 8) * 8;
+            if (row < count) {
+                const uint4 eight = *reinterpret_cast<const uint4 *>(from);
+                *reinterpret_cast<uint4 *>(dQ + row * params.dQ.stride_row + lane % 8 * 8) = eight;
+            }
+        }
+#pragma unroll 1
+        for (int i = 0; i < 8; ++i) sums[i * 32 + lane] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+        __syncwarp();  // every lane has read its rows before the next piece overwrites them
+    }
+
+    __device__ void convert(int part) {
+        const int row_tiles = (params.Nq + Br - 1) / Br;
+        const int half = part % consumers, row_tile = part / consumers % row_tiles;
+        const int head = part / consumers / row_tiles;  // of Q, counted over all batches
+        const int first_query = row_tile * Br + (d_head == 128 ? 0 : half * columns);
+        float4 *const sums = workspace.dQ + int64_t{part} * (columns / 8 * 128);
+        T *const dQ = first_row<T>(params.dQ, head / params.Hq, head % params.Hq, first_query) +
+                      (d_head == 128 ? half * panel : 0);
+        if (lane == 0) load_piece(sums);
+        load_state.advance();
+#pragma unroll 1
+        for (int piece = 0; piece < pieces; ++piece) {
+            if (piece + 1 < pieces) {
+                if (lane == 0) load_piece(sums + (piece + 1) * 256);
+                load_state.advance();
+            }
+            ptx::mbarrier_wait(&shared.piece_full[converter][read_state.stage], read_state.phase);
+            round_piece(shared.piece[converter][read_state.stage]);
+            read_state.advance();
+            store_piece(dQ + piece * 16 * params.dQ.stride_row, params.Nq - first_query - piece * 16,
+                        sums + piece * 256);
+        }
+        if (half == 0) {  // nobody needs the row tile's statistics any more
+            float *const statistics = workspace.statistics + int64_t{part / consumers} * 2 * Br;
+            for (int i = lane; i < 2 * Br; i += 32) statistics[i] = 0.0f;
+        }
+    }
+
+    __device__ void run() {
+        Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
+        const int head_parts = params.Hq / params.Hkv * ((params.Nq + Br - 1) / Br) * consumers;
+        const int key_tiles = (params.Nkv + Bc - 1) / Bc;
+        while (true) {
+            int part = 0;
+            if (lane == 0) part = atomicAdd(&counters->next_part, 1);
+            part = __shfl_sync(0xffffffff, part, 0);
+            const int head = part / head_parts;
+            if (head >= params.B * params.Hkv) break;
+            if (lane == 0) {
+                const int *const units_added = counters->units_added() + head;
+                while (ptx::load_relaxed(units_added) != key_tiles) __nanosleep(200);
+                ptx::load_acquire(units_added);  // once: while it waits, it need not empty the L1 cache
+                ptx::fence_proxy_async_all();    // the bulk copies see the sums, too
+            }
+            __syncwarp();
+            convert(part);
+        }
+        __syncwarp();
+        if (lane == 0) finish_counting(params, counters);
+    }
+};
+
+// Tells that the warp's additions to a head's dQ are on their way. -1: there are no more. There is one message for each
+// unit, so that its place in the queue is the one from which the unit came.
+template <typename T, int d_head, int Br>
+__device__ __forceinline__ void send(Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop, int head) {
+    auto &shared = mainloop.shared;
+    PipelineState<sent_stages> sent_write;  // where `unit_read` was before it moved on
+    sent_write.stage = mainloop.unit_read.stage ^ 1;
+    sent_write.phase = mainloop.unit_read.phase ^ sent_write.stage;
+    shared.sent_pipeline.producer_acquire(sent_write);
+    if (mainloop.warp == 0) shared.sent[sent_write.stage] = head;  // all lanes write the same number
+    __syncwarp();  // every lane's additions are on their way before lane 0 arrives for the warp
+    if (mainloop.lane == 0) ptx::mbarrier_arrive(&shared.sent_pipeline.full[sent_write.stage]);
+}
+
+// ---- kernel ----
+
+// grid: as many blocks as multiprocessors, or as units if they are fewer
+template <typename T, int d_head, int Br>
+__global__ void __launch_bounds__(threads, 1)
+    backward_kernel(const FlashBackwardParams params, const __grid_constant__ BackwardMaps maps,
+                    const Workspace workspace) {
+    extern __shared__ __align__(1024) unsigned char shared_bytes[];
+    auto &shared = *reinterpret_cast<SharedStorage<T, d_head, Br> *>(shared_bytes);
+    const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // tells the compiler that all lanes agree
+    const int warpgroup = warp / 4;
+    const int lane = threadIdx.x % 32;
+
+    if (threadIdx.x == 0) {
+        shared.unit_pipeline.init(4 * consumers);
+        shared.K_pipeline.init(4 * consumers);
+        shared.V_pipeline.init(4 * consumers);
+        shared.Q_pipeline.init(4 * consumers);
+        shared.dO_pipeline.init(4 * consumers);
+        for (int stage = 0; stage < dS_stages; ++stage) {
+            ptx::mbarrier_init(&shared.dS_pipeline.full[stage], 4 * consumers);
+            ptx::mbarrier_init(&shared.dS_pipeline.empty[stage], 4 * consumers);
+        }
+        for (int stage = 0; stage < sent_stages; ++stage) {
+            ptx::mbarrier_init(&shared.sent_pipeline.full[stage], 4 * consumers + 1);
+            ptx::mbarrier_init(&shared.sent_pipeline.empty[stage], 1);
+        }
+        for (int i = 0; i < converters * piece_stages; ++i)
+            ptx::mbarrier_init(&shared.piece_full[i / piece_stages][i % piece_stages], 1);
+        ptx::fence_mbarrier_init();
+    }
+    __syncthreads();  // no thread may wait at a barrier before it is initialised
+
+    // The producer warpgroup gives most of its registers back. One thread loads, one tells, two warps convert.
+    if (warpgroup == consumers) {
+        ptx::setmaxnreg_dec<producer_registers>();
+        Counters *const counters = reinterpret_cast<Counters *>(workspace.counter);
+        const int role = warp - 4 * consumers;
+        if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
+        if (role == 1 && lane == 0) tell(shared, params, counters);
+        if (role >= 2) Converter<T, d_head, Br>{shared, params, workspace, role - 2, lane}.run();
+        return;
+    }
+
+    // The consumer warpgroups take these registers.
+    ptx::setmaxnreg_inc<consumer_registers>();
+    Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> mainloop(shared, warp, lane);
+    Scores<Br> scores;                     // transposed [64, Br] per warpgroup
+    float dQ[dQ_columns<d_head, Br> / 2];  // transposed [64, dQ_columns] per warpgroup
+    float dK[d_head / 2], dV[d_head / 2];  // [64, d_head] per warpgroup
+
+    while (true) {
+        const Unit unit = mainloop.wait_unit();
+        if (!unit.valid()) break;
+        const KeyTile<Br, Bc> keys(params, unit.key_tile, unit.kv_head, unit.batch);
+#pragma unroll
+        for (int x = 0; x < d_head / 2; ++x) {
+            dK[x] = 0.0f;
+            dV[x] = 0.0f;
+        }
+        mainloop.wait_keys();
+
+        // There is no dQ to compute beside the first tile's dK: each dQ is that of the tile before.
+        QueryTile tile = keys.begin();
+        compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+        mainloop.issue_dK(dK, scores.dS);
+        ptx::wgmma_wait<0>(dK, dV, scores.dS, scores.P);
+        mainloop.release_dO();
+        mainloop.release_Q();
+        int previous = keys.number(params, tile);
+        for (keys.advance(tile); keys.contains(tile); keys.advance(tile)) {
+            compute_dS(mainloop, scores, dV, params, keys, tile.row_tile * Br);
+            mainloop.issue_dQ(dQ);
+            mainloop.issue_dK(dK, scores.dS);
+            ptx::wgmma_wait<1>(dQ, dV, scores.P);
+            mainloop.release_dO();
+            mainloop.release_dS();
+            add_dQ(workspace, previous, dQ);  // beside dK
+            previous = keys.number(params, tile);
+            ptx::wgmma_wait<0>(dK, scores.dS);
+            mainloop.release_Q();
+        }
+        mainloop.issue_dQ(dQ);
+        ptx::wgmma_wait<0>(dQ);
+        mainloop.release_dS();
+        mainloop.release_keys();
+        add_dQ(workspace, previous, dQ);
+        send<T, d_head, Br>(mainloop, unit.batch * params.Hkv + unit.kv_head);
+
+        const int first = keys.first_key + warp * 16;
+        const int count = params.Nkv - first;  // rows from here to the end of dK and dV
+        store_rows<T, d_head>(first_row<T>(params.dK, keys.batch, keys.kv_head, first), params.dK.stride_row, count, dK,
+                              params.scale, lane);
+        store_rows<T, d_head>(first_row<T>(params.dV, keys.batch, keys.kv_head, first), params.dV.stride_row, count, dV,
+                              1.0f, lane);
+    }
+    send<T, d_head, Br>(mainloop, -1);
+}
+
+// ---- launch ----
+
+constexpr flash::Limits limits = {.title = "No scratch pass",
+                                  .min_compute = 90,
+                                  .Br = 64,
+                                  .Bc = Bc,
+                                  .causal = true,
+                                  .grouped_heads = true,
+                                  .positive_scale = true,
+                                  .specific = true};  // sm_90a
+
+static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
+    const size_t heads = static_cast<size_t>(params.B) * params.Hkv;  // each has a number in Counters
+    return {.workspace_bytes = backward_workspace_bytes(params, rows_of_tile(params.d_head)) + (heads + 3) / 4 * 16,
+            .zeroed_workspace = true};
+}
+
+template <typename T, int d_head>
+static flash::BackwardKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(
+    const FlashBackwardParams &params) {
+    constexpr int Br = rows_of_tile(d_head);
+    return {.entry = backward_kernel<T, d_head, Br>,
+            .grid = flash::persistent((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B),
+            .threads = threads,
+            .shared_bytes = sizeof(SharedStorage<T, d_head, Br>)};
+}
+
+template <typename T, int d_head>
+static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
+    constexpr int Br = rows_of_tile(d_head);
+    BackwardMaps maps;
+    const FlashStatus status = make_backward_maps(params, Br, Bc, maps);
+    if (status != FLASH_OK) return status;
+    const Workspace workspace = workspace_of<Br>(params);
+    return flash::BackwardQueue(stream)
+        .add(prepare_pass<T, d_head, Br, false>(params), params, workspace)
+        .add(main_pass<T, d_head>(params), params, maps, workspace)
+        .status();
+}
+
+extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStream_t stream) {
+    FlashStatus status = flash::check_sizes(params, limits);
+    if (status == FLASH_OK) status = flash::check(params, limits, traits_of(*params));
+    if (status != FLASH_OK) return status;
+    return flash::choose_backward(*params, [&]<typename T, int d_head>() { return run<T, d_head>(*params, stream); });
+}
+
+extern "C" FlashStatus flash_describe_backward(const FlashBackwardParams *params,
+                                               FlashBackwardDescription *description) {
+    const FlashStatus status = flash::check_sizes(params, limits);
+    if (status != FLASH_OK) return status;
+    flash::Launch launch = flash::choose_backward(
+        *params, [&]<typename T, int d_head>() { return flash::untyped(main_pass<T, d_head>(*params)); });
+    launch.Q_box_rows = rows_of_tile(params->d_head);
+    return flash::describe(limits, traits_of(*params), launch, description);
+}
