@@ -2,10 +2,11 @@
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.ladder import backward, stages
+from flashladder.ladder import backward, mistakes, stages
 from flashladder.ladder.backward import Backward
 from flashladder.lessons.display import show, table
 from flashladder.lessons.lesson import Lesson
+from flashladder.lessons.trial import plant
 from flashladder.running import gradients
 from flashladder.running.job import BackwardResult, Result
 
@@ -42,6 +43,13 @@ class BackwardLesson(Lesson):
         show(table(title, columns, rows, right=(2, 3)))
         if wrong:
             raise AssertionError(f"{self.stage.name} is wrong. " + "\n".join(wrong))
+
+    def break_it(self, name: str) -> None:
+        """Plants a mistake of stages/NN/mistakes.toml, and shows who catches it and how. AssertionError if nobody does."""
+        known = {one.name: one for one in mistakes.mistakes(self.stage)}
+        if name not in known:
+            raise FlashLadderError(f"There is no mistake '{name}' for stage {self.stage.name}: {', '.join(known)}.")
+        plant(known[name])
 
     def _of(self, stage: int | str | None) -> stages.Stage:
         return self.stage if stage is None else stages.entry(stage)  # also one that computes attention, to compare with
