@@ -45,7 +45,7 @@ class BackwardLesson(Lesson):
             raise AssertionError(f"{self.stage.name} is wrong. " + "\n".join(wrong))
 
     def break_it(self, name: str) -> None:
-        """Plants a mistake of stages/NN/mistakes.toml, and shows who catches it and how. AssertionError if nobody does."""
+        """Plants a mistake of stages/NN/mistakes.toml, any of them; shows who catches it. AssertionError if nobody."""
         known = {one.name: one for one in mistakes.mistakes(self.stage)}
         if name not in known:
             raise FlashLadderError(f"There is no mistake '{name}' for stage {self.stage.name}: {', '.join(known)}.")

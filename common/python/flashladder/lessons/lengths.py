@@ -105,6 +105,6 @@ def note_faults() -> list[str]:
 
 
 def everything() -> int:
-    """Words of all cards, notebooks and notes together; the cards and notebooks on gradients are a part of their own."""
+    """Words of all notes, cards and notebooks together, without the cards and notebooks on gradients."""
     lessons = [of(stage) for stage in stages.every_stage()]
     return sum(one.card + one.core + one.folded for one in lessons) + sum(words(file.read_text()) for file in notes())

@@ -6,8 +6,8 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from flashladder.plot.style import BLUE, GREY, INK, SKY, new_figure, plain, text_on
 
 WORDS = (
-    "S from Q and K gives P with the log-sum-exp; dP comes from dO and V, D from dO and O; P, dP and D give dS; dV needs "
-    "P and dO, dQ needs dS and K, dK needs dS and Q. Five of the steps are matrix products"
+    "S from Q and K gives P with the log-sum-exp; dP comes from dO and V, D from dO and O; P, dP and D give dS; dV "
+    "needs P and dO, dQ needs dS and K, dK needs dS and Q. Five of the steps are matrix products"
 )
 WIDTH, HEIGHT = 3.1, 0.95
 # (left, bottom, text, whether it is a matrix product)

@@ -6,9 +6,9 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, new_figure, plain, text_on
 
 WORDS = (
-    "The score tiles as a square: a row for each tile of queries, a column for each tile of keys. A block computes one "
-    "column, tile by tile. Its dK and dV stay in registers until the end of the column. Each tile's part of dQ is added "
-    "to sums in global memory, to which the blocks of all columns add"
+    "The score tiles as a square: a row for each tile of queries, a column for each tile of keys. A block computes "
+    "one column, tile by tile. Its dK and dV stay in registers until the end of the column. Each tile's part of dQ is "
+    "added to sums in global memory, to which the blocks of all columns add"
 )
 TILES = 4
 MINE = 1  # the column of the block that is drawn

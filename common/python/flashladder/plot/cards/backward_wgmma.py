@@ -6,8 +6,9 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, new_figure, plain, text_on
 
 WORDS = (
-    "A consumer warpgroup computes S and dP transposed, 64 keys by the tile's queries. P and dS, transposed, are operand "
-    "A of dV and dK straight from registers. Only dQ takes dS from shared memory, where both warpgroups store it"
+    "A consumer warpgroup computes S and dP transposed, 64 keys by the tile's queries. P and dS, transposed, are "
+    "operand A of dV and dK straight from registers. Only dQ takes dS from shared memory, where both warpgroups store "
+    "it"
 )
 
 

@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 from flashladder.plot.style import BLUE, GREY, ORANGE, PALE, SKY, bars, lanes, new_figure
 
 WORDS = (
-    "Two warpgroups over time. Stage 42: after the store of dS, and again after dQ, each waits for the other one. Stage "
-    "43: a warpgroup computes dQ of the tile before, whose dS both have stored, and neither waits"
+    "Two warpgroups over time. Stage 42: after the store of dS, and again after dQ, each waits for the other one. "
+    "Stage 43: a warpgroup computes dQ of the tile before, whose dS both have stored, and neither waits"
 )
 _END = 22
 _bar = bars(least=1.2)

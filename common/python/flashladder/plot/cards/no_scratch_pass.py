@@ -6,9 +6,9 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 from flashladder.plot.style import BLUE, GREY, ORANGE, SKY, YELLOW, bars, lanes, new_figure, plain, text_on
 
 WORDS = (
-    "Above: stage 44 has three kernels, and the last one reads the fp32 sums of dQ again. Stage 45 has two: idle warps "
-    "round a head while the others are computed. Below: consumers add to the sums and a counter tells when a head is "
-    "complete; a converter rounds its sums to dQ and leaves zeros"
+    "Above: stage 44 has three kernels, and the last one reads the fp32 sums of dQ again. Stage 45 has two: idle "
+    "warps round a head while the others are computed. Below: consumers add to the sums and a counter tells when a "
+    "head is complete; a converter rounds its sums to dQ and leaves zeros"
 )
 _bar = bars(least=1.0)
 

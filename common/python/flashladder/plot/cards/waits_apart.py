@@ -1,4 +1,4 @@
-"""The card's picture of stage waits_apart: one warpgroup's tile with a wait for all products, and with a wait for each."""
+"""The card's picture of stage waits_apart: a warpgroup's tile with one wait for all products, and a wait for each."""
 
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -6,8 +6,8 @@ from matplotlib.patches import Rectangle
 from flashladder.plot.style import BLUE, GREY, ORANGE, PALE, SKY, bars, lanes, new_figure
 
 WORDS = (
-    "One warpgroup's tile over time. Stage 43: P and dS after both S and dP, and the additions to dQ after all products. "
-    "Stage 44: the exponentials of P beside dP, dS beside dV, the additions to dQ beside dK"
+    "One warpgroup's tile over time. Stage 43: P and dS after both S and dP, and the additions to dQ after all "
+    "products. Stage 44: the exponentials of P beside dP, dS beside dV, the additions to dQ beside dK"
 )
 _END = 18
 _bar = bars(least=0.8)
