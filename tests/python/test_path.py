@@ -115,3 +115,12 @@ def test_a_damaged_record_is_told_and_stays(content):
     with pytest.raises(FlashLadderError, match="mend it, or move it away"):
         done.note(stages.get(6), done.BLANK, ["tiles"])
     assert done.file().read_text() == content
+
+
+def test_at_the_end_the_part_on_gradients_is_named(capsys):
+    for part in path.way():
+        finish(part.stage.number)
+    following.run()
+    printed = capsys.readouterr().out
+    first = path.notebook(stages.backward_stages()[0])
+    assert "That is all of the ladder." in printed and first.endswith("backward_naive.ipynb") and first in printed

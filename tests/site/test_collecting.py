@@ -80,7 +80,7 @@ def test_every_page_has_one_place_and_lessons_are_in_order():
     assert sorted(places) == sorted(everything)
     lessons = [page.stem for page in dict(order)["Lessons"]]
     assert lessons[0] == "start_here" and lessons[-1] == "the_climb"
-    assert lessons[1:-1] == [stage.name for stage in stages.every_stage() if kernel_pages.lesson(stage)]
+    assert lessons[1:-1] == [stage.name for stage in stages.all_parts() if kernel_pages.lesson(stage)]
     unknown = PurePosixPath("docs/a_new_page.md")
     assert unknown in dict(sources.ordered([*everything, unknown]))["Carry it on"]
 

@@ -34,7 +34,7 @@ def site(tmp_path_factory) -> Path:
 
 
 def test_lessons_have_a_previous_and_a_next_one(site):
-    names = ["start_here", *(stage.name for stage in stages.every_stage() if kernel_pages.lesson(stage)), "the_climb"]
+    names = ["start_here", *(stage.name for stage in stages.all_parts() if kernel_pages.lesson(stage)), "the_climb"]
     for before, name, after in zip(names, names[1:], names[2:]):
         page = (site / f"notebooks/{name}.html").read_text()
         assert re.search(rf'<a class="prev-page" href="{before}\.html"', page), name

@@ -16,6 +16,7 @@ __all__ = [
     "Backward",
     "Kernel",
     "Stage",
+    "all_parts",
     "all_stages",
     "backward_stages",
     "core_path",
@@ -36,8 +37,8 @@ def all_stages(folder: Path = STAGES) -> tuple[Kernel, ...]:
 
 @cache
 def backward_stages(folder: Path = STAGES) -> tuple[Backward, ...]:
-    """Every stage whose kernels compute gradients, in order. They are a part of their own, without lessons so far:
-    every_stage() and what goes through it, such as demo, notebooks and the tables of the ladder, leave them out."""
+    """Every stage whose kernels compute gradients, in order. They are a part of their own: every_stage() and what goes
+    through it, such as demo, exercises and the tables of the ladder, leave them out."""
     return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Backward))
 
 
@@ -51,6 +52,11 @@ def every_stage() -> tuple[Stage, ...]:
     """Stage 00, too, where it is there: what students get of this project holds the stages of their assignment."""
     first = (host_streams.stage(),) if list(STAGES.glob("00_*/stage.toml")) else ()
     return (*first, *all_stages())
+
+
+def all_parts() -> tuple[Stage, ...]:
+    """every_stage(), then the backward stages: all that have a card, a picture and a page of the site."""
+    return (*every_stage(), *backward_stages())
 
 
 def main_line() -> tuple[Stage, ...]:
@@ -77,7 +83,7 @@ def entry(which: Stage | int | str) -> Stage:
     if isinstance(which, Stage):
         return which
     match = re.fullmatch(r"(?:stage[-_])?(?:(\d{1,2})(?:_\w+)?|([a-z]\w*))", str(which).replace("-", "_"))
-    every = (*every_stage(), *backward_stages())
+    every = all_parts()
     for stage in every:
         if match and (stage.slug == match[2] if match[2] else stage.number == int(match[1])):
             return stage

@@ -1,12 +1,13 @@
 """What the cells of a notebook call: `from flashladder.lessons import Lesson, predict`."""
 
-__all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard", "slider"]
+import importlib
+
+__all__ = ["BackwardLesson", "HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard", "slider"]
 
 
 def __getattr__(name: str):
     # Loaded when it is asked for: flashladder.lessons.setup runs before it is known that the packages are there.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from flashladder.lessons import lesson
-
-    return getattr(lesson, name)
+    module = "backward" if name == "BackwardLesson" else "lesson"
+    return getattr(importlib.import_module(f"flashladder.lessons.{module}"), name)

@@ -71,8 +71,9 @@ class Lengths:
 
 
 def of(stage: Stage) -> Lengths:
-    (file,) = notebook_format.files([stage.name])
-    cells = notebook_format.load(file)["cells"]
+    """Of a backward stage whose notebook is not written yet, the card's alone."""
+    file = notebook_format.FOLDER / f"{stage.name}.ipynb"
+    cells = notebook_format.load(file)["cells"] if file.exists() or not isinstance(stage, stages.Backward) else []
     core = sections.core(cells)
     return Lengths(
         stage=stage,
@@ -104,6 +105,6 @@ def note_faults() -> list[str]:
 
 
 def everything() -> int:
-    """Words of all cards, notebooks and notes together."""
+    """Words of all notes, cards and notebooks together, without the cards and notebooks on gradients."""
     lessons = [of(stage) for stage in stages.every_stage()]
     return sum(one.card + one.core + one.folded for one in lessons) + sum(words(file.read_text()) for file in notes())

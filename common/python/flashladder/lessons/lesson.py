@@ -34,8 +34,10 @@ __all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard"
 class Lesson(Writing):
     """One stage with the one before it. Prints where it runs."""
 
+    _find = staticmethod(stages.get)
+
     def __init__(self, number: int | str):
-        self.stage = stages.get(number)
+        self.stage = self._find(number)
         self.before = stages.previous_of(self.stage)
         self.trial: Trial | None = None  # of the last try_it()
         self._results: dict[tuple[str, Problem], Result] = {}
@@ -47,7 +49,7 @@ class Lesson(Writing):
         return [one for one in (self.before, self.stage) if one]
 
     def _of(self, stage: int | str | None) -> stages.Stage:
-        return self.stage if stage is None else stages.get(stage)
+        return self.stage if stage is None else self._find(stage)
 
     def show(self, *names: str, stage: int | str | None = None) -> None:
         """Named parts of kernel.cu with their line numbers: a function ("load_tile"), a phase ("S = QKᵀ"), "top".
@@ -106,8 +108,11 @@ class Lesson(Writing):
         key = (one.name, problem)
         if key not in self._results:
             with step(f"Running {one.name} on the simulator", f"Counters of {one.name} on the simulator, {problem}."):
-                self._results[key] = profile.measure([one], problem)[one.name]
+                self._results[key] = self._measured(one, problem)
         return self._results[key]
+
+    def _measured(self, stage: stages.Stage, problem: Problem) -> Result:
+        return profile.measure([stage], problem)[stage.name]
 
     def counts(self, stage: int | str | None = None, problem: Problem = profile.PROBLEM) -> dict[str, float | None]:
         """All counters by name; instructions by class as "tensor instructions"."""

@@ -17,7 +17,7 @@ def _fenced(text: str, language: str, *options: str) -> list[str]:
 
 def pages() -> dict[str, str]:
     """By place. A stage without its README yet has none: it would stand below it."""
-    written = [stage for stage in stages.every_stage() if (stage.folder / "README.md").exists()]
+    written = [stage for stage in stages.all_parts() if (stage.folder / "README.md").exists()]
     return {f"stages/{stage.name}/{NAME}": page(stage) for stage in written}
 
 
@@ -31,7 +31,7 @@ def told_at() -> dict[str, str]:
     """By stage's name, the built page from the site's front that a figure of the stage leads to: its lesson, else its
     README."""
     found = {}
-    for stage in stages.every_stage():
+    for stage in stages.all_parts():
         if lesson(stage) or (stage.folder / "README.md").exists():
             place = lesson(stage) or f"stages/{stage.name}/README.md"
             found[stage.name] = f"{place.rpartition('.')[0]}.html"

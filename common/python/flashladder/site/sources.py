@@ -171,7 +171,7 @@ def _page(root: Path, page: PurePosixPath, known: set[PurePosixPath]) -> tuple[s
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = links.rewritten(sections.text_of(cell), lead)
-    stage = next((one for one in stages.every_stage() if one.name == page.stem), None)
+    stage = next((one for one in stages.all_parts() if one.name == page.stem), None)
     if stage:
         notebook["cells"].insert(1, kernel_pages.signpost(stage))
     return json.dumps(notebook, ensure_ascii=False, indent=1), files
