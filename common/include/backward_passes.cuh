@@ -125,7 +125,7 @@ Workspace workspace_of(const FlashBackwardParams &params) {
     return {.statistics = statistics, .dQ = reinterpret_cast<float4 *>(sums), .counter = counter};
 }
 
-using BackwardPass = flash::BackwardKernel<const FlashBackwardParams, const Workspace>;
+using BackwardPass = flash::TypedKernel<const FlashBackwardParams, const Workspace>;
 
 template <typename T, int d_head, int Br, bool zeros_sums = true>
 BackwardPass prepare_pass(const FlashBackwardParams &params) {

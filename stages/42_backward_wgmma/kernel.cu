@@ -407,7 +407,7 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
 }
 
 template <typename T, int d_head>
-static flash::BackwardKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(
+static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(
     const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
     return {.entry = backward_kernel<T, d_head, Br>,
@@ -423,7 +423,7 @@ static FlashStatus run(const FlashBackwardParams &params, cudaStream_t stream) {
     const FlashStatus status = make_backward_maps(params, Br, Bc, maps);
     if (status != FLASH_OK) return status;
     const Workspace workspace = workspace_of<Br>(params);
-    return flash::BackwardQueue(stream)
+    return flash::KernelQueue(stream)
         .add(prepare_pass<T, d_head, Br>(params), params, workspace)
         .add(main_pass<T, d_head>(params), params, maps, workspace)
         .add(finish_pass<T, d_head, Br>(params), params, workspace)
@@ -434,14 +434,14 @@ extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStr
     FlashStatus status = flash::check_sizes(params, limits);
     if (status == FLASH_OK) status = flash::check(params, limits, traits_of(*params));
     if (status != FLASH_OK) return status;
-    return flash::choose_backward(*params, [&]<typename T, int d_head>() { return run<T, d_head>(*params, stream); });
+    return flash::choose_instance(*params, [&]<typename T, int d_head>() { return run<T, d_head>(*params, stream); });
 }
 
 extern "C" FlashStatus flash_describe_backward(const FlashBackwardParams *params,
                                                FlashBackwardDescription *description) {
     const FlashStatus status = flash::check_sizes(params, limits);
     if (status != FLASH_OK) return status;
-    flash::Launch launch = flash::choose_backward(
+    flash::Launch launch = flash::choose_instance(
         *params, [&]<typename T, int d_head>() { return flash::untyped(main_pass<T, d_head>(*params)); });
     launch.Q_box_rows = rows_of_tile(params->d_head);
     return flash::describe(limits, traits_of(*params), launch, description);

@@ -201,7 +201,8 @@ def sanitize_one(
     with tempfile.TemporaryDirectory(prefix="flashladder-sanitize-") as name:
         folder = Path(name)
         of_gradients = isinstance(stage, stages.Backward)
-        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem, backward=of_gradients)
+        kind = "backward" if of_gradients else "forward"
+        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem, kind=kind)
         worker = job.write(folder, gradients.random_inputs(problem) if of_gradients else problem.random())
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "99"]
         if tool == "racecheck":

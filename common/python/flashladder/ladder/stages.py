@@ -9,24 +9,32 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import STAGES
 from flashladder.ladder import host_streams
 from flashladder.ladder.backward import Backward
+from flashladder.ladder.decode import Decode
 from flashladder.ladder.kernels import Kernel
+from flashladder.ladder.queued import Queued
 from flashladder.ladder.stage import Stage, read
 
 __all__ = [
     "Backward",
+    "Decode",
     "Kernel",
     "Stage",
     "all_parts",
     "all_stages",
     "backward_stages",
     "core_path",
+    "decode_stages",
     "entry",
     "every_stage",
     "get",
     "main_line",
+    "other_parts",
     "previous_of",
     "since",
 ]
+
+
+KINDS = {"backward": Backward, "decode": Decode}  # besides Kernel, by the word of stage.toml
 
 
 @cache
@@ -43,9 +51,20 @@ def backward_stages(folder: Path = STAGES) -> tuple[Backward, ...]:
 
 
 @cache
-def _with_kernel(folder: Path) -> tuple[Kernel | Backward, ...]:
+def decode_stages(folder: Path = STAGES) -> tuple[Decode, ...]:
+    """Every decode stage, in order: another such part."""
+    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Decode))
+
+
+def other_parts() -> tuple[Backward | Decode, ...]:
+    """The stages of the parts besides the one that every_stage() is about."""
+    return (*backward_stages(), *decode_stages())
+
+
+@cache
+def _with_kernel(folder: Path) -> tuple[Kernel | Backward | Decode, ...]:
     found = sorted(folder.glob("*/stage.toml"))
-    return tuple(read(file.parent, Kernel, backward=Backward) for file in found if (file.parent / "kernel.cu").exists())
+    return tuple(read(file.parent, Kernel, others=KINDS) for file in found if (file.parent / "kernel.cu").exists())
 
 
 def every_stage() -> tuple[Stage, ...]:
@@ -55,8 +74,8 @@ def every_stage() -> tuple[Stage, ...]:
 
 
 def all_parts() -> tuple[Stage, ...]:
-    """every_stage(), then the backward stages: all that have a card, a picture and a page of the site."""
-    return (*every_stage(), *backward_stages())
+    """every_stage(), then the other parts': all that have a card, a picture and a page of the site."""
+    return (*every_stage(), *other_parts())
 
 
 def main_line() -> tuple[Stage, ...]:
@@ -97,9 +116,10 @@ def entry(which: Stage | int | str) -> Stage:
 def get(which: Stage | int | str) -> Kernel:
     """As entry(), of the stages whose kernel computes attention."""
     stage = entry(which)
-    if isinstance(stage, Backward):
+    if isinstance(stage, Queued):
+        what = "computes gradients" if isinstance(stage, Backward) else "is of decode"
         raise FlashLadderError(
-            f"Stage {stage.id} computes gradients, and this is for stages that compute attention: use "
+            f"Stage {stage.id} {what}, and this is for stages that compute attention: use "
             f"`make stage-{stage.id} run`, test, bench or break."
         )
     if not isinstance(stage, Kernel):
@@ -110,7 +130,7 @@ def get(which: Stage | int | str) -> Kernel:
     return stage
 
 
-def previous_of(stage: Stage) -> Kernel | Backward | None:
+def previous_of(stage: Stage) -> Kernel | Queued | None:
     """The stage that this one changes: stage.toml's `previous`."""
     return (
         None

@@ -8,7 +8,7 @@ from flashladder.lessons.display import show, table
 from flashladder.lessons.lesson import Lesson
 from flashladder.lessons.trial import plant
 from flashladder.running import gradients
-from flashladder.running.job import BackwardResult, Result
+from flashladder.running.job import OutputsResult, Result
 
 PROBLEMS = (
     Problem(Hq=2, Hkv=1, Nq=70, Nkv=90, d_head=128, causal=True),
@@ -54,7 +54,7 @@ class BackwardLesson(Lesson):
     def _of(self, stage: int | str | None) -> stages.Stage:
         return self.stage if stage is None else stages.entry(stage)  # also one that computes attention, to compare with
 
-    def _measured(self, stage: stages.Stage, problem: Problem) -> Result | BackwardResult:
+    def _measured(self, stage: stages.Stage, problem: Problem) -> Result | OutputsResult:
         if not isinstance(stage, Backward):
             return super()._measured(stage, problem)
         return backward.run(stage, problem, gradients.random_inputs(problem), "sim")
