@@ -388,8 +388,7 @@ static flash::BackwardTraits traits_of(const FlashBackwardParams &params) {
 }
 
 template <typename T, int d_head>
-static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(
-    const FlashBackwardParams &params) {
+static flash::TypedKernel<FlashBackwardParams, BackwardMaps, Workspace> main_pass(const FlashBackwardParams &params) {
     constexpr int Br = rows_of_tile(d_head);
     return {.entry = backward_kernel<T, d_head, Br>,
             .grid = flash::persistent((params.Nkv + Bc - 1) / Bc * params.Hkv * params.B),

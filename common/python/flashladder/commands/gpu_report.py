@@ -75,7 +75,7 @@ def chosen(words: str) -> tuple[Stage, ...]:
     for word in words.replace(",", " ").split():
         first, dash, last = word.partition("-")
         ends = [stages.entry(one).number for one in (first, last if dash else first)]
-        every = (*stages.every_stage(), *stages.backward_stages())
+        every = (*stages.every_stage(), *stages.other_parts())
         picked = [one for one in every if ends[0] <= one.number <= ends[1]]
         if not picked:
             raise FlashLadderError(f"STAGES: '{word}' is no stage and no range of stages.")
