@@ -169,8 +169,8 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
         found.remarks.append(f"{name}: measured before {', '.join(sorted(stale))} changed; tables will mark them stale")
 
 
-def _with_kernel() -> tuple[stages.Kernel | stages.Backward, ...]:
-    return (*stages.all_stages(), *stages.backward_stages())
+def _with_kernel() -> tuple[stages.Kernel | stages.Backward | stages.Decode, ...]:
+    return (*stages.all_stages(), *stages.other_parts())
 
 
 def _headers(slug: str, folder: str) -> list[str]:
