@@ -74,7 +74,7 @@ def test_sizes_heads_and_layouts(one, d_head, dtype, causal):
 @pytest.mark.long
 @EACH
 def test_many_tiles_and_heads(one):
-    verify(one, Problem(B=2, Hq=4, Hkv=2, Nq=192, Nkv=256, d_head=64, causal=True), repeat=2)
+    verify(one, Problem(Hq=4, Hkv=2, Nq=130, Nkv=200, d_head=64, causal=True))
 
 
 @EACH
