@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "checks.h"
+#include "kernel_queue.h"
 #include "tensor_maps.h"
 
 namespace flash {
@@ -232,6 +233,10 @@ FlashStatus launch(const Launch &launch, const FlashParams &params, cudaStream_t
     }
     void *arguments[] = {const_cast<FlashParams *>(&params), &maps};  // as many as the kernel takes are read
     return launch_kernel(kernel, launch.grid, launch.threads, launch.shared_bytes, arguments, stream);
+}
+
+FlashStatus launch_typed(const Launch &launch, void **arguments, cudaStream_t stream) {
+    return launch_kernel(launch.kernel.entry, launch.grid, launch.threads, launch.shared_bytes, arguments, stream);
 }
 
 FlashStatus launch_kernel(const void *kernel, dim3 grid, int threads, size_t shared_bytes, void **arguments,

@@ -48,10 +48,6 @@ FlashStatus check(const FlashBackwardParams *params, const Limits &limits, const
     return status == FLASH_OK ? check_device(limits) : status;
 }
 
-FlashStatus launch_backward(const Launch &launch, void **arguments, cudaStream_t stream) {
-    return launch_kernel(launch.kernel.entry, launch.grid, launch.threads, launch.shared_bytes, arguments, stream);
-}
-
 FlashStatus describe(const Limits &limits, const BackwardTraits &traits, const Launch &main,
                      FlashBackwardDescription *description) {
     if (!description) return fail(FLASH_INVALID_ARGUMENT, "description is a null pointer");

@@ -1,15 +1,13 @@
 // What the launchers of backward stages share, as launch.h has it for the forward ones: argument checks and their
-// texts, the choice of the template instance, a queue of kernels and the description. Implemented in
-// common/host/launch_backward.cpp.
+// texts, and the description. Implemented in common/host/launch_backward.cpp.
 #pragma once
 
 #include <cuda.h>
 
 #include <cstddef>
-#include <type_traits>
 
 #include "attention_backward.h"
-#include "launch.h"
+#include "kernel_queue.h"
 
 namespace flash {
 
@@ -27,69 +25,10 @@ FlashStatus check(const FlashBackwardParams *params, const Limits &limits, const
 // The sizes alone: what flash_describe_backward() needs.
 FlashStatus check_sizes(const FlashBackwardParams *params, const Limits &limits);
 
-// A kernel whose arguments are of the types `Arguments`, and how it is launched.
-template <typename... Arguments>
-struct BackwardKernel {
-    void (*entry)(Arguments...) = nullptr;
-    dim3 grid;
-    int threads = 0;
-    size_t shared_bytes = 0;  // dynamic
-};
-
-// Queues the kernel on the stream, with its shared memory allowed; a launch error becomes a status with text.
-FlashStatus launch_backward(const Launch &launch, void **arguments, cudaStream_t stream);
-
-// As a Launch, which has no types: what describe() needs.
-template <typename... Arguments>
-Launch untyped(const BackwardKernel<Arguments...> &kernel) {
-    Kernel entry;
-    entry.entry = reinterpret_cast<const void *>(kernel.entry);
-    return {entry, kernel.grid, kernel.threads, kernel.shared_bytes};
-}
-
-// The kernels of one call, in their order on one stream; those after the first error are not launched.
-class BackwardQueue {
-  public:
-    explicit BackwardQueue(cudaStream_t stream) : stream_(stream) {}
-
-    template <typename... Arguments>
-    BackwardQueue &add(const BackwardKernel<Arguments...> &kernel, std::type_identity_t<Arguments>... arguments) {
-        if (status_ != FLASH_OK) return *this;
-        void *pointers[] = {const_cast<std::remove_const_t<Arguments> *>(&arguments)...};
-        status_ = launch_backward(untyped(kernel), pointers, stream_);
-        return *this;
-    }
-
-    FlashStatus status() const { return status_; }
-
-  private:
-    cudaStream_t stream_;
-    FlashStatus status_ = FLASH_OK;
-};
-
 // Fills in `description` from the limits, what the stage needs, the launch of the kernel that computes the products,
 // and what the CUDA runtime knows of that kernel.
 FlashStatus describe(const Limits &limits, const BackwardTraits &traits, const Launch &main,
                      FlashBackwardDescription *description);
-
-// Calls instance.operator()<T, d_head>() for the problem's element type and head dim, which check_sizes() has admitted,
-// and returns what it returns: of an instance that this build leaves out (launch.h) an empty one.
-template <typename Instance>
-auto choose_backward(const FlashBackwardParams &params, Instance instance) {
-    using Result = decltype(instance.template operator()<__nv_bfloat16, 128>());
-    const auto of_type = [&]<typename T, int d_head>() -> Result {
-        if constexpr (built<T, d_head>)
-            return instance.template operator()<T, d_head>();
-        else
-            return Result{};
-    };
-    if (params.dtype == FLASH_FP16) {
-        return params.d_head == 64 ? of_type.template operator()<__half, 64>()
-                                   : of_type.template operator()<__half, 128>();
-    }
-    return params.d_head == 64 ? of_type.template operator()<__nv_bfloat16, 64>()
-                               : of_type.template operator()<__nv_bfloat16, 128>();
-}
 
 // The sizes of a tensor [B, heads, rows, d_head] and its type.
 struct TensorShape {

@@ -131,14 +131,14 @@ static flash::BackwardTraits traits(const FlashBackwardParams &params) {
     return {.workspace_bytes = sizeof(float) * rows * (2 * static_cast<size_t>(params.Nkv) + 1), .deterministic = true};
 }
 
-using Kernel = flash::BackwardKernel<const FlashBackwardParams>;
+using Kernel = flash::TypedKernel<const FlashBackwardParams>;
 
 struct Kernels {
     Kernel row_sums, weights, dQ, dK_dV;
 };
 
 static Kernels plan(const FlashBackwardParams &params) {
-    return flash::choose_backward(params, [&]<typename T, int d_head>() {
+    return flash::choose_instance(params, [&]<typename T, int d_head>() {
         const int across = d_head / side, Q_blocks = blocks(params.Nq, side), KV_blocks = blocks(params.Nkv, side);
         return Kernels{
             {row_sums_kernel<T, d_head>, dim3(blocks(params.Nq, threads), params.Hq, params.B), threads},
@@ -154,7 +154,7 @@ extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStr
     if (status == FLASH_OK) status = flash::check(params, limits, traits(*params));
     if (status != FLASH_OK) return status;
     const Kernels kernels = plan(*params);
-    flash::BackwardQueue queue(stream);
+    flash::KernelQueue queue(stream);
     queue.add(kernels.row_sums, *params).add(kernels.weights, *params);
     queue.add(kernels.dQ, *params).add(kernels.dK_dV, *params);
     return queue.status();

@@ -380,14 +380,14 @@ static flash::BackwardTraits traits(const FlashBackwardParams &params) {
     return {.workspace_bytes = sizeof(float) * rows * (params.d_head + 1)};  // dQ is summed in any order
 }
 
-using Kernel = flash::BackwardKernel<const FlashBackwardParams>;
+using Kernel = flash::TypedKernel<const FlashBackwardParams>;
 
 struct Kernels {
     Kernel prepare, backward, finish;
 };
 
 static Kernels plan(const FlashBackwardParams &params) {
-    return flash::choose_backward(params, [&]<typename T, int d_head>() {
+    return flash::choose_instance(params, [&]<typename T, int d_head>() {
         const auto of_rows = [&](int rows) { return dim3((params.Nq + rows - 1) / rows, params.Hq, params.B); };
         const dim3 of_keys(params.Hkv * ((params.Nkv + Bc - 1) / Bc), params.B);
         return Kernels{
@@ -403,7 +403,7 @@ extern "C" FlashStatus flash_backward(const FlashBackwardParams *params, cudaStr
     if (status == FLASH_OK) status = flash::check(params, limits, traits(*params));
     if (status != FLASH_OK) return status;
     const Kernels kernels = plan(*params);
-    flash::BackwardQueue queue(stream);
+    flash::KernelQueue queue(stream);
     queue.add(kernels.prepare, *params).add(kernels.backward, *params).add(kernels.finish, *params);
     return queue.status();
 }
