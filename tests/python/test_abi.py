@@ -1,4 +1,5 @@
-"""The ctypes structures agree with attention.h and attention_backward.h, field by field, as C++ lays them out."""
+"""The ctypes structures agree with attention.h, attention_backward.h and attention_decode.h, field by field, as C++ lays
+them out."""
 
 import ctypes
 import subprocess
@@ -14,11 +15,14 @@ STRUCTURES = [
     abi.FlashDescription,
     abi.FlashBackwardParams,
     abi.FlashBackwardDescription,
+    abi.FlashDecodeParams,
+    abi.FlashDecodeDescription,
 ]
 
 
 def test_layout(tmp_path):
-    lines = ["#include <cstddef>", "#include <cstdio>", '#include "attention_backward.h"', "int main() {"]
+    lines = ["#include <cstddef>", "#include <cstdio>", '#include "attention_backward.h"']
+    lines += ['#include "attention_decode.h"', "int main() {"]
     for structure in STRUCTURES:
         name = structure.__name__
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')

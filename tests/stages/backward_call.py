@@ -12,7 +12,7 @@ from abi_call import apply
 from flashladder.core.abi import TENSORS, BackwardLibrary, StageRefused
 from flashladder.core.problem import Problem
 from flashladder.running.cudart import Cudart
-from flashladder.running.job import BACKWARD_OUTPUTS
+from flashladder.running.job import KINDS
 
 GUARD = 4096  # bytes around each tensor
 
@@ -39,7 +39,7 @@ def answer(cudart: Cudart, stage: BackwardLibrary, problem: Problem, patch: dict
     for name, size in sizes.items():
         seen = np.empty(size + 2 * GUARD, np.uint8)
         cudart.download(seen, pointers[name] - GUARD)
-        if name in BACKWARD_OUTPUTS:
+        if name in KINDS["backward"].outputs:
             seen[GUARD : GUARD + size] = 0x3C
         if (seen != 0x3C).any():
             touched.append(name)

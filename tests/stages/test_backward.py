@@ -35,7 +35,7 @@ def built(request):
         assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
 
 
-def verify(one, problem: Problem, inputs: dict | None = None, **options) -> backward.BackwardResult:
+def verify(one, problem: Problem, inputs: dict | None = None, **options) -> backward.OutputsResult:
     """Runs the stage on a workspace and compares all three gradients with the reference."""
     inputs = inputs or gradients.random_inputs(problem, 3)
     result = backward.run(one, problem, inputs, **options)

@@ -1,5 +1,5 @@
-"""The stages' C ABI (common/include/attention.h, attention_backward.h) as ctypes; tests/python checks sizes and
-offsets against C."""
+"""The stages' C ABI (common/include/attention.h, attention_backward.h, attention_decode.h) as ctypes; tests/python
+checks sizes and offsets against C."""
 
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_void_p
@@ -109,6 +109,46 @@ class FlashBackwardDescription(Structure):
         }
 
 
+class FlashDecodeParams(Structure):
+    _fields_ = [
+        *((name, FlashTensor) for name in "QKVO"),
+        ("block_table", c_void_p),
+        ("pages", c_int32),
+        ("page_size", c_int32),
+        ("max_pages", c_int32),
+        ("lengths", c_void_p),
+        ("B", c_int32),
+        ("Hq", c_int32),
+        ("Hkv", c_int32),
+        ("Nq", c_int32),
+        ("Nmax", c_int32),
+        ("d_head", c_int32),
+        ("dtype", c_int32),
+        ("scale", c_float),
+        ("log_sum_exp", c_void_p),
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_size_t),
+        ("configuration", c_char_p),
+    ]
+
+
+class FlashDecodeDescription(Structure):
+    _fields_ = [
+        ("main", FlashDescription),
+        ("splits", c_int32),
+        ("zeroed_workspace", c_int32),
+        ("page_multiple", c_int32),
+    ]
+
+    def as_dict(self) -> dict:
+        """Of the main kernel's description, with what is said of the stage beside it."""
+        return self.main.as_dict() | {
+            "splits": self.splits,
+            "zeroed_workspace": bool(self.zeroed_workspace),
+            "page_multiple": self.page_multiple,
+        }
+
+
 class StageRefused(Exception):
     """A stage returned a status other than FLASH_OK; `status` is its code, str() its message."""
 
@@ -120,48 +160,52 @@ class StageRefused(Exception):
 class _Library:
     """libstage_NN.so, loaded into this process with whatever libcudart.so.13 the process has."""
 
+    ENTRY: str  # the function that queues the kernels
+    DESCRIBE: str
+    PARAMS: type[Structure]
+    DESCRIPTION: type[Structure]
+
     def __init__(self, path):
         self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_LOCAL)
         self._library.flash_last_error.restype = c_char_p
+        self._entry, self._describe = (getattr(self._library, name) for name in (self.ENTRY, self.DESCRIBE))
+        self._entry.argtypes = [POINTER(self.PARAMS), c_void_p]
+        self._describe.argtypes = [POINTER(self.PARAMS), POINTER(self.DESCRIPTION)]
 
     def _check(self, status: int) -> None:
         if status:
             message = (self._library.flash_last_error() or b"").decode(errors="replace")
             raise StageRefused(status, message or STATUS.get(status, f"status {status}"))
 
+    def describe(self, params):
+        """The DESCRIPTION of the problem in PARAMS."""
+        description = self.DESCRIPTION()
+        self._check(self._describe(ctypes.byref(params), ctypes.byref(description)))
+        return description
+
+    def launch(self, params, stream: int = 0) -> None:
+        """Queues the stage's kernels on the stream (0: the default stream)."""
+        self._check(self._entry(ctypes.byref(params), stream))
+
 
 class StageLibrary(_Library):
     """Of a stage that computes attention."""
 
-    def __init__(self, path):
-        super().__init__(path)
-        self._library.flash_forward.argtypes = [POINTER(FlashParams), c_void_p]
-        self._library.flash_describe.argtypes = [POINTER(FlashParams), POINTER(FlashDescription)]
-
-    def describe(self, params: FlashParams) -> FlashDescription:
-        description = FlashDescription()
-        self._check(self._library.flash_describe(ctypes.byref(params), ctypes.byref(description)))
-        return description
-
-    def forward(self, params: FlashParams, stream: int = 0) -> None:
-        """Queues the stage's kernels on the stream (0: the default stream)."""
-        self._check(self._library.flash_forward(ctypes.byref(params), stream))
+    ENTRY, DESCRIBE = "flash_forward", "flash_describe"
+    PARAMS, DESCRIPTION = FlashParams, FlashDescription
+    forward = _Library.launch
 
 
 class BackwardLibrary(_Library):
     """Of a stage that computes gradients."""
 
-    def __init__(self, path):
-        super().__init__(path)
-        self._library.flash_backward.argtypes = [POINTER(FlashBackwardParams), c_void_p]
-        pointers = [POINTER(FlashBackwardParams), POINTER(FlashBackwardDescription)]
-        self._library.flash_describe_backward.argtypes = pointers
+    ENTRY, DESCRIBE = "flash_backward", "flash_describe_backward"
+    PARAMS, DESCRIPTION = FlashBackwardParams, FlashBackwardDescription
+    backward = _Library.launch
 
-    def describe(self, params: FlashBackwardParams) -> FlashBackwardDescription:
-        description = FlashBackwardDescription()
-        self._check(self._library.flash_describe_backward(ctypes.byref(params), ctypes.byref(description)))
-        return description
 
-    def backward(self, params: FlashBackwardParams, stream: int = 0) -> None:
-        """Queues the stage's kernels on the stream (0: the default stream)."""
-        self._check(self._library.flash_backward(ctypes.byref(params), stream))
+class DecodeLibrary(_Library):
+    """Of a decode stage."""
+
+    ENTRY, DESCRIBE = "flash_decode", "flash_describe_decode"
+    PARAMS, DESCRIPTION = FlashDecodeParams, FlashDecodeDescription

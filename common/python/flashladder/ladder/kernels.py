@@ -19,6 +19,7 @@ from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import check
 
 _COMMENT = re.compile(rb"//[^\n]*")
+LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "tensor_maps.cpp")  # of common/host
 TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
 
 
@@ -169,7 +170,7 @@ def compile_kernel(kernel: Path, stage: WithKernel, *options: str, only: str | N
     .log, or is in CompileError.
     """
     only = stage.data.get("judged_build", "BF16_128") if only is None else only
-    launcher = [ROOT / "common/host" / name for name in ("launch.cpp", "launch_backward.cpp", "tensor_maps.cpp")]
+    launcher = [ROOT / "common/host" / name for name in LAUNCHER]
     exports = ROOT / "common/cmake/stage.map"
     common = headers()
     included = sorted([*common, *headers(stage.folder), *headers(kernel.parent)])

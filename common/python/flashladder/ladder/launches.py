@@ -104,9 +104,11 @@ def for_problem(launch: dict, problem: Problem) -> dict:
     return launch | launch.get(at_head_dim, {}) | full
 
 
-def _names(problem: Problem, launch: dict) -> dict[str, int]:
+def _names(stage: WithKernel, problem: Problem, launch: dict, multiprocessors: int | None = None) -> dict[str, int]:
     names = {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head")}
-    return names | {name: launch[name] for name in ("Br", "Bc") if name in launch}
+    names |= {name: launch[name] for name in ("Br", "Bc") if name in launch}
+    names["multiprocessors"] = multiprocessors or stage.data.get("simulated_multiprocessors", 132)
+    return names | {"splits": evaluate(stage.data.get("splits", "1"), names)}
 
 
 def _instance(stage: WithKernel, problem: Problem, configuration: str | None) -> Instance | None:
@@ -131,8 +133,7 @@ def launches(
     found = []
     for launch in stage.data["launch"]:
         launch = for_problem(launch, problem)
-        names, threads, fields = _names(problem, launch), launch["threads"], ()
-        names |= {"multiprocessors": multiprocessors or stage.data.get("simulated_multiprocessors", 132)}
+        names, threads, fields = _names(stage, problem, launch, multiprocessors), launch["threads"], ()
         if instance:
             threads, fields = 32 * instance.warps, instance.fields
             names |= {"Br": instance.Br, "Bc": instance.Bc}
@@ -152,4 +153,4 @@ def launches(
 def workspace_bytes(stage: WithKernel, problem: Problem) -> int:
     """Scratch in device memory that the stage needs for the problem."""
     expression = stage.data.get("workspace", {}).get("bytes", "0")
-    return evaluate(expression, _names(problem, for_problem(stage.launch, problem)))
+    return evaluate(expression, _names(stage, problem, for_problem(stage.launch, problem)))

@@ -1,6 +1,6 @@
 """One rung of the ladder. What there is of it, and how it is built, run and judged, is said here and in its kind:
-a kernel (ladder/kernels.py), kernels that compute gradients (ladder/backward.py) or stage 00
-(ladder/host_streams.py)."""
+a kernel (ladder/kernels.py), kernels that compute gradients (ladder/backward.py), decode (ladder/decode.py) or stage
+00 (ladder/host_streams.py)."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -127,13 +127,13 @@ class Stage:
         raise NotImplementedError
 
 
-def read(folder: Path, kind: type[Stage], backward: type[Stage] | None = None) -> Stage:
-    """The stage of a folder with a stage.toml; of the kind `backward` if that says `backward = true`.
+def read(folder: Path, kind: type[Stage], others: dict[str, type[Stage]] | None = None) -> Stage:
+    """The stage of a folder with a stage.toml; of one of the others' kinds if that says `NAME = true` with its name.
     FlashLadderError says what is wrong with the file."""
     file = folder / "stage.toml"
     try:
         data = parsed(file.read_text())
-        kind = backward if backward and data.get("backward") else kind
+        kind = next((other for name, other in (others or {}).items() if data.get(name)), kind)
         stage = kind(
             number=int(folder.name[:2]),
             name=folder.name,

@@ -9,23 +9,31 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import STAGES
 from flashladder.ladder import host_streams
 from flashladder.ladder.backward import Backward
+from flashladder.ladder.decode import Decode
 from flashladder.ladder.kernels import Kernel
+from flashladder.ladder.queued import Queued
 from flashladder.ladder.stage import Stage, read
 
 __all__ = [
     "Backward",
+    "Decode",
     "Kernel",
     "Stage",
     "all_stages",
     "backward_stages",
     "core_path",
+    "decode_stages",
     "entry",
     "every_stage",
     "get",
     "main_line",
+    "other_parts",
     "previous_of",
     "since",
 ]
+
+
+KINDS = {"backward": Backward, "decode": Decode}  # besides Kernel, by the word of stage.toml
 
 
 @cache
@@ -42,9 +50,20 @@ def backward_stages(folder: Path = STAGES) -> tuple[Backward, ...]:
 
 
 @cache
-def _with_kernel(folder: Path) -> tuple[Kernel | Backward, ...]:
+def decode_stages(folder: Path = STAGES) -> tuple[Decode, ...]:
+    """Every decode stage, in order: another such part."""
+    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Decode))
+
+
+def other_parts() -> tuple[Backward | Decode, ...]:
+    """The stages of the parts besides the one that every_stage() is about."""
+    return (*backward_stages(), *decode_stages())
+
+
+@cache
+def _with_kernel(folder: Path) -> tuple[Kernel | Backward | Decode, ...]:
     found = sorted(folder.glob("*/stage.toml"))
-    return tuple(read(file.parent, Kernel, backward=Backward) for file in found if (file.parent / "kernel.cu").exists())
+    return tuple(read(file.parent, Kernel, others=KINDS) for file in found if (file.parent / "kernel.cu").exists())
 
 
 def every_stage() -> tuple[Stage, ...]:
@@ -77,7 +96,7 @@ def entry(which: Stage | int | str) -> Stage:
     if isinstance(which, Stage):
         return which
     match = re.fullmatch(r"(?:stage[-_])?(?:(\d{1,2})(?:_\w+)?|([a-z]\w*))", str(which).replace("-", "_"))
-    every = (*every_stage(), *backward_stages())
+    every = (*every_stage(), *other_parts())
     for stage in every:
         if match and (stage.slug == match[2] if match[2] else stage.number == int(match[1])):
             return stage
@@ -91,9 +110,10 @@ def entry(which: Stage | int | str) -> Stage:
 def get(which: Stage | int | str) -> Kernel:
     """As entry(), of the stages whose kernel computes attention."""
     stage = entry(which)
-    if isinstance(stage, Backward):
+    if isinstance(stage, Queued):
+        what = "computes gradients" if isinstance(stage, Backward) else "is of decode"
         raise FlashLadderError(
-            f"Stage {stage.id} computes gradients, and this is for stages that compute attention: use "
+            f"Stage {stage.id} {what}, and this is for stages that compute attention: use "
             f"`make stage-{stage.id} run`, test, bench or break."
         )
     if not isinstance(stage, Kernel):
@@ -104,7 +124,7 @@ def get(which: Stage | int | str) -> Kernel:
     return stage
 
 
-def previous_of(stage: Stage) -> Kernel | Backward | None:
+def previous_of(stage: Stage) -> Kernel | Queued | None:
     """The stage that this one changes: stage.toml's `previous`."""
     return (
         None

@@ -16,9 +16,10 @@ import numpy as np
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import RELATIONS, evaluate, is_counted
 from flashladder.core.problem import Problem
-from flashladder.ladder import backward, overlap, stages
+from flashladder.ladder import overlap, stages
 from flashladder.ladder.kernels import problem_for
 from flashladder.ladder.launches import for_problem, launches
+from flashladder.ladder.queued import Queued
 from flashladder.ladder.run import run_problem
 
 SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
@@ -263,8 +264,8 @@ def judge(
                 "environment": overlap.variables(Path(name)) if run.traced else {},
                 "configuration": configuration,
             }
-            if isinstance(stage, stages.Backward):
-                report = backward.run(stage, run.problem, None, "sim", library, **options).report
+            if isinstance(stage, Queued):
+                report = stage.run(run.problem, None, "sim", library, **options).report
             else:
                 report = run_problem(stage, run.problem, run.arrays(), "sim", library, **options).report
             if run.traced:

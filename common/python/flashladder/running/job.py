@@ -14,15 +14,32 @@ from pathlib import Path
 import numpy as np
 
 from flashladder.core import dtypes
+from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device, cudart
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.running.server import run_worker
 
-FORWARD_INPUTS = ("Q", "K", "V")
-BACKWARD_INPUTS = (*FORWARD_INPUTS, "O", "dO")
-BACKWARD_OUTPUTS = ("dQ", "dK", "dV")
+
+@dataclass(frozen=True)
+class Kind:
+    """What a kind of stage reads and writes: tensors, and arrays without gaps, with their types in NumPy."""
+
+    problem: type[Problem]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    input_arrays: dict[str, type] = field(default_factory=dict)
+    sums: tuple[str, ...] = ()  # of the outputs besides: float32, one for each row of Q
+
+
+KINDS = {
+    "forward": Kind(Problem, ("Q", "K", "V"), ("O",)),
+    "backward": Kind(Problem, ("Q", "K", "V", "O", "dO"), ("dQ", "dK", "dV"), {"log_sum_exp": np.float32}),
+    "decode": Kind(
+        DecodeProblem, ("Q", "K", "V"), ("O",), {"lengths": np.int32, "block_table": np.int32}, ("log_sum_exp",)
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -33,7 +50,7 @@ class Options:
     timeout: float | None = None  # seconds
     repeat: int = 1  # runs in the same process
     configuration: str | None = None  # the short form of one of the library's instances; None: the library chooses
-    own_stream: bool = False  # of a backward stage: the runs go to a stream that the default stream does not join
+    own_stream: bool = False  # not of a forward stage: the runs go to a stream that the default stream does not join
     shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
 
 
@@ -49,15 +66,16 @@ class Job:
     problem: Problem
     describe_only: bool = False
     options: Options = ONCE
-    backward: bool = False  # the library computes gradients
+    kind: str = "forward"  # of KINDS: what the library computes
 
     def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
         """Writes the job, and its input tensors as bit patterns of the shapes problem.shape(), with scales of e4m3 and
-        the log-sum-exp of a backward one. Returns the worker's command, to be run in an environment of for_python()."""
+        the arrays of its kind. Returns the worker's command, to be run in an environment of for_python()."""
         for name, array in self.problem.scales(inputs or {}).items():
             np.save(folder / f"{name}.npy", array)
-        if self.backward and inputs:
-            np.save(folder / "log_sum_exp.npy", np.ascontiguousarray(inputs["log_sum_exp"], np.float32))
+        for name, kind in KINDS[self.kind].input_arrays.items():
+            if name in (inputs or {}):
+                np.save(folder / f"{name}.npy", np.ascontiguousarray(inputs[name], kind))
         for tensor in (name for name in self.inputs if name in (inputs or {})):
             array = inputs[tensor]
             if array.shape != self.problem.shape(tensor):
@@ -70,12 +88,13 @@ class Job:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The tensors that it reads."""
-        return BACKWARD_INPUTS if self.backward else FORWARD_INPUTS
+        return KINDS[self.kind].inputs
 
     @classmethod
     def read(cls, folder: Path) -> "Job":
         job = json.loads((folder / "job.json").read_text())
-        return cls(**job | {"problem": Problem(**job["problem"]), "options": Options(**job["options"])})
+        problem = KINDS[job["kind"]].problem(**job["problem"])
+        return cls(**job | {"problem": problem, "options": Options(**job["options"])})
 
 
 def answer(folder: Path) -> dict | None:
@@ -113,11 +132,11 @@ class Result:
 
 
 @dataclass
-class BackwardResult:
-    bits: dict[str, np.ndarray]  # dQ, dK and dV as uint16 patterns, in the problem's layout; {} of a description
+class OutputsResult:
+    bits: dict[str, np.ndarray]  # the outputs of the kind by name, tensors as uint16 patterns; {} of a description
     problem: Problem
     device: Device
-    description: dict  # FlashBackwardDescription as a dict
+    description: dict  # the kind's description as a dict
     seconds: list[float] = field(default_factory=list)
     report: dict | None = field(default=None, repr=False)
     messages: str = ""
@@ -189,22 +208,24 @@ def run_library(
         )
 
 
-def run_backward_library(
+def run_outputs(
     name: str,
-    library: Path,
+    kind: str,
+    place: tuple[Path, Device],
     problem: Problem,
     inputs: dict[str, np.ndarray] | None,
-    where: Device,
     options: Options = ONCE,
-) -> BackwardResult:
-    """The same of a stage that computes gradients; inputs are those of BACKWARD_INPUTS and log_sum_exp."""
-    job = Job(str(cudart(where)), str(library), problem, inputs is None, options, backward=True)
+) -> OutputsResult:
+    """The same of a stage of another kind than forward; place: its library and where it runs; inputs: those of the
+    kind by name."""
+    library, where = place
+    job = Job(str(cudart(where)), str(library), problem, inputs is None, options, kind)
     with _finished(name, job, inputs, where) as done:
         result = done.result
-        bits = {one: np.load(done.folder / f"{one}.npy") for one in BACKWARD_OUTPUTS} if inputs is not None else {}
-        return BackwardResult(
-            bits, problem, where, result["description"], result.get("seconds", []), done.report, done.messages,
-            tuple(result.get("changed", ())),
+        written = (*KINDS[kind].outputs, *KINDS[kind].sums) if inputs is not None else ()
+        return OutputsResult(
+            {one: np.load(done.folder / f"{one}.npy") for one in written}, problem, where, result["description"],
+            result.get("seconds", []), done.report, done.messages, tuple(result.get("changed", ())),
         )  # fmt: skip
 
 

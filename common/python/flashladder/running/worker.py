@@ -5,25 +5,27 @@
 
 FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
 Leaves O.npy, log_sum_exp.npy of a stage that writes it, shown.npy of a kernel that shows its insides, and result.json
-there; of a stage that computes gradients dQ.npy, dK.npy and dV.npy. A process has one CUDA runtime for good, and after
+there; of a stage of another kind what that writes, by name. A process has one CUDA runtime for good, and after
 a failed launch that runtime is of no more use: hence a process of its own for each run.
 
 With --serve it forks such a process for each line of standard input: flashladder.running.server's other end.
 """
 
 import ctypes
+import functools
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from flashladder.core.abi import BackwardLibrary, FlashBackwardParams, StageLibrary, StageRefused
+from flashladder.core.abi import BackwardLibrary, DecodeLibrary, StageLibrary, StageRefused
 from flashladder.core.problem import Problem
 from flashladder.running.cudart import CudaError, Cudart
-from flashladder.running.job import BACKWARD_OUTPUTS, Job
+from flashladder.running.job import KINDS, Job, Kind
 from flashladder.running.verify import POISON
 
 NON_BLOCKING = 1  # cudaStreamNonBlocking: a stream that the default stream does not join
@@ -41,9 +43,20 @@ def upload_inputs(cudart: Cudart, folder: Path, job: Job) -> dict[str, int]:
     return pointers
 
 
-def downloaded(cudart: Cudart, problem: Problem, name: str, pointer: int) -> np.ndarray:
-    """All bytes of a tensor, for problem.view()."""
-    memory = np.empty(problem.bytes(name), np.uint8)
+def upload_arrays(cudart: Cudart, folder: Path, kind: Kind) -> dict[str, int]:
+    """The arrays that the job has of those of its kind, by name."""
+    pointers = {}
+    for name in kind.input_arrays:
+        if (folder / f"{name}.npy").exists():
+            array = np.load(folder / f"{name}.npy")
+            pointers[name] = cudart.malloc(array.nbytes)
+            cudart.upload(pointers[name], array)
+    return pointers
+
+
+def downloaded(cudart: Cudart, size: int, pointer: int) -> np.ndarray:
+    """Bytes from device memory."""
+    memory = np.empty(size, np.uint8)
     cudart.download(memory, pointer)
     return memory
 
@@ -56,7 +69,7 @@ def written_around(problem: Problem, name: str, memory: np.ndarray) -> bool:
 
 
 def execute(folder: Path, job: Job) -> dict:
-    return execute_backward(folder, job) if job.backward else execute_forward(folder, job)
+    return execute_forward(folder, job) if job.kind == "forward" else execute_outputs(folder, job)
 
 
 def execute_forward(folder: Path, job: Job) -> dict:
@@ -89,7 +102,7 @@ def execute_forward(folder: Path, job: Job) -> dict:
         stage.forward(problem.params(pointers, scratch, scratch_bytes, job.options.configuration))
         cudart.synchronize()
         seconds.append(time.perf_counter() - started)
-    output = problem.view("O", downloaded(cudart, problem, "O", pointers["O"]))
+    output = problem.view("O", downloaded(cudart, problem.bytes("O"), pointers["O"]))
     if job.options.shown_bytes:  # what it shows is asked for, and O may not be written yet
         shown = np.empty(job.options.shown_bytes // 4, np.uint32)
         cudart.download(shown, scratch)
@@ -103,41 +116,49 @@ def execute_forward(folder: Path, job: Job) -> dict:
     return {"status": "ok", "description": description, "seconds": seconds}
 
 
-def execute_backward(folder: Path, job: Job) -> dict:
+# Of the kinds of running.job.KINDS besides forward: the library, and the method of the problem that makes its params.
+LIBRARIES = {"backward": (BackwardLibrary, "backward_params"), "decode": (DecodeLibrary, "decode_params")}
+
+
+def execute_outputs(folder: Path, job: Job) -> dict:
     """All runs share one workspace, which is zeroed or poisoned before the first; outputs are poisoned before each."""
     cudart = Cudart(job.cudart)
-    stage = BackwardLibrary(job.library)
-    problem, configuration = job.problem, job.options.configuration
-    description = stage.describe(problem.backward_params({}, configuration=configuration)).as_dict()
+    kind, (library, params_of) = KINDS[job.kind], LIBRARIES[job.kind]
+    stage, problem, configuration = library(job.library), job.problem, job.options.configuration
+    make_params = getattr(problem, params_of)
+    description = stage.describe(make_params({}, configuration=configuration)).as_dict()
     if job.describe_only:
         return {"status": "ok", "description": description}
 
-    pointers = upload_inputs(cudart, folder, job)
-    log_sum_exp = np.load(folder / "log_sum_exp.npy")
-    pointers["log_sum_exp"] = cudart.malloc(log_sum_exp.nbytes)
-    cudart.upload(pointers["log_sum_exp"], log_sum_exp)
-    pointers |= {name: cudart.malloc(problem.bytes(name)) for name in BACKWARD_OUTPUTS}
+    pointers = upload_inputs(cudart, folder, job) | upload_arrays(cudart, folder, kind)
+    sizes = {name: problem.bytes(name) for name in kind.outputs}
+    sizes |= {name: 4 * problem.B * problem.Hq * problem.Nq for name in kind.sums}
+    pointers |= {name: cudart.malloc(size) for name, size in sizes.items()}
     scratch_bytes, zeroed = description["workspace_bytes"], description["zeroed_workspace"]
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
         cudart.fill(scratch, 0 if zeroed else 0xFF, scratch_bytes)
-    params = problem.backward_params(pointers, scratch, scratch_bytes, configuration)
     stream = ctypes.c_void_p()
     if job.options.own_stream:
         cudart.call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
+    call = functools.partial(
+        stage.launch, make_params(pointers, scratch, scratch_bytes, configuration), stream.value or 0
+    )
     seconds, outputs, changed = [], {}, set()
     for _ in range(job.options.repeat):
         before = outputs
-        seconds.append(run_once(cudart, stage, job, params, stream.value or 0))
-        memory = {name: downloaded(cudart, problem, name, pointers[name]) for name in BACKWARD_OUTPUTS}
-        outputs = {name: problem.view(name, memory[name]) for name in BACKWARD_OUTPUTS}
-        changed |= {name for name, old in before.items() if not np.array_equal(old, outputs[name])}
-    for name in BACKWARD_OUTPUTS:
+        seconds.append(run_once(cudart, call, {pointers[name]: size for name, size in sizes.items()}, stream))
+        memory = {name: downloaded(cudart, sizes[name], pointers[name]) for name in sizes}
+        outputs = {name: problem.view(name, memory[name]) for name in kind.outputs}
+        outputs |= {
+            name: memory[name].view(np.float32).reshape(problem.B, problem.Hq, problem.Nq) for name in kind.sums
+        }
+        changed |= {name for name, old in before.items() if old.tobytes() != outputs[name].tobytes()}
+    for name in kind.outputs:
         if written_around(problem, name, memory[name]):
             return {"status": "error", "message": f"wrote between or behind the rows of {name}"}
     if zeroed and scratch:
-        left = np.empty(scratch_bytes, np.uint8)
-        cudart.download(left, scratch)
+        left = downloaded(cudart, scratch_bytes, scratch)
         if left.any():
             told = f"{int(np.count_nonzero(left))} of {left.size} bytes of the workspace are not zero after the call"
             return {"status": "error", "message": told}
@@ -146,15 +167,15 @@ def execute_backward(folder: Path, job: Job) -> dict:
     return {"status": "ok", "description": description, "seconds": seconds, "changed": sorted(changed)}
 
 
-def run_once(cudart: Cudart, stage: BackwardLibrary, job: Job, params: FlashBackwardParams, stream: int) -> float:
-    """One run over poisoned outputs, and the host's seconds for it."""
-    for name in BACKWARD_OUTPUTS:
-        cudart.fill(getattr(params, name).data, 0xFF, job.problem.bytes(name))
+def run_once(cudart: Cudart, call: Callable[[], None], outputs: dict[int, int], stream: ctypes.c_void_p) -> float:
+    """One run over poisoned outputs (pointers, with their bytes), and the host's seconds for it."""
+    for pointer, size in outputs.items():
+        cudart.fill(pointer, 0xFF, size)
     cudart.synchronize()
     started = time.perf_counter()
-    stage.backward(params, stream)
+    call()
     if stream:
-        cudart.call("cudaStreamSynchronize", ctypes.c_void_p(stream))
+        cudart.call("cudaStreamSynchronize", stream)
     else:
         cudart.synchronize()
     return time.perf_counter() - started

@@ -1,0 +1,41 @@
+"""The decode stages: stages/NN_name/kernel.cu with a flash_decode() of common/include/attention_decode.h, and
+`decode = true` in stage.toml, which may have of its own:
+
+    splits = "..."      # into how many parts a sequence is divided, an expression as those of [[launch]]; else 1
+    page_multiple = 16  # of which page_size is a multiple; else 1
+"""
+
+import numpy as np
+
+from flashladder.core.decode_problem import DecodeProblem
+from flashladder.core.problem import Problem
+from flashladder.ladder.queued import Queued
+from flashladder.running import decoding
+from flashladder.running.verify import Comparison
+
+
+class Decode(Queued):
+    KIND = "decode"
+
+    def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
+        return problem.random(seed)
+
+    def check(self, problem: Problem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Comparison:
+        return decoding.check(problem, inputs, outputs)
+
+    @property
+    def page_multiple(self) -> int:
+        return self.data.get("page_multiple", 1)
+
+    def usual(self, **fields) -> DecodeProblem:
+        """What counters are looked at and changed kernels are judged by: a group of heads, a sequence of several
+        parts, bf16 with d_head 128."""
+        shape = {"B": 1, "Hq": 8, "Hkv": 2, "Nkv": 600, "d_head": 128}
+        return DecodeProblem(**shape | fields)
+
+    def judged_by(self) -> list[tuple[Problem, str | None]]:
+        """Unequal lengths, one of them 0, in pages, with several rows of Q besides the usual problem; and what
+        stage.toml's `[[judged_by]]` says."""
+        ends = {"B": 3, "Nkv": 150, "lengths": (150, 0, 67), "Nq": 3, "page_size": 32}
+        more = [{name: value for name, value in entry.items()} for entry in self.data.get("judged_by", [])]
+        return [(self.usual(**fields), None) for fields in ({}, ends, *more)]
