@@ -1,5 +1,5 @@
-"""The ctypes structures agree with attention.h, attention_backward.h and attention_decode.h, field by field, as C++ lays
-them out."""
+"""The ctypes structures agree with attention.h, attention_backward.h and attention_decode.h, field by field, as C++
+lays them out."""
 
 import ctypes
 import subprocess

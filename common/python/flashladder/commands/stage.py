@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.building import build
-from flashladder.commands import backward_run, explain, testing, throughput, timeline, tune_shapes
+from flashladder.commands import backward_run, decode_run, explain, testing, throughput, timeline, tune_shapes
 from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, stage_runner
 from flashladder.ladder import diff, host_streams, mistakes, stages
 from flashladder.ladder.backward import Backward
+from flashladder.ladder.decode import Decode
 from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stages import Kernel, Stage
 from flashladder.measuring import backward_bench, bench, machine_code, profile, stream_times
@@ -31,6 +32,11 @@ def _nothing(stage: Stage) -> list[str]:
 
 def _with_previous(stage: Stage) -> list[str]:
     return [target for one in (stage, stages.previous_of(stage)) if one for target in one.targets]
+
+
+def _of_decode(stage: Stage) -> list[str]:
+    """All decode stages, which can be timed beside this one, and the kernel that only reads."""
+    return [*(target for one in stages.decode_stages() for target in one.targets), "read_cache"]
 
 
 # Stages besides the one before whose kernels a stage's tests run: as whose flags they compute what those do.
@@ -96,6 +102,13 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
             lambda stage, rest: throughput.backward_or_count(stage),
             lambda stage: [*stage.targets, f"stage_{stages.get(backward_bench.FORWARD).id}"],
         ),
+        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
+    },
+    Decode: _OF_ALL
+    | {
+        "run": Verb(lambda stage, rest: decode_run.verify(stage)),
+        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest), _with_previous),
+        "bench": Verb(decode_run.bench_or_count, _of_decode),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
     HostStreams: _OF_ALL

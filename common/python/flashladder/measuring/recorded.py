@@ -23,12 +23,13 @@ MAIN = "NVIDIA H200"
 #   backward      the throughput of the stages that compute gradients
 #   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, and profiler, what it
 #                 says of a few kernels
+#   decode        microseconds of the decode stages, and of reading K and V alone
 #   faults        what comes of the mistakes that warpsim names
 #   host-streams  stage 00
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
 #                 sample of configurations
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
-KINDS = ("ablations", "backward", "counters", "faults", "host-streams", "machine-code", "tuning")
+KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
 INSIDE = {
     "inputs": "ablations",
@@ -70,7 +71,7 @@ def _parsed(file: Path, mtime_ns: int, size: int) -> dict:
 
 def known_stages() -> tuple[stages.Stage, ...]:
     """All stages that a record may name, in order."""
-    return (*stages.every_stage(), *stages.backward_stages())
+    return (*stages.every_stage(), *stages.other_parts())
 
 
 def from_file(record: dict) -> dict:
@@ -295,7 +296,8 @@ def is_stale(measurement: dict) -> bool:
     """True where a stage's kernel.cu is no longer the one that was measured. A variant of a stage changes with it."""
     if measurement.get("kind") != "stage":
         return False
-    stage = next((one for one in stages.all_stages() if one.id == measurement["name"][:2]), None)
+    every = (*stages.all_stages(), *stages.other_parts())
+    stage = next((one for one in every if one.id == measurement["name"][:2]), None)
     return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
 
 

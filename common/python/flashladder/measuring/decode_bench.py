@@ -1,0 +1,315 @@
+"""Decode on a GPU: microseconds of stages and peers, and what part of it reading K and V alone takes, in one run.
+
+A cache that lies in L2 would be read faster than memory allows, and so each launch reads another copy of it; together
+they are several times as large as L2. Launches follow one another in a CUDA graph where PyTorch is there to capture it,
+else on the default stream; a time is that of the whole series over the number of its launches, and so contains the gap
+between two launches. Candidates take turns, A B C A B C, and each is checked against the reference before.
+"""
+
+import ctypes
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.core.abi import DecodeLibrary, StageRefused
+from flashladder.core.console import progress, say, table
+from flashladder.core.decode_problem import DecodeProblem
+from flashladder.core.device import Device, choose, cudart
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT, build_directory, stage_library
+from flashladder.ladder import stages
+from flashladder.measuring import bench, gpu_memory, peers, provenance, recorded
+from flashladder.running import decoding
+from flashladder.running.cudart import CudaError, Cudart
+from flashladder.running.verify import Comparison, compare
+
+READING = "reading K and V"
+# Hq, Hkv, B and the length of the cache.
+SHAPES = (
+    *((32, 8, 1, n) for n in (1024, 4096, 16384, 65536)),
+    *((32, 8, 8, n) for n in (1024, 4096, 16384)),
+    *((32, 8, 32, n) for n in (1024, 4096)),
+    (32, 8, 128, 4096), (64, 8, 8, 4096), (32, 32, 1, 4096), (32, 32, 8, 4096), (16, 1, 8, 16384),
+)  # fmt: skip
+
+
+def read_library() -> Path:
+    return build_directory() / "lib/libread_cache.so"
+
+
+@dataclass(frozen=True)
+class Settings:
+    shapes: tuple[tuple[int, int, int, int], ...] = SHAPES
+    head_dims: tuple[int, ...] = (128,)
+    dtype: str = "bf16"
+    stages: tuple[int, ...] = ()  # none: all
+    peers: bool = True
+    rounds: int = 7
+    series_ms: float = 20.0  # of one time, about
+    most_launches: int = 512  # of a series
+    cold_bytes: int = 1 << 30  # of all copies together: many times what an L2 holds
+
+    def problems(self) -> list[DecodeProblem]:
+        return [
+            DecodeProblem(B=B, Hq=Hq, Hkv=Hkv, Nkv=length, d_head=d, dtype=self.dtype)
+            for d in self.head_dims
+            for Hq, Hkv, B, length in self.shapes
+        ]
+
+
+@dataclass
+class Candidate:
+    name: str
+    kind: str  # "stage", "peer" or "ceiling"
+    launch: Callable[[int, int], None]  # queues the work on a copy of the cache, on a stream
+    output: Callable[[int], np.ndarray] | None = None  # O of a copy as bit patterns, after launch()
+    facts: dict = field(default_factory=dict)
+    series: Callable[[], None] | None = None  # queues all launches of one time
+    launches: int = 0
+    times_us: list[float] = field(default_factory=list)
+    comparison: Comparison | None = None
+
+
+class DecodeBench:
+    def __init__(self, settings: Settings, device: Device):
+        self.settings, self.device = settings, device
+        self.torch = gpu_memory.torch_with_cuda()
+        if self.torch:
+            self.torch.empty(1, device="cuda")  # has PyTorch load its runtime first: the stages then share it
+        self.cudart = Cudart(gpu_memory.loaded_cudart() or cudart(device))
+        wanted = settings.stages or tuple(stage.number for stage in stages.decode_stages())
+        self.stages = [stages.entry(number) for number in wanted]
+        self.libraries = {stage.number: DecodeLibrary(stage_library(stage.number)) for stage in self.stages}
+        self.reader = ctypes.CDLL(str(read_library()))
+        self.start, self.stop = self.cudart.event(), self.cudart.event()
+        self.sink = self.cudart.malloc(16)
+        self.scratch: list[int] = []  # of this problem's stages
+        self.measurements: list[dict] = []
+        self.skipped: list[dict] = []
+
+    # ---- one problem ----
+
+    def copies_of(self, problem: DecodeProblem) -> list:
+        """As many copies of the inputs, each with other numbers, as go far beyond L2; at least two."""
+        free, _ = self.cudart.memory()
+        fit, far = int(free * 0.8) // problem.cache_bytes(), -(-self.settings.cold_bytes // problem.cache_bytes())
+        count = max(2, min(far, fit, 256))
+        if self.torch:
+            return [gpu_memory.TorchMemory(problem, seed) for seed in range(count)]
+        return [gpu_memory.PlainMemory(problem, seed, self.cudart) for seed in range(count)]
+
+    def stage_candidate(self, stage: stages.Decode, problem: DecodeProblem, copies: list, lengths: int) -> Candidate:
+        library = self.libraries[stage.number]
+        description = library.describe(problem.decode_params({})).as_dict()
+        needed = description["workspace_bytes"]
+        scratch = self.cudart.malloc(needed) if needed else 0
+        self.scratch += [scratch] if scratch else []
+        if description["zeroed_workspace"]:
+            self.cudart.fill(scratch, 0, needed)
+        params = [problem.decode_params(one.pointers() | {"lengths": lengths}, scratch, needed) for one in copies]
+
+        def launch(copy: int, stream: int) -> None:
+            library.launch(params[copy], stream)
+
+        kept = ("threads", "shared_bytes", "registers", "spill_bytes", "resident_blocks", "splits", "grid")
+        facts = {key: description[key] for key in kept} | {"kernel_sha256": stage.kernel_hash()}
+        return Candidate(stage.name, "stage", launch, lambda copy: copies[copy].bits("O"), facts)
+
+    def peer_candidates(self, problem: DecodeProblem, copies: list) -> list[Candidate]:
+        if not (self.torch and self.settings.peers):
+            return []
+        found = []
+        for name in peers.BACKENDS:
+            calls, kept = [peers.attention_call(name, problem, one.tensors) for one in copies], {}
+
+            def launch(copy: int, stream: int, calls=calls, kept=kept) -> None:  # on PyTorch's current stream
+                kept["O"] = calls[copy]()
+
+            found.append(Candidate(name, "peer", launch, lambda copy, kept=kept: gpu_memory.host_bits(kept["O"])))
+        return found
+
+    def reading(self, problem: DecodeProblem, copies: list) -> Candidate:
+        size = ctypes.c_size_t(problem.cache_bytes() // 2)
+
+        def launch(copy: int, stream: int) -> None:
+            one = copies[copy].pointers()
+            status = self.reader.read_cache(
+                ctypes.c_void_p(one["K"]), ctypes.c_void_p(one["V"]), size, ctypes.c_void_p(self.sink),
+                ctypes.c_void_p(stream),
+            )  # fmt: skip
+            if status:
+                raise FlashLadderError(f"read_cache() failed (cudaError {status})")
+
+        return Candidate(READING, "ceiling", launch)
+
+    def admit(self, candidate: Candidate, problem: DecodeProblem, copies: list) -> bool:
+        """Runs the candidate on the last copy and compares it with the reference: True if it may be timed."""
+        last = len(copies) - 1
+        copies[last].poison()
+        try:
+            candidate.launch(last, 0)
+            self.cudart.synchronize()
+        except (StageRefused, RuntimeError) as error:  # a peer raises RuntimeError where it has no kernel
+            self.skip(candidate.name, problem, str(error).splitlines()[0])
+            return False
+        if candidate.output is None:
+            return True
+        candidate.comparison = compared(problem, copies[last], candidate.output(last))
+        if not candidate.comparison and candidate.kind == "stage":
+            said = candidate.comparison.message
+            raise FlashLadderError(f"{candidate.name} is wrong for {problem}, so it is not timed: {said}")
+        if not candidate.comparison:
+            if not candidate.comparison.frobenius <= bench.PEER_ERROR:
+                self.skip(candidate.name, problem, f"it computes something else: {candidate.comparison.message}")
+                return False
+            candidate.facts["note"] = f"beyond the stages' bound: {candidate.comparison.message}"
+        return True
+
+    def skip(self, name: str, problem: DecodeProblem, reason: str) -> None:
+        self.skipped.append({"name": name, **fields_of(problem), "reason": reason})
+
+    # ---- time ----
+
+    def prepare(self, candidate: Candidate, copies: int) -> None:
+        """Makes the candidate's series: whole rounds through the copies, as many as fill the time wanted."""
+        self.cudart.record(self.start)
+        for copy in range(copies):
+            candidate.launch(copy, 0)
+        self.cudart.record(self.stop)
+        self.cudart.wait(self.stop)
+        round_ms = max(self.cudart.elapsed_ms(self.start, self.stop), 1e-3)
+        rounds = int(min(self.settings.series_ms / round_ms, self.settings.most_launches / copies))
+        candidate.launches = copies * max(1, rounds)
+        candidate.series = self.captured(candidate, copies) if self.torch else self.direct(candidate, copies)
+
+    def direct(self, candidate: Candidate, copies: int) -> Callable[[], None]:
+        def series() -> None:
+            for number in range(candidate.launches):
+                candidate.launch(number % copies, 0)
+
+        return series
+
+    def captured(self, candidate: Candidate, copies: int) -> Callable[[], None]:
+        """The same launches as a CUDA graph, so that the host's time for a launch does not count."""
+        graph = self.torch.cuda.CUDAGraph()
+        with self.torch.cuda.graph(graph):
+            stream = self.torch.cuda.current_stream().cuda_stream
+            for number in range(candidate.launches):
+                candidate.launch(number % copies, stream)
+        return graph.replay
+
+    def time_once(self, candidate: Candidate) -> float:
+        """Microseconds of a launch."""
+        self.cudart.record(self.start)
+        candidate.series()
+        self.cudart.record(self.stop)
+        self.cudart.wait(self.stop)
+        return self.cudart.elapsed_ms(self.start, self.stop) * 1e3 / candidate.launches
+
+    def bench_problem(self, problem: DecodeProblem) -> None:
+        if 2 * problem.cache_bytes() > self.cudart.memory()[0] * 0.8:
+            self.skip("all", problem, "two copies of the cache do not fit in memory")
+            return
+        copies, lengths = self.copies_of(problem), self.cudart.malloc(4 * problem.B)
+        self.cudart.upload(lengths, np.array(problem.lengths, np.int32))
+        candidates = [
+            self.reading(problem, copies),
+            *(self.stage_candidate(stage, problem, copies, lengths) for stage in self.stages),
+            *self.peer_candidates(problem, copies),
+        ]
+        admitted = [one for one in candidates if self.admit(one, problem, copies)]
+        for candidate in admitted:
+            self.prepare(candidate, len(copies))
+            self.time_once(candidate)
+        for _ in range(self.settings.rounds):
+            for candidate in admitted:
+                candidate.times_us.append(self.time_once(candidate))
+        limit = float(np.median(admitted[0].times_us))
+        clocks = provenance.clocks()
+        for candidate in admitted:
+            self.record(candidate, problem, limit, {"copies": len(copies), "sm_mhz": clocks and clocks["sm_mhz"]})
+        for one in copies:
+            one.release()
+        for pointer in (lengths, *self.scratch):
+            self.cudart.free(pointer)
+        self.scratch = []
+
+    def record(self, candidate: Candidate, problem: DecodeProblem, limit_us: float, facts: dict) -> None:
+        p20, median, p80 = (float(value) for value in np.percentile(candidate.times_us, [20, 50, 80]))
+        row = {"name": candidate.name, "kind": candidate.kind, **fields_of(problem)}
+        row |= {
+            "us": {"median": round(median, 3), "p20": round(p20, 3), "p80": round(p80, 3)},
+            "launches": candidate.launches * len(candidate.times_us),
+            "bytes": problem.cache_bytes(),
+            "gb_per_s": float(f"{problem.cache_bytes() / median / 1e3:.4g}"),
+            "of_reading": float(f"{limit_us / median:.4g}"),
+        }
+        if candidate.comparison:
+            row["relative_error"] = float(f"{candidate.comparison.frobenius:.3g}")
+        self.measurements.append(row | facts | candidate.facts)
+
+    def run(self) -> dict:
+        for problem in progress(self.settings.problems(), "bench"):
+            self.bench_problem(problem)
+        record = provenance.collect(self.device) | {"runtime": self.cudart.version(), **peers.versions()}
+        return {
+            "version": 1,
+            "provenance": record,
+            "settings": asdict(self.settings) | {"graph": bool(self.torch)},
+            "measurements": self.measurements,
+            "skipped": self.skipped,
+        }
+
+
+def fields_of(problem: DecodeProblem) -> dict:
+    """What a row says of its problem."""
+    return {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "dtype", "page_size")}
+
+
+def compared(problem: DecodeProblem, memory, output: np.ndarray) -> Comparison:
+    """O of the first and of the last head of K and V, by the reference of these alone."""
+    group, inputs = problem.Hq // problem.Hkv, {name: memory.bits(name) for name in "QKV"}
+    picked = [(0, 0), (problem.B - 1, problem.Hkv - 1)]
+    alone = DecodeProblem(
+        B=len(picked), Hq=group, Hkv=1, Nq=problem.Nq, Nkv=problem.Nkv, d_head=problem.d_head, dtype=problem.dtype,
+        lengths=tuple(problem.lengths[b] for b, _ in picked),
+    )  # fmt: skip
+    heads = [slice(h * group, (h + 1) * group) for _, h in picked]
+    own = {name: np.stack([inputs[name][b, h][None] for b, h in picked]) for name in "KV"}
+    own["Q"] = np.stack([inputs["Q"][b, some] for (b, _), some in zip(picked, heads, strict=True)])
+    got = np.stack([output[b, some] for (b, _), some in zip(picked, heads, strict=True)])
+    return compare(got, *decoding.expected(alone, own)[0], problem.dtype)
+
+
+def run_bench(settings: Settings, device: Device | None = None) -> Path:
+    """Times everything, prints a table, and returns the JSON file below build/results."""
+    device = device or choose()
+    bench.check_build(device)
+    say(f"Benchmark of decode on {device}")
+    try:
+        results = DecodeBench(settings, device).run()
+    except CudaError as error:
+        raise FlashLadderError(f"The benchmark stopped: {error}") from error
+    file = recorded.write_live(results, f"{bench.slug(device.short)}-decode")
+    print_table(results)
+    say(f"\nWritten: {os.path.relpath(file, ROOT)}")
+    return file
+
+
+def print_table(results: dict) -> None:
+    """Microseconds and the part of them that reading takes, by shape and name."""
+    rows = results["measurements"]
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    shapes: dict[str, dict[str, str]] = {}
+    for row in rows:
+        shape = f"{row['Hq']}/{row['Hkv']} B={row['B']} N={row['Nkv']} d={row['d_head']}"
+        told = f"{row['us']['median']:.1f}" + (f" ({row['of_reading']:.2f})" if row["name"] != READING else "")
+        shapes.setdefault(shape, {})[row["name"]] = told
+    title = f"us, and the part of it that reading takes: {results['provenance']['device']}"
+    body = [[shape, *(found.get(name, "-") for name in names)] for shape, found in shapes.items()]
+    table(title, ["", *names], body, right=range(1, len(names) + 1))
+    for row in results["skipped"]:
+        say(f"not timed: {row['name']} at B = {row['B']}, N = {row['Nkv']}, d = {row['d_head']}: {row['reason']}")
