@@ -14,7 +14,8 @@ from flashladder.ladder import stages
 # A stage that takes whole tiles alone has nothing to do with these, one of 16-bit types nothing with that.
 collect_ignore_glob = [] if masking_stages() else ["test_masking*.py"]
 collect_ignore_glob += [] if e4m3_stages() else ["test_e4m3.py"]
-collect_ignore_glob += ["test_backward.py"] if os.environ.get("FLASHLADDER_STAGE") and chosen_stages() else []
+OTHER_PARTS = ["test_backward.py", "test_decode.py"]
+collect_ignore_glob += OTHER_PARTS if os.environ.get("FLASHLADDER_STAGE") and chosen_stages() else []
 
 
 # Of these stages, the first of their kind or the last of a part, all tests that are not marked long are in `make test`.

@@ -150,6 +150,11 @@ def launches(
     return found
 
 
+def splits(stage: WithKernel, problem: Problem) -> int:
+    """Into how many parts a decode stage divides a sequence."""
+    return _names(stage, problem, for_problem(stage.launch, problem))["splits"]
+
+
 def workspace_bytes(stage: WithKernel, problem: Problem) -> int:
     """Scratch in device memory that the stage needs for the problem."""
     expression = stage.data.get("workspace", {}).get("bytes", "0")

@@ -18,7 +18,7 @@ from flashladder.core.expression import RELATIONS, evaluate, is_counted
 from flashladder.core.problem import Problem
 from flashladder.ladder import overlap, stages
 from flashladder.ladder.kernels import problem_for
-from flashladder.ladder.launches import for_problem, launches
+from flashladder.ladder.launches import for_problem, launches, splits
 from flashladder.ladder.queued import Queued
 from flashladder.ladder.run import run_problem
 
@@ -121,8 +121,8 @@ def _read(stage: stages.Stage, entry: dict) -> Expectation:
 
 def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None) -> dict[str, int]:
     """What expressions speak of: the problem's sizes; Br, Bc and threads of stage.toml's main launch for it;
-    `blocks` and `warps` of its grid; `query_tiles`, Br rows of one head each; `whole`: all tiles are, and nothing is
-    masked. With a report, of all its launches together:
+    `blocks` and `warps` of its grid; `splits` of a decode stage; `query_tiles`, Br rows of one head each; `whole`: all
+    tiles are, and nothing is masked. With a report, of all its launches together:
 
     launches, instructions.total, instructions.CLASS; shared.KIND.wavefronts, .ideal; global.KIND.sectors, .ideal,
     .bytes; bulk.KIND.copies, .bytes; tensor_copies.KIND.copies, .bytes, .sectors; mbarriers.waits, .waited; barriers,
@@ -135,6 +135,7 @@ def namespace(stage: stages.Stage, problem: Problem, report: dict | None = None)
     found |= {name: launch[name] for name in ("Br", "Bc", "threads") if name in launch}
     found["blocks"] = math.prod(launches(stage, problem)[stage.main_launch].grid)
     found["warps"] = found["blocks"] * launch["threads"] // 32
+    found["splits"] = splits(stage, problem)
     found["query_tiles"] = problem.B * problem.Hq * -(-problem.Nq // launch.get("Br", 1))
     ragged = problem.Nq % launch.get("Br", 1) or problem.Nkv % launch.get("Bc", 1)
     found["whole"] = int(not (ragged or problem.causal))
@@ -230,17 +231,23 @@ def runs(
 ) -> list[Run]:
     """The runs that show all of the expectations: a small problem, and those that the expectations themselves name."""
     stage = stages.entry(stage)
-    usual = problem_for(stage)
-    dtype = stage.own(Problem(dtype=dtype)).dtype
-    usual = Problem(B=usual.B, Hq=usual.Hq, Nq=2 * usual.Nq, Nkv=usual.Nkv, d_head=d_head, dtype=dtype)
     found: dict[tuple, Run] = {}
     for one in chosen(stage, names):
-        sizes = {"B": usual.B, "Hq": usual.Hq, "Nq": usual.Nq, "Nkv": usual.Nkv, "d_head": d_head, **one.problem}
-        run = Run(Problem(dtype=dtype, **sizes), one.inputs or "random", one.own_choice, one.traced)
+        problem = _problem(stage, {"d_head": d_head, "dtype": dtype, **one.problem})
+        run = Run(problem, one.inputs or "random", one.own_choice, one.traced)
         key = (run.problem, run.inputs, run.own_choice)
         if key not in found or run.traced:
             found[key] = run
     return list(found.values())
+
+
+def _problem(stage: stages.Stage, fields: dict) -> Problem:
+    """A small problem with these fields."""
+    if isinstance(stage, stages.Decode):
+        return stage.usual(**fields)
+    usual = problem_for(stage)
+    fields = fields | {"dtype": stage.own(Problem(dtype=fields["dtype"])).dtype}
+    return Problem(**{"B": usual.B, "Hq": usual.Hq, "Nq": 2 * usual.Nq, "Nkv": usual.Nkv} | fields)
 
 
 def judge(
