@@ -45,10 +45,11 @@ def verify(one, problem: DecodeProblem, inputs: dict | None = None, **options) -
 # Unequal lengths, one of them 0 and one shorter than Nq, in pages; packed heads and several parts of a sequence.
 PAGES = DecodeProblem(B=4, Hq=4, Hkv=2, Nq=2, Nkv=90, lengths=(90, 0, 1, 33), d_head=64, dtype="fp16", page_size=16)
 PARTS = DecodeProblem(B=1, Hq=8, Hkv=1, Nkv=300, d_head=128, layout="bnhd")
+EMPTY_PARTS = DecodeProblem(B=1, Hq=8, Hkv=1, Nkv=300, d_head=64, lengths=(3,))
 
 
 @EACH
-@pytest.mark.parametrize("problem", (PAGES, PARTS), ids=("pages", "parts"))
+@pytest.mark.parametrize("problem", (PAGES, PARTS, EMPTY_PARTS), ids=("pages", "parts", "empty parts"))
 def test_twice_over_one_workspace(one, problem):
     result = verify(one, problem, repeat=2)
     assert not result.changed, f"stage {one.id}, {problem}: other bits in the second run: {result.changed}"

@@ -34,8 +34,8 @@ class Decode(Queued):
         return DecodeProblem(**shape | fields)
 
     def judged_by(self) -> list[tuple[Problem, str | None]]:
-        """Unequal lengths, one of them 0, in pages, with several rows of Q besides the usual problem; and what
-        stage.toml's `[[judged_by]]` says."""
+        """Besides the usual problem one whose sequence has more parts than keys; unequal lengths, one of them 0, in
+        pages, with several rows of Q; and what stage.toml's `[[judged_by]]` says."""
         ends = {"B": 3, "Nkv": 150, "lengths": (150, 0, 67), "Nq": 3, "page_size": 32}
-        more = [{name: value for name, value in entry.items()} for entry in self.data.get("judged_by", [])]
-        return [(self.usual(**fields), None) for fields in ({}, ends, *more)]
+        more = self.data.get("judged_by", [])
+        return [(self.usual(**fields), None) for fields in ({}, {"lengths": (3,)}, ends, *more)]

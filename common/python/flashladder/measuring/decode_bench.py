@@ -254,10 +254,11 @@ class DecodeBench:
     def run(self) -> dict:
         for problem in progress(self.settings.problems(), "bench"):
             self.bench_problem(problem)
-        record = provenance.collect(self.device) | {"runtime": self.cudart.version(), **peers.versions()}
+        kernels = {stage.name: stage.kernel_hash() for stage in self.stages}
+        record = provenance.collect(self.device) | {"kernels": kernels, "runtime": self.cudart.version()}
         return {
             "version": 1,
-            "provenance": record,
+            "provenance": record | peers.versions(),
             "settings": asdict(self.settings) | {"graph": bool(self.torch)},
             "measurements": self.measurements,
             "skipped": self.skipped,

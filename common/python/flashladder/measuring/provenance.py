@@ -53,7 +53,7 @@ def collect(device: Device) -> dict:
         "toolkit": built.get("nvcc_version"),
         "build_type": built.get("build_type"),
         "host": platform.machine(),
-        "kernels": {stage.name: stage.kernel_hash() for stage in (*stages.all_stages(), *stages.other_parts())},
+        "kernels": {stage.name: stage.kernel_hash() for stage in stages.all_stages()},
     }
     if device.kind == "gpu":
         gpu = device.gpu
