@@ -18,7 +18,7 @@ from flashladder.ladder import stages
 from flashladder.measuring import gpu_memory, peers
 from flashladder.measuring.bench import Bench, Candidate, Settings, run_bench
 from flashladder.running import gradients
-from flashladder.running.job import BACKWARD_OUTPUTS
+from flashladder.running.gradients import GRADIENTS
 from flashladder.running.verify import POISON, Comparison
 
 FORWARD = "masking"  # it takes any length and mask on any GPU from sm_80 on
@@ -54,7 +54,7 @@ class BackwardBench(Bench):
             library.backward(problem.backward_params(memory.pointers(), scratch, needed))
 
         def output():
-            return {name: memory.bits(name) for name in BACKWARD_OUTPUTS}
+            return {name: memory.bits(name) for name in GRADIENTS}
 
         facts = self.facts(stage, description)
         return Candidate(stage.name, "stage", launch, output, problem.backward_flops(), facts)
@@ -74,7 +74,7 @@ class BackwardBench(Bench):
                 kept["gradients"] = call()
 
             def output(kept=kept):
-                return dict(zip(BACKWARD_OUTPUTS, map(gpu_memory.host_bits, kept["gradients"]), strict=True))
+                return dict(zip(GRADIENTS, map(gpu_memory.host_bits, kept["gradients"]), strict=True))
 
             found.append(Candidate(name, "peer", launch, output, problem.backward_flops()))
         return found
@@ -92,7 +92,7 @@ class BackwardBench(Bench):
     def compared(self, candidate: Candidate, problem: Problem, expected) -> tuple[Comparison, int]:
         part, wanted = expected
         got = {name: problem.to_bhnd(bits) for name, bits in candidate.output().items()}
-        picked = {name: np.stack([got[name][b, h][part.rows] for b, h in part.heads]) for name in BACKWARD_OUTPUTS}
+        picked = {name: np.stack([got[name][b, h][part.rows] for b, h in part.heads]) for name in GRADIENTS}
         unwritten = sum(int((bits == POISON).sum()) for bits in got.values())
         return gradients.compare_all(picked, wanted, problem.dtype), unwritten
 
