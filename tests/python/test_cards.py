@@ -10,7 +10,8 @@ from flashladder.core.paths import ROOT  # noqa: E402
 from flashladder.ladder import stages  # noqa: E402
 from flashladder.plot import cards, style  # noqa: E402
 
-STAGES = stages.every_stage()
+# Of the other parts those that have a card.
+STAGES = (*stages.every_stage(), *(one for one in stages.other_parts() if (one.folder / "README.md").exists()))
 each_stage = pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
 SMALLEST_TEXT = 9  # points: on a phone a figure of 5.2 inches is shown a fifth smaller than it is drawn
 
