@@ -124,6 +124,13 @@ def test_a_stream_of_its_own(one):
     verify(one, DecodeProblem(Hq=2, Hkv=1, Nkv=65, d_head=64), own_stream=True, repeat=2)
 
 
+@EACH
+def test_captured_in_a_graph(one):
+    """The graph holds the call's arguments and its kernels; it is launched twice over one workspace."""
+    result = verify(one, DecodeProblem(Hq=2, Hkv=1, Nkv=140, d_head=64), own_stream=True, graph=True, repeat=2)
+    assert not result.changed
+
+
 # ---- refusals ----
 
 SMALL = DecodeProblem(Hq=4, Hkv=2, Nq=2, Nkv=200, d_head=64)

@@ -51,6 +51,7 @@ class Options:
     repeat: int = 1  # runs in the same process
     configuration: str | None = None  # the short form of one of the library's instances; None: the library chooses
     own_stream: bool = False  # not of a forward stage: the runs go to a stream that the default stream does not join
+    graph: bool = False  # with own_stream: the runs are launches of one CUDA graph, which captured the stage's call
     shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
 
 
