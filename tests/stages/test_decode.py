@@ -178,7 +178,13 @@ def answers(one, problem: DecodeProblem, wrong: dict) -> dict[str, dict]:
 
 
 @EACH
-@pytest.mark.parametrize("problem, wrong", ((SMALL, WRONG), (IN_PAGES, WRONG_PAGES)), ids=("one piece", "pages"))
+@pytest.mark.parametrize(
+    "problem, wrong",
+    (
+        pytest.param(SMALL, WRONG, id="one piece"),
+        pytest.param(IN_PAGES, WRONG_PAGES, id="pages", marks=pytest.mark.long),
+    ),
+)
 def test_what_is_wrong_is_refused_and_nothing_else_written(one, problem, wrong):
     got = answers(one, problem, wrong)
     assert got["as it is"] == {"code": 0, "message": "no error", "touched": []}, got["as it is"]
