@@ -11,7 +11,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.stages import Kernel
 from flashladder.measuring import recorded
-from flashladder.running.job import BackwardResult, Result
+from flashladder.running.job import OutputsResult, Result
 
 GPU = Device("gpu", Gpu("Fake", 90, "580.1", 1))
 
@@ -106,7 +106,7 @@ def test_a_wrong_result_and_a_failure_are_told(measured, monkeypatch, tmp_path):
 def test_wrong_gradients_are_told(measured, monkeypatch, tmp_path):
     def run(stage, problem, inputs, device, repeat):
         bits = {"dQ": inputs["Q"], "dK": inputs["K"], "dV": inputs["V"]}
-        return BackwardResult(bits, problem, GPU, {})
+        return OutputsResult(bits, problem, GPU, {})
 
     few = [Problem(Hq=2, Hkv=1, Nq=8, d_head=64, dtype="fp16"), Problem(Hq=1, Nq=8, d_head=64)]
     monkeypatch.setattr(gpu_report.backward, "run", run)
