@@ -9,7 +9,7 @@
 #include "ptx.cuh"
 
 constexpr int warps = 8, threads = 32 * warps;
-constexpr int blocks_each = 8;  // that a multiprocessor holds: 2,048 threads
+constexpr int blocks_each = 5;  // that a multiprocessor holds: 48 registers for each of 256 threads
 constexpr int least_keys = 64;  // of a part of the longest sequence
 
 // The workspace: what each part of each row of Q has come to. rows = B * Hq * Nq.
