@@ -71,9 +71,9 @@ class Lengths:
 
 
 def of(stage: Stage) -> Lengths:
-    """Of a backward stage whose notebook is not written yet, the card's alone."""
+    """Of a stage of the other parts whose notebook is not written yet, the card's alone."""
     file = notebook_format.FOLDER / f"{stage.name}.ipynb"
-    cells = notebook_format.load(file)["cells"] if file.exists() or not isinstance(stage, stages.Backward) else []
+    cells = notebook_format.load(file)["cells"] if file.exists() or stage not in stages.other_parts() else []
     core = sections.core(cells)
     return Lengths(
         stage=stage,
