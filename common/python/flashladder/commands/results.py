@@ -2,10 +2,10 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `throughput-pictures DTYPE`, `resources`,
-`ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`, `tuned TABLE [D [N]]`,
-`tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `timeline-clocks`, `timeline-errors D`,
-`faults [list]`, `table NAME` (one that the text's figures.toml declares:
+What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `decode`,
+`throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`,
+`tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
+`timeline-clocks`, `timeline-errors D`, `faults [list]`, `table NAME` (one that the text's figures.toml declares:
 commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
@@ -130,22 +130,54 @@ def ablations(which: str = "all", d: str = "128", mask: str = "") -> Iterator[st
 
 @paragraphs
 def throughput(dtype: str, d: str, mask: str = "") -> Iterator[str]:
-    causal, masked = _causal(mask)
     for results in recorded.shipped():
-        rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
-        if not rows:
-            continue
-        lengths = sorted({row["Nq"] for row in rows})
-        by_key = {(row["name"], row["Nq"]): row for row in rows}
-        names = dict.fromkeys(row["name"] for row in rows)
-        body = [[name, *(_figure(by_key.get((name, n))) for n in lengths)] for name in names]
-        text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
-        block = [_caption(results, text), "", _table([f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)], body)]
-        ceiling = recorded.ceiling(results, dtype)
-        if ceiling:
-            block += ["", f"cuBLAS matrix product of the same type in the same run: {ceiling['tflops']:.0f} TFLOP/s."]
-        block += _notes(rows)
-        yield "\n".join(block)
+        yield from _by_length(results, dtype, d, mask)
+
+
+@paragraphs
+def gradients(d: str, mask: str = "") -> Iterator[str]:
+    """The same of the stages that compute gradients, in bf16."""
+    for results in recorded.shipped(kind="backward"):
+        yield from _by_length(results, "bf16", d, mask)
+
+
+def _by_length(results: dict, dtype: str, d: str, mask: str) -> Iterator[str]:
+    """Stages and peers with their throughput at each length; nothing where it is not recorded."""
+    causal, masked = _causal(mask)
+    rows = recorded.pick(results, dtype=dtype, d_head=int(d), causal=causal)
+    if not rows:
+        return
+    lengths = sorted({row["Nq"] for row in rows})
+    by_key = {(row["name"], row["Nq"]): row for row in rows}
+    names = dict.fromkeys(row["name"] for row in rows)
+    body = [[name, *(_figure(by_key.get((name, n))) for n in lengths)] for name in names]
+    text = _setting(results, f"TFLOP/s, {dtype}, d = {d}{masked}")
+    block = [_caption(results, text), "", _table([f"{dtype}, d = {d}", *(f"N = {n}" for n in lengths)], body)]
+    ceiling = recorded.ceiling(results, dtype)
+    if ceiling:
+        block += ["", f"cuBLAS matrix product of the same type in the same run: {ceiling['tflops']:.0f} TFLOP/s."]
+    yield "\n".join([*block, *_notes(rows)])
+
+
+@paragraphs
+def decode() -> Iterator[str]:
+    """Microseconds of the decode stages and their peers, with the part of them that reading K and V alone takes."""
+    for results in recorded.shipped(kind="decode"):
+        rows = results["measurements"]
+        names = list(dict.fromkeys(row["name"] for row in rows))
+        shapes: dict[tuple, dict[str, str]] = {}
+        for row in rows:
+            shape = row["Hq"], row["Hkv"], row["B"], row["Nkv"], row["d_head"]
+            mark = "\\*" if recorded.is_stale(row) else ""
+            part = "" if row["kind"] == "ceiling" else f" ({row['of_reading']:.2f})"
+            shapes.setdefault(shape, {})[row["name"]] = f"{row['us']['median']:.1f}{mark}{part}"
+        body = [
+            [f"{Hq} / {Hkv}", str(B), f"{Nkv:,}", *(found.get(name, "-") for name in names)]
+            for (Hq, Hkv, B, Nkv, _), found in shapes.items()
+        ]
+        text = "Microseconds, and in brackets the part of them that reading takes; bf16, d = 128, one query row, median"
+        head = ["heads of Q / of K and V", "B", "N", *names]
+        yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
 
 
 def pictures(dtype: str) -> str:
@@ -369,6 +401,8 @@ def provenance() -> Iterator[str]:
 _KINDS = {
     "ladder": ladder,
     "throughput": throughput,
+    "gradients": gradients,
+    "decode": decode,
     "throughput-pictures": pictures,
     "resources": resources,
     "ablations": ablations,
