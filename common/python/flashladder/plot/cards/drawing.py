@@ -44,6 +44,14 @@ def rectangle(axes, place: tuple[float, float], extent: tuple[float, float], col
     axes.add_patch(Rectangle(place, *extent, facecolor=colour, **({"edgecolor": "white", "linewidth": 1.5} | look)))
 
 
+def box(
+    axes, place: tuple[float, float], extent: tuple[float, float], colour: str, words: str, size: float = 9.5, **look
+) -> None:
+    """A rectangle with words in its middle."""
+    rectangle(axes, place, extent, colour, **look)
+    centred(axes, place[0] + extent[0] / 2, place[1] + extent[1] / 2, words, size, color=text_on(colour))
+
+
 def rounded(axes, place: tuple[float, float], extent: tuple[float, float], colour: str, corner: float) -> None:
     style = f"round,pad=0,rounding_size={corner}"
     axes.add_patch(FancyBboxPatch(place, *extent, boxstyle=style, facecolor=colour, edgecolor=GREY, linewidth=0.8))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from flashladder.plot.cards.drawing import arrow, centred, picture, rectangle
+from flashladder.plot.cards.drawing import arrow, box, centred, picture, rectangle
 from flashladder.plot.softmax import steps
 from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, in_order, plain, text_on
 
@@ -106,17 +106,13 @@ def online_softmax(figure) -> None:
 
 
 def _walk(axes) -> None:
-    def box(x: float, y: float, width: float, colour, text: str) -> None:
-        rectangle(axes, (x, y), (width, 1), colour)
-        centred(axes, x + width / 2, y + 0.5, text, 10, color=text_on(colour))
-
     plain(axes)
     for j in range(TILES):
-        box(2.6 + 1.6 * j, 2.3, 1.5, ORANGE if j == NOW else PALE, f"K, V {j}")
-    box(0.2, 0.6, 1.7, BLUE, "Q tile")
+        box(axes, (2.6 + 1.6 * j, 2.3), (1.5, 1), ORANGE if j == NOW else PALE, f"K, V {j}", 10)
+    box(axes, (0.2, 0.6), (1.7, 1), BLUE, "Q tile", 10)
     for j in range(TILES):
         if j == NOW:
-            box(2.6 + 1.6 * j, 0.6, 1.5, SKY, "S")
+            box(axes, (2.6 + 1.6 * j, 0.6), (1.5, 1), SKY, "S", 10)
         else:
             rectangle(axes, (2.6 + 1.6 * j, 0.6), (1.5, 1), "none", edgecolor=GREY, linestyle=":", linewidth=1.2)
     for j, words in {0: "forgotten", 1: "forgotten", 3: "not yet"}.items():

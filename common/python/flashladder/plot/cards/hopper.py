@@ -4,7 +4,7 @@ from functools import partial
 
 from matplotlib.patches import FancyBboxPatch
 
-from flashladder.plot.cards.drawing import Bars, arrow, beside, centred, lanes, picture, rectangle, titled
+from flashladder.plot.cards.drawing import Bars, arrow, beside, box, centred, lanes, picture, rectangle, titled
 from flashladder.plot.style import (
     BLUE,
     GREEN,
@@ -106,8 +106,7 @@ def _S(axes) -> None:
         for pair in range(4):
             lane = row % 8 * 4 + pair
             colour = BLUE if lane == 5 else (SKY if row < 8 else YELLOW)
-            rectangle(axes, (pair * 2, y), (2, 0.84), colour)
-            centred(axes, pair * 2 + 1, y + 0.42, f"lane {lane}", color=text_on(colour))
+            box(axes, (pair * 2, y), (2, 0.84), colour, f"lane {lane}")
         held = {1: "S[4n], S[4n + 1]", 9: "S[4n + 2], S[4n + 3]"}.get(row, "")
         axes.text(8.2, y + 0.42, held, ha="left", va="center", fontsize=9)
     axes.set(xlim=(-1.4, 12.6), ylim=(-1.1, 6))
@@ -406,8 +405,7 @@ def shapes(figure) -> None:
         rectangle(axes, (0, row), (has, 0.6), PALE, edgecolor=INK, linewidth=1)
         for words, colour, registers in zip("OSPQ", (BLUE, SKY, ORANGE, GREY), parts, strict=True):
             if registers:
-                rectangle(axes, (left, row), (registers, 0.6), colour, linewidth=1)
-                centred(axes, left + registers / 2, row + 0.3, words, color=text_on(colour))
+                box(axes, (left, row), (registers, 0.6), colour, words, linewidth=1)
                 left += registers
         axes.text(has - 3, row + 0.3, str(has) if has > left else "", ha="right", va="center", fontsize=9, color=INK)
     axes.text(0, -0.5, "pale: left for addresses, sums and temporaries", fontsize=9, color=GREY)
