@@ -16,9 +16,8 @@
 #include "ptx_backward.cuh"
 #include "query_loads.cuh"
 
-constexpr int sent_stages = unit_stages;  // of the queue in which consumers tell which heads they have added to
-constexpr int converters = 2;             // warps that round dQ
-constexpr int piece_stages = 2;           // pieces of dQ that a converter has on their way
+constexpr int converters = 2;    // warps that round dQ
+constexpr int piece_stages = 2;  // pieces of dQ that a converter has on their way
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
 // share it.
@@ -42,8 +41,7 @@ struct SharedStorage {
     Pipeline<1> K_pipeline, V_pipeline;
     Unit units[unit_stages];
     Pipeline<unit_stages> unit_pipeline;
-    int sent[sent_stages];  // heads to which the block has added a unit's dQ; -1: there is no more
-    Pipeline<sent_stages> sent_pipeline;
+    uint64_t unit_added[unit_stages];  // completes a phase when all of the unit's additions to dQ are on their way
     uint64_t piece_full[converters][piece_stages];
     Pipeline<stages> Q_pipeline, dO_pipeline;
     Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
@@ -85,7 +83,6 @@ struct Producer {
     const Workspace &workspace;
     PipelineState<unit_stages> unit_write;
     PipelineState<1> keys_write;  // of K and of V
-    PipelineState<sent_stages> sent_write;
     QueryLoader<SharedStorage<T, d_head, Br>, Br, Bc, stages> loader{shared, params, maps, workspace};
 
     __device__ void load_keys(T (&tile)[Bc * d_head], Pipeline<1> &pipeline, const CUtensorMap &map, const Unit &unit) {
@@ -99,7 +96,6 @@ struct Producer {
         shared.unit_pipeline.producer_acquire(unit_write);
         shared.units[unit_write.stage] = unit;
         ptx::mbarrier_arrive(&shared.unit_pipeline.full[unit_write.stage]);
-        unit_write.advance();
     }
 
     __device__ void run() {
@@ -120,34 +116,32 @@ struct Producer {
                 loader.load_Q(keys, tile);
                 loader.load_dO(keys, tile);
             }
-            send();
+            // The thread that tells of a unit also waits for this one: the copies under way read statistics, which
+            // become zeros when the head is complete.
+            ptx::mbarrier_arrive(&shared.unit_added[unit_write.stage]);
+            unit_write.advance();
         }
-        send();
         finish_counting(params, counters);
-    }
-
-    // The thread that tells of a unit also waits for the one that loads: the copies under way read statistics, which
-    // become zeros when the head is complete.
-    __device__ void send() {
-        shared.sent_pipeline.producer_acquire(sent_write);
-        ptx::mbarrier_arrive(&shared.sent_pipeline.full[sent_write.stage]);
-        sent_write.advance();
     }
 };
 
 // ---- dQ of complete heads ----
 
 // One thread tells all blocks when this block has added a unit's dQ. The release waits until the additions have arrived
-// in L2, thousands of clocks: that is why it is done once for a unit, and by a thread that has nothing else to do.
+// in L2, thousands of clocks: that is why it is done once for a unit, and by a thread that has nothing else to do. It
+// reads the units from the producer's queue, as the consumers do, so that they need not hand it any number: their
+// registers are all taken.
 template <typename Shared>
 __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters *counters) {
-    PipelineState<sent_stages> sent_read;
+    PipelineState<unit_stages> unit_read;
     while (true) {
-        shared.sent_pipeline.consumer_wait(sent_read);
-        const int head = shared.sent[sent_read.stage];
-        if (head < 0) break;
-        ptx::add_release(counters->units_added() + head, 1);
-        shared.sent_pipeline.consumer_release(sent_read, 0);
+        shared.unit_pipeline.consumer_wait(unit_read);
+        const Unit unit = shared.units[unit_read.stage];
+        if (!unit.valid()) break;
+        ptx::mbarrier_wait(&shared.unit_added[unit_read.stage], unit_read.phase);
+        // The unit's place is free first, as the release below takes long.
+        shared.unit_pipeline.consumer_release(unit_read, 0);
+        ptx::add_release(counters->units_added() + unit.batch * params.Hkv + unit.kv_head, 1);
     }
     finish_counting(params, counters);
 }
@@ -257,18 +251,12 @@ struct Converter {
     }
 };
 
-// Tells that the warp's additions to a head's dQ are on their way. -1: there are no more. There is one message for each
-// unit, so that its place in the queue is the one from which the unit came.
+// Tells that the warp's additions to dQ are on their way.
 template <typename T, int d_head, int Br>
-__device__ __forceinline__ void send(Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop, int head) {
-    auto &shared = mainloop.shared;
-    PipelineState<sent_stages> sent_write;  // where `unit_read` was before it moved on
-    sent_write.stage = mainloop.unit_read.stage ^ 1;
-    sent_write.phase = mainloop.unit_read.phase ^ sent_write.stage;
-    shared.sent_pipeline.producer_acquire(sent_write);
-    if (mainloop.warp == 0) shared.sent[sent_write.stage] = head;  // all lanes write the same number
+__device__ __forceinline__ void finish_unit(Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> &mainloop) {
+    const int stage = mainloop.unit_read.stage ^ 1;  // the unit's: `unit_read` has moved on
     __syncwarp();  // every lane's additions are on their way before lane 0 arrives for the warp
-    if (mainloop.lane == 0) ptx::mbarrier_arrive(&shared.sent_pipeline.full[sent_write.stage]);
+    if (mainloop.lane == 0) ptx::mbarrier_arrive(&mainloop.shared.unit_added[stage]);
 }
 
 // ---- kernel ----
@@ -285,7 +273,7 @@ __global__ void __launch_bounds__(threads, 1)
     const int lane = threadIdx.x % 32;
 
     if (threadIdx.x == 0) {
-        shared.unit_pipeline.init(4 * consumers);
+        shared.unit_pipeline.init(4 * consumers + 1);  // the thread that tells reads the units, too
         shared.K_pipeline.init(4 * consumers);
         shared.V_pipeline.init(4 * consumers);
         shared.Q_pipeline.init(4 * consumers);
@@ -294,10 +282,8 @@ __global__ void __launch_bounds__(threads, 1)
             ptx::mbarrier_init(&shared.dS_pipeline.full[stage], 4 * consumers);
             ptx::mbarrier_init(&shared.dS_pipeline.empty[stage], 4 * consumers);
         }
-        for (int stage = 0; stage < sent_stages; ++stage) {
-            ptx::mbarrier_init(&shared.sent_pipeline.full[stage], 4 * consumers + 1);
-            ptx::mbarrier_init(&shared.sent_pipeline.empty[stage], 1);
-        }
+        for (int stage = 0; stage < unit_stages; ++stage)
+            ptx::mbarrier_init(&shared.unit_added[stage], 4 * consumers + 1);  // the producer arrives, too
         for (int i = 0; i < converters * piece_stages; ++i)
             ptx::mbarrier_init(&shared.piece_full[i / piece_stages][i % piece_stages], 1);
         ptx::fence_mbarrier_init();
@@ -358,7 +344,7 @@ __global__ void __launch_bounds__(threads, 1)
         mainloop.release_dS();
         mainloop.release_keys();
         add_dQ(workspace, previous, dQ);
-        send<T, d_head, Br>(mainloop, unit.batch * params.Hkv + unit.kv_head);
+        finish_unit<T, d_head, Br>(mainloop);
 
         const int first = keys.first_key + warp * 16;
         const int count = params.Nkv - first;  // rows from here to the end of dK and dV
@@ -367,7 +353,6 @@ __global__ void __launch_bounds__(threads, 1)
         store_rows<T, d_head>(first_row<T>(params.dV, keys.batch, keys.kv_head, first), params.dV.stride_row, count, dV,
                               1.0f, lane);
     }
-    send<T, d_head, Br>(mainloop, -1);
 }
 
 // ---- launch ----
