@@ -28,7 +28,7 @@ HARNESS = "harness"
 PROGRAMS = ("flashladder.classroom.check", "flashladder.building.bootstrap", "flashladder.running.worker")
 TREES = {  # by folder, the kinds of files that are taken
     "common/cmake": (".cmake", ".map"),
-    "common/host": (".cpp", ".h", ".txt"),
+    "common/host": (".cpp", ".cu", ".h", ".txt"),
     "common/simulator": (".cpp", ".h", ".map", ".txt"),
 }
 FILES = ("CMakeLists.txt", "LICENSE")
