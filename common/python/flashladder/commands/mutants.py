@@ -206,7 +206,9 @@ def judge(stage: stages.Stage, text: str) -> Verdict:
     Cached by all that goes into the verdict.
     """
     started = time.monotonic()
-    binaries = [build_directory() / "simulator/libcudart.so.13", build_directory() / "bin" / f"stage_{stage.id}"]
+    binaries = [build_directory() / "simulator/libcudart.so.13"]
+    if stage not in stages.other_parts():  # which have no program of their own
+        binaries.append(build_directory() / "bin" / f"stage_{stage.id}")
     binaries += sorted(file for pattern in stage.libraries for file in build_directory().glob(pattern))
     missing = [str(file) for file in binaries if not file.exists()]
     if missing:
