@@ -73,7 +73,14 @@ def measured(monkeypatch, tmp_path):
         return row | {"causal": False, "kernel_sha256": kernel, "registers": 255} | more
 
     fresh = stages.get(9).kernel_hash()
+    waits_apart, packed_gqa = stages.entry("waits_apart"), stages.entry("packed_gqa")
+    shape = {"B": 8, "Nkv": 4096, "Hq": 32, "Hkv": 8, "us": {"median": 12.5}, "of_reading": 0.75}
     runs = {
+        "backward": [row(waits_apart.name, 500.0, waits_apart.kernel_hash())],
+        "decode": [
+            {"name": packed_gqa.name, "kind": "stage", "kernel_sha256": packed_gqa.kernel_hash()} | shape,
+            {"name": "reading K and V", "kind": "ceiling"} | shape,
+        ],
         "": [row("09_double_buffering", 300.0, fresh), row("08_fragment_tiles", 200.0, "another")],
         "ablations": [
             row("09_double_buffering", 310.0, fresh),
@@ -98,6 +105,10 @@ def measured(monkeypatch, tmp_path):
         ('-ablation("09 no swizzle") / ablation(9) + 1 : .0%', "68%"),
         ('ablation("29 no turns") : .0f', "700"),  # of a type that it has alone
         ('resource(9, "registers") : ,d', "255"),
+        ('gradients("waits_apart") : .0f', "500"),
+        ('gradients("no_scratch_pass") : .0f', "(not recorded yet)"),
+        ('decode("packed_gqa", B=8) : .1f', "12.5"),
+        ('decode("packed_gqa", B=8, of_reading=1) : .2f', "0.75"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
         ('record("G.json", "rows", 0, "n", 1) : d', "2"),
         ("tflops(7) / tflops(9) : .2f", "(not recorded yet)"),  # a stage that this record is older than
@@ -113,6 +124,7 @@ def test_a_figure_is_computed(measured, what, text):
     [
         ("tflops(9)", "needs a format"),
         ("tflops(9, N=77) : .1f", "is not recorded; there is: 09_double_buffering"),
+        ('decode("packed_gqa", B=3) : .1f', "is not recorded; there is: 52_packed_gqa"),
         ('resource(9, "hue") : d', 'no figure "hue"'),
         ('tflops(9, gpu="B200") : .1f', "there is: nothing"),
         ('record("G.json", "rows", "name=b") : d', "nothing at 'name=b'"),

@@ -45,13 +45,14 @@ class _Figures:
         self.names = names
         self.gpu = gpu
 
-    def _row(self, results: dict | None, name: str, causal: bool = False, **wanted) -> dict:
-        rows = recorded.pick(results, name=name, causal=causal, **wanted) if results else []
+    def _row(self, results: dict | None, name: str, causal: bool | None = False, **wanted) -> dict:
+        """causal: None of a record whose rows do not say it."""
+        wanted |= {} if causal is None else {"causal": causal}
+        rows = recorded.pick(results, name=name, **wanted) if results else []
         if results and not recorded.pick(results, name=name) and name in _kernels():
             raise Unrecorded  # newer than the record
         if not rows:
             there = ", ".join(dict.fromkeys(row["name"] for row in recorded.pick(results))) if results else "nothing"
-            wanted |= {"causal": causal}
             raise FlashLadderError(f'"{name}" with {wanted} is not recorded; there is: {there}.')
         self.stale |= recorded.is_stale(rows[0])
         return rows[0]
@@ -75,6 +76,19 @@ class _Figures:
         together("tma") / together("masking"); gpu: as in tflops()."""
         results = recorded.first(gpu=gpu or self.gpu)
         return self._row(results and recorded.together(results), _name(name), causal, Nq=4096, d_head=d)["tflops"]
+
+    def gradients(self, name: int | str, N: int = 4096, d: int = 128, causal: bool = False, gpu: str = "") -> float:
+        """Recorded throughput of a stage that computes gradients, or of a peer: gradients("waits_apart", gpu="H100");
+        of recorded.MAIN where no GPU is named."""
+        return self._row(recorded.first("backward", gpu), _name(name), causal, Nq=N, d_head=d)["tflops"]
+
+    def decode(
+        self, name: int | str, B: int = 1, N: int = 4096, Hq: int = 32, Hkv: int = 8, of_reading: bool = False
+    ) -> float:
+        """Recorded microseconds of a decode stage or a peer: decode("packed_gqa", B=8); of_reading: the part of them
+        that reading K and V takes. Of recorded.MAIN, else of the first GPU that has a record."""
+        row = self._row(recorded.first("decode"), _name(name), None, B=B, Nkv=N, Hq=Hq, Hkv=Hkv)
+        return row["of_reading"] if of_reading else row["us"]["median"]
 
     def ceiling(self, dtype: str = "bf16") -> float:
         """TFLOP/s of cuBLAS's matrix product, timed in the stages' own run."""
@@ -189,6 +203,8 @@ class _Figures:
 FUNCTIONS = (
     "tflops",
     "together",
+    "gradients",
+    "decode",
     "ceiling",
     "on_inputs",
     "ablation",
@@ -203,7 +219,7 @@ FUNCTIONS = (
 
 def _name(which: int | str) -> str:
     """As records have it, of a stage by its number or its name ("swizzle"); what is neither stays as it is."""
-    slugs = {stage.slug: stage.name for stage in stages.every_stage()}
+    slugs = {stage.slug: stage.name for stage in recorded.known_stages()}
     return stages.get(which).name if isinstance(which, int) else slugs.get(which, which)
 
 
@@ -211,7 +227,7 @@ def _name(which: int | str) -> str:
 def _kernels() -> set[str]:
     """Names that a record has once the GPU has run: of the stages, and of their ablations."""
     titles = {f"{one.stage.id} {one.title}" for one in ablations.ablations()}
-    return titles | {stage.name for stage in stages.every_stage()}
+    return titles | {stage.name for stage in recorded.known_stages()}
 
 
 @cache
