@@ -44,8 +44,8 @@ def verify(one, problem: Problem, inputs: dict | None = None, **options) -> back
     return result
 
 
-# Ragged ends with the diagonal across tiles, a group of heads; rows that see no key; batches and whole tiles; more tiles
-# of queries than buffers.
+# Ragged ends with the diagonal across tiles, a group of heads; rows that see no key; batches and whole tiles; more
+# tiles of queries than buffers.
 GROUPS = Problem(Hq=2, Hkv=1, Nq=70, Nkv=133, d_head=64, dtype="fp16", causal=True, layout="gaps")
 BLIND_ROWS = Problem(Hq=1, Nq=80, Nkv=30, d_head=128, causal=True)
 WHOLE = Problem(B=2, Hq=2, Nq=64, Nkv=64, d_head=64, layout="bnhd")
