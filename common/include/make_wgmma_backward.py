@@ -1,5 +1,5 @@
-"""Writes wgmma_backward.cuh beside this file: the shapes of wgmma that the stages of the backward pass use, besides those
-in wgmma.cuh. python make_wgmma_backward.py
+"""Writes wgmma_backward.cuh beside this file: the shapes of wgmma that the stages of the backward pass use, besides
+those in wgmma.cuh. python make_wgmma_backward.py
 """
 
 from pathlib import Path

@@ -219,7 +219,7 @@ FUNCTIONS = (
 
 def _name(which: int | str) -> str:
     """As records have it, of a stage by its number or its name ("swizzle"); what is neither stays as it is."""
-    slugs = {stage.slug: stage.name for stage in recorded.known_stages()}
+    slugs = {stage.slug: stage.name for stage in stages.all_parts()}
     return stages.get(which).name if isinstance(which, int) else slugs.get(which, which)
 
 
@@ -227,7 +227,7 @@ def _name(which: int | str) -> str:
 def _kernels() -> set[str]:
     """Names that a record has once the GPU has run: of the stages, and of their ablations."""
     titles = {f"{one.stage.id} {one.title}" for one in ablations.ablations()}
-    return titles | {stage.name for stage in recorded.known_stages()}
+    return titles | {stage.name for stage in stages.all_parts()}
 
 
 @cache

@@ -70,12 +70,12 @@ def output_directory() -> Path:
 
 
 def chosen(words: str) -> tuple[Stage, ...]:
-    """Stages by number, by name, or from one to another: "14-23", "tma, shapes 00"; for "" all but backward ones."""
+    """Stages by number, by name, or from one to another: "14-23", "tma, shapes 00"; "": the forward ladder."""
     found: dict[str, Stage] = {}
     for word in words.replace(",", " ").split():
         first, dash, last = word.partition("-")
         ends = [stages.entry(one).number for one in (first, last if dash else first)]
-        every = (*stages.every_stage(), *stages.other_parts())
+        every = stages.all_parts()
         picked = [one for one in every if ends[0] <= one.number <= ends[1]]
         if not picked:
             raise FlashLadderError(f"STAGES: '{word}' is no stage and no range of stages.")

@@ -279,8 +279,7 @@ def seed() -> str:
 def sample(size: int, from_seed: str) -> list[Mistake]:
     """Mutants of as many stages as there are, drawn by the seed, of those that must be killed."""
     dice = random.Random(from_seed)
-    every = (*stages.every_stage(), *stages.other_parts())
-    piles = [[one for one in mistakes(stage) if not one.lives] for stage in every]
+    piles = [[one for one in mistakes(stage) if not one.lives] for stage in stages.all_parts()]
     for pile in piles:
         dice.shuffle(pile)
     dice.shuffle(piles)

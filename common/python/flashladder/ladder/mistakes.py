@@ -76,7 +76,7 @@ def of_lesson(stage: stages.Stage | int | str) -> list[Mistake]:
 
 def everything() -> list[Mistake]:
     """All mistakes of all stages."""
-    return [one for stage in (*stages.every_stage(), *stages.other_parts()) for one in mistakes(stage)]
+    return [one for stage in stages.all_parts() for one in mistakes(stage)]
 
 
 def get(stage: stages.Stage | int | str, name: str) -> Mistake:

@@ -31,6 +31,7 @@ __all__ = [
     "other_parts",
     "previous_of",
     "since",
+    "with_kernel",
 ]
 
 
@@ -71,6 +72,11 @@ def every_stage() -> tuple[Stage, ...]:
     """Stage 00, too, where it is there: what students get of this project holds the stages of their assignment."""
     first = (host_streams.stage(),) if list(STAGES.glob("00_*/stage.toml")) else ()
     return (*first, *all_stages())
+
+
+def with_kernel() -> tuple[Kernel | Backward | Decode, ...]:
+    """Every stage that has kernels, of all parts."""
+    return (*all_stages(), *other_parts())
 
 
 def all_parts() -> tuple[Stage, ...]:

@@ -69,14 +69,9 @@ def _parsed(file: Path, mtime_ns: int, size: int) -> dict:
 # ---- names ----
 
 
-def known_stages() -> tuple[stages.Stage, ...]:
-    """All stages that a record may name, in order."""
-    return (*stages.every_stage(), *stages.other_parts())
-
-
 def from_file(record: dict) -> dict:
     """A record with its stages called as their folders are; without what it has of others."""
-    names = {stage.slug: stage for stage in known_stages()}
+    names = {stage.slug: stage for stage in stages.all_parts()}
 
     def name_of(text: str) -> str | None:
         slug, _, variant = text.partition(": ")
@@ -88,7 +83,7 @@ def from_file(record: dict) -> dict:
 
 def for_file(record: dict) -> dict:
     """The opposite of from_file()."""
-    slugs = {stage.id: stage.slug for stage in known_stages()}
+    slugs = {stage.id: stage.slug for stage in stages.all_parts()}
 
     def slug_of(name: str) -> str | None:
         slug = slugs.get(name[:2])
@@ -216,7 +211,7 @@ def earlier(rows: list[dict]) -> str:
 def _in_short(names: list[str]) -> str:
     """Stages that follow one another on the ladder as "01_naive to 13_masking", then the peers; variants as a word
     behind their stages."""
-    order = [stage.name for stage in known_stages()]
+    order = [stage.name for stage in stages.all_parts()]
     stage_of = {name[:2]: name for name in order}
     whole = dict.fromkeys(stage_of.get(name[:2], name) if name[2:3] == " " else name for name in names)
     groups: list[list[str]] = []
@@ -300,8 +295,7 @@ def is_stale(measurement: dict) -> bool:
     """True where a stage's kernel.cu is no longer the one that was measured. A variant of a stage changes with it."""
     if measurement.get("kind") != "stage":
         return False
-    every = (*stages.all_stages(), *stages.other_parts())
-    stage = next((one for one in every if one.id == measurement["name"][:2]), None)
+    stage = next((one for one in stages.with_kernel() if one.id == measurement["name"][:2]), None)
     return stage is None or measurement.get("kernel_sha256") != stage.kernel_hash()
 
 

@@ -163,19 +163,15 @@ def _commit(found: Findings, name: str, record: dict, show) -> None:
                 found.errors.append(
                     f"{name}: {stage} is not the kernel of commit {commit}: it was changed, or the commit is wrong"
                 )
-    today = {stage.slug: stage.kernel_hash() for stage in _with_kernel()}
+    today = {stage.slug: stage.kernel_hash() for stage in stages.with_kernel()}
     stale = [stage for stage, known in kernels.items() if today.get(stage) != known]
     if stale:
         found.remarks.append(f"{name}: measured before {', '.join(sorted(stale))} changed; tables will mark them stale")
 
 
-def _with_kernel() -> tuple[stages.Kernel | stages.Backward | stages.Decode, ...]:
-    return (*stages.all_stages(), *stages.other_parts())
-
-
 def _headers(slug: str, folder: str) -> list[str]:
     """What a stage's hash is of besides kernel.cu; folder: the stage's at that commit."""
-    stage = next((one for one in _with_kernel() if one.slug == slug), None)
+    stage = next((one for one in stages.with_kernel() if one.slug == slug), None)
     places = [header.relative_to(ROOT).as_posix() for header in stage.own_headers()] if stage else []
     return [f"{folder}/{PurePosixPath(place).name}" if place.startswith("stages/") else place for place in places]
 
