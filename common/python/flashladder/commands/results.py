@@ -531,6 +531,8 @@ def _draw(folder: Path) -> list[Path]:
         wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))
     if recorded.shipped(kind="roofline"):
         wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
+    if recorded.shipped(kind="decode"):
+        wanted["decode-roofline.png"] = plot.decode_roofline
     if recorded.shipped(kind="host-streams"):
         record = recorded.first("host-streams")
         wanted["host-streams.png"] = lambda: plot.transfers(record)

@@ -2,12 +2,22 @@
 
 import importlib
 
-__all__ = ["BackwardLesson", "HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard", "slider"]
+__all__ = [
+    "BackwardLesson",
+    "DecodeLesson",
+    "HostLesson",
+    "Lesson",
+    "Prediction",
+    "Trial",
+    "predict",
+    "scorecard",
+    "slider",
+]
+_MODULES = {"BackwardLesson": "backward", "DecodeLesson": "decode"}  # else lesson
 
 
 def __getattr__(name: str):
     # Loaded when it is asked for: flashladder.lessons.setup runs before it is known that the packages are there.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = "backward" if name == "BackwardLesson" else "lesson"
-    return getattr(importlib.import_module(f"flashladder.lessons.{module}"), name)
+    return getattr(importlib.import_module(f"flashladder.lessons.{_MODULES.get(name, 'lesson')}"), name)

@@ -9,6 +9,7 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.cards import card
 from flashladder.plot.climbing import climb
+from flashladder.plot.decoding import decode_roofline, waves
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
 from flashladder.plot.iteration import iteration
@@ -35,6 +36,7 @@ __all__ = [
     "card",
     "climb",
     "configurations",
+    "decode_roofline",
     "error_map",
     "instruction_mix",
     "iteration",
@@ -61,4 +63,5 @@ __all__ = [
     "tuning_predicted",
     "tuning_tiles",
     "warps",
+    "waves",
 ]
