@@ -24,7 +24,7 @@ def find(which: Backward | int | str) -> Backward:
 
 
 class BackwardLesson(Lesson):
-    """As Lesson: shows, builds, verifies, counts and breaks. Such a stage has no exercises of its own."""
+    """As Lesson: shows, builds, verifies, counts, breaks and judges."""
 
     _find = staticmethod(find)
 
