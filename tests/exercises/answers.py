@@ -86,7 +86,7 @@ def _edited(text: str, edits: list[list], where: str) -> str:
 
 def files() -> list[Path]:
     """In the order of the stages; ValueError where one is called like no stage."""
-    order = [stage.slug for stage in stages.every_stage()]
+    order = [stage.slug for stage in stages.all_parts()]
     return sorted(FOLDER.glob("*.toml"), key=lambda file: order.index(file.stem))
 
 

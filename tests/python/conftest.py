@@ -10,7 +10,7 @@ import pytest
 from hostcc import HERE, ROOT, compile_cpp  # also puts the package on the path
 
 from flashladder.core import device as device_module
-from flashladder.ladder import run as run_module
+from flashladder.ladder import kernels
 from flashladder.ladder.stages import Kernel
 from flashladder.running import job
 
@@ -35,7 +35,7 @@ def fake_device(fake, monkeypatch):
     """Has the package run stages on the fake runtime, as if it were a GPU."""
     gpu = device_module.Gpu("Fake GPU", 90, "1.0", 1024)
     monkeypatch.setattr(job, "cudart", lambda device: fake.cudart)
-    monkeypatch.setattr(run_module, "choose", lambda *arguments: device_module.Device("gpu", gpu))
+    monkeypatch.setattr(kernels, "choose", lambda *arguments: device_module.Device("gpu", gpu))
     return gpu
 
 

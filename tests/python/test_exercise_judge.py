@@ -9,7 +9,7 @@ from flashladder.core import device
 from flashladder.core.device import Device, Gpu
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import kernels, stages
 from flashladder.ladder.host_streams import HostStreams
 from flashladder.ladder.stage import Verdict
 from flashladder.running.job import Result, StageError
@@ -125,7 +125,7 @@ def test_what_does_not_end_is_told(monkeypatch):
     def never(*arguments, **more):
         raise StageError("stage 02 did not finish within 120 s")
 
-    monkeypatch.setattr(judge, "run_library", never)
+    monkeypatch.setattr(kernels, "run_library", never)
     found = judge.judge(2, stages.get(2).source.read_text())
     assert found.words == ["stopped at bf16 B=1 H=2 Nq=64 Nkv=192 d=128: stage 02 did not finish within 120 s"]
 
@@ -134,7 +134,7 @@ def test_lines_of_a_run_that_stops_are_the_reader_s(monkeypatch):
     def stops(*arguments, **more):
         raise StageError("access out of bounds at kernel.cu:39: far out\nand more")
 
-    monkeypatch.setattr(judge, "run_library", stops)
+    monkeypatch.setattr(kernels, "run_library", stops)
     found = judge.judge(2, stages.get(2).source.read_text(), line="line {} of mine".format)
     assert found.words[0].endswith(": access out of bounds at line 39 of mine: far out")
 
@@ -163,16 +163,17 @@ def test_each_note_of_the_simulator_has_words():
 def test_a_gpu_gets_a_larger_problem(monkeypatch):
     """Where one is there: a run that is right on the simulator and wrong on it is wrong."""
     gpu = Device("gpu", Gpu("Fake", 90, "580.1", 1))
-    simulated, ran = judge.run_library, []
+    simulated, ran = kernels.run_library, []
 
     def run(name, library, problem, inputs, where, *more, **others):
         ran.append((where.kind, problem))
         result = simulated(name, library, problem, inputs, Device("sim", None), *more, **others)
         return Result(result.bits * 0, problem, where, {}) if where.kind == "gpu" else result
 
-    monkeypatch.setattr(judge, "run_library", run)
+    monkeypatch.setattr(kernels, "run_library", run)
     monkeypatch.setattr(device, "choose", lambda *arguments: gpu)
-    monkeypatch.setattr(judge, "_larger", lambda stage: Problem(Hq=1, Nq=128, d_head=64))
+    monkeypatch.setattr(kernels, "choose", lambda _, kind: gpu if kind == "gpu" else Device("sim", None))
+    monkeypatch.setattr(judge, "larger", lambda stage: Problem(Hq=1, Nq=128, d_head=64))
     monkeypatch.setattr(judge, "_cases", lambda *arguments: [judge.Case(Problem(Hq=1, Nq=64, d_head=128))])
     found = judge.judge(2, stages.get(2).source.read_text())
     assert [kind for kind, _ in ran] == ["sim", "gpu"]

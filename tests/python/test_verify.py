@@ -6,6 +6,7 @@ import pytest
 from flashladder.core import dtypes
 from flashladder.core.dtypes import FROBENIUS_LIMIT
 from flashladder.core.problem import Problem
+from flashladder.ladder import kernels, stages
 from flashladder.ladder.run import run, run_problem
 from flashladder.running import verify
 from flashladder.running.job import StageError
@@ -151,10 +152,8 @@ def test_nan_stays_nan_in_bf16():
 
 
 def test_run_takes_arrays_and_dlpack(fake, fake_device, fake_stage, monkeypatch):
-    from flashladder.ladder import run as run_module
-
-    monkeypatch.setattr(run_module.stages, "get", lambda which: fake_stage)
-    monkeypatch.setattr(run_module, "stage_library", lambda number: fake(0))
+    monkeypatch.setattr(stages, "get", lambda which: fake_stage)
+    monkeypatch.setattr(kernels, "stage_library", lambda number: fake(0))
     generator = np.random.default_rng(3)
     q, k, v = (generator.standard_normal((1, 2, 16, 64), np.float32) for _ in range(3))
 

@@ -15,7 +15,6 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_runner
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.kernels import judged_by
 from flashladder.ladder.run import describe
 from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import FROBENIUS_LIMIT, Comparison, check
@@ -71,7 +70,7 @@ def test_the_boxes_are_those_of_the_configuration_that_runs(tmp_path):
     one = next(one for one in OFFERED if one.kind == "stage" and one.stage.slug == "shapes")
     problem = Problem(Hq=1, Nq=256, d_head=64)
     chosen = describe(one.stage, problem, device="sim")["configuration"]
-    problems = [*judged_by(one.stage), (problem, None)]
+    problems = [*one.stage.judged_by(), (problem, None)]
     file = browser.kernel_file(one, problems)
     boxes = [re.search(r"^boxes (.*)$", request, re.M)[1] for request in file["requests"]]
     wanted = [shapes.parse(configuration or chosen) for _, configuration in problems]

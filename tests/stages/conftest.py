@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from chosen import chosen_stages, e4m3_stages, masking_stages
+from chosen import chosen_stages, e4m3_stages, masking_stages, stages_with_exercises
 from kernels_built import Built
 from shares import WHOLE, drawn, kernels
 
@@ -83,7 +83,7 @@ def pytest_generate_tests(metafunc):
     if "stage" in metafunc.fixturenames:
         name = metafunc.module.__name__
         which = masking_stages if name.startswith("test_masking") else chosen_stages
-        which = e4m3_stages if name == "test_e4m3" else which
+        which = {"test_e4m3": e4m3_stages, "test_exercises": stages_with_exercises}.get(name, which)
         metafunc.parametrize("stage", which(), ids=lambda stage: stage.name)
 
 

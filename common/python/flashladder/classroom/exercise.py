@@ -18,6 +18,7 @@ from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import mistakes, source, stages
+from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
 
 # What each answer is judged by, whichever exercise it is to: its numbers, hazards, and all that the stage expects of
@@ -119,7 +120,7 @@ def _bare(text: str) -> list[str] | str:
 
 def checks_of(stage: Stage) -> tuple[str, ...]:
     """CHECKS; a program of the host has no hazards of kernels."""
-    return CHECKS if isinstance(stage, stages.Kernel) else ("correct", "technique")
+    return CHECKS if isinstance(stage, WithKernel) else ("correct", "technique")
 
 
 def techniques(checks: Iterable[str]) -> list[str] | None:

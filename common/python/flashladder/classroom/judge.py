@@ -14,24 +14,23 @@ from pathlib import Path
 import numpy as np
 
 from flashladder.building import build
+from flashladder.classroom.cases import Case, cases, larger
 from flashladder.classroom.diagnosis import diagnose
 from flashladder.classroom.exercise import CHECKS, Exercise, Mend, fill, techniques
-from flashladder.classroom.inputs import draw
 from flashladder.core import device
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
-from flashladder.core.problem import GAPS, Problem
+from flashladder.core.problem import Problem
 from flashladder.ladder import host_streams, kernels, overlap, stages, technique
+from flashladder.ladder.kernels import Kernel, WithKernel
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
-from flashladder.running.job import Options, Result, StageError, run_library
-from flashladder.running.verify import check
+from flashladder.running.job import OutputsResult, Result, StageError
 from flashladder.simulator import counters
 
 # A run of these small problems takes a fifth of a second: what takes this long does not end by itself.
 SECONDS = 30
-SEED = 1
 MOST = 3  # things of a kind that are told
 COUNTED = ((128, "bf16"), (64, "fp16"))  # d_head and type of what the technique is judged by: it may lack in one alone
 # What the toolchain repairs, so that the numbers are right, by the kind of the simulator's note: why it is wrong.
@@ -154,54 +153,6 @@ def attempt(
     return judge(exercise.stage, filled.source, exercise.checks, words, say=say)
 
 
-@dataclass(frozen=True)
-class Case:
-    """A run of a kernel that is judged."""
-
-    problem: Problem
-    configuration: str | None = None  # of the instance that runs it, where a stage has several
-    inputs: str = "normal"  # a kind of inputs.draw()
-    counted: technique.Run | None = None  # a run by which the technique is judged, with inputs of its own
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return self.counted.arrays() if self.counted else draw(self.problem, self.inputs, SEED)
-
-    def __str__(self) -> str:
-        other = self.counted.inputs if self.counted else self.inputs
-        words = [str(self.problem), self.configuration or ""]
-        words += [other.replace("_", " ")] if other not in ("normal", "random") else []
-        return ", ".join(word for word in words if word)
-
-
-def cases(stage: kernels.Kernel) -> list[Case]:
-    """What an answer is verified at: what changed kernels are judged by (odd tiles), two batches with strides of
-    which no two are equal, two of the other type, head dim and layout, scores far beyond what exp() takes and far below
-    0, one tile and many, rows of which only few raise their maximum; of a persistent kernel five query tiles a block;
-    of a stage with masks a last tile of one column, rows that see no key, a single key."""
-    launch = stage.data["launch"][-1]
-    Br, Bc = launch.get("Br", 64), launch.get("Bc", 64)
-    found = [Case(problem, configuration) for problem, configuration in kernels.judged_by(stage)]
-    more = [
-        (Problem(B=2, Hq=2, Nq=Br, Nkv=2 * Bc, d_head=128, dtype="bf16", layout=GAPS), "normal"),
-        (Problem(B=2, Hq=2, Nq=2 * Br, Nkv=2 * Bc, d_head=64, dtype="fp16", layout="bnhd"), "normal"),
-        (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=64, dtype="bf16", scale=16.0), "normal"),
-        (Problem(B=1, Hq=2, Nq=Br, Nkv=Bc, d_head=64, dtype="bf16"), "negative"),
-        (Problem(B=1, Hq=1, Nq=Br, Nkv=7 * Bc, d_head=64, dtype="fp16"), "half_negative"),
-        (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=128, dtype="bf16"), "lone_last"),
-        (Problem(B=1, Hq=1, Nq=Br, Nkv=4 * Bc, d_head=128, dtype="bf16"), "lone_first"),
-    ]
-    if stage.simulated:  # a block's query tiles follow each other through its buffers more than once
-        more.append((Problem(B=1, Hq=5, Nq=3 * Br, Nkv=Bc, d_head=128, dtype="bf16"), "normal"))
-    if stage.data.get("masks"):
-        more += [
-            (Problem(B=1, Hq=4, Hkv=2, Nq=Br + 1, Nkv=2 * Bc + 1, d_head=64, dtype="fp16", layout="bnhd"), "normal"),
-            (Problem(B=2, Hq=2, Nq=2 * Br + 37, Nkv=Bc + 1, d_head=64, dtype="bf16", causal=True), "normal"),
-            (Problem(B=1, Hq=1, Nq=1, Nkv=1, d_head=64, dtype="bf16"), "normal"),
-        ]
-    own = [(stage.own(problem), inputs) for problem, inputs in more]
-    return [*found, *(Case(problem, stage.configuration(problem), inputs) for problem, inputs in own)]
-
-
 def judge(
     stage: Stage | int | str,
     source: str,
@@ -216,7 +167,7 @@ def judge(
     problems to be tried besides those of cases(). say: is told what is done.
     """
     stage = stages.entry(stage)
-    is_kernel = isinstance(stage, kernels.Kernel)
+    is_kernel = isinstance(stage, WithKernel)
     build.build(["warpsim_cudart"] if is_kernel else stage.targets)  # the stage's own library is of no use here
     if not is_kernel:
         digest = hashlib.sha256(source.encode()).hexdigest()[:16]
@@ -258,7 +209,7 @@ def _like(case: Case, first: Case) -> bool:
     return (case.problem.dtype, case.problem.d_head, case.configuration) == kind
 
 
-def _compiled(stage: kernels.Kernel, source: str, some: Sequence[Case], alone: bool) -> Path:
+def _compiled(stage: WithKernel, source: str, some: Sequence[Case], alone: bool) -> Path:
     """The library that runs these cases. alone: one instance runs them all, so that nothing else is compiled: a mistake
     is known in a quarter of the time."""
     table = _table(stage, [one.configuration for one in some], alone)
@@ -269,7 +220,7 @@ def _compiled(stage: kernels.Kernel, source: str, some: Sequence[Case], alone: b
     return kernels.compile_kernel(file, stage, only=None if alone or "only_instance" in stage.data else "")
 
 
-def _cases(stage: kernels.Kernel, checks: Sequence[str], sizes: Sequence[Problem] = ()) -> list[Case]:
+def _cases(stage: WithKernel, checks: Sequence[str], sizes: Sequence[Problem] = ()) -> list[Case]:
     """Those of cases(), of further sizes, and the runs by which the techniques that are asked for are judged."""
     found = cases(stage)
     found += [Case(problem, one) for problem in sizes for one in configurations(stage, problem)]
@@ -280,18 +231,18 @@ def _cases(stage: kernels.Kernel, checks: Sequence[str], sizes: Sequence[Problem
     return [one for one in dict.fromkeys([*found, *counted]) if not d_heads or one.problem.d_head in d_heads]
 
 
-def _table(stage: kernels.Kernel, used: list[str | None], alone: bool = False) -> str | None:
+def _table(stage: WithKernel, used: list[str | None], alone: bool = False) -> str | None:
     """Of a stage that has a table of instances, that of those that the runs use: to compile the others takes most of
     the time. None: all of them, also where a run leaves the choice to the kernel."""
     if "only_instance" in stage.data:
         return kernels.table_of(stage, {stage.data["only_instance"]})
     if not alone:
-        used = used + [stage.configuration(problem) for problem in (_larger(stage), kernels.problem_for(stage))]
+        used = used + [stage.configuration(problem) for problem in (larger(stage), kernels.problem_for(stage))]
     return kernels.table_of(stage, set(used)) if None not in used else None
 
 
 def _technique(
-    stage: kernels.Kernel, counted: list[tuple[technique.Run, dict]], checks: Sequence[str], line: Lines
+    stage: WithKernel, counted: list[tuple[technique.Run, dict]], checks: Sequence[str], line: Lines
 ) -> list[Finding]:
     """What the counters say of the techniques that are asked for, and at which lines most is wasted."""
     names = techniques(checks)
@@ -304,15 +255,10 @@ def _technique(
     return [Finding("technique", True, tuple(one.says for one in technique.chosen(stage, names)))]
 
 
-def _larger(stage: kernels.Kernel) -> Problem:
-    """What the simulator would take long for, and a GPU runs."""
-    return stage.own(Problem(B=2, Hq=4, Nq=8 * stage.data["launch"][-1].get("Br", 64), d_head=128))
-
-
 class _Runs:
     """The runs of one library: what was wrong, and what raced."""
 
-    def __init__(self, stage: kernels.Kernel, line: Lines):
+    def __init__(self, stage: WithKernel, line: Lines):
         self.stage, self.line = stage, line
         self.wrong: Wrong | None = None
         self.right: list[str] = []  # problems
@@ -328,12 +274,12 @@ class _Runs:
     def go_on(self, library: Path, case: Case) -> bool:
         """One more run on the simulator, in which a hazard is noted and the kernel goes on. False: this is the last,
         since a result says little of a kernel that races."""
-        inputs, traced = case.arrays(), bool(case.counted and case.counted.traced)
-        more = self.stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
+        inputs, traced = case.arrays(self.stage), bool(case.counted and case.counted.traced)
+        more = {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
         try:
             with tempfile.TemporaryDirectory(prefix="flashladder-") as name:
                 more |= overlap.variables(Path(name)) if traced else {}
-                result = self._run(library, case.problem, inputs, Device("sim", None), case.configuration, more)
+                result = self._run(library, case.problem, inputs, "sim", case.configuration, more)
                 if traced:
                     overlap.complete(result.report, Path(name))
         except StageError as error:
@@ -348,33 +294,36 @@ class _Runs:
             self.counted.append((case.counted, result.report))
         return not self.hazards
 
-    def _run(self, library: Path, problem: Problem, inputs: dict, where: Device, configuration: str | None, more=()):
-        options = Options(dict(more), timeout=4 * SECONDS, configuration=configuration)
-        return run_library(f"stage {self.stage.id}", library, problem, inputs, where, options)
+    def _run(
+        self, library: Path, problem: Problem, inputs: dict, kind: str, configuration: str | None, more=()
+    ) -> Result | OutputsResult:
+        options = {"environment": dict(more), "timeout": 4 * SECONDS, "configuration": configuration}
+        return self.stage.run(problem, inputs, kind, library, **options)
 
     def on_a_gpu(self, library: Path, where: Device) -> None:
-        problem = _larger(self.stage)
-        inputs = problem.random(1)
+        problem = larger(self.stage)
+        inputs = self.stage.random_inputs(problem, 1)
         try:
-            result = self._run(library, problem, inputs, where, self.stage.configuration(problem))
+            result = self._run(library, problem, inputs, where.kind, self.stage.configuration(problem))
         except StageError as error:
             self.faults.append(f"stopped on {where} at {problem}: {str(error).splitlines()[0]}")
             return
         self._compare(problem, inputs, result, f"{problem}, on {result.device}")
 
-    def _compare(self, problem: Problem, inputs: dict, result: Result, at: str) -> None:
+    def _compare(self, problem: Problem, inputs: dict, result: Result | OutputsResult, at: str) -> None:
         with np.errstate(invalid="ignore"):  # what was never written is a NaN
-            comparison = check(problem, inputs, result.bits, result.log_sum_exp)
+            comparison = self.stage.compared(problem, inputs, result)
         if comparison:
             self.right.append(at)
         elif self.faults:
             self.also.append(at)
         else:
             self.faults.append(f"wrong at {at}: {comparison.message}")
-            self.wrong = Wrong(problem, inputs, result.bits)
-            launch = self.stage.data["launch"][-1]
-            words = diagnose(problem, inputs, result.bits, launch.get("Br", 64), launch.get("Bc", 64))
-            self.faults += [words] if words else []
+            if isinstance(self.stage, Kernel):
+                self.wrong = Wrong(problem, inputs, result.bits)
+                launch = self.stage.launch
+                words = diagnose(problem, inputs, result.bits, launch.get("Br", 64), launch.get("Bc", 64))
+                self.faults += [words] if words else []
 
     def _note_hazards(self, report: dict | None) -> None:
         self.hazards |= hazards_in(report, self.line)
@@ -424,7 +373,7 @@ def hazard_words(hazard: dict, line: Lines) -> str:
     return f"{text}. The numbers are right all the same, but the code is wrong: {REPAIRED[hazard['kind']]}"
 
 
-def _waste(stage: kernels.Kernel, report: dict, line: Lines) -> list[str]:
+def _waste(stage: WithKernel, report: dict, line: Lines) -> list[str]:
     """The lines of the source with the most wavefronts and sectors beyond what the same bytes need, one of each."""
     own = [one for one in counters.lines(report) if one.line_in(stage.source.name)]
     words = []

@@ -25,7 +25,6 @@ from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
-from flashladder.ladder.kernels import judged_by
 from flashladder.simulator import clocks
 from flashladder.simulator.warps import named
 from flashladder.site import page_kernels
@@ -111,7 +110,7 @@ def entry(one: Offered) -> dict:
         "title": one.title,
         "name": f"{one.stage.id} {one.stage.title}",
         "problems": [str(problem) for problem, _ in one.problems()],
-        "judged": len(judged_by(one.stage)),  # the first of them
+        "judged": len(one.stage.judged_by()),  # the first of them
     }
 
 

@@ -28,7 +28,7 @@ def command(which: str, words: list[str], name: str = "") -> int:
 def ladder() -> int:
     """All stages on one screen: points, and what was begun and is not right."""
     rows, reached, possible = [], 0, 0
-    for stage in stages.every_stage():
+    for stage in stages.all_parts():
         found = progress.states(stage)
         most, points = sum(one.exercise.points for one in found), sum(one.points for one in found)
         reached, possible = reached + points, possible + most

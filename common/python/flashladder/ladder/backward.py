@@ -1,6 +1,6 @@
 """The stages whose kernels compute gradients: stages/NN_name/kernel.cu with a flash_backward() of
 common/include/attention_backward.h, and `backward = true` in stage.toml. They are tested, run, timed and broken as the
-others are; exercises and blank pages are for stages that compute attention alone."""
+others are, and have exercises; blank pages and assignments are of stages that compute attention."""
 
 from pathlib import Path
 

@@ -1,22 +1,26 @@
 """The stages with a kernel: stages/NN_name/kernel.cu, built into libstage_NN.so. Kernel: those that compute attention;
-what they share with those that compute gradients (ladder/backward.py) is in WithKernel."""
+what they share with those that compute gradients (ladder/backward.py) and those of decode is in WithKernel."""
 
 import hashlib
 import os
 import re
 import subprocess
 import threading
+from dataclasses import replace
 from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
 
 from flashladder.building import build
-from flashladder.core.device import Device
+from flashladder.core.device import Device, choose
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory, headers
+from flashladder.core.paths import ROOT, build_directory, headers, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage, Verdict
-from flashladder.running.job import Options, StageError, run_library
-from flashladder.running.verify import check
+from flashladder.running.job import Options, OutputsResult, Result, StageError, run_library
+from flashladder.running.verify import Comparison, check
 
 _COMMENT = re.compile(rb"//[^\n]*")
 LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "tensor_maps.cpp")  # of common/host
@@ -30,6 +34,68 @@ def code_hash(*texts: bytes) -> str:
 
 
 class WithKernel(Stage):
+    """Its kind says what it reads, how a library of it runs, and what is right."""
+
+    RUNS: ClassVar[int] = 1  # of a changed kernel on one workspace, by which it is judged
+
+    def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
+        """Bit patterns and arrays by name, all that a run needs."""
+        raise NotImplementedError
+
+    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result | OutputsResult) -> Comparison:
+        """A run's outputs with the reference."""
+        raise NotImplementedError
+
+    def _launched(
+        self, place: tuple[Path, Device], problem: Problem, inputs: dict | None, options: Options
+    ) -> Result | OutputsResult:
+        """place: the library and where it runs; without inputs it only describes what it would do."""
+        raise NotImplementedError
+
+    def run(
+        self,
+        problem: Problem,
+        inputs: dict[str, np.ndarray] | None = None,
+        device: str | None = None,
+        library: Path | None = None,
+        **options,
+    ) -> Result | OutputsResult:
+        """Runs the stage on inputs as random_inputs() gives them, which it takes where none are given.
+
+        device: auto, gpu or sim, FLASHLADDER_DEVICE by default. library: another build of the stage, e.g. a patched
+        one. options: fields of running.job.Options, e.g. environment={"WARPSIM_SCHEDULE": "1"}. Raises StageError with
+        the stage's or the simulator's own message.
+        """
+        inputs = self.random_inputs(problem) if inputs is None else inputs
+        return self._work(problem, inputs, device, library, Options(**options))
+
+    def describe(self, problem: Problem, device: str | None = None, **options) -> dict:
+        """What the stage would do with the problem."""
+        return self._work(problem, None, device, None, Options(**options)).description
+
+    def _work(self, problem: Problem, inputs: dict | None, device: str | None, library: Path | None, options: Options):
+        library = library or stage_library(self.number)
+        if not library.exists():
+            raise FlashLadderError(f"{library} does not exist: run `make stage-{self.id}`.")
+        options = replace(options, environment=self.simulated | options.environment)
+        return self._launched((library, choose(self.min_compute, device)), problem, inputs, options)
+
+    def judged_by(self) -> list[tuple[Problem, str | None]]:
+        """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
+        `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128
+        (or the stage's own type), as the changed kernel is built; of a stage with `judged_build = "BF16"` an entry may
+        have another d_head."""
+        plain = problem_for(self)
+        found = [(plain, self.configuration(plain))]
+        for entry in self.data.get("judged_by", []):
+            fields = {name: value for name, value in entry.items() if name != "configuration"}
+            problem = self.own(Problem(**{"d_head": 128} | fields))
+            found.append((problem, entry.get("configuration", self.configuration(problem))))
+        return found
+
+    def judge(self, source: Path) -> Verdict:
+        return judge(self, compile_kernel(source, self))
+
     @property
     def kernel(self) -> Path:
         return self.folder / "kernel.cu"
@@ -95,6 +161,16 @@ class WithKernel(Stage):
 
 
 class Kernel(WithKernel):
+    def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
+        return problem.random(seed)
+
+    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
+        return check(problem, inputs, result.bits, result.log_sum_exp)
+
+    def _launched(self, place: tuple[Path, Device], problem: Problem, inputs: dict | None, options: Options) -> Result:
+        library, where = place
+        return run_library(f"stage {self.id}", library, problem, inputs, where, options)
+
     @property
     def targets(self) -> list[str]:
         """Its runner besides."""
@@ -103,9 +179,6 @@ class Kernel(WithKernel):
     @property
     def tests(self) -> list[str]:
         return ["tests/stages", "--ignore=tests/stages/test_host_streams.py"]
-
-    def judge(self, source: Path) -> Verdict:
-        return judge(self, compile_kernel(source, self))
 
 
 class CompileError(FlashLadderError):
@@ -199,45 +272,32 @@ def problem_for(stage: WithKernel) -> Problem:
     return stage.own(Problem(B=1, Hq=2, Nq=launch.get("Br", 64), Nkv=3 * launch.get("Bc", 64), d_head=128))
 
 
-def judged_by(stage: WithKernel) -> list[tuple[Problem, str | None]]:
-    """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
-    `[[judged_by]]`, fields of a Problem and a `configuration`, for what that does not show. bf16 with d_head 128 (or
-    the stage's own type), as the changed kernel is built; of a stage with `judged_build = "BF16"` an entry may have
-    another d_head."""
-    plain = problem_for(stage)
-    found = [(plain, stage.configuration(plain))]
-    for entry in stage.data.get("judged_by", []):
-        fields = {name: value for name, value in entry.items() if name != "configuration"}
-        problem = stage.own(Problem(**{"d_head": 128} | fields))
-        found.append((problem, entry.get("configuration", stage.configuration(problem))))
-    return found
-
-
 def problems_for(stage: Kernel) -> list[Problem]:
-    """The problems of judged_by()."""
-    return [problem for problem, _ in judged_by(stage)]
+    """The problems of its judged_by()."""
+    return [problem for problem, _ in stage.judged_by()]
 
 
-def judge(stage: Kernel, library: Path) -> Verdict:
+def judge(stage: WithKernel, library: Path) -> Verdict:
     """Runs another build of a stage on the simulator: does the simulator or the verification object? The verdict is
     that of the first problem at which one does, else of the last."""
-    for problem, configuration in judged_by(stage):
+    for problem, configuration in stage.judged_by():
         verdict = _judge(stage, library, problem, configuration)
         if verdict.caught:
             break
     return verdict
 
 
-def _judge(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> Verdict:
-    inputs, where = problem.random(1), Device("sim", None)
-    strict = stage.simulated | {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
-    options = Options(strict, timeout=300, configuration=configuration)
+def _judge(stage: WithKernel, library: Path, problem: Problem, configuration: str | None) -> Verdict:
+    inputs = stage.random_inputs(problem, 1)
+    strict = {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
+    options = {"environment": strict, "timeout": 300, "repeat": stage.RUNS, "configuration": configuration}
     try:
-        result = run_library(f"stage {stage.id}", library, problem, inputs, where, options)
+        result = stage.run(problem, inputs, "sim", library, **options)
     except StageError as error:
         hazards = [hazard for launch in (error.report or {"launches": []})["launches"] for hazard in launch["hazards"]]
         kind = hazards[0]["kind"] if hazards else "error"
         return Verdict(True, kind, str(error), problem, inputs)
-    comparison = check(problem, inputs, result.bits, result.log_sum_exp)
+    comparison = stage.compared(problem, inputs, result)
     caught_by = "" if comparison else "verification"
-    return Verdict(not comparison, caught_by, comparison.message, problem, inputs, result.bits)
+    output = result.bits if isinstance(result, Result) else None
+    return Verdict(not comparison, caught_by, comparison.message, problem, inputs, output)

@@ -1,17 +1,14 @@
 """Runs a stage on arrays: run(2, Q, K, V). Each run gets a worker process with the runtime chosen for it."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from flashladder.core import dtypes
-from flashladder.core.device import choose
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.running.job import Options, Result, run_library
+from flashladder.running.job import Result
 
 
 def run_problem(
@@ -22,15 +19,8 @@ def run_problem(
     library: Path | None = None,
     **options,
 ) -> Result:
-    """Runs a stage on bit patterns (random ones where none are given).
-
-    device: auto, gpu or sim, FLASHLADDER_DEVICE by default. library: another build of the stage, e.g. a patched
-    one. options: fields of running.job.Options, e.g. environment={"WARPSIM_SCHEDULE": "1"}. Q, K and V have the shapes
-    problem.shape(). Raises StageError with the stage's or the simulator's own message.
-    """
-    stage = stages.get(stage)
-    inputs = problem.random() if inputs is None else inputs
-    return _work(stage, problem, inputs, device, library, Options(**options))
+    """As run() of a stage that computes attention; Q, K and V have the shapes problem.shape()."""
+    return stages.get(stage).run(problem, inputs, device, library, **options)
 
 
 def describe(
@@ -38,17 +28,7 @@ def describe(
 ) -> dict:
     """What the stage would do with the problem: tiles, threads, shared memory, registers where a GPU tells."""
     stage = stages.get(stage)
-    options = Options(configuration=configuration)
-    return _work(stage, problem or stage.own(Problem()), None, device, None, options).description
-
-
-def _work(stage, problem, inputs, device, library, options: Options) -> Result:
-    where = choose(stage.min_compute, device)
-    library = library or stage_library(stage.number)
-    if not library.exists():
-        raise FlashLadderError(f"{library} does not exist: run `make stage-{stage.id}`.")
-    options = replace(options, environment=stage.simulated | options.environment)
-    return run_library(f"stage {stage.id}", library, problem, inputs, where, options)
+    return stage.describe(problem or stage.own(Problem()), device, configuration=configuration)
 
 
 def run(  # noqa: PLR0913 - for users: its options are read where it is called

@@ -47,7 +47,7 @@ def all_stages(folder: Path = STAGES) -> tuple[Kernel, ...]:
 @cache
 def backward_stages(folder: Path = STAGES) -> tuple[Backward, ...]:
     """Every stage whose kernels compute gradients, in order. They are a part of their own: every_stage() and what goes
-    through it, such as demo, exercises and the tables of the ladder, leave them out."""
+    through it, such as demo and the tables of the ladder, leave them out."""
     return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Backward))
 
 

@@ -19,8 +19,6 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import overlap, stages
 from flashladder.ladder.kernels import problem_for
 from flashladder.ladder.launches import for_problem, launches, splits
-from flashladder.ladder.queued import Queued
-from flashladder.ladder.run import run_problem
 
 SIZES = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "causal")
 INPUTS = ("random", "largest_first", "largest_last", "within_margin")
@@ -271,10 +269,8 @@ def judge(
                 "environment": overlap.variables(Path(name)) if run.traced else {},
                 "configuration": configuration,
             }
-            if isinstance(stage, Queued):
-                report = stage.run(run.problem, None, "sim", library, **options).report
-            else:
-                report = run_problem(stage, run.problem, run.arrays(), "sim", library, **options).report
+            inputs = run.arrays() if isinstance(stage, stages.Kernel) else None
+            report = stage.run(run.problem, inputs, "sim", library, **options).report
             if run.traced:
                 overlap.complete(report, Path(name))
         return report

@@ -15,8 +15,6 @@ def find(which: Backward | int | str) -> Backward:
 
 
 class BackwardLesson(QueuedLesson):
-    """Such a stage has no exercises of its own."""
-
     OUTPUTS = "dQ, dK and dV of {} against the float64 reference, the worst of the three"
     PROBLEMS = (
         Problem(Hq=2, Hkv=1, Nq=70, Nkv=90, d_head=128, causal=True),

@@ -13,8 +13,8 @@ from flashladder.classroom.progress import WRITE
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import source
+from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
-from flashladder.ladder.stages import Kernel
 from flashladder.lessons.sections import DEEPER, heading, prose, refuse_answers, text_of, unsolved, written
 from flashladder.lessons.writing import not_written
 
@@ -38,7 +38,7 @@ CONTEXT = (12, 4)  # lines shown before and after those that are left out
 
 def section(stage: Stage) -> list[dict]:
     """The cells below "## Write it", with their outputs: a task and a stub for each exercise that is not optional."""
-    kernel = isinstance(stage, Kernel)
+    kernel = isinstance(stage, WithKernel)
     cells = []
     for one in _needed(stage):
         how = "" if cells else "\n\n" + (HOW if kernel else HOST).format(name=one.name, id=stage.id)
@@ -50,7 +50,7 @@ def section(stage: Stage) -> list[dict]:
 
 def more(stage: Stage) -> list[dict]:
     """The cells below "## Going deeper": the optional exercises; none where there are none."""
-    kernel = isinstance(stage, Kernel)
+    kernel = isinstance(stage, WithKernel)
     optional = [one for one in exercise.exercises(stage) if one.optional]
     cells = [prose(f"{MORE}\n\n{MORE_TEXT.format(id=stage.id)}")] if optional else []
     for one in optional:

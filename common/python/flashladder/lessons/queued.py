@@ -14,7 +14,7 @@ from flashladder.running.job import OutputsResult, Result
 
 
 class QueuedLesson(Lesson):
-    """As Lesson: shows, builds, verifies, counts and breaks."""
+    """As Lesson: shows, builds, verifies, counts, breaks and judges."""
 
     OUTPUTS: ClassVar[str]  # what is compared with what, {} for the stage
     PROBLEMS: ClassVar[tuple[Problem, ...]]  # that verify() looks at
@@ -25,7 +25,7 @@ class QueuedLesson(Lesson):
         for problem in problems or self.PROBLEMS:
             inputs = self.stage.random_inputs(problem)
             result = self.stage.run(problem, inputs)
-            found = self.stage.check(problem, inputs, result.bits)
+            found = self.stage.compared(problem, inputs, result)
             figures = [f"{found.frobenius:.1e}", f"{found.worst_ratio:.2f}"]
             rows.append([problem, result.device.short, *figures, "verified" if found else "WRONG"])
             wrong += [] if found else [f"{problem}: {found.message}"]

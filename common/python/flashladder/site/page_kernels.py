@@ -19,7 +19,7 @@ from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, mistakes, stages
 from flashladder.ladder.change import Change
-from flashladder.ladder.kernels import Kernel, compile_kernel, judged_by
+from flashladder.ladder.kernels import Kernel, compile_kernel
 from flashladder.ladder.launches import launches, workspace_bytes
 from flashladder.running.job import Options, StageError, run_library
 
@@ -49,7 +49,7 @@ class Offered:
     def problems(self) -> list[tuple[Problem, str | None]]:
         """What the page offers to run it on, and by which configuration (None: the library chooses): what a changed
         kernel of the stage is judged by, in that order, and of all but mistakes some other sizes."""
-        judged = judged_by(self.stage)
+        judged = self.stage.judged_by()
         if self.kind == "mistake":
             return judged
         found = [Problem(Hq=1, Nq=rows, d_head=128) for rows in (256, 128, 512)]
