@@ -117,10 +117,12 @@ def test_a_damaged_record_is_told_and_stays(content):
     assert done.file().read_text() == content
 
 
-def test_at_the_end_the_part_on_gradients_is_named(capsys):
+def test_at_the_end_the_parts_on_gradients_and_decode_are_named(capsys):
     for part in path.way():
         finish(part.stage.number)
     following.run()
     printed = capsys.readouterr().out
-    first = path.notebook(stages.backward_stages()[0])
-    assert "That is all of the ladder." in printed and first.endswith("backward_naive.ipynb") and first in printed
+    assert "That is all of the ladder." in printed
+    for part, begins in ((stages.backward_stages(), "backward_naive.ipynb"), (stages.decode_stages(), "decode_naive.ipynb")):
+        first = path.notebook(part[0])
+        assert first.endswith(begins) and first in printed

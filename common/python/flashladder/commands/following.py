@@ -27,8 +27,9 @@ def run() -> int:
     part = path.current(way)
     if part is None:
         say(coloured("That is all of the ladder.", "green"))
-        for stage in stages.backward_stages()[:1]:
-            say(f"A part of its own computes gradients: it begins with {path.notebook(stage)}.")
+        for what, part in (("computes gradients", stages.backward_stages()), ("is of decode", stages.decode_stages())):
+            for stage in part[:1]:
+                say(f"A part of its own {what}: it begins with {path.notebook(stage)}.")
     else:
         _tell_next(part)
         _tell_stop(path.next_stop(way))
