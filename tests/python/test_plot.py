@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from matplotlib.colors import to_rgb  # noqa: E402
+from matplotlib.colors import to_rgb, to_rgba  # noqa: E402
 from matplotlib.patches import Rectangle  # noqa: E402
 
 from flashladder import plot  # noqa: E402
@@ -21,11 +21,12 @@ from flashladder.measuring import (
     profile,
     recorded,
 )
-from flashladder.plot import climbing, fragments, masking, softmax, style  # noqa: E402
+from flashladder.plot import climbing, decoding, fragments, masking, softmax, style  # noqa: E402
 from flashladder.plot.errors import error_ratio  # noqa: E402
 from flashladder.plot.iteration import STEPS  # noqa: E402
 from flashladder.plot.limits import limits_of  # noqa: E402
 from flashladder.plot.registers import MOST, budget  # noqa: E402
+from flashladder.plot.style import PALE  # noqa: E402
 from flashladder.plot.swizzle import place_of  # noqa: E402
 from flashladder.running import timeline  # noqa: E402
 from flashladder.running.timeline import Span, Timeline  # noqa: E402
@@ -241,9 +242,31 @@ def test_recorded_pictures_name_their_source():
         (plot.climb([(one, False) for one in recorded.shipped()]), ""),
         (plot.roofline(recorded.shipped(kind="roofline")), "roofline"),
         (plot.transfers(recorded.shipped(kind="host-streams")[0]), "host-streams"),
+        (plot.decode_roofline(), "decode"),
     ):
         assert recorded.label(recorded.shipped(kind=kind)[0]) in figure.get_supxlabel()
         assert "recorded" in figure.get_supxlabel()
+
+
+def test_decode_lies_below_the_slope_of_reading():
+    """No stage reads faster than the kernel that does nothing else, but for the scatter of two measurements."""
+    axes = plot.decode_roofline().axes[0]
+    roof, *points = axes.lines
+    decode = [line for line in points if line.get_label().startswith("decode")]
+    assert decode
+    for line in decode:
+        below = line.get_ydata() / np.interp(line.get_xdata(), roof.get_xdata(), roof.get_ydata())
+        assert len(below) and (below < 1.05).all(), line.get_label()
+
+
+@pytest.mark.parametrize("blocks, places, share", [(32, 132, 32 / 132), (132, 132, 1.0), (133, 132, 133 / 264)])
+def test_a_wave_is_as_long_as_the_others_whatever_is_in_it(blocks, places, share):
+    assert decoding.busy(blocks, places) == pytest.approx(share)
+    figure = plot.waves(rows=blocks, places=places, parts=(1,), most=2)
+    machine = figure.axes[0]
+    waves = -(-blocks // places)
+    coloured = [one for one in machine.patches if one.get_facecolor() != to_rgba(PALE)]
+    assert len(machine.patches) == waves * places and len(coloured) == blocks
 
 
 def test_throughput_gives_shares_of_the_peers():

@@ -50,7 +50,7 @@ def _roofs(axes, gb_per_s: float, tflops: float) -> None:
 
 def _decode_points(axes, record: dict) -> None:
     """One for each stage and group: the shape with the most bytes."""
-    names = [stage.name for stage in stages.decode_stages()]
+    names = [stage.name for stage in stages.decode_stages() if recorded.pick(record, name=stage.name, **LARGEST)]
     for index, name in enumerate(names):
         largest: dict[float, dict] = {}
         for row in recorded.pick(record, name=name, **LARGEST):
@@ -73,9 +73,6 @@ def _prefill_points(axes, record: dict) -> None:
               markeredgecolor=INK, markeredgewidth=0.6, label=f"prefill, {name}")  # fmt: skip
     for row, place in ((rows[0], x[0]), (rows[-1], x[-1])):
         axes.annotate(f"N = {row['Nq']}", (place, row["tflops"]), (place, row["tflops"] / 1.9), ha="center", fontsize=8)
-
-
-COLUMNS = 12
 
 
 def waves(rows: int = 32, places: int = 132, parts: tuple[int, ...] = (1, 4, 5, 9), most: int = 24) -> Figure:
@@ -109,10 +106,10 @@ def _machine(axes, blocks: int, places: int) -> None:
     """A square for each place, with a strip for each wave from the top down: coloured where a block is there."""
     plain(axes)
     turns = -(-blocks // places)
-    height = 0.9 / turns
+    columns, height = round((1.1 * places) ** 0.5), 0.9 / turns
     for place in range(places):
-        column, row = place % COLUMNS, place // COLUMNS
+        column, row = place % columns, place // columns
         for turn in range(turns):
             colour = in_order(turn, max(turns, 2)) if turn * places + place < blocks else PALE
             rectangle(axes, (column, -row - height * turn), (0.9, -height), colour, edgecolor=GREY, linewidth=0.3)
-    axes.set(xlim=(-0.2, COLUMNS + 0.1), ylim=(-places / COLUMNS - 0.2, 0.2), aspect="equal")
+    axes.set(xlim=(-0.2, columns + 0.1), ylim=(-places / columns - 1, 0.2), aspect="equal")
