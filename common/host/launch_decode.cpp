@@ -93,9 +93,30 @@ FlashStatus describe(const Limits &limits, const DecodeTraits &traits, const Lau
     if (!description) return fail(FLASH_INVALID_ARGUMENT, "description is a null pointer");
     *description = {.main = {},
                     .splits = traits.splits,
-                    .zeroed_workspace = traits.zeroed_workspace,
-                    .page_multiple = traits.page_multiple};
+                    .page_multiple = traits.page_multiple,
+                    .zeroed_bytes = traits.zeroed_bytes};
     return describe(limits, main, traits.workspace_bytes, &description->main);
+}
+
+FlashStatus launch_early(const Launch &launch, void **arguments, cudaStream_t stream) {
+    const int shared_bytes = static_cast<int>(launch.shared_bytes);
+    cudaLaunchAttribute early{};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = launch.grid;
+    config.blockDim = dim3(launch.threads);
+    config.dynamicSmemBytes = launch.shared_bytes;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    // Without this, a launch with more than 48 KB of dynamic shared memory is refused.
+    cudaError_t error =
+        cudaFuncSetAttribute(launch.kernel.entry, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+    if (error == cudaSuccess) error = cudaLaunchKernelExC(&config, launch.kernel.entry, arguments);
+    if (error == cudaSuccess) return FLASH_OK;
+    cudaGetLastError();  // reported here: not again at the caller's next check
+    return cuda_failure("kernel launch", error);
 }
 
 }  // namespace flash

@@ -11,7 +11,8 @@ extern "C" {
 
 // O = softmax(scale * Q Kᵀ) V for the first lengths[b] keys of sequence b. Head h of Q uses head h / (Hq / Hkv) of K
 // and V. The rows of Q are the sequence's last ones: row i sees keys 0 to i + lengths[b] - Nq, so that the last row
-// sees all. A row that sees no key has O = 0 and a log-sum-exp of -infinity. K and V behind a length are not read.
+// sees all. A row that sees no key has O = 0 and a log-sum-exp of -infinity. What K and V hold behind a length does not
+// count.
 typedef struct FlashDecodeParams {
     FlashTensor Q;     // [B, Hq,  Nq,   d_head]
     FlashTensor K, V;  // [B, Hkv, Nmax, d_head], or pages: [pages, Hkv, page_size, d_head]
@@ -27,17 +28,18 @@ typedef struct FlashDecodeParams {
     float scale;                           // usually 1 / sqrt(d_head)
     float *log_sum_exp;                    // as in FlashParams: null, or [B, Hq, Nq] without gaps
     // Scratch in device memory, flash_describe_decode() tells how much; null where it asks for none. A call finds in
-    // it whatever it may be, unless the description says zeroed_workspace; calls of one stream can share it.
+    // it whatever it may be, but for the description's zeroed_bytes; calls of one stream can share it.
     void *workspace;
     size_t workspace_bytes;
     const char *configuration;  // as in FlashParams
 } FlashDecodeParams;
 
 typedef struct FlashDecodeDescription {
-    FlashDescription main;     // of the kernel that reads K and V; workspace_bytes is the whole stage's
-    int32_t splits;            // parts that a sequence is divided into
-    int32_t zeroed_workspace;  // 1: all zeros before the first call; each call leaves zeros behind
-    int32_t page_multiple;     // page_size must be a multiple of it; 0: the stage takes no block_table
+    FlashDescription main;  // of the kernel that reads K and V; workspace_bytes is the whole stage's
+    int32_t splits;         // parts that a sequence is divided into
+    int32_t page_multiple;  // page_size must be a multiple of it; 0: the stage takes no block_table
+    // So many bytes at the beginning of the workspace are zeros before the first call; each call leaves zeros there.
+    size_t zeroed_bytes;
 } FlashDecodeDescription;
 
 // Checks the parameters and queues the stage's kernels on `stream`; does not wait for them, so that a CUDA graph can

@@ -16,8 +16,8 @@ constexpr int most_decode_group = 16;  // Hq / Hkv
 struct DecodeTraits {
     size_t workspace_bytes = 0;
     int splits = 1;
-    bool zeroed_workspace = false;  // all zeros before the first call, and again after each
-    int page_multiple = 1;          // of which page_size is a multiple; 0: no block_table
+    int page_multiple = 1;    // of which page_size is a multiple; 0: no block_table
+    size_t zeroed_bytes = 0;  // at the beginning of the workspace: zeros before the first call, and again after each
 };
 
 // FLASH_OK, or why this problem is wrong (sizes, pointers, strides, scale) or beyond the stage's limits or the GPU's
@@ -35,5 +35,16 @@ int splits_for(int64_t heads, int blocks, int Nmax, int least_keys);
 // the CUDA runtime knows of that kernel.
 FlashStatus describe(const Limits &limits, const DecodeTraits &traits, const Launch &main,
                      FlashDecodeDescription *description);
+
+// As KernelQueue::add() with one kernel, which may begin while the launch before it in the stream is ending
+// (programmatic dependent launch): what that one may write the kernel touches after ptx::wait_for_launch_before() only.
+FlashStatus launch_early(const Launch &launch, void **arguments, cudaStream_t stream);
+
+template <typename... Arguments>
+FlashStatus launch_early(const TypedKernel<Arguments...> &kernel, cudaStream_t stream,
+                         std::type_identity_t<Arguments>... arguments) {
+    void *pointers[] = {const_cast<std::remove_const_t<Arguments> *>(&arguments)...};
+    return launch_early(untyped(kernel), pointers, stream);
+}
 
 }  // namespace flash

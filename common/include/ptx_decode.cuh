@@ -1,6 +1,8 @@
 // PTX instructions that only decode stages use, one documented function each, as in ptx.cuh.
 #pragma once
 
+#include <cuda.h>  // CUtensorMap
+
 #include <cstdint>
 
 namespace ptx {
@@ -11,6 +13,31 @@ __device__ inline uint32_t movmatrix_trans(uint32_t two) {
     uint32_t transposed;
     asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(transposed) : "r"(two));
     return transposed;
+}
+
+// griddepcontrol.launch_dependents: from here on, and once all blocks of this launch have come here or have ended, the
+// next launch of the stream may begin, if it was launched early (flash::launch_early()).
+__device__ inline void let_next_launch_begin() {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+// griddepcontrol.wait: waits until the launch before this one in the stream is over and all that it wrote is visible.
+__device__ inline void wait_for_launch_before() {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// prefetch.tensormap: has the tensor map brought into the cache, so that the first copy need not wait for it.
+__device__ inline void prefetch_tensor_map(const CUtensorMap *map) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
+// atom.add.acq_rel.gpu: adds to a number and returns what it was. All that this thread has written, and has seen others
+// of its block write, is visible to the blocks that add later; and what blocks wrote that added earlier this thread
+// sees from here on.
+__device__ inline uint32_t add_acq_rel(uint32_t *address, uint32_t x) {
+    uint32_t before;
+    asm volatile("atom.add.acq_rel.gpu.global.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(x) : "memory");
+    return before;
 }
 
 }  // namespace ptx

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +34,14 @@ def built(request):
         assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
 
 
+def with_pages_of(one, problem: DecodeProblem) -> DecodeProblem:
+    """The problem, its pages as small as the stage takes them where they would be smaller."""
+    return replace(problem, page_size=problem.page_size and max(problem.page_size, one.page_multiple))
+
+
 def verify(one, problem: DecodeProblem, inputs: dict | None = None, **options) -> OutputsResult:
     """Runs the stage and compares O and the log-sum-exp with the reference. Behind every end lies a NaN."""
+    problem = with_pages_of(one, problem)
     inputs = inputs or problem.random(3)
     result = one.run(problem, inputs, **options)
     comparison = decoding.check(problem, inputs, result.bits)
@@ -85,7 +91,7 @@ def test_many_sequences_and_a_long_one(one):
     lengths = tuple(np.random.default_rng(1).integers(0, 200, 24).tolist())
     verify(one, DecodeProblem(B=24, Hq=4, Hkv=2, Nkv=200, lengths=lengths, d_head=64, page_size=32))
     many = {"WARPSIM_MULTIPROCESSORS": "48"}
-    result = verify(one, DecodeProblem(Hq=2, Hkv=1, Nkv=2000, d_head=64), device="sim", environment=many)
+    result = verify(one, DecodeProblem(Hq=2, Hkv=1, Nkv=2400, d_head=64), device="sim", environment=many)
     assert result.description["splits"] > 8 or one.slug == "decode_naive"
 
 
@@ -126,7 +132,7 @@ def test_a_stream_of_its_own(one):
 
 @EACH
 def test_captured_in_a_graph(one):
-    """The graph holds the call's arguments and its kernels; it is launched twice over one workspace."""
+    """The graph holds two calls one right after the other; it is launched twice over one workspace."""
     result = verify(one, DecodeProblem(Hq=2, Hkv=1, Nkv=140, d_head=64), own_stream=True, graph=True, repeat=2)
     assert not result.changed
 
@@ -204,6 +210,7 @@ def test_what_is_wrong_is_refused_and_nothing_else_written(one, problem, wrong):
 @EACH
 @pytest.mark.parametrize("problem", (PAGES, PARTS), ids=("pages", "parts"))
 def test_launch_data(one, problem):
+    problem = with_pages_of(one, problem)
     if choose(one.min_compute).kind == "gpu":
         pytest.skip("the grid is that of another device")
     described = one.describe(problem)
@@ -216,6 +223,7 @@ def test_launch_data(one, problem):
         "grid": list(planned.grid),
         "Bc": one.launch.get("Bc", 0),
         "workspace_bytes": launches.workspace_bytes(one, problem),
+        "zeroed_bytes": launches.workspace_bytes(one, problem, "zeroed_bytes"),
         "splits": launches.splits(one, problem),
         "page_multiple": one.page_multiple,
         "supports_log_sum_exp": 1,

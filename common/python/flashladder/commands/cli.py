@@ -463,6 +463,7 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--port", type=int, default=8421, help="0: any that is free")
     sub = add("format", later("commands.format.run", "check"), "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
+    add("torch", later("commands.torch_check.run"), "try flashladder.torch on a GPU: gradients, a layer that learns")
     add("sim", later("simulator.sim.run", "rest"), "run a CUDA program on the simulator: sim -- ./program arguments")
     return parser
 

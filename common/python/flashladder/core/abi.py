@@ -136,16 +136,16 @@ class FlashDecodeDescription(Structure):
     _fields_ = [
         ("main", FlashDescription),
         ("splits", c_int32),
-        ("zeroed_workspace", c_int32),
         ("page_multiple", c_int32),
+        ("zeroed_bytes", c_size_t),
     ]
 
     def as_dict(self) -> dict:
         """Of the main kernel's description, with what is said of the stage beside it."""
         return self.main.as_dict() | {
             "splits": self.splits,
-            "zeroed_workspace": bool(self.zeroed_workspace),
             "page_multiple": self.page_multiple,
+            "zeroed_bytes": self.zeroed_bytes,
         }
 
 

@@ -155,7 +155,7 @@ def splits(stage: WithKernel, problem: Problem) -> int:
     return _names(stage, problem, for_problem(stage.launch, problem))["splits"]
 
 
-def workspace_bytes(stage: WithKernel, problem: Problem) -> int:
-    """Scratch in device memory that the stage needs for the problem."""
-    expression = stage.data.get("workspace", {}).get("bytes", "0")
+def workspace_bytes(stage: WithKernel, problem: Problem, which: str = "bytes") -> int:
+    """Scratch in device memory that the stage needs for the problem; which = "zeroed_bytes": how much it wants zeroed."""
+    expression = stage.data.get("workspace", {}).get(which, "0")
     return evaluate(expression, _names(stage, problem, for_problem(stage.launch, problem)))

@@ -107,8 +107,8 @@ class DecodeBench:
         needed = description["workspace_bytes"]
         scratch = self.cudart.malloc(needed) if needed else 0
         self.scratch += [scratch] if scratch else []
-        if description["zeroed_workspace"]:
-            self.cudart.fill(scratch, 0, needed)
+        if needed:
+            self.cudart.fill(scratch, 0, description["zeroed_bytes"])
         params = [problem.decode_params(one.pointers() | {"lengths": lengths}, scratch, needed) for one in copies]
 
         def launch(copy: int, stream: int) -> None:

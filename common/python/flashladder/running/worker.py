@@ -121,7 +121,8 @@ LIBRARIES = {"backward": (BackwardLibrary, "backward_params"), "decode": (Decode
 
 
 def execute_outputs(folder: Path, job: Job) -> dict:
-    """All runs share one workspace, which is zeroed or poisoned before the first; outputs are poisoned before each."""
+    """All runs share one workspace, which is poisoned before the first, but for what the stage wants zeroed; outputs are
+    poisoned before each."""
     cudart = Cudart(job.cudart)
     kind, (library, params_of) = KINDS[job.kind], LIBRARIES[job.kind]
     stage, problem, configuration = library(job.library), job.problem, job.options.configuration
@@ -134,10 +135,11 @@ def execute_outputs(folder: Path, job: Job) -> dict:
     sizes = {name: problem.bytes(name) for name in kind.outputs}
     sizes |= {name: 4 * problem.B * problem.Hq * problem.Nq for name in kind.sums}
     pointers |= {name: cudart.malloc(size) for name, size in sizes.items()}
-    scratch_bytes, zeroed = description["workspace_bytes"], description["zeroed_workspace"]
+    scratch_bytes, zeroed = description["workspace_bytes"], zeroed_bytes(description)
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
-        cudart.fill(scratch, 0 if zeroed else 0xFF, scratch_bytes)
+        cudart.fill(scratch, 0xFF, scratch_bytes)
+        cudart.fill(scratch, 0, zeroed)
     stream = ctypes.c_void_p()
     if job.options.own_stream:
         cudart.call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
@@ -159,7 +161,7 @@ def execute_outputs(folder: Path, job: Job) -> dict:
         if written_around(problem, name, memory[name]):
             return {"status": "error", "message": f"wrote between or behind the rows of {name}"}
     if zeroed and scratch:
-        left = downloaded(cudart, scratch_bytes, scratch)
+        left = downloaded(cudart, zeroed, scratch)
         if left.any():
             told = f"{int(np.count_nonzero(left))} of {left.size} bytes of the workspace are not zero after the call"
             return {"status": "error", "message": told}
@@ -168,10 +170,16 @@ def execute_outputs(folder: Path, job: Job) -> dict:
     return {"status": "ok", "description": description, "seconds": seconds, "changed": sorted(changed)}
 
 
+def zeroed_bytes(description: dict) -> int:
+    """How much of the workspace, from its beginning, a stage wants zeroed before its first call."""
+    return description.get("zeroed_bytes", description["workspace_bytes"] * description.get("zeroed_workspace", 0))
+
+
 def captured(cudart: Cudart, call: Callable[[], None], stream: ctypes.c_void_p) -> Callable[[], None]:
-    """The launch of a CUDA graph of what the call queues on the stream."""
+    """The launch of a CUDA graph of what two such calls queue on the stream: nothing is between them."""
     graph, launched = ctypes.c_void_p(), ctypes.c_void_p()
     cudart.call("cudaStreamBeginCapture", stream, 0)
+    call()
     call()
     cudart.call("cudaStreamEndCapture", stream, ctypes.byref(graph))
     cudart.call("cudaGraphInstantiate", ctypes.byref(launched), graph, ctypes.c_ulonglong(0))
