@@ -19,7 +19,7 @@ class DecodeLesson(QueuedLesson):
     OUTPUTS = "O and the log-sum-exp of {} against the float64 reference"
     PROBLEMS = (
         DecodeProblem(Hq=8, Hkv=2, Nkv=300, d_head=128),
-        DecodeProblem(B=3, Hq=4, Hkv=2, Nq=2, Nkv=90, lengths=(90, 0, 33), d_head=64, dtype="fp16", page_size=16),
+        DecodeProblem(B=3, Hq=4, Hkv=2, Nq=2, Nkv=90, lengths=(90, 0, 33), d_head=64, dtype="fp16", page_size=32),
     )
     _find = staticmethod(find)
 
