@@ -50,9 +50,10 @@ class Queued(WithKernel):
         inputs = self.random_inputs(problem) if inputs is None else inputs
         return self._work(problem, inputs, choose(self.min_compute, device), library, Options(**options))
 
-    def describe(self, problem: Problem, device: str | None = None) -> dict:
+    def describe(self, problem: Problem, device: str | None = None, configuration: str | None = None) -> dict:
         """What the stage would do with the problem."""
-        return self._work(problem, None, choose(self.min_compute, device), None, Options()).description
+        where, options = choose(self.min_compute, device), Options(configuration=configuration)
+        return self._work(problem, None, where, None, options).description
 
     def _work(self, problem: Problem, inputs, where: Device, library: Path | None, options: Options) -> OutputsResult:
         library = library or stage_library(self.number)
