@@ -66,7 +66,7 @@ FlashStatus check(const FlashDecodeParams *params, const Limits &limits, const D
     for (auto [name, tensor] : tensors) {
         if (FlashStatus status = check_tensor(name, *tensor, 2); status != FLASH_OK) return status;
     }
-    if (!params->lengths) return fail(FLASH_INVALID_ARGUMENT, "lengths is a null pointer");
+    if (!params->lengths && !traits.optional_lengths) return fail(FLASH_INVALID_ARGUMENT, "lengths is a null pointer");
     const std::pair<const char *, const int32_t *> arrays[] = {{"lengths", params->lengths},
                                                                {"block_table", params->block_table}};
     for (auto [name, pointer] : arrays) {
@@ -94,6 +94,7 @@ FlashStatus describe(const Limits &limits, const DecodeTraits &traits, const Lau
     *description = {.main = {},
                     .splits = traits.splits,
                     .page_multiple = traits.page_multiple,
+                    .optional_lengths = traits.optional_lengths,
                     .zeroed_bytes = traits.zeroed_bytes};
     return describe(limits, main, traits.workspace_bytes, &description->main);
 }

@@ -21,8 +21,9 @@ typedef struct FlashDecodeParams {
     // block_table[b * max_pages + n / page_size], and stride_batch of K and V leads from one page to the next. Only
     // the entries of keys before the length are read.
     const int32_t *block_table;
-    int32_t pages, page_size, max_pages;   // with a table; else 0
-    const int32_t *lengths;                // [B] in device memory, each from 0 to Nmax
+    int32_t pages, page_size, max_pages;  // with a table; else 0
+    // [B] in device memory, each from 0 to Nmax. Null, which the description allows: all are Nmax.
+    const int32_t *lengths;
     int32_t B, Hq, Hkv, Nq, Nmax, d_head;  // Nq is at most 8, Hq / Hkv at most 16
     int32_t dtype;                         // FLASH_FP16 or FLASH_BF16
     float scale;                           // usually 1 / sqrt(d_head)
@@ -35,9 +36,10 @@ typedef struct FlashDecodeParams {
 } FlashDecodeParams;
 
 typedef struct FlashDecodeDescription {
-    FlashDescription main;  // of the kernel that reads K and V; workspace_bytes is the whole stage's
-    int32_t splits;         // parts that a sequence is divided into
-    int32_t page_multiple;  // page_size must be a multiple of it; 0: the stage takes no block_table
+    FlashDescription main;     // of the kernel that reads K and V; workspace_bytes is the whole stage's
+    int32_t splits;            // parts that a sequence is divided into
+    int32_t page_multiple;     // page_size must be a multiple of it; 0: the stage takes no block_table
+    int32_t optional_lengths;  // 1: lengths may be null
     // So many bytes at the beginning of the workspace are zeros before the first call; each call leaves zeros there.
     size_t zeroed_bytes;
 } FlashDecodeDescription;

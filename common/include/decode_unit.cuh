@@ -26,7 +26,8 @@ __device__ void clear_rows(T (&V)[elements], int first) {
     for (int i = threadIdx.x % 32; i < (unit - first) * chunks; i += 32)
         *reinterpret_cast<uint4 *>(V + unit_offset<d_head, box>(first + i / chunks, i % chunks)) =
             make_uint4(0, 0, 0, 0);
-    __syncwarp();  // the zeros are there for all lanes
+    ptx::fence_proxy_async();  // TMA brings the next unit after the zeros
+    __syncwarp();              // the zeros are there for all lanes
 }
 
 // ---- what a warp holds ----

@@ -16,7 +16,8 @@ constexpr int most_decode_group = 16;  // Hq / Hkv
 struct DecodeTraits {
     size_t workspace_bytes = 0;
     int splits = 1;
-    int page_multiple = 1;    // of which page_size is a multiple; 0: no block_table
+    int page_multiple = 1;          // of which page_size is a multiple; 0: no block_table
+    bool optional_lengths = false;  // null where all are Nmax
     size_t zeroed_bytes = 0;  // at the beginning of the workspace: zeros before the first call, and again after each
 };
 

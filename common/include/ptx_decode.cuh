@@ -31,6 +31,11 @@ __device__ inline void prefetch_tensor_map(const CUtensorMap *map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
+// prefetch.global.L2: has the 128 bytes around `address` brought into L2. The thread does not wait.
+__device__ inline void prefetch_L2(const void *address) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");
+}
+
 // atom.add.acq_rel.gpu: adds to a number and returns what it was. All that this thread has written, and has seen others
 // of its block write, is visible to the blocks that add later; and what blocks wrote that added earlier this thread
 // sees from here on.

@@ -137,6 +137,7 @@ class FlashDecodeDescription(Structure):
         ("main", FlashDescription),
         ("splits", c_int32),
         ("page_multiple", c_int32),
+        ("optional_lengths", c_int32),
         ("zeroed_bytes", c_size_t),
     ]
 
@@ -145,6 +146,7 @@ class FlashDecodeDescription(Structure):
         return self.main.as_dict() | {
             "splits": self.splits,
             "page_multiple": self.page_multiple,
+            "optional_lengths": bool(self.optional_lengths),
             "zeroed_bytes": self.zeroed_bytes,
         }
 

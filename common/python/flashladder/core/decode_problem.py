@@ -33,6 +33,11 @@ class DecodeProblem(Problem):
             raise FlashLadderError(f"lengths {self.lengths}: {self.B} numbers from 0 to {self.Nkv} are wanted")
 
     @property
+    def equal_lengths(self) -> bool:
+        """Whether each sequence fills its room, in one piece: a stage may then be called without lengths."""
+        return set(self.lengths) == {self.Nkv} and not self.page_size
+
+    @property
     def max_pages(self) -> int:
         """Of a sequence."""
         return -(-self.Nkv // self.page_size) if self.page_size else 0

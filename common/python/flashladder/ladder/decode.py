@@ -3,6 +3,7 @@
 
     splits = "..."      # into how many parts a sequence is divided, an expression as those of [[launch]]; else 1
     page_multiple = 16  # of which page_size is a multiple; else 1
+    configuration = "..."  # with which its counters are looked at and changed kernels are judged; else its own choice
 """
 
 import numpy as np
@@ -27,6 +28,9 @@ class Decode(Queued):
     def page_multiple(self) -> int:
         return self.data.get("page_multiple", 1)
 
+    def configuration(self, problem: Problem) -> str | None:
+        return self.data.get("configuration")
+
     def usual(self, **fields) -> DecodeProblem:
         """What counters are looked at and changed kernels are judged by: a group of heads, a sequence of several
         parts, bf16 with d_head 128."""
@@ -38,4 +42,5 @@ class Decode(Queued):
         pages, with several rows of Q; and what stage.toml's `[[judged_by]]` says."""
         ends = {"B": 3, "Nkv": 150, "lengths": (150, 0, 67), "Nq": 3, "page_size": 32}
         more = self.data.get("judged_by", [])
-        return [(self.usual(**fields), None) for fields in ({}, {"lengths": (3,)}, ends, *more)]
+        problems = [self.usual(**fields) for fields in ({}, {"lengths": (3,)}, ends, *more)]
+        return [(problem, self.configuration(problem)) for problem in problems]

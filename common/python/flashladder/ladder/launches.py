@@ -113,9 +113,9 @@ def _names(stage: WithKernel, problem: Problem, launch: dict, multiprocessors: i
 
 def _instance(stage: WithKernel, problem: Problem, configuration: str | None) -> Instance | None:
     """By its short form, or the one that stage.toml's launch is of; None of a stage with one kernel."""
-    name = configuration or stage.configuration(problem)
-    found = [one for one in instances(stage) if one.configuration == name]
-    if name and not found:
+    name, table = configuration or stage.configuration(problem), instances(stage)
+    found = [one for one in table if one.configuration == name]
+    if name and table and not found:
         raise FlashLadderError(f"{stage.name} has no instance '{name}': its instances.h does not build it.")
     return found[0] if found else None
 

@@ -109,6 +109,7 @@ class DecodeBench:
         self.scratch += [scratch] if scratch else []
         if needed:
             self.cudart.fill(scratch, 0, description["zeroed_bytes"])
+        lengths = 0 if description["optional_lengths"] and problem.equal_lengths else lengths
         params = [problem.decode_params(one.pointers() | {"lengths": lengths}, scratch, needed) for one in copies]
 
         def launch(copy: int, stream: int) -> None:

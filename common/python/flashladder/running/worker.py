@@ -135,6 +135,8 @@ def execute_outputs(folder: Path, job: Job) -> dict:
     sizes = {name: problem.bytes(name) for name in kind.outputs}
     sizes |= {name: 4 * problem.B * problem.Hq * problem.Nq for name in kind.sums}
     pointers |= {name: cudart.malloc(size) for name, size in sizes.items()}
+    if description.get("optional_lengths") and problem.equal_lengths:
+        pointers["lengths"] = 0
     scratch_bytes, zeroed = description["workspace_bytes"], zeroed_bytes(description)
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:

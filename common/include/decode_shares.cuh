@@ -1,0 +1,159 @@
+// Stage lean teaches these shares: which units a block has, and what it does at the end of a head.
+#pragma once
+
+#include "decode_maps.h"
+#include "decode_parts.cuh"
+#include "decode_unit.cuh"
+
+constexpr float log2_e = 1.44269504f, ln_2 = 0.693147181f;
+
+// ---- shares ----
+
+// Who has which units. They are numbered over all heads, each of which counts as many as Nmax keys have.
+struct Shares {
+    int head_units;   // of a head
+    int each, extra;  // units of a block; the first `extra` blocks have one more
+
+    __device__ int begin(int block) const { return block * each + min(block, extra); }
+
+    // Whose share the unit is in.
+    __device__ int block_of(int number) const {
+        const int longer = extra * (each + 1);  // units of the blocks that have one more
+        return number < longer ? number / (each + 1) : extra + (number - longer) / each;
+    }
+};
+
+// A head of K and V with the rows of Q that a block computes at a time. With more rows it counts as several heads.
+struct Head {
+    int number;      // of all
+    int begin, end;  // its units
+    int kv_head, batch;
+    int first_row, rows;  // of the packed rows: row r is row r % Nq of head r / Nq of the group
+    int length;           // of the sequence
+};
+
+// ---- Q ----
+
+// A row of Q of those of a head.
+template <typename T>
+__device__ const T *Q_row(const FlashDecodeParams &params, const Head &head, int own) {
+    const int row = head.first_row + own, q_head = head.kv_head * (params.Hq / params.Hkv) + row / params.Nq;
+    return static_cast<const T *>(params.Q.data) + head.batch * params.Q.stride_batch + q_head * params.Q.stride_head +
+           row % params.Nq * params.Q.stride_row;
+}
+
+// Has the head's rows brought into L2, where they are close when the block begins with it.
+template <typename T, int d_head>
+__device__ void prefetch_Q(const FlashDecodeParams &params, const Head &head) {
+    const int lane = threadIdx.x % 32, row = lane / (d_head / panel);
+    if (row < head.rows) ptx::prefetch_L2(Q_row<T>(params, head, row) + lane % (d_head / panel) * panel);
+}
+
+// Asks for the rows of Q, which the lanes need as they lie in memory, and sets out with no keys.
+template <typename T, int d_head, int row_tiles>
+__device__ void begin(WarpState<d_head, row_tiles> &state, const FlashDecodeParams &params, const Head &head) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int t = 0; t < row_tiles; ++t) {
+        const int own = t * tile + lane / 4;
+        const T *from = Q_row<T>(params, head, own) + lane % 4 * 2;
+#pragma unroll
+        for (int k = 0; k < d_head / 16; ++k) {
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                state.Q[t][k][half] =
+                    own < head.rows ? *reinterpret_cast<const uint32_t *>(from + 16 * k + 8 * half) : 0;
+#pragma unroll
+            for (int x = 0; x < 4; ++x) state.O[t][k][x] = 0.0f;
+        }
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            const int query = (head.first_row + t * tile + lane % 4 * 2 + j) % params.Nq;
+            state.row_max[t][j] = -INFINITY;
+            state.row_sum[t][j] = 0.0f;
+            state.end[t][j] = head.length + 1 + query - params.Nq;  // the last row sees all
+        }
+    }
+}
+
+// ---- load ----
+
+// One warp's buffers.
+template <typename T, int d_head>
+struct Buffers {
+    T K[unit * d_head];  // [d_head / panel][unit][panel], as TMA brings it
+    T V[unit * d_head];  // the same
+};
+
+// ---- mask ----
+
+// Scores in powers of 2; where the unit reaches the end of a row's keys, -infinity from there on. S[m][t][x] is of key
+// 16 m + x / 2 * 8 + lane / 4.
+template <int d_head, int row_tiles>
+__device__ void mask(float (&S)[m_tiles][row_tiles][4], const WarpState<d_head, row_tiles> &state, int key,
+                     int first_end, float scale_log2) {
+    const int first = key + threadIdx.x % 32 / 4;
+    const bool whole = key + unit <= first_end;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int t = 0; t < row_tiles; ++t)
+#pragma unroll
+            for (int x = 0; x < 4; ++x) S[m][t][x] *= scale_log2;
+    if (whole) return;
+#pragma unroll
+    for (int m = 0; m < m_tiles; ++m)
+#pragma unroll
+        for (int t = 0; t < row_tiles; ++t)
+#pragma unroll
+            for (int x = 0; x < 4; ++x)
+                if (first + m * 16 + x / 2 * 8 >= state.end[t][x % 2]) S[m][t][x] = -INFINITY;
+}
+
+// ---- store ----
+
+// Merges the warps' results and stores O and the log-sum-exp.
+template <typename T, int warps, int d_head, int row_tiles>
+__device__ void store_O(const Results<warps, d_head, row_tiles> &results, const FlashDecodeParams &params,
+                        const Head &head) {
+    const int group = params.Hq / params.Hkv;
+    const int64_t kv_heads_before = static_cast<int64_t>(head.batch) * params.Hkv + head.kv_head;
+    for (int i = threadIdx.x; i < head.rows * (d_head / 4); i += 32 * warps) {
+        const int own = i / (d_head / 4), column = i % (d_head / 4) * 4;
+        const RowPiece merged = merge_warps(results, own, column);
+        const float inverse = merged.row_sum > 0.0f ? 1.0f / merged.row_sum : 0.0f;
+        const int row = head.first_row + own, q_head = head.kv_head * group + row / params.Nq;
+        T *to = static_cast<T *>(params.O.data) + head.batch * params.O.stride_batch + q_head * params.O.stride_head +
+                row % params.Nq * params.O.stride_row + column;
+        *reinterpret_cast<uint2 *>(to) = make_uint2(pack<T>(merged.O.x * inverse, merged.O.y * inverse),
+                                                    pack<T>(merged.O.z * inverse, merged.O.w * inverse));
+        if (params.log_sum_exp && column == 0)
+            params.log_sum_exp[kv_heads_before * group * params.Nq + row] =
+                merged.row_sum > 0.0f ? merged.row_max * ln_2 + logf(merged.row_sum) : -INFINITY;
+    }
+}
+
+template <typename T, int d_head, int row_tiles, int warps>
+struct SharedStorage {
+    Buffers<T, d_head> buffers[warps];
+    Results<warps, d_head, row_tiles> results;
+    uint64_t K_full[warps], V_full[warps];  // complete a phase when a unit has arrived
+    bool last_block;
+};
+
+// The end of a head in this block: stores it, or leaves the block's part of it and merges if the block is the last one.
+// Its part is in slot block + head. That is another one for each part, because from a part to the next one, in the
+// order of their units, the block or the head is a later one; and a head's parts lie side by side.
+template <typename T, int d_head, int row_tiles, int warps>
+__device__ void finish(SharedStorage<T, d_head, row_tiles, warps> &shared, const FlashDecodeParams &params,
+                       const Shares &shares, const Head &head, int heads) {
+    if (shares.begin(blockIdx.x) > head.begin || shares.begin(blockIdx.x + 1) < head.end) {
+        const int first_block = shares.block_of(head.begin), blocks = shares.block_of(head.end - 1) - first_block + 1;
+        const auto parts = parts_in<d_head, row_tiles>(params.workspace, heads, int64_t{heads} + gridDim.x);
+        store_part(shared.results, parts, int64_t{head.number} + blockIdx.x, head.rows);
+        if (!is_last_block(shared.last_block, parts.arrived[head.number], blocks)) return;
+        gather_parts(shared.results, parts, int64_t{head.number} + first_block, blocks, head.rows);
+        __syncthreads();  // the parts are there for all
+    }
+    store_O<T>(shared.results, params, head);
+}
