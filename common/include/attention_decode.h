@@ -49,8 +49,8 @@ typedef struct FlashDecodeDescription {
 // above Nmax or below 0, and an entry of block_table that is no page, read or write what they must not.
 FlashStatus flash_decode(const FlashDecodeParams *params, cudaStream_t stream);
 
-// Fills in `description` for the problem in `params` (pointers and strides are not looked at, but whether there is a
-// block_table). The splits are those of the device that is current.
+// Fills in `description` for the problem in `params` (of pointers only whether block_table and lengths are null
+// counts, strides do not). The splits are those of the device that is current.
 FlashStatus flash_describe_decode(const FlashDecodeParams *params, FlashDecodeDescription *description);
 
 #ifdef __cplusplus

@@ -32,6 +32,22 @@ struct Head {
     int length;           // of the sequence
 };
 
+template <bool equal>
+__device__ Head head_of(const FlashDecodeParams &params, const Shares &shares, int unit_number, int rows_each) {
+    const int group_rows = params.Hq / params.Hkv * params.Nq, row_blocks = (group_rows + rows_each - 1) / rows_each;
+    Head head;
+    head.number = unit_number / shares.head_units;
+    head.begin = head.number * shares.head_units;
+    head.end = head.begin + shares.head_units;
+    const int heads_before = head.number / row_blocks;
+    head.first_row = head.number % row_blocks * rows_each;
+    head.rows = min(group_rows - head.first_row, rows_each);
+    head.batch = heads_before / params.Hkv;
+    head.kv_head = heads_before % params.Hkv;
+    head.length = equal || !params.lengths ? params.Nmax : params.lengths[head.batch];
+    return head;
+}
+
 // ---- Q ----
 
 // A row of Q of those of a head.

@@ -8,12 +8,9 @@
 // kernel each phase runs once, and instructions that are not there need not be fetched. Only the units at a sequence's
 // end are masked.
 
-#include <algorithm>
-#include <cstdio>
-#include <iterator>
-
 #include "decode_maps.h"
 #include "decode_parts.cuh"
+#include "decode_plan.cuh"
 #include "decode_unit.cuh"
 #include "launch_decode.h"
 
@@ -295,79 +292,6 @@ __global__ void __launch_bounds__(32 * warps)
 
 // ---- launch ----
 
-// How many warps a block has and how many blocks share the work: as many as `each` on every multiprocessor, or one for
-// each head. The first line that a problem fits counts. Heads are for each multiprocessor.
-struct Choice {
-    double least_heads, most_heads;
-    int most_keys;
-    int warps, each;  // 0: a block for each head
-};
-constexpr int any_length = 1 << 30;
-constexpr Choice choices[] = {
-    {0.36, 1.0, 4096, 8, 0},       // enough heads to keep the memory busy, and nothing to merge
-    {1.0, 2.0, 2048, 4, 0},        // all of them at the same time, two on a multiprocessor
-    {1.0, 1e9, any_length, 4, 2},  // a block's end is under the other's keys
-    {0.0, 1e9, any_length, 8, 1},
-};
-
-// What a call is run with.
-struct Plan {
-    int warps, blocks, heads;
-    Shares shares;
-    char name[48];  // the configuration, in words
-};
-
-static int rows_of(const FlashDecodeParams &params) {
-    return params.Hq / params.Hkv * params.Nq;
-}
-
-static bool one_tile(const FlashDecodeParams &params) {
-    return rows_of(params) <= tile;
-}
-
-static const Choice &chosen(double heads, int keys) {
-    for (const Choice &choice : choices)
-        if (heads >= choice.least_heads && heads <= choice.most_heads && keys <= choice.most_keys) return choice;
-    return choices[std::size(choices) - 1];
-}
-
-// As the table says, or the caller's configuration, such as warps_8+blocks_64.
-static FlashStatus make_plan(const FlashDecodeParams &params, Plan &plan) {
-    const int rows_each = one_tile(params) ? tile : 2 * tile,
-              row_blocks = (rows_of(params) + rows_each - 1) / rows_each;
-    const int64_t heads = int64_t{params.B} * params.Hkv * row_blocks, head_units = (params.Nmax - 1) / unit + 1;
-    const int64_t units = heads * head_units;
-    if (units + (1 << 20) > 0x7fffffff) {
-        return flash::fail(FLASH_UNSUPPORTED,
-                           "stage 'Lean' needs fewer than 2^31 - 2^20 units of %d keys; there are %lld", unit,
-                           static_cast<long long>(units));
-    }
-    int warps = 0, blocks = 0, end = 0;
-    if (!params.configuration) {
-        const int multiprocessors = static_cast<int>(flash::persistent(1 << 30).x);
-        const Choice &choice = chosen(static_cast<double>(heads) / multiprocessors, params.Nmax);
-        warps = choice.warps;
-        const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp
-        blocks = choice.each ? static_cast<int>(std::min<int64_t>(most, choice.each * multiprocessors)) : heads;
-    } else if (std::sscanf(params.configuration, "warps_%d+blocks_%d%n", &warps, &blocks, &end) != 2 ||
-               params.configuration[end] || (warps != 4 && warps != 8) || blocks <= 0) {
-        return flash::fail(FLASH_UNSUPPORTED,
-                           "stage 'Lean': configuration must be null or one such as warps_8+blocks_64, "
-                           "with 4 or 8 warps; it is %s",
-                           params.configuration);
-    }
-    blocks = static_cast<int>(std::min<int64_t>(blocks, units));
-    plan = {.warps = warps,
-            .blocks = blocks,
-            .heads = static_cast<int>(heads),
-            .shares = {.head_units = static_cast<int>(head_units),
-                       .each = static_cast<int>(units / blocks),
-                       .extra = static_cast<int>(units % blocks)},
-            .name = {}};
-    std::snprintf(plan.name, sizeof plan.name, "warps_%d+blocks_%d", warps, blocks);
-    return FLASH_OK;
-}
-
 // configuration: of the plan, so that check_sizes() lets it pass.
 static flash::Limits limits_with(const char *configuration) {
     return {.title = "Lean",
@@ -382,7 +306,7 @@ static flash::Limits limits_with(const char *configuration) {
 
 static flash::DecodeTraits traits(const FlashDecodeParams &params, const Plan &plan) {
     const int rows = one_tile(params) ? tile : 2 * tile;
-    const bool whole_heads = plan.shares.extra == 0 && plan.shares.each % plan.shares.head_units == 0;
+    const bool whole_heads = plan.extra == 0 && plan.each % plan.head_units == 0;
     flash::DecodeTraits traits{.splits = plan.blocks, .page_multiple = unit, .optional_lengths = true};
     if (whole_heads) return traits;
     traits.zeroed_bytes = counter_bytes(plan.heads);
@@ -395,9 +319,8 @@ using Kernel = flash::TypedKernel<const FlashDecodeParams, const CacheMaps, cons
 
 template <typename T, int d_head, int row_tiles, int warps>
 static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
-    const bool equal = !params.lengths && !params.block_table;
-    const auto entry =
-        equal ? lean_kernel<T, d_head, row_tiles, warps, true> : lean_kernel<T, d_head, row_tiles, warps, false>;
+    const auto entry = equal_pieces(params) ? lean_kernel<T, d_head, row_tiles, warps, true>
+                                            : lean_kernel<T, d_head, row_tiles, warps, false>;
     return {entry, dim3(plan.blocks), 32 * warps, sizeof(SharedStorage<T, d_head, row_tiles, warps>)};
 }
 
@@ -412,18 +335,19 @@ static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {
 extern "C" FlashStatus flash_decode(const FlashDecodeParams *params, cudaStream_t stream) {
     Plan plan;
     FlashStatus status = flash::check_sizes(params, limits_with("any"), unit);
-    if (status == FLASH_OK) status = make_plan(*params, plan);
+    if (status == FLASH_OK) status = make_plan("Lean", *params, plan);
     if (status == FLASH_OK) status = flash::check(params, limits_with(plan.name), traits(*params, plan));
     CacheMaps maps;
     if (status == FLASH_OK) status = make_cache_maps(*params, unit, maps);
     if (status != FLASH_OK) return status;
-    return flash::launch_early(kernel_of(*params, plan), stream, *params, maps, plan.shares, plan.heads);
+    const Shares shares{.head_units = plan.head_units, .each = plan.each, .extra = plan.extra};
+    return flash::launch_early(kernel_of(*params, plan), stream, *params, maps, shares, plan.heads);
 }
 
 extern "C" FlashStatus flash_describe_decode(const FlashDecodeParams *params, FlashDecodeDescription *description) {
     static thread_local Plan plan;  // whose name the description points to
     FlashStatus status = flash::check_sizes(params, limits_with("any"), unit);
-    if (status == FLASH_OK) status = make_plan(*params, plan);
+    if (status == FLASH_OK) status = make_plan("Lean", *params, plan);
     if (status != FLASH_OK) return status;
     const flash::Launch main = flash::untyped(kernel_of(*params, plan));
     return flash::describe(limits_with(plan.name), traits(*params, plan), main, description);

@@ -24,7 +24,7 @@ def answer(cudart: Cudart, stage: DecodeLibrary, problem: DecodeProblem, patch: 
     for name in {"lengths", "block_table"} & set(inputs):
         pointers[name] = cudart.malloc(inputs[name].nbytes)
         cudart.upload(pointers[name], inputs[name])
-    need = stage.describe(problem.decode_params({})).main.workspace_bytes
+    need = stage.describe(problem.decode_params({"lengths": pointers["lengths"]})).main.workspace_bytes
     scratch = cudart.malloc(need) if need else 0
     if scratch:
         cudart.fill(scratch, 0, need)

@@ -115,12 +115,14 @@ class DecodeProblem(Problem):
         self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
     ) -> abi.FlashDecodeParams:
         """The C struct; pointers are device addresses of Q, K, V, O, "lengths", "block_table" and "log_sum_exp". A
-        description needs none, and so the table of a problem with pages is not null there."""
+        description needs none, but for whether there are lengths and a table: those of a problem that needs them are
+        not null there."""
         table = pointers.get("block_table", 16 if self.page_size else 0)
+        lengths = pointers.get("lengths", 0 if self.equal_lengths else 16)
         sizes = [self.B, self.Hq, self.Hkv, self.Nq, self.Nkv, self.d_head, abi.TYPE_NUMBERS[self.dtype]]
         return abi.FlashDecodeParams(
             *(self.tensor(name, pointers.get(name, 0)) for name in "QKVO"), table, self.pages, self.page_size,
-            self.max_pages, pointers.get("lengths", 0), *sizes, self.scale, pointers.get("log_sum_exp", 0), workspace,
+            self.max_pages, lengths, *sizes, self.scale, pointers.get("log_sum_exp", 0), workspace,
             workspace_bytes, configuration.encode() if configuration else None,
         )  # fmt: skip
 

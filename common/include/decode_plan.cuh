@@ -1,0 +1,89 @@
+// Stage lean chooses so, and paged_kv too: how many blocks share the work, and how many warps each has.
+#pragma once
+
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+
+#include "decode_unit.cuh"
+#include "launch_decode.h"
+
+// How many warps a block has and how many blocks share the work: as many as `each` on every multiprocessor, or one for
+// each head. The first line that a problem fits counts. Heads are for each multiprocessor.
+struct Choice {
+    double least_heads, most_heads;
+    int most_keys;
+    bool any_lengths;  // else sequences have equal lengths and lie in one piece
+    int warps, each;   // 0: a block for each head
+};
+constexpr int any_length = 1 << 30;
+constexpr Choice choices[] = {
+    {0.36, 1.0, 4096, false, 8, 0},      // enough heads to keep the memory busy, and nothing to merge
+    {1.0, 2.0, 2048, false, 4, 0},       // all of them at the same time, two on a multiprocessor
+    {1.0, 1e9, any_length, true, 4, 2},  // a block's end is under the other's keys
+    {0.0, 1e9, any_length, true, 8, 1},
+};
+
+// What a call is run with.
+struct Plan {
+    int warps, blocks, heads;
+    int head_units, each, extra;  // units of a head, of a block; the first `extra` blocks have one more
+    char name[48];                // the configuration, in words
+};
+
+inline int rows_of(const FlashDecodeParams &params) {
+    return params.Hq / params.Hkv * params.Nq;
+}
+
+inline bool one_tile(const FlashDecodeParams &params) {
+    return rows_of(params) <= tile;
+}
+
+inline bool equal_pieces(const FlashDecodeParams &params) {
+    return !params.lengths && !params.block_table;
+}
+
+inline const Choice &chosen(const FlashDecodeParams &params, double heads) {
+    for (const Choice &choice : choices)
+        if (heads >= choice.least_heads && heads <= choice.most_heads && params.Nmax <= choice.most_keys &&
+            (choice.any_lengths || equal_pieces(params)))
+            return choice;
+    return choices[std::size(choices) - 1];
+}
+
+// As the table says, or the caller's configuration, such as warps_8+blocks_64.
+inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params, Plan &plan) {
+    const int rows_each = one_tile(params) ? tile : 2 * tile,
+              row_blocks = (rows_of(params) + rows_each - 1) / rows_each;
+    const int64_t heads = int64_t{params.B} * params.Hkv * row_blocks, head_units = (params.Nmax - 1) / unit + 1;
+    const int64_t units = heads * head_units;
+    if (units + (1 << 20) > 0x7fffffff) {
+        return flash::fail(FLASH_UNSUPPORTED,
+                           "stage '%s' needs fewer than 2^31 - 2^20 units of %d keys; there are %lld", title, unit,
+                           static_cast<long long>(units));
+    }
+    int warps = 0, blocks = 0, end = 0;
+    if (!params.configuration) {
+        const int multiprocessors = static_cast<int>(flash::persistent(1 << 30).x);
+        const Choice &choice = chosen(params, static_cast<double>(heads) / multiprocessors);
+        warps = choice.warps;
+        const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp
+        blocks = choice.each ? static_cast<int>(std::min<int64_t>(most, choice.each * multiprocessors)) : heads;
+    } else if (std::sscanf(params.configuration, "warps_%d+blocks_%d%n", &warps, &blocks, &end) != 2 ||
+               params.configuration[end] || (warps != 4 && warps != 8) || blocks <= 0) {
+        return flash::fail(FLASH_UNSUPPORTED,
+                           "stage '%s': configuration must be null or one such as warps_8+blocks_64, "
+                           "with 4 or 8 warps; it is %s",
+                           title, params.configuration);
+    }
+    blocks = static_cast<int>(std::min<int64_t>(blocks, units));
+    plan = {.warps = warps,
+            .blocks = blocks,
+            .heads = static_cast<int>(heads),
+            .head_units = static_cast<int>(head_units),
+            .each = static_cast<int>(units / blocks),
+            .extra = static_cast<int>(units % blocks),
+            .name = {}};
+    std::snprintf(plan.name, sizeof plan.name, "warps_%d+blocks_%d", warps, blocks);
+    return FLASH_OK;
+}
