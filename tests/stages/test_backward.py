@@ -96,6 +96,24 @@ def test_other_orders_of_execution(one, schedule):
     assert not [hazard for launch in result.report["launches"] for hazard in launch["hazards"]]
 
 
+ORDERED = [one for one in CHOSEN if one.slug in ("no_scratch_pass", "deterministic")]
+
+
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+@pytest.mark.parametrize("one", ORDERED, ids=lambda one: one.name)
+def test_bits_in_other_orders_of_execution(one, causal):
+    """Each schedule and each number of multiprocessors has the blocks add to dQ in another order. Only the
+    deterministic stage does not let it show; the other one shows that this test can fail."""
+    problem = Problem(Hq=2, Nq=256, Nkv=640, d_head=64, dtype="fp16", causal=causal)
+    inputs = gradients.random_inputs(problem, 5)
+    orders = [{"WARPSIM_SCHEDULE": "1"}, {"WARPSIM_SCHEDULE": "2"}, {"WARPSIM_SCHEDULE": "3"}]
+    orders += [{"WARPSIM_MULTIPROCESSORS": "1"}, {"WARPSIM_MULTIPROCESSORS": "8"}]
+    results = [verify(one, problem, inputs, device="sim", environment=order).bits for order in orders]
+    found = {name: len({result[name].tobytes() for result in results}) for name in results[0]}
+    assert found["dK"] == found["dV"] == 1, found
+    assert (found["dQ"] == 1) == (one.slug == "deterministic"), found
+
+
 @pytest.mark.long
 @EACH
 @pytest.mark.parametrize("scale", (-0.7, 3.0))
