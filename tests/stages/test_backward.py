@@ -46,15 +46,16 @@ def verify(one, problem: Problem, inputs: dict | None = None, **options) -> back
 
 
 # Ragged ends with the diagonal across tiles, a group of heads; rows that see no key; batches and whole tiles; more
-# tiles of queries than buffers.
+# tiles of queries than buffers; many short heads.
 GROUPS = Problem(Hq=2, Hkv=1, Nq=70, Nkv=133, d_head=64, dtype="fp16", causal=True, layout="gaps")
 BLIND_ROWS = Problem(Hq=1, Nq=80, Nkv=30, d_head=128, causal=True)
 WHOLE = Problem(B=2, Hq=2, Nq=64, Nkv=64, d_head=64, layout="bnhd")
 TILES = Problem(Hq=1, Nq=330, Nkv=150, d_head=128)
+HEADS = Problem(B=2, Hq=8, Nq=64, Nkv=64, d_head=128)
 
 
 @EACH
-@pytest.mark.parametrize("problem", (GROUPS, BLIND_ROWS, WHOLE, TILES), ids=str)
+@pytest.mark.parametrize("problem", (GROUPS, BLIND_ROWS, WHOLE, TILES, HEADS), ids=str)
 def test_gradients_twice_over_one_workspace(one, problem):
     result = verify(one, problem, repeat=2)
     if result.description["deterministic"]:
