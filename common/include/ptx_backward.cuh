@@ -55,6 +55,14 @@ __device__ inline void fence_proxy_async_all() {
     asm volatile("fence.proxy.async;" ::: "memory");
 }
 
+// mov %tid.x: the thread's number within its block. Other than threadIdx.x, it is read where this stands: it takes no
+// register through the loop before.
+__device__ inline int thread_number() {
+    int x;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+    return x;
+}
+
 // No instruction: the same number, of which the compiler no longer knows where it comes from. Sums with it stay where
 // they are used, instead of taking registers through the whole loop.
 __device__ inline uint64_t opaque(uint64_t x) {

@@ -16,7 +16,7 @@
 #include "ptx_backward.cuh"
 #include "query_loads.cuh"
 
-constexpr int converters = 2;    // warps that round dQ
+constexpr int converters = 2;    // warps that round dQ and do nothing else
 constexpr int piece_stages = 2;  // pieces of dQ that a converter has on their way
 
 // The numbers behind Workspace::counter, all 0 between calls. A head is one of K and V here, with the heads of Q that
@@ -28,21 +28,27 @@ struct Counters {
     __device__ int *units_added() { return reinterpret_cast<int *>(this + 1); }
 };
 
+// A converting warp's place in shared memory.
+template <typename T>
+struct Pieces {
+    float4 sums[piece_stages][256];  // pieces of dQ's sums
+    T rows[16 * panel];              // a piece, rounded
+};
+
 // A block's shared memory. TMA and wgmma want each tile at a multiple of 1,024 bytes.
 template <typename T, int d_head, int Br>
 struct SharedStorage {
-    T K[Bc * d_head], V[Bc * d_head];             // each [d_head / panel][Bc][panel]
-    T Q[stages][Br * d_head];                     // each [d_head / panel][Br][panel]
-    T dO[stages][Br * d_head];                    // the same
-    T rows[converters][16 * panel];               // a piece of dQ, rounded
-    float4 piece[converters][piece_stages][256];  // a piece of dQ's sums
+    T K[Bc * d_head], V[Bc * d_head];  // each [d_head / panel][Bc][panel]
+    T Q[stages][Br * d_head];          // each [d_head / panel][Br][panel]
+    T dO[stages][Br * d_head];         // the same
+    Pieces<T> pieces[converters];
     T dS[dS_stages][Br * Bc];  // each [Bc / panel][Br][panel]: a row for each query, a panel for each warpgroup
     float log_sum_exp[stages][Br], D[stages][Br];  // in statistics_position's order
     Pipeline<1> K_pipeline, V_pipeline;
     Unit units[unit_stages];
     Pipeline<unit_stages> unit_pipeline;
     uint64_t unit_added[unit_stages];  // completes a phase when all of the unit's additions to dQ are on their way
-    uint64_t piece_full[converters][piece_stages];
+    uint64_t piece_full[converters + 4 * consumers][piece_stages];
     Pipeline<stages> Q_pipeline, dO_pipeline;
     Pipeline<dS_stages> dS_pipeline;  // all consumer warps fill a buffer, and all read it
 };
@@ -62,7 +68,7 @@ __device__ inline Unit next_unit(const FlashBackwardParams &params, Counters *co
 // The last of the warps that use the counters leaves zeros. The first fence orders this warp's accesses before its
 // number; the second orders the zeros after everybody's.
 __device__ inline void finish_counting(const FlashBackwardParams &params, Counters *counters) {
-    constexpr int warps = 2 + converters;  // the producer's, the one that tells, and the converters
+    constexpr int warps = 2 + converters + 4 * consumers;  // the producer's, the one that tells, and all that convert
     __threadfence();
     if (atomicAdd(&counters->warps_done, 1) != warps * static_cast<int>(gridDim.x) - 1) return;
     __threadfence();
@@ -151,18 +157,18 @@ __device__ void tell(Shared &shared, const FlashBackwardParams &params, Counters
 template <typename T, int d_head, int Br>
 struct Converter {
     static constexpr int columns = dQ_columns<d_head, Br>;  // queries of a part
-    static constexpr int pieces = columns / 16;
+    static constexpr int part_pieces = columns / 16;
 
-    SharedStorage<T, d_head, Br> &shared;
+    Pieces<T> &pieces;
+    uint64_t *const full;  // [piece_stages]
     const FlashBackwardParams &params;
     const Workspace &workspace;
-    const int converter, lane;
+    const int lane;
     PipelineState<piece_stages> load_state, read_state;
 
     __device__ void load_piece(const float4 *sums) {
-        uint64_t *const full = &shared.piece_full[converter][load_state.stage];
-        ptx::mbarrier_arrive_expect_tx(full, 4096);
-        ptx::bulk_load(shared.piece[converter][load_state.stage], sums, 4096, full);
+        ptx::mbarrier_arrive_expect_tx(&full[load_state.stage], 4096);
+        ptx::bulk_load(pieces.sums[load_state.stage], sums, 4096, &full[load_state.stage]);
     }
 
     // Rounds a piece and stores it transposed, so that a row is a query: the 16-byte chunk c of row r at c ^ (r % 8).
@@ -178,7 +184,7 @@ struct Converter {
                 matrix[2 * k + 1] = pack<T>(four.z * params.scale, four.w * params.scale);
             }
             const int chunk = (warp * 2 + lane / 8 % 2) ^ row % 8;
-            ptx::stmatrix_x4_trans(ptx::shared_address(shared.rows[converter] + row * panel + chunk * 8), matrix);
+            ptx::stmatrix_x4_trans(ptx::shared_address(pieces.rows + row * panel + chunk * 8), matrix);
         }
         __syncwarp();  // every lane has stored its part of the rows before they are read
     }
@@ -188,7 +194,7 @@ struct Converter {
 #pragma unroll 1
         for (int i = 0; i < 4; ++i) {
             const int row = i * 4 + lane / 8;
-            const T *const from = shared.rows[converter] + row * panel + (lane % 8 ^ row % 8) * 8;
+            const T *const from = pieces.rows + row * panel + (lane % 8 ^ row % 8) * 8;
             if (row < count) {
                 const uint4 eight = *reinterpret_cast<const uint4 *>(from);
                 *reinterpret_cast<uint4 *>(dQ + row * params.dQ.stride_row + lane % 8 * 8) = eight;
@@ -210,13 +216,13 @@ struct Converter {
         if (lane == 0) load_piece(sums);
         load_state.advance();
 #pragma unroll 1
-        for (int piece = 0; piece < pieces; ++piece) {
-            if (piece + 1 < pieces) {
+        for (int piece = 0; piece < part_pieces; ++piece) {
+            if (piece + 1 < part_pieces) {
                 if (lane == 0) load_piece(sums + (piece + 1) * 256);
                 load_state.advance();
             }
-            ptx::mbarrier_wait(&shared.piece_full[converter][read_state.stage], read_state.phase);
-            round_piece(shared.piece[converter][read_state.stage]);
+            ptx::mbarrier_wait(&full[read_state.stage], read_state.phase);
+            round_piece(pieces.sums[read_state.stage]);
             read_state.advance();
             store_piece(dQ + piece * 16 * params.dQ.stride_row, params.Nq - first_query - piece * 16,
                         sums + piece * 256);
@@ -267,7 +273,8 @@ __global__ void __launch_bounds__(threads, 1)
     backward_kernel(const FlashBackwardParams params, const __grid_constant__ BackwardMaps maps,
                     const Workspace workspace) {
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
-    auto &shared = *reinterpret_cast<SharedStorage<T, d_head, Br> *>(shared_bytes);
+    using Shared = SharedStorage<T, d_head, Br>;
+    Shared &shared = *reinterpret_cast<Shared *>(shared_bytes);
     const int warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);  // tells the compiler that all lanes agree
     const int warpgroup = warp / 4;
     const int lane = threadIdx.x % 32;
@@ -284,8 +291,8 @@ __global__ void __launch_bounds__(threads, 1)
         }
         for (int stage = 0; stage < unit_stages; ++stage)
             ptx::mbarrier_init(&shared.unit_added[stage], 4 * consumers + 1);  // the producer arrives, too
-        for (int i = 0; i < converters * piece_stages; ++i)
-            ptx::mbarrier_init(&shared.piece_full[i / piece_stages][i % piece_stages], 1);
+        for (auto &full : shared.piece_full)
+            for (uint64_t &barrier : full) ptx::mbarrier_init(&barrier, 1);
         ptx::fence_mbarrier_init();
     }
     __syncthreads();  // no thread may wait at a barrier before it is initialised
@@ -297,13 +304,15 @@ __global__ void __launch_bounds__(threads, 1)
         const int role = warp - 4 * consumers;
         if (role == 0 && lane == 0) Producer<T, d_head, Br>{shared, params, maps, workspace}.run();
         if (role == 1 && lane == 0) tell(shared, params, counters);
-        if (role >= 2) Converter<T, d_head, Br>{shared, params, workspace, role - 2, lane}.run();
+        if (role >= 2)
+            Converter<T, d_head, Br>{shared.pieces[role - 2], shared.piece_full[role - 2], params, workspace, lane}
+                .run();
         return;
     }
 
     // The consumer warpgroups take these registers.
     ptx::setmaxnreg_inc<consumer_registers>();
-    Mainloop<SharedStorage<T, d_head, Br>, T, d_head, Br> mainloop(shared, warp, lane);
+    Mainloop<Shared, T, d_head, Br> mainloop(shared, warp, lane);
     Scores<Br> scores;                     // transposed [64, Br] per warpgroup
     float dQ[dQ_columns<d_head, Br> / 2];  // transposed [64, dQ_columns] per warpgroup
     float dK[d_head / 2], dV[d_head / 2];  // [64, d_head] per warpgroup
@@ -353,6 +362,15 @@ __global__ void __launch_bounds__(threads, 1)
         store_rows<T, d_head>(first_row<T>(params.dV, keys.batch, keys.kv_head, first), params.dV.stride_row, count, dV,
                               1.0f, lane);
     }
+
+    // When no unit is left, the consumers convert, too. Their pieces lie where K, V, Q and dO lay, once both warpgroups
+    // have read these.
+    static_assert(4 * consumers * sizeof(Pieces<T>) <= offsetof(Shared, pieces));
+    ptx::barrier_sync(1, 128 * consumers);
+    const int thread = ptx::thread_number();
+    Pieces<T> &pieces = reinterpret_cast<Pieces<T> *>(&shared)[thread / 32];
+    uint64_t *const full = shared.piece_full[converters + thread / 32];
+    Converter<T, d_head, Br>{pieces, full, params, workspace, thread % 32}.run();
 }
 
 // ---- launch ----

@@ -46,15 +46,16 @@ def verify(one, problem: Problem, inputs: dict | None = None, **options) -> back
 
 
 # Ragged ends with the diagonal across tiles, a group of heads; rows that see no key; batches and whole tiles; more
-# tiles of queries than buffers.
+# tiles of queries than buffers; many short heads.
 GROUPS = Problem(Hq=2, Hkv=1, Nq=70, Nkv=133, d_head=64, dtype="fp16", causal=True, layout="gaps")
 BLIND_ROWS = Problem(Hq=1, Nq=80, Nkv=30, d_head=128, causal=True)
 WHOLE = Problem(B=2, Hq=2, Nq=64, Nkv=64, d_head=64, layout="bnhd")
 TILES = Problem(Hq=1, Nq=330, Nkv=150, d_head=128)
+HEADS = Problem(B=2, Hq=8, Nq=64, Nkv=64, d_head=128)
 
 
 @EACH
-@pytest.mark.parametrize("problem", (GROUPS, BLIND_ROWS, WHOLE, TILES), ids=str)
+@pytest.mark.parametrize("problem", (GROUPS, BLIND_ROWS, WHOLE, TILES, HEADS), ids=str)
 def test_gradients_twice_over_one_workspace(one, problem):
     result = verify(one, problem, repeat=2)
     if result.description["deterministic"]:
@@ -94,6 +95,24 @@ def test_other_orders_of_execution(one, schedule):
     problem = Problem(Hq=2, Hkv=1, Nq=40, Nkv=72, d_head=64, causal=True)
     result = verify(one, problem, device="sim", environment={"WARPSIM_SCHEDULE": schedule, "WARPSIM_HAZARDS": "strict"})
     assert not [hazard for launch in result.report["launches"] for hazard in launch["hazards"]]
+
+
+ORDERED = [one for one in CHOSEN if one.slug in ("no_scratch_pass", "deterministic")]
+
+
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+@pytest.mark.parametrize("one", ORDERED, ids=lambda one: one.name)
+def test_bits_in_other_orders_of_execution(one, causal):
+    """Each schedule and each number of multiprocessors has the blocks add to dQ in another order. Only the
+    deterministic stage does not let it show; the other one shows that this test can fail."""
+    problem = Problem(Hq=2, Nq=256, Nkv=640, d_head=64, dtype="fp16", causal=causal)
+    inputs = gradients.random_inputs(problem, 5)
+    orders = [{"WARPSIM_SCHEDULE": "1"}, {"WARPSIM_SCHEDULE": "2"}, {"WARPSIM_SCHEDULE": "3"}]
+    orders += [{"WARPSIM_MULTIPROCESSORS": "1"}, {"WARPSIM_MULTIPROCESSORS": "8"}]
+    results = [verify(one, problem, inputs, device="sim", environment=order).bits for order in orders]
+    found = {name: len({result[name].tobytes() for result in results}) for name in results[0]}
+    assert found["dK"] == found["dV"] == 1, found
+    assert (found["dQ"] == 1) == (one.slug == "deterministic"), found
 
 
 @pytest.mark.long

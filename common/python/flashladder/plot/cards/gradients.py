@@ -257,3 +257,28 @@ def _roles(axes) -> None:
         centred(axes, (start[0] + end[0]) / 2, start[1] + 0.2, words, 9)
     axes.text(6.9, 1.75, "all?", ha="right", va="center", fontsize=9)
     axes.set(xlim=(-0.1, 10.9), ylim=(-0.2, 3.9))
+
+
+@picture(
+    3.8,
+    "Four blocks over time, with a causal mask; each computes the tiles of queries that see its keys. Above: the first "
+    "keys add first, and the other blocks wait. Below: the last keys add first. Q3, marked, passes from one block to "
+    "the next, and none waits",
+)
+def deterministic(figure) -> None:
+    above, below = figure.subplots(2, 1)
+    _in_turn(above, "the first keys first", waits=True)
+    _in_turn(below, "the last keys first", waits=False)
+    figure.supxlabel("time →     grey: waits for its turn", fontsize=9, color=GREY)
+
+
+def _in_turn(axes, title: str, waits: bool) -> None:
+    bar = Bars(least=0.3)
+    lanes(axes, title, [f"keys {block}" for block in reversed(range(TILES))], -1.1, 2 * TILES)
+    for block in range(TILES):
+        row = TILES - 1 - block
+        begin = 2 * block if waits else 0  # its first tile's turn comes when the block before it has left it
+        bar(axes, 0, begin, row, PALE, "")
+        for tile in range(block, TILES):
+            at = begin + tile - block
+            bar(axes, at, at + 1, row, ORANGE if tile == TILES - 1 else BLUE, f"Q{tile}")
