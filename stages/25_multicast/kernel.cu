@@ -215,7 +215,7 @@ struct Mainloop {
 // grid: (clusters, cluster_size): a cluster for every two multiprocessors, or for each 2 Br rows if they are fewer. So
 // blockIdx.x is the cluster's number, and the scheduler deals to clusters what it dealt to blocks.
 template <typename T, int d_head, int Br>
-__global__ void __launch_bounds__(threads<Br>, 1) __cluster_dims__(1, cluster_size, 1)
+__global__ void __launch_bounds__(threads<Br>, 1) __cluster_dims__(1, 2, 1)
     flash_kernel(const FlashParams params, const __grid_constant__ TensorMaps maps) {
     constexpr int consumers = Br / 64;
     extern __shared__ __align__(1024) unsigned char shared_bytes[];
