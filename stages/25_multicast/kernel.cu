@@ -5,8 +5,6 @@
 // over K and V in tiles of Bc = 128 rows, the last tile first. The producer is ahead of the consumers by as many tiles
 // as there are buffers. All tiles of a block form one stream, as in stage no_gap.
 
-#include <algorithm>
-
 #include "accumulator.cuh"
 #include "epilogue.cuh"
 #include "launch.h"
@@ -326,9 +324,10 @@ constexpr flash::Limits limits = {.title = "Multicast",
 template <typename T, int d_head, int Br>
 static flash::Launch plan_for(const FlashParams &params) {
     const int rows = cluster_size * Br;
+    const int pairs = params.Hq * params.B * ((params.Nq + rows - 1) / rows);
     const int clusters = flash::persistent(1 << 30).x / cluster_size;  // that the multiprocessors hold
     return {.kernel = flash_kernel<T, d_head, Br>,
-            .grid = dim3(std::min(clusters, params.Hq * params.B * ((params.Nq + rows - 1) / rows)), cluster_size),
+            .grid = dim3(pairs < clusters ? pairs : clusters, cluster_size),
             .threads = threads<Br>,
             .shared_bytes = sizeof(SharedStorage<T, d_head, Br>),
             .Q_box_rows = Br,

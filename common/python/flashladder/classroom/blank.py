@@ -299,7 +299,7 @@ def _grid(expressions: list[str]) -> str:
     persistent = re.fullmatch(r"min\(multiprocessors, (.*)\)", expressions[0])
     if persistent:
         return f"flash::persistent({_in_cpp(persistent[1])})"
-    grid = ", ".join(map(_in_cpp, expressions)).replace("min(", "std::min(")
+    grid = ", ".join(map(_in_cpp, expressions))
     return f"dim3({grid.replace('multiprocessors', 'int(flash::persistent(1 << 30).x)')})"
 
 
