@@ -16,7 +16,7 @@ PROBLEMS = [Problem(B=2, Hq=3, Nq=256, Nkv=384, d_head=128), Problem(Hq=1, Nq=12
 SHARED_HEADERS = {"launch.h", "numbers.cuh", "ptx.cuh", "ptx_hopper.cuh", "tensor_maps.h", "wgmma.cuh"}
 # What a stage teaches, and later ones include unchanged.
 SHARED_HEADERS |= {"accumulator.cuh", "online_softmax.cuh", "pipeline.cuh", "tile_scheduler.cuh", "ping_pong.cuh"}
-SHARED_HEADERS |= {"epilogue.cuh", "load.cuh", "mask.cuh", "optimistic_softmax.cuh"}
+SHARED_HEADERS |= {"epilogue.cuh", "load.cuh", "mask.cuh", "optimistic_softmax.cuh", "ptx_cluster.cuh"}
 RAGGED = [Problem(Hq=6, Hkv=2, Nq=129, Nkv=1, d_head=64, causal=True), Problem(B=3, Nq=255, Nkv=1000, d_head=128)]
 
 

@@ -299,7 +299,8 @@ def _grid(expressions: list[str]) -> str:
     persistent = re.fullmatch(r"min\(multiprocessors, (.*)\)", expressions[0])
     if persistent:
         return f"flash::persistent({_in_cpp(persistent[1])})"
-    return f"dim3({', '.join(map(_in_cpp, expressions))})"
+    grid = ", ".join(map(_in_cpp, expressions))
+    return f"dim3({grid.replace('multiprocessors', 'int(flash::persistent(1 << 30).x)')})"
 
 
 def _in_cpp(expression: str) -> str:

@@ -10,6 +10,7 @@ from flashladder.core.errors import FlashLadderError
 _MARK = re.compile(r"^(\s*)// .*?---- ")
 _MARK_NAMES = re.compile(r"---- (.+?) ----")
 _NO_FUNCTION = re.compile(r"\s|[/#})]|(namespace|struct|class|enum|using|constexpr|template|typedef)\b")
+_BEFORE_THE_NAME = re.compile(r"__(?:launch_bounds|cluster_dims)__\(.*?\)|\bextern \"C\"")
 _NAME = re.compile(r"(\w+)\s*\(")
 
 
@@ -70,7 +71,7 @@ def _functions(file: Path, lines: list[str]) -> list[Part]:
             continue
         while number < len(lines) and not re.search(r"[{;]\s*(//.*)?$", lines[number]):
             number += 1  # a signature of several lines
-        signature = re.sub(r"__launch_bounds__\(.*?\)|\bextern \"C\"", "", " ".join(lines[start : number + 1]))
+        signature = re.sub(_BEFORE_THE_NAME, "", " ".join(lines[start : number + 1]))
         name = _NAME.search(signature)
         if number >= len(lines) or not re.search(r"\{\s*(//.*)?$", lines[number]) or not name:
             number += 1

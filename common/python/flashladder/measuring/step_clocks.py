@@ -75,11 +75,12 @@ def _traced(stage: stages.Stage, problem: Problem, blocks: int, configuration: s
 
 @cache
 def step_of(stage: stages.Stage, d_head: int) -> Step | None:
-    """Of a recorded stage with tensor cores; None of another, or where nothing is recorded."""
+    """Of a recorded stage with tensor cores; None of another, of clusters, which leave no trace to model, or where
+    nothing is recorded."""
     wanted = {"name": stage.name, "dtype": "bf16", "d_head": d_head, "causal": False}
     results, profiled = recorded.first(), recorded.first("profiler")
     rows = {row["Nq"]: row for row in recorded.pick(results, **wanted)} if results and profiled else {}
-    if stage.number < FIRST or not all(length in rows for length in _MEASURED):
+    if stage.number < FIRST or "cluster" in stage.launch or not all(length in rows for length in _MEASURED):
         return None
     row = rows[_MEASURED[0]]
     Br, Bc, blocks = row["Br"], row["Bc"], row["resident_blocks"]

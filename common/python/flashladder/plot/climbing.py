@@ -58,12 +58,12 @@ def stale(row: dict) -> str:
 
 
 def shares(results: dict, dtype: str, d: int, causal: bool, length: int) -> str:
-    """The last stage's throughput in percent of each peer's and of a matrix product's, in the same run."""
+    """The main line's last stage in percent of each peer's throughput and of a matrix product's, in the same run."""
     rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
     ordered = steps(results, dtype, d, causal, length)
     if not ordered:
         return ""
-    last = ordered[-1].row
+    last = next(one.row for one in reversed(ordered) if not one.branch)
     parts = []
     for peer in [row for row in rows if row["kind"] == "peer"] + [recorded.ceiling(results, dtype)]:
         if peer:

@@ -441,3 +441,31 @@ def fp8(figure) -> None:
         if number:
             arrow(axes, (left - 1.45, 7.25), (left - 0.15, 7.25), 13)
     axes.set(xlim=(-0.2, 16.2), ylim=(8.6, 0.2))
+
+
+@picture(
+    4.6,
+    "A copy that block 0 starts brings a tile of K or V from the L2 to buffer 0 of both blocks, a copy that block 1 "
+    "starts brings the next tile to buffer 1 of both. The consumers of each block arrive at the barriers empty of both "
+    "blocks, and each of these counts 16 arrivals",
+)
+def multicast(figure) -> None:
+    axes = figure.subplots()
+    plain(axes)
+    axes.set(xlim=(-0.1, 16.1), ylim=(10.6, -0.7))
+    axes.text(0, -0.2, "L2", fontsize=9.5, color=INK, weight="bold")
+    blocks, copies = (0.0, 8.4), (BLUE, ORANGE)
+    for block, left in enumerate(blocks):
+        box(axes, (left, 0), (7.6, 0.9), copies[block], f"tile {3 - block}: block {block} starts the copy")
+        rectangle(axes, (left, 3.1), (7.6, 7.3), PALE, edgecolor=GREY)
+        for number, colour in enumerate(copies):
+            box(axes, (left + 0.3 + 3.6 * number, 3.5), (3.4, 0.9), colour, f"buffer {number}")
+            arrow(axes, (left + 2 + 3.6 * number, 4.4), (left + 2 + 3.6 * number, 5.25), 11)
+        box(axes, (left + 0.3, 5.3), (7, 0.9), GREEN, "8 consumer warps")
+        box(axes, (left + 0.3, 8.1), (7, 0.9), YELLOW, "empty: 16 arrivals")
+        centred(axes, left + 3.8, 9.7, f"block {block}: query tile {block}", weight="bold")
+    for number, colour in enumerate(copies):
+        start = blocks[number] + 3.8
+        for left in blocks:
+            arrow(axes, (start, 0.9), (left + 2 + 3.6 * number, 3.45), 12, color=colour, linewidth=1.6)
+            arrow(axes, (start, 6.2), (left + 3.6 + 0.4 * number, 8.05), 11, color=GREEN)
