@@ -19,7 +19,8 @@ from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import check
 
 _COMMENT = re.compile(rb"//[^\n]*")
-LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "tensor_maps.cpp")  # of common/host
+# Of common/host.
+LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "launch_ring.cpp", "tensor_maps.cpp")
 TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
 
 

@@ -1,5 +1,5 @@
 """What the stages have in common whose kernels do something else than compute attention from whole Q, K and V: those
-that compute gradients (ladder/backward.py) and those of decode (ladder/decode.py). They are tested, run, timed and
+that compute gradients (ladder/backward.py), those of decode (ladder/decode.py) and those for several GPUs (ladder/ring.py). They are tested, run, timed and
 broken as the others are; lessons, exercises and blank pages are for stages that compute attention."""
 
 from dataclasses import replace
@@ -20,6 +20,7 @@ from flashladder.running.verify import Comparison
 
 class Queued(WithKernel):
     KIND: ClassVar[str]  # of running.job.KINDS
+    WHAT: ClassVar[str]  # what such a stage does, after its number
 
     def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
         """Bit patterns and arrays by name, all that a run needs."""
@@ -32,6 +33,11 @@ class Queued(WithKernel):
     @property
     def tests(self) -> list[str]:
         return [f"tests/stages/test_{self.KIND}.py"]
+
+    @property
+    def judged_options(self) -> dict:
+        """More of running.job.Options for those runs."""
+        return {}
 
     def judged_by(self) -> list[tuple[Problem, str | None]]:
         """As ladder.kernels.judged_by()."""
@@ -75,6 +81,7 @@ class Queued(WithKernel):
         inputs = self.random_inputs(problem, 1)
         strict = {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
         options = {"environment": strict, "timeout": 300, "repeat": 2, "configuration": configuration}
+        options |= self.judged_options
         try:
             result = self.run(problem, inputs, "sim", library, **options)
         except StageError as error:
