@@ -87,20 +87,16 @@ static void check_rank(const FlashRingParams &params, const FlashRank &rank, con
 
 // The device that is current reaches the memory of the other from now on.
 static void reach(int device, int other) {
-    int can = 0;
-    must(cudaDeviceCanAccessPeer(&can, device, other), "peer access");
-    if (!can) {
-        must(
-            fail(FLASH_UNSUPPORTED,
-                 "GPU %d cannot reach the memory of GPU %d: this host has no peer access between them (nvidia-smi topo "
-                 "-p2p r shows which pairs have it)",
-                 device, other));
-    }
     const cudaError_t error = cudaDeviceEnablePeerAccess(other, 0);
-    if (error == cudaErrorPeerAccessAlreadyEnabled)
-        cudaGetLastError();  // as it should be, and no error that a later check should find
-    else
-        must(error, "peer access");
+    if (error == cudaSuccess) return;
+    cudaGetLastError();  // told here, and no error that a later check should find
+    if (error == cudaErrorPeerAccessAlreadyEnabled) return;
+    if (error != cudaErrorPeerAccessUnsupported) must(error, "peer access");
+    must(fail(
+        FLASH_UNSUPPORTED,
+        "GPU %d cannot reach the memory of GPU %d: this host has no peer access between them (nvidia-smi topo -p2p "
+        "r shows which pairs have it)",
+        device, other));
 }
 
 // Puts the rank before the text of what is wrong with it.
@@ -109,15 +105,13 @@ static RingFailure of_rank(int rank, const RingFailure &failure) {
     return {fail(failure.status, "rank %d: %s", rank, text.c_str())};
 }
 
-void check_ring(const FlashRingParams *params, const FlashRank *ranks, const Limits &limits, DescribeRing describe) {
+void check_ring(const FlashRingParams *params, const FlashRank *ranks, const Limits &limits, DescribeRank describe) {
     if (!ranks) must(fail(FLASH_INVALID_ARGUMENT, "ranks is a null pointer"));
     for (int rank = 0; rank < params->ranks; ++rank) {
         try {
             must(cudaSetDevice(ranks[rank].device), "device");
             must(check_device(limits));
-            FlashRingDescription description{};
-            must(describe(params, rank, &description));
-            check_rank(*params, ranks[rank], limits, description);
+            check_rank(*params, ranks[rank], limits, describe(*params, rank));
             for (int other = 0; other < params->ranks; ++other) {
                 if (ranks[other].device != ranks[rank].device) reach(ranks[rank].device, ranks[other].device);
             }

@@ -35,14 +35,14 @@ void must(FlashStatus status);
 // Calls `body`; the device that was current is so again afterwards.
 FlashStatus ring_call(const std::function<void()> &body);
 
-using DescribeRing = FlashStatus (*)(const FlashRingParams *, int32_t, FlashRingDescription *);
+using DescribeRank = FlashRingDescription (*)(const FlashRingParams &, int rank);
 
 // Throws where the problem is wrong or beyond the stage's limits: the sizes alone. pieces: of each rank, 1 or 2.
 void check_ring_sizes(const FlashRingParams *params, int rank, const Limits &limits, int pieces);
 
 // ... and the ranks: devices, tensors, workspaces (of which `describe` tells the bytes). Enables peer access between
 // all devices, or throws where a device cannot reach the memory of another.
-void check_ring(const FlashRingParams *params, const FlashRank *ranks, const Limits &limits, DescribeRing describe);
+void check_ring(const FlashRingParams *params, const FlashRank *ranks, const Limits &limits, DescribeRank describe);
 
 // Another stage's library, which computes attention between some rows of Q and some of K and V.
 class Forward {

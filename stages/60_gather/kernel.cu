@@ -107,31 +107,34 @@ void queue(flash::RingQueue &ring, const flash::Forward &attention) {
     }
 }
 
+FlashRingDescription describe(const FlashRingParams &params, int rank) {
+    const FlashRingPiece own = slice_of(params, rank);
+    const int64_t rows = own.rows, keys = keys_for(params, rank);
+    return {.title = limits.title,
+            .min_compute = limits.min_compute,
+            .pieces = {own, {}},
+            .workspace_bytes = Gathered(params, rank, nullptr).bytes,
+            .zeroed_workspace = 0,
+            .pulled_bytes = int64_t{4} * params.B * params.Hkv * (keys - rows) * params.d_head,
+            .scores = rows * keys - (params.causal ? rows * (rows - 1) / 2 : 0)};
+}
+
 }  // namespace
 
 extern "C" FlashStatus flash_describe_ring(const FlashRingParams *params, int32_t rank,
                                            FlashRingDescription *description) {
     return flash::ring_call([&] {
         flash::check_ring_sizes(params, rank, limits, 1);
-        const FlashRingPiece own = slice_of(*params, rank);
-        flash::Forward(*params).check(*params, own.rows, keys_for(*params, rank), params->causal);
-        const int64_t keys = keys_for(*params, rank), rows = own.rows;
-        *description = {.title = limits.title,
-                        .min_compute = limits.min_compute,
-                        .pieces = {own, {}},
-                        .workspace_bytes = Gathered(*params, rank, nullptr).bytes,
-                        .zeroed_workspace = 0,
-                        .pulled_bytes = int64_t{4} * params->B * params->Hkv * (keys - rows) * params->d_head,
-                        .scores = rows * keys - (params->causal ? rows * (rows - 1) / 2 : 0)};
+        flash::Forward(*params).check(*params, slice_of(*params, rank).rows, keys_for(*params, rank), params->causal);
+        *description = describe(*params, rank);
     });
 }
 
 extern "C" FlashStatus flash_ring(const FlashRingParams *params, const FlashRank *ranks) {
     return flash::ring_call([&] {
         flash::check_ring_sizes(params, 0, limits, 1);
-        flash::check_ring(params, ranks, limits, flash_describe_ring);
-        const flash::Forward attention(*params);
+        flash::check_ring(params, ranks, limits, describe);
         flash::RingQueue ring(*params, ranks);
-        queue(ring, attention);
+        queue(ring, flash::Forward(*params));
     });
 }
