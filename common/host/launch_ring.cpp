@@ -112,11 +112,14 @@ void check_ring(const FlashRingParams *params, const FlashRank *ranks, const Lim
             must(cudaSetDevice(ranks[rank].device), "device");
             must(check_device(limits));
             check_rank(*params, ranks[rank], limits, describe(*params, rank));
-            for (int other = 0; other < params->ranks; ++other) {
-                if (ranks[other].device != ranks[rank].device) reach(ranks[rank].device, ranks[other].device);
-            }
         } catch (const RingFailure &failure) {
             throw of_rank(rank, failure);
+        }
+    }
+    for (int rank = 0; rank < params->ranks; ++rank) {
+        must(cudaSetDevice(ranks[rank].device), "device");
+        for (int other = 0; other < params->ranks; ++other) {
+            if (ranks[other].device != ranks[rank].device) reach(ranks[rank].device, ranks[other].device);
         }
     }
 }
@@ -202,7 +205,8 @@ cudaEvent_t RingQueue::record(int rank, cudaStream_t stream) {
     return event;
 }
 
-void RingQueue::wait(cudaStream_t stream, cudaEvent_t event) const {
+void RingQueue::wait(int rank, cudaStream_t stream, cudaEvent_t event) const {
+    use(rank);  // which default stream is meant, where it is one
     if (event) must(cudaStreamWaitEvent(stream, event), "wait for an event");
 }
 

@@ -104,8 +104,9 @@ class RingQueue {
     // An event that is reached when all is done that the stream, one of the rank's, has been given so far.
     cudaEvent_t record(int rank, cudaStream_t stream);
 
-    // What the stream is given from now on begins after the event, of whatever device. Null: at once.
-    void wait(cudaStream_t stream, cudaEvent_t event) const;
+    // What the stream, one of the rank's, is given from now on begins after the event, of whatever device. Null: at
+    // once.
+    void wait(int rank, cudaStream_t stream, cudaEvent_t event) const;
 
   private:
     using Event = std::unique_ptr<CUevent_st, cudaError_t (*)(cudaEvent_t)>;

@@ -76,10 +76,10 @@ void queue(flash::RingQueue &ring, const flash::Forward &attention) {
         ring.use(me);
 
         // Copy the slices, the own one first. In each step all ranks ask another one, so that no link is crowded.
-        ring.wait(rank.copy_stream, ready[me]);
+        ring.wait(me, rank.copy_stream, ready[me]);
         for (int step = 0; step < slices_for(params, me); ++step) {
             const int source = (me - step + P) % P;
-            ring.wait(rank.copy_stream, ready[source]);
+            ring.wait(me, rank.copy_stream, ready[source]);
             const flash::RingMark mark(params, me, FLASH_RING_PULL, source, rank.copy_stream);
             copy_slice(all.K, ring[source].K, params, source, rank.copy_stream);
             copy_slice(all.V, ring[source].V, params, source, rank.copy_stream);
@@ -87,7 +87,7 @@ void queue(flash::RingQueue &ring, const flash::Forward &attention) {
         gathered[me] = ring.record(me, rank.copy_stream);
 
         // O of the own rows, when all keys are there.
-        ring.wait(rank.stream, gathered[me]);
+        ring.wait(me, rank.stream, gathered[me]);
         FlashParams call = flash::part_of(params);
         call.Q = rank.Q;
         call.K = all.K;
@@ -103,7 +103,7 @@ void queue(flash::RingQueue &ring, const flash::Forward &attention) {
 
     // What a stream is given after this call may change its K and V: only when no other rank still copies from there.
     for (int me = 0; me < P; ++me) {
-        for (int other = 0; other < P; ++other) ring.wait(ring[me].stream, gathered[other]);
+        for (int other = 0; other < P; ++other) ring.wait(me, ring[me].stream, gathered[other]);
     }
 }
 

@@ -170,7 +170,7 @@ class Round {
         // What a stream is given after this call may change K, V and the workspace: only when the neighbour has its
         // copy.
         for (int me = 0; me < P_; ++me) {
-            for (cudaEvent_t copied : pulled_[next(me)]) ring_.wait(ring_[me].stream, copied);
+            for (cudaEvent_t copied : pulled_[next(me)]) ring_.wait(me, ring_[me].stream, copied);
         }
     }
 
@@ -197,12 +197,12 @@ class Round {
         const int left = before(me), source = source_of(params_, me, step);
         const cudaStream_t stream = ring_[me].copy_stream;
         // It is there: as an input, or since the neighbour's own copy.
-        ring_.wait(stream, step == 1 ? ready_[left] : pulled_[left][step - 1]);
+        ring_.wait(me, stream, step == 1 ? ready_[left] : pulled_[left][step - 1]);
         // The buffer is free: this rank and the one after it have done with the slice of two steps ago.
-        if (step == 1) ring_.wait(stream, ready_[me]);
+        if (step == 1) ring_.wait(me, stream, ready_[me]);
         if (step > 2) {
-            ring_.wait(stream, computed_[me][step - 2]);
-            ring_.wait(stream, pulled_[next(me)][step - 1]);
+            ring_.wait(me, stream, computed_[me][step - 2]);
+            ring_.wait(me, stream, pulled_[next(me)][step - 1]);
         }
         {
             const flash::RingMark mark(params_, me, FLASH_RING_PULL, source, stream);
@@ -220,7 +220,7 @@ class Round {
     void attend(int me, int step) {
         const FlashRank &rank = ring_[me];
         const Part &part = workspaces_[me].parts.part[step];
-        ring_.wait(rank.stream, pulled_[me][step]);
+        ring_.wait(me, rank.stream, pulled_[me][step]);
         FlashParams call = flash::part_of(params_);
         call.Q = rank.Q;
         call.K = K_of(me, step);

@@ -126,7 +126,7 @@ class Zigzag {
             for (int me = 0; me < P_; ++me) {
                 ring_.use(me);
                 if (step > 0) pull(me, step, work_[me][own - 1 + step]);
-                ring_.wait(ring_[me].stream, pulled_[me][step]);
+                ring_.wait(me, ring_[me].stream, pulled_[me][step]);
                 for (int number = step ? own - 1 + step : 0; number < own + step; ++number) attend(me, step, number);
                 computed_[me][step] = ring_.record(me, ring_[me].stream);
             }
@@ -139,7 +139,7 @@ class Zigzag {
         // What a stream is given after this call may change its K and V: only when no other rank still copies from
         // there.
         for (int me = 0; me < P_; ++me) {
-            for (int step = 1; step < P_; ++step) ring_.wait(ring_[me].stream, pulled_[(me + step) % P_][step]);
+            for (int step = 1; step < P_; ++step) ring_.wait(me, ring_[me].stream, pulled_[(me + step) % P_][step]);
         }
     }
 
@@ -150,9 +150,9 @@ class Zigzag {
     void pull(int me, int step, const Rectangle &one) {
         const FlashRank &rank = ring_[me];
         const cudaStream_t stream = rank.copy_stream;
-        ring_.wait(stream, ready_[one.source]);
-        if (step == 1) ring_.wait(stream, ready_[me]);
-        if (step > 2) ring_.wait(stream, computed_[me][step - 2]);  // the buffer is free
+        ring_.wait(me, stream, ready_[one.source]);
+        if (step == 1) ring_.wait(me, stream, ready_[me]);
+        if (step > 2) ring_.wait(me, stream, computed_[me][step - 2]);  // the buffer is free
         {
             const flash::RingMark mark(params_, me, FLASH_RING_PULL, one.source, stream);
             copy_keys(workspaces_[me].K[step % 2], ring_[one.source].K, one, stream);

@@ -72,7 +72,7 @@ class Ring(Queued):
         needs its maximum; and what stage.toml's `[[judged_by]]` says."""
         more = self.data.get("judged_by", [])
         wide = {"scale": 10.0, "ranks": 2, "Nq": 100}
-        return [(self.usual(**fields), None) for fields in ({}, {"causal": False, "ranks": 4}, wide, *more)]
+        return [(self.usual(**fields), None) for fields in ({}, {"causal": False, "ranks": 4, "Hkv": 2}, wide, *more)]
 
     @property
     def judged_options(self) -> dict:
