@@ -12,20 +12,20 @@ from flashladder.ladder import stages
 
 # What no stage teaches: the C ABI, launches, conversions, one function per instruction.
 PLAIN = {
-    "attention.h", "attention_backward.h", "attention_decode.h", "command_line.h", "configured.h", "json_writer.h",
-    "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "numbers.cuh", "ptx.cuh", "ptx_decode.cuh",
-    "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
+    "attention.h", "attention_backward.h", "attention_decode.h", "attention_ring.h", "command_line.h", "configured.h",
+    "json_writer.h", "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "launch_ring.h",
+    "numbers.cuh", "ptx.cuh", "ptx_decode.cuh", "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
     "backward_maps.h", "backward_passes.cuh", "gradient_rows.cuh", "ptx_backward.cuh", "wgmma_backward.cuh",
 }  # fmt: skip
-GRADIENTS = [one for one in stages.backward_stages() if one.min_compute >= 90]
+OTHERS = [one for one in stages.other_parts() if one.min_compute >= 90]
 
 
-def of_gradients(header: Path) -> bool:
-    """Whether a stage that computes gradients teaches it."""
-    return any(header.read_text().startswith(f"// Stage {one.slug} teaches ") for one in GRADIENTS)
+def of_another_part(header: Path) -> bool:
+    """Whether a stage of another part teaches it, one that computes gradients or is for several GPUs."""
+    return any(header.read_text().startswith(f"// Stage {one.slug} teaches ") for one in OTHERS)
 
 
-TEACHING = [one for one in headers() if one.name not in PLAIN and not of_gradients(one)]
+TEACHING = [one for one in headers() if one.name not in PLAIN and not of_another_part(one)]
 MOST = {"function": 120, "kernel": 180, "file": 450}  # lines
 READABLE = [stage for stage in stages.all_stages() if stage.hopper]
 
@@ -67,15 +67,22 @@ def test_a_shared_header_is_the_text_of_the_stage_that_teaches_it(header):
     assert not missing, f"not word for word in stages/{stage.name}/kernel.cu:\n" + "\n\n".join(missing)
 
 
-@pytest.mark.parametrize("header", filter(of_gradients, headers()), ids=lambda one: one.name)
-def test_a_header_of_gradients_is_included_by_later_stages_alone(header):
-    """Its functions take as parameters what the stage that teaches them has as members."""
-    users = [one.slug for one in GRADIENTS if f'#include "{header.name}"' in one.kernel.read_text()]
-    slugs = [one.slug for one in GRADIENTS]
+@pytest.mark.parametrize("header", filter(of_another_part, headers()), ids=lambda one: one.name)
+def test_a_header_of_another_part_is_included_by_later_stages_alone(header):
+    """Those of gradients take as parameters what the stage that teaches them has as members."""
+    users = [one.slug for one in OTHERS if f'#include "{header.name}"' in one.kernel.read_text()]
+    slugs = [one.slug for one in OTHERS]
     taught = re.match(r"// Stage (\w+) teaches", header.read_text())[1]
     indirect = any(f'#include "{header.name}"' in other.read_text() for other in headers() if other != header)
     assert users or indirect, f"no later stage includes {header.name}"
     assert all(slugs.index(user) > slugs.index(taught) for user in users)
+
+
+def test_a_merge_is_the_text_of_the_stage_that_teaches_it():
+    (header,) = (one for one in headers() if one.name == "merge_parts.cuh")
+    kernel = stages.entry("ring").kernel.read_text()
+    missing = [block for block in blocks(header) if block not in kernel]
+    assert not missing, "not word for word in the stage ring:\n" + "\n\n".join(missing)
 
 
 @pytest.mark.parametrize("header", TEACHING, ids=lambda one: one.name)

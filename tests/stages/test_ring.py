@@ -11,8 +11,10 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import flashladder
 from flashladder.core.abi import STATUS
 from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
@@ -58,7 +60,7 @@ SMALL = {"Hq": 2, "Hkv": 1, "Nq": 130, "d_head": 64}
 
 @EACH
 @pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
-@pytest.mark.parametrize("ranks", (2, 3, pytest.param(4, marks=pytest.mark.long), pytest.param(8, marks=pytest.mark.long)))
+@pytest.mark.parametrize("ranks", (2, 3, *(pytest.param(more, marks=pytest.mark.long) for more in (4, 8))))
 def test_numbers_of_ranks(one, ranks, causal):
     verify(one, RingProblem(**SMALL, causal=causal, ranks=ranks))
 
@@ -99,6 +101,20 @@ def test_with_the_library_that_it_chooses_itself(one, causal):
     verify(one, RingProblem(Hq=2, Hkv=1, Nq=300, d_head=128, causal=causal, ranks=2), FORWARD)
 
 
+@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
+def test_from_one_array_and_back():
+    """As a user calls it: float32 arrays, rows before heads."""
+    one, rng = CHOSEN[-1], np.random.default_rng(5)
+    problem = RingProblem(B=1, Hq=2, Hkv=1, Nq=90, d_head=64, causal=True, ranks=3, layout="bnhd")
+    Q, K, V = (rng.standard_normal(problem.shape(name), np.float32) for name in "QKV")
+    options = {"forward": str(library_of(QUICK_FORWARD))} if one.by_another_stage else {}
+    result = flashladder.run_ring(one.slug, Q, K, V, ranks=3, causal=True, layout="bnhd", **options)
+    assert result.O.shape == Q.shape and result.problem == problem
+    assert one.check(problem, problem.rounded({"Q": Q, "K": K, "V": V}), result.bits)
+    with pytest.raises(FlashLadderError, match="Stage 02 is for one GPU"):
+        flashladder.run_ring("online_softmax", Q, K, V)
+
+
 # ---- order ----
 
 
@@ -128,6 +144,19 @@ def test_each_stream_last(one):
 def test_default_streams(one):
     """Each device's own, which the stage's copies must not depend on."""
     verify(one, RingProblem(**SMALL, causal=True, ranks=3), own_stream=False)
+
+
+@EACH
+def test_timed_by_events(one):
+    """The caller is told of each piece of work: every rank attends, and no rank copies from itself but to gather."""
+    result = verify(one, RingProblem(**SMALL, causal=True, ranks=3), timed=True)
+    of_rank = {rank: [span for span in result.spans if span["rank"] == rank] for rank in range(3)}
+    for rank, spans in of_rank.items():
+        assert any(span["work"] == "attention" for span in spans)
+        assert all(0 <= span["start_ms"] <= span["end_ms"] for span in spans)
+        copied = {span["source"] for span in spans if span["work"] == "pull"}
+        described = result.description["ranks"][rank]
+        assert bool(copied - {rank, -1}) == bool(described["pulled_bytes"]) or -1 in copied
 
 
 @EACH

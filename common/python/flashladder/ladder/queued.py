@@ -1,6 +1,7 @@
 """What the stages have in common whose kernels do something else than compute attention from whole Q, K and V: those
-that compute gradients (ladder/backward.py), those of decode (ladder/decode.py) and those for several GPUs (ladder/ring.py). They are tested, run, timed and
-broken as the others are; lessons, exercises and blank pages are for stages that compute attention."""
+that compute gradients (ladder/backward.py), those of decode (ladder/decode.py) and those for several GPUs
+(ladder/ring.py). They are tested, run, timed and broken as the others are; lessons, exercises and blank pages are for
+stages that compute attention."""
 
 from dataclasses import replace
 from pathlib import Path

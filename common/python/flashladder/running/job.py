@@ -148,6 +148,11 @@ class OutputsResult:
     changed: tuple[str, ...] = ()  # of several runs: the tensors whose bits were not the same in each
     spans: list[dict] = field(default_factory=list)  # of a timed run on several GPUs: running.ring.Marks.spans()
 
+    @property
+    def O(self) -> np.ndarray:  # noqa: E743
+        """The output of that name as Result.O."""
+        return dtypes.to_native(self.bits["O"], dtypes.OUTPUT[self.problem.dtype])
+
 
 @dataclass
 class _Finished:
