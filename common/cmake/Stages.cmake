@@ -44,8 +44,8 @@ function(flashladder_add_stage file)
     target_link_options(${stage} PRIVATE "-Wl,--version-script=${exports}")
     set_target_properties(${stage} PROPERTIES LINK_DEPENDS "${exports}")
 
-    # The runner is for flash_forward(): a stage that says `backward = true` or `decode = true` has none.
-    file(STRINGS "${file}" other_entry REGEX "^(backward|decode)[ \t]*=[ \t]*true" LIMIT_COUNT 1)
+    # The runner is for flash_forward(): a stage that says `backward = true`, `decode = true` or `ring = true` has none.
+    file(STRINGS "${file}" other_entry REGEX "^(backward|decode|ring)[ \t]*=[ \t]*true" LIMIT_COUNT 1)
     if(TARGET flash_runner AND NOT other_entry)
         add_executable(${stage}_runner $<TARGET_OBJECTS:flash_runner>)
         target_link_libraries(${stage}_runner PRIVATE ${stage} flash_runner "${FLASHLADDER_CUDART_DIRECTORY}/libcudart.so.13")

@@ -1,5 +1,5 @@
-"""The ctypes structures agree with attention.h, attention_backward.h and attention_decode.h, field by field, as C++
-lays them out."""
+"""The ctypes structures agree with attention.h, attention_backward.h, attention_decode.h and attention_ring.h, field by
+field, as C++ lays them out."""
 
 import ctypes
 import subprocess
@@ -17,12 +17,16 @@ STRUCTURES = [
     abi.FlashBackwardDescription,
     abi.FlashDecodeParams,
     abi.FlashDecodeDescription,
+    abi.FlashRingParams,
+    abi.FlashRank,
+    abi.FlashRingPiece,
+    abi.FlashRingDescription,
 ]
 
 
 def test_layout(tmp_path):
     lines = ["#include <cstddef>", "#include <cstdio>", '#include "attention_backward.h"']
-    lines += ['#include "attention_decode.h"', "int main() {"]
+    lines += ['#include "attention_decode.h"', '#include "attention_ring.h"', "int main() {"]
     for structure in STRUCTURES:
         name = structure.__name__
         lines.append(f'  printf("{name} %zu\\n", sizeof({name}));')

@@ -12,19 +12,18 @@ from flashladder.ladder import stages
 
 # What no stage teaches: the C ABI, launches, conversions, one function per instruction.
 PLAIN = {
-    "attention.h", "attention_backward.h", "attention_decode.h", "command_line.h", "configured.h", "json_writer.h",
-    "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "numbers.cuh", "ptx.cuh", "ptx_cluster.cuh",
-    "ptx_decode.cuh",
-    "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
-    "decode_maps.h", "decode_plan.cuh", "backward_maps.h", "backward_passes.cuh", "gradient_rows.cuh", "ptx_backward.cuh", "wgmma_backward.cuh",
+    "attention.h", "attention_backward.h", "attention_decode.h", "attention_ring.h", "command_line.h", "configured.h",
+    "json_writer.h", "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "launch_ring.h",
+    "numbers.cuh", "ptx.cuh", "ptx_cluster.cuh", "ptx_decode.cuh", "ptx_hopper.cuh", "show.cuh", "tensor_maps.h",
+    "wgmma.cuh", "decode_maps.h", "decode_plan.cuh", "backward_maps.h", "backward_passes.cuh", "gradient_rows.cuh",
+    "ptx_backward.cuh", "wgmma_backward.cuh",
 }  # fmt: skip
-GRADIENTS = [one for one in stages.backward_stages() if one.min_compute >= 90]
-DECODE = list(stages.decode_stages())
+OTHERS = list(stages.other_parts())
 
 
 def of_another_part(header: Path) -> bool:
-    """Whether a stage that computes gradients, or one of decode, teaches it."""
-    return any(header.read_text().startswith(f"// Stage {one.slug} teaches ") for one in (*GRADIENTS, *DECODE))
+    """Whether a stage of another part teaches it, one that computes gradients, of decode or for several GPUs."""
+    return any(header.read_text().startswith(f"// Stage {one.slug} teaches ") for one in OTHERS)
 
 
 TEACHING = [one for one in headers() if one.name not in PLAIN and not of_another_part(one)]
@@ -69,15 +68,22 @@ def test_a_shared_header_is_the_text_of_the_stage_that_teaches_it(header):
     assert not missing, f"not word for word in stages/{stage.name}/kernel.cu:\n" + "\n\n".join(missing)
 
 
-@pytest.mark.parametrize("header", [one for one in headers() if of_another_part(one)], ids=lambda one: one.name)
+@pytest.mark.parametrize("header", filter(of_another_part, headers()), ids=lambda one: one.name)
 def test_a_header_of_another_part_is_included_by_later_stages_alone(header):
     """Its functions take as parameters what the stage that teaches them has as members."""
-    users = [one.slug for one in (*GRADIENTS, *DECODE) if f'#include "{header.name}"' in one.kernel.read_text()]
-    slugs = [one.slug for one in (*GRADIENTS, *DECODE)]
+    users = [one.slug for one in OTHERS if f'#include "{header.name}"' in one.kernel.read_text()]
+    slugs = [one.slug for one in OTHERS]
     taught = re.match(r"// Stage (\w+) teaches", header.read_text())[1]
     indirect = any(f'#include "{header.name}"' in other.read_text() for other in headers() if other != header)
     assert users or indirect, f"no later stage includes {header.name}"
     assert all(slugs.index(user) > slugs.index(taught) for user in users)
+
+
+def test_a_merge_is_the_text_of_the_stage_that_teaches_it():
+    (header,) = (one for one in headers() if one.name == "merge_parts.cuh")
+    kernel = stages.entry("ring").kernel.read_text()
+    missing = [block for block in blocks(header) if block not in kernel]
+    assert not missing, "not word for word in the stage ring:\n" + "\n\n".join(missing)
 
 
 @pytest.mark.parametrize("header", TEACHING, ids=lambda one: one.name)

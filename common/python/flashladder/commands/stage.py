@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.building import build
-from flashladder.commands import backward_run, decode_run, explain, testing, throughput, timeline, tune_shapes
+from flashladder.commands import backward_run, decode_run, explain, ring_run, testing, throughput, timeline, tune_shapes
 from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
@@ -15,6 +15,7 @@ from flashladder.ladder import diff, host_streams, mistakes, stages
 from flashladder.ladder.backward import Backward
 from flashladder.ladder.decode import Decode
 from flashladder.ladder.host_streams import HostStreams
+from flashladder.ladder.ring import Ring
 from flashladder.ladder.stages import Kernel, Stage
 from flashladder.measuring import backward_bench, bench, machine_code, profile, stream_times
 from flashladder.tuning import shape_table
@@ -109,6 +110,12 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
         "run": Verb(lambda stage, rest: decode_run.verify(stage)),
         "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest), _with_previous),
         "bench": Verb(decode_run.bench_or_count, _of_decode),
+        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
+    },
+    Ring: _OF_ALL
+    | {
+        "run": Verb(lambda stage, rest: ring_run.verify(stage)),
+        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
     HostStreams: _OF_ALL

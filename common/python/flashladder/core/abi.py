@@ -1,5 +1,5 @@
-"""The stages' C ABI (common/include/attention.h, attention_backward.h, attention_decode.h) as ctypes; tests/python
-checks sizes and offsets against C."""
+"""The stages' C ABI (common/include/attention.h, attention_backward.h, attention_decode.h, attention_ring.h) as ctypes;
+tests/python checks sizes and offsets against C."""
 
 import ctypes
 from ctypes import POINTER, Structure, c_char_p, c_float, c_int32, c_int64, c_size_t, c_void_p
@@ -151,6 +151,66 @@ class FlashDecodeDescription(Structure):
         }
 
 
+# Called with its context, rank, work, source, 0 before and 1 after the work is queued, and the stream.
+FlashRingMark = ctypes.CFUNCTYPE(None, c_void_p, c_int32, c_int32, c_int32, c_int32, c_void_p)
+RING_WORK = ("pull", "attention", "merge")
+
+
+class FlashRingParams(Structure):
+    _fields_ = [
+        ("ranks", c_int32),
+        ("B", c_int32),
+        ("Hq", c_int32),
+        ("Hkv", c_int32),
+        ("N", c_int32),
+        ("d_head", c_int32),
+        ("dtype", c_int32),
+        ("causal", c_int32),
+        ("scale", c_float),
+        ("forward", c_char_p),
+        ("configuration", c_char_p),
+        ("mark", FlashRingMark),
+        ("mark_context", c_void_p),
+    ]
+
+
+class FlashRank(Structure):
+    _fields_ = [
+        ("device", c_int32),
+        ("stream", c_void_p),
+        ("copy_stream", c_void_p),
+        *((name, FlashTensor) for name in "QKVO"),
+        ("log_sum_exp", c_void_p),
+        ("workspace", c_void_p),
+        ("workspace_bytes", c_size_t),
+    ]
+
+
+class FlashRingPiece(Structure):
+    _fields_ = [
+        ("first", c_int32),
+        ("rows", c_int32),
+    ]
+
+
+class FlashRingDescription(Structure):
+    _fields_ = [
+        ("title", c_char_p),
+        ("min_compute", c_int32),
+        ("pieces", FlashRingPiece * 2),
+        ("workspace_bytes", c_size_t),
+        ("zeroed_workspace", c_int32),
+        ("pulled_bytes", c_int64),
+        ("scores", c_int64),
+    ]
+
+    def as_dict(self) -> dict:
+        """With pieces as (first, rows), without the empty ones."""
+        values = {name: getattr(self, name) for name, _ in self._fields_}
+        pieces = [(piece.first, piece.rows) for piece in self.pieces if piece.rows]
+        return values | {"title": self.title.decode(), "pieces": pieces}
+
+
 class StageRefused(Exception):
     """A stage returned a status other than FLASH_OK; `status` is its code, str() its message."""
 
@@ -211,3 +271,24 @@ class DecodeLibrary(_Library):
 
     ENTRY, DESCRIBE = "flash_decode", "flash_describe_decode"
     PARAMS, DESCRIPTION = FlashDecodeParams, FlashDecodeDescription
+
+
+class RingLibrary(_Library):
+    """Of a stage for several GPUs. Its calls take the rank, or all ranks, in place of a stream."""
+
+    ENTRY, DESCRIBE = "flash_ring", "flash_describe_ring"
+    PARAMS, DESCRIPTION = FlashRingParams, FlashRingDescription
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._entry.argtypes = [POINTER(FlashRingParams), POINTER(FlashRank)]
+        self._describe.argtypes = [POINTER(FlashRingParams), c_int32, POINTER(FlashRingDescription)]
+
+    def describe(self, params: FlashRingParams, rank: int) -> FlashRingDescription:
+        description = FlashRingDescription()
+        self._check(self._describe(ctypes.byref(params), rank, ctypes.byref(description)))
+        return description
+
+    def launch(self, params: FlashRingParams, ranks: ctypes.Array) -> None:
+        """Queues the work of all ranks, an array of FlashRank."""
+        self._check(self._entry(ctypes.byref(params), ranks))

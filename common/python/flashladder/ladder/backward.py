@@ -15,6 +15,7 @@ from flashladder.running.verify import Comparison
 
 class Backward(Queued):
     KIND = "backward"
+    WHAT = "computes gradients"
 
     def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
         return gradients.random_inputs(problem, seed)

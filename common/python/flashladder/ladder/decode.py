@@ -17,6 +17,7 @@ from flashladder.running.verify import Comparison
 
 class Decode(Queued):
     KIND = "decode"
+    WHAT = "is of decode"
 
     def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
         return problem.random(seed)

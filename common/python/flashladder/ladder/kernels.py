@@ -23,7 +23,8 @@ from flashladder.running.job import Options, OutputsResult, Result, StageError, 
 from flashladder.running.verify import Comparison, check
 
 _COMMENT = re.compile(rb"//[^\n]*")
-LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "tensor_maps.cpp")  # of common/host
+# Of common/host.
+LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "launch_ring.cpp", "tensor_maps.cpp")
 TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
 
 
@@ -92,6 +93,11 @@ class WithKernel(Stage):
             problem = self.own(Problem(**{"d_head": 128} | fields))
             found.append((problem, entry.get("configuration", self.configuration(problem))))
         return found
+
+    @property
+    def judged_options(self) -> dict:
+        """More of running.job.Options for those runs."""
+        return {}
 
     def judge(self, source: Path) -> Verdict:
         return judge(self, compile_kernel(source, self))
@@ -291,6 +297,7 @@ def _judge(stage: WithKernel, library: Path, problem: Problem, configuration: st
     inputs = stage.random_inputs(problem, 1)
     strict = {"WARPSIM_HAZARDS": "strict"}  # what ptxas would repair is a mistake, too
     options = {"environment": strict, "timeout": 300, "repeat": stage.RUNS, "configuration": configuration}
+    options |= stage.judged_options
     try:
         result = stage.run(problem, inputs, "sim", library, **options)
     except StageError as error:

@@ -1,6 +1,7 @@
 """What the stages have in common whose kernels do something else than compute attention from whole Q, K and V: those
-that compute gradients (ladder/backward.py) and those of decode (ladder/decode.py). They are tested, run, timed, broken
-and written as the others are; blank pages and assignments are of stages that compute attention."""
+that compute gradients (ladder/backward.py), those of decode (ladder/decode.py) and those for several GPUs
+(ladder/ring.py). They are tested, run, timed, broken and written as the others are; blank pages and assignments are of
+stages that compute attention."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +17,7 @@ from flashladder.running.verify import Comparison
 
 class Queued(WithKernel):
     KIND: ClassVar[str]  # of running.job.KINDS
+    WHAT: ClassVar[str]  # what such a stage does, after its number
     RUNS = 2  # a workspace serves both, so that what one leaves in it shows in the next
 
     def check(self, problem: Problem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Comparison:

@@ -7,8 +7,9 @@ import numpy as np
 from flashladder.core import dtypes
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
+from flashladder.core.ring_problem import RingProblem
 from flashladder.ladder import stages
-from flashladder.running.job import Result
+from flashladder.running.job import OutputsResult, Result
 
 
 def run_problem(
@@ -77,3 +78,36 @@ def run(  # noqa: PLR0913 - for users: its options are read where it is called
         layout=layout,
     )
     return run_problem(stage, problem, problem.rounded(arrays) if rounded else arrays, device)
+
+
+def run_ring(  # noqa: PLR0913 - as run()
+    stage: int | str,
+    Q,
+    K,
+    V,
+    *,
+    ranks: int = 2,
+    causal: bool = False,
+    scale: float | None = None,
+    layout: str = "bhnd",
+    dtype: str | None = None,
+    device: str | None = None,
+    **options,
+) -> OutputsResult:
+    """The same of one sequence over several GPUs, on a stage such as "zigzag": Q, K and V are divided over the ranks,
+    and O is put together again. Rank r has GPU r, or where there are fewer the GPUs by turns; on the simulator each has
+    a device. options: as of run_problem()."""
+    stage = stages.entry(stage)
+    if not isinstance(stage, stages.Ring):
+        known = ", ".join(one.slug for one in stages.ring_stages())
+        raise FlashLadderError(f"Stage {stage.id} is for one GPU, and this is for stages for several: {known}.")
+    arrays = {}
+    for name, array in {"Q": Q, "K": K, "V": V}.items():
+        arrays[name], dtype = dtypes.as_bits(array, dtype)
+    head, row = (1, 2) if layout == "bhnd" else (2, 1)
+    B, Hq, N, d_head = (arrays["Q"].shape[axis] for axis in (0, head, row, 3))
+    problem = RingProblem(
+        B=B, Hq=Hq, Nq=N, d_head=d_head, dtype=dtype, Hkv=arrays["K"].shape[head], Nkv=arrays["K"].shape[row],
+        causal=causal, scale=scale or 0.0, layout=layout, ranks=ranks,
+    )  # fmt: skip
+    return stage.run(problem, arrays, device, **options)

@@ -1,6 +1,6 @@
 """One rung of the ladder. What there is of it, and how it is built, run and judged, is said here and in its kind:
-a kernel (ladder/kernels.py), kernels that compute gradients (ladder/backward.py), decode (ladder/decode.py) or stage
-00 (ladder/host_streams.py)."""
+a kernel (ladder/kernels.py), kernels that compute gradients (ladder/backward.py), decode (ladder/decode.py), several
+GPUs (ladder/ring.py) or stage 00 (ladder/host_streams.py)."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -12,12 +12,14 @@ from flashladder.ladder.backward import Backward
 from flashladder.ladder.decode import Decode
 from flashladder.ladder.kernels import Kernel
 from flashladder.ladder.queued import Queued
+from flashladder.ladder.ring import Ring
 from flashladder.ladder.stage import Stage, read
 
 __all__ = [
     "Backward",
     "Decode",
     "Kernel",
+    "Ring",
     "Stage",
     "all_parts",
     "all_stages",
@@ -30,12 +32,13 @@ __all__ = [
     "main_line",
     "other_parts",
     "previous_of",
+    "ring_stages",
     "since",
     "with_kernel",
 ]
 
 
-KINDS = {"backward": Backward, "decode": Decode}  # besides Kernel, by the word of stage.toml
+KINDS = {"backward": Backward, "decode": Decode, "ring": Ring}  # besides Kernel, by the word of stage.toml
 
 
 @cache
@@ -57,13 +60,19 @@ def decode_stages(folder: Path = STAGES) -> tuple[Decode, ...]:
     return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Decode))
 
 
-def other_parts() -> tuple[Backward | Decode, ...]:
+@cache
+def ring_stages(folder: Path = STAGES) -> tuple[Ring, ...]:
+    """Every stage for several GPUs, in order: another such part."""
+    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Ring))
+
+
+def other_parts() -> tuple[Queued, ...]:
     """The stages of the parts besides the one that every_stage() is about."""
-    return (*backward_stages(), *decode_stages())
+    return (*backward_stages(), *decode_stages(), *ring_stages())
 
 
 @cache
-def _with_kernel(folder: Path) -> tuple[Kernel | Backward | Decode, ...]:
+def _with_kernel(folder: Path) -> tuple[Kernel | Queued, ...]:
     found = sorted(folder.glob("*/stage.toml"))
     return tuple(read(file.parent, Kernel, others=KINDS) for file in found if (file.parent / "kernel.cu").exists())
 
@@ -74,7 +83,7 @@ def every_stage() -> tuple[Stage, ...]:
     return (*first, *all_stages())
 
 
-def with_kernel() -> tuple[Kernel | Backward | Decode, ...]:
+def with_kernel() -> tuple[Kernel | Queued, ...]:
     """Every stage that has kernels, of all parts."""
     return (*all_stages(), *other_parts())
 
@@ -123,9 +132,8 @@ def get(which: Stage | int | str) -> Kernel:
     """As entry(), of the stages whose kernel computes attention."""
     stage = entry(which)
     if isinstance(stage, Queued):
-        what = "computes gradients" if isinstance(stage, Backward) else "is of decode"
         raise FlashLadderError(
-            f"Stage {stage.id} {what}, and this is for stages that compute attention: use "
+            f"Stage {stage.id} {stage.WHAT}, and this is for stages that compute attention: use "
             f"`make stage-{stage.id} run`, test, bench or break."
         )
     if not isinstance(stage, Kernel):

@@ -35,7 +35,9 @@ def timeline(timelines: Timeline | list[Timeline]) -> Figure:
         if any(span.kind == kind for one in shown for span in one.spans)
     ]
     figure.legend(handles=handles, loc="outside upper right", ncols=5, fontsize=8, frameon=False)
-    if unit != "ms":
+    if shown[0].note:
+        caption(figure, shown[0].note)
+    elif unit != "ms":
         words = (
             "A bar reaches from the call that queued the work to the call in which it took effect; numbers are chunks."
         )

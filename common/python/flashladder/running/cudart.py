@@ -4,6 +4,7 @@ import ctypes
 from ctypes import byref, c_float, c_int, c_size_t, c_void_p
 
 HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE = 1, 2, 3
+NON_BLOCKING = 1  # cudaStreamNonBlocking: a stream that the default stream does not join
 MULTIPROCESSORS, L2_BYTES = 16, 38  # cudaDeviceAttr
 
 
@@ -38,11 +39,11 @@ class Cudart:
     def download(self, array, pointer: int) -> None:
         self.call("cudaMemcpy", c_void_p(array.ctypes.data), c_void_p(pointer), c_size_t(array.nbytes), DEVICE_TO_HOST)
 
-    def fill(self, pointer: int, byte: int, size: int) -> None:
-        self.call("cudaMemsetAsync", c_void_p(pointer), byte, c_size_t(size), None)
+    def fill(self, pointer: int, byte: int, size: int, stream: c_void_p | None = None) -> None:
+        self.call("cudaMemsetAsync", c_void_p(pointer), byte, c_size_t(size), stream)
 
-    def copy_on_device(self, to: int, source: int, size: int) -> None:
-        self.call("cudaMemcpyAsync", c_void_p(to), c_void_p(source), c_size_t(size), DEVICE_TO_DEVICE, None)
+    def copy_on_device(self, to: int, source: int, size: int, stream: c_void_p | None = None) -> None:
+        self.call("cudaMemcpyAsync", c_void_p(to), c_void_p(source), c_size_t(size), DEVICE_TO_DEVICE, stream)
 
     def synchronize(self) -> None:
         self.call("cudaDeviceSynchronize")
@@ -63,13 +64,24 @@ class Cudart:
         self.call("cudaRuntimeGetVersion", byref(value))
         return f"{value.value // 1000}.{value.value % 1000 // 10}"
 
+    def devices(self) -> int:
+        """How many there are."""
+        value = c_int()
+        self.call("cudaGetDeviceCount", byref(value))
+        return value.value
+
+    def stream(self, flags: int = 0) -> c_void_p:
+        stream = c_void_p()
+        self.call("cudaStreamCreateWithFlags", byref(stream), flags)
+        return stream
+
     def event(self) -> c_void_p:
         event = c_void_p()
         self.call("cudaEventCreate", byref(event))
         return event
 
-    def record(self, event: c_void_p) -> None:
-        self.call("cudaEventRecord", event, None)
+    def record(self, event: c_void_p, stream: c_void_p | None = None) -> None:
+        self.call("cudaEventRecord", event, stream)
 
     def wait(self, event: c_void_p) -> None:
         self.call("cudaEventSynchronize", event)

@@ -19,6 +19,7 @@ from flashladder.core.device import Device, cudart
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
+from flashladder.core.ring_problem import RingProblem
 from flashladder.running.server import run_worker
 
 
@@ -39,6 +40,7 @@ KINDS = {
     "decode": Kind(
         DecodeProblem, ("Q", "K", "V"), ("O",), {"lengths": np.int32, "block_table": np.int32}, ("log_sum_exp",)
     ),
+    "ring": Kind(RingProblem, ("Q", "K", "V"), ("O",), {}, ("log_sum_exp",)),
 }
 
 
@@ -52,6 +54,8 @@ class Options:
     configuration: str | None = None  # the short form of one of the library's instances; None: the library chooses
     own_stream: bool = False  # not of a forward stage: the runs go to a stream that the default stream does not join
     graph: bool = False  # with own_stream: the runs are launches of one CUDA graph, which captured the stage's call
+    forward: str | None = None  # of a stage for several GPUs: the library that computes attention; None: it chooses
+    timed: bool = False  # of a stage for several GPUs: the last run's work is timed by events
     shown_bytes: int = 0  # of a kernel built with FLASH_SHOW (show.cuh): the buffer that it shows its insides in
 
 
@@ -142,6 +146,12 @@ class OutputsResult:
     report: dict | None = field(default=None, repr=False)
     messages: str = ""
     changed: tuple[str, ...] = ()  # of several runs: the tensors whose bits were not the same in each
+    spans: list[dict] = field(default_factory=list)  # of a timed run on several GPUs: running.ring.Marks.spans()
+
+    @property
+    def O(self) -> np.ndarray:  # noqa: E743
+        """The output of that name as Result.O."""
+        return dtypes.to_native(self.bits["O"], dtypes.OUTPUT[self.problem.dtype])
 
 
 @dataclass
@@ -227,6 +237,7 @@ def run_outputs(
         return OutputsResult(
             {one: np.load(done.folder / f"{one}.npy") for one in written}, problem, where, result["description"],
             result.get("seconds", []), done.report, done.messages, tuple(result.get("changed", ())),
+            result.get("spans", []),
         )  # fmt: skip
 
 

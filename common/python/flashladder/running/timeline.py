@@ -24,6 +24,7 @@ class Timeline:
     where: str  # e.g. "NVIDIA H200, 2026-11-21" or "simulator"
     title: str
     spans: list[Span] = field(default_factory=list)
+    note: str = ""  # what the bars are, where they are not what unit says
 
     def lanes(self) -> list[str]:
         """The host first, then the others in order of their names."""

@@ -24,11 +24,10 @@ import numpy as np
 
 from flashladder.core.abi import BackwardLibrary, DecodeLibrary, StageLibrary, StageRefused
 from flashladder.core.problem import Problem
-from flashladder.running.cudart import CudaError, Cudart
+from flashladder.running import ring
+from flashladder.running.cudart import NON_BLOCKING, CudaError, Cudart
 from flashladder.running.job import KINDS, Job, Kind
 from flashladder.running.verify import POISON
-
-NON_BLOCKING = 1  # cudaStreamNonBlocking: a stream that the default stream does not join
 
 
 def upload_inputs(cudart: Cudart, folder: Path, job: Job) -> dict[str, int]:
@@ -69,7 +68,8 @@ def written_around(problem: Problem, name: str, memory: np.ndarray) -> bool:
 
 
 def execute(folder: Path, job: Job) -> dict:
-    return execute_forward(folder, job) if job.kind == "forward" else execute_outputs(folder, job)
+    by_kind = {"forward": execute_forward, "ring": ring.execute}
+    return by_kind.get(job.kind, execute_outputs)(folder, job)
 
 
 def execute_forward(folder: Path, job: Job) -> dict:
@@ -142,9 +142,7 @@ def execute_outputs(folder: Path, job: Job) -> dict:
     if scratch:
         cudart.fill(scratch, 0xFF, scratch_bytes)
         cudart.fill(scratch, 0, zeroed)
-    stream = ctypes.c_void_p()
-    if job.options.own_stream:
-        cudart.call("cudaStreamCreateWithFlags", ctypes.byref(stream), NON_BLOCKING)
+    stream = cudart.stream(NON_BLOCKING) if job.options.own_stream else ctypes.c_void_p()
     call = functools.partial(
         stage.launch, make_params(pointers, scratch, scratch_bytes, configuration), stream.value or 0
     )

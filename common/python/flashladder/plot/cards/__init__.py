@@ -1,9 +1,9 @@
 """One picture for each stage: the idea of its technique, drawn for the stage's card (stages/NN_name/README.md).
 
 A function of every_gpu.py, ampere.py or hopper.py, by the GPU that the stage needs, of gradients.py for the backward
-pass or of decode.py for decoding, has the name of its stage without the number, and draws on a figure that is readable
-where it is 390 pixels wide. @picture says how high it is, and what it shows, for those who cannot see it: the text that
-the card has in ![...].
+pass, of decode.py for decoding or of ring.py for several GPUs, has the name of its stage without the number, and draws
+on a figure that is readable where it is 390 pixels wide. @picture says how high it is, and what it shows, for those who
+cannot see it: the text that the card has in ![...].
 
 `make results` writes docs/pictures/NAME.svg. A notebook shows the same picture with plot.card("swizzle").
 """
@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.plot.cards import ampere, decode, every_gpu, gradients, hopper  # noqa: F401 (they register)
+from flashladder.plot.cards import ampere, decode, every_gpu, gradients, hopper, ring  # noqa: F401 (they register)
 from flashladder.plot.cards.drawing import PICTURES, Picture
 from flashladder.plot.style import save
 

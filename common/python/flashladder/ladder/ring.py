@@ -1,0 +1,79 @@
+"""The stages for several GPUs: stages/NN_name/kernel.cu with a flash_ring() of common/include/attention_ring.h, and
+`ring = true` in stage.toml, which may have of its own:
+
+    forward = false  # it has an attention kernel of its own, and takes no other stage's library
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import STAGES, stage_library
+from flashladder.core.problem import Problem
+from flashladder.core.ring_problem import RingProblem
+from flashladder.ladder.queued import Queued
+from flashladder.running import verify
+from flashladder.running.job import Options, OutputsResult
+from flashladder.running.verify import Comparison
+
+FORWARD = "shapes"  # whose library computes attention, unless another is asked for
+QUICK_FORWARD = "masking"  # which the simulator runs sooner: for what is about the host's part
+
+
+def library_of(slug: str) -> Path:
+    """The library of the stage of that name."""
+    found = list(STAGES.glob(f"[0-9][0-9]_{slug}"))
+    if len(found) != 1:
+        raise FlashLadderError(f"There is no stage '{slug}'.")
+    return stage_library(int(found[0].name[:2]))
+
+
+class Ring(Queued):
+    KIND = "ring"
+    WHAT = "is for several GPUs"
+
+    @property
+    def by_another_stage(self) -> bool:
+        """Whether another stage's library computes attention."""
+        return self.data.get("forward", True)
+
+    @property
+    def targets(self) -> list[str]:
+        """And the libraries that compute attention."""
+        names = (FORWARD, QUICK_FORWARD) if self.by_another_stage else ()
+        return [*super().targets, *(library_of(name).stem.removeprefix("lib") for name in names)]
+
+    @property
+    def libraries(self) -> list[str]:
+        return ["lib/*.so"]
+
+    def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
+        return problem.random(seed)
+
+    def check(self, problem: RingProblem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Comparison:
+        return verify.check(problem.of_rows(problem.Nq), inputs, outputs["O"], outputs["log_sum_exp"])
+
+    def _launched(self, place, problem: RingProblem, inputs: dict | None, options: Options) -> OutputsResult:
+        """On the simulator there is a device for each rank, unless the environment says otherwise."""
+        forward = options.forward or (str(library_of(FORWARD)) if self.by_another_stage else None)
+        devices = {"WARPSIM_DEVICES": str(min(problem.ranks, 16))}
+        options = replace(options, forward=forward, environment=devices | options.environment)
+        return super()._launched(place, problem, inputs, options)
+
+    def usual(self, **fields) -> RingProblem:
+        """What a small run and a changed stage are judged by."""
+        shape = {"B": 1, "Hq": 2, "Hkv": 1, "Nq": 200, "d_head": 64, "causal": True, "ranks": 3}
+        return RingProblem(**shape | fields)
+
+    def judged_by(self) -> list[tuple[Problem, str | None]]:
+        """Besides the usual problem one without a mask, and one whose scores are so large that a sum of exponentials
+        needs its maximum; and what stage.toml's `[[judged_by]]` says."""
+        more = self.data.get("judged_by", [])
+        wide = {"scale": 10.0, "ranks": 2, "Nq": 100}
+        return [(self.usual(**fields), None) for fields in ({}, {"causal": False, "ranks": 4, "Hkv": 2}, wide, *more)]
+
+    @property
+    def judged_options(self) -> dict:
+        return {"forward": str(library_of(QUICK_FORWARD)), "own_stream": True} if self.by_another_stage else {}

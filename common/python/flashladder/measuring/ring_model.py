@@ -1,0 +1,124 @@
+"""When communication hides behind attention on several GPUs: a rule from two rates, and a model of who copies and
+computes when. A model, no measurement: no time for a launch or an event, and each link is a rank's own."""
+
+from dataclasses import dataclass
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.ring_problem import RingProblem
+from flashladder.running.timeline import Span, Timeline
+
+TFLOPS, GB_S = 700.0, 370.0  # of a GPU's attention, and of a link in one direction
+
+
+@dataclass(frozen=True)
+class Rates:
+    tflops: float = TFLOPS
+    gb_s: float = GB_S
+
+    def pull_ms(self, problem: RingProblem, keys: int) -> float:
+        """To copy so many rows of K and V, of 2 bytes a number."""
+        return 4 * problem.B * problem.Hkv * keys * problem.d_head / self.gb_s / 1e6
+
+    def attention_ms(self, problem: RingProblem, scores: int) -> float:
+        """For so many scores of each head of Q: two products of d_head multiplications and additions each."""
+        return 4 * problem.B * problem.Hq * scores * problem.d_head / self.tflops / 1e9
+
+
+MEASURED = Rates()
+
+
+def least_length(ranks: int, Hq: int, Hkv: int, causal: bool = False, rates: Rates = MEASURED) -> float:
+    """The N above which all of a rank's copies take less time than its attention. A rank copies (P - 1) / P of the
+    4 Hkv N d bytes of K and V, and does 1 / P of the 4 Hq N² d operations, half of that with a causal mask: so
+    N Hq / Hkv > (P - 1) operations per second / bytes per second, and twice that with the mask."""
+    return (2 if causal else 1) * (ranks - 1) * Hkv / Hq * rates.tflops * 1e3 / rates.gb_s
+
+
+def hides(problem: RingProblem, rates: Rates = MEASURED) -> bool:
+    """Whether the problem is longer than that."""
+    return problem.Nq > least_length(problem.ranks, problem.Hq, problem.Hkv, problem.causal, rates)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a rank does with the K and V of one rank."""
+
+    source: int
+    keys: int  # that it copies; 0 of its own
+    scores: int  # of one head of Q
+
+
+def steps(slug: str, problem: RingProblem, rank: int) -> list[Step]:
+    """Of a rank of the stage gather, ring or zigzag, in their order. Rows are divided evenly here."""
+    P, rows = problem.ranks, problem.Nq // problem.ranks
+    if slug not in ("gather", "ring", "zigzag"):
+        raise FlashLadderError(f"There is no model of '{slug}': choose gather, ring or zigzag.")
+    # With a mask half of the square of the own rows, of a zigzag rank's two pieces, too.
+    found = [Step(rank, 0, rows * (rows + 1) // 2 if problem.causal else rows * rows)]
+    for source in ((rank - step) % P for step in range(1, P)):
+        if not problem.causal:
+            found.append(Step(source, rows, rows * rows))
+        elif slug == "zigzag":
+            found.append(Step(source, rows // 2 if source < rank else rows, rows * rows // 2))
+        elif source < rank:
+            found.append(Step(source, rows, rows * rows))
+    return found
+
+
+def modelled(slug: str, problem: RingProblem, rates: Rates = MEASURED) -> Timeline:
+    """The spans of all ranks; a lane for the copies of each and one for its kernels."""
+    work = [steps(slug, problem, rank) for rank in range(problem.ranks)]
+    pulled = [[0.0] * len(one) for one in work]  # when each step's copy ends
+    computed = [[0.0] * len(one) for one in work]
+    spans = []
+    for number in range(problem.ranks):
+        for rank, own in enumerate(work):
+            if number >= len(own):
+                continue
+            step = own[number]
+            if step.keys:
+                start = max([pulled[rank][number - 1], *_before_copy(slug, number, rank, pulled, computed)])
+                pulled[rank][number] = start + rates.pull_ms(problem, step.keys)
+                spans.append(_span(rank, "copies", step, start, pulled[rank][number]))
+            else:
+                pulled[rank][number] = pulled[rank][number - 1] if number else 0.0
+            if slug != "gather":
+                start = max(pulled[rank][number], computed[rank][number - 1] if number else 0.0)
+                computed[rank][number] = start + rates.attention_ms(problem, step.scores)
+                spans.append(_span(rank, "kernels", step, start, computed[rank][number]))
+    if slug == "gather":
+        for rank, own in enumerate(work):
+            start = max(pulled[rank])
+            end = start + rates.attention_ms(problem, sum(step.scores for step in own))
+            spans.append(Span(f"GPU {rank} kernels", "compute", "all", start, end))
+    where = f"a model: {rates.tflops:g} TFLOP/s, {rates.gb_s:g} GB/s"
+    note = "A model, no measurement. The numbers are those of the GPU whose K and V are copied or attended to."
+    return Timeline("ms", where, f"{slug}, {problem}", spans, note).check()
+
+
+def _before_copy(slug: str, number: int, rank: int, pulled: list[list[float]], computed: list[list[float]]):
+    """When what a step's copy waits for, besides the copy before, is done: a free buffer, and the neighbour's copy."""
+    found = []
+    if slug != "gather" and number > 2:
+        found.append(computed[rank][number - 2])
+    if slug == "ring" and number > 1:
+        found.append(pulled[(rank - 1) % len(pulled)][number - 1])
+    return found
+
+
+def _span(rank: int, lane: str, step: Step, start: float, end: float) -> Span:
+    return Span(f"GPU {rank} {lane}", "copy in" if lane == "copies" else "compute", str(step.source), start, end)
+
+
+def recorded(spans: list[dict], title: str, where: str) -> Timeline:
+    """From the events of a timed run (running.ring.Marks.spans)."""
+    note = "From CUDA events. Each GPU's times count from its own first event, before which it waited for the others."
+    return Timeline("ms", where, title, [
+        Span(
+            f"GPU {one['rank']} {'copies' if one['work'] == 'pull' else 'kernels'}",
+            "copy in" if one["work"] == "pull" else "compute",
+            "merge" if one["work"] == "merge" else "all" if one["source"] < 0 else str(one["source"]),
+            one["start_ms"], one["end_ms"],
+        )
+        for one in spans
+    ], note).check()  # fmt: skip

@@ -1,0 +1,98 @@
+"""The rule by which communication hides on several GPUs, and the model of who copies and computes when."""
+
+from dataclasses import replace
+
+import pytest
+
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.ring_problem import RingProblem
+from flashladder.measuring import ring_model
+
+PROBLEM = RingProblem(Hq=16, Hkv=16, Nq=16384, d_head=128, ranks=4)
+
+
+def lane(timeline, name):
+    return [span for span in timeline.spans if span.lane == name]
+
+
+def end(timeline):
+    return max(span.end for span in timeline.spans)
+
+
+def test_the_rule_in_round_numbers():
+    """N Hq / Hkv > 1,900 (P - 1), causal twice that, at 700 TFLOP/s and 370 GB/s."""
+    for ranks in (2, 4, 8):
+        assert ring_model.least_length(ranks, 16, 16) == pytest.approx(1900 * (ranks - 1), rel=0.01)
+        assert ring_model.least_length(ranks, 32, 8) == pytest.approx(1900 * (ranks - 1) / 4, rel=0.01)
+        assert ring_model.least_length(ranks, 16, 16, causal=True) == pytest.approx(3800 * (ranks - 1), rel=0.01)
+    assert ring_model.least_length(1, 16, 16) == 0
+
+
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+@pytest.mark.parametrize("ranks, Hkv", ((2, 16), (4, 16), (8, 4)))
+def test_the_rule_is_what_the_ranks_copy_and_compute(ranks, Hkv, causal):
+    """Of the rank that copies most, just above and just below the length."""
+    least = ring_model.least_length(ranks, 16, Hkv, causal)
+    for factor, hidden in ((1.1, True), (0.9, False)):
+        rows = round(factor * least / ranks / 2) * 2
+        problem = replace(PROBLEM, ranks=ranks, Hkv=Hkv, Nq=rows * ranks, Nkv=rows * ranks, causal=causal)
+        steps = ring_model.steps("zigzag", problem, 0)
+        copies = sum(ring_model.MEASURED.pull_ms(problem, step.keys) for step in steps)
+        attention = sum(ring_model.MEASURED.attention_ms(problem, step.scores) for step in steps)
+        assert (copies < attention) == hidden == ring_model.hides(problem)
+
+
+@pytest.mark.parametrize("slug", ("gather", "ring", "zigzag"))
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+def test_all_scores_are_in_the_steps(slug, causal):
+    problem = replace(PROBLEM, causal=causal)
+    scores = sum(step.scores for rank in range(4) for step in ring_model.steps(slug, problem, rank))
+    assert scores == pytest.approx(problem.Nq**2 * (0.5 if causal else 1), rel=1e-3)
+
+
+def test_copies_hide_where_the_rule_says_so():
+    """Then nothing of the ring's time is communication; gathering adds all of it to the attention."""
+    ideal = ring_model.MEASURED.attention_ms(PROBLEM, PROBLEM.Nq**2 // 4)
+    copies = ring_model.MEASURED.pull_ms(PROBLEM, PROBLEM.Nq * 3 // 4)
+    assert ring_model.hides(PROBLEM)
+    assert end(ring_model.modelled("ring", PROBLEM)) == pytest.approx(ideal)
+    assert end(ring_model.modelled("gather", PROBLEM)) == pytest.approx(ideal + copies)
+    short = replace(PROBLEM, Nq=4096, Nkv=4096)
+    assert not ring_model.hides(short)
+    assert end(ring_model.modelled("ring", short)) > 1.2 * ring_model.MEASURED.attention_ms(short, short.Nq**2 // 4)
+
+
+def test_zigzag_ends_together_and_slices_do_not():
+    problem = replace(PROBLEM, causal=True, Nq=65536, Nkv=65536)
+    ends = {
+        slug: [lane(ring_model.modelled(slug, problem), f"GPU {rank} kernels")[-1].end for rank in range(4)]
+        for slug in ("ring", "zigzag")
+    }
+    assert max(ends["zigzag"]) == pytest.approx(min(ends["zigzag"]), rel=1e-3)
+    assert max(ends["ring"]) > 6 * min(ends["ring"])
+    assert max(ends["ring"]) == pytest.approx(7 / 4 * max(ends["zigzag"]), rel=1e-3)
+
+
+def test_no_two_copies_or_kernels_of_a_gpu_at_a_time():
+    for slug in ("gather", "ring", "zigzag"):
+        timeline = ring_model.modelled(slug, replace(PROBLEM, causal=True))
+        for name in timeline.lanes():
+            spans = lane(timeline, name)
+            assert all(one.end <= other.start + 1e-9 for one, other in zip(spans, spans[1:], strict=False))
+
+
+def test_recorded_spans_have_the_models_lanes():
+    spans = [
+        {"rank": 1, "work": "pull", "source": 0, "start_ms": 0.0, "end_ms": 1.0},
+        {"rank": 1, "work": "attention", "source": -1, "start_ms": 1.0, "end_ms": 3.0},
+        {"rank": 1, "work": "merge", "source": -1, "start_ms": 3.0, "end_ms": 3.5},
+    ]
+    timeline = ring_model.recorded(spans, "gather", "a GPU")
+    assert [(span.lane, span.kind, span.label) for span in timeline.spans] == [
+        ("GPU 1 copies", "copy in", "0"), ("GPU 1 kernels", "compute", "all"), ("GPU 1 kernels", "compute", "merge"),
+    ]  # fmt: skip
+
+
+def test_a_stage_without_a_model():
+    with pytest.raises(FlashLadderError, match="choose gather, ring or zigzag"):
+        ring_model.steps("gathering", PROBLEM, 0)

@@ -1,0 +1,290 @@
+"""The stages for several GPUs: numbers, order among streams and devices, who copies and computes what, refusals and
+planted mistakes. Each run rewrites the inputs and poisons the outputs on the ranks' own streams before each call
+(running/ring.py), so that a rank which comes too early, or is released too early, shows."""
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flashladder
+from flashladder.core.abi import STATUS
+from flashladder.core.device import choose, cudart
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import stage_library
+from flashladder.core.ring_problem import RingProblem
+from flashladder.ladder import mistakes, stages
+from flashladder.ladder.ring import FORWARD, QUICK_FORWARD, library_of
+from flashladder.running.job import OutputsResult, hazard_first
+
+ONLY = os.environ.get("FLASHLADDER_STAGE")
+CHOSEN = [one for one in stages.ring_stages() if not ONLY or one == stages.entry(ONLY)]
+INVALID, UNSUPPORTED = 1, 2
+EACH = pytest.mark.parametrize("one", CHOSEN, ids=lambda one: one.name)
+
+
+@pytest.fixture(autouse=True)
+def built(request):
+    one = request.node.callspec.params.get("one") if hasattr(request.node, "callspec") else None
+    if one:
+        assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
+
+
+def verify(one, problem: RingProblem, forward: str = QUICK_FORWARD, **options) -> OutputsResult:
+    """Runs the stage and compares O and the log-sum-exp with the reference."""
+    inputs = problem.random(3)
+    if one.by_another_stage:
+        options |= {"forward": str(library_of(forward))}
+    result = one.run(problem, inputs, **{"own_stream": True, "repeat": 2} | options)
+    comparison = one.check(problem, inputs, result.bits)
+    assert comparison, f"stage {one.id}, {problem}: {comparison.message}"
+    return result
+
+
+def only_simulated(one, why: str) -> None:
+    if choose(one.min_compute).kind == "gpu":
+        pytest.skip(why)
+
+
+# ---- numbers ----
+
+SMALL = {"Hq": 2, "Hkv": 1, "Nq": 130, "d_head": 64}
+
+
+@EACH
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+@pytest.mark.parametrize("ranks", (2, 3, *(pytest.param(more, marks=pytest.mark.long) for more in (4, 8))))
+def test_numbers_of_ranks(one, ranks, causal):
+    verify(one, RingProblem(**SMALL, causal=causal, ranks=ranks))
+
+
+@EACH
+def test_one_rank_is_the_whole(one):
+    verify(one, RingProblem(**SMALL, causal=True, ranks=1))
+
+
+@pytest.mark.long
+@EACH
+@pytest.mark.parametrize("length", (16, 17, 127, 129, 200, 255))
+@pytest.mark.parametrize("ranks", (2, 3, 4))
+def test_lengths_that_no_number_of_pieces_divides(one, length, ranks):
+    for causal in (False, True):
+        verify(one, RingProblem(Hq=2, Hkv=2, Nq=length, d_head=64, causal=causal, ranks=ranks))
+
+
+@pytest.mark.long
+@EACH
+@pytest.mark.parametrize("d_head, dtype", tuple(itertools.product((64, 128), ("bf16", "fp16"))))
+@pytest.mark.parametrize("layout", ("bhnd", "bnhd", "gaps"))
+def test_types_layouts_and_groups(one, d_head, dtype, layout):
+    shape = {"B": 2, "Hq": 4, "Hkv": 2, "Nq": 150, "d_head": d_head, "dtype": dtype, "layout": layout}
+    for causal in (False, True):
+        verify(one, RingProblem(**shape, causal=causal, ranks=2))
+
+
+@EACH
+@pytest.mark.parametrize("ranks", (2, pytest.param(3, marks=pytest.mark.long)))
+def test_scores_that_need_their_maximum(one, ranks):
+    verify(one, RingProblem(Hq=2, Nq=100, d_head=64, causal=True, scale=10.0, ranks=ranks))
+
+
+@EACH
+@pytest.mark.parametrize("causal", (pytest.param(False, marks=pytest.mark.long), True), ids=("full", "causal"))
+def test_with_the_library_that_it_chooses_itself(one, causal):
+    verify(one, RingProblem(Hq=2, Hkv=1, Nq=300, d_head=128, causal=causal, ranks=2), FORWARD)
+
+
+@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
+def test_from_one_array_and_back():
+    """As a user calls it: float32 arrays, rows before heads."""
+    one, rng = CHOSEN[-1], np.random.default_rng(5)
+    problem = RingProblem(B=1, Hq=2, Hkv=1, Nq=90, d_head=64, causal=True, ranks=3, layout="bnhd")
+    Q, K, V = (rng.standard_normal(problem.shape(name), np.float32) for name in "QKV")
+    options = {"forward": str(library_of(QUICK_FORWARD))} if one.by_another_stage else {}
+    result = flashladder.run_ring(one.slug, Q, K, V, ranks=3, causal=True, layout="bnhd", **options)
+    assert result.O.shape == Q.shape and result.problem == problem
+    assert one.check(problem, problem.rounded({"Q": Q, "K": K, "V": V}), result.bits)
+    with pytest.raises(FlashLadderError, match="Stage 02 is for one GPU"):
+        flashladder.run_ring("online_softmax", Q, K, V)
+
+
+# ---- order ----
+
+
+@EACH
+@pytest.mark.parametrize("schedule", ("1", pytest.param("2", marks=pytest.mark.long), "3"))
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+def test_other_orders_of_execution(one, schedule, causal):
+    only_simulated(one, "the simulator's schedules")
+    environment = {"WARPSIM_SCHEDULE": schedule, "WARPSIM_HAZARDS": "strict"}
+    problem = RingProblem(**SMALL, causal=causal, ranks=4)
+    result = verify(one, problem, device="sim", environment=environment)
+    assert not [hazard for launch in result.report["launches"] for hazard in launch["hazards"]]
+
+
+@pytest.mark.long
+@EACH
+def test_each_stream_last(one):
+    """With one stream as late as possible and the others as early: any two pieces of work that nothing orders have come
+    in both orders."""
+    only_simulated(one, "the simulator's schedules")
+    problem = RingProblem(**SMALL, causal=True, ranks=3)
+    for stream in range(2 * problem.ranks + problem.ranks + 1):
+        verify(one, problem, device="sim", environment={"WARPSIM_SCHEDULE": f"last:{stream}"})
+
+
+@EACH
+def test_default_streams(one):
+    """Each device's own, which the stage's copies must not depend on."""
+    verify(one, RingProblem(**SMALL, causal=True, ranks=3), own_stream=False)
+
+
+@EACH
+def test_timed_by_events(one):
+    """The caller is told of each piece of work: every rank attends, and no rank copies from itself but to gather."""
+    result = verify(one, RingProblem(**SMALL, causal=True, ranks=3), timed=True)
+    of_rank = {rank: [span for span in result.spans if span["rank"] == rank] for rank in range(3)}
+    for rank, spans in of_rank.items():
+        assert any(span["work"] == "attention" for span in spans)
+        assert all(0 <= span["start_ms"] <= span["end_ms"] for span in spans)
+        copied = {span["source"] for span in spans if span["work"] == "pull"}
+        described = result.description["ranks"][rank]
+        assert bool(copied - {rank, -1}) == bool(described["pulled_bytes"]) or -1 in copied
+
+
+@EACH
+@pytest.mark.parametrize("devices, own_stream", ((1, True), (2, False), pytest.param(3, True, marks=pytest.mark.long)))
+def test_ranks_share_devices(one, devices, own_stream):
+    only_simulated(one, "the number of devices is the host's")
+    problem = RingProblem(**SMALL, causal=True, ranks=4)
+    verify(one, problem, device="sim", own_stream=own_stream, environment={"WARPSIM_DEVICES": str(devices)})
+
+
+# ---- who does what ----
+
+
+@EACH
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+def test_each_row_has_a_rank_and_each_score_is_computed_once(one, causal):
+    for ranks, length in ((1, 50), (3, 100), (4, 128), (8, 257)):
+        problem = RingProblem(Hq=2, Nq=length, d_head=64, causal=causal, ranks=ranks)
+        described = one.describe(problem)["ranks"]
+        rows = sorted(itertools.chain(*(range(first, first + n) for own in described for first, n in own["pieces"])))
+        assert rows == list(range(length)), problem
+        wanted = length * (length + 1) // 2 if causal else length * length
+        assert sum(own["scores"] for own in described) == wanted, problem
+
+
+@EACH
+def test_work_is_the_same_for_all_ranks_where_there_is_no_mask(one):
+    described = one.describe(RingProblem(Hq=2, Nq=1024, d_head=64, ranks=4))["ranks"]
+    assert {own["scores"] for own in described} == {1024 * 256}
+
+
+@pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "zigzag"], ids=lambda one: one.name)
+def test_zigzag_balances_a_causal_mask(one):
+    """And pulls no piece that no row needs: rank r the early pieces before it, and both of the ranks after it."""
+    N, P = 1024, 4
+    described = one.describe(RingProblem(Hq=2, Hkv=1, Nq=N, d_head=64, causal=True, ranks=P))["ranks"]
+    assert {own["scores"] for own in described} == {N * (N + 1) // 2 // P}
+    piece = 4 * 64 * N // (2 * P)  # bytes of K and V
+    assert [own["pulled_bytes"] for own in described] == [piece * (r + 2 * (P - 1 - r)) for r in range(P)]
+
+
+@pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug in ("gather", "ring")], ids=lambda one: one.name)
+def test_slices_under_a_causal_mask_are_no_even_work(one):
+    described = one.describe(RingProblem(Hq=2, Nq=1024, d_head=64, causal=True, ranks=2))["ranks"]
+    first, last = (own["scores"] for own in described)
+    assert 2.9 < last / first < 3.0
+
+
+# ---- refusals ----
+
+PROBLEM = RingProblem(Hq=4, Hkv=2, Nq=64, d_head=64, causal=True, ranks=2)
+WRONG = {
+    "no ranks": ({"ranks": 0}, INVALID, "ranks must be positive; it is 0"),
+    "many ranks": ({"ranks": 65}, UNSUPPORTED, "ranks must be at most 64; it is 65"),
+    "no rows": ({"N": 0}, INVALID, "N must be positive; it is 0"),
+    "too short": ({"N": 1}, UNSUPPORTED, "N must be at least that; it is 1"),
+    "heads": ({"Hq": 3}, INVALID, "Hq must be a multiple of Hkv; they are 3 and 2"),
+    "head dim": ({"d_head": 96}, UNSUPPORTED, "supports d_head 64 and 128; it is 96"),
+    "e4m3": ({"dtype": 2}, UNSUPPORTED, "takes fp16 and bf16; dtype is 2 (e4m3)"),
+    "scale": ({"scale": float("nan")}, INVALID, "scale must be finite; it is nan"),
+    "null": ({"rank.K.data": 0}, INVALID, "rank 1: K is a null pointer"),
+    "misaligned": ({"rank.O.data": {"add": 8}}, INVALID, "rank 1: O must be 16-byte aligned"),
+    "odd stride": ({"rank.Q.stride_row": {"add": 4}}, INVALID, "Q's row stride must be a non-negative multiple of 8"),
+    "gaps": ({"rank.V.stride_row": {"add": 8}}, UNSUPPORTED, "V must lie without gaps, with strides"),
+    "odd log-sum-exp": ({"rank.log_sum_exp": {"add": 2}}, INVALID, "log_sum_exp must be 4-byte aligned"),
+    "small workspace": ({"rank.workspace_bytes": 16}, INVALID, "(flash_describe_ring() tells); 16 given"),
+    "one stream": ({"rank.copy_stream": 0}, INVALID, "stream and copy_stream must be two streams"),
+    "no device": ({"rank.device": 99}, 4, "rank 1: device: "),
+}
+
+
+@EACH
+def test_what_is_wrong_is_refused(one):
+    own = str(stage_library(one.number))
+    libraries = {
+        "no library": ({"forward": "/no/such/library.so"}, INVALID, "no library that computes attention"),
+        "another library": ({"forward": own}, INVALID, "is no stage that computes attention"),
+    }
+    wrong = WRONG | (libraries if one.by_another_stage else {})
+    patches = {"as it is": {}} | {what: patch for what, (patch, *_) in wrong.items()}
+    job = {
+        "cudart": str(cudart(choose(one.min_compute))),
+        "stage": own,
+        "forward": str(library_of(QUICK_FORWARD)) if one.by_another_stage else None,
+        "problem": asdict(PROBLEM),
+        "patches": list(patches.values()),
+    }
+    script = Path(__file__).with_name("ring_call.py")
+    env = os.environ | {"WARPSIM_DEVICES": str(PROBLEM.ranks)}
+    done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True, env=env)
+    assert done.returncode == 0, hazard_first(f"stage {one.id} ended its process", done.stderr)
+    got = dict(zip(patches, json.loads(done.stdout.splitlines()[-1]), strict=True))
+    assert got["as it is"] == {"code": 0, "message": "no error"}, got["as it is"]
+    for what, (_, code, words) in wrong.items():
+        said = f"stage {one.id}, {what}: expected '{STATUS[code]}' with '{words}': {got[what]}"
+        assert got[what]["code"] == code and words in got[what]["message"], said
+
+
+def test_one_sequence_has_as_many_keys_as_queries():
+    with pytest.raises(FlashLadderError, match="one sequence has as many keys as queries; Nq is 3 and Nkv 4"):
+        RingProblem(Nq=3, Nkv=4)
+
+
+@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
+def test_a_forward_command_says_why_it_is_not_for_this_stage():
+    with pytest.raises(FlashLadderError, match="is for several GPUs, and this is for stages that compute attention"):
+        stages.get(CHOSEN[0].number)
+    assert not set(CHOSEN) & set(stages.every_stage())
+
+
+# ---- planted mistakes ----
+
+PLANTED = [mistake for one in CHOSEN for mistake in mistakes.of_lesson(one)]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mistake", PLANTED, ids=lambda mistake: mistake.id)
+def test_mistake_is_caught(mistake):
+    verdict = mistakes.run(mistake)
+    told = f"{mistake.id} ({mistake.mistake})"
+    assert verdict.caught, f"{told} went unnoticed: {verdict.message}"
+    assert verdict.by == mistake.caught_by and mistake.message in verdict.message, (
+        f"{told} was caught by {verdict.by} and not as mistakes.toml says: {verdict.message}"
+    )
+
+
+@pytest.mark.long
+@EACH
+def test_the_stage_itself_passes(one, tmp_path):
+    verdict = one.judge(Path(shutil.copy(one.kernel, tmp_path)))  # beside it lies what is built from it
+    assert not verdict.caught, f"{one.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
