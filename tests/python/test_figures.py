@@ -76,7 +76,12 @@ def measured(monkeypatch, tmp_path):
     waits_apart, packed_gqa = stages.entry("waits_apart"), stages.entry("packed_gqa")
     shape = {"B": 8, "Nkv": 4096, "Hq": 32, "Hkv": 8, "us": {"median": 12.5}, "of_reading": 0.75}
     runs = {
-        "backward": [row(waits_apart.name, 500.0, waits_apart.kernel_hash())],
+        "backward": [
+            row(waits_apart.name, 500.0, waits_apart.kernel_hash()),
+            row("cuDNN attention", 400.0, None, kind="peer"),
+            row(waits_apart.name, 100.0, waits_apart.kernel_hash(), Nq=512),
+            row("cuDNN attention", 100.1, None, kind="peer", Nq=512),
+        ],
         "decode": [
             {"name": packed_gqa.name, "kind": "stage", "kernel_sha256": packed_gqa.kernel_hash()} | shape,
             {"name": "reading K and V", "kind": "ceiling"} | shape,
@@ -107,6 +112,8 @@ def measured(monkeypatch, tmp_path):
         ('resource(9, "registers") : ,d', "255"),
         ('gradients("waits_apart") : .0f', "500"),
         ('gradients("no_scratch_pass") : .0f', "(not recorded yet)"),
+        ('gradients_ahead("waits_apart", "cuDNN attention") : .0f', "1"),
+        ('gradients_ahead("no_scratch_pass", "cuDNN attention") : .0f', "(not recorded yet)"),
         ('decode("packed_gqa", B=8) : .1f', "12.5"),
         ('decode("packed_gqa", B=8, of_reading=1) : .2f', "0.75"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),

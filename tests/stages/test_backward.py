@@ -18,7 +18,7 @@ from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import backward, launches, mistakes, stages, technique
+from flashladder.ladder import backward, diff, launches, mistakes, stages, technique
 from flashladder.running import gradients
 from flashladder.running.job import StageError, hazard_first
 from flashladder.running.verify import log_sum_exp
@@ -242,6 +242,15 @@ def test_launch_data(one, problem):
 def test_the_technique_is_used(one, d_head, dtype):
     found = technique.judge(one, d_head=d_head, dtype=dtype)
     assert not found, f"stage {one.id} is right, but {'; '.join(found)}"
+
+
+@EACH
+def test_changes_one_thing(one):
+    """More changed lines than one technique takes are explained, as those of other stages (test_description.py)."""
+    before = stages.previous_of(one)
+    changed, most = max(diff.changed_lines(before, one)) if before else 0, 80 if one.min_compute >= 90 else 60
+    why = one.data.get("larger_step", "")
+    assert (changed > most) == bool(why), f"{changed} changed lines, and {most} are one technique; larger_step: {why!r}"
 
 
 # ---- planted mistakes ----

@@ -82,6 +82,13 @@ class _Figures:
         of recorded.MAIN where no GPU is named."""
         return self._row(recorded.first("backward", gpu), _name(name), causal, Nq=N, d_head=d)["tflops"]
 
+    def gradients_ahead(self, name: int | str, other: int | str, gpu: str = "") -> float:
+        """At how many recorded points a stage that computes gradients has more throughput than another kernel:
+        gradients_ahead("waits_apart", "cuDNN attention", gpu="H100")."""
+        self.gradients(name, gpu=gpu)  # notes whether it is recorded, and stale
+        rows = recorded.pick(recorded.first("backward", gpu), name=_name(name))
+        return sum(row["tflops"] > self.gradients(other, row["Nq"], row["d_head"], row["causal"], gpu) for row in rows)
+
     def decode(
         self, name: int | str, B: int = 1, N: int = 4096, Hq: int = 32, Hkv: int = 8, of_reading: bool = False
     ) -> float:
@@ -204,6 +211,7 @@ FUNCTIONS = (
     "tflops",
     "together",
     "gradients",
+    "gradients_ahead",
     "decode",
     "ceiling",
     "on_inputs",
