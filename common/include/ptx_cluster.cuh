@@ -50,4 +50,14 @@ __device__ inline void tma_load_multicast(void *shared, const CUtensorMap *map, 
         : "memory");
 }
 
+// cp.async.bulk from shared memory to that of another block: one thread starts the copy of `bytes` bytes, a multiple of
+// 16, to an address of shared_address_in(). They count at the other block's barrier, given in the same way. The threads
+// that wrote the bytes have executed fence_proxy_async().
+__device__ inline void bulk_copy_to(uint32_t to, const void *shared, uint32_t bytes, uint32_t barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+        "r"(shared_address(shared)), "r"(bytes), "r"(barrier)
+        : "memory");
+}
+
 }  // namespace ptx

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from flashladder.plot.cards.drawing import Bars, arrow, box, centred, lanes, picture, rectangle, titled
-from flashladder.plot.style import BLUE, GREY, INK, ORANGE, PALE, SKY, YELLOW, plain, text_on
+from flashladder.plot.cards.drawing import Bars, arrow, beside, box, centred, lanes, picture, rectangle, titled
+from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, YELLOW, plain, text_on
 
 _flow = partial(arrow, size=12, color=GREY, linewidth=1.5, shrinkA=0, shrinkB=0)
 
@@ -282,3 +282,27 @@ def _in_turn(axes, title: str, waits: bool) -> None:
         for tile in range(block, TILES):
             at = begin + tile - block
             bar(axes, at, at + 1, row, ORANGE if tile == TILES - 1 else BLUE, f"Q{tile}")
+
+
+@picture(
+    3.0,
+    "Two blocks walk over query tiles 0 and 1. Block 0 computes dS of tile 1, sends it to block 1, then computes dS of "
+    "tile 0, which it keeps. Block 1 sends dS of tile 0 and keeps that of tile 1. During the next pair each computes "
+    "dQ of the tile that it kept, over the keys of both",
+)
+def clusters(figure) -> None:
+    end, bar = 16, Bars()
+    axes = figure.subplots()
+    plain(axes)
+    axes.set(xlim=(-3.6, end), ylim=(-0.1, 5.6))
+    for block, dS, dQ in ((0, 4.5, 3.3), (1, 0, 1.2)):
+        beside(axes, dS, f"block {block}: dS")
+        beside(axes, dQ, f"block {block}: dQ")
+        for pair in range(2):
+            sent, kept = 2 * pair + 1 - block, 2 * pair + block
+            bar(axes, 8 * pair, 8 * pair + 4, dS, ORANGE, f"tile {sent}: sent")
+            bar(axes, 8 * pair + 4, 8 * pair + 8, dS, BLUE, f"tile {kept}: kept")
+        bar(axes, 11.2, 14, dQ, GREEN, f"tile {block}")
+    arrow(axes, (4, 4.5), (11.1, 1.7), 11, color=ORANGE, linewidth=1.6)
+    arrow(axes, (4, 0.95), (11.1, 3.7), 11, color=ORANGE, linewidth=1.6)
+    figure.supxlabel("time →     order, not to scale", fontsize=9, color=GREY)
