@@ -237,7 +237,7 @@ class DecodeBench:
                 self.stage_candidate(stage, problem, copies, lengths, configuration)
                 for stage in self.stages
                 if stage.configuration(problem)
-                for configuration in self.configurations
+                for configuration in self.settings.configurations
             ),
             *self.peer_candidates(problem, copies),
         ]
