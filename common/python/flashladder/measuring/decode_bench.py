@@ -233,12 +233,7 @@ class DecodeBench:
         candidates = [
             self.reading(problem, copies),
             *(self.stage_candidate(stage, problem, copies, lengths) for stage in self.stages),
-            *(
-                self.stage_candidate(stage, problem, copies, lengths, configuration)
-                for stage in self.stages
-                if stage.configuration(problem)
-                for configuration in self.settings.configurations
-            ),
+            *self.tried(problem, copies, lengths),
             *self.peer_candidates(problem, copies),
         ]
         admitted = [one for one in candidates if self.admit(one, problem, copies)]
@@ -257,6 +252,17 @@ class DecodeBench:
         for pointer in (lengths, *self.scratch):
             self.cudart.free(pointer)
         self.scratch, self.expected = [], ()
+
+    def tried(self, problem: DecodeProblem, copies, lengths: int) -> list[Candidate]:
+        """The stages that take configurations, with each that suits the problem."""
+        found = []
+        for stage in self.stages:
+            for configuration in self.settings.configurations if stage.configuration(problem) else ():
+                try:
+                    found.append(self.stage_candidate(stage, problem, copies, lengths, configuration))
+                except StageRefused:
+                    continue  # this configuration has no instance for the problem
+        return found
 
     def record(self, candidate: Candidate, problem: DecodeProblem, limit_us: float, facts: dict) -> None:
         p20, median, p80 = (float(value) for value in np.percentile(candidate.times_us, [20, 50, 80]))
