@@ -55,9 +55,11 @@ FlashStatus make_tensor_map(const char *name, const FlashTensor &tensor, const T
                                      : shape.dtype == FLASH_FP16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16
                                                                  : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     const CUtensorMapSwizzle swizzle = panel * element == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+    const CUtensorMapL2promotion promotion =
+        shape.read_once ? CU_TENSOR_MAP_L2_PROMOTION_NONE : CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
     const CUresult result =
         encode(&map, type, 5, tensor.data, sizes, strides, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // outside of the tensor: 0
+               promotion, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);  // outside of the tensor: 0
     if (result == CUDA_SUCCESS) return FLASH_OK;
     return fail(FLASH_CUDA_ERROR, "cuTensorMapEncodeTiled refuses the tensor map of %s (CUresult %d)", name,
                 static_cast<int>(result));

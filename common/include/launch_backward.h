@@ -33,6 +33,7 @@ FlashStatus describe(const Limits &limits, const BackwardTraits &traits, const L
 // The sizes of a tensor [B, heads, rows, d_head] and its type.
 struct TensorShape {
     int B, heads, rows, d_head, dtype;
+    bool read_once = false;  // then L2 brings the bytes that are asked for, else 256 where a part of them is
 };
 
 // The map of one tensor, laid out as tensor_maps.h says: a box is `box_rows` rows of one head, in panels of 64 columns
