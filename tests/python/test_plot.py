@@ -277,6 +277,14 @@ def test_throughput_gives_shares_of_the_peers():
     assert f"{last}: {share:.0f}% of FA-2" in plot.throughput([(one, False)]).axes[0].get_title()
 
 
+def test_throughput_of_gradients_says_so():
+    forward, backward = recorded.shipped()[0], recorded.shipped(kind="backward")[0]
+    axes = plot.throughput([(forward, False), (backward, False)]).axes
+    said = ["gradients" in one.get_title() for one in axes]
+    assert said == [False, False, True, True]
+    assert "45_no_scratch_pass" in axes[3].get_legend_handles_labels()[1]
+
+
 def test_the_way_up_has_few_names_and_none_covers_another():
     """The first, the last and the largest steps; the peers count, too."""
     for one in recorded.shipped():

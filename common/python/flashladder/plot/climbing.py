@@ -46,7 +46,7 @@ def steps(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[
 
 
 def is_branch(name: str) -> bool:
-    return any(stage.name == name and stage.is_branch for stage in stages.every_stage())
+    return any(stage.name == name and stage.is_branch for stage in stages.all_parts())
 
 
 def short(tflops: float) -> str:

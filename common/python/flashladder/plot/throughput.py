@@ -72,8 +72,8 @@ Results = list[tuple[dict, bool]]  # (results, live): measured here, or recorded
 def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool = False) -> Figure:
     """The way up at one length and a sweep over lengths, a row for each run of `results` that has such figures.
 
-    Each is labelled with GPU, date and commit, recorded ones say so, and a figure whose kernel.cu has changed
-    since is hollow and marked stale. FlashLadderError where there is nothing to plot.
+    Each is labelled with GPU, date and commit, recorded ones say so, one of gradients says that, and a figure whose
+    kernel.cu has changed since is hollow and marked stale. FlashLadderError where there is nothing to plot.
     """
     usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=causal)]
     if not usable:
@@ -88,7 +88,8 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
         climbing.way_up(climb, (5.9, 3.1), way, dtype, d, causal, length)
         told = climbing.shares(way, dtype, d, causal, length)
         lines = [source, recorded.earlier(recorded.pick(way, dtype=dtype, d_head=d, causal=causal, Nq=length))]
-        lines += [f"{dtype}, d = {d}, N = {length}{_masked(causal)}", told]
+        kind = "gradients, " if one.get("pass") == "backward" else ""
+        lines += [f"{kind}{dtype}, d = {d}, N = {length}{_masked(causal)}", told]
         climb.set_title("\n".join(line for line in lines if line), fontsize=9.5)
         _sweep(sweep, one, dtype, d, causal, length, "-" if live else "--")
         sweep.set_xscale("log", base=2)
@@ -103,7 +104,7 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
         sweep.set_xlabel("sequence length N")
         sweep.set_ylabel("TFLOP/s")
         tokens = one["settings"]["tokens"]
-        over = f"{'measured here' if live else 'recorded'}, {dtype}, d = {d}{_masked(causal)}"
+        over = f"{'measured here' if live else 'recorded'}, {kind}{dtype}, d = {d}{_masked(causal)}"
         sweep.set_title(f"{over}\nB·N = {tokens} tokens", fontsize=9.5)
         sweep.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False)
         sweep.grid(alpha=0.25, which="both")
