@@ -9,7 +9,8 @@
 #include "launch_decode.h"
 
 // How many warps a block has and how many blocks share the work: as many as `each` on every multiprocessor, or one for
-// each head. The first line that a problem fits counts. Heads are for each multiprocessor.
+// each head. The first line that a problem fits counts. Heads are for each multiprocessor. With two tiles of rows a
+// block has 8 warps.
 struct Choice {
     double least_heads, most_heads;
     int most_keys;
@@ -46,7 +47,7 @@ inline bool equal_pieces(const FlashDecodeParams &params) {
 inline const Choice &chosen(const FlashDecodeParams &params, double heads) {
     for (const Choice &choice : choices)
         if (heads >= choice.least_heads && heads <= choice.most_heads && params.Nmax <= choice.most_keys &&
-            (choice.any_lengths || equal_pieces(params)))
+            (choice.any_lengths || equal_pieces(params)) && (choice.warps == 8 || one_tile(params)))
             return choice;
     return choices[std::size(choices) - 1];
 }
@@ -70,10 +71,10 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
         const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp
         blocks = choice.each ? static_cast<int>(std::min<int64_t>(most, choice.each * multiprocessors)) : heads;
     } else if (std::sscanf(params.configuration, "warps_%d+blocks_%d%n", &warps, &blocks, &end) != 2 ||
-               params.configuration[end] || (warps != 4 && warps != 8) || blocks <= 0) {
+               params.configuration[end] || (warps != 8 && (warps != 4 || !one_tile(params))) || blocks <= 0) {
         return flash::fail(FLASH_UNSUPPORTED,
                            "stage '%s': configuration must be null or one such as warps_8+blocks_64, "
-                           "with 4 or 8 warps; it is %s",
+                           "with 4 or 8 warps, 8 for more than 8 rows of Q; it is %s",
                            title, params.configuration);
     }
     blocks = static_cast<int>(std::min<int64_t>(blocks, units));

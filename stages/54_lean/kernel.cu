@@ -326,8 +326,7 @@ static Kernel instance(const FlashDecodeParams &params, const Plan &plan) {
 
 static Kernel kernel_of(const FlashDecodeParams &params, const Plan &plan) {
     return flash::choose_instance(params, [&]<typename T, int d_head>() {
-        if (plan.warps == 4)
-            return one_tile(params) ? instance<T, d_head, 1, 4>(params, plan) : instance<T, d_head, 2, 4>(params, plan);
+        if (plan.warps == 4) return instance<T, d_head, 1, 4>(params, plan);
         return one_tile(params) ? instance<T, d_head, 1, 8>(params, plan) : instance<T, d_head, 2, 8>(params, plan);
     });
 }

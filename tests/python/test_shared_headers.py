@@ -15,7 +15,8 @@ PLAIN = {
     "attention.h", "attention_backward.h", "attention_decode.h", "command_line.h", "configured.h", "json_writer.h",
     "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "numbers.cuh", "ptx.cuh", "ptx_decode.cuh",
     "ptx_hopper.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
-    "decode_maps.h", "decode_plan.cuh", "backward_maps.h", "backward_passes.cuh", "gradient_rows.cuh", "ptx_backward.cuh", "wgmma_backward.cuh",
+    "decode_maps.h", "decode_plan.cuh",
+    "backward_maps.h", "backward_passes.cuh", "gradient_rows.cuh", "ptx_backward.cuh", "wgmma_backward.cuh",
 }  # fmt: skip
 GRADIENTS = [one for one in stages.backward_stages() if one.min_compute >= 90]
 DECODE = list(stages.decode_stages())

@@ -23,6 +23,7 @@ from pathlib import Path
 from flashladder.building import build
 from flashladder.commands import results, tune, tune_shapes
 from flashladder.core.console import say, table
+from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device, choose, cudart
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
@@ -36,6 +37,7 @@ from flashladder.measuring import (
     ablation_times,
     backward_bench,
     bench,
+    decode_bench,
     hard_inputs,
     ncu,
     profiler,
@@ -92,6 +94,7 @@ class Report:
         self.has_streams = any(isinstance(one, host_streams.HostStreams) for one in which)
         self.kernels = [one for one in which if isinstance(one, stages.Kernel)]
         self.backward = [one for one in which if isinstance(one, stages.Backward)]
+        self.decode = [one for one in which if isinstance(one, stages.Decode)]
         self.numbers = tuple(one.number for one in self.kernels)
 
     def file(self, kind: str = "") -> Path:
@@ -106,6 +109,8 @@ class Report:
             targets |= {f"stage_{case['stage']:02d}" for case in stream_times.CASES}
         if self.backward and "bench" in parts:
             targets.add(f"stage_{stages.entry(backward_bench.FORWARD).id}")
+        if self.decode and {"bench", "tune"} & set(parts):
+            targets.add("read_cache")
         if {"ncu", "faults"} & set(parts):
             targets.add("warpsim_cudart")
         return build.build(sorted(targets))
@@ -145,12 +150,36 @@ def to_verify(stage: stages.Kernel | stages.Backward) -> list[Problem]:
     return [*plain, *masked]
 
 
+def decode_problems(stage: stages.Decode) -> list[DecodeProblem]:
+    """Both head dims and types: equal lengths of few and of many heads, one tile of rows of Q and two; unequal ones, 0
+    and 1 among them, in one piece and in pages."""
+    lengths = (700, 0, 1, 33, 64, 127, 650, 256)
+    pages = [size for size in (0, 16, 64, 128) if size % stage.page_multiple == 0]
+    return [
+        DecodeProblem(**shape, d_head=d, dtype=dtype)
+        for d, dtype in ((64, "fp16"), (128, "bf16"))
+        for shape in (
+            *({"B": B, "Hq": 32, "Hkv": 8, "Nkv": 1000} for B in (1, 8, 24, 40)),
+            {"B": 3, "Hq": 16, "Hkv": 1, "Nkv": 5000},
+            *(
+                {"B": 8, "Hq": 8, "Hkv": 2, "Nq": 2, "Nkv": 700, "lengths": lengths, "page_size": size}
+                for size in pages
+            ),
+            {"B": 4, "Hq": 4, "Hkv": 2, "Nkv": 9000, "lengths": (9000, 8001, 5, 8990), "page_size": pages[-1]},
+        )
+    ]
+
+
 def part_verify(report: Report) -> list[str]:
     """Each stage against the float64 reference, on the GPU; of all stages the tests, too, as `make test` runs them, and
     the simulator's own programs on the GPU: do both agree?"""
     jobs = [(stage, problem) for stage in (*report.kernels, *report.backward) for problem in to_verify(stage)]
+    jobs += [(stage, problem) for stage in report.decode for problem in decode_problems(stage)]
 
-    def compared(stage: stages.Kernel | stages.Backward, problem: Problem) -> Comparison:
+    def compared(stage: stages.Kernel | stages.Backward | stages.Decode, problem: Problem) -> Comparison:
+        if isinstance(stage, stages.Decode):
+            inputs = stage.random_inputs(problem, 3)
+            return stage.check(problem, inputs, stage.run(problem, inputs, "gpu", repeat=3).bits)
         if isinstance(stage, stages.Backward):
             inputs = gradients.random_inputs(problem)
             return gradients.check(problem, inputs, backward.run(stage, problem, inputs, "gpu", repeat=3).bits)
@@ -158,7 +187,7 @@ def part_verify(report: Report) -> list[str]:
         ran = run_problem(stage, problem, inputs, device="gpu")
         return check(problem, inputs, ran.bits, ran.log_sum_exp)
 
-    def verdict(stage: stages.Kernel | stages.Backward, problem: Problem) -> str:
+    def verdict(stage: stages.Kernel | stages.Backward | stages.Decode, problem: Problem) -> str:
         try:
             comparison = compared(stage, problem)
         except (FlashLadderError, StageError) as error:
@@ -268,10 +297,30 @@ def part_bench(report: Report) -> list[str]:
         summary.append(
             f"bench: {len(measured['measurements'])} figures of gradients, {len(measured['skipped'])} skipped"
         )
+    if report.decode:
+        chosen_decode = decode_bench.Settings(stages=tuple(one.number for one in report.decode), head_dims=(128, 64))
+        shutil.copy(decode_bench.run_bench(chosen_decode, report.device), report.file("decode"))
+        measured = recorded.load(report.file("decode"))
+        summary.append(f"bench: {len(measured['measurements'])} figures of decode, {len(measured['skipped'])} skipped")
     if report.has_streams:
         shutil.copy(stream_times.run_bench(report.device), report.file("host-streams"))
         summary.append("bench: bandwidths and three batches of stage 00")
     return summary
+
+
+def tune_decode(report: Report) -> list[str]:
+    """The decode stage that chooses how many blocks share the work and how many warps each has, with other numbers."""
+    numbers = [one.number for one in report.decode if one.data.get("configuration")]
+    if not numbers:
+        return []
+    settings = decode_bench.Settings(
+        stages=(numbers[0],), configurations=decode_bench.TRIED, peers=False, rounds=3, series_ms=10.0
+    )
+    file = report.folder / "decode-shares.txt"
+    measured = recorded.load(decode_bench.run_bench(settings, report.device))
+    lines = decode_bench.fastest(measured)
+    file.write_text("\n".join(lines) + "\n")
+    return [f"tune: {line}" for line in lines]
 
 
 def part_ablations(report: Report) -> list[str]:
@@ -293,8 +342,8 @@ def part_ablations(report: Report) -> list[str]:
 
 def part_tune(report: Report) -> list[str]:
     """The configurations of autotune and of shapes; what is measured lies in FLASHLADDER_TUNING_STORE, so that a second
-    call goes on."""
-    made, summary = report.file("tuning"), []
+    call goes on. Of a decode stage how many blocks share the work."""
+    made, summary = report.file("tuning"), tune_decode(report)
     if stages.get(instances.STAGE).number in report.numbers:
         status = tune.run(tune.Options(out=made), report.device)
         configurations = recorded.load(made)["configurations"]

@@ -32,8 +32,11 @@ SHAPES = (
     *((32, 8, 1, n) for n in (1024, 4096, 16384, 65536)),
     *((32, 8, 8, n) for n in (1024, 4096, 16384)),
     *((32, 8, 32, n) for n in (1024, 4096)),
-    (32, 8, 128, 4096), (64, 8, 8, 4096), (32, 32, 1, 4096), (32, 32, 8, 4096), (16, 1, 8, 16384),
+    (32, 8, 128, 4096), (64, 8, 8, 4096), (64, 8, 32, 1024), (32, 32, 1, 4096), (32, 32, 8, 4096), (16, 1, 8, 16384),
 )  # fmt: skip
+# What the table in common/include/decode_plan.cuh is chosen from: blocks that share the work, with 4 warps or 8.
+TRIED_BLOCKS = (32, 48, 64, 96, 132, 176, 264, 396)
+TRIED = tuple(f"warps_{warps}+blocks_{blocks}" for warps in (8, 4) for blocks in TRIED_BLOCKS)
 
 
 def read_library() -> Path:
@@ -46,6 +49,7 @@ class Settings:
     head_dims: tuple[int, ...] = (128,)
     dtype: str = "bf16"
     stages: tuple[int, ...] = ()  # none: all
+    configurations: tuple[str, ...] = ()  # tried besides their own choice, of the stages that take any
     peers: bool = True
     rounds: int = 7
     series_ms: float = 20.0  # of one time, about
@@ -87,6 +91,7 @@ class DecodeBench:
         self.start, self.stop = self.cudart.event(), self.cudart.event()
         self.sink = self.cudart.malloc(16)
         self.scratch: list[int] = []  # of this problem's stages
+        self.expected: tuple = ()  # of this problem's last copy
         self.measurements: list[dict] = []
         self.skipped: list[dict] = []
 
@@ -101,23 +106,31 @@ class DecodeBench:
             return [gpu_memory.TorchMemory(problem, seed) for seed in range(count)]
         return [gpu_memory.PlainMemory(problem, seed, self.cudart) for seed in range(count)]
 
-    def stage_candidate(self, stage: stages.Decode, problem: DecodeProblem, copies: list, lengths: int) -> Candidate:
+    def stage_candidate(
+        self, stage: stages.Decode, problem: DecodeProblem, copies: list, lengths: int, configuration: str | None = None
+    ) -> Candidate:
+        """configuration: None for the stage's own choice."""
         library = self.libraries[stage.number]
-        description = library.describe(problem.decode_params({})).as_dict()
+        description = library.describe(problem.decode_params({}, configuration=configuration)).as_dict()
         needed = description["workspace_bytes"]
         scratch = self.cudart.malloc(needed) if needed else 0
         self.scratch += [scratch] if scratch else []
         if needed:
             self.cudart.fill(scratch, 0, description["zeroed_bytes"])
         lengths = 0 if description["optional_lengths"] and problem.equal_lengths else lengths
-        params = [problem.decode_params(one.pointers() | {"lengths": lengths}, scratch, needed) for one in copies]
+        params = [
+            problem.decode_params(one.pointers() | {"lengths": lengths}, scratch, needed, configuration)
+            for one in copies
+        ]
 
         def launch(copy: int, stream: int) -> None:
             library.launch(params[copy], stream)
 
         kept = ("threads", "shared_bytes", "registers", "spill_bytes", "resident_blocks", "splits", "grid")
+        kept += ("configuration",) if description["configuration"] else ()
         facts = {key: description[key] for key in kept} | {"kernel_sha256": stage.kernel_hash()}
-        return Candidate(stage.name, "stage", launch, lambda copy: copies[copy].bits("O"), facts)
+        name = stage.name + (f" {configuration}" if configuration else "")
+        return Candidate(name, "stage", launch, lambda copy: copies[copy].bits("O"), facts)
 
     def peer_candidates(self, problem: DecodeProblem, copies: list) -> list[Candidate]:
         if not (self.torch and self.settings.peers):
@@ -158,7 +171,8 @@ class DecodeBench:
             return False
         if candidate.output is None:
             return True
-        candidate.comparison = compared(problem, copies[last], candidate.output(last))
+        self.expected = self.expected or expected(problem, copies[last])
+        candidate.comparison = compare(some_heads(problem, candidate.output(last)), *self.expected, problem.dtype)
         if not candidate.comparison and candidate.kind == "stage":
             said = candidate.comparison.message
             raise FlashLadderError(f"{candidate.name} is wrong for {problem}, so it is not timed: {said}")
@@ -219,6 +233,12 @@ class DecodeBench:
         candidates = [
             self.reading(problem, copies),
             *(self.stage_candidate(stage, problem, copies, lengths) for stage in self.stages),
+            *(
+                self.stage_candidate(stage, problem, copies, lengths, configuration)
+                for stage in self.stages
+                if stage.configuration(problem)
+                for configuration in self.configurations
+            ),
             *self.peer_candidates(problem, copies),
         ]
         admitted = [one for one in candidates if self.admit(one, problem, copies)]
@@ -236,7 +256,7 @@ class DecodeBench:
             one.release()
         for pointer in (lengths, *self.scratch):
             self.cudart.free(pointer)
-        self.scratch = []
+        self.scratch, self.expected = [], ()
 
     def record(self, candidate: Candidate, problem: DecodeProblem, limit_us: float, facts: dict) -> None:
         p20, median, p80 = (float(value) for value in np.percentile(candidate.times_us, [20, 50, 80]))
@@ -271,19 +291,28 @@ def fields_of(problem: DecodeProblem) -> dict:
     return {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "dtype", "page_size")}
 
 
-def compared(problem: DecodeProblem, memory, output: np.ndarray) -> Comparison:
-    """O of the first and of the last head of K and V, by the reference of these alone."""
-    group, inputs = problem.Hq // problem.Hkv, {name: memory.bits(name) for name in "QKV"}
-    picked = [(0, 0), (problem.B - 1, problem.Hkv - 1)]
+def picked(problem: DecodeProblem) -> list[tuple[int, int]]:
+    """The heads of K and V, with their sequences, that are compared with the reference: the first one and the last."""
+    return [(0, 0), (problem.B - 1, problem.Hkv - 1)]
+
+
+def some_heads(problem: DecodeProblem, tensor: np.ndarray) -> np.ndarray:
+    """Of Q or O, those of the heads picked()."""
+    group = problem.Hq // problem.Hkv
+    return np.stack([tensor[b, h * group : (h + 1) * group] for b, h in picked(problem)])
+
+
+def expected(problem: DecodeProblem, memory) -> tuple:
+    """O of the heads picked(), by the reference of these alone."""
     alone = DecodeProblem(
-        B=len(picked), Hq=group, Hkv=1, Nq=problem.Nq, Nkv=problem.Nkv, d_head=problem.d_head, dtype=problem.dtype,
-        lengths=tuple(problem.lengths[b] for b, _ in picked),
+        B=2, Hq=problem.Hq // problem.Hkv, Hkv=1, Nq=problem.Nq, Nkv=problem.Nkv, d_head=problem.d_head,
+        dtype=problem.dtype, lengths=tuple(problem.lengths[b] for b, _ in picked(problem)),
     )  # fmt: skip
-    heads = [slice(h * group, (h + 1) * group) for _, h in picked]
-    own = {name: np.stack([inputs[name][b, h][None] for b, h in picked]) for name in "KV"}
-    own["Q"] = np.stack([inputs["Q"][b, some] for (b, _), some in zip(picked, heads, strict=True)])
-    got = np.stack([output[b, some] for (b, _), some in zip(picked, heads, strict=True)])
-    return compare(got, *decoding.expected(alone, own)[0], problem.dtype)
+    own = {"Q": some_heads(problem, memory.bits("Q"))}
+    for name in "KV":
+        whole = memory.bits(name)
+        own[name] = np.stack([whole[b, h][None] for b, h in picked(problem)])
+    return decoding.expected(alone, own)[0]
 
 
 def run_bench(settings: Settings, device: Device | None = None) -> Path:
@@ -295,7 +324,8 @@ def run_bench(settings: Settings, device: Device | None = None) -> Path:
         results = DecodeBench(settings, device).run()
     except CudaError as error:
         raise FlashLadderError(f"The benchmark stopped: {error}") from error
-    file = recorded.write_live(results, f"{bench.slug(device.short)}-decode")
+    name = "decode-shares" if settings.configurations else "decode"
+    file = recorded.write_live(results, f"{bench.slug(device.short)}-{name}")
     print_table(results)
     say(f"\nWritten: {os.path.relpath(file, ROOT)}")
     return file
@@ -315,3 +345,21 @@ def print_table(results: dict) -> None:
     table(title, ["", *names], body, right=range(1, len(names) + 1))
     for row in results["skipped"]:
         say(f"not timed: {row['name']} at B = {row['B']}, N = {row['Nkv']}, d = {row['d_head']}: {row['reason']}")
+
+
+def fastest(results: dict) -> list[str]:
+    """Of each shape what a stage takes by its own choice, and its five fastest configurations."""
+    shapes: dict[str, list[dict]] = {}
+    for row in results["measurements"]:
+        if row["kind"] == "stage":
+            shape = f"{row['Hq']}/{row['Hkv']} B={row['B']} N={row['Nkv']} d={row['d_head']}"
+            shapes.setdefault(shape, []).append(row)
+    return [f"{shape}: {_told(rows[:1])}; {_told(sorted(rows[1:], key=_median)[:5])}" for shape, rows in shapes.items()]
+
+
+def _median(row: dict) -> float:
+    return row["us"]["median"]
+
+
+def _told(rows: list[dict]) -> str:
+    return ", ".join(f"{row['configuration']} {_median(row):.1f}" for row in rows)
