@@ -16,8 +16,8 @@ from PIL import Image  # noqa: E402
 
 from flashladder.building import build  # noqa: E402
 from flashladder.core import device  # noqa: E402
-from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.decode_problem import DecodeProblem  # noqa: E402
+from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.problem import Problem  # noqa: E402
 from flashladder.ladder import stages  # noqa: E402
 from flashladder.ladder.stage import Verdict  # noqa: E402
