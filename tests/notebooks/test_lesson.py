@@ -16,11 +16,14 @@ from PIL import Image  # noqa: E402
 
 from flashladder.building import build  # noqa: E402
 from flashladder.core import device  # noqa: E402
+from flashladder.core.decode_problem import DecodeProblem  # noqa: E402
 from flashladder.core.errors import FlashLadderError  # noqa: E402
 from flashladder.core.problem import Problem  # noqa: E402
 from flashladder.ladder import stages  # noqa: E402
 from flashladder.ladder.stage import Verdict  # noqa: E402
 from flashladder.lessons import (  # noqa: E402
+    BackwardLesson,
+    DecodeLesson,
     HostLesson,
     Lesson,
     display,
@@ -33,6 +36,7 @@ from flashladder.lessons import (  # noqa: E402
 from flashladder.lessons import throughput as lesson_throughput  # noqa: E402
 from flashladder.measuring import recorded  # noqa: E402
 from flashladder.plot import style  # noqa: E402
+from flashladder.running.verify import Comparison  # noqa: E402
 
 SMALL = Problem(B=1, Hq=1, Nq=128, d_head=128)
 
@@ -250,6 +254,27 @@ def test_recorded_figures(lesson, capsys):
     assert "registers" in capsys.readouterr().out
     with pytest.raises(FlashLadderError, match="no recorded throughput for N = 77"):
         lesson.recorded_tflops(77)
+
+
+def test_a_decode_lesson_verifies_counts_and_has_its_record(capsys, monkeypatch):
+    one, problem = DecodeLesson(50), DecodeProblem(Hq=2, Hkv=1, Nkv=40, d_head=64)
+    build.build(one.stage.targets)
+    one.verify(problem)
+    assert "verified" in capsys.readouterr().out
+    assert one.count("global load bytes", problem=problem) >= 2 * problem.cache_bytes(), "once for each head of Q"
+    row, reading = one.recorded(B=8), one.microseconds("reading K and V", B=8)
+    assert row["name"] == one.stage.name and row["of_reading"] == pytest.approx(reading / row["us"]["median"], rel=1e-3)
+    with pytest.raises(FlashLadderError, match="no record of name 50_decode_naive, B 7"):
+        one.recorded(B=7)
+    monkeypatch.setattr(type(one.stage), "compared", lambda *arguments: Comparison(False, 1.0, 9.0, "all is wrong"))
+    with pytest.raises(AssertionError, match="all is wrong"):
+        one.verify(problem)
+
+
+@pytest.mark.parametrize("kind, other", [(DecodeLesson, 40), (BackwardLesson, 50), (DecodeLesson, 5)])
+def test_a_lesson_of_a_part_is_of_its_stages(kind, other):
+    with pytest.raises(FlashLadderError, match=f"Stage {other:02} "):
+        kind(other)
 
 
 def test_break_it_says_who_caught_it(lesson, capsys):

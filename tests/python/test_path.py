@@ -123,6 +123,9 @@ def test_at_the_end_the_parts_on_gradients_and_decode_are_named(capsys):
     following.run()
     printed = capsys.readouterr().out
     assert "That is all of the ladder." in printed
-    for part, begins in ((stages.backward_stages(), "backward_naive.ipynb"), (stages.decode_stages(), "decode_naive.ipynb")):
+    for part, begins in (
+        (stages.backward_stages(), "backward_naive.ipynb"),
+        (stages.decode_stages(), "decode_naive.ipynb"),
+    ):
         first = path.notebook(part[0])
         assert first.endswith(begins) and first in printed

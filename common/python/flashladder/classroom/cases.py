@@ -83,9 +83,10 @@ def _of_gradients(stage: Backward) -> list[tuple[Problem, str]]:
 
 
 def _of_decode(stage: Decode) -> list[tuple[Problem, str]]:
-    """The other type, head dim and layout, with unequal lengths; a single key."""
+    """The other type, head dim and layout, with unequal lengths; a single key; more rows of Q of a group than 16."""
     other = stage.usual(B=2, d_head=64, dtype="fp16", layout="bnhd", lengths=(600, 77))
-    return [(problem, "normal") for problem in (other, stage.usual(Nkv=1, d_head=64))]
+    single, many_rows = stage.usual(Nkv=1, d_head=64), stage.usual(Nkv=70, Nq=8, d_head=64)
+    return [(problem, "normal") for problem in (other, single, many_rows)]
 
 
 _KINDS = {Kernel: _of_attention, Backward: _of_gradients, Decode: _of_decode}

@@ -236,6 +236,8 @@ def _table(stage: WithKernel, used: list[str | None], alone: bool = False) -> st
     the time. None: all of them, also where a run leaves the choice to the kernel."""
     if "only_instance" in stage.data:
         return kernels.table_of(stage, {stage.data["only_instance"]})
+    if not (stage.folder / kernels.TABLE).exists():  # its configurations are numbers that the kernel is given
+        return None
     if not alone:
         used = used + [stage.configuration(problem) for problem in (larger(stage), kernels.problem_for(stage))]
     return kernels.table_of(stage, set(used)) if None not in used else None

@@ -93,8 +93,8 @@ class _Figures:
         self, name: int | str, B: int = 1, N: int = 4096, Hq: int = 32, Hkv: int = 8, of_reading: bool = False
     ) -> float:
         """Recorded microseconds of a decode stage or a peer: decode("packed_gqa", B=8); of_reading: the part of them
-        that reading K and V takes. Of recorded.MAIN, else of the first GPU that has a record."""
-        row = self._row(recorded.first("decode"), _name(name), None, B=B, Nkv=N, Hq=Hq, Hkv=Hkv)
+        that reading K and V takes. d = 128. Of recorded.MAIN, else of the first GPU that has a record."""
+        row = self._row(recorded.first("decode"), _name(name), None, B=B, Nkv=N, Hq=Hq, Hkv=Hkv, d_head=128)
         return row["of_reading"] if of_reading else row["us"]["median"]
 
     def ceiling(self, dtype: str = "bf16") -> float:

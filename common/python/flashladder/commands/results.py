@@ -162,20 +162,25 @@ def _by_length(results: dict, dtype: str, d: str, mask: str) -> Iterator[str]:
 @paragraphs
 def decode() -> Iterator[str]:
     """Microseconds of the decode stages and their peers, with the part of them that reading K and V alone takes."""
-    for results in recorded.shipped(kind="decode"):
-        rows = results["measurements"]
+    pairs = ((results, d) for results in recorded.shipped(kind="decode") for d in (128, 64))
+    for results, d in pairs:
+        rows = [row for row in results["measurements"] if row["d_head"] == d]
+        if not rows:
+            continue
         names = list(dict.fromkeys(row["name"] for row in rows))
         shapes: dict[tuple, dict[str, str]] = {}
         for row in rows:
-            shape = row["Hq"], row["Hkv"], row["B"], row["Nkv"], row["d_head"]
+            shape = row["Hq"], row["Hkv"], row["B"], row["Nkv"]
             mark = "\\*" if recorded.is_stale(row) else ""
             part = "" if row["kind"] == "ceiling" else f" ({row['of_reading']:.2f})"
             shapes.setdefault(shape, {})[row["name"]] = f"{row['us']['median']:.1f}{mark}{part}"
         body = [
             [f"{Hq} / {Hkv}", str(B), f"{Nkv:,}", *(found.get(name, "-") for name in names)]
-            for (Hq, Hkv, B, Nkv, _), found in shapes.items()
+            for (Hq, Hkv, B, Nkv), found in shapes.items()
         ]
-        text = "Microseconds, and in brackets the part of them that reading takes; bf16, d = 128, one query row, median"
+        text = (
+            f"Microseconds, and in brackets the part of them that reading takes; bf16, d = {d}, one query row, median"
+        )
         head = ["heads of Q / of K and V", "B", "N", *names]
         yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
 

@@ -156,6 +156,6 @@ def splits(stage: WithKernel, problem: Problem) -> int:
 
 
 def workspace_bytes(stage: WithKernel, problem: Problem, which: str = "bytes") -> int:
-    """Scratch in device memory that the stage needs for the problem; which = "zeroed_bytes": how much it wants zeroed."""
+    """Scratch in device memory that the stage needs for the problem; "zeroed_bytes": how much of it is zeroed."""
     expression = stage.data.get("workspace", {}).get(which, "0")
     return evaluate(expression, _names(stage, problem, for_problem(stage.launch, problem)))

@@ -1,5 +1,4 @@
-"""What the lessons of the parts besides the ladder's first have in common: gradients (backward.py), decode (decode.py).
-"""
+"""What the lessons of the later parts have in common: gradients (backward.py) and decode (decode.py)."""
 
 from typing import ClassVar
 

@@ -81,7 +81,7 @@ def waves(rows: int = 32, places: int = 132, parts: tuple[int, ...] = (1, 4, 5, 
     what = f"{rows} rows of Q, divided into parts, on a machine with {places} places: how many are busy in each wave"
     figure = new_figure(8.4, 4.6, what)
     above, below = figure.subfigures(2, 1, height_ratios=(1.15, 1))
-    for axes, number in zip(above.subplots(1, len(parts)), parts, strict=True):
+    for axes, number in zip(above.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
         _machine(axes, rows * number, places)
         axes.set_title(f"{number} {'part' if number == 1 else 'parts'}: {rows * number} blocks, "
                        f"{busy(rows * number, places):.0%}", fontsize=9)  # fmt: skip

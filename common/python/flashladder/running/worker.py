@@ -121,7 +121,7 @@ LIBRARIES = {"backward": (BackwardLibrary, "backward_params"), "decode": (Decode
 
 
 def execute_outputs(folder: Path, job: Job) -> dict:
-    """All runs share one workspace, which is poisoned before the first, but for what the stage wants zeroed; outputs are
+    """All runs share one workspace, which is poisoned before the first but for what the stage wants zeroed; outputs are
     poisoned before each."""
     cudart = Cudart(job.cudart)
     kind, (library, params_of) = KINDS[job.kind], LIBRARIES[job.kind]

@@ -87,3 +87,76 @@ def _grid(axes, left: float, rows: int, colours: list) -> None:
     for row in range(rows):
         for column, colour in enumerate(colours):
             rectangle(axes, (left + SIDE * column, 4.8 - SIDE * (row + 1)), (SIDE, SIDE), colour, linewidth=0.5)
+
+
+@picture(
+    3.2,
+    "Two timelines of a short problem. Stage 52: the launch begins, K and V arrive, Q after them, then the keys are "
+    "computed, and after a gap a second kernel merges. Stage 53: the beginning lies under the launch before, Q comes "
+    "first, and the last block merges in the same kernel",
+)
+def short_ends(figure) -> None:
+    axes = figure.subplots()
+    plain(axes)
+    rows = (
+        (2.6, "stage 52", ((0, 1.2, GREY, "begin"), (1.2, 2.6, ORANGE, "K, V"), (3.8, 0.9, BLUE, "Q"),
+                           (4.7, 1.6, PALE, "compute"), (7.3, 1.2, GREY, "begin"), (8.5, 1.3, GREEN, "merge"))),
+        (0.6, "stage 53", ((-1.2, 1.2, GREY, "begin"), (0, 0.6, BLUE, "Q"), (0.6, 2.6, ORANGE, "K, V"),
+                           (3.2, 1.5, PALE, "compute"), (4.7, 1.2, GREEN, "merge"))),
+    )  # fmt: skip
+    for low, name, pieces in rows:
+        for left, width, colour, words in pieces:
+            box(axes, (left, low), (width, 0.9), colour, words, 9)
+        axes.text(-1.2, low + 1.1, name, fontsize=10, ha="left", color=INK, weight="bold")
+    centred(axes, 6.8, 3.05, "gap", 9, color=RED)
+    axes.plot([0, 0], [0.3, 3.8], color=RED, linewidth=1.5, linestyle="--")
+    axes.text(0.1, 0.05, "the launch before is over", fontsize=9, ha="left", color=RED)
+    axes.set(xlim=(-1.4, 10), ylim=(-0.2, 4.2))
+
+
+@picture(
+    2.9,
+    "The units of three heads, six each, stand in one row and are cut into four equal shares; a share may have the end "
+    "of one head and the beginning of the next",
+)
+def lean(figure) -> None:
+    heads, each, blocks = 3, 6, 4
+    width, share = 0.55, 3 * 6 * 0.55 / 4
+    axes = figure.subplots()
+    plain(axes)
+    for unit in range(heads * each):
+        rectangle(axes, (width * unit, 2), (width, 0.8), in_order(unit // each, heads), edgecolor=GREY, linewidth=1)
+    for head in range(heads):
+        centred(axes, width * each * (head + 0.5), 3.15, f"head {head}", 10)
+    for block in range(blocks):
+        box(axes, (share * block + 0.08, 0.5), (share - 0.16, 0.8), BLUE, f"block {block}", 10)
+        _straight(axes, (share * (block + 0.5), 1.95), (share * (block + 0.5), 1.35), 11, color=GREY, linewidth=1.5)
+    for border in range(1, blocks):
+        axes.plot([share * border] * 2, [0.4, 2.95], color=RED, linewidth=2)
+    axes.text(4.95, -0.1, "equal shares: a red line within a head makes two parts of it", fontsize=9, ha="center",
+              color=INK)  # fmt: skip
+    axes.set(xlim=(-0.2, 10.1), ylim=(-0.4, 3.5))
+
+
+@picture(
+    3.4,
+    "The units of three sequences of five, one and three units stand in one row; each lane of a warp looks up another "
+    "unit in the block table, which names a page anywhere in memory",
+)
+def paged_kv(figure) -> None:
+    lengths, pages = (5, 1, 3), (6, 2, 9, 0, 4, 7, 1, 8, 3)
+    width = 1.05
+    owners = [sequence for sequence, units in enumerate(lengths) for _ in range(units)]
+    axes = figure.subplots()
+    plain(axes)
+    for unit, (owner, page) in enumerate(zip(owners, pages, strict=True)):
+        colour = in_order(owner, len(lengths))
+        box(axes, (width * unit, 3.4), (width, 0.7), colour, f"lane {unit}", 8)
+        box(axes, (width * unit, 2.2), (width, 0.7), PALE, str(page), 9, edgecolor=GREY, linewidth=1)
+        box(axes, (width * page * 0.95, 0), (width * 0.9, 0.7), colour, str(page), 9)
+        _straight(axes, (width * (unit + 0.5), 3.35), (width * (unit + 0.5), 2.95), 9, color=GREY, linewidth=1.2)
+        _straight(axes, (width * (unit + 0.5), 2.15), (width * (page * 0.95 + 0.45), 0.75), 9, color=GREY, linewidth=1)
+    axes.text(0, 4.3, "units of three sequences", fontsize=10, ha="left", color=INK)
+    axes.text(9.6, 2.55, "block\ntable", fontsize=9, ha="left", va="center", color=INK)
+    axes.text(0, -0.45, "pages in memory", fontsize=10, ha="left", color=INK)
+    axes.set(xlim=(-0.2, 10.6), ylim=(-0.7, 4.8))
