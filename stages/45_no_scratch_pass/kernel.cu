@@ -1,6 +1,7 @@
 // No scratch pass. The sums of dQ are rounded and stored by the kernel that makes them: when all blocks have added to a
-// head, two warps that the producer leaves idle convert it, while it is still in L2. They leave zeros behind for the
-// next call, so that no kernel runs after this one, and the one before it computes statistics alone.
+// head, two warps that the producer leaves idle convert it, while it is still in L2. Consumers without work help them
+// at the end. They leave zeros behind for the next call, so that no kernel runs after this one, and the one before it
+// computes statistics alone.
 //
 // A producer warp loads the tiles of Q and dO. Two consumer warpgroups hold 64 of the block's keys each, with their dK
 // and dV as accumulators. They compute S and dP transposed: a row for each key, a column for each query. Only

@@ -107,9 +107,10 @@ def test_bits_in_other_orders_of_execution(one, causal):
     deterministic stage does not let it show; the other one shows that this test can fail."""
     problem = Problem(Hq=2, Nq=256, Nkv=640, d_head=64, dtype="fp16", causal=causal)
     inputs = gradients.random_inputs(problem, 5)
-    orders = [{"WARPSIM_SCHEDULE": "1"}, {"WARPSIM_SCHEDULE": "2"}, {"WARPSIM_SCHEDULE": "3"}]
-    orders += [{"WARPSIM_MULTIPROCESSORS": "1"}, {"WARPSIM_MULTIPROCESSORS": "8"}]
-    results = [verify(one, problem, inputs, device="sim", environment=order).bits for order in orders]
+    results = []
+    for multiprocessors, schedule in ((1, 1), (3, 1), (3, 2), (8, 1), (8, 2)):
+        order = {"WARPSIM_MULTIPROCESSORS": str(multiprocessors), "WARPSIM_SCHEDULE": str(schedule)}
+        results.append(verify(one, problem, inputs, device="sim", environment=order).bits)
     found = {name: len({result[name].tobytes() for result in results}) for name in results[0]}
     assert found["dK"] == found["dV"] == 1, found
     assert (found["dQ"] == 1) == (one.slug == "deterministic"), found
