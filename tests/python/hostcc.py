@@ -29,6 +29,9 @@ def cuda_include() -> Path:
     return Path(root) / "include"
 
 
+host_compiler = functools.cache(toolchain.require_host_compiler)
+
+
 @functools.cache
 def headers() -> bytes:
     """What else than its source a program here may be made of."""
@@ -39,7 +42,7 @@ def headers() -> bytes:
 def compile_cpp(source: Path, output: Path, *options: str) -> Path:
     """The program at `output`. One of this folder is compiled once for all processes and runs of the tests, as long as
     what it is made of stays as it is."""
-    command = [toolchain.require_host_compiler(), "-std=c++20", "-O2", str(source), *options]
+    command = [host_compiler(), "-std=c++20", "-O2", str(source), *options]
     command += [f"-I{ROOT}/common/include", f"-I{cuda_include()}"]
     digest = hashlib.sha256(" ".join(command).encode() + source.read_bytes() + headers()).hexdigest()[:20]
     kept = build_directory() / "test-programs" / digest

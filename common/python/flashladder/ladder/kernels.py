@@ -1,6 +1,7 @@
 """The stages with a kernel: stages/NN_name/kernel.cu, built into libstage_NN.so. Kernel: those that compute attention;
 what they share with those that compute gradients (ladder/backward.py) is in WithKernel."""
 
+import functools
 import hashlib
 import os
 import re
@@ -29,6 +30,13 @@ def code_hash(*texts: bytes) -> str:
     return hashlib.sha256(b"\n".join(bare)).hexdigest()
 
 
+@functools.lru_cache
+def _read(file: Path, changed: int) -> tuple[bool, list[str]]:
+    """Whether a stage teaches what is in a header or kernel, and what it includes; changed: the file's st_mtime_ns."""
+    text = file.read_text()
+    return text.startswith("// Stage "), re.findall(r'^#include "(\w+\.cuh)"', text, re.M)
+
+
 class WithKernel(Stage):
     @property
     def kernel(self) -> Path:
@@ -43,9 +51,10 @@ class WithKernel(Stage):
         ("// Stage NAME teaches ..."). What no stage teaches, such as one function per instruction, is none of it."""
         taught, left = {}, [self.kernel]
         while left:
-            for name in re.findall(r'^#include "(\w+\.cuh)"', left.pop().read_text(), re.M):
+            file = left.pop()
+            for name in _read(file, file.stat().st_mtime_ns)[1]:
                 header = ROOT / "common/include" / name
-                if name not in taught and header.exists() and header.read_text().startswith("// Stage "):
+                if name not in taught and header.exists() and _read(header, header.stat().st_mtime_ns)[0]:
                     taught[name] = header
                     left.append(header)
         return [*sorted(self.folder.glob("*.h")), *(taught[name] for name in sorted(taught))]
