@@ -39,11 +39,10 @@ ALIKE = (
 )  # fmt: skip
 
 # Of the long ones `make test-long` runs all of these stages, the first of their kind or the last of a part. Of the
-# others, which change one thing of a neighbour, it draws one case of three: of what FEW has left, and of these files.
+# others, which change one thing of a neighbour, it draws one case of three; but not of the files that are about what
+# each stage has of its own, beyond what FEW has left of them.
 IN_FULL = ("naive", "tensor_cores", "masking", "wgmma", "shapes", "fp8")
-LONGER = (
-    "test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths", "test_ptxas_notes",
-)  # fmt: skip
+ITS_OWN = ("test_exercises", "test_mistakes", "test_technique")
 
 
 def _stage_of(item):
@@ -94,7 +93,8 @@ def pytest_collection_modifyitems(config, items):
             if id(item) in left:
                 item.add_marker(pytest.mark.long)
             stage = _stage_of(item)
-            if stage and stage.slug not in IN_FULL and (id(item) in left or name in LONGER and id(item) not in quick):
+            drawn_from = id(item) in left or name not in ITS_OWN and id(item) not in quick
+            if stage and stage.slug not in IN_FULL and drawn_from:
                 between[name, item.originalname].append(item)
     if not WHOLE:
         tried = set().union(*(drawn(kernels() + name, own, 3) for (_, name), own in between.items()))
