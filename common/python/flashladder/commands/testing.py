@@ -37,20 +37,20 @@ PICKED = {
     "quick": ["-m", "not long"],
     "long": ["-m", "long"],
     "all": [],
-    "simulator": ["-m", "long", *tested.OF_THE_SIMULATOR],
+    "simulator": [*tested.OF_THE_SIMULATOR],
 }
 
 
-SIMULATORS_HANDS = 4
+OF_A_KNOWN_SIMULATOR = 4
 
 
 def dealt(which: str) -> dict[str, str]:
-    """Where the simulator is the one with which its tests passed, one of so many of its quick cases is enough:
-    FLASHLADDER_DEALT of tests/conftest.py."""
+    """FLASHLADDER_DEALT of tests/conftest.py: where the simulator is the one with which its tests passed, `make test`
+    tries each of so many cases of them."""
     if which != "quick" or not tested.why_left_out() or "FLASHLADDER_DEALT" in os.environ:
         return {}
     names = sorted(file.stem for folder in tested.OF_THE_SIMULATOR for file in (ROOT / folder).glob("test_*.py"))
-    return {"FLASHLADDER_DEALT": f"0/{SIMULATORS_HANDS} {' '.join(names)}"}
+    return {"FLASHLADDER_DEALT": f"0/{OF_A_KNOWN_SIMULATOR} {' '.join(names)}"}
 
 
 def run(which: str = "quick", stage: stages.Stage | None = None, extra: list[str] = ()) -> int:
@@ -80,7 +80,7 @@ def run(which: str = "quick", stage: stages.Stage | None = None, extra: list[str
     if which in tested.PARTS:
         tested.remember(which, status, before)
     elif status == 0 and tested.remember_simulator(simulator):
-        say(f"{tested.PASSED} says so: the other long tests run without them as long as the simulator stays as it is.")
+        say(f"{tested.PASSED} says so: the other tests run with few of them as long as the simulator stays as it is.")
     elif status == 0:
         say(f"The simulator or its tests changed meanwhile, so {tested.PASSED} stays as it was: run them again.")
     return status
