@@ -41,7 +41,7 @@ PICKED = {
 }
 
 
-OF_A_KNOWN_SIMULATOR = 4
+OF_A_KNOWN_SIMULATOR = 8
 
 
 def dealt(which: str) -> dict[str, str]:
