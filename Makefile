@@ -235,7 +235,7 @@ help:
 	  '  make check STAGE=06        judge it, part by part (KERNEL=my.cu: another file; PART=scores: one part)' \
   '  make test                  the tests that this machine can run (about 6 minutes on two cores)' \
 	  '  make test-all              the long ones too (make test-long: those alone)' \
-	  '  make test-simulator        the long ones of the simulator, after a change to it' \
+	  '  make test-simulator        all of the simulator, after a change to it' \
 	  '  make fuzz MINUTES=10       damaged PTX, damaged fat binaries and random kernels against the simulator' \
 	  '  make mutants               mistakes planted in every stage: do its tests notice?' \
 	  '  make stage-02              build one stage; words after it do more:' \

@@ -30,6 +30,7 @@ def program(tmp_path, monkeypatch):
 @pytest.fixture
 def jupyter():
     """Skips the test where notebooks cannot be executed."""
+    sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would build a grammar of addresses for two seconds
     for package in ("nbclient", "nbformat", "ipykernel", "ipywidgets"):
         pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
 

@@ -10,8 +10,7 @@ from flashladder.core.paths import build_directory
 from flashladder.ladder import kernels, mistakes, stages  # noqa: E402
 from flashladder.lessons import notebook_format, notebooks
 
-for package in ("nbclient", "nbformat", "ipykernel"):
-    pytest.importorskip(package, reason="the notebooks' packages are not installed (extra `notebooks`)")
+pytestmark = pytest.mark.usefixtures("jupyter")
 
 QUICK = ("start_here",)
 

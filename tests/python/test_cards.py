@@ -25,16 +25,10 @@ def test_every_stage_has_a_picture_on_its_card(stage):
 
 
 @each_stage
-def test_the_file_is_what_the_code_draws(stage, tmp_path):
-    file = cards.file_of(stage.slug)
+def test_the_file_is_what_the_code_draws_and_readable_on_a_phone(stage, tmp_path):
+    file, figure = cards.file_of(stage.slug), cards.card(stage.slug)
     assert file.exists(), f"{file.relative_to(ROOT)} is not there: `make results` writes it"
-    drawn = style.save(cards.card(stage.slug), tmp_path / "drawn.svg")
-    assert cards.contents(file) == cards.contents(drawn)
-
-
-@each_stage
-def test_a_picture_is_readable_on_a_phone(stage):
-    figure = cards.card(stage.slug)
+    assert cards.contents(file) == cards.contents(style.save(figure, tmp_path / "drawn.svg"))
     width, _ = figure.get_size_inches()
     assert width <= 5.5
     found = figure.findobj(lambda one: hasattr(one, "get_fontsize") and one.get_text().strip() and one.get_visible())

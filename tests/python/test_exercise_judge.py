@@ -51,6 +51,7 @@ def test_wrong_for_one_head_dim_alone():
     assert found.wrong.problem.d_head == 64 and found.wrong.output.shape == found.wrong.problem.shape("O")
 
 
+@pytest.mark.long
 def test_the_stride_of_another_tensor():
     """K's and V's are equal in most of the problems, but not in all."""
     text = stages.get(1).source.read_text()
@@ -135,6 +136,7 @@ def test_lines_of_a_run_that_stops_are_the_reader_s(monkeypatch):
         raise StageError("access out of bounds at kernel.cu:39: far out\nand more")
 
     monkeypatch.setattr(kernels, "run_library", stops)
+    monkeypatch.setattr(kernels, "compile_kernel", lambda file, stage, only: file)
     found = judge.judge(2, stages.get(2).source.read_text(), line="line {} of mine".format)
     assert found.words[0].endswith(": access out of bounds at line 39 of mine: far out")
 
@@ -230,6 +232,7 @@ def test_the_edges_are_among_the_cases():
     assert not any(one.problem.causal for one in judge.cases(stages.get(5)))
 
 
+@pytest.mark.long
 def test_right_without_the_technique():
     """Half of the swizzle: right numbers, and lanes that meet in the same banks."""
     one = exercise.get(5, "tile_offset")

@@ -1,4 +1,5 @@
-"""When the simulator's long tests are left out: as long as it, and they, are as they were when they passed."""
+"""When the simulator's long tests are left out, and few of the others tried: as long as it, and they, are as they were
+when they passed."""
 
 import re
 import shutil
@@ -6,7 +7,7 @@ import shutil
 import pytest
 from hostcc import ROOT
 
-from flashladder.commands import tested
+from flashladder.commands import tested, testing
 
 LONG = "tests/simulator/test_marches.py"
 
@@ -40,6 +41,16 @@ def test_every_header_of_the_kernels_that_it_includes_counts():
 
 def test_they_are_left_out_with_the_way_to_run_them(tree):
     assert "make test-simulator" in tested.why_left_out(tree) and tested.PASSED in tested.why_left_out(tree)
+
+
+def test_few_of_the_others_are_tried(monkeypatch):
+    monkeypatch.delenv("FLASHLADDER_DEALT", raising=False)
+    monkeypatch.setattr(tested, "why_left_out", lambda: "they passed")
+    share, *names = testing.dealt("quick")["FLASHLADDER_DEALT"].split()
+    assert share == f"0/{testing.OF_A_KNOWN_SIMULATOR}" and {"test_clean", "test_fuzz"} <= set(names)
+    assert testing.dealt("all") == {}
+    monkeypatch.setattr(tested, "why_left_out", lambda: "")
+    assert testing.dealt("quick") == {}
 
 
 def test_they_run_where_somebody_says_so(tree, monkeypatch):

@@ -2,6 +2,7 @@
 
 import collections
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -19,35 +20,59 @@ OTHER_PARTS = ["test_backward.py", "test_decode.py"]
 collect_ignore_glob += OTHER_PARTS if os.environ.get("FLASHLADDER_STAGE") and chosen_stages() else []
 
 
-# Of these stages, the first of their kind or the last of a part, all tests that are not marked long are in `make test`.
-# Of the others, which change one thing of a neighbour, `make test-long` draws cases of the files below.
-IN_FULL = ("naive", "tensor_cores", "masking", "wgmma", "shapes", "fp8")
-LONGER = (
-    "test_masking", "test_masking_properties", "test_correctness", "test_refusals", "test_lengths", "test_ptxas_notes",
+# What `make test` runs of these tests; a new stage follows without an edit. Of each stage all cases of OF_EACH_STAGE,
+# and what only reads its files. Of all other tests of a file one case for each of FEW stages, which the file's name
+# draws; and FEW cases of those of ALIKE, which are of one stage and differ in little. The others are long.
+FEW = 2
+OF_EACH_STAGE = (
+    "test_types_head_dims_and_masks", "test_gradients_twice_over_one_workspace", "test_twice_over_one_workspace",
+    "test_a_stage_is_found_by_its_name_and_by_its_number", "test_one_file_of_readable_length", "test_changes_one_thing",
+    "test_a_changed_kernel_is_compiled_as_its_stage_is", "test_every_stage_expects_something_that_its_runs_show",
+    "test_what_is_asked", "test_what_is_included_is_for_kernels",
 )  # fmt: skip
-OF_EACH_STAGE = ("test_types_and_head_dims", "test_sizes_one_after_another", "test_what_ptxas_repairs_it_says")
-# Of these tests' cases, which differ in little, one of so many is in `make test`.
-QUICK = {
-    "test_groups_of_heads": 4, "test_every_pair_of_lengths": 4, "test_the_future_changes_nothing": 4,
-    "test_small_problems": 4, "test_adversarial_inputs_behind_a_mask": 4, "test_sizes_one_after_another": 3,
-    "test_long_rows": 3, "test_strides": 2, "test_adversarial_inputs": 2, "test_types_and_head_dims": 2,
-    "test_the_technique_is_used": 3, "test_the_stage_before_lacks_it": 3, "test_the_kernel_itself_passes": 4,
-    "test_the_kernel_itself_passes_built_like_a_mistake": 2, "test_mistake_is_caught": 2, "test_right_result": 3,
-    "test_launch_data": 4, "test_what_ptxas_repairs_it_says": 5,
-    "test_a_kernel_that_multiplies_in_32_bits_is_noticed": 3, "test_offsets_beyond_32_bits": 3,
-    "test_some_stubs_compile_and_are_not_right": 2,
-    "test_the_shipped_kernel_has_no_note_and_no_spill": 3,
-}  # fmt: skip
-OF_INSTANCES = 6  # of the tests of each instance that a kernel chooses from
+ALIKE = (
+    "test_offsets_beyond_32_bits", "test_a_kernel_that_multiplies_in_32_bits_is_noticed",
+    "test_an_instance_of_the_table_is_right", "test_causal_each_block_has_what_the_model_says",
+    "test_with_a_stages_flags_it_counts_as_that_stage", "test_with_a_stages_flags_it_computes_what_that_stage_does",
+    "test_what_ptxas_repairs_it_says", "test_what_ptxas_does_with_registers_it_says",
+    "test_the_kernel_itself_passes_built_like_a_mistake",
+)  # fmt: skip
+
+# Of the long ones `make test-long` runs all of these stages, the first of their kind or the last of a part. Of the
+# others, which change one thing of a neighbour, it draws one case of three; but not of the files that are about what
+# each stage has of its own, beyond what FEW has left of them.
+IN_FULL = ("naive", "tensor_cores", "masking", "wgmma", "shapes", "fp8")
+ITS_OWN = ("test_exercises", "test_mistakes", "test_technique")
 
 
-def _only_some_are_quick(items, of: int, seed: str) -> None:
-    """Marks all but each of-th of the items that are not long as long."""
-    swift = [item for item in items if not item.get_closest_marker("long")]
-    quick = drawn(seed, swift, of)
-    for item in swift:
-        if id(item) not in quick:
-            item.add_marker(pytest.mark.long)
+def _stage_of(item):
+    """The stage of whatever part that the test runs for; None where that is no parameter of it."""
+    params = item.callspec.params if getattr(item, "callspec", None) else {}
+    found = params.get("stage") or params.get("one") or params.get("c")
+    found = found.stage if isinstance(found, Built) else found
+    return found if hasattr(found, "slug") else None
+
+
+def _chosen_by(name: str, some: list) -> list:
+    """FEW of them, the same ones for the same name in whatever process."""
+    return random.Random(name).sample(some, min(FEW, len(some)))
+
+
+def _quick(items: list) -> set[int]:
+    """The id() of those of one file that are neither OF_EACH_STAGE nor long."""
+    of_stages, alike = collections.defaultdict(list), collections.defaultdict(list)
+    for item in items:
+        if stage := _stage_of(item):
+            of_stages[stage.slug].append(item)
+        else:
+            alike[item.originalname].append(item)
+    found = [item for name, own in alike.items() for item in (_chosen_by(name, own) if name in ALIKE else own)]
+    for slug in _chosen_by(items[0].path.stem, list(of_stages)):
+        cases = collections.defaultdict(list)
+        for item in of_stages[slug]:
+            cases[item.originalname].append(item)
+        found += [random.Random(name + slug).choice(own) for name, own in cases.items()]
+    return {id(item) for item in found}
 
 
 @pytest.hookimpl(tryfirst=True)  # before those of another length are left out
@@ -56,26 +81,25 @@ def pytest_collection_modifyitems(config, items):
     all of a stage."""
     if os.environ.get("FLASHLADDER_STAGE"):
         return
-    between, instances, named = (collections.defaultdict(list) for _ in range(3))
+    files, between = collections.defaultdict(list), collections.defaultdict(list)
     for item in items:
-        params = item.callspec.params if getattr(item, "callspec", None) else {}
-        longer = item.module.__name__.split(".")[-1] in LONGER and item.originalname not in OF_EACH_STAGE
-        if "stage" in params and params["stage"].slug not in IN_FULL and longer:
-            between[item.originalname].append(item)
-            item.add_marker(pytest.mark.long)
-        if isinstance(params.get("c"), Built):
-            instances[item.originalname].append(item)
-        elif getattr(item, "originalname", None) in QUICK and item.path.parent == Path(__file__).parent:
-            named[item.originalname].append(item)
-    for name, own in instances.items():
-        _only_some_are_quick(own, OF_INSTANCES, name)
-    for name, own in named.items():
-        _only_some_are_quick(own, QUICK[name], name)
+        if item.path.parent == Path(__file__).parent and getattr(item, "originalname", None) not in OF_EACH_STAGE:
+            files[item.path.stem].append(item)
+    for name, own in files.items():
+        swift = [item for item in own if not item.get_closest_marker("long")]
+        quick = _quick(swift) if swift else set()
+        left = {id(item) for item in swift} - quick
+        for item in own:
+            if id(item) in left:
+                item.add_marker(pytest.mark.long)
+            stage = _stage_of(item)
+            drawn_from = id(item) in left or name not in ITS_OWN and id(item) not in quick
+            if stage and stage.slug not in IN_FULL and drawn_from:
+                between[name, item.originalname].append(item)
     if not WHOLE:
-        tried = set().union(*(drawn(kernels() + name, own, 3) for name, own in between.items()))
-        left_out = [item for own in between.values() for item in own if id(item) not in tried]
-        config.hook.pytest_deselected(items=left_out)
-        gone = {id(item) for item in left_out}
+        tried = set().union(*(drawn(kernels() + name, own, 3) for (_, name), own in between.items()))
+        gone = {id(item) for own in between.values() for item in own} - tried
+        config.hook.pytest_deselected(items=[item for item in items if id(item) in gone])
         items[:] = [item for item in items if id(item) not in gone]
 
 

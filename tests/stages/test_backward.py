@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chosen import tried
+from shares import share
 
 from flashladder.commands import backward_run
 from flashladder.core.abi import STATUS
@@ -256,11 +258,14 @@ def test_changes_one_thing(one):
 
 # ---- planted mistakes ----
 
-PLANTED = [mistake for one in CHOSEN for mistake in mistakes.of_lesson(one)]
+PLANTED = [
+    pytest.param(mistake, id=mistake.id, marks=pytest.mark.long)
+    for one in CHOSEN
+    for mistake in mistakes.of_lesson(one)
+]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("mistake", PLANTED, ids=lambda mistake: mistake.id)
+@pytest.mark.parametrize("mistake", share(PLANTED, tried(4)))
 def test_mistake_is_caught(mistake):
     verdict = mistakes.run(mistake)
     told = f"{mistake.id} ({mistake.mistake})"

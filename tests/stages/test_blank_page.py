@@ -12,7 +12,7 @@ from flashladder.classroom.blank import WHOLE
 
 PAGES = [blank.page(stage) for stage in chosen_stages() if blank.has_page(stage)]
 # What is tried in `make test`: one page, and of its parts these; all of them: `make test-long`.
-QUICK, QUICK_PARTS = 6, (None, "scores")
+QUICK, QUICK_PARTS = 6, (None, "tiles")
 
 
 def cases(named=lambda page: [None], of=1) -> list:
@@ -81,7 +81,8 @@ WITHOUT_BARRIER = {
 
 
 @pytest.mark.skipif(not any(page.stage.number == QUICK for page in PAGES), reason="stage 06 is not tested")
-@pytest.mark.parametrize("give", [WHOLE, pytest.param("tiles", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("give", WITHOUT_BARRIER)
 def test_a_hazard_fails_a_part_whose_numbers_are_right(give):
     page, (barrier, racing) = blank.page(QUICK), WITHOUT_BARRIER[give]
     text = blank.skeleton(page, give)

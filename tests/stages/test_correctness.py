@@ -5,6 +5,7 @@ Several calls share a process: that is what programs do, and a launch that is pl
 
 import itertools
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,10 +22,14 @@ HEAD_DIMS = (64, 128)
 SEED = int(os.environ.get("FLASHLADDER_SEED", "20"))  # of test_random_inputs; another one for other inputs
 
 
-def test_types_and_head_dims(stage, tile):
+def test_types_head_dims_and_masks(stage, tile):
     Br, Bc = tile
     kinds = itertools.product(DTYPES, HEAD_DIMS)
-    verified(stage, *(Call(Problem(Hq=1, Nq=Br, Nkv=3 * Bc, d_head=d, dtype=dtype)) for dtype, d in kinds))
+    calls = [Call(Problem(Hq=1, Nq=Br, Nkv=3 * Bc, d_head=d, dtype=dtype)) for dtype, d in kinds]
+    if stage.data.get("masks"):
+        ragged = {"Nq": Br + 1, "Nkv": Bc + 6, "Hq": 2, "Hkv": 1, "causal": True}
+        calls += [replace(call, problem=replace(call.problem, **ragged)) for call in calls]
+    verified(stage, *calls)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ import re
 import subprocess
 
 import pytest
+from chosen import chosen_stages
 
 from flashladder.building import toolchain
 from flashladder.core.paths import ROOT
 from flashladder.ladder import mistakes, stages
 
+CHOSEN = chosen_stages()
 NOTE = re.compile(r"\((C75\d\d)\) ([^\n]*)")
 
 # (stage, mistake of mistakes.toml): the note.
@@ -48,28 +50,23 @@ def said(source: str, tmp_path, folder=None) -> str:
     return done.stdout + done.stderr
 
 
-def test_the_shipped_kernel_has_no_note_and_no_spill(stage, tmp_path):
-    if not stage.min_compute.specific:
-        pytest.skip("no wgmma")
-    words = said(stage.kernel.read_text(), tmp_path, stage.folder)
+@pytest.mark.parametrize("one", [one for one in CHOSEN if one.min_compute.specific], ids=lambda one: one.name)
+def test_the_shipped_kernel_has_no_note_and_no_spill(one, tmp_path):
+    words = said(one.kernel.read_text(), tmp_path, one.folder)
     assert not NOTE.findall(words), words
     assert "0 bytes spill stores, 0 bytes spill loads" in words, words
 
 
-@pytest.mark.parametrize(("name", "mistake"), REPAIRED, ids=lambda text: text)
-def test_what_ptxas_repairs_it_says(stage, name, mistake, tmp_path):
-    if stage != stages.get(name):
-        pytest.skip(f"a mistake of stage {name}")
+@pytest.mark.parametrize(("name", "mistake"), [one for one in REPAIRED if stages.get(one[0]) in CHOSEN])
+def test_what_ptxas_repairs_it_says(name, mistake, tmp_path):
     words = said(mistakes.get(name, mistake).source().read_text(), tmp_path)
     assert REPAIRED[name, mistake] in [note for note, _ in NOTE.findall(words)], words
 
 
-@pytest.mark.parametrize("change", IGNORED)
-def test_what_ptxas_does_with_registers_it_says(stage, change, tmp_path):
-    if stage != stages.get("warp_specialization"):
-        pytest.skip("a change of stage warp_specialization")
+@pytest.mark.parametrize("change", IGNORED if stages.get("warp_specialization") in CHOSEN else ())
+def test_what_ptxas_does_with_registers_it_says(change, tmp_path):
     old, new, note, text = IGNORED[change]
-    kernel = stage.kernel.read_text()
+    kernel = stages.get("warp_specialization").kernel.read_text()
     assert kernel.count(old) == 1
     words = said(kernel.replace(old, new), tmp_path)
     assert any(found == note and text in told for found, told in NOTE.findall(words)), words

@@ -1,8 +1,8 @@
 """Which tests passed on which commit: build/tests.json, by whole runs of `make test`, for `make release`.
 
-And with which simulator its own long tests passed. They build it anew for other CPUs and with sanitizers, and fuzz it;
-what they say depends on it and its tests alone. So `make test-simulator` runs them and writes
-tests/simulator/passed.toml, and the long tests leave them out as long as its hash holds.
+And with which simulator its own tests passed. The long ones build it anew for other CPUs and with sanitizers, and fuzz
+it; what they say depends on it and its tests alone. So `make test-simulator` runs all and writes
+tests/simulator/passed.toml. As long as its hash holds, the long tests leave them out, and the quick ones try a few.
 """
 
 import hashlib
@@ -52,7 +52,7 @@ def remember(which: str, status: int, before: str | None, root: Path = ROOT) -> 
         _file().write_text(json.dumps({"commit": before, "passed": sorted(now)}) + "\n")
 
 
-# ---- the simulator's long tests ----
+# ---- the simulator's tests ----
 
 AGAIN = "FLASHLADDER_AGAIN"  # where it is set in the environment, they run in any case
 PASSED = "tests/simulator/passed.toml"
@@ -92,7 +92,7 @@ def remember_simulator(before: str, root: Path = ROOT) -> bool:
     if before != of_the_simulator(root):
         return False
     (root / PASSED).write_text(
-        "# With which simulator, and tests of it, its long tests passed; written by `make test-simulator`.\n"
+        "# With which simulator, and tests of it, these passed; written by `make test-simulator`.\n"
         f'sha256 = "{before}"\n'
     )
     return True

@@ -1,6 +1,7 @@
 """The stages with a kernel: stages/NN_name/kernel.cu, built into libstage_NN.so. Kernel: those that compute attention;
 what they share with those that compute gradients (ladder/backward.py) and those of decode is in WithKernel."""
 
+import functools
 import hashlib
 import os
 import re
@@ -32,6 +33,13 @@ def code_hash(*texts: bytes) -> str:
     """sha256 of sources without comments and with one blank for each space: another comment makes no other kernel."""
     bare = (b" ".join(_COMMENT.sub(b"", text).split()) for text in texts)
     return hashlib.sha256(b"\n".join(bare)).hexdigest()
+
+
+@functools.lru_cache
+def _read(file: Path, changed: int) -> tuple[bool, list[str]]:
+    """Whether a stage teaches what is in a header or kernel, and what it includes; changed: the file's st_mtime_ns."""
+    text = file.read_text()
+    return text.startswith("// Stage "), re.findall(r'^#include "(\w+\.cuh)"', text, re.M)
 
 
 class WithKernel(Stage):
@@ -115,9 +123,10 @@ class WithKernel(Stage):
         ("// Stage NAME teaches ..."). What no stage teaches, such as one function per instruction, is none of it."""
         taught, left = {}, [self.kernel]
         while left:
-            for name in re.findall(r'^#include "(\w+\.cuh)"', left.pop().read_text(), re.M):
+            file = left.pop()
+            for name in _read(file, file.stat().st_mtime_ns)[1]:
                 header = ROOT / "common/include" / name
-                if name not in taught and header.exists() and header.read_text().startswith("// Stage "):
+                if name not in taught and header.exists() and _read(header, header.stat().st_mtime_ns)[0]:
                     taught[name] = header
                     left.append(header)
         return [*sorted(self.folder.glob("*.h")), *(taught[name] for name in sorted(taught))]

@@ -322,8 +322,10 @@ def variants(rows: list[dict]) -> list[tuple[dict, list[dict]]]:
 
 def pick(results: dict, **wanted) -> list[dict]:
     """Measurements whose fields have the wanted values; ceilings are never among them."""
-    rows = [row for row in results["measurements"] if row["kind"] != "ceiling"]
-    return [row for row in rows if all(row.get(key) == value for key, value in wanted.items())]
+    rows = results["measurements"]
+    for key, value in wanted.items():  # one after the other: after the first, few rows are left
+        rows = [row for row in rows if row.get(key) == value]
+    return [row for row in rows if row["kind"] != "ceiling"]
 
 
 def picture(dtype: str, d: int, causal: bool) -> str:
