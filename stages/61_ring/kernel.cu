@@ -192,6 +192,8 @@ class Round {
         return flash::without_gaps(buffer, params_.Hkv, rows, params_.d_head);
     }
 
+    // ---- pull ----
+
     // Copies the slice that the rank before has had in the step before.
     void pull(int me, int step) {
         const int left = before(me), source = source_of(params_, me, step);
@@ -216,6 +218,8 @@ class Round {
         pulled_[me][step] = ring_.record(me, stream);
     }
 
+    // ---- attend ----
+
     // Attends to the slice of this step. Only the own one has a mask: the others lie before it as a whole.
     void attend(int me, int step) {
         const FlashRank &rank = ring_[me];
@@ -236,6 +240,8 @@ class Round {
         }
         computed_[me][step] = ring_.record(me, rank.stream);
     }
+
+    // ---- what is queued so far ----
 
     flash::RingQueue &ring_;
     const FlashRingParams &params_;

@@ -146,6 +146,8 @@ class Zigzag {
   private:
     using Events = std::vector<cudaEvent_t>;  // by step; null where there is nothing to wait for
 
+    // ---- pull ----
+
     // Copies the rectangle's keys into one of the two buffers, by turns.
     void pull(int me, int step, const Rectangle &one) {
         const FlashRank &rank = ring_[me];
@@ -169,6 +171,8 @@ class Zigzag {
                     "copy of keys");
     }
 
+    // ---- attend ----
+
     void attend(int me, int step, int number) {
         const FlashRank &rank = ring_[me];
         const Workspace &workspace = workspaces_[me];
@@ -186,6 +190,8 @@ class Zigzag {
         const flash::RingMark mark(params_, me, FLASH_RING_ATTENTION, one.source, rank.stream);
         attention_(call, rank.stream);
     }
+
+    // ---- what is queued so far ----
 
     flash::RingQueue &ring_;
     const FlashRingParams &params_;

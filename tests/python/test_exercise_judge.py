@@ -136,7 +136,7 @@ def test_lines_of_a_run_that_stops_are_the_reader_s(monkeypatch):
         raise StageError("access out of bounds at kernel.cu:39: far out\nand more")
 
     monkeypatch.setattr(kernels, "run_library", stops)
-    monkeypatch.setattr(kernels, "compile_kernel", lambda file, stage, only: file)
+    monkeypatch.setattr(judge.kernels, "compile_kernel", lambda file, stage, only: file)
     found = judge.judge(2, stages.get(2).source.read_text(), line="line {} of mine".format)
     assert found.words[0].endswith(": access out of bounds at line 39 of mine: far out")
 

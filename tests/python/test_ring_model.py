@@ -65,7 +65,7 @@ def test_copies_hide_where_the_rule_says_so():
 def test_zigzag_ends_together_and_slices_do_not():
     problem = replace(PROBLEM, causal=True, Nq=65536, Nkv=65536)
     ends = {
-        slug: [lane(ring_model.modelled(slug, problem), f"GPU {rank} kernels")[-1].end for rank in range(4)]
+        slug: [lane(ring_model.modelled(slug, problem), f"GPU {rank} kernel")[-1].end for rank in range(4)]
         for slug in ("ring", "zigzag")
     }
     assert max(ends["zigzag"]) == pytest.approx(min(ends["zigzag"]), rel=1e-3)
@@ -89,7 +89,7 @@ def test_recorded_spans_have_the_models_lanes():
     ]
     timeline = ring_model.recorded(spans, "gather", "a GPU")
     assert [(span.lane, span.kind, span.label) for span in timeline.spans] == [
-        ("GPU 1 copies", "copy in", "0"), ("GPU 1 kernels", "compute", "all"), ("GPU 1 kernels", "compute", "merge"),
+        ("GPU 1 copies", "copy in", "0"), ("GPU 1 kernel", "compute", "all"), ("GPU 1 kernel", "compute", "merge"),
     ]  # fmt: skip
 
 

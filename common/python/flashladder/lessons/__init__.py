@@ -8,12 +8,13 @@ __all__ = [
     "HostLesson",
     "Lesson",
     "Prediction",
+    "RingLesson",
     "Trial",
     "predict",
     "scorecard",
     "slider",
 ]
-_MODULES = {"BackwardLesson": "backward", "DecodeLesson": "decode"}  # else lesson
+_MODULES = {"BackwardLesson": "backward", "DecodeLesson": "decode", "RingLesson": "ring"}  # else lesson
 
 
 def __getattr__(name: str):

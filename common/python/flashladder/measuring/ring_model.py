@@ -85,12 +85,12 @@ def modelled(slug: str, problem: RingProblem, rates: Rates = MEASURED) -> Timeli
             if slug != "gather":
                 start = max(pulled[rank][number], computed[rank][number - 1] if number else 0.0)
                 computed[rank][number] = start + rates.attention_ms(problem, step.scores)
-                spans.append(_span(rank, "kernels", step, start, computed[rank][number]))
+                spans.append(_span(rank, "kernel", step, start, computed[rank][number]))
     if slug == "gather":
         for rank, own in enumerate(work):
             start = max(pulled[rank])
             end = start + rates.attention_ms(problem, sum(step.scores for step in own))
-            spans.append(Span(f"GPU {rank} kernels", "compute", "all", start, end))
+            spans.append(Span(f"GPU {rank} kernel", "compute", "all", start, end))
     where = f"a model: {rates.tflops:g} TFLOP/s, {rates.gb_s:g} GB/s"
     note = "A model, no measurement. The numbers are those of the GPU whose K and V are copied or attended to."
     return Timeline("ms", where, f"{slug}, {problem}", spans, note).check()
@@ -115,7 +115,7 @@ def recorded(spans: list[dict], title: str, where: str) -> Timeline:
     note = "From CUDA events. Each GPU's times count from its own first event, before which it waited for the others."
     return Timeline("ms", where, title, [
         Span(
-            f"GPU {one['rank']} {'copies' if one['work'] == 'pull' else 'kernels'}",
+            f"GPU {one['rank']} {'copies' if one['work'] == 'pull' else 'kernel'}",
             "copy in" if one["work"] == "pull" else "compute",
             "merge" if one["work"] == "merge" else "all" if one["source"] < 0 else str(one["source"]),
             one["start_ms"], one["end_ms"],
