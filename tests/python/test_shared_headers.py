@@ -14,7 +14,8 @@ from flashladder.ladder import stages
 PLAIN = {
     "attention.h", "attention_backward.h", "attention_decode.h", "attention_ring.h", "command_line.h", "configured.h",
     "json_writer.h", "kernel_queue.h", "launch.h", "launch_backward.h", "launch_decode.h", "launch_ring.h",
-    "numbers.cuh", "ptx.cuh", "ptx_decode.cuh", "ptx_hopper.cuh", "ptx_ring.cuh", "show.cuh", "tensor_maps.h", "wgmma.cuh",
+    "numbers.cuh", "ptx.cuh", "ptx_decode.cuh", "ptx_hopper.cuh", "ptx_ring.cuh", "show.cuh", "tensor_maps.h",
+    "wgmma.cuh",
     "backward_maps.h", "backward_passes.cuh", "gradient_rows.cuh", "ptx_backward.cuh", "wgmma_backward.cuh",
 }  # fmt: skip
 OTHERS = [one for one in stages.other_parts() if one.min_compute >= 90]
