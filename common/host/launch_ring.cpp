@@ -1,5 +1,6 @@
 #include "launch_ring.h"
 
+#include <cudaTypedefs.h>  // PFN_cuStreamWriteValue32
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -125,6 +126,21 @@ void check_ring(const FlashRingParams *params, const FlashRank *ranks, const Lim
     }
 }
 
+void check_own_kernel(const FlashRingParams *params, const FlashRank *ranks, const Limits &limits) {
+    if (params->forward) {
+        must(fail(FLASH_UNSUPPORTED, "stage '%s' has a kernel of its own; forward must be null", limits.title));
+    }
+    for (int rank = 0; rank < params->ranks; ++rank) {
+        for (int other = 0; other < rank; ++other) {
+            if (ranks[other].device != ranks[rank].device) continue;
+            must(fail(FLASH_UNSUPPORTED,
+                      "stage '%s' needs a GPU for each rank, because its kernels wait for copies that are queued after "
+                      "them; ranks %d and %d both have device %d",
+                      limits.title, other, rank, ranks[rank].device));
+        }
+    }
+}
+
 // ---- attention by another stage ----
 
 static std::filesystem::path beside_this(const char *name) {
@@ -189,6 +205,27 @@ FlashTensor without_gaps(void *data, int heads, int rows, int d_head) {
 FlashTensor from_row(FlashTensor tensor, int row) {
     tensor.data = static_cast<uint16_t *>(tensor.data) + row * tensor.stride_row;
     return tensor;
+}
+
+// ---- flags ----
+
+using WriteValue = PFN_cuStreamWriteValue32_v11070;
+
+// The driver's function, by way of the runtime: a stage links with no driver library.
+static WriteValue find_write_value() {
+    void *function = nullptr;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+    must(cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &function, 12000, cudaEnableDefault, &found),
+         "cuStreamWriteValue32");
+    return reinterpret_cast<WriteValue>(function);
+}
+
+void write_value(cudaStream_t stream, uint32_t *flag, uint32_t value) {
+    static const WriteValue write = find_write_value();
+    const auto address = reinterpret_cast<CUdeviceptr>(flag);
+    if (!write || write(stream, address, value, CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS) {
+        must(fail(FLASH_CUDA_ERROR, "the CUDA driver has no cuStreamWriteValue32, or refuses"));
+    }
 }
 
 // ---- order ----

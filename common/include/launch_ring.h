@@ -44,6 +44,10 @@ void check_ring_sizes(const FlashRingParams *params, int rank, const Limits &lim
 // all devices, or throws where a device cannot reach the memory of another.
 void check_ring(const FlashRingParams *params, const FlashRank *ranks, const Limits &limits, DescribeRank describe);
 
+// For a stage with an attention kernel of its own, which waits for copies that are queued after it: throws where
+// another library is to compute, and where two ranks have the same device, whose copies may need multiprocessors.
+void check_own_kernel(const FlashRingParams *params, const FlashRank *ranks, const Limits &limits);
+
 // Another stage's library, which computes attention between some rows of Q and some of K and V.
 class Forward {
   public:
@@ -71,6 +75,10 @@ FlashTensor without_gaps(void *data, int heads, int rows, int d_head);
 
 // The tensor from one of its rows on.
 FlashTensor from_row(FlashTensor tensor, int row);
+
+// The stream writes a flag when it has done all that it has been given before: kernels that read it with .acquire at
+// system scope see that as well.
+void write_value(cudaStream_t stream, uint32_t *flag, uint32_t value);
 
 // What lies in a workspace, one thing after the other. Without a workspace it counts the bytes.
 class WorkspaceLayout {

@@ -82,6 +82,10 @@ def measured(monkeypatch, tmp_path):
             row(waits_apart.name, 100.0, waits_apart.kernel_hash(), Nq=512),
             row("cuDNN attention", 100.1, None, kind="peer", Nq=512),
         ],
+        "ring": [
+            {"name": "63_one_launch", "kind": "stage", "kernel_sha256": stages.entry("one_launch").kernel_hash()}
+            | {"N": 65536, "Hq": 16, "Hkv": 16, "causal": True, "tflops_per_gpu": 700.0, "of_ideal": 0.95}
+        ],
         "decode": [
             {"name": packed_gqa.name, "kind": "stage", "kernel_sha256": packed_gqa.kernel_hash()} | shape,
             {"name": "reading K and V", "kind": "ceiling"} | shape,
@@ -116,6 +120,8 @@ def measured(monkeypatch, tmp_path):
         ('gradients_ahead("no_scratch_pass", "cuDNN attention") : .0f', "(not recorded yet)"),
         ('decode("packed_gqa", B=8) : .1f', "12.5"),
         ('decode("packed_gqa", B=8, of_reading=1) : .2f', "0.75"),
+        ('ring("one_launch", causal=True) : .0f', "700"),
+        ('ring("one_launch", causal=True, of_ideal=1) : .2f', "0.95"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),
         ('record("G.json", "rows", 0, "n", 1) : d', "2"),
         ("tflops(7) / tflops(9) : .2f", "(not recorded yet)"),  # a stage that this record is older than

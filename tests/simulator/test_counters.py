@@ -222,6 +222,17 @@ def test_atomics_are_counted_apart():
     assert report["instructions"]["by_class"]["atomic"] == 4
 
 
+def test_a_vector_of_atomics_counts_all_of_its_elements():
+    body = """
+    shl.b64 %rd4, %rd9, 4; add.u64 %rd5, %rd0, %rd4; mov.u32 %r1, 0x3f800000;
+    red.global.add.v4.f32 [%rd5], {%r1, %r1, %r1, %r1};
+    atom.global.add.v2.f32 {%r2, %r3}, [%rd0], {%r1, %r1};
+    """
+    report = launch(body, [np.zeros(128, np.float32)])
+    assert report["global"]["atomic"] == {"sectors": 16 + 1, "ideal": 16 + 1, "bytes": 32 * 16 + 32 * 8}
+    assert report["instructions"]["by_class"]["atomic"] == 2
+
+
 def test_async_copies_are_counted_apart():
     body = """
     shl.b64 %rd4, %rd9, 4; add.u64 %rd5, %rd0, %rd4; mov.u64 %rd6, smem; add.u64 %rd6, %rd6, %rd4;

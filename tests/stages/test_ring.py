@@ -39,6 +39,7 @@ def built(request):
 
 def verify(one, problem: RingProblem, forward: str = QUICK_FORWARD, **options) -> OutputsResult:
     """Runs the stage and compares O and the log-sum-exp with the reference."""
+    problem = one.fitted(problem)
     inputs = problem.random(3)
     if one.by_another_stage:
         options |= {"forward": str(library_of(forward))}
@@ -71,7 +72,7 @@ def test_one_rank_is_the_whole(one):
 
 
 @pytest.mark.long
-@EACH
+@pytest.mark.parametrize("one", [one for one in CHOSEN if "piece_rows" not in one.data], ids=lambda one: one.name)
 @pytest.mark.parametrize("length", (16, 17, 127, 129, 200, 255))
 @pytest.mark.parametrize("ranks", (2, 3, 4))
 def test_lengths_that_no_number_of_pieces_divides(one, length, ranks):
@@ -164,7 +165,12 @@ def test_timed_by_events(one):
 def test_ranks_share_devices(one, devices, own_stream):
     only_simulated(one, "the number of devices is the host's")
     problem = RingProblem(**SMALL, causal=True, ranks=4)
-    verify(one, problem, device="sim", own_stream=own_stream, environment={"WARPSIM_DEVICES": str(devices)})
+    options = {"device": "sim", "own_stream": own_stream, "environment": {"WARPSIM_DEVICES": str(devices)}}
+    if one.by_another_stage:
+        verify(one, problem, **options)
+    else:
+        with pytest.raises(FlashLadderError, match="needs a GPU for each rank, because its kernels wait for copies"):
+            verify(one, problem, **options)
 
 
 # ---- who does what ----
@@ -174,7 +180,8 @@ def test_ranks_share_devices(one, devices, own_stream):
 @pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
 def test_each_row_has_a_rank_and_each_score_is_computed_once(one, causal):
     for ranks, length in ((1, 50), (3, 100), (4, 128), (8, 257)):
-        problem = RingProblem(Hq=2, Nq=length, d_head=64, causal=causal, ranks=ranks)
+        problem = one.fitted(RingProblem(Hq=2, Nq=length, d_head=64, causal=causal, ranks=ranks))
+        length = problem.Nq
         described = one.describe(problem)["ranks"]
         rows = sorted(itertools.chain(*(range(first, first + n) for own in described for first, n in own["pieces"])))
         assert rows == list(range(length)), problem
@@ -188,7 +195,9 @@ def test_work_is_the_same_for_all_ranks_where_there_is_no_mask(one):
     assert {own["scores"] for own in described} == {1024 * 256}
 
 
-@pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "zigzag"], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "one", [one for one in CHOSEN if one.slug in ("zigzag", "one_launch")], ids=lambda one: one.name
+)
 def test_zigzag_balances_a_causal_mask(one):
     """And pulls no piece that no row needs: rank r the early pieces before it, and both of the ranks after it."""
     N, P = 1024, 4
@@ -235,13 +244,19 @@ def test_what_is_wrong_is_refused(one):
         "no library": ({"forward": "/no/such/library.so"}, INVALID, "no library that computes attention"),
         "another library": ({"forward": own}, INVALID, "is no stage that computes attention"),
     }
-    wrong = WRONG | (libraries if one.by_another_stage else {})
+    of_its_own = {
+        "a library": ({"forward": own}, UNSUPPORTED, "has a kernel of its own; forward must be null"),
+        "half a tile": ({"N": 576}, UNSUPPORTED, "N must be a multiple of 2 * ranks * 128; it is 576"),
+        "one device": ({"rank.device": 0}, UNSUPPORTED, "ranks 0 and 1 both have device 0"),
+        "groups": ({"configuration": "groups_5"}, UNSUPPORTED, "groups_1 to groups_4; configuration is 'groups_5'"),
+    }
+    wrong = WRONG | (libraries if one.by_another_stage else of_its_own)
     patches = {"as it is": {}} | {what: patch for what, (patch, *_) in wrong.items()}
     job = {
         "cudart": str(cudart(choose(one.min_compute))),
         "stage": own,
         "forward": str(library_of(QUICK_FORWARD)) if one.by_another_stage else None,
-        "problem": asdict(PROBLEM),
+        "problem": asdict(one.fitted(PROBLEM)),
         "patches": list(patches.values()),
     }
     script = Path(__file__).with_name("ring_call.py")
@@ -265,6 +280,45 @@ def test_a_forward_command_says_why_it_is_not_for_this_stage():
     with pytest.raises(FlashLadderError, match="is for several GPUs, and this is for stages that compute attention"):
         stages.get(CHOSEN[0].number)
     assert not set(CHOSEN) & set(stages.every_stage())
+
+
+# ---- flags ----
+
+ONE_LAUNCH = pytest.mark.parametrize(
+    "one", [one for one in CHOSEN if one.slug == "one_launch"], ids=lambda one: one.name
+)
+
+
+@ONE_LAUNCH
+@pytest.mark.parametrize("groups", (2, pytest.param(3, marks=pytest.mark.long)))
+def test_groups_of_heads_of_several_batches(one, groups):
+    problem = RingProblem(B=2, Hq=4, Hkv=2, Nq=512, d_head=64, causal=True, ranks=2)
+    verify(one, problem, configuration=f"groups_{groups}")
+
+
+@pytest.mark.long
+@ONE_LAUNCH
+@pytest.mark.parametrize("d_head, causal", ((64, False), (128, False), (128, True)))
+def test_fp16_at_both_head_dims(one, d_head, causal):
+    verify(one, RingProblem(Hq=2, Hkv=2, Nq=512, d_head=d_head, dtype="fp16", causal=causal, ranks=2))
+
+
+@ONE_LAUNCH
+@pytest.mark.parametrize("schedule", ("0", "1", "last:4"))
+def test_problems_that_alternate_over_one_workspace(one, schedule):
+    """No flag of one problem passes for one of the other, though nothing is cleared in between."""
+    only_simulated(one, "the simulator's schedules")
+    problems = [
+        RingProblem(Hq=2, Hkv=1, Nq=512, d_head=64, causal=True, ranks=2),
+        RingProblem(Hq=2, Hkv=2, Nq=1024, d_head=64, causal=False, ranks=2),
+    ]
+    job = {"cudart": str(cudart(choose(one.min_compute, "sim"))), "stage": str(stage_library(one.number))}
+    job |= {"problems": [asdict(problem) for problem in problems], "rounds": 2}
+    script = Path(__file__).with_name("ring_alternation.py")
+    env = os.environ | {"WARPSIM_DEVICES": "2", "WARPSIM_SCHEDULE": schedule, "WARPSIM_MULTIPROCESSORS": "3"}
+    done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True, env=env)
+    assert done.returncode == 0, hazard_first(f"stage {one.id} ended its process", done.stderr)
+    assert json.loads(done.stdout.splitlines()[-1]) == [""] * 4
 
 
 # ---- planted mistakes ----

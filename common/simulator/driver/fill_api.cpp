@@ -1,4 +1,4 @@
-// Fills: cuMemset*.
+// Fills: cuMemset*, and the values that a stream writes: cuStreamWriteValue*.
 #include "driver/call.h"
 #include "runtime/copy.h"
 
@@ -62,4 +62,10 @@ CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, 
 CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t height,
                             CUstream stream) {
     return fill(to, pitch, value, 4, width, height, stream, Timing::async, __func__);
+}
+
+// With its fence, which is the default; the kernels that wait for a value are written with that in mind.
+CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr to, cuuint32_t value, unsigned flags) {
+    if (flags != CU_STREAM_WRITE_VALUE_DEFAULT) return CUDA_ERROR_NOT_SUPPORTED;
+    return fill(to, 0, value, 4, 1, 1, stream, Timing::async, __func__);
 }

@@ -81,4 +81,5 @@ TWIN(1, cuStreamQuery, _ptsz)
 TWIN(3, cuStreamSetAttribute, _ptsz)
 TWIN(1, cuStreamSynchronize, _ptsz)
 TWIN(3, cuStreamWaitEvent, _ptsz)
+TWIN(4, cuStreamWriteValue32, _ptsz)
 // clang-format on

@@ -22,6 +22,10 @@ bool both_strong(unsigned a, unsigned b, bool same_device) {
     return (a & b & kGlobalStrong) && (same_device || (a & b & kGlobalSystem));
 }
 
+bool is_flag_and_read(unsigned a, unsigned b) {
+    return a == kStreamFlag && b == (kGlobalStrong | kGlobalSystem);
+}
+
 }  // namespace
 
 unsigned Footprint::Detail::thread_at(uint64_t address) const {
@@ -98,8 +102,11 @@ bool Footprint::writes() const {
 
 // Whether what the two knew of each other orders them for all bytes that they share; else `address` is the first where
 // it does not.
-bool Footprint::ordered(const Piece &mine, const Footprint &other, const Piece &theirs, uint64_t &address) const {
+bool Footprint::ordered(const Piece &mine, const Footprint &other, const Piece &theirs, const Told &told,
+                        uint64_t &address) const {
     address = std::max(mine.begin, theirs.begin);
+    if (mine.detail && told(details_[mine.detail - 1].known, false)) return true;
+    if (theirs.detail && told(other.details_[theirs.detail - 1].known, true)) return true;
     if (!mine.detail || !theirs.detail) return false;
     const Detail &a = details_[mine.detail - 1], &b = other.details_[theirs.detail - 1];
     const uint64_t end = std::min(mine.end, theirs.end), step = uint64_t(1) << std::min(a.shift, b.shift);
@@ -111,7 +118,8 @@ bool Footprint::ordered(const Piece &mine, const Footprint &other, const Piece &
     return true;
 }
 
-std::vector<Footprint::Conflict> Footprint::conflicts(const Footprint &other, bool same_device) const {
+std::vector<Footprint::Conflict> Footprint::conflicts(const Footprint &other, bool same_device,
+                                                      const Told &told) const {
     std::vector<Conflict> found;
     if (empty() || other.empty() || pieces_.front().begin >= other.reach_.back() ||
         other.pieces_.front().begin >= reach_.back()) {
@@ -126,10 +134,11 @@ std::vector<Footprint::Conflict> Footprint::conflicts(const Footprint &other, bo
             const Piece &theirs = other.pieces_[at];
             if (theirs.end <= mine.begin || !((mine.flags | theirs.flags) & kGlobalWrites)) continue;
             if (both_strong(mine.flags, theirs.flags, same_device)) continue;
+            if (is_flag_and_read(mine.flags, theirs.flags) || is_flag_and_read(theirs.flags, mine.flags)) continue;
             if (access(mine).fill && access(mine).fill == other.access(theirs).fill) continue;
             if (known.count({mine.access, theirs.access})) continue;
             Conflict conflict{&mine, &theirs, 0, bool(mine.flags & theirs.flags & kGlobalStrong)};
-            if (ordered(mine, other, theirs, conflict.address)) continue;
+            if (ordered(mine, other, theirs, told, conflict.address)) continue;
             known.insert({mine.access, theirs.access});
             found.push_back(conflict);
             if (found.size() == kMostConflicts) return found;

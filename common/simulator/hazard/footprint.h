@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@ namespace warpsim {
 
 class GlobalConflicts;
 struct Program;
+
+// Of a piece that an operation of a stream writes in one go, an element: a thread's strong read sees all of it or none.
+inline constexpr unsigned kStreamFlag = kGlobalWrites | kGlobalSystem;
 
 class Footprint {
   public:
@@ -27,7 +31,7 @@ class Footprint {
     struct Piece {
         uint64_t begin = 0, end = 0;
         uint32_t access = 0;  // its number
-        uint8_t flags = 0;    // kGlobalWrites, kGlobalStrong, kGlobalSystem
+        uint8_t flags = 0;    // kGlobalWrites, kGlobalStrong, kGlobalSystem; or kStreamFlag
         uint32_t detail = 0;  // number from 1 on; 0: nothing that it knew of other launches matters
     };
     // Who made the accesses of a piece, and what they knew.
@@ -59,11 +63,14 @@ class Footprint {
         uint64_t address = 0;
         bool other_scope = false;  // both are atomic, but not in a scope that has both devices
     };
+    // Whether a launch's thread that knows so much knows, by a flag that an operation of a stream has set, that this
+    // footprint's operation (mine) or the other one is over.
+    using Told = std::function<bool(const Knowledge &, bool mine)>;
     // With another one, the lowest for each pair of places in the programs, a few at most.
-    std::vector<Conflict> conflicts(const Footprint &other, bool same_device) const;
+    std::vector<Conflict> conflicts(const Footprint &other, bool same_device, const Told &told) const;
 
   private:
-    bool ordered(const Piece &, const Footprint &other, const Piece &theirs, uint64_t &address) const;
+    bool ordered(const Piece &, const Footprint &other, const Piece &theirs, const Told &, uint64_t &address) const;
 
     std::vector<Piece> pieces_;
     std::vector<uint64_t> reach_;  // the greatest end of the pieces up to each

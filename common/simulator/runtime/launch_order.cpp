@@ -1,6 +1,7 @@
 #include "runtime/launch_order.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <set>
 
@@ -46,6 +47,10 @@ std::string way_out(const Touched &later, const Touched &earlier, const Footprin
         text +=
             "; flags between devices need system scope (__threadfence_system(), cuda::thread_scope_system) on both "
             "sides";
+    if (later.is_launch != earlier.is_launch)
+        text +=
+            "; a kernel under way can learn it by a flag of at most 8 bytes that the stream writes next and that the "
+            "kernel reads at system scope (cuStreamWriteValue32 or a copy; ld.acquire.sys)";
     return text;
 }
 
@@ -64,6 +69,12 @@ HazardRecord record_of(const Runtime &runtime, const Touched &later, const Touch
                      allocation_text(*runtime.memory, conflict.address) + ": nothing orders the two" +
                      (launches ? " launches. " : ". ") + way_out(later, earlier, conflict, overtaken);
     return record;
+}
+
+// An element that a thread can read in one piece: no thread sees a part of it.
+bool is_element(const TouchedRegion &region) {
+    return region.writes && region.rows == 1 && region.planes == 1 && region.width <= 8 &&
+           std::has_single_bit(region.width) && region.address % region.width == 0;
 }
 
 // Each is said once, however often it happens.
@@ -88,12 +99,16 @@ std::vector<HazardRecord> LaunchOrder::add(const Runtime &runtime, Touched done)
             // What is said does not depend on which of them ran first.
             const bool done_is_later = done.order > other.order;
             const Touched &later = done_is_later ? done : other, &earlier = done_is_later ? other : done;
-            for (const Footprint::Conflict &conflict : later.all.conflicts(earlier.all, same_device))
+            const Footprint::Told knows = [&](const Knowledge &known, bool of_later) {
+                return told(known, of_later ? later.mark : earlier.mark);
+            };
+            for (const Footprint::Conflict &conflict : later.all.conflicts(earlier.all, same_device, knows))
                 hazards.push_back(record_of(runtime, later, earlier, conflict, later.all, false));
         } else if (done.overtakes && other.triggers && done.overtaken.lane == other.mark.lane &&
                    done.overtaken.step == other.mark.step) {
             // A launch that never lets others begin is over when they do (PTX manual, griddepcontrol).
-            for (const Footprint::Conflict &conflict : done.before.conflicts(other.all, same_device)) {
+            const auto nothing = [](const Knowledge &, bool) { return false; };
+            for (const Footprint::Conflict &conflict : done.before.conflicts(other.all, same_device, nothing)) {
                 hazards.push_back(record_of(runtime, done, other, conflict, done.before, true));
             }
         }
@@ -112,9 +127,11 @@ void LaunchOrder::add_regions(Runtime &runtime, Touched done, const std::vector<
         for (uint64_t plane = 0; plane < region.planes; ++plane) {
             for (uint64_t row = 0; row < region.rows; ++row) {
                 const uint64_t begin = region.address + plane * region.plane + row * region.pitch;
-                done.all.add(begin, begin + region.width, region.writes ? kGlobalWrites : 0, access);
+                const unsigned flags = is_element(region) ? kStreamFlag : region.writes ? kGlobalWrites : 0;
+                done.all.add(begin, begin + region.width, flags, access);
             }
         }
+        if (is_element(region) && !done.is_free) set_flag(done.mark, region.address);
     }
     done.all.finish();
     LaunchReport report;
@@ -145,6 +162,23 @@ void LaunchOrder::forget(const std::function<bool(const Mark &)> &is_ordered_wit
     if (kept_.empty() && nothing_runs) forget_released();
 }
 
+// The operation stands as a team of one thread in what others know.
+void LaunchOrder::set_flag(const Mark &mark, uint64_t address) {
+    const uint64_t team = number_teams(1);
+    flags_.emplace(team, mark);
+    const auto stamps = std::make_shared<Clocks::Vector>(1);
+    Knowledge &place = released_to_system_[address];
+    place = joined(place, std::make_shared<std::vector<Reach>>(1, Reach{team, 0, stamps}));
+}
+
+bool LaunchOrder::told(const Knowledge &known, const Mark &of) const {
+    if (!known || flags_.empty()) return false;
+    return std::any_of(known->begin(), known->end(), [&](const Reach &reach) {
+        const auto flag = flags_.find(reach.team);
+        return flag != flags_.end() && flag->second.follows(of);
+    });
+}
+
 bool LaunchOrder::release_later(const Mark &mark, uint64_t address) {
     return released_later_.try_emplace(address, mark).second;
 }
@@ -152,6 +186,7 @@ bool LaunchOrder::release_later(const Mark &mark, uint64_t address) {
 void LaunchOrder::forget_released() {
     for (ReleasedAt &released : released_) released.clear();
     released_to_system_.clear();
+    flags_.clear();
 }
 
 void LaunchOrder::clear() {

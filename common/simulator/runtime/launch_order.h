@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,8 @@ class LaunchOrder {
     // Compares it with those that it is not ordered with, and keeps it. What is said names the device where there are
     // several.
     std::vector<HazardRecord> add(const Runtime &, Touched);
-    // Of a copy, a fill or a free: says the conflicts, and that they are an error.
+    // Of a copy, a fill or a free: says the conflicts, and that they are an error. One that writes an element's bytes
+    // sets a flag: who reads it at system scope and acquires comes after all that the stream has done before.
     void add_regions(Runtime &, Touched, const std::vector<TouchedRegion> &);
     // Forgets what nothing that can still come is unordered with: for its mark is_ordered_with_all answers true.
     // nothing_runs: no launch has paused, so that what was released before the last of them matters no more, either.
@@ -70,11 +72,14 @@ class LaunchOrder {
 
   private:
     void forget_released();
+    void set_flag(const Mark &, uint64_t address);
+    bool told(const Knowledge &, const Mark &) const;
 
     const Options &options_;
     uint64_t next_team_ = 1ull << 32;  // beyond those of launches that are alone
     std::vector<Touched> kept_;
-    std::map<uint64_t, Mark> released_later_;  // by address
+    std::map<uint64_t, Mark> released_later_;   // by address
+    std::unordered_map<uint64_t, Mark> flags_;  // what set them, by the team's number that stands for it
     std::array<ReleasedAt, kMostDevices> released_;
     ReleasedAt released_to_system_;
 };

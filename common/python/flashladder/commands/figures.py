@@ -97,6 +97,17 @@ class _Figures:
         row = self._row(recorded.first("decode"), _name(name), None, B=B, Nkv=N, Hq=Hq, Hkv=Hkv, d_head=128)
         return row["of_reading"] if of_reading else row["us"]["median"]
 
+    def ring(  # noqa: PLR0913 - the names of a table's columns
+        self, name: int | str, N: int = 65536, Hq: int = 16, Hkv: int = 16, causal: bool = False, of_ideal: bool = False
+    ) -> float:
+        """Recorded TFLOP/s of each GPU of a stage for several GPUs or a peer: ring("one_launch", causal=True);
+        of_ideal: the part of what the GPUs reach that have nothing to wait for."""
+        results, wanted = recorded.first("ring"), {"N": N, "Hq": Hq, "Hkv": Hkv}
+        if not results or not recorded.pick(results, causal=causal, **wanted):
+            raise Unrecorded  # a run has as many lengths as its time allows
+        row = self._row(results, _name(name), causal, **wanted)
+        return row["of_ideal"] if of_ideal else row["tflops_per_gpu"]
+
     def ceiling(self, dtype: str = "bf16") -> float:
         """TFLOP/s of cuBLAS's matrix product, timed in the stages' own run."""
         results = recorded.first(gpu=self.gpu)
@@ -213,6 +224,7 @@ FUNCTIONS = (
     "gradients",
     "gradients_ahead",
     "decode",
+    "ring",
     "ceiling",
     "on_inputs",
     "ablation",

@@ -4,9 +4,9 @@
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `decode`,
 `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`,
-`tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
-`timeline-clocks`, `timeline-errors D`, `faults [list]`, `table NAME` (one that the text's figures.toml declares:
-commands/declared_tables.py).
+`tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `ring [causal]`,
+`ring-links`, `ring-picture`, `timeline-clocks`, `timeline-errors D`, `faults [list]`, `table NAME` (one that the text's
+figures.toml declares: commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
@@ -22,6 +22,7 @@ from flashladder.commands import (
     figure_lists,
     profiler_pages,
     quotes,
+    ring_pages,
     timeline_pages,
 )
 from flashladder.commands.markdown import NOTHING, STALE_NOTE, is_causal, paragraphs
@@ -417,6 +418,9 @@ _KINDS = {
     "profiler": profiler_pages.page,
     "profiler-picture": profiler_pages.picture,
     "provenance": provenance,
+    "ring": ring_pages.page,
+    "ring-links": ring_pages.links,
+    "ring-picture": ring_pages.picture,
     "roofline": roofline,
     "faults": faults_page.page,
     "inputs": inputs,
@@ -545,6 +549,8 @@ def _draw(folder: Path) -> list[Path]:
         record = recorded.first("host-streams")
         wanted["host-streams.png"] = lambda: plot.transfers(record)
         wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
+    if recorded.shipped(kind="ring"):
+        wanted[ring_pages.PICTURE] = lambda: plot.ring(recorded.shipped(kind="ring"))
     for stage in timeline_pages.PICTURES:
         wanted[f"warps-{stage}.png"] = lambda stage=stage: timeline_pages.picture(plot, stage)
     for name in profiler_pages.pictures():

@@ -40,6 +40,11 @@ def _of_decode(stage: Stage) -> list[str]:
     return [*(target for one in stages.decode_stages() for target in one.targets), "read_cache"]
 
 
+def _of_several_gpus(stage: Stage) -> list[str]:
+    """All stages for several GPUs, which can be timed beside this one, and the kernel that they share."""
+    return list(dict.fromkeys(target for one in stages.ring_stages() for target in one.targets))
+
+
 # Stages besides the one before whose kernels a stage's tests run: as whose flags they compute what those do.
 _COMPARED_WITH: dict[str, tuple[str, ...]] = {
     "autotune": (
@@ -115,6 +120,7 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
     Ring: _OF_ALL
     | {
         "run": Verb(lambda stage, rest: ring_run.verify(stage)),
+        "bench": Verb(ring_run.bench, _of_several_gpus),
         "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },

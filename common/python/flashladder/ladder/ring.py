@@ -1,7 +1,8 @@
 """The stages for several GPUs: stages/NN_name/kernel.cu with a flash_ring() of common/include/attention_ring.h, and
 `ring = true` in stage.toml, which may have of its own:
 
-    forward = false  # it has an attention kernel of its own, and takes no other stage's library
+    forward = false   # it has an attention kernel of its own, and takes no other stage's library
+    piece_rows = 128  # rows of a piece, of which each rank has two, are a multiple of it
 """
 
 from dataclasses import replace
@@ -65,14 +66,22 @@ class Ring(Queued):
     def usual(self, **fields) -> RingProblem:
         """What a small run and a changed stage are judged by."""
         shape = {"B": 1, "Hq": 2, "Hkv": 1, "Nq": 200, "d_head": 64, "causal": True, "ranks": 3}
-        return RingProblem(**shape | fields)
+        return self.fitted(RingProblem(**shape | fields))
+
+    def fitted(self, problem: RingProblem) -> RingProblem:
+        """The problem, or the next longer one that the stage takes."""
+        multiple = 2 * problem.ranks * self.data.get("piece_rows", 0) or 1
+        rows = -(-problem.Nq // multiple) * multiple
+        return replace(problem, Nq=rows, Nkv=rows)
 
     def judged_by(self) -> list[tuple[Problem, str | None]]:
         """Besides the usual problem one without a mask, and one whose scores are so large that a sum of exponentials
         needs its maximum; and what stage.toml's `[[judged_by]]` says."""
         more = self.data.get("judged_by", [])
         wide = {"scale": 10.0, "ranks": 2, "Nq": 100}
-        return [(self.usual(**fields), None) for fields in ({}, {"causal": False, "ranks": 4, "Hkv": 2}, wide, *more)]
+        shapes = [dict(fields) for fields in ({}, {"causal": False, "ranks": 4, "Hkv": 2}, wide, *more)]
+        configurations = [fields.pop("configuration", None) for fields in shapes]
+        return [(self.usual(**fields), one) for fields, one in zip(shapes, configurations, strict=True)]
 
     @property
     def judged_options(self) -> dict:

@@ -26,10 +26,11 @@ MAIN = "NVIDIA H200"
 #   decode        microseconds of the decode stages, and of reading K and V alone
 #   faults        what comes of the mistakes that warpsim names
 #   host-streams  stage 00
+#   ring          the stages for several GPUs and their peers; links: what copies between GPUs reach
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
 #                 sample of configurations
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
-KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "tuning")
+KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "ring", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
 INSIDE = {
     "inputs": "ablations",
@@ -250,11 +251,12 @@ def write_live(results: dict, name: str) -> Path:
 
 
 def latest_live() -> dict | None:
-    """The newest results below build/results, None where there are none; those of a backward pass apart."""
+    """The newest results below build/results, None where there are none; those of a backward pass and of several GPUs
+    apart."""
     files = [file for file in results_directory().glob("*.json") if file.is_file()]
     for file in sorted(files, key=lambda file: file.stat().st_mtime, reverse=True):
         results = load(file)
-        if "measurements" in results and "pass" not in results:
+        if "measurements" in results and not {"pass", "links"} & results.keys():
             return results
     return None
 

@@ -19,6 +19,7 @@ from flashladder.plot.masking import block_orders, tile_kinds
 from flashladder.plot.points import points
 from flashladder.plot.profiler import profiler_samples, profiler_stalls, profiler_wavefronts
 from flashladder.plot.registers import registers
+from flashladder.plot.ring import ring
 from flashladder.plot.roofline import roofline
 from flashladder.plot.softmax import online_softmax
 from flashladder.plot.style import save
@@ -49,6 +50,7 @@ __all__ = [
     "profiler_stalls",
     "profiler_wavefronts",
     "registers",
+    "ring",
     "roofline",
     "save",
     "sectors",

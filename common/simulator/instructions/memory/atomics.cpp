@@ -224,12 +224,13 @@ struct Atomic {
     static void in_global(Warp &w, const Op &op, const uint64_t *address, uint32_t exec, MemorySpace space) {
         alignas(64) uint64_t host[kLanes];
         std::memcpy(host, address, sizeof host);
-        const GlobalCost cost = global_cost(address, sizeof(T), exec);
-        count_global(w.stats[op.index], cost, sizeof(T), exec);
+        // A vector's first element is aligned as the whole vector, and its op is counted for all of it.
+        const unsigned alignment = 1u << (op.extra >> kAlignmentShift & 0xf);
+        const GlobalCost cost = global_cost(address, alignment, exec);
+        count_global(w.stats[op.index], cost, alignment, exec);
         if (w.accesses) [[unlikely]]
-            w.accesses->global(op, address, sizeof(T), exec, cost);
-        exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec,
-                              1u << (op.extra >> kAlignmentShift & 0xf));
+            w.accesses->global(op, address, alignment, exec, cost);
+        exec = resolve_global(w, op, space, Intent::atomic, host, sizeof(T), exec, alignment);
         if (!exec) return;
         if (GlobalShadow *shadow = w.block->global_shadow)
             shadow->access(w, op, global_flags(op, true) | kGlobalUpdate, address, sizeof(T), exec);
@@ -383,12 +384,14 @@ void lower_vector(Lowering &l, const Instruction &in, Parts parts, bool returns,
         Parts element = parts;
         element.extra |= (i ? element_alignment : whole) << kAlignmentShift;
         emit(l, in, element, int64_t(i) * bytes, to[i], from[i], kNoSlot);
+        if (i) l.program().debug.back().counted = false;
     }
     for (size_t i = 0; returns && i < count; ++i) {
         const uint32_t slot = l.destination(old->elements[i], parts.type);
         Op &move = l.emit(in, move_handler(bytes), OpClass::atomic);
         move.dst = slot;
         move.a = to[i];
+        l.program().debug.back().counted = false;
     }
 }
 

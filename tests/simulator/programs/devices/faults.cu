@@ -3,6 +3,7 @@
 //     faults NAME 0|1 [DEVICES]     does what NAME's function does, as it is or mended, on so many devices (2)
 //
 // `//! NAME kind: words | more words` marks where the fault is reported, `//~ NAME` other lines that may be named.
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cstring>
@@ -30,6 +31,7 @@ struct Device {
     cudaEvent_t computed[2], copied[2];
 };
 static Device on[kMost];
+static unsigned *one;  // pinned
 
 static void use(int device) {
     cudaSetDevice(device);
@@ -294,6 +296,48 @@ template <bool mended> void each_waits_for_the_other() {
     (mended ? signals_first : waits_for_the_other)<<<1, 1, 0, on[1].stream>>>(on[1].flags, on[0].flags);
 }
 
+// A kernel that is under way waits for a tile that the copy engine brings from a peer, and a copy of four bytes says
+// that it is there.
+__global__ void waits_for_a_copy(int *sum, const int *own, const int *pulled, unsigned *flag) {
+    PLACE
+    sum[i] += own[i];
+    if (threadIdx.x == 0) await<cuda::thread_scope_system>(flag, 1);
+    __syncthreads();
+    sum[i] += pulled[i];  //! flag_before_its_copy launch_race: nothing orders
+}
+template <bool mended> void flag_before_its_copy() {
+    connect();
+    for (int device = 0; device < devices; ++device) {
+        use(device);
+        const Device &d = on[device], &next = on[(device + 1) % devices];
+        waits_for_a_copy<<<kBlocks, 128, 0, d.stream>>>(d.c, d.a, d.b, d.flags);
+        const auto set = [&] { cudaMemcpyAsync(d.flags, one, sizeof *one, cudaMemcpyHostToDevice, d.copies); };
+        if (!mended) set();
+        cudaMemcpyPeerAsync(d.b, device, next.a, (device + 1) % devices, kCount * sizeof(int), d.copies);  //~ flag_before_its_copy
+        if (mended) set();
+    }
+}
+
+// The same with a value that the stream writes.
+template <cuda::thread_scope scope> __global__ void waits_for_a_value(int *sum, const int *pulled, unsigned *flag) {
+    PLACE
+    if (threadIdx.x == 0) await<scope>(flag, 7);  //~ flag_at_device_scope
+    __syncthreads();
+    sum[i] += pulled[i];  //! flag_at_device_scope launch_race: ld.acquire.sys
+}
+template <bool mended> void flag_at_device_scope() {
+    constexpr auto scope = mended ? cuda::thread_scope_system : cuda::thread_scope_device;
+    connect();
+    use(0);
+    const Device &d = on[0];
+    waits_for_a_value<scope><<<kBlocks, 128, 0, d.stream>>>(d.c, d.b, d.flags);
+    void *write = nullptr;
+    cudaGetDriverEntryPointByVersion("cuStreamWriteValue32", &write, 12000, cudaEnableDefault, nullptr);
+    cudaMemcpyPeerAsync(d.b, 0, on[1].a, 1, kCount * sizeof(int), d.copies);  //~ flag_at_device_scope
+    using Write = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+    reinterpret_cast<Write>(write)(d.copies, reinterpret_cast<CUdeviceptr>(d.flags), 7, CU_STREAM_WRITE_VALUE_DEFAULT);
+}
+
 // A host thread for each device, and nobody tells one of the other's launch.
 __global__ void meets(unsigned *mine, unsigned *other, bool tells) {
     if (tells) signal<cuda::thread_scope_system>(other, 1);
@@ -332,12 +376,16 @@ static const Case cases[] = {
     CASE(persistent_ring),
     CASE(nobody_signals),
     CASE(each_waits_for_the_other),
+    CASE(flag_before_its_copy),
+    CASE(flag_at_device_scope),
     CASE(threads_of_the_host),
 };
 
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
     if (argc > 3) devices = std::atoi(argv[3]);
+    cudaMallocHost(&one, sizeof *one);
+    *one = 1;
     for (int device = 0; device < (devices < 3 ? 3 : devices); ++device) {  // one case wants three
         Device &d = on[device];
         use(device);

@@ -2,8 +2,8 @@
 
 from flashladder.core.ring_problem import RingProblem
 from flashladder.measuring import ring_model
-from flashladder.plot.cards.drawing import box, centred, lanes, picture, rectangle, titled
-from flashladder.plot.style import GREY, INK, PALE, in_order
+from flashladder.plot.cards.drawing import Bars, arrow, box, centred, lanes, picture, rectangle, titled
+from flashladder.plot.style import GREY, INK, PALE, RED, in_order
 
 GPUS = 4
 # Copies take half as long as attention to the same keys: short enough to hide, long enough to see.
@@ -79,3 +79,29 @@ def zigzag(figure) -> None:
             box(axes, (x, -2.1), (1.8, 1.4), in_order(rank, GPUS), f"{work:.0%}", 9)
         centred(axes, pieces / 2, -2.6, "of all scores, GPU 0 to 3", 9, color=GREY)
         axes.set(xlim=(-1.2, pieces), ylim=(-3, pieces), aspect="equal")
+
+
+# Of rank 0 of four, without a mask: who is visited after the own keys, and when their copies end.
+VISITS = ((3, 3.4), (2, 6.0), (1, 8.6))
+KERNEL, STEP = 4.0, 4.0  # of the own keys; of each other rank's
+
+
+@picture(
+    2.4,
+    "One launch on rank 0 of four GPUs: its kernel computes with its own K and V while the copy engine brings those "
+    "of rank 3, then of rank 2 and of rank 1; each copy ends with a flag, and the kernel looks at it before it reads",
+)
+def one_launch(figure) -> None:
+    axes = figure.subplots()
+    lanes(axes, "one launch on rank 0 of 4", ("kernel", "copy engine"), 0, KERNEL + STEP * len(VISITS))
+    bars = Bars()
+    bars(axes, 0, KERNEL, 0, in_order(0, GPUS), "own K, V")
+    begin = 0.8
+    for number, (rank, end) in enumerate(VISITS):
+        colour = in_order(rank, GPUS)
+        reads = KERNEL + STEP * number
+        bars(axes, begin, end, 1, colour, f"rank {rank}")
+        bars(axes, reads, reads + STEP, 0, colour, f"K, V of {rank}")
+        arrow(axes, (end, 1.1), (reads, 0.87), 11, color=RED, shrinkA=0, shrinkB=0)
+        begin = end
+    centred(axes, 11.5, 1.5, "flags", 10, color=RED)

@@ -1,0 +1,116 @@
+"""The benchmark of several GPUs as far as it goes without one: calls on the simulator, the record and the pages."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from flashladder import plot
+from flashladder.commands import ring_pages, ring_run
+from flashladder.core.device import choose
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import stage_library
+from flashladder.ladder import stages
+from flashladder.ladder.ring import FORWARD, library_of
+from flashladder.measuring import recorded, ring_bench
+
+
+def test_settings_go_to_another_process_as_they_are():
+    settings = ring_bench.Settings(lengths=(1024,), stages=("ring",), rounds=3)
+    assert ring_bench.Settings.read(json.dumps(asdict(settings))) == settings
+
+
+def test_settings_of_a_command():
+    assert ring_run._setting("lengths", "16384,65536") == {"lengths": (16384, 65536)}
+    assert ring_run._setting("budget_s", "30") == {"budget_s": 30.0}
+    with pytest.raises(FlashLadderError, match="'heat' is no setting"):
+        ring_run._setting("heat", "1")
+    with pytest.raises(FlashLadderError, match="ranks=two"):
+        ring_run._setting("ranks", "two")
+
+
+def test_there_are_two_rounds_or_none():
+    assert ring_bench.rounds_that_fit(5, 1.0, 100.0) == 5
+    assert ring_bench.rounds_that_fit(5, 10.0, 35.0) == 3
+    assert ring_bench.rounds_that_fit(5, 10.0, 15.0) == 0
+
+
+@pytest.mark.long
+def test_the_calls_of_all_stages_are_right_on_the_simulator(tmp_path):
+    """Every stage is admitted, so that it is timed; the variant has no output to check."""
+    needed = [stage_library(stage.number) for stage in stages.ring_stages()] + [library_of(FORWARD)]
+    missing = [library.name for library in needed if not library.exists()]
+    assert not missing, f"not built: {missing}: run `make build`"
+    rows, where = tmp_path / "rows.jsonl", choose(90, "sim")
+    assert ring_bench.in_its_own_process("stages", ring_bench.REHEARSAL, where, 400, rows) == ""
+    told = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert [line for line in told if "skipped" in line] == []
+    timed = {line["measurements"]["name"]: line["measurements"] for line in told}
+    wanted = [stage.name for stage in stages.ring_stages()]
+    assert list(timed) == [ring_bench.IDEAL, *wanted, f"63 {ring_bench.THERE}"]
+    assert all(timed[name]["off"] < 8e-3 and timed[name]["row_error"] < 8e-3 for name in wanted)
+
+
+def test_a_part_that_hangs_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(ring_bench, "PATIENCE_S", 0.1)
+    settings = ring_bench.REHEARSAL
+    said = ring_bench.in_its_own_process("stages", settings, choose(90, "sim"), 0.0, tmp_path / "rows.jsonl")
+    assert said.startswith("it was ended after")
+
+
+@pytest.fixture
+def record() -> dict:
+    rows = []
+    for problem in ring_bench.Settings(lengths=(16384, 65536)).problems(2):
+        for name, kind in (
+            (ring_bench.IDEAL, "ideal"), ("62_zigzag", "stage"), ("63_one_launch", "stage"),
+            (f"63 {ring_bench.THERE}", "variant"), ("a peer", "peer"),
+        ):  # fmt: skip
+            rows.append(ring_bench.row_of(problem, name, kind, [1.0, 2.0, 3.0], {"of_ideal": 0.5}))
+    links = [{"pattern": "one way", "ranks": 2, "bytes": 1 << 20, "gb_per_s": 100.0}]
+    skipped = [{"name": "another", "Hq": 16, "Hkv": 16, "N": 16384, "causal": True, "reason": "no such kernel"}]
+    provenance = {"device": "NVIDIA H200", "date": "2026-01-01 00:00 UTC", "commit": "0", "kernels": {}}
+    made = {"version": 1, "provenance": provenance, "measurements": rows, "links": links, "skipped": skipped}
+    return made
+
+
+def test_throughput_counts_the_operations_of_each_gpu(record):
+    full, causal = (next(row for row in record["measurements"] if row["causal"] == mask) for mask in (False, True))
+    assert full["tflops_per_gpu"] == round(4 * 16 * 16384**2 * 128 / 2e-3 / 1e12 / 2, 1)
+    assert causal["tflops_per_gpu"] == pytest.approx(full["tflops_per_gpu"] / 2, abs=0.1)
+    assert full["ms"] == {"median": 2.0, "p20": 1.4, "p80": 2.6}
+
+
+def test_a_record_keeps_its_stages_by_name(record, tmp_path):
+    file = tmp_path / "H200-ring.json"
+    file.write_text(recorded.to_text(record))
+    assert "one_launch: K and V there" in file.read_text() and recorded.kind_of(file.stem) == "ring"
+    assert recorded.load(file)["measurements"] == record["measurements"]
+
+
+def test_pages_and_picture(record, monkeypatch):
+    monkeypatch.setattr(recorded, "shipped", lambda *_, kind="": [record] if kind == "ring" else [])
+    page = ring_pages.page("causal")
+    assert "| 2 | 16 / 16 | 16,384 |" in page and "another, 16/16 at N = 16,384: no such kernel" in page
+    assert "another" not in ring_pages.page()
+    assert "| one way | 100 |" in ring_pages.links() and "ring.png" in ring_pages.picture()
+    axes = plot.ring([record]).axes
+    assert [one.get_title() for one in axes] == [
+        "16/16 heads, full", "16/16 heads, causal", "32/8 heads, full", "32/8 heads, causal",
+    ]  # fmt: skip
+    assert all(len(one.lines) == 5 for one in axes)
+
+
+def test_a_page_says_where_nothing_is_recorded(monkeypatch):
+    monkeypatch.setattr(recorded, "shipped", lambda *_, kind="": [])
+    for text in (ring_pages.page(), ring_pages.links(), ring_pages.picture()):
+        assert text == "No results are recorded yet."
+
+
+def test_rows_come_line_by_line(tmp_path):
+    told = ring_bench.Told(Path(tmp_path / "rows.jsonl"), 100)
+    told.row("links", {"bytes": 1})
+    told.skip("a peer", None, "first line\nsecond")
+    lines = [json.loads(line) for line in told.file.read_text().splitlines()]
+    assert lines == [{"links": {"bytes": 1}}, {"skipped": {"name": "a peer", "reason": "first line"}}]
