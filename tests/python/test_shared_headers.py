@@ -67,7 +67,7 @@ def test_a_shared_header_is_the_text_of_the_stage_that_teaches_it(header):
     assert not missing, f"not word for word in stages/{stage.name}/kernel.cu:\n" + "\n\n".join(missing)
 
 
-@pytest.mark.parametrize("header", filter(of_gradients, headers()), ids=lambda one: one.name)
+@pytest.mark.parametrize("header", list(filter(of_gradients, headers())), ids=lambda one: one.name)
 def test_a_header_of_gradients_is_included_by_later_stages_alone(header):
     """Its functions take as parameters what the stage that teaches them has as members."""
     users = [one.slug for one in GRADIENTS if f'#include "{header.name}"' in one.kernel.read_text()]
