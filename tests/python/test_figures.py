@@ -32,7 +32,7 @@ def marked(file):
     return pytest.param(file, id=place(file), marks=pytest.mark.long if place(file) in LONG else ())
 
 
-@pytest.mark.parametrize("file", map(marked, results.documents()))
+@pytest.mark.parametrize("file", [marked(file) for file in results.documents()])
 def test_tables_are_what_is_recorded(file):
     for part in results.parts_of(file):
         for block in results._BLOCK.finditer(part):
