@@ -2,8 +2,6 @@
 // computes dQ of every other query tile over the keys of both, and half as many sums go to L2. As in stage waits_apart,
 // the warpgroup waits for each product only where it needs it, and blocks are persistent.
 
-#include <climits>
-
 #include "backward_mainloop.cuh"
 #include "backward_maps.h"
 #include "gradient_products.cuh"
@@ -88,7 +86,7 @@ __device__ QueryPair take_pair(const KeyTile<Br, Bc> &keys, QueryTile &next) {
     const QueryTile first = next;
     keys.advance(next);
     QueryTile second = first;
-    int second_query = INT_MIN;
+    int second_query = -keys.causal_offset - Br;  // the last query that sees no key is -causal_offset - 1
     if (keys.contains(next)) {
         second = next;
         second_query = second.row_tile * Br;
