@@ -5,8 +5,8 @@
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `decode`,
 `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`,
 `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
-`timeline-clocks`, `timeline-errors D`, `faults [list]`, `table NAME` (one that the text's figures.toml declares:
-commands/declared_tables.py).
+`record KIND` (which run a kind's figures are of), `timeline-clocks`, `timeline-errors D`, `faults [list]`,
+`table NAME` (one that the text's figures.toml declares: commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
@@ -183,6 +183,12 @@ def decode() -> Iterator[str]:
         )
         head = ["heads of Q / of K and V", "B", "N", *names]
         yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
+
+
+def record(kind: str) -> str:
+    """Which run the figures of a kind are of, for tables that do not say so themselves."""
+    made = recorded.first(kind)
+    return f"Recorded: {recorded.label(made)}." if made else NOTHING
 
 
 def pictures(dtype: str) -> str:
@@ -409,6 +415,7 @@ _KINDS = {
     "throughput": throughput,
     "gradients": gradients,
     "decode": decode,
+    "record": record,
     "throughput-pictures": pictures,
     "resources": resources,
     "ablations": ablations,
