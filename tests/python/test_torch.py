@@ -1,9 +1,11 @@
 """flashladder.torch: what it takes and how it tells the kernels, without PyTorch; all of it where there is a GPU."""
 
+import ctypes
 import importlib.util
 import sys
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 import pytest
 
 from flashladder import torch as front
@@ -168,6 +170,59 @@ def test_the_two_layers_losses_are_judged():
     falling = [1.0, 0.5, 0.1]
     assert unlike(falling, falling) == [] and unlike([1.0, 0.51, 0.1], falling) == []
     assert "apart" in unlike([1.0, 0.6, 0.1], falling)[0] and "does not learn" in unlike([1.0, 1.0, 1.0], [1.0] * 3)[0]
+
+
+def by_formulas(part: int, params, tensor) -> None:
+    """What the kernels of a part do with the struct, in NumPy on the host's memory: fp16, Hq = Hkv, no mask."""
+
+    def array(name: str) -> np.ndarray:
+        one, rows = getattr(params, name), params.Nq if name[-1] in "QO" else params.Nkv
+        steps = [2 * step for step in (one.stride_batch, one.stride_head, one.stride_row, 1)]
+        memory = (ctypes.c_uint16 * (sum(steps) * max(params.B, params.Hq, rows))).from_address(one.data)
+        half = np.frombuffer(memory, np.float16)
+        return np.lib.stride_tricks.as_strided(half, (params.B, params.Hq, rows, params.d_head), steps)
+
+    q, k, v = (array(name).astype(np.float64) for name in "QKV")
+    sums = (ctypes.c_float * (params.B * params.Hq * params.Nq)).from_address(params.log_sum_exp)
+    log_sum_exp = np.frombuffer(sums, np.float32).reshape(params.B, params.Hq, params.Nq)
+    scores = params.scale * q @ k.swapaxes(2, 3)
+    if part == 0:
+        log_sum_exp[...] = np.log(np.exp(scores).sum(axis=3))
+    weights = np.exp(scores - log_sum_exp[..., None])
+    if part == 0:
+        array("O")[...] = weights @ v
+        return
+    gradient, output = array("dO").astype(np.float64), array("O").astype(np.float64)
+    of_scores = weights * (gradient @ v.swapaxes(2, 3) - (gradient * output).sum(axis=3, keepdims=True))
+    array("dQ")[...] = params.scale * of_scores @ k
+    array("dK")[...] = params.scale * of_scores.swapaxes(2, 3) @ q
+    array("dV")[...] = weights.swapaxes(2, 3) @ gradient
+
+
+@pytest.mark.parametrize("layout", ["bhnd", "bnhd", "one tensor of all three"])
+def test_autograd_gives_both_parts_the_tensors_where_they_lie(layout, monkeypatch):
+    torch = pytest.importorskip("torch", reason="flashladder.torch: PyTorch is not installed")
+    monkeypatch.setattr(front, "_launch", by_formulas)
+    monkeypatch.setattr(front, "check", lambda *tensors: None)  # tensors of the host
+    if layout == "one tensor of all three":
+        whole = torch.randn(2, 5, 3, 3, 64, dtype=torch.float64).half()
+        leaves = [whole[:, :, one].transpose(1, 2).detach() for one in range(3)]
+    else:
+        leaves = [torch.randn(2, 3, 5, 64).half() for _ in range(3)]
+        leaves = [one if layout == "bhnd" else one.transpose(1, 2).contiguous().transpose(1, 2) for one in leaves]
+    doubles = [one.double().requires_grad_() for one in leaves]
+    leaves = [one.requires_grad_() for one in leaves]
+    outputs = front.attention(*leaves, scale=0.2), doubles[0] @ doubles[1].transpose(2, 3)
+    outputs = outputs[0], torch.softmax(0.2 * outputs[1], dim=3) @ doubles[2]
+    torch.testing.assert_close(outputs[0].double(), outputs[1], rtol=0, atol=4e-3)
+    if layout == "bnhd":
+        assert outputs[0].stride() == leaves[0].stride()
+    for one in outputs:
+        one.square().sum().backward()
+    for one, exact in zip(leaves, doubles, strict=True):
+        torch.testing.assert_close(one.grad.double(), exact.grad, rtol=2e-2, atol=2e-2)
+    outputs[0].detach_()
+    front.attention(*leaves, scale=0.2).sum().backward()  # its gradient is one number, expanded
 
 
 def test_on_a_gpu_gradients_are_right_and_a_layer_learns(flashladder):
