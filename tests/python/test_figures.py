@@ -74,7 +74,7 @@ def measured(monkeypatch, tmp_path):
 
     fresh = stages.get(9).kernel_hash()
     waits_apart, packed_gqa = stages.entry("waits_apart"), stages.entry("packed_gqa")
-    shape = {"B": 8, "Nkv": 4096, "Hq": 32, "Hkv": 8, "us": {"median": 12.5}, "of_reading": 0.75}
+    shape = {"B": 8, "Nkv": 4096, "Hq": 32, "Hkv": 8, "d_head": 128, "us": {"median": 12.5}, "of_reading": 0.75}
     runs = {
         "backward": [
             row(waits_apart.name, 500.0, waits_apart.kernel_hash()),

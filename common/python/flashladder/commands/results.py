@@ -4,9 +4,10 @@
 
 What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `decode`,
 `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`,
-`tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`, `ring [causal]`,
-`ring-links`, `ring-picture`, `timeline-clocks`, `timeline-errors D`, `faults [list]`, `table NAME` (one that the text's
-figures.toml declares: commands/declared_tables.py).
+`tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
+`record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`, `timeline-clocks`,
+`timeline-errors D`, `faults [list]`, `table NAME` (one that the text's figures.toml declares:
+commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
@@ -184,6 +185,12 @@ def decode() -> Iterator[str]:
         )
         head = ["heads of Q / of K and V", "B", "N", *names]
         yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
+
+
+def record(kind: str) -> str:
+    """Which run the figures of a kind are of, for tables that do not say so themselves."""
+    made = recorded.first(kind)
+    return f"Recorded: {recorded.label(made)}." if made else NOTHING
 
 
 def pictures(dtype: str) -> str:
@@ -410,6 +417,7 @@ _KINDS = {
     "throughput": throughput,
     "gradients": gradients,
     "decode": decode,
+    "record": record,
     "throughput-pictures": pictures,
     "resources": resources,
     "ablations": ablations,
