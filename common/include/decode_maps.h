@@ -14,8 +14,12 @@ struct CacheMaps {
 // longer on an H200 (docs/notes/decode.md).
 inline FlashStatus make_cache_maps(const FlashDecodeParams &params, int rows, CacheMaps &maps) {
     const bool paged = params.block_table;
-    const flash::TensorShape shape{paged ? params.pages : params.B, params.Hkv, paged ? params.page_size : params.Nmax,
-                                   params.d_head, params.dtype, true};
+    const flash::TensorShape shape{paged ? params.pages : params.B,
+                                   params.Hkv,
+                                   paged ? params.page_size : params.Nmax,
+                                   params.d_head,
+                                   params.dtype,
+                                   true};
     const FlashStatus status = flash::make_tensor_map("K", params.K, shape, rows, maps.K);
     return status == FLASH_OK ? flash::make_tensor_map("V", params.V, shape, rows, maps.V) : status;
 }
