@@ -8,20 +8,23 @@
 #include "decode_unit.cuh"
 #include "launch_decode.h"
 
-// How many warps a block has and how many blocks share the work: as many as `each` on every multiprocessor, or one for
-// each head. The first line that a problem fits counts. Heads are for each multiprocessor. With two tiles of rows a
-// block has 8 warps.
+// How many warps a block has and how many blocks share the work: some for each multiprocessor, or one for each head.
+// The first line that a problem fits counts. Heads are for each multiprocessor. Warps are those for d_head 128: for 64,
+// whose units have half the bytes, twice as many, and never more than 8. With two tiles of rows a block has 8 warps.
 struct Choice {
     double least_heads, most_heads;
     int most_keys;
     bool any_lengths;  // else sequences have equal lengths and lie in one piece
-    int warps, each;   // 0: a block for each head
+    int warps;
+    double each;  // 0: a block for each head
 };
 constexpr int any_length = 1 << 30;
 constexpr Choice choices[] = {
-    {0.36, 1.0, 4096, false, 8, 0},      // enough heads to keep the memory busy, and nothing to merge
-    {1.0, 2.0, 2048, false, 4, 0},       // all of them at the same time, two on a multiprocessor
-    {1.0, 1e9, any_length, true, 4, 2},  // a block's end is under the other's keys
+    {0.36, 1.0, 4096, false, 8, 0},       // enough heads to keep the memory busy, and nothing to merge
+    {1.0, 2.0, 2048, false, 4, 0},        // all of them at the same time, two on a multiprocessor
+    {1.0, 1e9, any_length, false, 8, 0},  // so many that blocks which end and begin are few among them
+    {1.0, 1e9, any_length, true, 4, 2},   // a block's end is under the other's keys
+    {0.0, 0.36, 16384, true, 8, 0.5},     // half of the multiprocessors keep the memory busy, with fewer parts
     {0.0, 1e9, any_length, true, 8, 1},
 };
 
@@ -67,9 +70,11 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
     if (!params.configuration) {
         const int multiprocessors = static_cast<int>(flash::persistent(1 << 30).x);
         const Choice &choice = chosen(params, static_cast<double>(heads) / multiprocessors);
-        warps = choice.warps;
+        warps = std::min(8, choice.warps * 128 / params.d_head);
         const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp
-        blocks = choice.each ? static_cast<int>(std::min<int64_t>(most, choice.each * multiprocessors)) : heads;
+        const auto wanted = static_cast<int64_t>(choice.each * multiprocessors);
+        blocks = choice.each > 0 ? static_cast<int>(std::clamp<int64_t>(wanted, 1, most)) : static_cast<int>(heads);
+        if (equal_pieces(params) && blocks > heads) blocks -= blocks % heads;  // no share ends within a head
     } else if (std::sscanf(params.configuration, "warps_%d+blocks_%d%n", &warps, &blocks, &end) != 2 ||
                params.configuration[end] || (warps != 8 && (warps != 4 || !one_tile(params))) || blocks <= 0) {
         return flash::fail(FLASH_UNSUPPORTED,
