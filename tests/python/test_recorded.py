@@ -69,11 +69,11 @@ def test_a_record_is_taken_in_beside_what_it_is_not_of(tmp_path):
     assert [one["tflops"] for one in taken["measurements"]] == [710.0, 200.0, 500.0, 610.0]
     assert taken["provenance"]["date"].startswith("2026-02-03") and "profiler" in taken
     assert taken["measurements"][1]["run"] == "2026-01-02, commit 0123456789ab"
-    assert recorded.earlier(taken["measurements"]) == "05_swizzle: of a run before, 2026-01-02, commit 0123456789ab."
+    assert recorded.earlier(taken["measurements"]) == "05_swizzle: of another run, 2026-01-02, commit 0123456789ab."
     assert recorded.earlier(new["measurements"]) == ""
     variant = row("05 padding", 190.0) | {"kind": "variant"}
     both = [one | {"run": "2026-01-02, commit 0123456789ab"} for one in (variant, row("05_swizzle", 200.0))]
-    words = "05_swizzle with variants: of a run before, 2026-01-02, commit 0123456789ab."
+    words = "05_swizzle with variants: of another run, 2026-01-02, commit 0123456789ab."
     assert recorded.earlier(both) == words
     third = results(row("05_swizzle", 300.0))
     again = recorded.load(recorded.take(recorded.write(third, tmp_path / "X.json"), tmp_path / "ships"))

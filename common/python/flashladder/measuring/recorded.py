@@ -168,7 +168,7 @@ def take(file: Path, folder: Path = RECORDED) -> Path:
     """Has a record that was just measured ship. What the one before has of stages that the new one is not of stays, and
     says in `run` when it was measured."""
     fresh, place = load(file), folder / file.name
-    if place.exists() and kind_of(place.stem) in ("", "ablations", "counters"):
+    if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters"):
         fresh = _with_earlier(fresh, load(place))
     return write(fresh, place)
 
@@ -206,7 +206,7 @@ def earlier(rows: list[dict]) -> str:
     for row in rows:
         if "run" in row:
             runs.setdefault(row["run"], {})[row["name"]] = None
-    return " ".join(f"{_in_short(list(names))}: of a run before, {run}." for run, names in runs.items())
+    return " ".join(f"{_in_short(list(names))}: of another run, {run}." for run, names in runs.items())
 
 
 def _in_short(names: list[str]) -> str:

@@ -187,7 +187,7 @@ class Peers:
         except Exception as error:  # it is experimental: what is where changes from release to release
             return self.told.skip(name, problem, f"{type(error).__name__}: {error}")
         mesh = init_device_mesh("cuda", (self.ranks,))
-        attention, group = self.torch.nn.functional.scaled_dot_product_attention, problem.Hq // problem.Hkv
+        functional, group = self.torch.nn.functional, problem.Hq // problem.Hkv
         for repeated in (False, True) if group > 1 else (False,):
             full = [x.repeat_interleave(group, 1) if repeated and i else x.clone() for i, x in enumerate(tensors)]
             more = {"enable_gqa": True} if group > 1 and not repeated else {}
@@ -196,7 +196,8 @@ class Peers:
                 with entered, sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
 
                     def call(full=full, more=more):
-                        return attention(*full, is_causal=problem.causal, **more)
+                        # Looked up at each call: context_parallel puts its own in this name's place.
+                        return functional.scaled_dot_product_attention(*full, is_causal=problem.causal, **more)
 
                     facts = {"repeated_heads": True} if repeated else {}
                     if self.candidate(problem, name, call, tensors, behind, facts):
