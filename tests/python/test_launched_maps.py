@@ -41,7 +41,8 @@ def test_the_drivers_numbers_are_those_that_the_launcher_names():
         "CU_TENSOR_MAP_L2_PROMOTION_L2_256B": tensor_maps.PROMOTE_256B,
         "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE": tensor_maps.ZEROS_OUTSIDE,
     }
-    assert set(ours) == named, "the launcher asks for something else now"
+    decode_alone = {"CU_TENSOR_MAP_L2_PROMOTION_NONE"}  # whose stages are launched by their own host code
+    assert set(ours) == named - decode_alone, "the launcher asks for something else now"
     assert {name: known[name] for name in ours} == ours
 
 

@@ -33,6 +33,7 @@ def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> lis
     """The stages whose curves are drawn, in order: the last one and the one before it, and before these the largest
     steps among those that a common axis can show."""
     every = climbing.steps(_in_one_run(results, dtype, d, causal, length), dtype, d, causal, length)
+    every = [one for one in every if not one.branch]
     names = [one.row["name"] for one in every]
     near = [one for one in every[:-2] if one.row["tflops"] > every[-1].row["tflops"] / 8]
     largest = sorted(near, key=lambda one: -one.factor)[: _CURVES - 2]
