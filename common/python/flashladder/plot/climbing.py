@@ -116,13 +116,14 @@ def _across(axes, size: tuple[float, float], rows: list[dict]) -> None:
 
 
 def _names(axes, size: tuple[float, float], every: list[Step], most: int, factors: bool) -> None:
-    """Names of the last and the first stage, and of the largest steps, left above or right below their points, or
-    upright above them."""
+    """Names of the main line's last stage, the last and the first stage, and of the largest steps, left above or right
+    below their points, or upright above them."""
     left, right = axes.get_xlim()
     points = [
         ((one.place - left) / (right - left) * size[0], _height(axes, one.row["tflops"]) * size[1]) for one in every
     ]
-    edges = list({one.place: one for one in (every[-1], every[0])}.values()) if every else []
+    top = next((one for one in reversed(every) if not one.branch), None)
+    edges = list({one.place: one for one in (top, every[-1], every[0])}.values()) if top else []
     wanted = edges + sorted((one for one in every if one not in edges), key=lambda one: -abs(one.factor - 1))
     line = [points[one.place] for one in every if not one.branch]
     dots = [_dot(point) for point in (*points, *_between(line))]
@@ -151,7 +152,7 @@ def _names(axes, size: tuple[float, float], every: list[Step], most: int, factor
                     "alpha": 0.85,
                 }  # above the peers' lines
                 axes.text(place[0] / size[0], place[1] / size[1], text, ha=ha, va=va, fontsize=_SIZE, color=INK,
-                          weight="bold" if one is every[-1] else "normal", rotation=90 if ha == "center" else 0,
+                          weight="bold" if one is top else "normal", rotation=90 if ha == "center" else 0,
                           transform=axes.transAxes, zorder=2.5, bbox=ground)  # fmt: skip
                 taken.append(box)
                 break

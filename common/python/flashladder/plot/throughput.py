@@ -1,5 +1,7 @@
 """Throughput: the way up as one line beside a sweep over sequence length; ablations."""
 
+import textwrap
+
 from matplotlib.figure import Figure
 
 from flashladder.core.errors import FlashLadderError
@@ -30,14 +32,16 @@ def _in_one_run(results: dict, dtype: str, d: int, causal: bool, length: int) ->
 
 
 def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[str]:
-    """The stages whose curves are drawn, in order: the last one and the one before it, and before these the largest
-    steps among those that a common axis can show."""
+    """The stages whose curves are drawn, in order: the last one, the main line's last one or the one before it, and
+    before these the largest steps among those that a common axis can show."""
     every = climbing.steps(_in_one_run(results, dtype, d, causal, length), dtype, d, causal, length)
     every = [one for one in every if not one.branch]
     names = [one.row["name"] for one in every]
-    near = [one for one in every[:-2] if one.row["tflops"] > every[-1].row["tflops"] / 8]
+    line = [one for one in every if not one.branch]
+    last = [line[-1], every[-1]] if every[-1].branch else line[-2:]
+    near = [one for one in line if one not in last and one.row["tflops"] > every[-1].row["tflops"] / 8]
     largest = sorted(near, key=lambda one: -one.factor)[: _CURVES - 2]
-    wanted = {*names[-2:], *(one.row["name"] for one in largest)}
+    wanted = {one.row["name"] for one in (*last, *largest)}
     return [name for name in names if name in wanted]
 
 
@@ -88,7 +92,8 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
         way = _in_one_run(one, dtype, d, causal, length)
         climbing.way_up(climb, (5.9, 3.1), way, dtype, d, causal, length)
         told = climbing.shares(way, dtype, d, causal, length)
-        lines = [source, recorded.earlier(recorded.pick(way, dtype=dtype, d_head=d, causal=causal, Nq=length))]
+        before = recorded.earlier(recorded.pick(way, dtype=dtype, d_head=d, causal=causal, Nq=length))
+        lines = [source, *textwrap.wrap(before, 80)]
         kind = "gradients, " if one.get("pass") == "backward" else ""
         lines += [f"{kind}{dtype}, d = {d}, N = {length}{_masked(causal)}", told]
         climb.set_title("\n".join(line for line in lines if line), fontsize=9.5)
