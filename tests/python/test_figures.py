@@ -88,7 +88,11 @@ def measured(monkeypatch, tmp_path):
         ],
         "decode": [
             {"name": packed_gqa.name, "kind": "stage", "kernel_sha256": packed_gqa.kernel_hash()} | shape,
+            {"name": packed_gqa.name, "kind": "stage", "kernel_sha256": packed_gqa.kernel_hash()}
+            | shape
+            | {"d_head": 64, "us": {"median": 25.0}},
             {"name": "reading K and V", "kind": "ceiling"} | shape,
+            {"name": "cuDNN attention", "kind": "peer"} | shape | {"us": {"median": 9.5}},
         ],
         "": [row("09_double_buffering", 300.0, fresh), row("08_fragment_tiles", 200.0, "another")],
         "ablations": [
@@ -120,6 +124,11 @@ def measured(monkeypatch, tmp_path):
         ('gradients_ahead("no_scratch_pass", "cuDNN attention") : .0f', "(not recorded yet)"),
         ('decode("packed_gqa", B=8) : .1f', "12.5"),
         ('decode("packed_gqa", B=8, of_reading=1) : .2f', "0.75"),
+        ('decode("packed_gqa", B=8, d=64) : .1f', "25.0"),
+        ('decode_shapes("packed_gqa") : d', "1"),
+        ('decode_ahead("cuDNN attention", "packed_gqa") : d', "1"),
+        ('decode_ahead("packed_gqa", "cuDNN attention") : d', "0"),
+        ('decode_ahead("lean", "packed_gqa") : d', "(not recorded yet)"),
         ('ring("one_launch", causal=True) : .0f', "700"),
         ('ring("one_launch", causal=True, of_ideal=1) : .2f', "0.95"),
         ('record("G.json", "rows", "name=a", "x") : .1f', "1.5"),

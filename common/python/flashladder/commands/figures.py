@@ -89,13 +89,33 @@ class _Figures:
         rows = recorded.pick(recorded.first("backward", gpu), name=_name(name))
         return sum(row["tflops"] > self.gradients(other, row["Nq"], row["d_head"], row["causal"], gpu) for row in rows)
 
-    def decode(
-        self, name: int | str, B: int = 1, N: int = 4096, Hq: int = 32, Hkv: int = 8, of_reading: bool = False
+    def decode(  # noqa: PLR0913 - the names of a table's columns
+        self,
+        name: int | str,
+        B: int = 1,
+        N: int = 4096,
+        Hq: int = 32,
+        Hkv: int = 8,
+        d: int = 128,
+        of_reading: bool = False,
     ) -> float:
         """Recorded microseconds of a decode stage or a peer: decode("packed_gqa", B=8); of_reading: the part of them
-        that reading K and V takes. d = 128. Of recorded.MAIN, else of the first GPU that has a record."""
-        row = self._row(recorded.first("decode"), _name(name), None, B=B, Nkv=N, Hq=Hq, Hkv=Hkv, d_head=128)
+        that reading K and V takes. Of recorded.MAIN, else of the first GPU that has a record."""
+        row = self._row(recorded.first("decode"), _name(name), None, B=B, Nkv=N, Hq=Hq, Hkv=Hkv, d_head=d)
         return row["of_reading"] if of_reading else row["us"]["median"]
+
+    def decode_shapes(self, name: int | str, d: int = 128) -> float:
+        """At how many shapes a decode stage or a peer is recorded."""
+        return len(recorded.pick(recorded.first("decode"), name=_name(name), d_head=d))
+
+    def decode_ahead(self, name: int | str, other: int | str, d: int = 128) -> float:
+        """At how many recorded shapes a decode stage takes less time than another kernel:
+        decode_ahead("lean", "cuDNN attention", d=64)."""
+        self._row(recorded.first("decode"), _name(name), None, d_head=d)  # notes whether it is recorded, and stale
+        rows = recorded.pick(recorded.first("decode"), name=_name(name), d_head=d)
+        return sum(
+            row["us"]["median"] < self.decode(other, row["B"], row["Nkv"], row["Hq"], row["Hkv"], d) for row in rows
+        )
 
     def ring(  # noqa: PLR0913 - the names of a table's columns
         self, name: int | str, N: int = 65536, Hq: int = 16, Hkv: int = 16, causal: bool = False, of_ideal: bool = False
@@ -224,6 +244,8 @@ FUNCTIONS = (
     "gradients",
     "gradients_ahead",
     "decode",
+    "decode_shapes",
+    "decode_ahead",
     "ring",
     "ceiling",
     "on_inputs",

@@ -107,7 +107,7 @@ def short_ends(figure) -> None:
     for low, name, pieces in rows:
         for left, width, colour, words in pieces:
             box(axes, (left, low), (width, 0.9), colour, words, 9)
-        axes.text(-1.2, low + 1.1, name, fontsize=10, ha="left", color=INK, weight="bold")
+        axes.text(0.1, low + 1.1, name, fontsize=10, ha="left", color=INK, weight="bold")
     centred(axes, 6.8, 3.05, "gap", 9, color=RED)
     axes.plot([0, 0], [0.3, 3.8], color=RED, linewidth=1.5, linestyle="--")
     axes.text(0.1, 0.05, "the launch before is over", fontsize=9, ha="left", color=RED)
