@@ -1,4 +1,4 @@
-// clang as WebAssembly (PyPI's fortitudo) in node: CUDA device code to LLVM IR. A page does it in docs/site/run/clang.js.
+// clang as WebAssembly (PyPI's fortitudo) in node: CUDA device code to LLVM IR. For a page: docs/site/run/clang.js.
 //
 //     node --stack-size=8000 clang.mjs FOLDER-OF-THE-COMPILER OUT.ll KERNEL.cu INCLUDE-FOLDER... [-OPTION...]
 import fs from 'fs';

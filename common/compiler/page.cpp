@@ -23,4 +23,6 @@ extern "C" const char *ir_to_ptx(const char *ir) {
     return said.c_str();
 }
 
-extern "C" int ir_to_ptx_refused() { return refused ? 1 : 0; }
+extern "C" int ir_to_ptx_refused() {
+    return refused ? 1 : 0;
+}

@@ -146,7 +146,7 @@ def firefox(profile: Path) -> list[str]:
 
 
 def page_of(folder: Path, compiler: bool) -> None:
-    """The page in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: with clang."""
+    """The page in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: clang."""
     run_page.copy_files(folder)
     if not compiler:
         catalogue = folder / "run/catalogue.json"
@@ -171,7 +171,11 @@ def driven(browser_command, what: str, tmp_path_factory, kernels=(), compiler: s
     page_of(folder, compiler == "clang")
     server = Server(folder)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    wanted = [("what", what), *(("kernel", one.id) for one in kernels), *([("key", server.key)] if compiler == "nvcc" else [])]
+    wanted = [
+        ("what", what),
+        *(("kernel", one.id) for one in kernels),
+        *([("key", server.key)] if compiler == "nvcc" else []),
+    ]
     address = f"http://127.0.0.1:{server.server_port}/driver.html?{urlencode(wanted)}"
     said = (profile / "said").open("w")
     env = os.environ | {"HOME": str(profile)}  # nothing of the person's own

@@ -45,12 +45,14 @@ function write({ stage, source, instances }) {
   const lines = ['#include "kernel.cu"', ...declared.map((name) => `template __global__ void ${name};`), ""];
   put("/stage", { ...headers[`/stages/${stage}`], "kernel.cu": source, "instances.cu": lines.join("\n") });
   // Else the launcher asks for the others, too.
-  return Object.values(instances).every((name) => name.includes("<__nv_bfloat16, 128")) ? ["-DFLASH_ONLY_BF16_128"] : [];
+  const common = Object.values(instances).every((name) => name.includes("<__nv_bfloat16, 128"));
+  return common ? ["-DFLASH_ONLY_BF16_128"] : [];
 }
 
 // clang's errors, each with its line of kernel.cu: of an error in a header the line there that uses it, 0 if none does.
 function diagnostics(words) {
-  const parts = words.split(/^(?=\S+:\d+:\d+: (?:fatal )?error: )/m).filter((part) => / error: /.test(part.split("\n")[0]));
+  const split = words.split(/^(?=\S+:\d+:\d+: (?:fatal )?error: )/m);
+  const parts = split.filter((part) => / error: /.test(part.split("\n")[0]));
   return parts.map((part) => {
     const [, file, line, message] = /^(\S+?):(\d+):\d+: (?:fatal )?error: (.*)/.exec(part) ?? [];
     const used = /^kernel\.cu:(\d+):\d+: note: in instantiation/m.exec(part);

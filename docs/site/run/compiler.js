@@ -101,7 +101,8 @@ class InPage {
         if (data.error) end(new Error(`the compiler failed: ${data.error}`));
         else resolve(data);
       };
-      worker.onerror = (event) => end(new Error(`the compiler does not start: ${event.message ?? "its script cannot be fetched"}`));
+      worker.onerror = ({ message }) =>
+        end(new Error(`the compiler does not start: ${message ?? "its script cannot be fetched"}`));
       worker.postMessage(told);
     });
   }
