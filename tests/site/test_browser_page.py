@@ -157,7 +157,8 @@ def page_of(folder: Path, compiler: bool) -> None:
     body = re.search(r"```\{raw\} html\n(.*?)```", run_page.TEXT.read_text(), re.S)[1]
     boxes = '<div class="page"><div class="main"><div class="content"><article id="furo-main-content"><section>'
     (folder / "run.html").write_text(
-        '<!doctype html><html><head><title>page</title><link rel="stylesheet" href="furo.css">'
+        '<!doctype html><html><head><title>page</title><meta charset="utf-8"><link rel="stylesheet" href="furo.css">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
     )
     shutil.copy(Path(__file__).with_name("driver.html"), folder)
@@ -324,6 +325,10 @@ def test_the_page_says_beforehand_what_compiles(edited):
         assert re.search(r"clang \d+\.\d+\.\d+ compiles it in this page: \d\d MB, fetched when", edited["about"])
     else:
         assert "nvcc compiles it." in edited["about"]
+
+
+def test_a_compilation_can_be_cancelled(edited):
+    assert edited["cancelled"] == "Cancelled."
 
 
 def test_without_a_network_the_page_still_opens_and_runs(edited):

@@ -37,6 +37,7 @@ class InPage {
   #modules;
   #worker;
   #turn = Promise.resolve();
+  #tell = () => {};
 
   // bytes: of what is fetched once.
   constructor({ bytes, version }) {
@@ -49,39 +50,48 @@ class InPage {
 
   // One compilation at a time: both sources may be edited.
   compile(wanted, { signal, tell }) {
-    const done = this.#turn.then(async () => {
+    this.#tell = tell;
+    const compiled = this.#turn.then(async () => {
       signal.throwIfAborted();
-      const worker = await this.#ready(tell);
+      const worker = await this.#ready();
       signal.throwIfAborted();
-      tell("Compiling …");
+      this.#tell("Compiling …");
       return this.#ask(worker, wanted, signal);
     });
-    this.#turn = done.catch(() => {});
-    return done;
+    this.#turn = compiled.catch(() => {});
+    // Who cancels does not wait for what is fetched; that goes on, and is there the next time.
+    const cancelled = new Promise((_, reject) => {
+      const silenced = () => {
+        this.#tell = () => {};
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", silenced, { once: true });
+    });
+    return Promise.race([compiled, cancelled]);
   }
 
-  async #ready(tell) {
+  async #ready() {
     if (this.#worker) return this.#worker;
-    this.#modules ??= this.#load(tell).catch((error) => {
+    this.#modules ??= this.#load().catch((error) => {
       this.#modules = undefined;
       throw new Error(`the compiler cannot be fetched: ${error.message}`);
     });
     const modules = await this.#modules;
-    tell("Starting the compiler …");
+    this.#tell("Starting the compiler …");
     const worker = new Worker(new URL("clang.js", import.meta.url), { type: "module" });
     await this.#ask(worker, modules);
     this.#worker = worker;
     return worker;
   }
 
-  async #load(tell) {
-    const at = (have) => tell(`Fetching the compiler: ${megabytes(have)} of ${megabytes(this.bytes)} MB …`);
+  async #load() {
+    const at = (have) => this.#tell(`Fetching the compiler: ${megabytes(have)} of ${megabytes(this.bytes)} MB …`);
     const [packed, backEnd, headers] = await Promise.all([
       fetchedWithProgress("clang/Compiler.wasm.gz", `clang-${this.version}`, at),
       fetched("ir_to_ptx.wasm").then((answer) => answer.arrayBuffer()),
       fetched("headers.json").then((answer) => answer.json()),
     ]);
-    tell("Unpacking the compiler …");
+    this.#tell("Unpacking the compiler …");
     const clang = await WebAssembly.compile(await gunzipped(packed).arrayBuffer());
     return { clang, backEnd: await WebAssembly.compile(backEnd), headers };
   }

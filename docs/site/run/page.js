@@ -327,6 +327,7 @@ async function begin() {
     part("compiler").append(...(compiler ? words : [before, node("code", {}, "make page"), after]));
     show("left");
     part("bench").hidden = false;
+    form.after(told); // what takes long is told where it was started
     await opened();
   } catch (error) {
     told.textContent =
