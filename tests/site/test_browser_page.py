@@ -327,6 +327,10 @@ def test_the_page_says_beforehand_what_compiles(edited):
         assert "nvcc compiles it." in edited["about"]
 
 
+def test_a_kernel_whose_template_has_a_structure_is_found(edited):
+    assert edited["structure"][1].startswith("12 Autotune, edited: right")
+
+
 def test_a_compilation_can_be_cancelled(edited):
     assert edited["cancelled"] == "Cancelled."
 

@@ -81,6 +81,9 @@ function toPtx(ir) {
   return text;
 }
 
+// In the name of a kernel whose template has a structure, nvcc writes the zeros at its end and clang leaves them out.
+const clangsName = (symbol) => symbol.replace(/(?<=Xtl\w*?)(L[a-z]0E)+(?=EE)/, "");
+
 function compile(wanted) {
   said = [];
   const options = write(wanted);
@@ -88,8 +91,11 @@ function compile(wanted) {
   if (clang.ccall("run_command", "number", ["string"], [command])) {
     return refused(decoder.decode(Uint8Array.from(said)));
   }
-  const text = toPtx(clang.FS.readFile(OUTPUT));
+  let text = toPtx(clang.FS.readFile(OUTPUT));
   if (backEnd._ir_to_ptx_refused()) return unsupported(text);
+  for (const symbol of Object.keys(wanted.instances)) {
+    text = text.replace(`.entry ${clangsName(symbol)}(`, `.entry ${symbol}(`);
+  }
   const missing = Object.keys(wanted.instances).filter((symbol) => !text.includes(`.entry ${symbol}(`));
   if (missing.length) {
     const name = wanted.instances[missing[0]].split("(")[0];
