@@ -3,7 +3,7 @@
 //     {name, about, compile({stage, source, instances}, {signal, tell}) -> Promise of {ptx} or {words, diagnostics}}
 //
 // stage: "04"; source: the text of kernel.cu; instances: by symbol, as C++ declares them, what will be launched.
-// diagnostics: [{line, message}], line is of kernel.cu, 0 where an error has none; words are all that the compiler says.
+// diagnostics: [{line, message}], line: of kernel.cu, 0 where an error has none; words: all that the compiler says.
 // about: what a reader is told of it beforehand, and tell(words) of what takes long. Rejects where it does not work at
 // all, and where the signal ends it.
 import { fetched, fetchedWithProgress, gunzipped } from "./kernels.js";

@@ -12,7 +12,10 @@ import { hazardsOf, lineOf, QUESTIONS, verdict } from "./verdict.js";
 const FIRST = { left: "04", right: "05", question: "passes" };
 const OWN = "each kernel's own"; // problem, where the two have none in common
 const KEPT = 8; // runs
-const READ_ONLY = ["This page was built without a compiler, so the sources are read-only: ", " in the project serves it with one."];
+const READ_ONLY = [
+  "This page was built without a compiler, so the sources are read-only: ",
+  " in the project serves it with one.",
+];
 
 const part = (name) => document.querySelector(`#run-${name}`);
 const form = part("form"), question = part("question"), problems = part("problem"), goOn = part("go-on");
