@@ -1,10 +1,12 @@
-// clang as WebAssembly (PyPI's fortitudo) in node: CUDA device code to LLVM IR. What a page does in a worker.
+// clang as WebAssembly (PyPI's fortitudo) in node: CUDA device code to LLVM IR. For a page: docs/site/run/clang.js.
 //
 //     node --stack-size=8000 clang.mjs FOLDER-OF-THE-COMPILER OUT.ll KERNEL.cu INCLUDE-FOLDER... [-OPTION...]
 import fs from 'fs';
 import os from 'os';
 import path from 'path';
 import {pathToFileURL} from 'url';
+
+import {clangCommand} from './clang_command.mjs';
 
 const [folder, output, source, ...rest] = process.argv.slice(2);
 const options = rest.filter(word => word.startsWith('-'));
@@ -34,12 +36,10 @@ for (const name of fs.readdirSync(path.dirname(source))) {
     if (/\.(cu|cuh|h)$/.test(name)) place(file);
 }
 const ready = performance.now();
-const lines = options.includes('-g0') ? '' : '-debug-info-kind=line-tables-only';
-const command = ['clang -cc1 -triple nvptx64-nvidia-cuda -fcuda-is-device -x cuda -target-cpu sm_90a',
-    `-target-feature +ptx87 -O2 -std=c++20 -emit-llvm ${lines} -nostdsysteminc -nobuiltininc -include cuda_runtime.h`,
-    '-mllvm -inline-threshold=2475',  // as LLVM has it for GPUs: a call would take arrays out of registers
-    ...includes.map(one => `-internal-isystem ${one}`), ...options.filter(one => one !== '-g0'), source,
-    '-o /out.ll'].join(' ');
+const command = clangCommand({
+    source, output: '/out.ll', includes, lines: !options.includes('-g0'),
+    options: options.filter(one => one !== '-g0'),
+});
 const status = module.ccall('run_command', 'number', ['string'], [command]);
 process.stderr.write(new TextDecoder().decode(Uint8Array.from(told)));
 if (status) process.exit(1);

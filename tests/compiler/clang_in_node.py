@@ -1,33 +1,24 @@
 """clang as WebAssembly, from PyPI's package fortitudo, in node."""
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from flashladder.core.paths import ROOT
+from flashladder.site.page_compiler import PACKAGE, find_clang
 
 COMPILER = ROOT / "common/compiler"
 INCLUDES = [COMPILER / "include", ROOT / "common/include"]
-IN_PACKAGE = "share/jupyter/labextensions/fortitudo/static/compiler"
 
 
 def why_missing() -> str:
     """Empty where all is there."""
     if not shutil.which("node"):
         return "no node on PATH"
-    if not folder():
-        return (
-            "no clang for WebAssembly: pip install fortitudo==0.8.0, or set FLASHLADDER_CLANG to its folder `compiler`"
-        )
+    if not find_clang():
+        return f"no clang for WebAssembly: pip install {PACKAGE}, or set FLASHLADDER_CLANG to its folder `compiler`"
     return ""
-
-
-def folder() -> Path | None:
-    places = [os.environ.get("FLASHLADDER_CLANG"), Path(sys.prefix) / IN_PACKAGE]
-    return next((Path(one) for one in places if one and (Path(one) / "Compiler.wasm").is_file()), None)
 
 
 def compile_to_ir(clang: Path, source: Path, output: Path, options: tuple[str, ...] = ()) -> float:

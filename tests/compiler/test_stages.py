@@ -13,7 +13,7 @@ from flashladder.building import build
 from flashladder.commands import browser
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
-from flashladder.site import page_kernels
+from flashladder.site import page_compiler, page_kernels
 
 sys.path.insert(0, str(ROOT / "tests/site"))
 
@@ -47,7 +47,9 @@ def counters(launch: dict) -> dict:
 @pytest.mark.parametrize("one", CASES)
 def test_a_stage_is_right_and_accesses_what_nvccs_does(one, tmp_path):
     output = tmp_path / "kernel.ll"
-    seconds = clang_in_node.compile_to_ir(clang_in_node.folder(), one.stage.kernel, output, ("-DFLASH_ONLY_BF16_128",))
+    seconds = clang_in_node.compile_to_ir(
+        page_compiler.find_clang(), one.stage.kernel, output, ("-DFLASH_ONLY_BF16_128",)
+    )
     began = time.monotonic()
     ptx = run_programs.ir_to_ptx(output.read_text())
     print(f"\n{one.id}: clang {seconds:.1f} s, PTX {time.monotonic() - began:.2f} s, {len(ptx)} bytes")

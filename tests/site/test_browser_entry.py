@@ -201,4 +201,4 @@ def test_every_stage_is_offered_and_each_kernel_once():
 def test_where_emcc_is_missing_the_way_to_it_is_said(monkeypatch):
     monkeypatch.setattr(browser, "find_emscripten", lambda: None)
     with pytest.raises(FlashLadderError, match="apt install emscripten"):
-        browser.build_simulator()
+        browser.build_modules()

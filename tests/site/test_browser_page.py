@@ -23,7 +23,7 @@ from flashladder.commands import browser, page
 from flashladder.core.paths import build_directory
 from flashladder.ladder import stages
 from flashladder.simulator import warps
-from flashladder.site import page_kernels, page_server, run_page
+from flashladder.site import page_compiler, page_kernels, page_server, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
@@ -89,7 +89,7 @@ def test_webassembly_in_node_equals_this_machine(one, shipped, tmp_path):
 
 def test_the_files_are_small_enough_and_name_no_folder_of_this_machine(shipped):
     files = [file for file in [*shipped.rglob("*"), *run_page.FILES.rglob("*")] if file.is_file()]
-    assert sum(file.stat().st_size for file in files) < browser.MOST_BYTES
+    assert sum(file.stat().st_size for file in files if "clang" not in file.parts) < browser.MOST_BYTES
     first = [file for file in run_page.FILES.iterdir() if file.suffix in (".js", ".css")]
     first += [shipped / "catalogue.json", shipped / "kernels/04.json.gz", shipped / "kernels/05.json.gz"]
     assert sum(file.stat().st_size for file in first) < 300_000, "before a run; the theme has as much again"
@@ -99,9 +99,20 @@ def test_the_files_are_small_enough_and_name_no_folder_of_this_machine(shipped):
 
 
 class Handler(page_server.Handler):
-    """What `make page` serves, and the place where the driver leaves its results."""
+    """What `make page` serves, and the place where the driver leaves its results. Told /unplug it serves no more."""
+
+    def do_GET(self):
+        if self.server.unplugged:
+            self.close_connection = True  # without an answer, as where there is no network
+        else:
+            super().do_GET()
 
     def do_POST(self):
+        if self.path == "/unplug":
+            self.server.unplugged = True
+            self.send_response(204)
+            self.end_headers()
+            return
         if self.path != "/done":
             super().do_POST()
             return
@@ -116,7 +127,7 @@ class Server(page_server.Server):
 
     def __init__(self, folder: Path):
         super().__init__(folder, page_server.Compiler(page.compiler_level()), 0)
-        self.done, self.results = threading.Event(), None
+        self.done, self.results, self.unplugged = threading.Event(), None, False
 
 
 def chromium(profile: Path) -> list[str]:
@@ -134,30 +145,38 @@ def firefox(profile: Path) -> list[str]:
     return [program, "--headless", "--no-remote", "--profile", str(profile)]
 
 
-def page_of(folder: Path) -> None:
-    """The page in the folder, in the theme's boxes; with the theme's style where it is installed."""
+def page_of(folder: Path, compiler: bool) -> None:
+    """The page in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: clang."""
     run_page.copy_files(folder)
+    if not compiler:
+        catalogue = folder / "run/catalogue.json"
+        catalogue.write_text(json.dumps(json.loads(catalogue.read_text()) | {"compiler": None}))
     theme = importlib.util.find_spec("furo")
     if theme:
         shutil.copy(Path(theme.origin).parent / "theme/furo/static/styles/furo.css", folder)
     body = re.search(r"```\{raw\} html\n(.*?)```", run_page.TEXT.read_text(), re.S)[1]
     boxes = '<div class="page"><div class="main"><div class="content"><article id="furo-main-content"><section>'
     (folder / "run.html").write_text(
-        '<!doctype html><html><head><title>page</title><link rel="stylesheet" href="furo.css">'
+        '<!doctype html><html><head><title>page</title><meta charset="utf-8"><link rel="stylesheet" href="furo.css">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
     )
     shutil.copy(Path(__file__).with_name("driver.html"), folder)
 
 
-def driven(browser_command, what: str, tmp_path_factory, kernels=(), key: bool = False) -> dict:
-    """What the driver has seen of the page in a browser; key: as the reader for whom the compiler is."""
+def driven(browser_command, what: str, tmp_path_factory, kernels=(), compiler: str = "") -> dict:
+    """What the driver has seen of the page in a browser; compiler: "nvcc" behind it, or "clang" in it."""
     profile = tmp_path_factory.mktemp("profile")
     command = browser_command(profile)
     folder = tmp_path_factory.mktemp("page")
-    page_of(folder)
+    page_of(folder, compiler == "clang")
     server = Server(folder)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    wanted = [("what", what), *(("kernel", one.id) for one in kernels), *([("key", server.key)] if key else [])]
+    wanted = [
+        ("what", what),
+        *(("kernel", one.id) for one in kernels),
+        *([("key", server.key)] if compiler == "nvcc" else []),
+    ]
     address = f"http://127.0.0.1:{server.server_port}/driver.html?{urlencode(wanted)}"
     said = (profile / "said").open("w")
     env = os.environ | {"HOME": str(profile)}  # nothing of the person's own
@@ -263,10 +282,17 @@ def test_without_a_compiler_the_page_runs_what_is_shipped_and_says_why_no_more(s
     assert seen["told"].startswith("04 Tensor cores, edited cannot be compiled here.") and "make page" in seen["told"]
 
 
-@pytest.fixture(scope="module", params=[chromium, firefox])
+WITHOUT_CLANG = f"no clang for WebAssembly: pip install {page_compiler.PACKAGE}"
+
+
+@pytest.fixture(scope="module", params=[(one, which) for which in ("nvcc", "clang") for one in (chromium, firefox)],
+                ids=lambda param: f"{param[0].__name__}-{param[1]}")  # fmt: skip
 def edited(request, shipped, tmp_path_factory) -> dict:
+    program, compiler = request.param
+    if compiler == "clang" and not page_compiler.find_clang():
+        pytest.skip(WITHOUT_CLANG)
     build.configure()
-    return driven(request.param, "editing", tmp_path_factory, key=True)
+    return driven(program, "editing", tmp_path_factory, compiler=compiler) | {"compiler": compiler}
 
 
 def line_of(text: str, stage: str) -> int:
@@ -295,6 +321,25 @@ def test_an_edit_is_counted_and_its_line_has_a_picture(edited):
     assert edited["slower"][1].startswith("05 Swizzle, edited: right, 3.9 times fewer wavefronts than 04 Tensor cores")
     line, words = edited["banks"]
     assert words.startswith(f"Line {line}, ldmatrix 1 of ") and "of them bank conflicts" in words
+
+
+def test_the_page_says_beforehand_what_compiles(edited):
+    if edited["compiler"] == "clang":
+        assert re.search(r"clang \d+\.\d+\.\d+ compiles it in this page: \d\d MB, fetched when", edited["about"])
+    else:
+        assert "nvcc compiles it." in edited["about"]
+
+
+def test_a_kernel_whose_template_has_a_structure_is_found(edited):
+    assert edited["structure"][1].startswith("12 Autotune, edited: right")
+
+
+def test_a_compilation_can_be_cancelled(edited):
+    assert edited["cancelled"] == "Cancelled."
+
+
+def test_without_a_network_the_page_still_opens_and_runs(edited):
+    assert edited["offline"][1] == edited["race"]["verdicts"][1]
 
 
 def test_a_link_brings_the_edits_back(edited):

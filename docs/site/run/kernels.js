@@ -11,7 +11,7 @@ const SETTINGS = {
   WARPSIM_TRACE: "trace.json",
 };
 
-async function fetched(name) {
+export async function fetched(name) {
   const answer = await fetch(new URL(name, here));
   if (!answer.ok) throw new Error(`${name}: ${answer.status} ${answer.statusText}`);
   return answer;
@@ -19,11 +19,33 @@ async function fetched(name) {
 
 export const fetchCatalogue = async () => (await fetched("catalogue.json")).json();
 
-// A file of a kernel is packed; a server may have unpacked it on the way.
+// What is packed; a server may have unpacked it on the way.
+export function gunzipped(bytes) {
+  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return new Response(bytes);
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+}
+
 async function unpacked(id) {
-  const bytes = new Uint8Array(await (await fetched(`kernels/${id}.json.gz`)).arrayBuffer());
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return JSON.parse(new TextDecoder().decode(bytes));
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  return gunzipped(new Uint8Array(await (await fetched(`kernels/${id}.json.gz`)).arrayBuffer())).json();
+}
+
+// The bytes of a large file, which the browser keeps under the name of its version. at(bytes): what has arrived so far.
+export async function fetchedWithProgress(name, version, at) {
+  const url = new URL(name, here);
+  const kept = await globalThis.caches?.open(version).catch(() => null); // none where the page is not trusted
+  const found = await kept?.match(url);
+  if (found) return new Uint8Array(await found.arrayBuffer());
+  const reader = (await fetched(name)).body.getReader();
+  const pieces = [];
+  let bytes = 0;
+  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
+    pieces.push(piece.value);
+    bytes += piece.value.length;
+    at(bytes);
+  }
+  const whole = new Uint8Array(await new Blob(pieces).arrayBuffer());
+  await kept?.put(url, new Response(whole)).catch(() => {}); // no room: it is fetched again
+  return whole;
 }
 
 const files = new Map();

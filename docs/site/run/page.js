@@ -12,14 +12,16 @@ import { hazardsOf, lineOf, QUESTIONS, verdict } from "./verdict.js";
 const FIRST = { left: "04", right: "05", question: "passes" };
 const OWN = "each kernel's own"; // problem, where the two have none in common
 const KEPT = 8; // runs
-const READ_ONLY = ["No compiler stands behind this page, so the sources are read-only: ", " in the project serves it with one."];
+const READ_ONLY = [
+  "This page was built without a compiler, so the sources are read-only: ",
+  " in the project serves it with one.",
+];
 
 const part = (name) => document.querySelector(`#run-${name}`);
 const form = part("form"), question = part("question"), problems = part("problem"), goOn = part("go-on");
 const start = part("start"), cancel = part("cancel"), share = part("share"), told = part("status");
-const compiler = findCompiler();
 const runs = new Map(); // by what determines them
-let sides, tabs, stop, remembering;
+let compiler, sides, tabs, stop, remembering;
 
 const asks = (name) => `Which of the two ${QUESTIONS[name].asks}?`;
 const both = () => [sides.left, sides.right];
@@ -177,8 +179,13 @@ async function ptxOf(side, places, signal) {
   if (!compiler) throw new Error(`${side.title} cannot be compiled here. ${READ_ONLY.join("`make page`")}`);
   const launched = places.flatMap((at) => [...side.file.requests[at].matchAll(/^launch (\w+) /gm)].map((found) => found[1]));
   const instances = Object.fromEntries(launched.map((symbol) => [symbol, side.file.instances[symbol]]));
-  const built = await compiler.compile({ stage: side.entry.stage, source: side.editor.text, instances });
+  const tell = (words) => {
+    told.textContent = words;
+  };
+  const wanted = { stage: side.entry.stage, source: side.editor.text, instances };
+  const built = await compiler.compile(wanted, { signal, tell });
   signal.throwIfAborted();
+  tell("Running …");
   return built;
 }
 
@@ -220,7 +227,7 @@ async function run(event) {
   refresh();
   try {
     await simulatorModule();
-    told.textContent = both().some(({ edited }) => edited) ? "Compiling and running …" : "Running …";
+    told.textContent = "Running …";
     const done = await Promise.allSettled(both().map((side) => runSide(side, stop.signal)));
     const failed = done.find(({ status }) => status === "rejected");
     told.textContent = failed ? failed.reason.message : "";
@@ -276,6 +283,19 @@ function listen() {
   });
 }
 
+// From the first visit on the page is there without a network, too, where the browser allows it.
+async function keepForOffline() {
+  const worker = await navigator.serviceWorker?.register("offline.js").catch(() => null);
+  if (!worker) return;
+  await navigator.serviceWorker.ready;
+  const loaded = performance.getEntriesByType("resource").map(({ name }) => name.split("#")[0]);
+  const own = [location.href.split(/[?#]/)[0], ...loaded].filter((name) => name.startsWith(location.origin));
+  navigator.serviceWorker.addEventListener("message", () => {
+    document.documentElement.dataset.runKept = "1";
+  });
+  worker.active.postMessage([...new Set(own)]);
+}
+
 async function begin() {
   if (!("DecompressionStream" in window) || !("WebAssembly" in window)) {
     told.textContent = "This browser is too old: it needs WebAssembly and DecompressionStream, as those from 2023 on have.";
@@ -283,6 +303,7 @@ async function begin() {
   }
   try {
     const catalogue = await fetchCatalogue();
+    compiler = findCompiler(catalogue);
     const make = (name) =>
       new Side(name, catalogue, {
         onChoice: (fault) => {
@@ -304,11 +325,12 @@ async function begin() {
     const address = new URL(location.href);
     address.searchParams.delete("key");
     history.replaceState(null, "", address);
-    const words = [`Edit a source and run it again (Ctrl+Enter): ${compiler?.name} compiles it.`];
+    const words = [`Edit a source and run it again (Ctrl+Enter): ${compiler?.about}.`];
     const [before, after] = READ_ONLY;
     part("compiler").append(...(compiler ? words : [before, node("code", {}, "make page"), after]));
     show("left");
     part("bench").hidden = false;
+    form.after(told); // what takes long is told where it was started
     await opened();
   } catch (error) {
     told.textContent =
@@ -317,6 +339,7 @@ async function begin() {
     return;
   }
   listen();
+  keepForOffline();
   part("page").sides = sides; // for who wants the numbers
   document.documentElement.dataset.runReady = "1";
 }

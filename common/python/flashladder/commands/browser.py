@@ -6,6 +6,11 @@ Writes build/browser/out, which `make docs` takes along:
     catalogue.json                  the kernels and problems that the page offers, the numbers of the timeline's model
     kernels/ID.json.gz              of one kernel: PTX, source files and their phases, a request for each problem, and
                                     the instances that they launch, by symbol, as C++ declares them
+
+and, where clang for WebAssembly is installed (site/page_compiler.py), what compiles an edited kernel in the page:
+
+    clang/, headers.json            the package's files, the headers
+    ir_to_ptx.js, ir_to_ptx.wasm    common/compiler, compiled by Emscripten
 """
 
 import concurrent.futures
@@ -27,11 +32,11 @@ from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
 from flashladder.simulator import clocks
 from flashladder.simulator.warps import named
-from flashladder.site import page_kernels
+from flashladder.site import page_compiler, page_kernels
 from flashladder.site.page_kernels import Offered
 from flashladder.site.run_page import shipped
 
-MOST_BYTES = 12_000_000  # of all that is shipped
+MOST_BYTES = 12_000_000  # of all that is shipped, without clang
 
 
 def folder() -> Path:
@@ -48,8 +53,8 @@ def find_emscripten() -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
-def build_simulator() -> None:
-    """simulator.js and simulator.wasm."""
+def build_modules() -> None:
+    """The simulator and the compiler's back end as WebAssembly, each with its script."""
     emscripten = find_emscripten()
     if not emscripten:
         raise FlashLadderError(
@@ -66,7 +71,7 @@ def build_simulator() -> None:
     commands = [
         [cmake, "-S", ROOT / "common/browser", "-B", place, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={ninja}",
          f"-DCMAKE_TOOLCHAIN_FILE={emscripten}", f"-DWARPSIM_CUDA_INCLUDE={include}"],
-        [cmake, "--build", place, "-j", str(build.jobs()), "--target", "browser_run"],
+        [cmake, "--build", place, "-j", str(build.jobs()), "--target", "browser_run", "ir_to_ptx"],
     ]  # fmt: skip
     # Debian's Emscripten finds its JavaScript packages by the node of Debian alone, unless it is told.
     env = prepended(NODE_PATH="/usr/share/nodejs")
@@ -80,8 +85,9 @@ def build_simulator() -> None:
                     f"Emscripten's build failed; the whole log is {log}.\n{text[first : first + 2000]}"
                 )
     shipped().mkdir(exist_ok=True)
-    for name in ("simulator.js", "simulator.wasm"):
-        shutil.copy(place / "out" / name, shipped())
+    for name in ("simulator", "ir_to_ptx"):
+        for suffix in (".js", ".wasm"):
+            shutil.copy(place / "out" / f"{name}{suffix}", shipped())
 
 
 def kernel_file(one: Offered, problems: list[tuple[Problem, str | None]] | None = None) -> dict:
@@ -127,7 +133,12 @@ def write_kernels(kernels: list[Offered]) -> None:
     with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
         for _ in pool.map(write, kernels):
             pass
-    catalogue = {"kernels": [entry(one) for one in kernels], "clocks": asdict(clocks.load())}
+    clang = page_compiler.find_clang()
+    catalogue = {
+        "kernels": [entry(one) for one in kernels],
+        "clocks": asdict(clocks.load()),
+        "compiler": page_compiler.ship(clang, shipped()) if clang else None,
+    }
     (shipped() / "catalogue.json").write_text(json.dumps(catalogue, ensure_ascii=False, indent=1) + "\n")
 
 
@@ -140,16 +151,24 @@ def targets() -> list[str]:
     ]
 
 
+def own_bytes(folder: Path) -> int:
+    """Of all that is shipped, without clang."""
+    files = [file for file in folder.rglob("*") if file.is_file() and file.relative_to(folder).parts[0] != "clang"]
+    return sum(file.stat().st_size for file in files)
+
+
 def run() -> int:
     began = time.monotonic()
-    build_simulator()
+    build_modules()
     kernels = page_kernels.offered()
     build.build(targets())
     write_kernels(kernels)
-    size = sum(file.stat().st_size for file in shipped().rglob("*") if file.is_file())
+    size = own_bytes(shipped())
     if size > MOST_BYTES:
         raise FlashLadderError(f"The page's files have {size} bytes; {MOST_BYTES} are the most that it may ship.")
     where = os.path.relpath(shipped())
     say(f"{plural(len(kernels), 'kernel')} in {time.monotonic() - began:.0f} s, {size / 1e6:.1f} MB in {where}.")
+    if not page_compiler.find_clang():
+        say(f"Without a compiler, the page's sources are read-only: pip install {page_compiler.PACKAGE} brings it.")
     say("`make docs` puts the page into the site.")
     return 0

@@ -8,6 +8,7 @@ from flashladder.core.paths import ROOT, build_directory
 PAGE = "run.md"  # of the site; its files lie in run/ beside it
 TEXT = ROOT / "docs/site/run.md"
 FILES = ROOT / "docs/site/run"
+OFFLINE = ROOT / "docs/site/offline.js"  # beside the page: a service worker keeps what lies below its own place
 DOOR = (
     "[Compare two kernels](run.md): run them on the simulator, in your browser, and see which mistake is caught "
     "where. Nothing to install."
@@ -30,3 +31,4 @@ def copy_files(site: Path) -> None:
     if is_built():
         shutil.copytree(FILES, place)
         shutil.copytree(shipped(), place, dirs_exist_ok=True)
+        shutil.copy(OFFLINE, site)
