@@ -33,7 +33,7 @@ _CLASSES = (
     ("W", "wgmma", ("HGMMA", "QGMMA")),
     ("f", "wgmma's fence, commit, wait", ("WARPGROUP",)),
     ("T", "TMA", ("UTMALDG",)),
-    ("B", "mbarrier", ("SYNCS", "MEMBAR", "ERRBAR", "CCTL")),  # and the fences of arrivals at another block
+    ("B", "mbarrier", ("SYNCS", "MEMBAR", "CGAERRBAR", "ERRBAR", "CCTL")),  # and the fences of arrivals at another block
     ("|", "barrier", ("BAR", "WARPSYNC")),
     ("g", "global load, store", ("LDG", "STG")),
     ("s", "shared load, store", ("STS",)),

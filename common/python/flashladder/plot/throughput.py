@@ -32,16 +32,14 @@ def _in_one_run(results: dict, dtype: str, d: int, causal: bool, length: int) ->
 
 
 def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[str]:
-    """The stages whose curves are drawn, in order: the last one, the main line's last one or the one before it, and
-    before these the largest steps among those that a common axis can show."""
+    """The stages of the main line whose curves are drawn, in order: the last one and the one before it, and before
+    these the largest steps among those that a common axis can show."""
     every = climbing.steps(_in_one_run(results, dtype, d, causal, length), dtype, d, causal, length)
     every = [one for one in every if not one.branch]
     names = [one.row["name"] for one in every]
-    line = [one for one in every if not one.branch]
-    last = [line[-1], every[-1]] if every[-1].branch else line[-2:]
-    near = [one for one in line if one not in last and one.row["tflops"] > every[-1].row["tflops"] / 8]
+    near = [one for one in every[:-2] if one.row["tflops"] > every[-1].row["tflops"] / 8]
     largest = sorted(near, key=lambda one: -one.factor)[: _CURVES - 2]
-    wanted = {one.row["name"] for one in (*last, *largest)}
+    wanted = {*names[-2:], *(one.row["name"] for one in largest)}
     return [name for name in names if name in wanted]
 
 
