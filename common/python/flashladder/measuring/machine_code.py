@@ -33,7 +33,8 @@ _CLASSES = (
     ("W", "wgmma", ("HGMMA", "QGMMA")),
     ("f", "wgmma's fence, commit, wait", ("WARPGROUP",)),
     ("T", "TMA", ("UTMALDG",)),
-    ("B", "mbarrier", ("SYNCS", "MEMBAR", "CGAERRBAR", "ERRBAR", "CCTL")),  # and the fences of arrivals at another block
+    # And the fences of arrivals at another block.
+    ("B", "mbarrier", ("SYNCS", "MEMBAR", "CGAERRBAR", "ERRBAR", "CCTL")),
     ("|", "barrier", ("BAR", "WARPSYNC")),
     ("g", "global load, store", ("LDG", "STG")),
     ("s", "shared load, store", ("STS",)),
