@@ -74,7 +74,7 @@ inline FlashStatus make_plan(const char *title, const FlashDecodeParams &params,
         const int64_t most = (units - 1) / warps + 1;  // each block has a unit for each warp
         const auto wanted = static_cast<int64_t>(choice.each * multiprocessors);
         blocks = choice.each > 0 ? static_cast<int>(std::clamp<int64_t>(wanted, 1, most)) : static_cast<int>(heads);
-        if (equal_pieces(params) && blocks > heads) blocks -= blocks % heads;  // no share ends within a head
+        if (equal_pieces(params) && blocks > heads) blocks -= blocks % heads;  // then shares end with heads
     } else if (std::sscanf(params.configuration, "warps_%d+blocks_%d%n", &warps, &blocks, &end) != 2 ||
                params.configuration[end] || (warps != 8 && (warps != 4 || !one_tile(params))) || blocks <= 0) {
         return flash::fail(FLASH_UNSUPPORTED,
