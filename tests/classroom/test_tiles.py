@@ -7,7 +7,7 @@ import pytest
 from assignment_files import assignment_text
 from shares import share
 
-from flashladder.classroom import assignment, exercise, handout, judge
+from flashladder.classroom import assignment, cases, exercise, handout, judge
 from flashladder.classroom.grading import grade
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.toml import tomllib
@@ -110,6 +110,7 @@ def test_each_tile_of_a_stage_is_a_kernel_with_its_exercises(stage):
             assert [one.solution for one in exercise.exercises(kernel)] == [
                 one.solution for one in exercise.exercises(stage)
             ]
+            assert len(cases.cases(kernel)) == len(cases.cases(stage))
 
 
 def test_the_students_folder_has_the_tile_everywhere(tmp_path):

@@ -38,7 +38,7 @@ class Case:
 def cases(stage: WithKernel) -> list[Case]:
     """What an answer is verified at: what changed kernels are judged by, and what its kind adds."""
     judged = [Case(problem, configuration) for problem, configuration in stage.judged_by()]
-    more = _KINDS[type(stage)](stage)
+    more = next(of for kind, of in _KINDS.items() if isinstance(stage, kind))(stage)
     return [*judged, *(Case(problem, stage.configuration(problem), inputs) for problem, inputs in more)]
 
 
