@@ -219,6 +219,7 @@ struct SharedShadow::Impl {
     bool wgmma_read_ordered(const WgmmaRead &, unsigned agent, unsigned lane) const;
     bool wgmma_reads_over(const Warp &, unsigned lane, uint32_t address) const;  // all that came before the lane there
     void forget_wgmma_reads();
+    void forget_older_reads(unsigned first_warp, uint32_t number, const std::array<const SharedTile *, 2> &tiles);
     bool wgmma_readable(Warp *const (&warps)[4], const SharedTile &, uint32_t below);
     uint32_t fenced_by_all(uint32_t below);
     void check_proxy(Instruction &, unsigned lane, uint32_t granule);

@@ -3,6 +3,7 @@
 // write there. A wait of any of the warps ends the reads, and what that warp releases afterwards orders them: programs
 // let one thread of the warpgroup say that a buffer is empty.
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -14,7 +15,7 @@ namespace warpsim {
 
 namespace {
 
-constexpr size_t kMostReads = 64;  // of those that have been waited for
+constexpr size_t kMostReads = 4096;  // of those that have been waited for: far more than tiles have descriptors
 constexpr size_t kChunksAtOnce = 32;
 
 }  // namespace
@@ -147,11 +148,26 @@ uint32_t SharedShadow::wgmma_issue(Warp *const (&warps)[4], const Op &op, const 
 
 void SharedShadow::wgmma_wait(Warp &warp, uint32_t number) {
     Impl &m = *impl_;
+    const unsigned first_warp = warp.id / 4 * 4;
+    std::array<const SharedTile *, 2> tiles = {};  // whose reads the warpgroup's first wait ends
+    size_t count = 0;
     for (auto read = m.wgmma_reads.rbegin(); read != m.wgmma_reads.rend() && read->number >= number; ++read) {
-        if (read->number != number || read->first_warp != warp.id / 4 * 4) continue;
+        if (read->number != number || read->first_warp != first_warp) continue;
+        if (!read->waited) tiles[count++] = read->tile.get();
         read->waited |= 1u << warp.id % 4;
         read->stamps[warp.id % 4] = m.clocks.stamp(warp.id);
     }
+    if (count) m.forget_older_reads(first_warp, number, tiles);
+}
+
+// A warpgroup that reads a tile again, and waits for that too, has waited for its earlier reads of it before: who comes
+// after the later wait comes after the earlier ones. So the later read alone is kept.
+void SharedShadow::Impl::forget_older_reads(unsigned first_warp, uint32_t number,
+                                            const std::array<const SharedTile *, 2> &tiles) {
+    std::erase_if(wgmma_reads, [&](const WgmmaRead &read) {
+        if (!read.waited || read.number >= number || read.first_warp != first_warp) return false;
+        return std::find(tiles.begin(), tiles.end(), read.tile.get()) != tiles.end();
+    });
 }
 
 // Those that are ordered before everything that may come, and the oldest where there are too many.
