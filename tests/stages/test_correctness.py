@@ -67,6 +67,17 @@ def test_long_rows(stage, tile, dtype):
     verified(stage, Call(problem, seed=4), Call(problem, inputs=adversarial("long sums", problem), note="long sums"))
 
 
+@pytest.mark.parametrize("card", ("rtx3090", "rtx4090"))
+def test_on_a_consumer_card(stage, tile, card, monkeypatch):
+    """99 KB of shared memory a block, fewer threads a multiprocessor, and code for compute capability 8.0 or older."""
+    if stage.min_compute > 89:
+        pytest.skip("this stage needs a newer GPU")
+    monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
+    monkeypatch.setenv("WARPSIM_DEVICE", card)
+    kinds = zip(DTYPES, HEAD_DIMS, strict=True)
+    verified(stage, *(Call(Problem(Hq=2, Nq=tile[0], Nkv=2 * tile[1], d_head=d, dtype=dtype)) for dtype, d in kinds))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("rows", (1, 2, 3))
 def test_tile_counts(stage, tile, rows):
