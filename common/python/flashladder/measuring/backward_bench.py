@@ -63,7 +63,7 @@ class BackwardBench(Bench):
         if not (self.torch and self.settings.peers):
             return []
         found = []
-        for name in peers.BACKENDS:
+        for name in peers.names():
             try:
                 call, kept = peers.gradient_call(name, problem, memory.tensors), {}
             except RuntimeError as error:  # a peer that has no kernel for this problem

@@ -263,7 +263,7 @@ class Bench:
         if problem.dtype == "e4m3":
             return self.fp8_peers(problem, memory)
         found = []
-        for name in peers.BACKENDS:
+        for name in peers.names():
             call, kept = peers.attention_call(name, problem, memory.tensors), {}
 
             def launch(call=call, kept=kept):

@@ -137,7 +137,7 @@ class DecodeBench:
         if not (self.torch and self.settings.peers):
             return []
         found = []
-        for name in peers.BACKENDS:
+        for name in peers.names():
             calls, kept = [peers.attention_call(name, problem, one.tensors) for one in copies], {}
 
             def launch(copy: int, stream: int, calls=calls, kept=kept) -> None:  # on PyTorch's current stream

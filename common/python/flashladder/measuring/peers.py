@@ -1,22 +1,72 @@
-"""What the stages are measured against: FlashAttention-2 and cuDNN by PyTorch's SDPA, and cuBLAS as the ceiling.
-The peer of e4m3 is in cudnn_fp8."""
+"""What the stages are measured against: FlashAttention-2 and cuDNN by PyTorch's SDPA; FlashAttention-3 and -4 where
+their users' packages are installed; and cuBLAS as the ceiling. The peer of e4m3 is in cudnn_fp8."""
+
+import importlib
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
 
 from flashladder.core.problem import Problem
 from flashladder.measuring import cudnn_fp8, gpu_memory
 
+
+@dataclass(frozen=True)
+class Package:
+    """A peer with a package of its own, whose flash_attn_func takes Q, K, V as (B, N, H, d)."""
+
+    module: str
+    distributions: tuple[str, ...]  # names under which it is installed
+
+    def installed(self) -> bool:
+        try:
+            return importlib.util.find_spec(self.module) is not None
+        except ModuleNotFoundError:  # of the package that the module is in
+            return False
+
+    def version(self) -> str:
+        for name in self.distributions:
+            try:
+                return importlib.metadata.version(name)
+            except importlib.metadata.PackageNotFoundError:
+                continue
+        return "unknown"
+
+    def attention(self, problem: Problem, q, k, v):
+        """O as (B, H, N, d), of tensors of that shape. RuntimeError, too, where the package has no kernel for it."""
+        try:
+            function = importlib.import_module(self.module).flash_attn_func
+            by_rows = (tensor.transpose(1, 2) for tensor in (q, k, v))
+            output = function(*by_rows, softmax_scale=problem.scale, causal=problem.causal)
+        except Exception as error:  # whatever it says no by: its own assertions, a compiler's errors
+            raise RuntimeError(f"{type(error).__name__}: {error}") from error
+        output = output[0] if isinstance(output, tuple) else output  # some versions return the log-sum-exp as well
+        return output.transpose(1, 2)
+
+
 BACKENDS = {"FlashAttention-2": "FLASH_ATTENTION", "cuDNN attention": "CUDNN_ATTENTION"}
+PACKAGES = {
+    "FlashAttention-3": Package("flash_attn_interface", ("flash_attn_3", "flash-attn-3")),
+    "FlashAttention-4": Package("flash_attn.cute", ("flash-attn-4", "fa4")),
+}
 CEILING = "cuBLAS matmul"
 CEILING_SIZE = 8192  # rows and columns of the square matrices
 
 
+def names() -> tuple[str, ...]:
+    """The peers that this machine has, where it has PyTorch."""
+    return (*BACKENDS, *(name for name, package in PACKAGES.items() if package.installed()))
+
+
 def attention_call(name: str, problem: Problem, tensors: dict):
     """A function that runs the peer on Q, K, V and returns its output tensor; raises RuntimeError if it cannot."""
+    q, k, v = (problem.to_bhnd_tensor(tensors[tensor]) for tensor in "QKV")
+    if name in PACKAGES:
+        return lambda: PACKAGES[name].attention(problem, q, k, v)
     torch = gpu_memory.torch
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
     backend = getattr(SDPBackend, BACKENDS[name])
     attention = torch.nn.functional.scaled_dot_product_attention
-    q, k, v = (problem.to_bhnd_tensor(tensors[tensor]) for tensor in "QKV")
 
     def call():
         with sdpa_kernel(backend):
@@ -55,4 +105,5 @@ def versions() -> dict:
     if not torch:
         return {}
     found = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "torch_cuda": torch.version.cuda}
-    return found | cudnn_fp8.versions()
+    packages = {name: PACKAGES[name].version() for name in names() if name in PACKAGES}
+    return found | packages | cudnn_fp8.versions()

@@ -9,7 +9,13 @@ from flashladder.measuring import recorded
 from flashladder.plot import climbing
 from flashladder.plot.style import BLUE, GREY, INK, MARKERS, SKY, in_order, new_figure
 
-PEER_GREYS = {"FlashAttention-2": "#444444", "cuDNN attention": "#999999", "cuDNN FP8": "#999999"}
+PEER_GREYS = {
+    "FlashAttention-2": "#444444",
+    "FlashAttention-3": "#666666",
+    "FlashAttention-4": "#777777",
+    "cuDNN attention": "#999999",
+    "cuDNN FP8": "#999999",
+}
 _CURVES = 4  # of stages, beside those of the peers: the last one, and the largest steps before it
 
 

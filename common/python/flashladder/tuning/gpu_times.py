@@ -85,7 +85,7 @@ class GpuTimer:
         """numbers: of the stages that heats can have, too. table: as of DeviceWorkshop."""
         self.device, self.table = device, table
         self.bench = bench.Bench(bench.Settings(stages=numbers), device)
-        self.peers = tuple(peers.BACKENDS) if self.bench.torch else ()
+        self.peers = peers.names() if self.bench.torch else ()
         self.hard = bool(self.bench.torch)
         self._taken: tuple[Problem, str] | None = None
         self._libraries: dict[Configuration, StageLibrary] = {}
