@@ -223,7 +223,7 @@ help:
 	  'FlashLadder' \
 	  '' \
 	  '  make setup                 install what is missing into .venv, and no more' \
-	  '  make demo                  set up, build, run and verify every stage, plot the throughput' \
+	  '  make demo                  set up, build, run and verify the forward ladder, plot the throughput' \
 	  '  make notebooks             the lessons, in JupyterLab, from the start page' \
 	  '  make exercise-05           what you can write yourself of a stage; words after it do more:' \
 	  '  make exercise-05 start NAME=tile_offset    write work/05_tile_offset.cu, and open it' \

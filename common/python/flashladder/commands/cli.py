@@ -280,7 +280,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     add("stages", command_stages, "list the stages and where they run")
     add("device", command_device, "say which device is used")
-    add("demo", later("commands.demo.run"), "build, run and verify every stage, plot the throughput")
+    add("demo", later("commands.demo.run"), "build, run and verify the forward ladder, plot the throughput")
     sub = add("build", command_build, "build everything, or the targets named")
     sub.add_argument("target", nargs="*")
     sub = add("run", command_run, "run one stage on random inputs and verify it")
