@@ -8,10 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = ROOT / "docs/examples/warpsim"
-RECORDED = Path(__file__).with_name("recorded")  # the reports of the examples with their mistakes, by hazards=warn
+from warpsim_places import EXAMPLES
 
 
 def pytest_configure(config):

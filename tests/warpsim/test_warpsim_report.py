@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from conftest import RECORDED, ROOT
+from warpsim_places import RECORDED, ROOT
 
 import warpsim
 from warpsim import report_command

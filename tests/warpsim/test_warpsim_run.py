@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import EXAMPLES, ROOT
+from warpsim_places import EXAMPLES, ROOT
 
 import warpsim
 
