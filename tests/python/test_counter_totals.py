@@ -2,7 +2,7 @@
 
 from flashladder.commands import results
 from flashladder.measuring import profile
-from flashladder.simulator import counters
+from warpsim import counters
 
 
 def launch(kernel: str, instructions: int, ideal) -> dict:

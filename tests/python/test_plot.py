@@ -31,8 +31,9 @@ from flashladder.plot.swizzle import place_of  # noqa: E402
 from flashladder.running import timeline  # noqa: E402
 from flashladder.running.timeline import Span, Timeline  # noqa: E402
 from flashladder.running.verify import reference  # noqa: E402
-from flashladder.simulator import accesses, counters  # noqa: E402
+from flashladder.simulator import accesses  # noqa: E402
 from flashladder.simulator.accesses import Access  # noqa: E402
+from warpsim import counters  # noqa: E402
 
 # Stages with tiles in shared memory, and those whose loop is drawn.
 # Up to 14: behind it wgmma reads the tiles, and no thread does.

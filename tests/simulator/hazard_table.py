@@ -16,6 +16,8 @@ import collection
 from cudart import PROGRAMS, REPOSITORY, run_program
 from fault_marks import HOPPER, HOPPER_A
 
+from warpsim.kinds import KINDS
+
 PAGE = REPOSITORY / "docs" / "mistakes_on_a_gpu.md"
 RECORD = REPOSITORY / "docs" / "results" / "H200-faults.json"
 BEGIN, END = "<!-- hazards -->", "<!-- end hazards -->"
@@ -24,8 +26,7 @@ FAULTY = sorted((PROGRAMS / "faulty").glob("*.cu"))
 
 @dataclass(frozen=True)
 class Row:
-    kind: str
-    what: str  # of which mistakes it is the kind
+    kind: str  # a key of warpsim.kinds.KINDS, which has what it is
     program: str  # of programs/
     fault: str = ""  # its argument, where it has several faults
     gpu: str = ""  # what a GPU does with it; empty: it is recorded
@@ -34,46 +35,29 @@ class Row:
 # On an H100 each program ran ten times; its numbers are right where they are those of the mended twin.
 RIGHT = "right numbers (H100)"
 ROWS = (
-    Row("out_of_bounds", "an access outside of its allocation, or of the block's shared memory",
-        "faulty/bounds_one_too_many.cu", gpu=RIGHT),
-    Row("misaligned", "an address or a size that is no multiple of what it must be", "arrivals/faults.cu",
-        "misaligned"),
-    Row("uninitialized_shared", "a value of shared memory that no thread has written, where it matters",
-        "faulty/uninitialized_tail.cu", gpu=RIGHT),
-    Row("uninitialized_variable", "the same of a register or a local variable", "undefined/kernels.cu", "local_array",
-        gpu="no error (H100)"),
-    Row("shared_race", "two accesses of shared memory that nothing orders, at least one of them a write",
-        "faulty/race_missing_barrier.cu", gpu="wrong each time (H100)"),
-    Row("global_race", "the same of global memory, within a block and between blocks of a launch",
-        "global_memory/faults.cu", "one_counter", gpu="wrong each time (H100)"),
-    Row("launch_race", "the same of launches, copies and frees in streams, graphs and on several devices",
-        "launch_order/faults.cu", "two_streams", gpu=RIGHT),
-    Row("async_pending", "bytes or registers that something asynchronous is still reading or writing",
-        "faulty/async_wrong_group.cu", gpu=RIGHT),
-    Row("divergent_barrier", "threads that meet a barrier in different ways", "faulty/divergent_barrier.cu",
-        gpu=RIGHT),
-    Row("deadlock", "no thread of the block can go on", "arrivals/faults.cu", "forgotten_arrive"),
-    Row("missing_lanes", "a warp-synchronous instruction whose lanes never come", "faulty/missing_lanes.cu", gpu=RIGHT),
-    Row("invalid_address", "an address of another state space, null, memory that was freed", "faulty/address_null.cu",
-        gpu="`cudaErrorIllegalAddress` (H100)"),
-    Row("trap", "the kernel ended itself", "faulty/trap.cu", gpu="`cudaErrorLaunchFailure` (H100)"),
-    Row("assertion", "an `assert` that does not hold", "faulty/assertion.cu", gpu="`cudaErrorAssert` (H100)"),
-    Row("budget", "more instructions or seconds than the launch may take: here a right program and 1,000 instructions",
-        "clean/sgemm_naive.cu", gpu="right numbers: it has no such limit"),
-    Row("illegal_instruction", "an instruction that the hardware refuses with these operands", "tensor_maps/faults.cu",
-        "negative_store"),
-    Row("invalid_argument", "a tensor map, a texture or a handle that is none, or does not fit",
-        "tensor_maps/faults.cu", "map_of_zeros"),
-    Row("mbarrier", "an mbarrier misused: never initialised, initialised twice, arrived at too often",
-        "arrivals/faults.cu", "initialised_twice"),
-    Row("proxy_fence", "a fence that the asynchronous proxy needs and no thread executes", "arrivals/faults.cu",
-        "no_proxy_fence"),
-    Row("wgmma", "`wgmma` misused; a note where `ptxas` repairs it", "wgmma/faults.cu", "no_fence"),
-    Row("cluster", "another block's shared memory used before that block runs or after it has exited; "
-        "barriers of the cluster misused", "clusters/faults.cu", "before_the_peer_started"),
-    Row("setmaxnreg", "a note: `setmaxnreg` that `ptxas` leaves out", "hopper/setmaxnreg.cu",
-        gpu="right numbers, with the registers of before"),
-)  # fmt: skip
+    Row("out_of_bounds", "faulty/bounds_one_too_many.cu", gpu=RIGHT),
+    Row("misaligned", "arrivals/faults.cu", "misaligned"),
+    Row("uninitialized_shared", "faulty/uninitialized_tail.cu", gpu=RIGHT),
+    Row("uninitialized_variable", "undefined/kernels.cu", "local_array", gpu="no error (H100)"),
+    Row("shared_race", "faulty/race_missing_barrier.cu", gpu="wrong each time (H100)"),
+    Row("global_race", "global_memory/faults.cu", "one_counter", gpu="wrong each time (H100)"),
+    Row("launch_race", "launch_order/faults.cu", "two_streams", gpu=RIGHT),
+    Row("async_pending", "faulty/async_wrong_group.cu", gpu=RIGHT),
+    Row("divergent_barrier", "faulty/divergent_barrier.cu", gpu=RIGHT),
+    Row("deadlock", "arrivals/faults.cu", "forgotten_arrive"),
+    Row("missing_lanes", "faulty/missing_lanes.cu", gpu=RIGHT),
+    Row("invalid_address", "faulty/address_null.cu", gpu="`cudaErrorIllegalAddress` (H100)"),
+    Row("trap", "faulty/trap.cu", gpu="`cudaErrorLaunchFailure` (H100)"),
+    Row("assertion", "faulty/assertion.cu", gpu="`cudaErrorAssert` (H100)"),
+    Row("budget", "clean/sgemm_naive.cu", gpu="right numbers: it has no such limit"),
+    Row("illegal_instruction", "tensor_maps/faults.cu", "negative_store"),
+    Row("invalid_argument", "tensor_maps/faults.cu", "map_of_zeros"),
+    Row("mbarrier", "arrivals/faults.cu", "initialised_twice"),
+    Row("proxy_fence", "arrivals/faults.cu", "no_proxy_fence"),
+    Row("wgmma", "wgmma/faults.cu", "no_fence"),
+    Row("cluster", "clusters/faults.cu", "before_the_peer_started"),
+    Row("setmaxnreg", "hopper/setmaxnreg.cu", gpu="right numbers, with the registers of before"),
+)
 
 
 def kinds():
@@ -123,7 +107,7 @@ def table():
     for row in ROWS:
         example = f"`{row.program}`" + (f", `{row.fault}`" if row.fault else "")
         words = message(row).replace("|", "\\|")
-        lines.append(f"| `{row.kind}` | {row.what} | {example} | `` {words} `` | {on_a_gpu(row)} |")
+        lines.append(f"| `{row.kind}` | {KINDS[row.kind]} | {example} | `` {words} `` | {on_a_gpu(row)} |")
     return "\n".join(lines)
 
 

@@ -25,7 +25,7 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import build_directory, place
 from flashladder.ladder.kernels import Kernel
-from flashladder.simulator.counters import place_in
+from warpsim.counters import place_in
 
 # Parts of the points for throughput, by the least share of the solution's throughput.
 THROUGHPUT = ((0.95, 1.0), (0.8, 0.75), (0.6, 0.5), (0.4, 0.25))

@@ -27,7 +27,7 @@ from flashladder.ladder.kernels import Kernel, WithKernel
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import OutputsResult, Result, StageError
-from flashladder.simulator import counters
+from warpsim import counters
 
 # A run of these small problems takes a fifth of a second: what takes this long does not end by itself.
 SECONDS = 30

@@ -21,7 +21,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import RELATIONS, evaluate
 from flashladder.core.paths import ROOT, build_directory, headers, place, simulator_library
 from flashladder.ladder.technique import counted
-from flashladder.simulator import counters
+from warpsim import counters
 
 SECONDS = 10  # a puzzle's kernel takes a few milliseconds
 MOST = 3  # hazards that are told

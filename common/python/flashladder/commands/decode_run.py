@@ -5,7 +5,7 @@ from flashladder.core.console import count, say, table
 from flashladder.ladder import stages
 from flashladder.ladder.decode import Decode
 from flashladder.measuring import decode_bench
-from flashladder.simulator import counters
+from warpsim import counters
 
 
 def verify(stage: Decode) -> int:

@@ -10,7 +10,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, results_directory
 from flashladder.ladder import host_streams, stages, sweep
 from flashladder.measuring import bench, recorded
-from flashladder.simulator import counters
+from warpsim import counters
 
 COUNTED = ("PTX instr.", "bank conflicts", "sectors")
 

@@ -18,7 +18,7 @@ from flashladder.measuring import (
     profiler,
     recorded,
 )
-from flashladder.simulator import counters
+from warpsim import counters
 
 STALE = " (stale)"  # the kernel has changed since this was measured
 UNRECORDED = "(not recorded yet)"

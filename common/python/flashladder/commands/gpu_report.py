@@ -51,8 +51,8 @@ from flashladder.measuring import (
 from flashladder.running import gradients
 from flashladder.running.job import Job, StageError, answer
 from flashladder.running.verify import Comparison, check
-from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
+from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
 # Only where PARTS names them: "tune" takes as long as all others together; "faults" are what the simulator's tests are

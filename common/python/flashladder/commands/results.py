@@ -36,10 +36,10 @@ from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format, sections
 from flashladder.measuring import machine_code, profile, recorded, stream_times
-from flashladder.simulator import counters
 from flashladder.tuning import instances, shape_table
 from flashladder.tuning import record as tuning
 from flashladder.tuning import tables as tuning_tables
+from warpsim import counters
 
 _BLOCK = re.compile(r"(<!-- results: (?P<what>[^>]*?) -->\n)(?P<body>.*?)(<!-- end results -->)", re.S)
 

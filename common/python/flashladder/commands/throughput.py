@@ -12,7 +12,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import backward, stages
 from flashladder.ladder.run import run_problem
 from flashladder.measuring import backward_bench, bench, recorded
-from flashladder.simulator import counters
+from warpsim import counters
 
 PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")  # where there is no GPU
 

@@ -26,7 +26,7 @@ from flashladder.lessons.trial import Trial, changed_kernel, plant, show_verdict
 from flashladder.lessons.writing import Writing
 from flashladder.measuring import profile, recorded
 from flashladder.running.job import Result
-from flashladder.simulator.counters import by_name, executed
+from warpsim.counters import by_name, executed
 
 __all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard", "slider"]
 

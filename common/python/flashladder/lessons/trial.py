@@ -18,7 +18,7 @@ from flashladder.ladder.run import run_problem
 from flashladder.ladder.stage import Verdict
 from flashladder.lessons.display import diff, message, note, show, step
 from flashladder.running.job import StageError
-from flashladder.simulator.counters import by_name
+from warpsim.counters import by_name
 
 
 def changed_kernel(stage: stages.Stage, changes: Sequence[tuple[str, str]]) -> Path:

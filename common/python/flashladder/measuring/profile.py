@@ -11,7 +11,7 @@ from flashladder.ladder import stages, technique
 from flashladder.ladder.run import describe, run_problem
 from flashladder.measuring import ncu, recorded
 from flashladder.running.job import Result
-from flashladder.simulator import counters
+from warpsim import counters
 
 PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 MOST_LINES = 12

@@ -1,1 +1,1 @@
-"""warpsim's counters and traces, the timeline's model, any CUDA program on the simulator."""
+"""warpsim's accesses and traces, the timeline's model, any CUDA program on the simulator."""

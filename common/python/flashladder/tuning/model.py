@@ -24,9 +24,9 @@ from pathlib import Path
 from flashladder.core.device import Device as Where
 from flashladder.core.problem import Problem
 from flashladder.running.job import Options, run_library
-from flashladder.simulator import counters
 from flashladder.tuning import rules
 from flashladder.tuning.configuration import Configuration
+from warpsim import counters
 
 DEVICE = rules.Device()  # compute capability 9.0
 # Clocks of a multiprocessor's matrix units for one mma.m16n8k16 of a warp: 2,048 products and sums, of which the
