@@ -44,14 +44,14 @@ class BackwardBench(Bench):
         return [one for one in self.stages if problem.dtype in one.dtypes]
 
     def stage_candidate(self, stage: stages.Stage, problem: Problem, memory) -> Candidate | None:
-        description = self.described(stage, problem, problem.backward_params({}))
+        description = self.described(stage, problem, problem.params({}, kind=BackwardLibrary.PARAMS))
         if description is None:
             return None
         needed, library = description["workspace_bytes"], self.libraries[stage.number]
 
         def launch():
             scratch = memory.scratch(stage.name, needed, description["zeroed_workspace"])
-            library.backward(problem.backward_params(memory.pointers(), scratch, needed))
+            library.launch(problem.params(memory.pointers(), scratch, needed, kind=library.PARAMS))
 
         def output():
             return {name: memory.bits(name) for name in GRADIENTS}
@@ -81,7 +81,7 @@ class BackwardBench(Bench):
 
     def prepared(self, problem: Problem):
         memory = gpu_memory.BackwardMemory(problem, problem.Nq, self.cudart)
-        self.forward.forward(problem.params(memory.pointers()))
+        self.forward.launch(problem.params(memory.pointers()))
         self.cudart.synchronize()
         inputs = {name: memory.bits(name) for name in ("Q", "K", "V", "dO")}
         rows = np.unique(np.linspace(0, problem.Nq - 1, 97).astype(int))

@@ -222,7 +222,7 @@ class Bench:
             # Scratch of gigabytes is taken when first needed; only one stage (01) asks for any.
             if needed and not state["scratch"]:
                 state["scratch"] = memory.scratch(needed)
-            library.forward(problem.params(memory.pointers(), state["scratch"], needed))
+            library.launch(problem.params(memory.pointers(), state["scratch"], needed))
 
         facts = self.facts(stage, description)
         return Candidate(stage.name, "stage", launch, lambda: memory.bits("O"), problem.flops(), facts)

@@ -112,7 +112,7 @@ class DecodeBench:
     ) -> Candidate:
         """configuration: None for the stage's own choice."""
         library = self.libraries[stage.number]
-        description = library.describe(problem.decode_params({}, configuration=configuration)).as_dict()
+        description = library.describe(problem.params({}, configuration=configuration)).as_dict()
         needed = description["workspace_bytes"]
         scratch = self.cudart.malloc(needed) if needed else 0
         self.scratch += [scratch] if scratch else []
@@ -120,8 +120,7 @@ class DecodeBench:
             self.cudart.fill(scratch, 0, description["zeroed_bytes"])
         lengths = 0 if description["optional_lengths"] and problem.equal_lengths else lengths
         params = [
-            problem.decode_params(one.pointers() | {"lengths": lengths}, scratch, needed, configuration)
-            for one in copies
+            problem.params(one.pointers() | {"lengths": lengths}, scratch, needed, configuration) for one in copies
         ]
 
         def launch(copy: int, stream: int) -> None:
