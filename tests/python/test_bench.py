@@ -8,6 +8,7 @@ import pytest
 
 from flashladder import plot
 from flashladder.commands import results
+from flashladder.core.abi import StageLibrary
 from flashladder.core.device import Device
 from flashladder.core.dtypes import to_bits
 from flashladder.core.errors import FlashLadderError
@@ -200,14 +201,14 @@ def test_causal_problems_are_for_stages_that_mask(bench_on_fake, monkeypatch):
     """The fake stage says that it has no mask: nothing causal is timed, and nothing is told as skipped."""
     got = bench_on_fake()
     assert {row["causal"] for row in got["measurements"] + got["skipped"]} == {False}
-    describe = bench.StageLibrary.describe
+    describe = StageLibrary.describe
 
     def masking(library, params):
         description = describe(library, params)
         description.supports_causal = 1
         return description
 
-    monkeypatch.setattr(bench.StageLibrary, "describe", masking)
+    monkeypatch.setattr(StageLibrary, "describe", masking)
     asked = []
     monkeypatch.setattr(bench.Bench, "admit", lambda self, candidate, problem, *rest: asked.append(problem))
     bench_on_fake()

@@ -169,22 +169,18 @@ def decode() -> Iterator[str]:
         rows = [row for row in results["measurements"] if row["d_head"] == d]
         if not rows:
             continue
-        names = list(dict.fromkeys(row["name"] for row in rows))
-        shapes: dict[tuple, dict[str, str]] = {}
-        for row in rows:
-            shape = row["Hq"], row["Hkv"], row["B"], row["Nkv"]
-            mark = "\\*" if recorded.is_stale(row) else ""
-            part = "" if row["kind"] == "ceiling" else f" ({row['of_reading']:.2f})"
-            shapes.setdefault(shape, {})[row["name"]] = f"{row['us']['median']:.1f}{mark}{part}"
-        body = [
-            [f"{Hq} / {Hkv}", str(B), f"{Nkv:,}", *(found.get(name, "-") for name in names)]
-            for (Hq, Hkv, B, Nkv), found in shapes.items()
-        ]
+        names, lines = recorded.by_shape(rows, lambda row: (row["Hq"], row["Hkv"], row["B"], row["Nkv"]), _microseconds)
+        body = [[f"{Hq} / {Hkv}", str(B), f"{Nkv:,}", *cells] for Hq, Hkv, B, Nkv, *cells in lines]
         text = (
             f"Microseconds, and in brackets the part of them that reading takes; bf16, d = {d}, one query row, median"
         )
         head = ["heads of Q / of K and V", "B", "N", *names]
         yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
+
+
+def _microseconds(row: dict) -> str:
+    part = "" if row["kind"] == "ceiling" else f" ({row['of_reading']:.2f})"
+    return f"{row['us']['median']:.1f}" + "\\*" * recorded.is_stale(row) + part
 
 
 def record(kind: str) -> str:
