@@ -28,7 +28,8 @@ def timed(fake, fake_device, monkeypatch, tmp_path):
         monkeypatch.setattr(gpu_memory, "torch", None)
         monkeypatch.setattr(gpu_memory, "loaded_cudart", lambda: None)
         monkeypatch.setattr(bench, "cudart", lambda device: fake.cudart)
-        monkeypatch.setattr(backward_bench, "stage_library", lambda number: library)
+        for one in (bench, backward_bench):
+            monkeypatch.setattr(one, "stage_library", lambda number: library)
         monkeypatch.setattr(bench, "check_build", lambda device: None)
         monkeypatch.setattr(recorded, "results_directory", lambda: tmp_path / "results")
         monkeypatch.setattr(stages, "backward_stages", lambda: (stage,))

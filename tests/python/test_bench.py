@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from flashladder import plot
-from flashladder.commands import results
+from flashladder.commands import result_pictures, results
+from flashladder.core.abi import StageLibrary
 from flashladder.core.device import Device
 from flashladder.core.dtypes import to_bits
 from flashladder.core.errors import FlashLadderError
@@ -200,14 +201,14 @@ def test_causal_problems_are_for_stages_that_mask(bench_on_fake, monkeypatch):
     """The fake stage says that it has no mask: nothing causal is timed, and nothing is told as skipped."""
     got = bench_on_fake()
     assert {row["causal"] for row in got["measurements"] + got["skipped"]} == {False}
-    describe = bench.StageLibrary.describe
+    describe = StageLibrary.describe
 
     def masking(library, params):
         description = describe(library, params)
         description.supports_causal = 1
         return description
 
-    monkeypatch.setattr(bench.StageLibrary, "describe", masking)
+    monkeypatch.setattr(StageLibrary, "describe", masking)
     asked = []
     monkeypatch.setattr(bench.Bench, "admit", lambda self, candidate, problem, *rest: asked.append(problem))
     bench_on_fake()
@@ -338,8 +339,8 @@ def test_bytes_have_tables_and_pictures_of_their_own(monkeypatch):
     assert "1071.0" in e4m3 and "1031.0" in e4m3 and "746.0" not in e4m3
     assert "746.0" in bf16 and "675.0" in bf16 and "1071.0" not in bf16
     assert "24_fp8, d = 128 | 1 |" in results.resources()
-    assert results.pictures("e4m3") == "![e4m3, d = 128](throughput-e4m3-d128.png)"
+    assert result_pictures.throughput("e4m3") == "![e4m3, d = 128](throughput-e4m3-d128.png)"
     figure = plot.throughput([(record, False)], "e4m3", 128)
     assert written(figure) == ["cuDNN FP8 1031", "24 fp8 1071 (stale)"]
     monkeypatch.setattr(results.recorded, "shipped", lambda kind="": [causal_record()])
-    assert results.throughput("e4m3", "128") == results.pictures("e4m3") == results.NOTHING
+    assert results.throughput("e4m3", "128") == result_pictures.throughput("e4m3") == results.NOTHING

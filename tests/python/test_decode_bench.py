@@ -29,8 +29,8 @@ def decode_on_fake(fake, fake_device, monkeypatch, tmp_path):
                               f"-DPLANT={plant}")  # fmt: skip
         monkeypatch.setattr(gpu_memory, "torch", None)
         monkeypatch.setattr(gpu_memory, "loaded_cudart", lambda: None)
-        monkeypatch.setattr(decode_bench, "cudart", lambda device: fake.cudart)
-        monkeypatch.setattr(decode_bench, "stage_library", lambda number: library)
+        monkeypatch.setattr(bench, "cudart", lambda device: fake.cudart)
+        monkeypatch.setattr(bench, "stage_library", lambda number: library)
         monkeypatch.setattr(decode_bench, "read_library", lambda: library)
         monkeypatch.setattr(bench, "check_build", lambda device: None)
         monkeypatch.setattr(recorded, "results_directory", lambda: tmp_path / "results")

@@ -170,7 +170,7 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
     def run(name, library, problem, inputs, where, *more, **others):
         ran.append((where.kind, problem))
         result = simulated(name, library, problem, inputs, Device("sim", None), *more, **others)
-        return Result(result.bits * 0, problem, where, {}) if where.kind == "gpu" else result
+        return Result({"O": result.bits * 0}, problem, where, {}) if where.kind == "gpu" else result
 
     monkeypatch.setattr(kernels, "run_library", run)
     monkeypatch.setattr(device, "choose", lambda *arguments: gpu)

@@ -11,7 +11,7 @@ from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.stages import Kernel
 from flashladder.measuring import recorded
-from flashladder.running.job import OutputsResult, Result
+from flashladder.running.job import Result
 
 GPU = Device("gpu", Gpu("Fake", 90, "580.1", 1))
 
@@ -77,7 +77,7 @@ def test_persistent_stages_are_simulated_on_a_whole_device(measured, tmp_path):
     (entry,) = json.loads(file.read_text())["counters"]
     assert entry["stage"] == "no_gap"
     whole = entry["warpsim"]["shared store wavefronts"]
-    few = gpu_report.run_problem(stage, stage.own(gpu_report.SMALL), device="sim").report
+    few = stage.run(stage.own(gpu_report.SMALL), device="sim").report
     assert whole > 0
     assert whole != gpu_report.counters.totals(few)["shared store wavefronts"]
 
@@ -90,12 +90,12 @@ def test_every_stage_is_verified_with_both_head_dims_and_all_of_its_types(stage:
 
 
 def test_a_wrong_result_and_a_failure_are_told(measured, monkeypatch, tmp_path):
-    def run(stage, problem, inputs, device):
+    def run(stage, problem, inputs, device, repeat):
         if problem.d_head == 64:
             raise FlashLadderError("it failed")
-        return Result(inputs["Q"], problem, GPU, {})
+        return Result({"O": inputs["Q"]}, problem, GPU, {})
 
-    monkeypatch.setattr(gpu_report, "run_problem", run)
+    monkeypatch.setattr(Kernel, "run", run)
     said = gpu_report.part_verify(report(tmp_path, "swizzle"))
     assert said[0] == "verify: 0 of 4 runs right"
     assert sum("failed: it failed" in line for line in said) == 2
@@ -106,10 +106,10 @@ def test_a_wrong_result_and_a_failure_are_told(measured, monkeypatch, tmp_path):
 def test_wrong_gradients_are_told(measured, monkeypatch, tmp_path):
     def run(stage, problem, inputs, device, repeat):
         bits = {"dQ": inputs["Q"], "dK": inputs["K"], "dV": inputs["V"]}
-        return OutputsResult(bits, problem, GPU, {})
+        return Result(bits, problem, GPU, {})
 
     few = [Problem(Hq=2, Hkv=1, Nq=8, d_head=64, dtype="fp16"), Problem(Hq=1, Nq=8, d_head=64)]
-    monkeypatch.setattr(gpu_report.backward, "run", run)
+    monkeypatch.setattr(stages.Backward, "run", run)
     monkeypatch.setattr(gpu_report, "to_verify", lambda stage: few)
     said = gpu_report.part_verify(report(tmp_path, "backward_naive"))
     assert said[0] == "verify: 0 of 2 runs right" and sum("WRONG: dQ: " in line for line in said) == 2

@@ -9,7 +9,7 @@ from hostcc import HERE, compile_cpp
 from flashladder.core.dtypes import from_bits, to_bits
 from flashladder.core.problem import Problem
 from flashladder.running import gradients
-from flashladder.running.job import Options, StageError, run_outputs
+from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import reference
 
 RAGGED = Problem(B=1, Hq=4, Hkv=2, Nq=5, Nkv=7, d_head=8, dtype="fp16", causal=True)
@@ -150,8 +150,8 @@ def ran(library, fake_device, plant: int, problem: Problem, **options):
 
     inputs = gradients.random_inputs(problem, 1)
     where = Device("gpu", fake_device)
-    result = run_outputs("stage 99", "backward", (library(plant), where), problem, inputs, Options(**options))
-    return result, gradients.check(problem, inputs, result.bits)
+    result = run_library("stage 99", library(plant), problem, inputs, where, Options(kind="backward", **options))
+    return result, gradients.check(problem, inputs, result.outputs)
 
 
 @pytest.mark.parametrize("problem", (replace(BLIND, Nq=8, d_head=16), replace(PLAIN, Nq=8)), ids=str)

@@ -304,7 +304,7 @@ def test_the_way_up_has_few_names_and_none_covers_another():
 
 def test_a_branch_is_no_step_of_the_way_up():
     (one,) = recorded.shipped()[:1]
-    steps = {step.row["name"]: step for step in climbing.steps(one, "bf16", 128, False, 4096)}
+    steps = {step.row["name"]: step for step in climbing.steps(climbing.Run(one, length=4096))}
     masking, before = steps["13_masking"], steps["11_lean_addressing"]
     assert steps["12_autotune"].branch and not masking.branch
     assert masking.factor == masking.row["tflops"] / before.row["tflops"]

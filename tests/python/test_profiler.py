@@ -301,7 +301,7 @@ def fake_ncu(monkeypatch, tmp_path):
     monkeypatch.setenv("FAKE_NCU_LOG", str(tmp_path / "log"))
     monkeypatch.setattr(profiler, "KERNELS", ("tensor_cores", "swizzle"))
     monkeypatch.setattr(profiler, "PROBLEM", gpu_report.SMALL)
-    monkeypatch.setattr(profiler, "describe", lambda *arguments: {"configuration": "(BF16)"})
+    monkeypatch.setattr(stages.Kernel, "describe", lambda *arguments: {"configuration": "(BF16)"})
     monkeypatch.setattr(ncu, "cudart", lambda device: Path("libcudart.so"))
     for cached in (ncu.known, ncu.metrics):
         cached.cache_clear()

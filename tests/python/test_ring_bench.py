@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flashladder import plot
-from flashladder.commands import ring_pages, ring_run
+from flashladder.commands import other_parts, ring_pages
 from flashladder.core.device import choose
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
@@ -22,12 +22,12 @@ def test_settings_go_to_another_process_as_they_are():
 
 
 def test_settings_of_a_command():
-    assert ring_run._setting("lengths", "16384,65536") == {"lengths": (16384, 65536)}
-    assert ring_run._setting("budget_s", "30") == {"budget_s": 30.0}
+    assert other_parts.ring_setting("lengths", "16384,65536") == {"lengths": (16384, 65536)}
+    assert other_parts.ring_setting("budget_s", "30") == {"budget_s": 30.0}
     with pytest.raises(FlashLadderError, match="'heat' is no setting"):
-        ring_run._setting("heat", "1")
+        other_parts.ring_setting("heat", "1")
     with pytest.raises(FlashLadderError, match="ranks=two"):
-        ring_run._setting("ranks", "two")
+        other_parts.ring_setting("ranks", "two")
 
 
 def test_there_are_two_rounds_or_none():

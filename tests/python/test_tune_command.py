@@ -102,7 +102,7 @@ def test_it_times_chooses_and_writes_the_record(tune_on_fake, capsys):
     timed = [figures for row in made["configurations"] for figures in row["first"]]
     assert len(timed) == 3 and all(one["ms"]["p20"] <= one["ms"]["median"] <= one["ms"]["p80"] for one in timed)
     assert {row["name"] for row in made["stages"]} == {"09_double_buffering", "10_fast_softmax"}
-    own = record.winner(made, "bf16", 64)
+    own = record.Tuned(made, "bf16", 64).winner
     assert {row["name"] for row in made["measurements"] if row["round"] == "flags"} >= {own}
     (counts,) = made["refused"]
     assert counts["enumerated"] == counts["admitted"] == 3
@@ -150,7 +150,7 @@ def test_tables_pictures_and_figures_are_made_of_the_record(made, monkeypatch, t
     text = text.replace("fastest 64", "fastest 64 32")
     pictures = "<!-- results: tuned-pictures -->\n<!-- end results -->\n"
     filled = results.fill(text, tmp_path)
-    own = tables.chosen(made, "bf16", 64)[1][0][-1]
+    own = tables.chosen(record.Tuned(made, "bf16", 64))[1][0][-1]
     assert own in filled and "09_double_buffering" in filled and "Fake GPU" in filled and results.NOTHING not in filled
     assert results.fill(filled, tmp_path) == filled
     assert "(tuning-flags-d64.png)" in results.fill(pictures, tmp_path)
@@ -195,7 +195,7 @@ def test_of_another_record_the_fastest_of_each_length_are_tuned_and_the_record_a
     timed = {row["configuration"] for row in bounded["configurations"] if row["first"]}
     assert timed == {CONFIGURATIONS[0], CONFIGURATIONS[1]} and bounded["refused"][0]["enumerated"] == 2
     assert bounded["space"] == f"the 1 fastest at N = 16 and 32 of those timed on {recorded.label(made)}"
-    assert record.fastest(made, "bf16", 64, 2) == [of_stage(n, "bf16", 64) for n in (9, 8, 11)]
+    assert record.Tuned(made, "bf16", 64).fastest(2) == [of_stage(n, "bf16", 64) for n in (9, 8, 11)]
     _, more = tune_on_fake(**chosen)
     assert len(more["refused"]) == 1 and more["refused"][0]["enumerated"] == 3
 
@@ -217,14 +217,14 @@ def test_of_another_record_the_fastest_of_each_length_are_tuned_and_the_record_a
 
 
 def test_worth_and_advice_are_ratios_to_the_winner_in_its_heat(made):
-    own = record.winner(made, "bf16", 64)
+    own = record.Tuned(made, "bf16", 64).winner
     flag = next(row for row in made["flags"] if row["flag"] == "swizzling")
     for row in made["measurements"]:
         if row["round"] == "flags":
             row["ms"]["median"] = {own: 2.0, flag["configuration"]: 3.0}.get(row["name"], 2.01)
-    worth = {one.flag: one.times_as_long for one in record.worth(made, "bf16", 64)}
+    worth = {one.flag: one.times_as_long for one in record.Tuned(made, "bf16", 64).worth()}
     assert worth["swizzling"] == {16: 1.5, 32: 1.5}
-    assert all("swizzling" not in flags and flags for flags in record.does_not_pay(made, "bf16", 64).values())
+    assert all("swizzling" not in flags and flags for flags in record.Tuned(made, "bf16", 64).does_not_pay().values())
 
 
 def test_the_bounded_space_has_200_configurations_that_no_rule_refuses():

@@ -44,7 +44,7 @@ def answer(cudart: Cudart, stage: StageLibrary, problem: Problem, patch: dict) -
     params = problem.params(pointers, scratch, need)
     apply(params, patch)
     try:
-        stage.forward(params)
+        stage.launch(params)
         cudart.synchronize()
     except StageRefused as refusal:
         return {"code": refusal.status, "message": str(refusal)}

@@ -24,14 +24,14 @@ def answer(cudart: Cudart, stage: BackwardLibrary, problem: Problem, patch: dict
         base = cudart.malloc(size + 2 * GUARD)
         cudart.fill(base, 0x3C, size + 2 * GUARD)
         pointers[name] = base + GUARD
-    need = stage.describe(problem.backward_params({})).main.workspace_bytes
+    need = stage.describe(problem.params({}, kind=stage.PARAMS)).main.workspace_bytes
     scratch = cudart.malloc(need) if need else 0
     if scratch:
         cudart.fill(scratch, 0, need)
-    params = problem.backward_params(pointers, scratch, need)
+    params = problem.params(pointers, scratch, need, kind=stage.PARAMS)
     apply(params, patch)
     try:
-        stage.backward(params)
+        stage.launch(params)
         cudart.synchronize()
     except StageRefused as refusal:
         return {"code": refusal.status, "message": str(refusal)}

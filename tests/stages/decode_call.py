@@ -24,11 +24,11 @@ def answer(cudart: Cudart, stage: DecodeLibrary, problem: DecodeProblem, patch: 
     for name in {"lengths", "block_table"} & set(inputs):
         pointers[name] = cudart.malloc(inputs[name].nbytes)
         cudart.upload(pointers[name], inputs[name])
-    need = stage.describe(problem.decode_params({"lengths": pointers["lengths"]})).main.workspace_bytes
+    need = stage.describe(problem.params({"lengths": pointers["lengths"]})).main.workspace_bytes
     scratch = cudart.malloc(need) if need else 0
     if scratch:
         cudart.fill(scratch, 0, need)
-    params = problem.decode_params(pointers, scratch, need)
+    params = problem.params(pointers, scratch, need)
     apply(params, patch)
     try:
         stage.launch(params)

@@ -51,7 +51,7 @@ def execute(folder: Path, job: dict) -> None:
         pointer = cudart.malloc(scales.nbytes)
         cudart.upload(pointer, scales)
         setattr(params, name, pointer)
-    stage.forward(params)
+    stage.launch(params)
     cudart.synchronize()
     O = np.empty(shapes["O"], np.uint16)  # noqa: E741
     row = np.empty(problem.d_head, np.uint16)

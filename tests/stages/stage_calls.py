@@ -38,7 +38,7 @@ def on_own_stream(cudart: Cudart, stage: StageLibrary, params, download) -> None
     hold = HostFunction(lambda _: looked.wait(120) and None)
     cudart.call("cudaLaunchHostFunc", None, hold, None)
     try:
-        stage.forward(params, stream.value)
+        stage.launch(params, stream.value)
         cudart.call("cudaStreamSynchronize", stream)
         download(stream)
         cudart.call("cudaStreamSynchronize", stream)
@@ -86,7 +86,7 @@ def execute(cudart: Cudart, stage: StageLibrary, call: dict, call_file) -> None:
     if call["own_stream"]:
         on_own_stream(cudart, stage, params, download)
     else:
-        stage.forward(params)
+        stage.launch(params)
         cudart.synchronize()
         download(None)
         cudart.synchronize()

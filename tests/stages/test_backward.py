@@ -14,15 +14,15 @@ import pytest
 from chosen import tried
 from shares import share
 
-from flashladder.commands import backward_run
+from flashladder.commands import other_parts
 from flashladder.core.abi import STATUS
 from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import backward, diff, launches, mistakes, stages, technique
+from flashladder.ladder import diff, launches, mistakes, stages, technique
 from flashladder.running import gradients
-from flashladder.running.job import StageError, hazard_first
+from flashladder.running.job import Result, StageError, hazard_first
 from flashladder.running.verify import log_sum_exp
 
 ONLY = os.environ.get("FLASHLADDER_STAGE")
@@ -38,11 +38,11 @@ def built(request):
         assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
 
 
-def verify(one, problem: Problem, inputs: dict | None = None, **options) -> backward.OutputsResult:
+def verify(one, problem: Problem, inputs: dict | None = None, **options) -> Result:
     """Runs the stage on a workspace and compares all three gradients with the reference."""
     inputs = inputs or gradients.random_inputs(problem, 3)
-    result = backward.run(one, problem, inputs, **options)
-    comparison = gradients.check(problem, inputs, result.bits)
+    result = one.run(problem, inputs, **options)
+    comparison = gradients.check(problem, inputs, result.outputs)
     assert comparison, f"stage {one.id}, {problem}: {comparison.message}"
     return result
 
@@ -112,7 +112,7 @@ def test_bits_in_other_orders_of_execution(one, causal):
     results = []
     for multiprocessors, schedule in ((1, 1), (3, 1), (3, 2), (8, 1), (8, 2)):
         order = {"WARPSIM_MULTIPROCESSORS": str(multiprocessors), "WARPSIM_SCHEDULE": str(schedule)}
-        results.append(verify(one, problem, inputs, device="sim", environment=order).bits)
+        results.append(verify(one, problem, inputs, device="sim", environment=order).outputs)
     found = {name: len({result[name].tobytes() for result in results}) for name in results[0]}
     assert found["dK"] == found["dV"] == 1, found
     assert (found["dQ"] == 1) == (one.slug == "deterministic"), found
@@ -156,7 +156,7 @@ def test_future_keys_change_nothing(one):
     other = gradients.completed(problem, {name: other[name] for name in ("Q", "K", "V", "dO")})
     second = verify(one, problem, other)
     if first.description["deterministic"]:
-        assert np.array_equal(first.bits["dQ"][:, :, :-1], second.bits["dQ"][:, :, :-1])
+        assert np.array_equal(first.outputs["dQ"][:, :, :-1], second.outputs["dQ"][:, :, :-1])
 
 
 # ---- refusals ----
@@ -201,7 +201,7 @@ def answers(one) -> dict[str, dict]:
 def test_what_is_wrong_is_refused_and_nothing_else_written(one):
     got = answers(one)
     assert got["as it is"] == {"code": 0, "message": "no error", "touched": []}, got["as it is"]
-    described = backward.describe(one)
+    described = one.describe()
     for what, (_, code, words) in WRONG.items():
         if "workspace" in what and not described["workspace_bytes"]:
             continue
@@ -219,7 +219,7 @@ def test_what_is_wrong_is_refused_and_nothing_else_written(one):
 def test_launch_data(one, problem):
     if choose(one.min_compute).kind == "gpu" and "multiprocessors" in str(one.launch["grid"]):
         pytest.skip("the grid is that of another device")
-    described = backward.describe(one, problem)
+    described = one.describe(problem)
     planned = launches.launches(one, problem)[one.main_launch]
     tile = launches.for_problem(one.launch, problem)
     wanted = {
@@ -235,7 +235,7 @@ def test_launch_data(one, problem):
         "supports_gqa": int(one.data.get("masks", False)),
     }
     assert {name: described[name] for name in wanted} == wanted
-    queued = backward.run(one, problem, device="sim").report["launches"]
+    queued = one.run(problem, device="sim").report["launches"]
     kernels = [(launch["grid"], launch["block"][0]) for launch in queued]
     assert kernels == [(list(plan.grid), plan.threads) for plan in launches.launches(one, problem)]
 
@@ -297,7 +297,7 @@ def test_the_run_command(one, capsys):
     words = (
         "--batch 2 --heads 2 --heads-kv 1 --seq 9 --seq-kv 18 --dim 64 --dtype fp16 --layout bnhd --causal --repeat 2"
     )
-    assert backward_run.run(one, words.split()) == 0
+    assert other_parts.run_gradients(one, words.split()) == 0
     said = capsys.readouterr().out
     assert f"{one.title}, fp16 B=2 Hq=2 Hkv=1 Nq=9 Nkv=18 d=64 causal bnhd: right" in said and "  dV: relative" in said
 
@@ -305,7 +305,7 @@ def test_the_run_command(one, capsys):
 @pytest.mark.skipif(not CHOSEN, reason="no such stage here")
 def test_a_refusal_is_an_error_with_the_stages_words():
     with pytest.raises(StageError, match="supports d_head 64 and 128; it is 80"):
-        backward.describe(CHOSEN[0], Problem(d_head=80))
+        CHOSEN[0].describe(Problem(d_head=80))
 
 
 @EACH

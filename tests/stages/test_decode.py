@@ -21,7 +21,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
 from flashladder.ladder import launches, mistakes, stages, technique
 from flashladder.running import decoding
-from flashladder.running.job import OutputsResult, StageError, hazard_first
+from flashladder.running.job import Result, StageError, hazard_first
 
 ONLY = os.environ.get("FLASHLADDER_STAGE")
 CHOSEN = [one for one in stages.decode_stages() if not ONLY or one == stages.entry(ONLY)]
@@ -41,12 +41,12 @@ def with_pages_of(one, problem: DecodeProblem) -> DecodeProblem:
     return replace(problem, page_size=problem.page_size and max(problem.page_size, one.page_multiple))
 
 
-def verify(one, problem: DecodeProblem, inputs: dict | None = None, **options) -> OutputsResult:
+def verify(one, problem: DecodeProblem, inputs: dict | None = None, **options) -> Result:
     """Runs the stage and compares O and the log-sum-exp with the reference. Behind every end lies a NaN."""
     problem = with_pages_of(one, problem)
     inputs = inputs or problem.random(3)
     result = one.run(problem, inputs, **options)
-    comparison = decoding.check(problem, inputs, result.bits)
+    comparison = decoding.check(problem, inputs, result.outputs)
     assert comparison, f"stage {one.id}, {problem}: {comparison.message}"
     return result
 

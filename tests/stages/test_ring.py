@@ -22,7 +22,7 @@ from flashladder.core.paths import stage_library
 from flashladder.core.ring_problem import RingProblem
 from flashladder.ladder import mistakes, stages
 from flashladder.ladder.ring import FORWARD, QUICK_FORWARD, library_of
-from flashladder.running.job import OutputsResult, hazard_first
+from flashladder.running.job import Result, hazard_first
 
 ONLY = os.environ.get("FLASHLADDER_STAGE")
 CHOSEN = [one for one in stages.ring_stages() if not ONLY or one == stages.entry(ONLY)]
@@ -37,14 +37,14 @@ def built(request):
         assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
 
 
-def verify(one, problem: RingProblem, forward: str = QUICK_FORWARD, **options) -> OutputsResult:
+def verify(one, problem: RingProblem, forward: str = QUICK_FORWARD, **options) -> Result:
     """Runs the stage and compares O and the log-sum-exp with the reference."""
     problem = one.fitted(problem)
     inputs = problem.random(3)
     if one.by_another_stage:
         options |= {"forward": str(library_of(forward))}
     result = one.run(problem, inputs, **{"own_stream": True, "repeat": 2} | options)
-    comparison = one.check(problem, inputs, result.bits)
+    comparison = one.compared(problem, inputs, result)
     assert comparison, f"stage {one.id}, {problem}: {comparison.message}"
     return result
 
@@ -112,7 +112,7 @@ def test_from_one_array_and_back():
     options = {"forward": str(library_of(QUICK_FORWARD))} if one.by_another_stage else {}
     result = flashladder.run_ring(one.slug, Q, K, V, ranks=3, causal=True, layout="bnhd", **options)
     assert result.O.shape == Q.shape and result.problem == problem
-    assert one.check(problem, problem.rounded({"Q": Q, "K": K, "V": V}), result.bits)
+    assert one.compared(problem, problem.rounded({"Q": Q, "K": K, "V": V}), result)
     with pytest.raises(FlashLadderError, match="Stage 02 is for one GPU"):
         flashladder.run_ring("online_softmax", Q, K, V)
 

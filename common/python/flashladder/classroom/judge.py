@@ -26,7 +26,7 @@ from flashladder.ladder import host_streams, kernels, overlap, stages, technique
 from flashladder.ladder.kernels import Kernel, WithKernel
 from flashladder.ladder.launches import configurations
 from flashladder.ladder.stage import Stage
-from flashladder.running.job import OutputsResult, Result, StageError
+from flashladder.running.job import Result, StageError
 from warpsim import counters
 
 # A run of these small problems takes a fifth of a second: what takes this long does not end by itself.
@@ -298,7 +298,7 @@ class _Runs:
 
     def _run(
         self, library: Path, problem: Problem, inputs: dict, kind: str, configuration: str | None, more=()
-    ) -> Result | OutputsResult:
+    ) -> Result:
         options = {"environment": dict(more), "timeout": 4 * SECONDS, "configuration": configuration}
         return self.stage.run(problem, inputs, kind, library, **options)
 
@@ -312,7 +312,7 @@ class _Runs:
             return
         self._compare(problem, inputs, result, f"{problem}, on {result.device}")
 
-    def _compare(self, problem: Problem, inputs: dict, result: Result | OutputsResult, at: str) -> None:
+    def _compare(self, problem: Problem, inputs: dict, result: Result, at: str) -> None:
         with np.errstate(invalid="ignore"):  # what was never written is a NaN
             comparison = self.stage.compared(problem, inputs, result)
         if comparison:

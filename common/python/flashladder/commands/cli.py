@@ -269,15 +269,24 @@ def command_machine_code(options) -> int:
     return 0
 
 
+Adder = Callable[[str, Callable, str], argparse.ArgumentParser]  # a command's name, what it does, its help
+
+
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="flashladder", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    def add(name: str, function, text: str) -> argparse.ArgumentParser:
+    def add(name: str, function: Callable, text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
         sub.set_defaults(function=function)
         return sub
 
+    for of in (_stages, _answers, _measuring, _classes, _records, _tests, _texts):
+        of(add)
+    return parser
+
+
+def _stages(add: Adder) -> None:
     add("stages", command_stages, "list the stages and where they run")
     add("device", command_device, "say which device is used")
     add("demo", later("commands.demo.run"), "build, run and verify the forward ladder, plot the throughput")
@@ -287,49 +296,39 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("stage")
     add_problem_options(sub, 256)
     sub.add_argument("--seed", type=int, default=0)
-    sub = add(
-        "stage",
-        later("commands.stage.command", "stage", "verbs", "rest"),
-        "one stage: build, run, test, bench, profile, diff, break, order, timeline",
-    )
+    text = "one stage: build, run, test, bench, profile, diff, break, order, timeline"
+    sub = add("stage", later("commands.stage.command", "stage", "verbs", "rest"), text)
     sub.add_argument("stage")
     sub.add_argument("verbs", nargs="*")
-    sub = add(
-        "exercise",
-        later("commands.exercise.command", "stage", "verbs", "name"),
-        "a stage's exercises: list, start, check, hint, watch",
-    )
-    sub.add_argument("stage")
-    sub.add_argument("verbs", nargs="*")
-    sub.add_argument("--name", default="", help="of one exercise; default: all that are begun")
+
+
+def _answers(add: Adder) -> None:
+    """What a reader writes, and how it is judged."""
+
+    def add_verbs(name: str, text: str) -> None:
+        sub = add(name, later(f"commands.{name}.command", "stage", "verbs", "name"), text)
+        sub.add_argument("stage")
+        sub.add_argument("verbs", nargs="*")
+        sub.add_argument("--name", default="", help=f"of one {name}; default: all that are begun")
+
+    add_verbs("exercise", "a stage's exercises: list, start, check, hint, watch")
     add("exercises", later("commands.exercise.ladder"), "how far you are with the exercises of all stages")
-    sub = add(
-        "new",
-        later("commands.blank.new", "stage", "kernel", "give"),
-        "a blank page for a whole kernel of a stage: signature and launch, nothing else",
-    )
+    text = "a blank page for a whole kernel of a stage: signature and launch, nothing else"
+    sub = add("new", later("commands.blank.new", "stage", "kernel", "give"), text)
     sub.add_argument("stage")
-    sub.add_argument(
-        "--kernel", default="", metavar="FILE", help="to write; default: work/NN/kernel.cu; never over a file"
-    )
+    text = "to write; default: work/NN/kernel.cu; never over a file"
+    sub.add_argument("--kernel", default="", metavar="FILE", help=text)
     sub.add_argument("--give", default="", metavar="PART", help="the parts up to this one stand on the page")
-    sub = add(
-        "check",
-        later("commands.blank.check", "stage", "kernel", "part"),
-        "judge a whole kernel that you wrote, part by part",
-    )
+    text = "judge a whole kernel that you wrote, part by part"
+    sub = add("check", later("commands.blank.check", "stage", "kernel", "part"), text)
     sub.add_argument("stage")
     sub.add_argument("--kernel", default="", metavar="FILE", help="default: work/NN/kernel.cu")
     sub.add_argument("--part", default="", metavar="PART", help="this one alone")
-    sub = add(
-        "puzzle",
-        later("commands.puzzle.command", "stage", "verbs", "name"),
-        "a stage's puzzles, ten lines each: list, start, check, hint, solution",
-    )
-    sub.add_argument("stage")
-    sub.add_argument("verbs", nargs="*")
-    sub.add_argument("--name", default="", help="of one puzzle; default: all that are begun")
+    add_verbs("puzzle", "a stage's puzzles, ten lines each: list, start, check, hint, solution")
     add("next", later("commands.following.run"), "what you have done, what comes next, and how long it takes")
+
+
+def _measuring(add: Adder) -> None:
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
     sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
     sub.add_argument("--stage", default="2")
@@ -344,55 +343,55 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--to", dest="end", type=float, default=0, metavar="CLOCK", help="where it ends")
     sub.add_argument("--out", type=Path, metavar="FILE", help="the picture; default: build/results/timeline-NN.png")
     sub.add_argument("--perfetto", type=Path, metavar="FILE", help="default: build/results/timeline-NN.json")
+
+
+def _classes(add: Adder) -> None:
+    """What an instructor does."""
     sub = add("assignment", command_assignment, "list the assignments, or write the students' folder of one")
     sub.add_argument("name", nargs="?", help="its name, or a file of the same form")
     sub.add_argument("--out", type=Path, help="the folder to write; default: work/assignments/NAME")
-    sub = add(
-        "autograder",
-        later("commands.classroom.write_autograder", "assignment", "service", "out"),
-        "write what a service is given to grade with this project",
-    )
+    text = "write what a service is given to grade with this project"
+    sub = add("autograder", later("commands.classroom.write_autograder", "assignment", "service", "out"), text)
     sub.add_argument("assignment", help="its name, or a file of the same form")
     sub.add_argument("service", help="gradescope or classroom50")
     sub.add_argument("--out", type=Path, help="the folder to write to; default: work/autograders/ASSIGNMENT")
     sub = add("grade", command_grade, "grade a folder of submissions")
     sub.add_argument("name", nargs="?", metavar="assignment", help="its name, or a file of the same form")
-    sub.add_argument("folder", nargs="?", type=Path, metavar="submissions",
-                     help="a folder with a folder or an archive for each student")  # fmt: skip
+    text = "a folder with a folder or an archive for each student"
+    sub.add_argument("folder", nargs="?", type=Path, metavar="submissions", help=text)
     sub.add_argument("--out", type=Path, help="where reports and results go; default: build/results/classes/NAME")
     sub.add_argument("--scheduler", default="", help="local, slurm, pbs or tls://host:8786; default: processes")
     sub.add_argument("--jobs", type=int, help="how many at a time (of slurm and pbs: jobs); default: the processors")
-    sub.add_argument(
-        "--isolation",
-        dest="isolated",
-        default="auto",
-        help="auto: the best level that there is; none must be asked for",
-    )
+    text = "auto: the best level that there is; none must be asked for"
+    sub.add_argument("--isolation", dest="isolated", default="auto", help=text)
     sub.add_argument("--job-script", action="store_true", help="show what --scheduler slurm or pbs would submit")
     sub.add_argument("--certificates", type=Path, metavar="FOLDER", help="of the class, for --scheduler")
     sub.add_argument("--only", default="", metavar="NAME", help="grade this submission anew, and no other one")
     sub.add_argument("--times", default="", metavar="FILE", help="CSV with id and handed_in, or the word files")
     sub.add_argument("--roster", type=Path, metavar="FILE", help="Canvas' gradebook or Moodle's list: points for it")
     sub.add_argument("--pseudonyms", action="store_true", help="no names in the reports; pseudonyms.csv has them")
-    sub.add_argument(
-        "--similarity", dest="similar", action="store_true", help="similar.md: which answers are alike (no verdict)"
-    )
-    sub = add(
-        "certificates",
-        later("commands.classroom.make_certificates", "folder"),
-        "make the certificates by which a class's cluster is reached",
-    )
+    text = "similar.md: which answers are alike (no verdict)"
+    sub.add_argument("--similarity", dest="similar", action="store_true", help=text)
+    text = "make the certificates by which a class's cluster is reached"
+    sub = add("certificates", later("commands.classroom.make_certificates", "folder"), text)
     sub.add_argument("folder", nargs="?", type=Path, help="default: work/certificates")
+
+
+def _records(add: Adder) -> None:
+    """What is recorded, and drawn."""
     sub = add("ablations", command_ablations, "kernels with one idea changed at a time, timed on a GPU")
     sub.add_argument("--stages", type=stage_numbers, default=(), metavar="NN,NN", help="default: all that have any")
-    add_tune_options(
-        add("tune", command_tune, "time the configurations of autotune, or of shapes, and choose by shape; resumes")
-    )
+    text = "time the configurations of autotune, or of shapes, and choose by shape; resumes"
+    add_tune_options(add("tune", command_tune, text))
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
     add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
     add("plot", later("commands.throughput.plot_latest"), "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")
+
+
+def _tests(add: Adder) -> None:
+    """What keeps the project right."""
     sub = add("test", command_test, "run the tests; words after -- go to pytest")
     sub.set_defaults(which="quick")
     which = sub.add_mutually_exclusive_group()
@@ -400,44 +399,32 @@ def make_parser() -> argparse.ArgumentParser:
     which.add_argument("--long", dest="which", action="store_const", const="long", help="the long ones alone")
     simulator = "the simulator's long ones alone, whether it has changed or not"
     which.add_argument("--simulator", dest="which", action="store_const", const="simulator", help=simulator)
-    sub = add(
-        "fuzz",
-        later("commands.fuzz.run", "minutes", "seed", "target", "count"),
-        "damaged PTX, damaged fat binaries and random kernels against the simulator",
-    )
+    text = "damaged PTX, damaged fat binaries and random kernels against the simulator"
+    sub = add("fuzz", later("commands.fuzz.run", "minutes", "seed", "target", "count"), text)
     sub.add_argument("--minutes", type=float, default=3)
     sub.add_argument("--seed", type=int, default=1)
     sub.add_argument("--target", choices=("ptx", "fatbin", "kernels", "maps"), help="default: each in turn")
     sub.add_argument("--count", type=int, help="executions of each target, the same ones each time; default: no limit")
-    sub = add(
-        "mutants",
-        later("commands.mutants.run", "names", "sample"),
-        "plant mistakes in the stages and see whether their tests notice",
-    )
+    text = "plant mistakes in the stages and see whether their tests notice"
+    sub = add("mutants", later("commands.mutants.run", "names", "sample"), text)
     sub.add_argument("names", nargs="*", help="e.g. 05, or 05-planned_once; default: all")
     sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
-    sub = add(
-        "gpu-report",
-        later("commands.gpu_report.run", "parts"),
-        "tests, sanitizer, benchmarks and ncu on a GPU, in one go",
-    )
+    text = "tests, sanitizer, benchmarks and ncu on a GPU, in one go"
+    sub = add("gpu-report", later("commands.gpu_report.run", "parts"), text)
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
-    sub = add(
-        "check-report",
-        later("commands.check_report.run", "file", "take"),
-        "say what is wrong with a report that gpu-report wrote",
-    )
+    text = "say what is wrong with a report that gpu-report wrote"
+    sub = add("check-report", later("commands.check_report.run", "file", "take"), text)
     sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")
     sub.add_argument("--take", action="store_true", help="have its records lie in docs/results")
-    sub = add(
-        "release",
-        later("commands.release.run", "version"),
-        "say what keeps a release back; else write, commit and tag it (no push)",
-    )
+    text = "say what keeps a release back; else write, commit and tag it (no push)"
+    sub = add("release", later("commands.release.run", "version"), text)
     sub.add_argument("version", nargs="?", default="", help="e.g. 0.2.0")
-    sub = add(
-        "notebooks", command_notebooks, "open the notebooks, or run, save and check them; words after -- go to Jupyter"
-    )
+
+
+def _texts(add: Adder) -> None:
+    """Notebooks, the site, and tools."""
+    text = "open the notebooks, or run, save and check them; words after -- go to Jupyter"
+    sub = add("notebooks", command_notebooks, text)
     sub.add_argument("names", nargs="*", help="e.g. 05 start_here; default: all")
     sub.add_argument("--run", action="store_true", help="execute them from top to bottom")
     sub.add_argument("--save", action="store_true", help="execute them and write the outputs into the files")
@@ -445,27 +432,17 @@ def make_parser() -> argparse.ArgumentParser:
     sub.add_argument("--format", action="store_true", help="bring them into canonical form")
     sub.add_argument("--exercises", action="store_true", help="write the exercises and puzzles in them anew")
     sub.add_argument("--lengths", action="store_true", help="say how long each lesson is: words, cells, minutes")
-    add(
-        "browser",
-        later("commands.browser.run"),
-        "compile the simulator and the kernels for the site's page that runs them",
-    )
-    add(
-        "docs",
-        later("commands.docs.run", "rest"),
-        "build the site from the pages and notebooks; words after -- go to sphinx-build",
-    )
-    sub = add(
-        "page",
-        later("commands.page.run", "port"),
-        "serve the built site here, with a compiler for the kernels of its page",
-    )
+    text = "compile the simulator and the kernels for the site's page that runs them"
+    add("browser", later("commands.browser.run"), text)
+    text = "build the site from the pages and notebooks; words after -- go to sphinx-build"
+    add("docs", later("commands.docs.run", "rest"), text)
+    text = "serve the built site here, with a compiler for the kernels of its page"
+    sub = add("page", later("commands.page.run", "port"), text)
     sub.add_argument("--port", type=int, default=8421, help="0: any that is free")
     sub = add("format", later("commands.format.run", "check"), "format Python, C++ and CUDA")
     sub.add_argument("--check", action="store_true", help="only say what would change")
     add("torch", later("commands.torch_check.run"), "try flashladder.torch on a GPU: gradients, a layer that learns")
     add("sim", later("simulator.sim.run", "rest"), "run a CUDA program on the simulator: sim -- ./program arguments")
-    return parser
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,7 +10,7 @@ from functools import cache
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, run, stages
+from flashladder.ladder import ablations, stages
 from flashladder.measuring import (
     block_order,
     machine_code,
@@ -280,7 +280,7 @@ def _counters(which: int | str, problem: Problem) -> dict[str, float | None]:
         return counters.by_name(profile.measure([stage], problem)[stage.name].report)
     for one in ablations.ablations():
         if one.id == which:
-            report = run.run_problem(one.stage, problem, device="sim", library=ablations.library(one)).report
+            report = one.stage.run(problem, device="sim", library=ablations.library(one)).report
             return counters.by_name(report)
     names = ", ".join(one.id for one in ablations.ablations())
     raise FlashLadderError(f'There is no stage and no ablation "{which}" to count. There are: {names}.')

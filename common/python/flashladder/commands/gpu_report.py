@@ -29,9 +29,8 @@ from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, stage_library
 from flashladder.core.problem import Problem
-from flashladder.ladder import ablations, backward, host_streams, stages
-from flashladder.ladder.kernels import problems_for
-from flashladder.ladder.run import run_problem
+from flashladder.ladder import ablations, host_streams, stages
+from flashladder.ladder.kernels import WithKernel, problems_for
 from flashladder.ladder.stages import Stage
 from flashladder.measuring import (
     ablation_times,
@@ -48,9 +47,7 @@ from flashladder.measuring import (
     simulator_records,
     stream_times,
 )
-from flashladder.running import gradients
-from flashladder.running.job import Job, StageError, answer
-from flashladder.running.verify import Comparison, check
+from flashladder.running.job import Job, Options, StageError, answer
 from flashladder.tuning import instances, shape_table
 from warpsim import counters
 
@@ -135,7 +132,7 @@ def run_for(command: list[str], seconds: float, env: dict | None = None) -> tupl
 # ---- verify ----
 
 
-def to_verify(stage: stages.Kernel | stages.Backward) -> list[Problem]:
+def to_verify(stage: WithKernel) -> list[Problem]:
     """Both head dims and types, whole tiles and, of a stage that masks, ragged ends, masks and groups of heads."""
     plain = [stage.own(Problem(B=2, Hq=2, Nq=512, d_head=d, dtype=dtype)) for d in (64, 128) for dtype in stage.dtypes]
     if not stage.data.get("masks"):
@@ -176,20 +173,10 @@ def part_verify(report: Report) -> list[str]:
     jobs = [(stage, problem) for stage in (*report.kernels, *report.backward) for problem in to_verify(stage)]
     jobs += [(stage, problem) for stage in report.decode for problem in decode_problems(stage)]
 
-    def compared(stage: stages.Kernel | stages.Backward | stages.Decode, problem: Problem) -> Comparison:
-        if isinstance(stage, stages.Decode):
-            inputs = stage.random_inputs(problem, 3)
-            return stage.check(problem, inputs, stage.run(problem, inputs, "gpu", repeat=3).bits)
-        if isinstance(stage, stages.Backward):
-            inputs = gradients.random_inputs(problem)
-            return gradients.check(problem, inputs, backward.run(stage, problem, inputs, "gpu", repeat=3).bits)
-        inputs = problem.random()
-        ran = run_problem(stage, problem, inputs, device="gpu")
-        return check(problem, inputs, ran.bits, ran.log_sum_exp)
-
-    def verdict(stage: stages.Kernel | stages.Backward | stages.Decode, problem: Problem) -> str:
+    def verdict(stage: WithKernel, problem: Problem) -> str:
+        inputs, repeat = stage.random_inputs(problem, 3), 1 if isinstance(stage, stages.Kernel) else 3
         try:
-            comparison = compared(stage, problem)
+            comparison = stage.compared(problem, inputs, stage.run(problem, inputs, "gpu", repeat=repeat))
         except (FlashLadderError, StageError) as error:
             return f"failed: {str(error)[:300]}"
         return "right" if comparison else f"WRONG: {comparison.message}"
@@ -223,16 +210,12 @@ def run_tests() -> tuple[list[str], str]:
 # ---- sanitize ----
 
 
-def sanitize_one(
-    stage: stages.Kernel | stages.Backward, problem: Problem, tool: str, device: Device
-) -> tuple[str, str]:
+def sanitize_one(stage: WithKernel, problem: Problem, tool: str, device: Device) -> tuple[str, str]:
     """(verdict, output) of one run of a stage under compute-sanitizer."""
     with tempfile.TemporaryDirectory(prefix="flashladder-sanitize-") as name:
         folder = Path(name)
-        of_gradients = isinstance(stage, stages.Backward)
-        kind = "backward" if of_gradients else "forward"
-        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem, kind=kind)
-        worker = job.write(folder, gradients.random_inputs(problem) if of_gradients else problem.random())
+        job = Job(str(cudart(device)), str(stage_library(stage.number)), problem, options=Options(kind=stage.KIND))
+        worker = job.write(folder, stage.random_inputs(problem))
         command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "99"]
         if tool == "racecheck":
             command += ["--racecheck-report", "all"]
@@ -402,7 +385,7 @@ def part_ncu(report: Report) -> list[str]:
 
 def counted(stage: stages.Kernel, device: Device) -> dict:
     measured = ncu.measure(stage, stage.own(SMALL), device)
-    simulated = run_problem(stage, stage.own(SMALL), device="sim", environment=WHOLE_DEVICE).report
+    simulated = stage.run(stage.own(SMALL), device="sim", environment=WHOLE_DEVICE).report
     counts = counters.totals(simulated)
     return {"stage": stage.name, "kernel_sha256": stage.kernel_hash(), "ncu": measured, "warpsim": counts}
 

@@ -12,7 +12,6 @@ What stands between the markers is replaced; running it twice changes nothing. T
 flashladder.commands.quotes.
 """
 
-import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from flashladder.commands import (
     figure_lists,
     profiler_pages,
     quotes,
+    result_pictures,
     ring_pages,
     timeline_pages,
 )
@@ -169,17 +169,8 @@ def decode() -> Iterator[str]:
         rows = [row for row in results["measurements"] if row["d_head"] == d]
         if not rows:
             continue
-        names = list(dict.fromkeys(row["name"] for row in rows))
-        shapes: dict[tuple, dict[str, str]] = {}
-        for row in rows:
-            shape = row["Hq"], row["Hkv"], row["B"], row["Nkv"]
-            mark = "\\*" if recorded.is_stale(row) else ""
-            part = "" if row["kind"] == "ceiling" else f" ({row['of_reading']:.2f})"
-            shapes.setdefault(shape, {})[row["name"]] = f"{row['us']['median']:.1f}{mark}{part}"
-        body = [
-            [f"{Hq} / {Hkv}", str(B), f"{Nkv:,}", *(found.get(name, "-") for name in names)]
-            for (Hq, Hkv, B, Nkv), found in shapes.items()
-        ]
+        names, lines = recorded.by_shape(rows, lambda row: (row["Hq"], row["Hkv"], row["B"], row["Nkv"]), _microseconds)
+        body = [[f"{Hq} / {Hkv}", str(B), f"{Nkv:,}", *cells] for Hq, Hkv, B, Nkv, *cells in lines]
         text = (
             f"Microseconds, and in brackets the part of them that reading takes; bf16, d = {d}, one query row, median"
         )
@@ -187,20 +178,15 @@ def decode() -> Iterator[str]:
         yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
 
 
+def _microseconds(row: dict) -> str:
+    part = "" if row["kind"] == "ceiling" else f" ({row['of_reading']:.2f})"
+    return f"{row['us']['median']:.1f}" + "\\*" * recorded.is_stale(row) + part
+
+
 def record(kind: str) -> str:
     """Which run the figures of a kind are of, for tables that do not say so themselves."""
     made = recorded.first(kind)
     return f"Recorded: {recorded.label(made)}." if made else NOTHING
-
-
-def pictures(dtype: str) -> str:
-    """What throughput() has, as pictures, for a page in docs/results; none before there is a record."""
-    files = [
-        f"![{dtype}, d = {d}{', causal' if causal else ''}]({recorded.picture(dtype, d, causal)})"
-        for d, causal in itertools.product((128, 64), (False, True))
-        if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one in recorded.shipped())
-    ]
-    return "\n\n".join(files) or NOTHING
 
 
 def _facts(rows: list[dict], pair: list[stages.Stage]) -> str:
@@ -353,16 +339,17 @@ def streams() -> Iterator[str]:
 def tuned(what: str, d: str = "128", length: str = "4096") -> Iterator[str]:
     """A table of tuning/tables.py for each GPU, bf16: chosen, worth, stages, advice, fastest or refused."""
     for made in recorded.shipped(kind="tuning"):
+        groups = tuning.of_head_dim([made], int(d))
         if what == "refused":
             text, (head, body) = "Configurations that each rule refuses", tuning_tables.refused(made)
-        elif ("bf16", int(d)) not in tuning.groups(made):
+        elif not groups:
             continue
         elif what == "fastest":
-            text = f"First heats, bf16, d = {d}, N = {length}"
-            head, body = tuning_tables.fastest(made, "bf16", int(d), int(length))
+            text = f"First heats, {groups[0]}, N = {length}"
+            head, body = tuning_tables.fastest(groups[0], int(length))
         elif what in _OF_TUNING:
             text, table = _OF_TUNING[what]
-            (head, body), text = table(made, "bf16", int(d)), f"{text}, bf16, d = {d}"
+            (head, body), text = table(groups[0]), f"{text}, {groups[0]}"
         else:
             raise FlashLadderError(f"a marker's table is {', '.join(_OF_TUNING)}, fastest or refused, not '{what}'")
         if not body:  # the stages, where the tuner was told to leave them out
@@ -379,24 +366,6 @@ _OF_TUNING = {
     "worth": ("Times as long as the winner", tuning_tables.worth),
     "stages": ("Stage 12 with a stage's flags, times that stage's throughput", tuning_tables.stages),
     "advice": ("Flags that do not pay", tuning_tables.advice),
-}
-
-
-def tuned_pictures() -> str:
-    """The tuner's pictures, for a page in docs/results; nothing is shown before there is a record."""
-    made = recorded.shipped(kind="tuning")
-    shown = {}
-    for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
-        shown |= {f"tuning-{name}-d{d}.png": f"{words}, d = {d}" for name, words in _PICTURES.items()}
-    shown |= {"tuning-tiles.png": "The fastest configuration with each tile"} if shown else {}
-    return "\n\n".join(f"![{words}]({file})" for file, words in shown.items()) or NOTHING
-
-
-BOTH_PARTS = "throughput-both-d128.png"  # README's: attention and its gradients on one GPU
-_PICTURES = {
-    "flags": "More time than the winner takes without each flag",
-    "lengths": "What each flag is worth at each length",
-    "predicted": "Measured time over the least by the model",
 }
 
 
@@ -418,7 +387,7 @@ _KINDS = {
     "gradients": gradients,
     "decode": decode,
     "record": record,
-    "throughput-pictures": pictures,
+    "throughput-pictures": result_pictures.throughput,
     "resources": resources,
     "ablations": ablations,
     "counters": counters_table,
@@ -437,7 +406,7 @@ _KINDS = {
     "timeline-clocks": timeline_pages.clocks_table,
     "timeline-errors": timeline_pages.errors_table,
     "tuned": tuned,
-    "tuned-pictures": tuned_pictures,
+    "tuned-pictures": result_pictures.tuned,
 }
 
 
@@ -509,8 +478,7 @@ def regenerate() -> list[Path]:
         if after != before:
             file.write_text(after)
             changed.append(file)
-    changed += _draw(ROOT / "docs" / "results")
-    changed += _draw_cards()
+    changed += result_pictures.draw(ROOT / "docs" / "results")
     if wrong:
         raise FlashLadderError("All is written but these:\n" + "\n".join(wrong))
     return changed
@@ -522,56 +490,4 @@ def _write_instances() -> list[Path]:
     changed = [file for file, text in wanted.items() if file.read_text() != text]
     for file in changed:
         file.write_text(wanted[file])
-    return changed
-
-
-def _draw_cards() -> list[Path]:
-    """Draws the stages' pictures anew; returns those that changed."""
-    from flashladder.plot import cards  # matplotlib, as below
-
-    return cards.write_all()
-
-
-def _draw(folder: Path) -> list[Path]:
-    """Draws the plots anew; returns those that changed."""
-    from flashladder import plot  # matplotlib is slow to load, and not everyone has it
-
-    shipped = recorded.shown()
-    wanted = {recorded.picture("bf16", d, False): lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
-    both = [(one, False) for kind in ("", "backward") for one in recorded.shipped(kind=kind)[:1]]
-    wanted[BOTH_PARTS] = lambda: plot.throughput(both, "bf16", 128)
-    wanted["tile-kinds.png"] = plot.tile_kinds
-    wanted["block-orders.png"] = plot.block_orders
-    for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
-        dtype, d, causal = what
-        if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one, _ in shipped):
-            wanted[recorded.picture(*what)] = lambda what=what: plot.throughput(shipped, *what)
-    changed = []
-    if recorded.shipped(kind="ablations"):
-        wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))
-    if recorded.shipped(kind="roofline"):
-        wanted["roofline.png"] = lambda: plot.roofline(recorded.shipped(kind="roofline"))
-    if recorded.shipped(kind="decode"):
-        wanted["decode-roofline.png"] = plot.decode_roofline
-    if recorded.shipped(kind="host-streams"):
-        record = recorded.first("host-streams")
-        wanted["host-streams.png"] = lambda: plot.transfers(record)
-        wanted["host-streams-timeline.png"] = lambda: plot.timeline(stream_times.recorded_timelines(record))
-    if recorded.shipped(kind="ring"):
-        wanted[ring_pages.PICTURE] = lambda: plot.ring(recorded.shipped(kind="ring"))
-    for stage in timeline_pages.PICTURES:
-        wanted[f"warps-{stage}.png"] = lambda stage=stage: timeline_pages.picture(plot, stage)
-    for name in profiler_pages.pictures():
-        wanted[f"{name}.png"] = lambda draw=profiler_pages.PICTURES[name][0]: draw(plot)(recorded.first("profiler"))
-    made = recorded.shipped(kind="tuning")
-    for d in sorted({d for one in made for dtype, d in tuning.groups(one) if dtype == "bf16"}):
-        wanted[f"tuning-flags-d{d}.png"] = lambda d=d: plot.tuning_flags(made, d=d)
-        wanted[f"tuning-lengths-d{d}.png"] = lambda d=d: plot.tuning_lengths(made, d=d)
-        wanted[f"tuning-predicted-d{d}.png"] = lambda d=d: plot.tuning_predicted(made, d=d)
-        wanted["tuning-tiles.png"] = lambda: plot.tuning_tiles(made)
-    for name, draw in wanted.items():
-        file = folder / name
-        before = file.read_bytes() if file.exists() else b""
-        if shipped and plot.save(draw(), file).read_bytes() != before:
-            changed.append(file)
     return changed

@@ -16,23 +16,19 @@ def page(mask: str = "") -> Iterator[str]:
         rows = [row for row in record["measurements"] if row["causal"] == causal]
         if not rows:
             continue
-        names = list(dict.fromkeys(row["name"] for row in rows))
-        shapes: dict[tuple, dict[str, str]] = {}
-        for row in sorted(rows, key=lambda row: (row["ranks"], row["Hq"], row["N"])):
-            mark = "\\*" if recorded.is_stale(row) else ""
-            told = f"{row['tflops_per_gpu']:.0f}{mark}"
-            if "of_ideal" in row and row["kind"] != "ideal":
-                told += f" ({row['of_ideal']:.2f})"
-            shapes.setdefault((row["ranks"], row["Hq"], row["Hkv"], row["N"]), {})[row["name"]] = told
-        body = [
-            [str(ranks), f"{Hq} / {Hkv}", f"{N:,}", *(found.get(name, "-") for name in names)]
-            for (ranks, Hq, Hkv, N), found in shapes.items()
-        ]
+        names, lines = recorded.by_shape(rows, lambda row: (row["ranks"], row["Hq"], row["Hkv"], row["N"]), _cell)
+        lines.sort(key=lambda line: (line[0], line[1], line[3]))
+        body = [[str(ranks), f"{Hq} / {Hkv}", f"{N:,}", *cells] for ranks, Hq, Hkv, N, *cells in lines]
         head = ["GPUs", "heads of Q / of K and V", "N", *names]
         masked = "causal (half the FLOPs counted)" if causal else "no mask"
         text = f"TFLOP/s of each GPU, and in brackets the part of the ideal; bf16, d = 128, B = 1, {masked}, median"
         notes = ["", STALE_NOTE] if any(recorded.is_stale(row) for row in rows) else []
         yield "\n".join([caption(record, text), "", table(head, body), *notes, *_missing(record, causal)])
+
+
+def _cell(row: dict) -> str:
+    told = f"{row['tflops_per_gpu']:.0f}" + "\\*" * recorded.is_stale(row)
+    return told + (f" ({row['of_ideal']:.2f})" if "of_ideal" in row and row["kind"] != "ideal" else "")
 
 
 def _missing(record: dict, causal: bool) -> list[str]:

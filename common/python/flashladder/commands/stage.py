@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from flashladder.building import build
-from flashladder.commands import backward_run, decode_run, explain, ring_run, testing, throughput, timeline, tune_shapes
+from flashladder.commands import explain, other_parts, testing, throughput, timeline, tune_shapes
 from flashladder.core import device
 from flashladder.core.console import say
 from flashladder.core.errors import FlashLadderError
@@ -102,25 +102,25 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
     },
     Backward: _OF_ALL
     | {
-        "run": Verb(lambda stage, rest: backward_run.run(stage, rest)),
+        "run": Verb(lambda stage, rest: other_parts.run_gradients(stage, rest)),
         "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
         "bench": Verb(
-            lambda stage, rest: throughput.backward_or_count(stage),
+            lambda stage, rest: other_parts.bench_gradients(stage),
             lambda stage: [*stage.targets, f"stage_{stages.get(backward_bench.FORWARD).id}"],
         ),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
     Decode: _OF_ALL
     | {
-        "run": Verb(lambda stage, rest: decode_run.verify(stage)),
+        "run": Verb(lambda stage, rest: other_parts.run_decode(stage)),
         "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest), _with_previous),
-        "bench": Verb(decode_run.bench_or_count, _of_decode),
+        "bench": Verb(other_parts.bench_decode, _of_decode),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
     Ring: _OF_ALL
     | {
-        "run": Verb(lambda stage, rest: ring_run.verify(stage)),
-        "bench": Verb(ring_run.bench, _of_several_gpus),
+        "run": Verb(lambda stage, rest: other_parts.run_ring(stage)),
+        "bench": Verb(other_parts.bench_ring, _of_several_gpus),
         "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },

@@ -9,9 +9,8 @@ from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, results_directory
 from flashladder.core.problem import Problem
-from flashladder.ladder import backward, stages
-from flashladder.ladder.run import run_problem
-from flashladder.measuring import backward_bench, bench, recorded
+from flashladder.ladder import stages
+from flashladder.measuring import bench, recorded
 from warpsim import counters
 
 PROBLEM = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")  # where there is no GPU
@@ -28,39 +27,25 @@ def bench_or_count(settings: bench.Settings) -> None:
         _count(settings.stages, where)
 
 
-def backward_or_count(stage: stages.Backward) -> None:
-    """The same of a stage that computes gradients."""
-    where = device.choose(stage.min_compute)
-    if where.kind == "gpu":
-        file = backward_bench.run(bench.Settings(stages=(stage.number,)), where)
-        say(f"\nWritten: {os.path.relpath(file, ROOT)}")
-        return
-    say(f"Device: {where}. It has no throughput to measure: these are counters.")
-    launches = backward.run(stage, PROBLEM, device="sim").report["launches"]
-    sums = [
-        (one["kernel"].partition("<")[0].removeprefix("void "), counters.totals({"launches": [one]}))
-        for one in launches
-    ]
-    sums.append(("all", counters.totals({"launches": launches})))
-    rows = [[name, *(count(value) for value in counters.summary(total).values())] for name, total in sums]
-    columns = ["", *counters.summary(sums[0][1])]
-    table(f"{PROBLEM}; by warp", columns, rows, right=range(1, len(columns)))
-
-
 def _count(numbers: tuple[int, ...], where: Device) -> None:
     """Prints counters of the stages (all where none is named) and writes them to build/results."""
     say(f"Device: {where}. It has no throughput to measure: these are counters.")
     wanted = [stages.get(number) for number in numbers] or list(stages.all_stages())
     sums = {
-        stage.name: counters.totals(run_problem(stage, stage.own(PROBLEM), device="sim").report)
+        stage.name: counters.totals(stage.run(stage.own(PROBLEM), device="sim").report)
         for stage in progress(wanted, "count")
     }
-    rows = [[name, *(count(value) for value in counters.summary(total).values())] for name, total in sums.items()]
-    columns = ["", *counters.summary(next(iter(sums.values())))]
-    table(f"{PROBLEM}; by warp, summed over the launch", columns, rows, right=range(1, len(columns)))
+    show_counters(f"{PROBLEM}; by warp, summed over the launch", list(sums.items()))
     record = {"version": 1, "provenance": {"device": where.short}, "problem": str(PROBLEM), "simulated": sums}
     file = recorded.write_live(record, "simulator")
     say(f"\nWritten: {os.path.relpath(file, ROOT)}. Recorded throughput: docs/results.")
+
+
+def show_counters(title: str, totals: list[tuple[str, dict]]) -> None:
+    """A row for each name and its counters.totals()."""
+    sums = [(name, counters.summary(total)) for name, total in totals]
+    columns = ["", *sums[0][1]]
+    table(title, columns, [[name, *map(count, one.values())] for name, one in sums], right=range(1, len(columns)))
 
 
 def plot_latest() -> None:

@@ -87,22 +87,22 @@ def run(options: Options, device: Device | None = None) -> int:
     made = record.make(outcome, plan, refused, device, timer.multiprocessors, options.space)
     folder = RECORDED if options.of_all else results_directory()
     file = recorded.write(made, options.out or folder / record.file_name(device))
-    for dtype, d in record.groups(made):
-        _show(made, dtype, d)
+    for one in record.tuned(made):
+        _show(one)
     say(f"\nWritten: {os.path.relpath(file, ROOT)}. `make results` draws the pictures and the tables of what lies in "
         "docs/results, and has stage 12 choose by it.")  # fmt: skip
     return report_failures(outcome.failures)
 
 
-def _show(made: dict, dtype: str, d: int) -> None:
+def _show(one: record.Tuned) -> None:
     for title, (head, rows) in (
-        ("TFLOP/s by length, and of the peers in the same heat", tables.chosen(made, dtype, d)),
-        ("How many times as long the winner takes", tables.worth(made, dtype, d)),
-        ("Stage 12 with a stage's flags, times that stage's throughput", tables.stages(made, dtype, d)),
+        ("TFLOP/s by length, and of the peers in the same heat", tables.chosen(one)),
+        ("How many times as long the winner takes", tables.worth(one)),
+        ("Stage 12 with a stage's flags, times that stage's throughput", tables.stages(one)),
     ):
         if rows:
-            table(f"{title}: {dtype}, d = {d}", head, rows, right=range(1, len(head)))
-    say(f"winner over all lengths: {record.winner(made, dtype, d)}")
+            table(f"{title}: {one}", head, rows, right=range(1, len(head)))
+    say(f"winner over all lengths: {one.winner}")
 
 
 def open_store(options, device: Device, kernel: str) -> Store:
@@ -144,7 +144,7 @@ def _fastest(options: Options) -> Spaces:
     if "configurations" not in other:
         raise FlashLadderError(f"{options.fastest_of} is no record of `make tune`.")
     wanted = [(dtype, d) for dtype in options.dtypes for d in options.head_dims]
-    found = {group: record.fastest(other, *group, options.of_each_length) for group in wanted}
+    found = {group: record.Tuned(other, *group).fastest(options.of_each_length) for group in wanted}
     for dtype, d in wanted:
         if not found[dtype, d]:
             raise FlashLadderError(f"{options.fastest_of} has no times for {dtype}, d = {d}.")

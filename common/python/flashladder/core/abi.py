@@ -10,6 +10,17 @@ TYPE_NUMBERS = DTYPES | {"e4m3": E4M3}
 STATUS = {0: "ok", 1: "invalid argument", 2: "unsupported", 3: "device too old", 4: "CUDA error"}
 
 
+# Fields that several structs have: the sizes of a problem, and what stands behind them.
+_SIZES = [(name, c_int32) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "dtype", "causal")]
+_CALL = [
+    ("scale", c_float),
+    ("log_sum_exp", c_void_p),
+    ("workspace", c_void_p),
+    ("workspace_bytes", c_size_t),
+    ("configuration", c_char_p),
+]
+
+
 class FlashTensor(Structure):
     _fields_ = [
         ("data", c_void_p),
@@ -21,26 +32,10 @@ class FlashTensor(Structure):
 
 class FlashParams(Structure):
     _fields_ = [
-        ("Q", FlashTensor),
-        ("K", FlashTensor),
-        ("V", FlashTensor),
-        ("O", FlashTensor),
-        ("B", c_int32),
-        ("Hq", c_int32),
-        ("Hkv", c_int32),
-        ("Nq", c_int32),
-        ("Nkv", c_int32),
-        ("d_head", c_int32),
-        ("dtype", c_int32),
-        ("causal", c_int32),
-        ("scale", c_float),
-        ("log_sum_exp", c_void_p),
-        ("workspace", c_void_p),
-        ("workspace_bytes", c_size_t),
-        ("configuration", c_char_p),
-        ("Q_scales", c_void_p),
-        ("K_scales", c_void_p),
-        ("V_scales", c_void_p),
+        *((name, FlashTensor) for name in "QKVO"),
+        *_SIZES,
+        *_CALL,
+        *((f"{name}_scales", c_void_p) for name in "QKV"),
     ]
 
 
@@ -78,19 +73,8 @@ TENSORS = ("Q", "K", "V", "O", "dO", "dQ", "dK", "dV")  # of a backward problem;
 class FlashBackwardParams(Structure):
     _fields_ = [
         *((name, FlashTensor) for name in TENSORS),
-        ("B", c_int32),
-        ("Hq", c_int32),
-        ("Hkv", c_int32),
-        ("Nq", c_int32),
-        ("Nkv", c_int32),
-        ("d_head", c_int32),
-        ("dtype", c_int32),
-        ("causal", c_int32),
-        ("scale", c_float),
-        ("log_sum_exp", c_void_p),
-        ("workspace", c_void_p),
-        ("workspace_bytes", c_size_t),
-        ("configuration", c_char_p),
+        *_SIZES,
+        *_CALL,
     ]
 
 
@@ -124,11 +108,7 @@ class FlashDecodeParams(Structure):
         ("Nmax", c_int32),
         ("d_head", c_int32),
         ("dtype", c_int32),
-        ("scale", c_float),
-        ("log_sum_exp", c_void_p),
-        ("workspace", c_void_p),
-        ("workspace_bytes", c_size_t),
-        ("configuration", c_char_p),
+        *_CALL,
     ]
 
 
@@ -219,7 +199,7 @@ class StageRefused(Exception):
         self.status = status
 
 
-class _Library:
+class Library:
     """libstage_NN.so, loaded into this process with whatever libcudart.so.13 the process has."""
 
     ENTRY: str  # the function that queues the kernels
@@ -250,30 +230,28 @@ class _Library:
         self._check(self._entry(ctypes.byref(params), stream))
 
 
-class StageLibrary(_Library):
+class StageLibrary(Library):
     """Of a stage that computes attention."""
 
     ENTRY, DESCRIBE = "flash_forward", "flash_describe"
     PARAMS, DESCRIPTION = FlashParams, FlashDescription
-    forward = _Library.launch
 
 
-class BackwardLibrary(_Library):
+class BackwardLibrary(Library):
     """Of a stage that computes gradients."""
 
     ENTRY, DESCRIBE = "flash_backward", "flash_describe_backward"
     PARAMS, DESCRIPTION = FlashBackwardParams, FlashBackwardDescription
-    backward = _Library.launch
 
 
-class DecodeLibrary(_Library):
+class DecodeLibrary(Library):
     """Of a decode stage."""
 
     ENTRY, DESCRIBE = "flash_decode", "flash_describe_decode"
     PARAMS, DESCRIPTION = FlashDecodeParams, FlashDecodeDescription
 
 
-class RingLibrary(_Library):
+class RingLibrary(Library):
     """Of a stage for several GPUs. Its calls take the rank, or all ranks, in place of a stream."""
 
     ENTRY, DESCRIBE = "flash_ring", "flash_describe_ring"

@@ -19,7 +19,9 @@ NO_PAGE = 1 << 29
 
 @dataclass(frozen=True)
 class DecodeProblem(Problem):
-    """Nkv is the cache's room for a sequence, the ABI's Nmax. The rows of Q are the last ones of their sequence."""
+    """Nkv is the cache's room for a sequence. The rows of Q are the last ones of their sequence."""
+
+    PARAMS = abi.FlashDecodeParams
 
     Nq: int = 1
     Nkv: int = 256
@@ -36,6 +38,10 @@ class DecodeProblem(Problem):
     def equal_lengths(self) -> bool:
         """Whether each sequence fills its room, in one piece: a stage may then be called without lengths."""
         return set(self.lengths) == {self.Nkv} and not self.page_size
+
+    @property
+    def Nmax(self) -> int:  # noqa: N802 - the ABI's name
+        return self.Nkv
 
     @property
     def max_pages(self) -> int:
@@ -111,20 +117,11 @@ class DecodeProblem(Problem):
         """Of the keys and values that are before the lengths: what has to be read."""
         return 2 * 2 * self.Hkv * self.d_head * sum(self.lengths)
 
-    def decode_params(
-        self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
-    ) -> abi.FlashDecodeParams:
-        """The C struct; pointers are device addresses of Q, K, V, O, "lengths", "block_table" and "log_sum_exp". A
-        description needs none, but for whether there are lengths and a table: those of a problem that needs them are
-        not null there."""
-        table = pointers.get("block_table", 16 if self.page_size else 0)
-        lengths = pointers.get("lengths", 0 if self.equal_lengths else 16)
-        sizes = [self.B, self.Hq, self.Hkv, self.Nq, self.Nkv, self.d_head, abi.TYPE_NUMBERS[self.dtype]]
-        return abi.FlashDecodeParams(
-            *(self.tensor(name, pointers.get(name, 0)) for name in "QKVO"), table, self.pages, self.page_size,
-            self.max_pages, lengths, *sizes, self.scale, pointers.get("log_sum_exp", 0), workspace,
-            workspace_bytes, configuration.encode() if configuration else None,
-        )  # fmt: skip
+    def params(self, pointers: dict[str, int], *more, **others) -> abi.FlashDecodeParams:
+        """As Problem.params(), with "lengths" and "block_table" among the pointers. A description needs none, but for
+        whether there are such arrays: those of a problem that needs them are not null there."""
+        needed = {"lengths": 0 if self.equal_lengths else 16, "block_table": 16 if self.page_size else 0}
+        return super().params(needed | pointers, *more, **others)
 
     def __str__(self) -> str:
         lengths = f" lengths={list(self.lengths)}" if set(self.lengths) != {self.Nkv} else ""

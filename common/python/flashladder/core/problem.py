@@ -5,8 +5,10 @@ Inputs are a dictionary: "Q", "K" and "V" as bit patterns in the problem's layou
 gradient of: "dO" that of "O".
 """
 
+import ctypes
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +22,8 @@ GAPS = "gaps"  # bhnd with more behind each row, head and batch, in each tensor 
 
 @dataclass(frozen=True)
 class Problem:
+    PARAMS: ClassVar[type[ctypes.Structure]] = abi.FlashParams  # of a call with such a problem
+
     B: int = 1
     Hq: int = 2
     Nq: int = 256
@@ -121,38 +125,27 @@ class Problem:
         return abi.FlashTensor(pointer, batch, *((inner, outer) if self.layout == "bnhd" else (outer, inner)))
 
     def params(
-        self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
-    ) -> abi.FlashParams:
-        """The C struct; pointers are device addresses of Q, K, V, O, "log_sum_exp", and "Q_scales" and its like
-        (missing ones are null)."""
-        chosen = configuration.encode() if configuration else None
-        tensors = [self.tensor(name, pointers.get(name, 0)) for name in "QKVO"]
-        sizes = [
-            self.B,
-            self.Hq,
-            self.Hkv,
-            self.Nq,
-            self.Nkv,
-            self.d_head,
-            abi.TYPE_NUMBERS[self.dtype],
-            int(self.causal),
-        ]
-        log_sum_exp = pointers.get("log_sum_exp", 0)
-        scales = [pointers.get(f"{name}_scales", 0) for name in "QKV"]
-        return abi.FlashParams(*tensors, *sizes, self.scale, log_sum_exp, workspace, workspace_bytes, chosen, *scales)
+        self,
+        pointers: dict[str, int],
+        workspace: int = 0,
+        workspace_bytes: int = 0,
+        configuration: str | None = None,
+        kind: type[ctypes.Structure] | None = None,
+    ) -> ctypes.Structure:
+        """The C struct of a call: PARAMS, or another kind. pointers: device addresses of its tensors and arrays, by
+        their names there; missing ones are null."""
+        call = {"dtype": abi.TYPE_NUMBERS[self.dtype], "workspace": workspace, "workspace_bytes": workspace_bytes}
+        call["configuration"] = configuration.encode() if configuration else None
 
-    def backward_params(
-        self, pointers: dict[str, int], workspace: int = 0, workspace_bytes: int = 0, configuration: str | None = None
-    ) -> abi.FlashBackwardParams:
-        """The C struct of a backward stage; pointers are device addresses of abi.TENSORS and "log_sum_exp"."""
-        chosen = configuration.encode() if configuration else None
-        tensors = [self.tensor(name, pointers.get(name, 0)) for name in abi.TENSORS]
-        sizes = [self.B, self.Hq, self.Hkv, self.Nq, self.Nkv, self.d_head, abi.TYPE_NUMBERS[self.dtype]]
-        log_sum_exp = pointers.get("log_sum_exp", 0)
-        masked = int(self.causal)
-        return abi.FlashBackwardParams(
-            *tensors, *sizes, masked, self.scale, log_sum_exp, workspace, workspace_bytes, chosen
-        )
+        def value(name: str, field: type):
+            if field is abi.FlashTensor:
+                return self.tensor(name, pointers.get(name, 0))
+            if name in call:
+                return call[name]
+            return pointers.get(name, 0) if field is ctypes.c_void_p else getattr(self, name)
+
+        kind = kind or self.PARAMS
+        return kind(**{name: value(name, field) for name, field in kind._fields_})
 
     def to_bhnd(self, array: np.ndarray) -> np.ndarray:
         """A view with axes (B, heads, rows, d) of an array in this problem's layout."""

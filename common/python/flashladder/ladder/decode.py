@@ -10,20 +10,18 @@ import numpy as np
 
 from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.problem import Problem
-from flashladder.ladder.queued import Queued
+from flashladder.ladder.kernels import WithKernel
 from flashladder.running import decoding
+from flashladder.running.job import Result
 from flashladder.running.verify import Comparison
 
 
-class Decode(Queued):
+class Decode(WithKernel):
     KIND = "decode"
     WHAT = "is of decode"
 
-    def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
-        return problem.random(seed)
-
-    def check(self, problem: Problem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Comparison:
-        return decoding.check(problem, inputs, outputs)
+    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
+        return decoding.check(problem, inputs, result.outputs)
 
     @property
     def page_multiple(self) -> int:

@@ -1,5 +1,7 @@
 """The stages with a kernel: stages/NN_name/kernel.cu, built into libstage_NN.so. Kernel: those that compute attention;
-what they share with those that compute gradients (ladder/backward.py) and those of decode is in WithKernel."""
+what they share with those that compute gradients (ladder/backward.py), those of decode (ladder/decode.py) and those
+for several GPUs (ladder/ring.py) is in WithKernel. All are tested, run, timed, broken and written alike; blank pages
+and assignments are of stages that compute attention."""
 
 import functools
 import hashlib
@@ -14,13 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from flashladder.building import build
-from flashladder.core.device import Device, choose
+from flashladder.core.device import choose
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, headers, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage, Verdict
-from flashladder.running.job import Options, OutputsResult, Result, StageError, run_library
+from flashladder.running.job import Options, Result, StageError, run_library
 from flashladder.running.verify import Comparison, check
 
 _COMMENT = re.compile(rb"//[^\n]*")
@@ -43,22 +45,18 @@ def _read(file: Path, changed: int) -> tuple[bool, list[str]]:
 
 
 class WithKernel(Stage):
-    """Its kind says what it reads, how a library of it runs, and what is right."""
+    """Its kind says what it reads, and what is right."""
 
-    RUNS: ClassVar[int] = 1  # of a changed kernel on one workspace, by which it is judged
+    KIND: ClassVar[str]  # of running.job.KINDS
+    WHAT: ClassVar[str]  # what such a stage does, after its number
+    RUNS: ClassVar[int] = 2  # of a changed kernel on one workspace: what one leaves in it shows in the next
 
     def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
         """Bit patterns and arrays by name, all that a run needs."""
-        raise NotImplementedError
+        return problem.random(seed)
 
-    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result | OutputsResult) -> Comparison:
+    def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
         """A run's outputs with the reference."""
-        raise NotImplementedError
-
-    def _launched(
-        self, place: tuple[Path, Device], problem: Problem, inputs: dict | None, options: Options
-    ) -> Result | OutputsResult:
-        """place: the library and where it runs; without inputs it only describes what it would do."""
         raise NotImplementedError
 
     def run(
@@ -68,7 +66,7 @@ class WithKernel(Stage):
         device: str | None = None,
         library: Path | None = None,
         **options,
-    ) -> Result | OutputsResult:
+    ) -> Result:
         """Runs the stage on inputs as random_inputs() gives them, which it takes where none are given.
 
         device: auto, gpu or sim, FLASHLADDER_DEVICE by default. library: another build of the stage, e.g. a patched
@@ -78,16 +76,21 @@ class WithKernel(Stage):
         inputs = self.random_inputs(problem) if inputs is None else inputs
         return self._work(problem, inputs, device, library, Options(**options))
 
-    def describe(self, problem: Problem, device: str | None = None, **options) -> dict:
-        """What the stage would do with the problem."""
-        return self._work(problem, None, device, None, Options(**options)).description
+    def describe(self, problem: Problem | None = None, device: str | None = None, **options) -> dict:
+        """What the stage would do with the problem: tiles, threads, shared memory, registers where a GPU tells."""
+        return self._work(problem or self.own(Problem()), None, device, None, Options(**options)).description
 
     def _work(self, problem: Problem, inputs: dict | None, device: str | None, library: Path | None, options: Options):
         library = library or stage_library(self.number)
         if not library.exists():
             raise FlashLadderError(f"{library} does not exist: run `make stage-{self.id}`.")
-        options = replace(options, environment=self.simulated | options.environment)
-        return self._launched((library, choose(self.min_compute, device)), problem, inputs, options)
+        options = self._own_options(problem, replace(options, kind=self.KIND))
+        where = choose(self.min_compute, device)
+        return run_library(f"stage {self.id}", library, problem, inputs, where, options)
+
+    def _own_options(self, problem: Problem, options: Options) -> Options:
+        """With what the stage's runs have besides, behind what a user says."""
+        return replace(options, environment=self.simulated | options.environment)
 
     def judged_by(self) -> list[tuple[Problem, str | None]]:
         """What a changed kernel is judged by, each with the configuration that runs it: problem_for(), and stage.toml's
@@ -157,6 +160,10 @@ class WithKernel(Stage):
         return []
 
     @property
+    def tests(self) -> list[str]:
+        return [f"tests/stages/test_{self.KIND}.py"]
+
+    @property
     def main_launch(self) -> int:
         """Which of stage.toml's launches the stage is described by: the last, unless another says `main = true`."""
         marked = [number for number, launch in enumerate(self.data["launch"]) if launch.get("main")]
@@ -176,15 +183,12 @@ class WithKernel(Stage):
 
 
 class Kernel(WithKernel):
-    def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
-        return problem.random(seed)
+    KIND = "forward"
+    WHAT = "computes attention"
+    RUNS = 1
 
     def compared(self, problem: Problem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
         return check(problem, inputs, result.bits, result.log_sum_exp)
-
-    def _launched(self, place: tuple[Path, Device], problem: Problem, inputs: dict | None, options: Options) -> Result:
-        library, where = place
-        return run_library(f"stage {self.id}", library, problem, inputs, where, options)
 
     @property
     def targets(self) -> list[str]:
@@ -315,5 +319,5 @@ def _judge(stage: WithKernel, library: Path, problem: Problem, configuration: st
         return Verdict(True, kind, str(error), problem, inputs)
     comparison = stage.compared(problem, inputs, result)
     caught_by = "" if comparison else "verification"
-    output = result.bits if isinstance(result, Result) else None
+    output = result.bits if isinstance(stage, Kernel) else None
     return Verdict(not comparison, caught_by, comparison.message, problem, inputs, output)

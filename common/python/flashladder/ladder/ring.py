@@ -14,9 +14,9 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import STAGES, stage_library
 from flashladder.core.problem import Problem
 from flashladder.core.ring_problem import RingProblem
-from flashladder.ladder.queued import Queued
+from flashladder.ladder.kernels import WithKernel
 from flashladder.running import verify
-from flashladder.running.job import Options, OutputsResult
+from flashladder.running.job import Options, Result
 from flashladder.running.verify import Comparison
 
 FORWARD = "shapes"  # whose library computes attention, unless another is asked for
@@ -31,7 +31,7 @@ def library_of(slug: str) -> Path:
     return stage_library(int(found[0].name[:2]))
 
 
-class Ring(Queued):
+class Ring(WithKernel):
     KIND = "ring"
     WHAT = "is for several GPUs"
 
@@ -50,18 +50,15 @@ class Ring(Queued):
     def libraries(self) -> list[str]:
         return ["lib/*.so"]
 
-    def random_inputs(self, problem: Problem, seed: int = 0) -> dict[str, np.ndarray]:
-        return problem.random(seed)
+    def compared(self, problem: RingProblem, inputs: dict[str, np.ndarray], result: Result) -> Comparison:
+        return verify.check(problem.of_rows(problem.Nq), inputs, result.bits, result.log_sum_exp)
 
-    def check(self, problem: RingProblem, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Comparison:
-        return verify.check(problem.of_rows(problem.Nq), inputs, outputs["O"], outputs["log_sum_exp"])
-
-    def _launched(self, place, problem: RingProblem, inputs: dict | None, options: Options) -> OutputsResult:
+    def _own_options(self, problem: RingProblem, options: Options) -> Options:
         """On the simulator there is a device for each rank, unless the environment says otherwise."""
+        options = super()._own_options(problem, options)
         forward = options.forward or (str(library_of(FORWARD)) if self.by_another_stage else None)
         devices = {"WARPSIM_DEVICES": str(min(problem.ranks, 16))}
-        options = replace(options, forward=forward, environment=devices | options.environment)
-        return super()._launched(place, problem, inputs, options)
+        return replace(options, forward=forward, environment=devices | options.environment)
 
     def usual(self, **fields) -> RingProblem:
         """What a small run and a changed stage are judged by."""

@@ -9,7 +9,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.core.ring_problem import RingProblem
 from flashladder.ladder import stages
-from flashladder.running.job import OutputsResult, Result
+from flashladder.running.job import Result
 
 
 def run_problem(
@@ -25,11 +25,28 @@ def run_problem(
 
 
 def describe(
-    stage, problem: Problem | None = None, device: str | None = None, configuration: str | None = None
+    stage: stages.Stage | int | str, problem: Problem | None = None, device: str | None = None, **options
 ) -> dict:
-    """What the stage would do with the problem: tiles, threads, shared memory, registers where a GPU tells."""
-    stage = stages.get(stage)
-    return stage.describe(problem or stage.own(Problem()), device, configuration=configuration)
+    """What a stage would do with the problem: tiles, threads, shared memory, registers where a GPU tells."""
+    return stages.get(stage).describe(problem, device, **options)
+
+
+def _arrays(given: dict, dtype: str | None) -> tuple[dict[str, np.ndarray], str]:
+    """Q, K and V as patterns, and their type."""
+    arrays = {}
+    for name, array in given.items():
+        arrays[name], dtype = dtypes.as_bits(array, dtype)
+    return arrays, dtype
+
+
+def _sizes(arrays: dict[str, np.ndarray], layout: str) -> dict[str, int | str]:
+    """What Q and K say of their problem."""
+    for name, array in arrays.items():
+        if array.ndim != 4:
+            raise FlashLadderError(f"{name} has {array.ndim} dimensions; 4 are needed, in the order {layout}.")
+    head, row = (1, 2) if layout == "bhnd" else (2, 1)
+    Q, K = arrays["Q"].shape, arrays["K"].shape
+    return {"B": Q[0], "Hq": Q[head], "Nq": Q[row], "d_head": Q[3], "Hkv": K[head], "Nkv": K[row], "layout": layout}
 
 
 def run(  # noqa: PLR0913 - for users: its options are read where it is called
@@ -57,27 +74,9 @@ def run(  # noqa: PLR0913 - for users: its options are read where it is called
     if rounded:
         dtype, arrays = "e4m3", {name: dtypes.as_values(array) for name, array in given.items()}
     else:
-        arrays = {}
-        for name, array in given.items():
-            arrays[name], dtype = dtypes.as_bits(array, dtype)
-    q, k, _ = arrays.values()
-    for name, array in arrays.items():
-        if array.ndim != 4:
-            raise FlashLadderError(f"{name} has {array.ndim} dimensions; 4 are needed, in the order {layout}.")
-    head, row = (1, 2) if layout == "bhnd" else (2, 1)
-    problem = Problem(
-        B=q.shape[0],
-        Hq=q.shape[head],
-        Nq=q.shape[row],
-        d_head=q.shape[3],
-        dtype=dtype,
-        Hkv=k.shape[head],
-        Nkv=k.shape[row],
-        causal=causal,
-        scale=scale or 0.0,
-        layout=layout,
-    )
-    return run_problem(stage, problem, problem.rounded(arrays) if rounded else arrays, device)
+        arrays, dtype = _arrays(given, dtype)
+    problem = Problem(**_sizes(arrays, layout), dtype=dtype, causal=causal, scale=scale or 0.0)
+    return stage.run(problem, problem.rounded(arrays) if rounded else arrays, device)
 
 
 def run_ring(  # noqa: PLR0913 - as run()
@@ -93,7 +92,7 @@ def run_ring(  # noqa: PLR0913 - as run()
     dtype: str | None = None,
     device: str | None = None,
     **options,
-) -> OutputsResult:
+) -> Result:
     """The same of one sequence over several GPUs, on a stage such as "zigzag": Q, K and V are divided over the ranks,
     and O is put together again. Rank r has GPU r, or where there are fewer the GPUs by turns; on the simulator each has
     a device. options: as of run_problem()."""
@@ -101,13 +100,7 @@ def run_ring(  # noqa: PLR0913 - as run()
     if not isinstance(stage, stages.Ring):
         known = ", ".join(one.slug for one in stages.ring_stages())
         raise FlashLadderError(f"Stage {stage.id} is for one GPU, and this is for stages for several: {known}.")
-    arrays = {}
-    for name, array in {"Q": Q, "K": K, "V": V}.items():
-        arrays[name], dtype = dtypes.as_bits(array, dtype)
-    head, row = (1, 2) if layout == "bhnd" else (2, 1)
-    B, Hq, N, d_head = (arrays["Q"].shape[axis] for axis in (0, head, row, 3))
-    problem = RingProblem(
-        B=B, Hq=Hq, Nq=N, d_head=d_head, dtype=dtype, Hkv=arrays["K"].shape[head], Nkv=arrays["K"].shape[row],
-        causal=causal, scale=scale or 0.0, layout=layout, ranks=ranks,
-    )  # fmt: skip
+    arrays, dtype = _arrays({"Q": Q, "K": K, "V": V}, dtype)
+    sizes = _sizes(arrays, layout)
+    problem = RingProblem(**sizes, dtype=dtype, causal=causal, scale=scale or 0.0, ranks=ranks)
     return stage.run(problem, arrays, device, **options)

@@ -10,8 +10,7 @@ from flashladder.core.paths import STAGES
 from flashladder.ladder import host_streams
 from flashladder.ladder.backward import Backward
 from flashladder.ladder.decode import Decode
-from flashladder.ladder.kernels import Kernel
-from flashladder.ladder.queued import Queued
+from flashladder.ladder.kernels import Kernel, WithKernel
 from flashladder.ladder.ring import Ring
 from flashladder.ladder.stage import Stage, read
 
@@ -66,13 +65,13 @@ def ring_stages(folder: Path = STAGES) -> tuple[Ring, ...]:
     return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Ring))
 
 
-def other_parts() -> tuple[Queued, ...]:
+def other_parts() -> tuple[WithKernel, ...]:
     """The stages of the parts besides the one that every_stage() is about."""
     return (*backward_stages(), *decode_stages(), *ring_stages())
 
 
 @cache
-def _with_kernel(folder: Path) -> tuple[Kernel | Queued, ...]:
+def _with_kernel(folder: Path) -> tuple[WithKernel, ...]:
     found = sorted(folder.glob("*/stage.toml"))
     return tuple(read(file.parent, Kernel, others=KINDS) for file in found if (file.parent / "kernel.cu").exists())
 
@@ -83,7 +82,7 @@ def every_stage() -> tuple[Stage, ...]:
     return (*first, *all_stages())
 
 
-def with_kernel() -> tuple[Kernel | Queued, ...]:
+def with_kernel() -> tuple[WithKernel, ...]:
     """Every stage that has kernels, of all parts."""
     return (*all_stages(), *other_parts())
 
@@ -131,7 +130,7 @@ def entry(which: Stage | int | str) -> Stage:
 def get(which: Stage | int | str) -> Kernel:
     """As entry(), of the stages whose kernel computes attention."""
     stage = entry(which)
-    if isinstance(stage, Queued):
+    if isinstance(stage, WithKernel) and not isinstance(stage, Kernel):
         raise FlashLadderError(
             f"Stage {stage.id} {stage.WHAT}, and this is for stages that compute attention: use "
             f"`make stage-{stage.id} run`, test, bench or break."
@@ -144,7 +143,7 @@ def get(which: Stage | int | str) -> Kernel:
     return stage
 
 
-def previous_of(stage: Stage) -> Kernel | Queued | None:
+def previous_of(stage: Stage) -> WithKernel | None:
     """The stage that this one changes: stage.toml's `previous`."""
     return (
         None

@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
-from flashladder.ladder.run import run_problem
+from flashladder.ladder.kernels import WithKernel
 from flashladder.running.job import Result, StageError
-from flashladder.running.verify import Comparison, check
+from flashladder.running.verify import Comparison
 
 
 @dataclass
@@ -33,12 +32,12 @@ def demo_problems() -> list[Problem]:
     ]
 
 
-def verify(stage: stages.Stage, problem: Problem, seed: int = 0, **options) -> Verdict:
-    """Runs the stage on random inputs and compares with the float64 reference; options go to run_problem."""
+def verify(stage: WithKernel, problem: Problem, seed: int = 0, **options) -> Verdict:
+    """Runs the stage on random inputs and compares with the float64 reference; options: of running.job.Options."""
     problem = stage.own(problem)
-    inputs = problem.random(seed)
+    inputs = stage.random_inputs(problem, seed)
     try:
-        result = run_problem(stage, problem, inputs, **options)
+        result = stage.run(problem, inputs, **options)
     except StageError as error:
         return Verdict(problem, None, None, str(error))
-    return Verdict(problem, result, check(problem, inputs, result.bits, result.log_sum_exp))
+    return Verdict(problem, result, stage.compared(problem, inputs, result))

@@ -14,11 +14,12 @@ __all__ = [
     "scorecard",
     "slider",
 ]
-_MODULES = {"BackwardLesson": "backward", "DecodeLesson": "decode", "RingLesson": "ring"}  # else lesson
+_OF_OTHER_PARTS = ("BackwardLesson", "DecodeLesson", "RingLesson")
 
 
 def __getattr__(name: str):
     # Loaded when it is asked for: flashladder.lessons.setup runs before it is known that the packages are there.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"flashladder.lessons.{_MODULES.get(name, 'lesson')}"), name)
+    module = "other_parts" if name in _OF_OTHER_PARTS else "lesson"
+    return getattr(importlib.import_module(f"flashladder.lessons.{module}"), name)

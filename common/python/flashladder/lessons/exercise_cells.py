@@ -11,11 +11,10 @@ from flashladder.classroom import exercise
 from flashladder.classroom.exercise import Exercise
 from flashladder.classroom.progress import WRITE
 from flashladder.core.console import plural
-from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import source
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
-from flashladder.lessons.sections import DEEPER, heading, prose, refuse_answers, text_of, unsolved, written
+from flashladder.lessons.sections import DEEPER, heading, prose, refuse_answers, text_of, unlike, unsolved, written
 from flashladder.lessons.writing import not_written
 
 SECTION = "Write it"
@@ -120,11 +119,4 @@ def faults(cells: list[dict], stage: Stage) -> list[str]:
         found.append(
             f"exercises.toml asks everyone for {plural(needed, 'exercise')}: mark all but one or two `optional = true`"
         )
-    if found:
-        return found
-    try:
-        wanted = _arranged(cells, stage)
-    except FlashLadderError as error:
-        return [f"the exercises have no place: {error}"]
-    same = [text_of(cell) for cell in wanted] == [text_of(cell) for cell in cells]
-    return [] if same else [f"the exercises differ from exercises.toml: {again}"]
+    return found or unlike("exercises", cells, lambda: _arranged(cells, stage))

@@ -16,7 +16,6 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import diff, mistakes, source, stages, sweep
 from flashladder.ladder.kernels import compile_kernel
-from flashladder.ladder.run import describe
 from flashladder.lessons import throughput as short_runs
 from flashladder.lessons.display import code, note, show, slider, step, table, whole
 from flashladder.lessons.display import diff as diff_of
@@ -34,8 +33,6 @@ __all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard"
 class Lesson(Writing):
     """One stage with the one before it. Prints where it runs."""
 
-    _find = staticmethod(stages.get)
-
     def __init__(self, number: int | str):
         self.stage = self._find(number)
         self.before = stages.previous_of(self.stage)
@@ -44,6 +41,9 @@ class Lesson(Writing):
         self.begin_writing()
         where = device.choose(self.stage.min_compute).in_a_sentence
         show(note(f"runs on {where}.", f"Stage {self.stage.id}, {self.stage.title},"))
+
+    def _find(self, which: int | str) -> stages.Stage:
+        return stages.get(which)
 
     def _pair(self) -> list[stages.Stage]:
         return [one for one in (self.before, self.stage) if one]
@@ -108,11 +108,8 @@ class Lesson(Writing):
         key = (one.name, problem)
         if key not in self._results:
             with step(f"Running {one.name} on the simulator", f"Counters of {one.name} on the simulator, {problem}."):
-                self._results[key] = self._measured(one, problem)
+                self._results[key] = profile.measure([one], problem)[one.name]
         return self._results[key]
-
-    def _measured(self, stage: stages.Stage, problem: Problem) -> Result:
-        return profile.measure([stage], problem)[stage.name]
 
     def counts(self, stage: int | str | None = None, problem: Problem = profile.PROBLEM) -> dict[str, float | None]:
         """All counters by name; instructions by class as "tensor instructions"."""
@@ -156,7 +153,7 @@ class Lesson(Writing):
         where = device.choose(self.stage.min_compute)
         if where.kind == "gpu":
             title = f"On {where}"
-            facts = [(one, describe(one, profile.PROBLEM, "gpu")) for one in self._pair()]
+            facts = [(one, one.describe(profile.PROBLEM, "gpu")) for one in self._pair()]
             rows = [[one.name, *(fact[key] for key in profile.RESOURCES)] for one, fact in facts]
         else:
             recorded_on, rows = profile.recorded_resources(self._pair())

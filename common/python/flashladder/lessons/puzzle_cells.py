@@ -7,9 +7,8 @@ import re
 
 from flashladder.classroom.puzzles import CLOSE, OPEN, Puzzle, puzzles
 from flashladder.core.console import plural
-from flashladder.core.errors import FlashLadderError
 from flashladder.ladder.stage import Stage
-from flashladder.lessons.sections import heading, prose, refuse_answers, text_of, unsolved, written
+from flashladder.lessons.sections import heading, prose, refuse_answers, text_of, unlike, unsolved, written
 from flashladder.lessons.writing import not_written
 
 BEFORE = "Predict"  # the section that they stand before
@@ -49,12 +48,7 @@ def _arranged(cells: list[dict], stage: Stage) -> list[dict]:
 
 def faults(cells: list[dict], stage: Stage) -> list[str]:
     """Where the puzzles differ from what puzzles.toml says, one sentence each."""
-    try:
-        wanted = _arranged(cells, stage)
-    except FlashLadderError as error:
-        return [f"the puzzles have no place: {error}"]
-    same = [text_of(cell) for cell in wanted] == [text_of(cell) for cell in cells]
-    return [] if same else ["the puzzles differ from puzzles.toml: run `flashladder notebooks --exercises`"]
+    return unlike("puzzles", cells, lambda: _arranged(cells, stage))
 
 
 def _task(one: Puzzle) -> str:

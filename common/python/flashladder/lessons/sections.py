@@ -7,7 +7,7 @@
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from flashladder.classroom.judge import NOT_WRITTEN
@@ -146,3 +146,13 @@ def refuse_answers(cells: list[dict], magic: str, asked: Iterable) -> None:
         stub = (name in known and known[name].is_stub(text)) or NOT_WRITTEN.summary in str(cell.get("outputs"))
         if name and not stub:
             raise FlashLadderError(f"The cell `{magic}{name}` holds an answer, which would be lost: keep it elsewhere.")
+
+
+def unlike(kind: str, cells: list[dict], arranged: Callable[[], list[dict]]) -> list[str]:
+    """A sentence where the exercises or puzzles (kind) of these cells are not as arranged() has them, which says what
+    their file says; FlashLadderError of it: a section is missing that they stand in."""
+    try:
+        same = [text_of(cell) for cell in arranged()] == [text_of(cell) for cell in cells]
+    except FlashLadderError as error:
+        return [f"the {kind} have no place: {error}"]
+    return [] if same else [f"the {kind} differ from {kind}.toml: run `flashladder notebooks --exercises`"]

@@ -14,7 +14,6 @@ from flashladder.core.paths import place
 from flashladder.core.problem import Problem
 from flashladder.ladder import mistakes, stages
 from flashladder.ladder.kernels import judge
-from flashladder.ladder.run import run_problem
 from flashladder.ladder.stage import Verdict
 from flashladder.lessons.display import diff, message, note, show, step
 from flashladder.running.job import StageError
@@ -74,7 +73,7 @@ class Trial:
     def of(cls, stage: stages.Stage, library: Path, problem: Problem) -> "Trial":
         verdict = judge(stage, library)
         try:
-            report = run_problem(stage, problem, device="sim", library=library, timeout=300).report
+            report = stage.run(problem, device="sim", library=library, timeout=300).report
         except StageError:
             return cls(verdict, {})  # the verdict has the words for it
         return cls(verdict, by_name(report))

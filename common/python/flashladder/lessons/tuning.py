@@ -9,7 +9,7 @@ from flashladder.tuning import record
 def show_tuning(d: int = 128) -> None:
     """The tuner's pictures of all recorded GPUs: each flag's worth to the winner, fast flags by length, tiles, and the
     model's bound beside the times. Without a record it says how one is made."""
-    made = [one for one in recorded.shipped(kind="tuning") if ("bf16", d) in record.groups(one)]
+    made = [one.record for one in record.of_head_dim(recorded.shipped(kind="tuning"), d)]
     if not made:
         show(note("`make tune` on a machine with a GPU does it, and this cell then shows what came out.",
                   f"No GPU has been tuned for d = {d} yet:"))  # fmt: skip

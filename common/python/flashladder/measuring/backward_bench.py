@@ -5,12 +5,13 @@ log-sum-exp are those of a forward stage of this ladder, FORWARD; of the peers t
 """
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from flashladder.core.abi import BackwardLibrary, StageLibrary
+from flashladder.core.abi import StageLibrary
 from flashladder.core.device import Device
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
@@ -37,51 +38,24 @@ class BackwardBench(Bench):
         every = stages.backward_stages()
         return [one for one in every if not self.settings.stages or one.number in self.settings.stages]
 
-    def load(self, stage: stages.Stage) -> BackwardLibrary:
-        return BackwardLibrary(stage_library(stage.number))
-
     def stages_for(self, problem: Problem) -> list[stages.Stage]:
         return [one for one in self.stages if problem.dtype in one.dtypes]
 
-    def stage_candidate(self, stage: stages.Stage, problem: Problem, memory) -> Candidate | None:
-        description = self.described(stage, problem, problem.backward_params({}))
-        if description is None:
-            return None
-        needed, library = description["workspace_bytes"], self.libraries[stage.number]
+    def written(self, memory) -> dict[str, np.ndarray]:
+        return {name: memory.bits(name) for name in GRADIENTS}
 
-        def launch():
-            scratch = memory.scratch(stage.name, needed, description["zeroed_workspace"])
-            library.backward(problem.backward_params(memory.pointers(), scratch, needed))
+    def flops(self, problem: Problem) -> float:
+        return problem.backward_flops()
 
-        def output():
-            return {name: memory.bits(name) for name in GRADIENTS}
+    def peer_call(self, name: str, problem: Problem, tensors: dict) -> Callable:
+        return peers.gradient_call(name, problem, tensors)
 
-        facts = self.facts(stage, description)
-        return Candidate(stage.name, "stage", launch, output, problem.backward_flops(), facts)
-
-    def peer_candidates(self, problem: Problem, memory) -> list[Candidate]:
-        if not (self.torch and self.settings.peers):
-            return []
-        found = []
-        for name in peers.names():
-            try:
-                call, kept = peers.gradient_call(name, problem, memory.tensors), {}
-            except RuntimeError as error:  # a peer that has no kernel for this problem
-                self.skip(name, problem, str(error).splitlines()[0])
-                continue
-
-            def launch(call=call, kept=kept):
-                kept["gradients"] = call()
-
-            def output(kept=kept):
-                return dict(zip(GRADIENTS, map(gpu_memory.host_bits, kept["gradients"]), strict=True))
-
-            found.append(Candidate(name, "peer", launch, output, problem.backward_flops()))
-        return found
+    def of_peer(self, problem: Problem, output) -> dict[str, np.ndarray]:
+        return dict(zip(GRADIENTS, map(gpu_memory.host_bits, output), strict=True))
 
     def prepared(self, problem: Problem):
         memory = gpu_memory.BackwardMemory(problem, problem.Nq, self.cudart)
-        self.forward.forward(problem.params(memory.pointers()))
+        self.forward.launch(problem.params(memory.pointers()))
         self.cudart.synchronize()
         inputs = {name: memory.bits(name) for name in ("Q", "K", "V", "dO")}
         rows = np.unique(np.linspace(0, problem.Nq - 1, 97).astype(int))
@@ -99,11 +73,8 @@ class BackwardBench(Bench):
     def bench_ceiling(self) -> None:
         """cuBLAS stands in the forward pass's record."""
 
-    def run(self) -> dict:
-        results = super().run()
-        kernels = {stage.name: stage.kernel_hash() for stage in self.stages}
-        results["provenance"] |= {"kernels": kernels}
-        return results | {"pass": "backward"}
+    def results(self) -> dict:
+        return super().results(self.stages) | {"pass": "backward"}
 
 
 def run(settings: Settings, device: Device | None = None) -> Path:

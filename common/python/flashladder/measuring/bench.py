@@ -2,22 +2,24 @@
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from flashladder.building import build
-from flashladder.core.abi import StageLibrary, StageRefused
+from flashladder.core.abi import StageRefused
 from flashladder.core.console import progress, say, table
 from flashladder.core.device import Device, choose, cudart
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import WithKernel
 from flashladder.measuring import cudnn_fp8, gpu_memory, peers, provenance, recorded
 from flashladder.running.cudart import L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
+from flashladder.running.job import KINDS
 from flashladder.running.verify import POISON, Comparison, compare, reference
 
 LENGTHS = (512, 1024, 2048, 4096, 8192, 16384)
@@ -67,13 +69,18 @@ def problem_at(length: int, tokens: int, heads: int, d_head: int, dtype: str, ca
     return Problem(B=max(1, tokens // length), Hq=heads, Nq=length, d_head=d_head, dtype=dtype, causal=causal)
 
 
+def spread(times: Sequence[float], digits: int) -> dict[str, float]:
+    """What a record has of several times."""
+    p20, median, p80 = (round(float(value), digits) for value in np.percentile(times, [20, 50, 80]))
+    return {"median": median, "p20": p20, "p80": p80}
+
+
 def figures(flops: float, times_ms: Sequence[float], sm_mhz: int | None) -> dict:
     """What a record has of the runs of one kernel."""
-    p20, median, p80 = (float(value) for value in np.percentile(times_ms, [20, 50, 80]))
     return {
-        "ms": {"median": round(median, 5), "p20": round(p20, 5), "p80": round(p80, 5)},
+        "ms": spread(times_ms, 5),
         "runs": len(times_ms),
-        "tflops": float(f"{flops / median / 1e9:.4g}"),
+        "tflops": float(f"{flops / float(np.median(times_ms)) / 1e9:.4g}"),
         "sm_mhz": sm_mhz,
     }
 
@@ -98,44 +105,99 @@ class Candidate:
         return min(settings.most_runs, max(settings.fewest_runs, fit))
 
 
-class Bench:
-    SUFFIX = ""  # of the file's name, behind the GPU's
-    shuffle = None  # of random.Random: has each round in another order
+class Benchmark:
+    """What the benchmarks of attention, gradients and decode share: the runtime, the stages' libraries, two events, and
+    what was measured and what skipped. Whoever is timed is compared with the reference before."""
 
-    def __init__(self, settings: Settings, device: Device):
+    TITLE = "Benchmark"
+    SUFFIX = ""  # of the file's name, behind the GPU's
+
+    def __init__(self, settings, device: Device):
         self.settings, self.device = settings, device
         self.torch = gpu_memory.torch_with_cuda()
         if self.torch:
             self.torch.empty(1, device="cuda")  # has PyTorch load its runtime first: the stages then share it
         self.cudart = Cudart(gpu_memory.loaded_cudart() or cudart(device))
         self.stages = self.wanted_stages()
-        self.libraries = {stage.number: self.load(stage) for stage in self.stages}
+        self.libraries = {one.number: KINDS[one.KIND].library(stage_library(one.number)) for one in self.stages}
         self.start, self.stop = self.cudart.event(), self.cudart.event()
+        self.measurements: list[dict] = []
+        self.skipped: list[dict] = []
+
+    def wanted_stages(self) -> list[WithKernel]:
+        raise NotImplementedError
+
+    def run(self) -> dict:
+        raise NotImplementedError
+
+    @staticmethod
+    def fields_of(problem: Problem) -> dict:
+        """What a row says of its problem."""
+        return asdict(problem)
+
+    def elapsed_ms(self, work: Callable[[], None]) -> float:
+        """Milliseconds of what the work queues on the default stream, by CUDA events."""
+        self.cudart.record(self.start)
+        work()
+        self.cudart.record(self.stop)
+        self.cudart.wait(self.stop)
+        return self.cudart.elapsed_ms(self.start, self.stop)
+
+    def skip(self, name: str, problem: Problem, reason: str) -> None:
+        self.skipped.append({"name": name, **self.fields_of(problem), "reason": reason})
+
+    def accepts(self, candidate, problem: Problem, unwritten: int = 0) -> bool:
+        """By its comparison, and the elements that it has not written: True if it may be timed."""
+        found = candidate.comparison
+        message = f"{unwritten} elements unwritten" if found else found.message
+        if found and not unwritten:
+            return True
+        if candidate.kind == "stage":
+            raise FlashLadderError(f"{candidate.name} is wrong for {problem}, so it is not timed: {message}")
+        if not found.frobenius <= PEER_ERROR:
+            self.skip(candidate.name, problem, f"it computes something else: {message}")
+            return False
+        # A peer rounds P elsewhere than the stages do, and cuDNN's FP8 rounds O to a byte: note it, time it.
+        candidate.facts["note"] = f"beyond the stages' bound: {message}"
+        return True
+
+    @staticmethod
+    def print_tables(results: dict) -> None:
+        print_tables(results)
+
+    def results(self, kernels: Sequence[WithKernel] = (), **settings) -> dict:
+        """The record. kernels: whose hashes it has, all of attention where none are given. settings: more of them."""
+        record = provenance.collect(self.device, kernels) | {"runtime": self.cudart.version(), **peers.versions()}
+        return {
+            "version": 1,
+            "provenance": record,
+            "settings": asdict(self.settings) | settings,
+            "measurements": self.measurements,
+            "skipped": self.skipped,
+        }
+
+
+class Bench(Benchmark):
+    shuffle = None  # of random.Random: has each round in another order
+
+    def __init__(self, settings: Settings, device: Device):
+        super().__init__(settings, device)
         # Overwriting more than the L2 holds empties it; a long fill also lets the host queue the launch in time.
         _, total = self.cudart.memory()
         self.flush_bytes = max(2 * self.cudart.attribute(L2_BYTES), (1 << 30) if total > 32 << 30 else 1 << 28)
         self.flush_buffer = self.cudart.malloc(self.flush_bytes)
-        self.measurements: list[dict] = []
-        self.skipped: list[dict] = []
         self.too_slow: dict[tuple, float] = {}
         self.prepare = None  # called with a problem and PyTorch's tensors of it: other inputs than normal ones
         self.heat_of = None  # called with a candidate: those with the same answer are timed in turn, others apart
 
-    def wanted_stages(self) -> list[stages.Stage]:
+    def wanted_stages(self) -> list[WithKernel]:
         wanted = self.settings.stages or tuple(stage.number for stage in stages.all_stages())
         return [stages.get(number) for number in wanted]
 
-    def load(self, stage: stages.Stage) -> StageLibrary:
-        return StageLibrary(stage_library(stage.number))
-
     def time_once(self, candidate: Candidate) -> float:
-        """Milliseconds of one run with a cold L2, by CUDA events."""
+        """Milliseconds of one run with a cold L2."""
         self.cudart.fill(self.flush_buffer, 0, self.flush_bytes)
-        self.cudart.record(self.start)
-        candidate.launch()
-        self.cudart.record(self.stop)
-        self.cudart.wait(self.stop)
-        return self.cudart.elapsed_ms(self.start, self.stop)
+        return self.elapsed_ms(candidate.launch)
 
     def measure(self, candidates: list[Candidate]) -> None:
         """Runs the candidates in turn, A B C A B C; slow ones sit some rounds out."""
@@ -162,9 +224,6 @@ class Bench:
             found.setdefault(self.heat_of and self.heat_of(candidate), []).append(candidate)
         return list(found.values())
 
-    def skip(self, name: str, problem: Problem, reason: str) -> None:
-        self.skipped.append({"name": name, **asdict(problem), "reason": reason})
-
     def admit(self, candidate: Candidate, problem: Problem, memory, expected) -> bool:
         """Runs the candidate once and compares it with the reference: True if it may be timed."""
         memory.poison()
@@ -180,17 +239,7 @@ class Bench:
             return False
         candidate.first_seconds = time.perf_counter() - started
         candidate.comparison, unwritten = self.compared(candidate, problem, expected)
-        unwritten = unwritten if candidate.kind == "stage" else 0
-        if not candidate.comparison or unwritten:
-            message = candidate.comparison.message if not candidate.comparison else f"{unwritten} elements unwritten"
-            if candidate.kind == "stage":
-                raise FlashLadderError(f"{candidate.name} is wrong for {problem}, so it is not timed: {message}")
-            if not candidate.comparison.frobenius <= PEER_ERROR:
-                self.skip(candidate.name, problem, f"it computes something else: {message}")
-                return False
-            # A peer rounds P elsewhere than the stages do, and cuDNN's FP8 rounds O to a byte: note it, time it.
-            candidate.facts["note"] = f"beyond the stages' bound: {message}"
-        return True
+        return self.accepts(candidate, problem, unwritten if candidate.kind == "stage" else 0)
 
     def compared(self, candidate: Candidate, problem: Problem, expected) -> tuple[Comparison, int]:
         """What prepared() has picked of the output with the reference; and how many elements were not written."""
@@ -211,26 +260,32 @@ class Bench:
             return False  # told where it is asked for without a mask
         return bool(description.supports_causal)
 
-    def stage_candidate(self, stage: stages.Stage, problem: Problem, memory) -> Candidate | None:
+    def stage_candidate(self, stage: WithKernel, problem: Problem, memory) -> Candidate | None:
         library = self.libraries[stage.number]
-        description = self.described(stage, problem, problem.params({}))
+        description = self.described(stage, problem)
         if description is None:
             return None
-        needed, state = description["workspace_bytes"], {"scratch": 0}
+        needed, zeroed = description["workspace_bytes"], description.get("zeroed_workspace", False)
 
         def launch():
-            # Scratch of gigabytes is taken when first needed; only one stage (01) asks for any.
-            if needed and not state["scratch"]:
-                state["scratch"] = memory.scratch(needed)
-            library.forward(problem.params(memory.pointers(), state["scratch"], needed))
+            scratch = memory.scratch(stage.name, needed, zeroed)
+            library.launch(problem.params(memory.pointers(), scratch, needed, kind=library.PARAMS))
 
         facts = self.facts(stage, description)
-        return Candidate(stage.name, "stage", launch, lambda: memory.bits("O"), problem.flops(), facts)
+        return Candidate(stage.name, "stage", launch, lambda: self.written(memory), self.flops(problem), facts)
 
-    def described(self, stage: stages.Stage, problem: Problem, params) -> dict | None:
+    def written(self, memory) -> np.ndarray | dict[str, np.ndarray]:
+        """What compared() takes of a stage's outputs."""
+        return memory.bits("O")
+
+    def flops(self, problem: Problem) -> float:
+        return problem.flops()
+
+    def described(self, stage: WithKernel, problem: Problem) -> dict | None:
         """What the stage says of the problem; None, and the reason among the skipped, where it cannot be timed."""
+        library = self.libraries[stage.number]
         try:
-            description = self.libraries[stage.number].describe(params).as_dict()
+            description = library.describe(problem.params({}, kind=library.PARAMS)).as_dict()
         except StageRefused as refusal:
             self.skip(stage.name, problem, str(refusal))
             return None
@@ -264,17 +319,27 @@ class Bench:
             return self.fp8_peers(problem, memory)
         found = []
         for name in peers.names():
-            call, kept = peers.attention_call(name, problem, memory.tensors), {}
+            try:
+                call, kept = self.peer_call(name, problem, memory.tensors), {}
+            except RuntimeError as error:  # a peer that has no kernel for this problem
+                self.skip(name, problem, str(error).splitlines()[0])
+                continue
 
             def launch(call=call, kept=kept):
-                kept["O"] = call()
+                kept["outputs"] = call()
 
             def output(kept=kept):
-                result = kept["O"] if problem.layout == "bhnd" else kept["O"].transpose(1, 2)
-                return gpu_memory.host_bits(result)
+                return self.of_peer(problem, kept["outputs"])
 
-            found.append(Candidate(name, "peer", launch, output, problem.flops()))
+            found.append(Candidate(name, "peer", launch, output, self.flops(problem)))
         return found
+
+    def peer_call(self, name: str, problem: Problem, tensors: dict) -> Callable:
+        return peers.attention_call(name, problem, tensors)
+
+    def of_peer(self, problem: Problem, output) -> np.ndarray | dict[str, np.ndarray]:
+        """What compared() takes of a peer's outputs."""
+        return gpu_memory.host_bits(output if problem.layout == "bhnd" else output.transpose(1, 2))
 
     def fp8_peers(self, problem: Problem, memory) -> list[Candidate]:
         """cuDNN's, where its package is there and takes the problem; else the record says why not."""
@@ -368,14 +433,7 @@ class Bench:
                 continue
             self.bench_problem(*problems)
         self.cudart.free(self.flush_buffer)
-        record = provenance.collect(self.device) | {"runtime": self.cudart.version(), **peers.versions()}
-        return {
-            "version": 1,
-            "provenance": record,
-            "settings": asdict(self.settings),
-            "measurements": self.measurements,
-            "skipped": self.skipped,
-        }
+        return self.results()
 
 
 def check_build(device: Device) -> None:
@@ -392,17 +450,18 @@ def check_build(device: Device) -> None:
         )
 
 
-def run_bench(settings: Settings, device: Device | None = None, kind: type[Bench] = Bench) -> Path:
+def run_bench(settings, device: Device | None = None, kind: type[Benchmark] = Bench) -> Path:
     """Times everything, prints the tables, and returns the JSON file below build/results."""
     device = device or choose()
     check_build(device)
-    say(f"Benchmark on {device}")
+    say(f"{kind.TITLE} on {device}")
     try:
-        results = kind(settings, device).run()
+        timing = kind(settings, device)
+        results = timing.run()
     except CudaError as error:
         raise FlashLadderError(f"The benchmark stopped: {error}") from error
-    file = recorded.write_live(results, slug(device.short) + kind.SUFFIX)
-    print_tables(results)
+    file = recorded.write_live(results, slug(device.short) + timing.SUFFIX)
+    timing.print_tables(results)
     return file
 
 

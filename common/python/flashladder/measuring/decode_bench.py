@@ -9,21 +9,20 @@ between two launches. Candidates take turns, A B C A B C, and each is checked ag
 import ctypes
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from flashladder.core.abi import DecodeLibrary, StageRefused
+from flashladder.core.abi import StageRefused
 from flashladder.core.console import progress, say, table
 from flashladder.core.decode_problem import DecodeProblem
-from flashladder.core.device import Device, choose, cudart
+from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory, stage_library
+from flashladder.core.paths import ROOT, build_directory
 from flashladder.ladder import stages
 from flashladder.measuring import bench, gpu_memory, peers, provenance, recorded
 from flashladder.running import decoding
-from flashladder.running.cudart import CudaError, Cudart
 from flashladder.running.verify import Comparison, compare
 
 READING = "reading K and V"
@@ -78,23 +77,28 @@ class Candidate:
     comparison: Comparison | None = None
 
 
-class DecodeBench:
+class DecodeBench(bench.Benchmark):
+    TITLE = "Benchmark of decode"
+
     def __init__(self, settings: Settings, device: Device):
-        self.settings, self.device = settings, device
-        self.torch = gpu_memory.torch_with_cuda()
-        if self.torch:
-            self.torch.empty(1, device="cuda")  # has PyTorch load its runtime first: the stages then share it
-        self.cudart = Cudart(gpu_memory.loaded_cudart() or cudart(device))
-        wanted = settings.stages or tuple(stage.number for stage in stages.decode_stages())
-        self.stages = [stages.entry(number) for number in wanted]
-        self.libraries = {stage.number: DecodeLibrary(stage_library(stage.number)) for stage in self.stages}
+        super().__init__(settings, device)
         self.reader = ctypes.CDLL(str(read_library()))
-        self.start, self.stop = self.cudart.event(), self.cudart.event()
         self.sink = self.cudart.malloc(16)
         self.scratch: list[int] = []  # of this problem's stages
         self.expected: tuple = ()  # of this problem's last copy
-        self.measurements: list[dict] = []
-        self.skipped: list[dict] = []
+
+    @property
+    def SUFFIX(self) -> str:  # noqa: N802 - as of the other benchmarks
+        return "-decode-shares" if self.settings.configurations else "-decode"
+
+    def wanted_stages(self) -> list[stages.Decode]:
+        wanted = self.settings.stages or tuple(stage.number for stage in stages.decode_stages())
+        return [stages.entry(number) for number in wanted]
+
+    @staticmethod
+    def fields_of(problem: DecodeProblem) -> dict:
+        names = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "dtype", "page_size")
+        return {name: getattr(problem, name) for name in names}
 
     # ---- one problem ----
 
@@ -112,7 +116,7 @@ class DecodeBench:
     ) -> Candidate:
         """configuration: None for the stage's own choice."""
         library = self.libraries[stage.number]
-        description = library.describe(problem.decode_params({}, configuration=configuration)).as_dict()
+        description = library.describe(problem.params({}, configuration=configuration)).as_dict()
         needed = description["workspace_bytes"]
         scratch = self.cudart.malloc(needed) if needed else 0
         self.scratch += [scratch] if scratch else []
@@ -120,8 +124,7 @@ class DecodeBench:
             self.cudart.fill(scratch, 0, description["zeroed_bytes"])
         lengths = 0 if description["optional_lengths"] and problem.equal_lengths else lengths
         params = [
-            problem.decode_params(one.pointers() | {"lengths": lengths}, scratch, needed, configuration)
-            for one in copies
+            problem.params(one.pointers() | {"lengths": lengths}, scratch, needed, configuration) for one in copies
         ]
 
         def launch(copy: int, stream: int) -> None:
@@ -174,29 +177,18 @@ class DecodeBench:
             return True
         self.expected = self.expected or expected(problem, copies[last])
         candidate.comparison = compare(some_heads(problem, candidate.output(last)), *self.expected, problem.dtype)
-        if not candidate.comparison and candidate.kind == "stage":
-            said = candidate.comparison.message
-            raise FlashLadderError(f"{candidate.name} is wrong for {problem}, so it is not timed: {said}")
-        if not candidate.comparison:
-            if not candidate.comparison.frobenius <= bench.PEER_ERROR:
-                self.skip(candidate.name, problem, f"it computes something else: {candidate.comparison.message}")
-                return False
-            candidate.facts["note"] = f"beyond the stages' bound: {candidate.comparison.message}"
-        return True
-
-    def skip(self, name: str, problem: DecodeProblem, reason: str) -> None:
-        self.skipped.append({"name": name, **fields_of(problem), "reason": reason})
+        return self.accepts(candidate, problem)
 
     # ---- time ----
 
     def prepare(self, candidate: Candidate, copies: int) -> None:
         """Makes the candidate's series: whole rounds through the copies, as many as fill the time wanted."""
-        self.cudart.record(self.start)
-        for copy in range(copies):
-            candidate.launch(copy, 0)
-        self.cudart.record(self.stop)
-        self.cudart.wait(self.stop)
-        round_ms = max(self.cudart.elapsed_ms(self.start, self.stop), 1e-3)
+
+        def a_round() -> None:
+            for copy in range(copies):
+                candidate.launch(copy, 0)
+
+        round_ms = max(self.elapsed_ms(a_round), 1e-3)
         rounds = int(min(self.settings.series_ms / round_ms, self.settings.most_launches / copies))
         candidate.launches = copies * max(1, rounds)
         candidate.series = self.captured(candidate, copies) if self.torch else self.direct(candidate, copies)
@@ -219,11 +211,7 @@ class DecodeBench:
 
     def time_once(self, candidate: Candidate) -> float:
         """Microseconds of a launch."""
-        self.cudart.record(self.start)
-        candidate.series()
-        self.cudart.record(self.stop)
-        self.cudart.wait(self.stop)
-        return self.cudart.elapsed_ms(self.start, self.stop) * 1e3 / candidate.launches
+        return self.elapsed_ms(candidate.series) * 1e3 / candidate.launches
 
     def bench_problem(self, problem: DecodeProblem) -> None:
         if 2 * problem.cache_bytes() > self.cudart.memory()[0] * 0.8:
@@ -266,10 +254,10 @@ class DecodeBench:
         return found
 
     def record(self, candidate: Candidate, problem: DecodeProblem, limit_us: float, facts: dict) -> None:
-        p20, median, p80 = (float(value) for value in np.percentile(candidate.times_us, [20, 50, 80]))
-        row = {"name": candidate.name, "kind": candidate.kind, **fields_of(problem)}
+        median = float(np.median(candidate.times_us))
+        row = {"name": candidate.name, "kind": candidate.kind, **self.fields_of(problem)}
         row |= {
-            "us": {"median": round(median, 3), "p20": round(p20, 3), "p80": round(p80, 3)},
+            "us": bench.spread(candidate.times_us, 3),
             "launches": candidate.launches * len(candidate.times_us),
             "bytes": problem.cache_bytes(),
             "gb_per_s": float(f"{problem.cache_bytes() / median / 1e3:.4g}"),
@@ -282,20 +270,11 @@ class DecodeBench:
     def run(self) -> dict:
         for problem in progress(self.settings.problems(), "bench"):
             self.bench_problem(problem)
-        kernels = {stage.name: stage.kernel_hash() for stage in self.stages}
-        record = provenance.collect(self.device) | {"kernels": kernels, "runtime": self.cudart.version()}
-        return {
-            "version": 1,
-            "provenance": record | peers.versions(),
-            "settings": asdict(self.settings) | {"graph": bool(self.torch)},
-            "measurements": self.measurements,
-            "skipped": self.skipped,
-        }
+        return self.results(self.stages, graph=bool(self.torch))
 
-
-def fields_of(problem: DecodeProblem) -> dict:
-    """What a row says of its problem."""
-    return {name: getattr(problem, name) for name in ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "dtype", "page_size")}
+    @staticmethod
+    def print_tables(results: dict) -> None:
+        print_table(results)
 
 
 def picked(problem: DecodeProblem) -> list[tuple[int, int]]:
@@ -324,34 +303,26 @@ def expected(problem: DecodeProblem, memory) -> tuple:
 
 def run_bench(settings: Settings, device: Device | None = None) -> Path:
     """Times everything, prints a table, and returns the JSON file below build/results."""
-    device = device or choose()
-    bench.check_build(device)
-    say(f"Benchmark of decode on {device}")
-    try:
-        results = DecodeBench(settings, device).run()
-    except CudaError as error:
-        raise FlashLadderError(f"The benchmark stopped: {error}") from error
-    name = "decode-shares" if settings.configurations else "decode"
-    file = recorded.write_live(results, f"{bench.slug(device.short)}-{name}")
-    print_table(results)
+    file = bench.run_bench(settings, device, DecodeBench)
     say(f"\nWritten: {os.path.relpath(file, ROOT)}")
     return file
 
 
 def print_table(results: dict) -> None:
     """Microseconds and the part of them that reading takes, by shape and name."""
-    rows = results["measurements"]
-    names = list(dict.fromkeys(row["name"] for row in rows))
-    shapes: dict[str, dict[str, str]] = {}
-    for row in rows:
-        shape = f"{row['Hq']}/{row['Hkv']} B={row['B']} N={row['Nkv']} d={row['d_head']}"
-        told = f"{row['us']['median']:.1f}" + (f" ({row['of_reading']:.2f})" if row["name"] != READING else "")
-        shapes.setdefault(shape, {})[row["name"]] = told
+
+    def told(row: dict) -> str:
+        return f"{row['us']['median']:.1f}" + (f" ({row['of_reading']:.2f})" if row["name"] != READING else "")
+
+    names, body = recorded.by_shape(results["measurements"], lambda row: (_shape(row),), told)
     title = f"us, and the part of it that reading takes: {results['provenance']['device']}"
-    body = [[shape, *(found.get(name, "-") for name in names)] for shape, found in shapes.items()]
     table(title, ["", *names], body, right=range(1, len(names) + 1))
     for row in results["skipped"]:
         say(f"not timed: {row['name']} at B = {row['B']}, N = {row['Nkv']}, d = {row['d_head']}: {row['reason']}")
+
+
+def _shape(row: dict) -> str:
+    return f"{row['Hq']}/{row['Hkv']} B={row['B']} N={row['Nkv']} d={row['d_head']}"
 
 
 def fastest(results: dict) -> list[str]:
@@ -359,8 +330,7 @@ def fastest(results: dict) -> list[str]:
     shapes: dict[str, list[dict]] = {}
     for row in results["measurements"]:
         if row["kind"] == "stage":
-            shape = f"{row['Hq']}/{row['Hkv']} B={row['B']} N={row['Nkv']} d={row['d_head']}"
-            shapes.setdefault(shape, []).append(row)
+            shapes.setdefault(_shape(row), []).append(row)
     return [f"{shape}: {_told(rows[:1])}; {_told(sorted(rows[1:], key=_median)[:5])}" for shape, rows in shapes.items()]
 
 

@@ -54,19 +54,17 @@ class TorchMemory:
             self.tensors[name] = made
         for name, scales in problem.scales({}).items():
             self.tensors[name] = torch.ones(scales.shape, dtype=torch.float32, device="cuda")
-        self._scratch = None
+        self._scratches = {}
 
     def pointers(self) -> dict[str, int]:
         return {name: tensor.data_ptr() for name, tensor in self.tensors.items()}
 
-    def scratch(self, size: int) -> int:
-        """A scratch buffer of at least `size` bytes (0 where none is wanted); the one before is given back."""
-        self._scratch = None
-        if not size:
-            return 0
-        torch.cuda.empty_cache()
-        self._scratch = torch.empty(size, dtype=torch.uint8, device="cuda")
-        return self._scratch.data_ptr()
+    def scratch(self, stage: str, size: int, zeroed: bool = False) -> int:
+        """The stage's own, 0 where it wants none, made when it is first asked for: it may be gigabytes."""
+        if size and stage not in self._scratches:
+            torch.cuda.empty_cache()
+            self._scratches[stage] = (torch.zeros if zeroed else torch.empty)(size, dtype=torch.uint8, device="cuda")
+        return self._scratches[stage].data_ptr() if size else 0
 
     def poison(self) -> None:
         for name in self._outputs:
@@ -76,7 +74,7 @@ class TorchMemory:
         return host_bits(self.tensors[name])
 
     def release(self) -> None:
-        self.tensors, self._scratch = {}, None
+        self.tensors, self._scratches = {}, {}
         torch.cuda.empty_cache()
 
 
@@ -91,7 +89,7 @@ class PlainMemory:
     """The same by cudaMalloc, for machines without PyTorch."""
 
     def __init__(self, problem: Problem, seed: int, cudart: Cudart, which=FORWARD):
-        self.problem, self._cudart, self._scratch = problem, cudart, 0
+        self.problem, self._cudart, self._scratches = problem, cudart, {}
         inputs, self._outputs = which
         self._pointers = {name: cudart.malloc(problem.bytes(name)) for name in (*inputs, *self._outputs)}
         # Normal numbers are slow to draw: a block of them, repeated at an odd stride, is random enough to time with.
@@ -106,11 +104,12 @@ class PlainMemory:
     def pointers(self) -> dict[str, int]:
         return dict(self._pointers)
 
-    def scratch(self, size: int) -> int:
-        if self._scratch:
-            self._cudart.free(self._scratch)
-        self._scratch = self._cudart.malloc(size) if size else 0
-        return self._scratch
+    def scratch(self, stage: str, size: int, zeroed: bool = False) -> int:
+        if size and stage not in self._scratches:
+            self._scratches[stage] = self._cudart.malloc(size)
+            if zeroed:
+                self._cudart.fill(self._scratches[stage], 0, size)
+        return self._scratches[stage] if size else 0
 
     def poison(self) -> None:
         for name in self._outputs:
@@ -122,45 +121,30 @@ class PlainMemory:
         return array
 
     def release(self) -> None:
-        self.scratch(0)
-        for pointer in self._pointers.values():
+        for pointer in (*self._pointers.values(), *self._scratches.values()):
             self._cudart.free(pointer)
-        self._pointers = {}
+        self._pointers, self._scratches = {}, {}
 
 
 class BackwardMemory:
-    """Either, of a backward problem: besides O and the log-sum-exp, which a forward stage is to write, and scratch of
-    each stage."""
+    """Either, of a backward problem: besides O and the log-sum-exp, which a forward stage is to write."""
 
     def __init__(self, problem: Problem, seed: int, cudart: Cudart):
-        self.problem, self._cudart, self._scratches = problem, cudart, {}
+        self._cudart = cudart
         torch_there = torch_with_cuda()
         self._inner = (
             TorchMemory(problem, seed, BACKWARD) if torch_there else PlainMemory(problem, seed, cudart, BACKWARD)
         )
         self.tensors = self._inner.tensors if torch_there else {}
+        self.scratch, self.poison, self.bits = self._inner.scratch, self._inner.poison, self._inner.bits
         rows = problem.B * problem.Hq * problem.Nq
         self._added = {"O": cudart.malloc(problem.bytes("O")), "log_sum_exp": cudart.malloc(4 * rows)}
 
     def pointers(self) -> dict[str, int]:
         return self._inner.pointers() | self._added
 
-    def scratch(self, stage: str, size: int, zeroed: bool) -> int:
-        """The stage's own, made when it is first asked for."""
-        if size and stage not in self._scratches:
-            self._scratches[stage] = self._cudart.malloc(size)
-            if zeroed:
-                self._cudart.fill(self._scratches[stage], 0, size)
-        return self._scratches.get(stage, 0)
-
-    def poison(self) -> None:
-        self._inner.poison()
-
-    def bits(self, name: str) -> np.ndarray:
-        return self._inner.bits(name)
-
     def release(self) -> None:
-        for pointer in (*self._added.values(), *self._scratches.values()):
+        for pointer in self._added.values():
             self._cudart.free(pointer)
-        self._added, self._scratches, self.tensors = {}, {}, {}
+        self._added, self.tensors = {}, {}
         self._inner.release()

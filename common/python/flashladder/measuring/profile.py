@@ -8,7 +8,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages, technique
-from flashladder.ladder.run import describe, run_problem
+from flashladder.ladder.kernels import WithKernel
 from flashladder.measuring import ncu, recorded
 from flashladder.running.job import Result
 from warpsim import counters
@@ -91,9 +91,9 @@ def totals(results: dict[str, Result], classes: bool = True) -> list[list[str]]:
     return rows
 
 
-def measure(pair: list[stages.Stage], problem: Problem = PROBLEM) -> dict[str, Result]:
+def measure(pair: list[WithKernel], problem: Problem = PROBLEM) -> dict[str, Result]:
     """Runs the stages on the simulator, by name. FlashLadderError where it left no report."""
-    results = {one.name: run_problem(one, one.own(problem), device="sim") for one in pair}
+    results = {one.name: one.run(one.own(problem), device="sim") for one in pair}
     for name, result in results.items():
         if not result.report or not result.report["launches"]:
             raise FlashLadderError(f"The simulator left no report for {name}: rebuild with `make build`.")
@@ -162,7 +162,7 @@ def _show_gpu(pair: list[stages.Stage], problem: Problem) -> None:
         if where.kind != "gpu":
             say(f"{one.name}: {where.reason}; no figures of a GPU.")
             continue
-        facts = describe(one, problem, "gpu")
+        facts = one.describe(problem, "gpu")
         rows.append([one.name, *(facts[key] for key in RESOURCES)])
         if ncu.available():
             try:

@@ -17,7 +17,6 @@ from flashladder.core.console import progress
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import ablations, stages
-from flashladder.ladder.run import describe
 from flashladder.measuring import machine_code, ncu, provenance
 from flashladder.measuring.ncu import PROBLEM
 
@@ -272,7 +271,7 @@ def measure(which: str, device: Device, folder: Path) -> dict:
     raw, details_page = _page(report, "--page", "raw", "--print-units", "base"), _page(report, "--page", "details")
     source = _page(report, "--page", "source", "--print-source", "sass") or _page(report, "--page", "source")
     entry = {"name": name, "kind": "stage", "kernel_sha256": stage.kernel_hash()}
-    entry["configuration"] = None if library else describe(stage, PROBLEM, "gpu").get("configuration")
+    entry["configuration"] = None if library else stage.describe(PROBLEM, "gpu").get("configuration")
     return entry | from_pages(raw, details_page, source)
 
 

@@ -8,12 +8,14 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Sequence
 
 from flashladder.building import build
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import WithKernel
 
 
 def _git(*arguments: str) -> str | None:
@@ -37,7 +39,8 @@ def clocks() -> dict | None:
     return {"sm_mhz": sm, "memory_mhz": memory, "max_sm_mhz": highest}
 
 
-def collect(device: Device) -> dict:
+def collect(device: Device, kernels: Sequence[WithKernel] = ()) -> dict:
+    """kernels: whose hashes it has, all of attention where none are given."""
     try:
         built = build.info()
     except FlashLadderError:
@@ -53,7 +56,7 @@ def collect(device: Device) -> dict:
         "toolkit": built.get("nvcc_version"),
         "build_type": built.get("build_type"),
         "host": platform.machine(),
-        "kernels": {stage.name: stage.kernel_hash() for stage in stages.all_stages()},
+        "kernels": {stage.name: stage.kernel_hash() for stage in kernels or stages.all_stages()},
     }
     if device.kind == "gpu":
         gpu = device.gpu

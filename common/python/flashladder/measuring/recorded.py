@@ -7,6 +7,7 @@ file has of a stage that there is not (any more) is left out.
 
 import datetime
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -328,6 +329,16 @@ def pick(results: dict, **wanted) -> list[dict]:
     for key, value in wanted.items():  # one after the other: after the first, few rows are left
         rows = [row for row in rows if row.get(key) == value]
     return [row for row in rows if row["kind"] != "ceiling"]
+
+
+def by_shape(rows: list[dict], shape: Callable[[dict], tuple], cell: Callable[[dict], str]) -> tuple[list[str], list]:
+    """A table of measurements: the names, which are its columns, and a line for each shape (the words for it) with a
+    cell for each name, "-" where it has none."""
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    lines: dict[tuple, dict[str, str]] = {}
+    for row in rows:
+        lines.setdefault(shape(row), {})[row["name"]] = cell(row)
+    return names, [[*words, *(found.get(name, "-") for name in names)] for words, found in lines.items()]
 
 
 def picture(dtype: str, d: int, causal: bool) -> str:

@@ -326,10 +326,9 @@ def run_bench(settings: Settings, where: Device) -> Path:
     """Times what the settings ask for, prints a table, and returns the JSON file below build/results."""
     bench.check_build(where)
     began = time.monotonic()
-    kernels = {stage.name: stage.kernel_hash() for stage in stages.ring_stages()}
     record = {
         "version": 1,
-        "provenance": provenance.collect(where) | {"kernels": kernels},
+        "provenance": provenance.collect(where, stages.ring_stages()),
         "settings": asdict(settings),
         **{name: [] for name in LISTS},
     }
@@ -381,14 +380,15 @@ def rehearse(settings: Settings, where: Device) -> None:
 
 def print_table(record: dict) -> None:
     """TFLOP/s of a GPU by problem and name, with the part of the ideal."""
-    rows = record["measurements"]
-    names = list(dict.fromkeys(row["name"] for row in rows))
-    shapes: dict[str, dict[str, str]] = {}
-    for row in rows:
-        shape = f"{row['ranks']} x {row['N'] // 1024}k {row['Hq']}/{row['Hkv']} {'causal' if row['causal'] else 'full'}"
-        told = f"{row['tflops_per_gpu']:.0f}" + (f" ({row['of_ideal']:.2f})" if "of_ideal" in row else "")
-        shapes.setdefault(shape, {})[row["name"]] = told
-    body = [[shape, *(found.get(name, "-") for name in names)] for shape, found in shapes.items()]
+
+    def shape(row: dict) -> tuple[str]:
+        mask = "causal" if row["causal"] else "full"
+        return (f"{row['ranks']} x {row['N'] // 1024}k {row['Hq']}/{row['Hkv']} {mask}",)
+
+    def told(row: dict) -> str:
+        return f"{row['tflops_per_gpu']:.0f}" + (f" ({row['of_ideal']:.2f})" if "of_ideal" in row else "")
+
+    names, body = recorded.by_shape(record["measurements"], shape, told)
     table("TFLOP/s of each GPU, and the part of the ideal", ["", *names], body, right=range(1, len(names) + 1))
     for row in record["links"]:
         say(f"{row['pattern']}, {row['bytes'] >> 10} KiB a copy: {row['gb_per_s']:.0f} GB/s a direction")

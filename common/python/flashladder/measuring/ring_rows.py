@@ -5,9 +5,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from flashladder.core.ring_problem import RingProblem
+from flashladder.measuring import bench
 
 PARTS = ("links", "stages", "peers")
 
@@ -54,13 +53,8 @@ def flops(problem: RingProblem) -> float:
     return 4.0 * problem.Hq * problem.Nq**2 * problem.d_head * (0.5 if problem.causal else 1.0)
 
 
-def spread(times: list[float]) -> dict:
-    p20, median, p80 = (float(value) for value in np.percentile(times, [20, 50, 80]))
-    return {"median": round(median, 4), "p20": round(p20, 4), "p80": round(p80, 4)}
-
-
 def row_of(problem: RingProblem, name: str, kind: str, times: list[float], facts: dict) -> dict:
-    ms = spread(times)
+    ms = bench.spread(times, 4)
     per_gpu = flops(problem) / ms["median"] / 1e9 / problem.ranks
     return {"name": name, "kind": kind, **fields_of(problem), "ms": ms, "tflops_per_gpu": round(per_gpu, 1)} | facts
 

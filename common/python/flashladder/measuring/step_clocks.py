@@ -7,7 +7,6 @@ from statistics import median
 
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.run import describe
 from flashladder.measuring import recorded
 from flashladder.simulator import clocks, replay, steps, trace
 
@@ -59,7 +58,7 @@ def predicted(stage: stages.Stage, row: dict) -> float:
     ends = []
     # What runs where it was measured; at the model's lengths the stage may choose another.
     timed = Problem(B=row["B"], Hq=row["Hq"], Nq=row["Nq"], d_head=row["d_head"], dtype="bf16")
-    configuration = describe(stage, timed, "sim")["configuration"] or None
+    configuration = stage.describe(timed, "sim")["configuration"] or None
     for length in _LENGTHS:
         problem = Problem(B=1, Hq=1, Nq=length, d_head=row["d_head"], dtype="bf16")
         launch = _traced(stage, problem, row["resident_blocks"], configuration)

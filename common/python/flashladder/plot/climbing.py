@@ -5,7 +5,7 @@ first; where two would cover each other the smaller step has none.
 """
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
@@ -17,6 +17,43 @@ from flashladder.plot.style import BLUE, GREY, INK, ORANGE, caption, new_figure
 MOST_LABELS = 12
 _SHORT = {"FlashAttention-2": "FA-2", "cuDNN attention": "cuDNN"}
 _SIZE, _LETTER, _LINE = 9.0, 0.073, 0.17  # points; inches that a letter and a line of this size take
+
+
+@dataclass(frozen=True)
+class Run:
+    """What of a record is drawn: the figures of one type, head dim and mask, at a length or at all."""
+
+    results: dict
+    dtype: str = "bf16"
+    d: int = 128
+    causal: bool = False
+    length: int | None = None  # None: all lengths
+
+    def rows(self, **wanted) -> list[dict]:
+        wanted |= {"Nq": self.length} if self.length else {}
+        return recorded.pick(self.results, dtype=self.dtype, d_head=self.d, causal=self.causal, **wanted)
+
+    @property
+    def in_words(self) -> str:
+        """bf16, d = 128, N = 4096, causal"""
+        length = f", N = {self.length}" if self.length else ""
+        return f"{self.dtype}, d = {self.d}{length}{', causal' if self.causal else ''}"
+
+    @property
+    def ceiling(self) -> dict | None:
+        return recorded.ceiling(self.results, self.dtype)
+
+    def at_one_length(self) -> "Run":
+        """The length shown as bars: 4096, or the longest that was measured."""
+        lengths = {row["Nq"] for row in self.rows()}
+        if not lengths:
+            raise FlashLadderError(f"No results for {self.in_words} to plot.")
+        return replace(self, length=4096 if 4096 in lengths else max(lengths))
+
+    def together(self) -> "Run":
+        """That of the run with all stages, where the record has one with such figures."""
+        run = replace(self, results=recorded.together(self.results))
+        return run if run.rows() else self
 
 
 @dataclass
@@ -31,9 +68,9 @@ class Step:
         return self.row["name"].replace("_", " ", 1).replace("_", " ")
 
 
-def steps(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[Step]:
+def steps(run: Run) -> list[Step]:
     """The stages that were measured, in order."""
-    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
+    rows = run.rows()
     found: list[Step] = []
     before = None
     for place, row in enumerate(sorted((one for one in rows if one["kind"] == "stage"), key=lambda one: one["name"])):
@@ -57,28 +94,24 @@ def stale(row: dict) -> str:
     return " (stale)" if recorded.is_stale(row) else ""
 
 
-def shares(results: dict, dtype: str, d: int, causal: bool, length: int) -> str:
+def shares(run: Run) -> str:
     """The main line's last stage in percent of each peer's throughput and of a matrix product's, in the same run."""
-    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
-    ordered = steps(results, dtype, d, causal, length)
+    ordered = steps(run)
     if not ordered:
         return ""
     last = next(one.row for one in reversed(ordered) if not one.branch)
     parts = []
-    for peer in [row for row in rows if row["kind"] == "peer"] + [recorded.ceiling(results, dtype)]:
+    for peer in [*run.rows(kind="peer"), run.ceiling]:
         if peer:
             percent = 100 * last["tflops"] / peer["tflops"]
             parts.append(f"{percent:.{0 if percent >= 1 else 1}f}% of {_SHORT.get(peer['name'], peer['name'])}")
     return f"{last['name']}: {', '.join(parts)}" if parts else ""
 
 
-def way_up(  # noqa: PLR0913 - one panel of one run
-    axes, size: tuple[float, float], results: dict, dtype: str, d: int, causal: bool, length: int, factors: bool = False
-) -> None:
+def way_up(axes, size: tuple[float, float], run: Run, factors: bool = False) -> None:
     """Draws the line into axes of about `size` inches. factors: a label says how many times the stage before it is."""
-    every = steps(results, dtype, d, causal, length)
-    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
-    across = [row for row in [*rows, recorded.ceiling(results, dtype)] if row and row["kind"] != "stage"]
+    every = steps(run)
+    across = [row for row in [*run.rows(), run.ceiling] if row and row["kind"] != "stage"]
     values = [one.row["tflops"] for one in every] + [row["tflops"] for row in across]
     axes.set_xlim(-0.7, max(len(every) - 1, 1) + 0.7)
     if not every or every[-1].row["tflops"] > max(values) / 4:
@@ -183,16 +216,15 @@ def _height(axes, value: float) -> float:
 def climb(results: list[tuple[dict, bool]], dtype: str = "bf16", d: int = 128, causal: bool = False) -> Figure:
     """The main line of the first run, with each step's factor, up to the last stage; the peers as lines."""
     one, live = results[0]
-    lengths = {row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=causal) if row["kind"] == "stage"}
-    if not lengths:
+    run = Run(one, dtype, d, causal)
+    if not run.rows(kind="stage"):
         raise FlashLadderError(f"No stage was measured for {dtype}, d = {d}.")
-    length = 4096 if 4096 in lengths else max(lengths)
+    run = run.at_one_length()
     figure = new_figure(
         9, 5.2, "Throughput of the main line's stages as one line, with the factors of the largest steps"
     )
     axes = figure.subplots()
-    way_up(axes, (7.2, 4.2), one, dtype, d, causal, length, factors=True)
-    masked = ", causal" if causal else ""
-    axes.set_title(f"{dtype}, d = {d}, N = {length}{masked}; × is the factor over the stage before", fontsize=10)
+    way_up(axes, (7.2, 4.2), run, factors=True)
+    axes.set_title(f"{run.in_words}; × is the factor over the stage before", fontsize=10)
     caption(figure, f"{'measured here' if live else 'recorded'}: {recorded.label(one)}")
     return figure

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from flashladder.core.errors import FlashLadderError
 from flashladder.measuring import recorded
 from flashladder.plot import climbing
+from flashladder.plot.climbing import Run
 from flashladder.plot.style import BLUE, GREY, INK, MARKERS, SKY, in_order, new_figure
 
 PEER_GREYS = {
@@ -19,29 +20,10 @@ PEER_GREYS = {
 _CURVES = 4  # of stages, beside those of the peers: the last one, and the largest steps before it
 
 
-def _masked(causal: bool) -> str:
-    return ", causal" if causal else ""
-
-
-def _bar_length(results: dict, dtype: str, d: int, causal: bool = False) -> int:
-    """The sequence length shown as bars: 4096, or the longest that was measured."""
-    lengths = {row["Nq"] for row in recorded.pick(results, dtype=dtype, d_head=d, causal=causal)}
-    if not lengths:
-        raise FlashLadderError(f"No results for {dtype}, d = {d}{_masked(causal)} to plot.")
-    return 4096 if 4096 in lengths else max(lengths)
-
-
-def _in_one_run(results: dict, dtype: str, d: int, causal: bool, length: int) -> dict:
-    """The run with all stages where the record has one at this length, else the record."""
-    run = recorded.together(results)
-    return run if recorded.pick(run, dtype=dtype, d_head=d, causal=causal, Nq=length) else results
-
-
-def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> list[str]:
+def _chosen(run: Run) -> list[str]:
     """The stages of the main line whose curves are drawn, in order: the last one and the one before it, and before
     these the largest steps among those that a common axis can show."""
-    every = climbing.steps(_in_one_run(results, dtype, d, causal, length), dtype, d, causal, length)
-    every = [one for one in every if not one.branch]
+    every = [one for one in climbing.steps(run.together()) if not one.branch]
     names = [one.row["name"] for one in every]
     near = [one for one in every[:-2] if one.row["tflops"] > every[-1].row["tflops"] / 8]
     largest = sorted(near, key=lambda one: -one.factor)[: _CURVES - 2]
@@ -49,11 +31,9 @@ def _chosen(results: dict, dtype: str, d: int, causal: bool, length: int) -> lis
     return [name for name in names if name in wanted]
 
 
-def _sweep(  # noqa: PLR0913 - one panel of one run
-    axes, results: dict, dtype: str, d: int, causal: bool, length: int, style: str
-) -> None:
-    rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal)
-    chosen = _chosen(results, dtype, d, causal, length)
+def _sweep(axes, run: Run, chosen: list[str], style: str) -> None:
+    """Curves of these stages and of the peers over all lengths."""
+    rows = run.rows()
     peers = dict.fromkeys(row["name"] for row in rows if row["kind"] == "peer")
     for name in (*chosen, *peers):
         curve = sorted((row["Nq"], row["tflops"], row["ms"]) for row in rows if row["name"] == name)
@@ -84,26 +64,26 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
     Each is labelled with GPU, date and commit, recorded ones say so, one of gradients says that, and a figure whose
     kernel.cu has changed since is hollow and marked stale. FlashLadderError where there is nothing to plot.
     """
-    usable = [(one, live) for one, live in results if recorded.pick(one, dtype=dtype, d_head=d, causal=causal)]
+    runs = [(Run(one, dtype, d, causal), live) for one, live in results]
+    usable = [(run, live) for run, live in runs if run.rows()]
     if not usable:
-        raise FlashLadderError(f"No results for {dtype}, d = {d}{_masked(causal)} to plot.")
+        raise FlashLadderError(f"No results for {Run({}, dtype, d, causal).in_words} to plot.")
     what = "Throughput of the stages as one line that climbs, and of the last ones over the sequence length"
     figure = new_figure(12, 0.2 + 4.3 * len(usable), what)
     grid = figure.subplots(len(usable), 2, squeeze=False, width_ratios=(1.75, 1))
-    for (climb, sweep), (one, live) in zip(grid, usable, strict=True):
-        length = _bar_length(one, dtype, d, causal)
-        source = f"{'measured here' if live else 'recorded'}: {recorded.label(one)}"
-        way = _in_one_run(one, dtype, d, causal, length)
-        climbing.way_up(climb, (5.9, 3.1), way, dtype, d, causal, length)
-        told = climbing.shares(way, dtype, d, causal, length)
-        before = recorded.earlier(recorded.pick(way, dtype=dtype, d_head=d, causal=causal, Nq=length))
-        lines = [source, *textwrap.wrap(before, 80)]
-        kind = "gradients, " if one.get("pass") == "backward" else ""
-        lines += [f"{kind}{dtype}, d = {d}, N = {length}{_masked(causal)}", told]
+    for (climb, sweep), (run, live) in zip(grid, usable, strict=True):
+        source = "measured here" if live else "recorded"
+        kind = "gradients, " if run.results.get("pass") == "backward" else ""
+        at_one = run.at_one_length()
+        way = at_one.together()
+        climbing.way_up(climb, (5.9, 3.1), way)
+        before = recorded.earlier(way.rows())
+        lines = [f"{source}: {recorded.label(run.results)}", *textwrap.wrap(before, 80)]
+        lines += [f"{kind}{way.in_words}", climbing.shares(way)]
         climb.set_title("\n".join(line for line in lines if line), fontsize=9.5)
-        _sweep(sweep, one, dtype, d, causal, length, "-" if live else "--")
+        _sweep(sweep, run, _chosen(at_one), "-" if live else "--")
         sweep.set_xscale("log", base=2)
-        lengths = sorted({row["Nq"] for row in recorded.pick(one, dtype=dtype, d_head=d, causal=causal)})
+        lengths = sorted({row["Nq"] for row in run.rows()})
         sweep.set_xticks(lengths, [str(n) for n in lengths])
         sweep.minorticks_off()
         drawn = [value for curve in sweep.get_lines() for value in curve.get_ydata()]
@@ -113,9 +93,8 @@ def throughput(results: Results, dtype: str = "bf16", d: int = 128, causal: bool
             sweep.set_ylim(0, max(drawn) * 1.08)
         sweep.set_xlabel("sequence length N")
         sweep.set_ylabel("TFLOP/s")
-        tokens = one["settings"]["tokens"]
-        over = f"{'measured here' if live else 'recorded'}, {kind}{dtype}, d = {d}{_masked(causal)}"
-        sweep.set_title(f"{over}\nB·N = {tokens} tokens", fontsize=9.5)
+        tokens = run.results["settings"]["tokens"]
+        sweep.set_title(f"{source}, {kind}{run.in_words}\nB·N = {tokens} tokens", fontsize=9.5)
         sweep.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, frameon=False)
         sweep.grid(alpha=0.25, which="both")
         sweep.set_axisbelow(True)
@@ -130,28 +109,27 @@ def ablations(
     A panel for each recorded GPU. stage: the variants of one stage alone. FlashLadderError where there are none.
     """
     panels = []
-    for one in results:
-        if not recorded.pick(one, dtype=dtype, d_head=d, causal=causal):
+    for run in (Run(one, dtype, d, causal) for one in results):
+        if not run.rows():
             continue
-        length = _bar_length(one, dtype, d, causal)
-        rows = recorded.pick(one, dtype=dtype, d_head=d, causal=causal, Nq=length)
+        run = run.at_one_length()
         families = [
             (kernel, changed)
-            for kernel, changed in recorded.variants(rows)
+            for kernel, changed in recorded.variants(run.rows())
             if stage is None or kernel["name"].startswith(f"{stage:02d}_")
         ]
         if families:
-            panels.append((one, length, families, [row for row in rows if row["kind"] == "peer"]))
+            panels.append((run, families, run.rows(kind="peer")))
     if not panels:
         raise FlashLadderError(f"No ablations{'' if stage is None else f' of stage {stage:02d}'} are recorded.")
-    bars = [sum(1 + len(changed) for _, changed in families) + len(peers) for _, _, families, peers in panels]
+    bars = [sum(1 + len(changed) for _, changed in families) + len(peers) for _, families, peers in panels]
     figure = new_figure(
         9, sum(1.2 + 0.27 * count for count in bars), "Throughput of kernels, their variants and the peers as bars"
     )
     grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=bars)[:, 0]
-    for axes, (one, length, families, peers) in zip(grid, panels, strict=True):
+    for axes, (run, families, peers) in zip(grid, panels, strict=True):
         _families(axes, families, peers)
-        axes.set_title(f"recorded: {recorded.label(one)}\n{dtype}, d = {d}, N = {length}{_masked(causal)}", fontsize=9)
+        axes.set_title(f"recorded: {recorded.label(run.results)}\n{run.in_words}", fontsize=9)
     return figure
 
 

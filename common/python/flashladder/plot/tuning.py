@@ -24,12 +24,13 @@ from flashladder.plot.style import (
 )
 from flashladder.tuning import record
 from flashladder.tuning.configuration import Configuration, of_stage
+from flashladder.tuning.record import Tuned
 
 UNITS = {"shared memory": BLUE, "matrix units": ORANGE, "issue slots": GREEN, "special functions": PINK}
 
 
-def _panels(records: list[dict], dtype: str, d: int) -> list[dict]:
-    found = [one for one in records if (dtype, d) in record.groups(one)]
+def _panels(records: list[dict], dtype: str, d: int) -> list[Tuned]:
+    found = record.of_head_dim(records, d, dtype)
     if not found:
         raise FlashLadderError(
             f"No tuning is recorded for {dtype}, d = {d} (docs/results/*-tuning.json): `make tune` on a GPU writes it."
@@ -37,30 +38,30 @@ def _panels(records: list[dict], dtype: str, d: int) -> list[dict]:
     return found
 
 
-def _label(one: dict) -> str:
-    return f"recorded: {recorded.label(one)}{' (stale)' if record.is_stale(one) else ''}"
+def _label(one: Tuned) -> str:
+    return f"recorded: {recorded.label(one.record)}{' (stale)' if record.is_stale(one.record) else ''}"
 
 
-def _space(one: dict) -> str:
+def _space(one: Tuned) -> str:
     """A line of a title where a record is not of the whole space; else nothing."""
-    return "\n" + textwrap.fill(f"of {one['space']}", 62) if one.get("space") else ""
+    return "\n" + textwrap.fill(f"of {one.record['space']}", 62) if one.record.get("space") else ""
 
 
-def _length(one: dict, wanted: int, there: list[int]) -> int:
+def _length(one: Tuned, wanted: int, there: list[int]) -> int:
     """The wanted length, or the longest that was measured."""
     if not there:
-        raise FlashLadderError(f"{recorded.label(one)}: nothing was timed.")
+        raise FlashLadderError(f"{recorded.label(one.record)}: nothing was timed.")
     return wanted if wanted in there else max(there)
 
 
 def tuning_flags(records: list[dict], dtype: str = "bf16", d: int = 128, N: int = 4096) -> Figure:
     """Bars: how much longer the winner takes with one flag off, in percent. A panel for each recorded GPU."""
     panels = _panels(records, dtype, d)
-    bars = [len(record.worth(one, dtype, d)) for one in panels]
+    bars = [len(one.worth()) for one in panels]
     figure = new_figure(9, sum(1.3 + 0.32 * count for count in bars), "What each flag is worth to the winner, as bars")
     grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=[count + 2 for count in bars])[:, 0]
     for axes, one in zip(grid, panels, strict=True):
-        flags = record.worth(one, dtype, d)
+        flags = one.worth()
         length = _length(one, N, sorted({n for flag in flags for n in flag.times_as_long}))
         flags = sorted((flag for flag in flags if length in flag.times_as_long), key=lambda f: -f.times_as_long[length])
         percent = [100 * (flag.times_as_long[length] - 1) for flag in flags]
@@ -71,8 +72,7 @@ def tuning_flags(records: list[dict], dtype: str = "bf16", d: int = 128, N: int 
         axes.axvline(0, color=INK, linewidth=0.8)
         axes.margins(x=0.15)
         axes.set_xlabel("more time than the winner takes, percent")
-        winner = record.winner(one, dtype, d)
-        axes.set_title(f"{_label(one)}\nN = {length}; the winner: {_wrapped(winner, 60)}", fontsize=9)
+        axes.set_title(f"{_label(one)}\nN = {length}; the winner: {_wrapped(one.winner, 60)}", fontsize=9)
         axes.grid(alpha=0.25, axis="x")
         axes.set_axisbelow(True)
     return figure
@@ -91,12 +91,12 @@ def tuning_lengths(records: list[dict], dtype: str = "bf16", d: int = 128) -> Fi
     """A grid of flags and lengths: how many times as long the winner takes without the flag; those that do not pay are
     crossed out. A panel for each recorded GPU."""
     panels = _panels(records, dtype, d)
-    rows = [len(record.worth(one, dtype, d)) for one in panels]
+    rows = [len(one.worth()) for one in panels]
     figure = new_figure(
         9, sum(1.4 + 0.42 * count for count in rows), "What each flag is worth at each length, as a grid"
     )
     for axes, one in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
-        flags = record.worth(one, dtype, d)
+        flags = one.worth()
         lengths = sorted({n for flag in flags for n in flag.times_as_long})
         highest = max((value for flag in flags for value in flag.times_as_long.values()), default=1.0)
         for row, flag in enumerate(flags):
@@ -112,7 +112,7 @@ def tuning_lengths(records: list[dict], dtype: str = "bf16", d: int = 128) -> Fi
         axes.set_xticks(np.arange(len(lengths)) + 0.5, [f"N = {n}" for n in lengths], fontsize=8)
         axes.set_yticks(np.arange(len(flags)) + 0.5, [_wrapped(flag.name) for flag in flags], fontsize=8)
         axes.tick_params(length=0)
-        axes.set_title(f"{_label(one)}\n{dtype}, d = {d}: times as long as the winner", fontsize=9)
+        axes.set_title(f"{_label(one)}\n{one}: times as long as the winner", fontsize=9)
     caption(
         figure, f'"no": the flag does not pay there; without it the winner takes at most {record.PAYS:g} times as long'
     )
@@ -121,7 +121,7 @@ def tuning_lengths(records: list[dict], dtype: str = "bf16", d: int = 128) -> Fi
 
 def tuning_tiles(records: list[dict], dtype: str = "bf16", N: int = 4096) -> Figure:
     """TFLOP/s of the fastest configuration with each tile, Br down and Bc across; a panel for each GPU and head dim."""
-    panels = [(one, d) for one in records for kind, d in record.groups(one) if kind == dtype]
+    panels = [one for made in records for one in record.tuned(made) if one.dtype == dtype]
     if not panels:
         raise FlashLadderError(f"No tuning is recorded for {dtype}: `make tune` on a GPU writes docs/results.")
     figure = new_figure(
@@ -130,12 +130,12 @@ def tuning_tiles(records: list[dict], dtype: str = "bf16", N: int = 4096) -> Fig
     grid = figure.subplots((len(panels) + 1) // 2, 2, squeeze=False).flat
     for axes in grid:
         axes.set_visible(False)
-    for axes, (one, d) in zip(figure.axes, panels, strict=False):
+    for axes, one in zip(figure.axes, panels, strict=False):
         axes.set_visible(True)
-        length = _length(one, N, list(one["settings"]["short_list"]))
-        _tiles(axes, record.best_by_tile(one, dtype, d, length))
+        length = _length(one, N, list(one.record["settings"]["short_list"]))
+        _tiles(axes, one.best_by_tile(length))
         label = _label(one).replace(", ", "\n", 1)
-        axes.set_title(f"{label}{_space(one)}\n{dtype}, d = {d}, N = {length}", fontsize=8)
+        axes.set_title(f"{label}{_space(one)}\n{one}, N = {length}", fontsize=8)
     caption(
         figure,
         "TFLOP/s in the first heats, and the warps of that configuration; its other fields were free.",
@@ -164,10 +164,10 @@ def tuning_predicted(records: list[dict], dtype: str = "bf16", d: int = 128, N: 
         8, 4.6 * len(panels), "Measured time of each configuration over the least time that the model allows"
     )
     for axes, one in zip(figure.subplots(len(panels), 1, squeeze=False)[:, 0], panels, strict=True):
-        length = _length(one, N, list(one["settings"]["short_list"]))
-        points = record.predicted(one, dtype, d, length)
+        length = _length(one, N, list(one.record["settings"]["short_list"]))
+        points = one.predicted(length)
         if not points:
-            raise FlashLadderError(f"{recorded.label(one)}: no clock was seen, so nothing is predicted.")
+            raise FlashLadderError(f"{recorded.label(one.record)}: no clock was seen, so nothing is predicted.")
         for marker, (unit, colour) in zip(MARKERS, UNITS.items(), strict=False):
             own = [point for point in points if point.unit == unit]
             if own:
@@ -184,7 +184,7 @@ def tuning_predicted(records: list[dict], dtype: str = "bf16", d: int = 128, N: 
         axes.set_ylabel("measured, ms")
         times = [point.ms / point.least_ms for point in points]
         axes.set_title(
-            f"{_label(one)}{_space(one)}\n{dtype}, d = {d}, N = {length}: {len(points)} configurations take\n"
+            f"{_label(one)}{_space(one)}\n{one}, N = {length}: {len(points)} configurations take\n"
             f"{min(times):.2f} to {max(times):.2f} times the least, half of them below {np.median(times):.2f} times",
             fontsize=9,
         )

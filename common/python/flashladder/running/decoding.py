@@ -2,8 +2,6 @@
 bounds and its limits (running/verify.py). They hold here too: a part's P is rounded in the scale of the part's own
 largest score, finer than in that of the row's, and parts are merged in fp32."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from flashladder.core.decode_problem import DecodeProblem
@@ -39,7 +37,4 @@ def check(problem: DecodeProblem, inputs: dict[str, np.ndarray], got: dict[str, 
     """Compares a run's O (bit patterns, in the problem's layout) and log_sum_exp with the reference."""
     outputs, sums = expected(problem, inputs)
     comparison = verify.compare(problem.to_bhnd(got["O"]), *outputs, problem.dtype)
-    if not comparison:
-        return comparison
-    more = verify.compare_log_sum_exp(got["log_sum_exp"], *sums)
-    return replace(comparison, passed=more.passed, message=f"{comparison.message}; {more.message}")
+    return verify.with_sums(comparison, got["log_sum_exp"], *sums) if comparison else comparison

@@ -6,14 +6,12 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from flashladder.core import dtypes
+from flashladder.core import abi, dtypes
 from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device, cudart
 from flashladder.core.environment import for_python
@@ -28,19 +26,20 @@ class Kind:
     """What a kind of stage reads and writes: tensors, and arrays without gaps, with their types in NumPy."""
 
     problem: type[Problem]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
+    library: type[abi.Library]
+    inputs: tuple[str, ...] = ("Q", "K", "V")
+    outputs: tuple[str, ...] = ("O",)
     input_arrays: dict[str, type] = field(default_factory=dict)
-    sums: tuple[str, ...] = ()  # of the outputs besides: float32, one for each row of Q
+    sums: tuple[str, ...] = ("log_sum_exp",)  # of the outputs besides: float32, one for each row of Q
 
 
+_GRADIENTS = (("Q", "K", "V", "O", "dO"), ("dQ", "dK", "dV"), {"log_sum_exp": np.float32}, ())
 KINDS = {
-    "forward": Kind(Problem, ("Q", "K", "V"), ("O",)),
-    "backward": Kind(Problem, ("Q", "K", "V", "O", "dO"), ("dQ", "dK", "dV"), {"log_sum_exp": np.float32}),
-    "decode": Kind(
-        DecodeProblem, ("Q", "K", "V"), ("O",), {"lengths": np.int32, "block_table": np.int32}, ("log_sum_exp",)
-    ),
-    "ring": Kind(RingProblem, ("Q", "K", "V"), ("O",), {}, ("log_sum_exp",)),
+    # With scales of e4m3, and sums if the stage has them.
+    "forward": Kind(Problem, abi.StageLibrary, input_arrays={f"{name}_scales": np.float32 for name in "QKV"}),
+    "backward": Kind(Problem, abi.BackwardLibrary, *_GRADIENTS),
+    "decode": Kind(DecodeProblem, abi.DecodeLibrary, input_arrays={"lengths": np.int32, "block_table": np.int32}),
+    "ring": Kind(RingProblem, abi.RingLibrary),
 }
 
 
@@ -48,11 +47,12 @@ KINDS = {
 class Options:
     """How a library runs a problem."""
 
+    kind: str = "forward"  # of KINDS: what it computes
     environment: dict[str, str] = field(default_factory=dict)  # more variables, e.g. WARPSIM_SCHEDULE
     timeout: float | None = None  # seconds
     repeat: int = 1  # runs in the same process
     configuration: str | None = None  # the short form of one of the library's instances; None: the library chooses
-    own_stream: bool = False  # not of a forward stage: the runs go to a stream that the default stream does not join
+    own_stream: bool = False  # the runs go to a stream that the default stream does not join
     graph: bool = False  # with own_stream: the runs are launches of one CUDA graph, which captured the stage's call
     forward: str | None = None  # of a stage for several GPUs: the library that computes attention; None: it chooses
     timed: bool = False  # of a stage for several GPUs: the last run's work is timed by events
@@ -71,17 +71,19 @@ class Job:
     problem: Problem
     describe_only: bool = False
     options: Options = ONCE
-    kind: str = "forward"  # of KINDS: what the library computes
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.options.kind]
 
     def write(self, folder: Path, inputs: dict[str, np.ndarray] | None = None) -> list[str]:
-        """Writes the job, and its input tensors as bit patterns of the shapes problem.shape(), with scales of e4m3 and
-        the arrays of its kind. Returns the worker's command, to be run in an environment of for_python()."""
-        for name, array in self.problem.scales(inputs or {}).items():
-            np.save(folder / f"{name}.npy", array)
-        for name, kind in KINDS[self.kind].input_arrays.items():
-            if name in (inputs or {}):
-                np.save(folder / f"{name}.npy", np.ascontiguousarray(inputs[name], kind))
-        for tensor in (name for name in self.inputs if name in (inputs or {})):
+        """Writes the job, and its input tensors as bit patterns of the shapes problem.shape(), with the arrays of its
+        kind. Returns the worker's command, to be run in an environment of for_python()."""
+        inputs = inputs or {}
+        arrays = inputs | self.problem.scales(inputs)
+        for name in self.kind.input_arrays.keys() & arrays.keys():
+            np.save(folder / f"{name}.npy", np.ascontiguousarray(arrays[name], self.kind.input_arrays[name]))
+        for tensor in (name for name in self.kind.inputs if name in inputs):
             array = inputs[tensor]
             if array.shape != self.problem.shape(tensor):
                 wanted = self.problem.shape(tensor)
@@ -90,16 +92,11 @@ class Job:
         (folder / "job.json").write_text(json.dumps(asdict(self)))
         return [sys.executable, "-m", "flashladder.running.worker", str(folder)]
 
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The tensors that it reads."""
-        return KINDS[self.kind].inputs
-
     @classmethod
     def read(cls, folder: Path) -> "Job":
         job = json.loads((folder / "job.json").read_text())
-        problem = KINDS[job["kind"]].problem(**job["problem"])
-        return cls(**job | {"problem": problem, "options": Options(**job["options"])})
+        options = Options(**job["options"])
+        return cls(**job | {"problem": KINDS[options.kind].problem(**job["problem"]), "options": options})
 
 
 def answer(folder: Path) -> dict | None:
@@ -120,15 +117,29 @@ class StageError(FlashLadderError):
 
 @dataclass
 class Result:
-    bits: np.ndarray | None  # O as uint16 patterns, in the problem's layout; bf16 where the inputs are e4m3
+    """What a run wrote. outputs: those of the kind by name, tensors as uint16 patterns in the problem's layout (bf16
+    where the inputs are e4m3), sums as float32 (B, Hq, Nq); none of a description."""
+
+    outputs: dict[str, np.ndarray] = field(repr=False)
     problem: Problem
     device: Device
-    description: dict  # FlashDescription as a dict
+    description: dict  # the kind's description as a dict
     seconds: list[float] = field(default_factory=list)  # host time of each run: on a GPU no measure of a kernel
     report: dict | None = field(default=None, repr=False)  # the simulator's counters (WARPSIM_REPORT)
     messages: str = ""
-    log_sum_exp: np.ndarray | None = field(default=None, repr=False)  # (B, Hq, Nq) float32; None: the stage has none
+    changed: tuple[str, ...] = ()  # of several runs: the outputs whose bits were not the same in each
+    spans: list[dict] = field(default_factory=list)  # of a timed run on several GPUs: running.ring.Marks.spans()
     shown: np.ndarray | None = field(default=None, repr=False)  # the words that it showed (classroom/shown.py)
+
+    @property
+    def bits(self) -> np.ndarray | None:
+        """O's patterns."""
+        return self.outputs.get("O")
+
+    @property
+    def log_sum_exp(self) -> np.ndarray | None:
+        """None: the stage has none."""
+        return self.outputs.get("log_sum_exp")
 
     @property
     def O(self) -> np.ndarray:  # noqa: E743
@@ -136,37 +147,19 @@ class Result:
         return dtypes.to_native(self.bits, dtypes.OUTPUT[self.problem.dtype])
 
 
-@dataclass
-class OutputsResult:
-    bits: dict[str, np.ndarray]  # the outputs of the kind by name, tensors as uint16 patterns; {} of a description
-    problem: Problem
-    device: Device
-    description: dict  # the kind's description as a dict
-    seconds: list[float] = field(default_factory=list)
-    report: dict | None = field(default=None, repr=False)
-    messages: str = ""
-    changed: tuple[str, ...] = ()  # of several runs: the tensors whose bits were not the same in each
-    spans: list[dict] = field(default_factory=list)  # of a timed run on several GPUs: running.ring.Marks.spans()
+def run_library(
+    name: str,
+    library: Path,
+    problem: Problem,
+    inputs: dict[str, np.ndarray] | None,
+    where: Device,
+    options: Options = ONCE,
+) -> Result:
+    """Runs a stage's library on bit patterns, and arrays, by name; without inputs it only describes what it would do.
 
-    @property
-    def O(self) -> np.ndarray:  # noqa: E743
-        """The output of that name as Result.O."""
-        return dtypes.to_native(self.bits["O"], dtypes.OUTPUT[self.problem.dtype])
-
-
-@dataclass
-class _Finished:
-    """What a worker has left, while its folder is there."""
-
-    folder: Path
-    result: dict
-    messages: str
-    report: dict | None
-
-
-@contextmanager
-def _finished(name: str, job: Job, inputs: dict[str, np.ndarray] | None, where: Device) -> Iterator[_Finished]:
-    options = job.options
+    name: what messages call it. Raises StageError with the stage's or the simulator's own message.
+    """
+    job = Job(str(cudart(where)), str(library), problem, inputs is None, options)
     shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="flashladder-", dir=shared_memory) as scratch:
         folder = Path(scratch)
@@ -184,61 +177,20 @@ def _finished(name: str, job: Job, inputs: dict[str, np.ndarray] | None, where: 
         except subprocess.TimeoutExpired as error:
             raise StageError(f"{name} did not finish within {options.timeout:g} s") from error
         messages = (done.stdout + done.stderr).strip()
-        report_file, result = folder / "report.json", answer(folder)
+        report_file, told = folder / "report.json", answer(folder)
         report = json.loads(report_file.read_text()) if report_file.exists() else None
-        if result is None:
+        if told is None:
             said = f"{name} ended its process (status {done.returncode})\n{messages[-2000:]}"
             raise StageError(said, None, messages, report)
-        if result["status"] != "ok":
-            text = f"{name}, {job.problem}: {result['message']}"
-            raise StageError(hazard_first(text, messages), result.get("code"), messages, report)
-        yield _Finished(folder, result, messages, report)
-
-
-def run_library(
-    name: str,
-    library: Path,
-    problem: Problem,
-    inputs: dict[str, np.ndarray] | None,
-    where: Device,
-    options: Options = ONCE,
-) -> Result:
-    """Runs a stage's library on bit patterns; without inputs it only describes what it would do.
-
-    name: what messages call it. Raises StageError with the stage's or the simulator's own message.
-    """
-    job = Job(str(cudart(where)), str(library), problem, inputs is None, options)
-    with _finished(name, job, inputs, where) as done:
-        folder, result = done.folder, done.result
-        output = np.load(folder / "O.npy") if inputs is not None else None
-        seconds, sums = result.get("seconds", []), folder / "log_sum_exp.npy"
-        log_sum_exp = np.load(sums) if sums.exists() else None
-        shown = np.load(folder / "shown.npy") if (folder / "shown.npy").exists() else None
-        return Result(
-            output, problem, where, result["description"], seconds, done.report, done.messages, log_sum_exp, shown
-        )
-
-
-def run_outputs(
-    name: str,
-    kind: str,
-    place: tuple[Path, Device],
-    problem: Problem,
-    inputs: dict[str, np.ndarray] | None,
-    options: Options = ONCE,
-) -> OutputsResult:
-    """The same of a stage of another kind than forward; place: its library and where it runs; inputs: those of the
-    kind by name."""
-    library, where = place
-    job = Job(str(cudart(where)), str(library), problem, inputs is None, options, kind)
-    with _finished(name, job, inputs, where) as done:
-        result = done.result
-        written = (*KINDS[kind].outputs, *KINDS[kind].sums) if inputs is not None else ()
-        return OutputsResult(
-            {one: np.load(done.folder / f"{one}.npy") for one in written}, problem, where, result["description"],
-            result.get("seconds", []), done.report, done.messages, tuple(result.get("changed", ())),
-            result.get("spans", []),
-        )  # fmt: skip
+        if told["status"] != "ok":
+            text = f"{name}, {problem}: {told['message']}"
+            raise StageError(hazard_first(text, messages), told.get("code"), messages, report)
+        written = {one: np.load(folder / f"{one}.npy") for one in told.get("written", ())}
+        shown = written.pop("shown", None)
+    return Result(
+        written, problem, where, told["description"], told.get("seconds", []), report, messages,
+        tuple(told.get("changed", ())), told.get("spans", []), shown,
+    )  # fmt: skip
 
 
 def hazard_first(error: str, messages: str) -> str:

@@ -151,4 +151,4 @@ def _gathered(folder: Path, problem: RingProblem, ranks: list[Rank]) -> dict:
             return {"status": "error", "message": "wrote between or behind the rows of a rank's O"}
     np.save(folder / "O.npy", whole)
     np.save(folder / "log_sum_exp.npy", sums)
-    return {"status": "ok"}
+    return {"status": "ok", "written": ["O", "log_sum_exp"]}

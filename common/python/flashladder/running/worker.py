@@ -4,9 +4,9 @@
     python -m flashladder.running.worker --serve
 
 FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
-Leaves O.npy, log_sum_exp.npy of a stage that writes it, shown.npy of a kernel that shows its insides, and result.json
-there; of a stage of another kind what that writes, by name. A process has one CUDA runtime for good, and after
-a failed launch that runtime is of no more use: hence a process of its own for each run.
+Leaves what the stage writes there, by name, such as O.npy and log_sum_exp.npy, shown.npy of a kernel that shows its
+insides, and result.json. A process has one CUDA runtime for good, and after a failed launch that runtime is of no more
+use: hence a process of its own for each run.
 
 With --serve it forks such a process for each line of standard input: flashladder.running.server's other end.
 """
@@ -22,34 +22,28 @@ from pathlib import Path
 
 import numpy as np
 
-from flashladder.core.abi import BackwardLibrary, DecodeLibrary, StageLibrary, StageRefused
+from flashladder.core.abi import StageRefused
 from flashladder.core.problem import Problem
 from flashladder.running import ring
 from flashladder.running.cudart import NON_BLOCKING, CudaError, Cudart
-from flashladder.running.job import KINDS, Job, Kind
+from flashladder.running.job import Job
 from flashladder.running.verify import POISON
 
 
 def upload_inputs(cudart: Cudart, folder: Path, job: Job) -> dict[str, int]:
-    """The job's input tensors in device memory, by name."""
-    pointers = {}
-    for name in job.inputs:
-        size = job.problem.bytes(name)
-        memory = np.full(size, 0xFF, np.uint8)  # where no element lies: a NaN of every type
+    """The job's tensors, and those arrays that it has of its kind's, in device memory, by name."""
+    loaded = {}
+    for name in job.kind.inputs:
+        memory = np.full(job.problem.bytes(name), 0xFF, np.uint8)  # where no element lies: a NaN of every type
         job.problem.view(name, memory)[...] = np.load(folder / f"{name}.npy")
-        pointers[name] = cudart.malloc(size)
-        cudart.upload(pointers[name], memory)
-    return pointers
-
-
-def upload_arrays(cudart: Cudart, folder: Path, kind: Kind) -> dict[str, int]:
-    """The arrays that the job has of those of its kind, by name."""
-    pointers = {}
-    for name in kind.input_arrays:
+        loaded[name] = memory
+    for name in job.kind.input_arrays:
         if (folder / f"{name}.npy").exists():
-            array = np.load(folder / f"{name}.npy")
-            pointers[name] = cudart.malloc(array.nbytes)
-            cudart.upload(pointers[name], array)
+            loaded[name] = np.load(folder / f"{name}.npy")
+    pointers = {}
+    for name, array in loaded.items():
+        pointers[name] = cudart.malloc(array.nbytes)
+        cudart.upload(pointers[name], array)
     return pointers
 
 
@@ -68,106 +62,68 @@ def written_around(problem: Problem, name: str, memory: np.ndarray) -> bool:
 
 
 def execute(folder: Path, job: Job) -> dict:
-    by_kind = {"forward": execute_forward, "ring": ring.execute}
-    return by_kind.get(job.kind, execute_outputs)(folder, job)
-
-
-def execute_forward(folder: Path, job: Job) -> dict:
-    cudart = Cudart(job.cudart)
-    stage = StageLibrary(job.library)
-    problem = job.problem
+    """Runs the job and writes its outputs. All runs share one workspace, which is poisoned before the first but for
+    what the stage wants zeroed; outputs are poisoned before each."""
+    cudart, library, problem, options = Cudart(job.cudart), job.kind.library(job.library), job.problem, job.options
+    params = functools.partial(problem.params, configuration=options.configuration, kind=library.PARAMS)
     # Stages that ask the driver about their kernels need no memory for it.
-    description = stage.describe(problem.params({}, configuration=job.options.configuration)).as_dict()
+    description = library.describe(params({})).as_dict()
     if job.describe_only:
         return {"status": "ok", "description": description}
 
     pointers = upload_inputs(cudart, folder, job)
-    pointers["O"] = cudart.malloc(problem.bytes("O"))
-    for name in problem.scales({}):
-        scales = np.load(folder / f"{name}.npy")
-        pointers[name] = cudart.malloc(scales.nbytes)
-        cudart.upload(pointers[name], scales)
-    cudart.fill(pointers["O"], 0xFF, problem.bytes("O"))
-    log_sum_exp = np.empty((problem.B, problem.Hq, problem.Nq), np.float32)
-    if description["supports_log_sum_exp"]:
-        pointers["log_sum_exp"] = cudart.malloc(log_sum_exp.nbytes)
-        cudart.fill(pointers["log_sum_exp"], 0xFF, log_sum_exp.nbytes)
-    scratch_bytes = job.options.shown_bytes or description["workspace_bytes"]
-    scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
-    if scratch:
-        cudart.fill(scratch, 0xFF, scratch_bytes)
-    seconds = []
-    for _ in range(job.options.repeat):
-        started = time.perf_counter()
-        stage.forward(problem.params(pointers, scratch, scratch_bytes, job.options.configuration))
-        cudart.synchronize()
-        seconds.append(time.perf_counter() - started)
-    output = problem.view("O", downloaded(cudart, problem.bytes("O"), pointers["O"]))
-    if job.options.shown_bytes:  # what it shows is asked for, and O may not be written yet
-        shown = np.empty(job.options.shown_bytes // 4, np.uint32)
-        cudart.download(shown, scratch)
-        np.save(folder / "shown.npy", shown)
-    elif output.size and (output == POISON).all():
-        return {"status": "error", "message": "the launch reported success, but its kernel wrote nothing"}
-    np.save(folder / "O.npy", output)
-    if "log_sum_exp" in pointers:
-        cudart.download(log_sum_exp, pointers["log_sum_exp"])
-        np.save(folder / "log_sum_exp.npy", log_sum_exp)
-    return {"status": "ok", "description": description, "seconds": seconds}
-
-
-# Of the kinds of running.job.KINDS besides forward: the library, and the method of the problem that makes its params.
-LIBRARIES = {"backward": (BackwardLibrary, "backward_params"), "decode": (DecodeLibrary, "decode_params")}
-
-
-def execute_outputs(folder: Path, job: Job) -> dict:
-    """All runs share one workspace, which is poisoned before the first but for what the stage wants zeroed; outputs are
-    poisoned before each."""
-    cudart = Cudart(job.cudart)
-    kind, (library, params_of) = KINDS[job.kind], LIBRARIES[job.kind]
-    stage, problem, configuration = library(job.library), job.problem, job.options.configuration
-    make_params = getattr(problem, params_of)
-    description = stage.describe(make_params({}, configuration=configuration)).as_dict()
-    if job.describe_only:
-        return {"status": "ok", "description": description}
-
-    pointers = upload_inputs(cudart, folder, job) | upload_arrays(cudart, folder, kind)
-    sizes = {name: problem.bytes(name) for name in kind.outputs}
-    sizes |= {name: 4 * problem.B * problem.Hq * problem.Nq for name in kind.sums}
+    sizes = {name: problem.bytes(name) for name in job.kind.outputs}
+    if options.kind != "forward" or description["supports_log_sum_exp"]:
+        sizes |= {name: 4 * problem.B * problem.Hq * problem.Nq for name in job.kind.sums}
     pointers |= {name: cudart.malloc(size) for name, size in sizes.items()}
     if description.get("optional_lengths") and problem.equal_lengths:
         pointers["lengths"] = 0
-    scratch_bytes, zeroed = description["workspace_bytes"], zeroed_bytes(description)
+    scratch_bytes, zeroed = options.shown_bytes or description["workspace_bytes"], zeroed_bytes(description)
     scratch = cudart.malloc(scratch_bytes) if scratch_bytes else 0
     if scratch:
         cudart.fill(scratch, 0xFF, scratch_bytes)
         cudart.fill(scratch, 0, zeroed)
-    stream = cudart.stream(NON_BLOCKING) if job.options.own_stream else ctypes.c_void_p()
-    call = functools.partial(
-        stage.launch, make_params(pointers, scratch, scratch_bytes, configuration), stream.value or 0
-    )
-    call = captured(cudart, call, stream) if job.options.graph else call
+    stream = cudart.stream(NON_BLOCKING) if options.own_stream else ctypes.c_void_p()
+    call = functools.partial(library.launch, params(pointers, scratch, scratch_bytes), stream.value or 0)
+    call = captured(cudart, call, stream) if options.graph else call
     seconds, outputs, changed = [], {}, set()
-    for _ in range(job.options.repeat):
+    for _ in range(options.repeat):
         before = outputs
         seconds.append(run_once(cudart, call, {pointers[name]: size for name, size in sizes.items()}, stream))
-        memory = {name: downloaded(cudart, sizes[name], pointers[name]) for name in sizes}
-        outputs = {name: problem.view(name, memory[name]) for name in kind.outputs}
-        outputs |= {
-            name: memory[name].view(np.float32).reshape(problem.B, problem.Hq, problem.Nq) for name in kind.sums
-        }
+        memory = {name: downloaded(cudart, size, pointers[name]) for name, size in sizes.items()}
+        outputs = {
+            name: problem.view(name, bits) if name in job.kind.outputs
+            else bits.view(np.float32).reshape(problem.B, problem.Hq, problem.Nq)
+            for name, bits in memory.items()
+        }  # fmt: skip
         changed |= {name for name, old in before.items() if old.tobytes() != outputs[name].tobytes()}
-    for name in kind.outputs:
-        if written_around(problem, name, memory[name]):
-            return {"status": "error", "message": f"wrote between or behind the rows of {name}"}
-    if zeroed and scratch:
-        left = downloaded(cudart, zeroed, scratch)
-        if left.any():
-            told = f"{int(np.count_nonzero(left))} of {left.size} bytes of the workspace are not zero after the call"
-            return {"status": "error", "message": told}
+    if options.shown_bytes:  # what it shows is asked for, and O may not be written yet
+        outputs["shown"] = downloaded(cudart, scratch_bytes, scratch).view(np.uint32)
+    else:
+        wrong = what_is_wrong(job, memory) or left_in_workspace(cudart, scratch, zeroed)
+        if wrong:
+            return {"status": "error", "message": wrong}
     for name, array in outputs.items():
         np.save(folder / f"{name}.npy", array)
-    return {"status": "ok", "description": description, "seconds": seconds, "changed": sorted(changed)}
+    told = {"status": "ok", "description": description, "written": list(outputs)}
+    return told | {"seconds": seconds, "changed": sorted(changed)}
+
+
+def what_is_wrong(job: Job, memory: dict[str, np.ndarray]) -> str:
+    """With the outputs' memory, whatever numbers are in it; "" where nothing is."""
+    if job.options.kind == "forward":
+        output = job.problem.view("O", memory["O"])
+        untouched = output.size and (output == POISON).all()
+        return "the launch reported success, but its kernel wrote nothing" if untouched else ""
+    around = [name for name in job.kind.outputs if written_around(job.problem, name, memory[name])]
+    return f"wrote between or behind the rows of {around[0]}" if around else ""
+
+
+def left_in_workspace(cudart: Cudart, scratch: int, zeroed: int) -> str:
+    """Whether a call has not left the workspace as it was, in words."""
+    left = downloaded(cudart, zeroed, scratch) if zeroed and scratch else np.zeros(0, np.uint8)
+    found = int(np.count_nonzero(left))
+    return f"{found} of {left.size} bytes of the workspace are not zero after the call" if found else ""
 
 
 def zeroed_bytes(description: dict) -> int:
@@ -225,7 +181,8 @@ def main() -> int:
     if folder is None:
         return 0
     try:
-        result = execute(folder, Job.read(folder))
+        job = Job.read(folder)
+        result = ring.execute(folder, job) if job.options.kind == "ring" else execute(folder, job)
     except StageRefused as refusal:
         result = {"status": "refused", "code": refusal.status, "message": str(refusal)}
     except (CudaError, OSError) as error:

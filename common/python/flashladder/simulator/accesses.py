@@ -8,7 +8,6 @@ from pathlib import Path
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.run import run_problem
 
 PROBLEM = Problem(B=1, Hq=1, Nq=128, d_head=128, dtype="bf16")
 LANES = 32
@@ -85,7 +84,7 @@ def of(stage: stages.Stage | int | str, where: int | str = "", problem: Problem 
     problem: a small one by default. FlashLadderError where no such access was made.
     """
     stage = stages.get(stage)
-    result = run_problem(stage, problem or stage.own(PROBLEM), device="sim", environment={"WARPSIM_ACCESSES": "1"})
+    result = stage.run(problem or stage.own(PROBLEM), device="sim", environment={"WARPSIM_ACCESSES": "1"})
     found = in_report(result.report, stage.name, _text)
     chosen = [one for one in found if any(_is_at(where, *at) for at in ((one.line, one.source), *one.callers))]
     if not chosen:

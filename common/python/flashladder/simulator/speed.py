@@ -15,7 +15,6 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.run import run_problem
 
 PROBLEM = Problem(B=1, Hq=2, Nq=512, d_head=128, dtype="bf16")
 RUNS = 6  # the first one also translates the PTX, and is left out
@@ -58,8 +57,8 @@ def run_workload(name: str, blocks: int, threads: int, runs: int = RUNS) -> tupl
         return [float(word) for word in done.stdout.split()][1:], json.loads(report.read_text())["launches"]
 
 
-def run_stage(stage, threads: int) -> tuple[list[float], list[dict]]:
-    result = run_problem(stage, PROBLEM, device="sim", repeat=RUNS, environment={"WARPSIM_THREADS": str(threads)})
+def run_stage(stage: stages.Kernel, threads: int) -> tuple[list[float], list[dict]]:
+    result = stage.run(PROBLEM, device="sim", repeat=RUNS, environment={"WARPSIM_THREADS": str(threads)})
     return result.seconds[1:], result.report["launches"]
 
 

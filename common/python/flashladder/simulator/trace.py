@@ -11,7 +11,6 @@ from typing import NamedTuple
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.ladder.run import run_problem
 
 VERSION = 1
 KINDS = ("run", "arrive", "sync", "wait", "arrive_phase", "arrive_copies", "copy", "warpgroup")
@@ -141,9 +140,10 @@ def of(
     with tempfile.TemporaryDirectory(prefix="flashladder-") as folder:
         file = Path(folder) / "trace.json"
         variables = {"WARPSIM_TRACE": str(file), "WARPSIM_TRACE_BLOCKS": str(blocks)}
-        run_problem(stage, problem, device="sim", environment=variables | (more or {}), configuration=configuration)
+        found = stages.get(stage)
+        found.run(problem, device="sim", environment=variables | (more or {}), configuration=configuration)
         launches = load(file)
     traced = [launch for launch in launches if launch.blocks]
     if not traced:
-        raise FlashLadderError(f"stage {stages.get(stage).id} leaves no trace: kernels of clusters have none yet")
+        raise FlashLadderError(f"stage {found.id} leaves no trace: kernels of clusters have none yet")
     return max(traced, key=lambda launch: sum(len(warp) for block in launch.blocks for warp in block.warps))

@@ -10,7 +10,6 @@ from pathlib import Path
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import source, stages
-from flashladder.ladder.run import describe
 from flashladder.simulator import clocks, replay, steps, trace
 
 PROBLEM = Problem(B=1, Hq=2, Nq=512, d_head=128, dtype="bf16")
@@ -268,5 +267,5 @@ def of(stage: stages.Stage | int | str, problem: Problem | None = None, blocks: 
 
 def resident_blocks(stage: stages.Stage, problem: Problem) -> int:
     """Of the stage on a multiprocessor, as it describes itself."""
-    description = describe(stage, problem, device="sim")
+    description = stage.describe(problem, "sim")
     return max(1, min(description.get("resident_blocks") or 1, trace.MOST_BLOCKS))

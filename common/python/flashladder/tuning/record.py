@@ -141,33 +141,6 @@ def is_stale(record: dict) -> bool:
     return record["kernel_sha256"] != instances.kernel_hash()
 
 
-def groups(record: dict) -> list[tuple[str, int]]:
-    """(dtype, d_head) of which there is a winner."""
-    return [(row["dtype"], row["d_head"]) for row in record["winners"]]
-
-
-def _of(rows: list[dict], dtype: str, d: int, **wanted) -> list[dict]:
-    wanted |= {"dtype": dtype, "d_head": d}
-    return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
-
-
-def winner(record: dict, dtype: str, d: int) -> str:
-    rows = _of(record["winners"], dtype, d)
-    if not rows:
-        raise FlashLadderError(f"Nothing is tuned for {dtype}, d = {d} on {record['provenance']['device']}.")
-    return rows[0]["configuration"]
-
-
-def chosen(record: dict, dtype: str, d: int) -> dict[int, dict]:
-    """By length: the row of the chosen configuration in the finals, and those of the peers under "peers" by name."""
-    found = {}
-    for row in sorted(_of(record["chosen"], dtype, d), key=lambda row: row["Nq"]):
-        rows = _of(record["measurements"], dtype, d, round="finals", Nq=row["Nq"])
-        own = next(one for one in rows if one["name"] == row["configuration"])
-        found[row["Nq"]] = own | {"peers": {one["name"]: one for one in rows if one["kind"] == "peer"}}
-    return found
-
-
 @dataclass(frozen=True)
 class Worth:
     """What a flag is worth: by length, how many times as long the winner takes without it."""
@@ -181,64 +154,6 @@ class Worth:
         return f"without {self.flag}" + (f" (nor {', '.join(self.besides)})" if self.besides else "")
 
 
-def worth(record: dict, dtype: str, d: int) -> list[Worth]:
-    """Of each flag that the winner has on, the most valuable first: from the heat at each length that all share."""
-    own = winner(record, dtype, d)
-    rows = _of(record["measurements"], dtype, d, round="flags")
-    by_key = {(row["name"], row["Nq"]): row["ms"]["median"] for row in rows}
-    lengths = sorted({row["Nq"] for row in rows})
-    found = []
-    for row in _of(record["flags"], dtype, d):
-        ratios = {
-            n: by_key[row["configuration"], n] / by_key[own, n]
-            for n in lengths
-            if (row["configuration"], n) in by_key and (own, n) in by_key
-        }
-        if ratios:
-            found.append(Worth(row["flag"], tuple(row["besides"]), ratios))
-    return sorted(found, key=lambda one: -statistics.geometric_mean(one.times_as_long.values()))
-
-
-def does_not_pay(record: dict, dtype: str, d: int) -> dict[int, list[str]]:
-    """By length: the flags without which the winner takes at most PAYS times as long."""
-    flags = worth(record, dtype, d)
-    lengths = sorted({n for one in flags for n in one.times_as_long})
-    return {n: [one.flag for one in flags if one.times_as_long.get(n, np.inf) <= PAYS] for n in lengths}
-
-
-def first_rows(record: dict, dtype: str, d: int, length: int) -> list[tuple[Configuration, dict]]:
-    """(configuration, its figures) in the first heats at a length, the fastest first."""
-    found = [
-        (parse(row["configuration"]), figures)
-        for row in _of(record["configurations"], dtype, d)
-        for figures in row.get("first", [])
-        if figures["Nq"] == length
-    ]
-    return sorted(found, key=lambda pair: pair[1]["ms"]["median"])
-
-
-def fastest(record: dict, dtype: str, d: int, count: int) -> list[Configuration]:
-    """So many at each length of the first heats, the fastest first; each once, though it may be fast at several."""
-    lengths = record["settings"]["short_list"]
-    return list(dict.fromkeys(one for n in lengths for one, _ in first_rows(record, dtype, d, n)[:count]))
-
-
-def best_by_tile(record: dict, dtype: str, d: int, length: int) -> dict[tuple[int, int], tuple[Configuration, dict]]:
-    """(Br, Bc) -> the fastest configuration with that tile in the first heats, and its figures."""
-    found: dict = {}
-    for one, figures in first_rows(record, dtype, d, length):
-        found.setdefault((one.Br, one.Bc), (one, figures))
-    return found
-
-
-def beside_stages(record: dict, dtype: str, d: int) -> dict[str, dict[int, float]]:
-    """By stage and length: how many times the stage's throughput stage 12's kernel has with its flags."""
-    found: dict[str, dict[int, float]] = {}
-    for row in _of(record["stages"], dtype, d):
-        found.setdefault(row["name"], {})[row["Nq"]] = row["ms"]["median"] / row["configured_ms"]["median"]
-    return found
-
-
 @dataclass(frozen=True)
 class Predicted:
     configuration: Configuration
@@ -247,13 +162,109 @@ class Predicted:
     ms: float
 
 
-def predicted(record: dict, dtype: str, d: int, length: int) -> list[Predicted]:
-    """The model's bound beside the measured time of each configuration of the first heats, the fastest first."""
-    compute = round(10 * record["provenance"]["compute_capability"])
-    problem = bench.problem_at(length, record["settings"]["tokens"], record["settings"]["heads"], d, dtype)
-    found = []
-    for one, figures in first_rows(record, dtype, d, length):
-        if figures["sm_mhz"]:
-            least = model.least_ms(one, problem, figures["sm_mhz"], record["multiprocessors"], compute)
-            found.append(Predicted(one, model.bound(one, compute)[0], least, figures["ms"]["median"]))
-    return found
+@dataclass(frozen=True)
+class Tuned:
+    """What a record has of a type and head dim."""
+
+    record: dict
+    dtype: str
+    d: int
+
+    def __str__(self) -> str:
+        return f"{self.dtype}, d = {self.d}"
+
+    def _rows(self, key: str, **wanted) -> list[dict]:
+        wanted |= {"dtype": self.dtype, "d_head": self.d}
+        return [row for row in self.record[key] if all(row[name] == value for name, value in wanted.items())]
+
+    @property
+    def winner(self) -> str:
+        rows = self._rows("winners")
+        if not rows:
+            raise FlashLadderError(f"Nothing is tuned for {self} on {self.record['provenance']['device']}.")
+        return rows[0]["configuration"]
+
+    def chosen(self) -> dict[int, dict]:
+        """By length: the row of the chosen configuration in the finals, and the peers' rows under "peers" by name."""
+        found = {}
+        for row in sorted(self._rows("chosen"), key=lambda row: row["Nq"]):
+            rows = self._rows("measurements", round="finals", Nq=row["Nq"])
+            own = next(one for one in rows if one["name"] == row["configuration"])
+            found[row["Nq"]] = own | {"peers": {one["name"]: one for one in rows if one["kind"] == "peer"}}
+        return found
+
+    def worth(self) -> list[Worth]:
+        """Of each flag that the winner has on, the most valuable first: from the heat at each length that all share."""
+        own, rows = self.winner, self._rows("measurements", round="flags")
+        by_key = {(row["name"], row["Nq"]): row["ms"]["median"] for row in rows}
+        lengths = sorted({row["Nq"] for row in rows})
+        found = []
+        for row in self._rows("flags"):
+            ratios = {
+                n: by_key[row["configuration"], n] / by_key[own, n]
+                for n in lengths
+                if (row["configuration"], n) in by_key and (own, n) in by_key
+            }
+            if ratios:
+                found.append(Worth(row["flag"], tuple(row["besides"]), ratios))
+        return sorted(found, key=lambda one: -statistics.geometric_mean(one.times_as_long.values()))
+
+    def does_not_pay(self) -> dict[int, list[str]]:
+        """By length: the flags without which the winner takes at most PAYS times as long."""
+        flags = self.worth()
+        lengths = sorted({n for one in flags for n in one.times_as_long})
+        return {n: [one.flag for one in flags if one.times_as_long.get(n, np.inf) <= PAYS] for n in lengths}
+
+    def first_rows(self, length: int) -> list[tuple[Configuration, dict]]:
+        """(configuration, its figures) in the first heats at a length, the fastest first."""
+        found = [
+            (parse(row["configuration"]), figures)
+            for row in self._rows("configurations")
+            for figures in row.get("first", [])
+            if figures["Nq"] == length
+        ]
+        return sorted(found, key=lambda pair: pair[1]["ms"]["median"])
+
+    def fastest(self, count: int) -> list[Configuration]:
+        """So many at each length of the first heats, the fastest first; each once, though it may be fast at several."""
+        lengths = self.record["settings"]["short_list"]
+        return list(dict.fromkeys(one for n in lengths for one, _ in self.first_rows(n)[:count]))
+
+    def best_by_tile(self, length: int) -> dict[tuple[int, int], tuple[Configuration, dict]]:
+        """(Br, Bc) -> the fastest configuration with that tile in the first heats, and its figures."""
+        found: dict = {}
+        for one, figures in self.first_rows(length):
+            found.setdefault((one.Br, one.Bc), (one, figures))
+        return found
+
+    def beside_stages(self) -> dict[str, dict[int, float]]:
+        """By stage and length: how many times the stage's throughput stage 12's kernel has with its flags."""
+        found: dict[str, dict[int, float]] = {}
+        for row in self._rows("stages"):
+            found.setdefault(row["name"], {})[row["Nq"]] = row["ms"]["median"] / row["configured_ms"]["median"]
+        return found
+
+    def predicted(self, length: int) -> list[Predicted]:
+        """The model's bound beside the measured time of each configuration of the first heats, the fastest first."""
+        compute, settings = round(10 * self.record["provenance"]["compute_capability"]), self.record["settings"]
+        problem = bench.problem_at(length, settings["tokens"], settings["heads"], self.d, self.dtype)
+        found = []
+        for one, figures in self.first_rows(length):
+            if figures["sm_mhz"]:
+                least = model.least_ms(one, problem, figures["sm_mhz"], self.record["multiprocessors"], compute)
+                found.append(Predicted(one, model.bound(one, compute)[0], least, figures["ms"]["median"]))
+        return found
+
+
+def tuned(record: dict) -> list[Tuned]:
+    """Each type and head dim of which there is a winner."""
+    return [Tuned(record, row["dtype"], row["d_head"]) for row in record["winners"]]
+
+
+def of_head_dim(records: list[dict], d: int, dtype: str = "bf16") -> list[Tuned]:
+    """Of the records that have a winner for it."""
+    return [one for made in records for one in tuned(made) if (one.dtype, one.d) == (dtype, d)]
+
+
+def head_dims(records: list[dict], dtype: str = "bf16") -> list[int]:
+    return sorted({one.d for made in records for one in tuned(made) if one.dtype == dtype})

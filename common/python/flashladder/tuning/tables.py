@@ -1,15 +1,15 @@
 """Tables of a record of the tuner, as (columns, rows) of text: for terminals, documents and notebooks."""
 
-from flashladder.tuning import record
 from flashladder.tuning.configuration import parse
-from flashladder.tuning.tune import YARDSTICK
+from flashladder.tuning.record import Tuned
+from flashladder.tuning.tune import PAYS, YARDSTICK
 
 Table = tuple[list[str], list[list[str]]]
 
 
-def chosen(made: dict, dtype: str, d: int) -> Table:
+def chosen(of: Tuned) -> Table:
     """By length: the configuration, its TFLOP/s, and how many times a peer's they are."""
-    found = record.chosen(made, dtype, d)
+    found = of.chosen()
     names = list(dict.fromkeys(name for row in found.values() for name in row["peers"]))
     rows = []
     for length, row in found.items():
@@ -26,29 +26,26 @@ def _unprefixed(short_form: str) -> str:
     return f"({c.Br}, {c.Bc}, {c.warps}):{short_form.split(':', 1)[1]}"
 
 
-def worth(made: dict, dtype: str, d: int) -> Table:
+def worth(of: Tuned) -> Table:
     """By flag and length: how many times as long the winner takes without it."""
-    flags = record.worth(made, dtype, d)
-    lengths = sorted({n for one in flags for n in one.times_as_long})
-    rows = [
-        [one.name, *(f"{one.times_as_long[n]:.3f}" if n in one.times_as_long else "-" for n in lengths)]
-        for one in flags
-    ]
-    return ["", *(f"N = {n}" for n in lengths)], rows
+    return _by_length({one.name: one.times_as_long for one in of.worth()})
 
 
-def stages(made: dict, dtype: str, d: int) -> Table:
+def stages(of: Tuned) -> Table:
     """By stage and length: how many times its throughput stage 12's kernel has with its flags, in one heat."""
-    found = record.beside_stages(made, dtype, d)
-    lengths = sorted({n for ratios in found.values() for n in ratios})
-    rows = [[name, *(f"{ratios[n]:.3f}" if n in ratios else "-" for n in lengths)] for name, ratios in found.items()]
+    return _by_length(of.beside_stages())
+
+
+def _by_length(ratios: dict[str, dict[int, float]]) -> Table:
+    lengths = sorted({n for found in ratios.values() for n in found})
+    rows = [[name, *(f"{found[n]:.3f}" if n in found else "-" for n in lengths)] for name, found in ratios.items()]
     return ["", *(f"N = {n}" for n in lengths)], rows
 
 
-def advice(made: dict, dtype: str, d: int) -> Table:
+def advice(of: Tuned) -> Table:
     """By length: the flags that do not pay there."""
-    percent = f"{100 * (record.PAYS - 1):.0f}%"
-    rows = [[str(n), ", ".join(flags) or "-"] for n, flags in record.does_not_pay(made, dtype, d).items()]
+    percent = f"{100 * (PAYS - 1):.0f}%"
+    rows = [[str(n), ", ".join(flags) or "-"] for n, flags in of.does_not_pay().items()]
     return ["N", f"flags without which the winner takes at most {percent} longer"], rows
 
 
@@ -62,12 +59,12 @@ def refused(made: dict) -> Table:
     return ["rule", *(f"{one['dtype']}, d = {one['d_head']}" for one in groups)], rows
 
 
-def fastest(made: dict, dtype: str, d: int, length: int, limit: int = 10) -> Table:
+def fastest(of: Tuned, length: int, limit: int = 10) -> Table:
     """The fastest configurations of the first heats at a length, with what they take and what the model says."""
-    by_name = {row["configuration"]: row for row in made["configurations"]}
-    predicted = {str(one.configuration): one for one in record.predicted(made, dtype, d, length)}
+    by_name = {row["configuration"]: row for row in of.record["configurations"]}
+    predicted = {str(one.configuration): one for one in of.predicted(length)}
     rows = []
-    for one, figures in record.first_rows(made, dtype, d, length)[:limit]:
+    for one, figures in of.first_rows(length)[:limit]:
         known, guess = by_name[str(one)], predicted.get(str(one))
         beside = figures["yardstick_ms"]
         rows.append(

@@ -1,0 +1,155 @@
+"""What `make stage-NN run` and `bench` do of the parts besides attention itself: gradients, decode, several GPUs."""
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+from flashladder.commands.throughput import PROBLEM, show_counters
+from flashladder.core import device
+from flashladder.core.console import count, say, table
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
+from flashladder.core.problem import LAYOUTS, Problem
+from flashladder.ladder.backward import Backward
+from flashladder.ladder.decode import Decode
+from flashladder.ladder.ring import Ring
+from flashladder.ladder.stages import entry
+from flashladder.measuring import backward_bench, bench, decode_bench, ring_bench
+from warpsim import counters
+
+# ---- gradients ----
+
+
+def gradients_options(words: Sequence[str], name: str) -> argparse.Namespace:
+    """Those of the other stages' runners (common/host/options.cpp): `make stage-41 run ARGS="--seq 1024"`."""
+    parser = argparse.ArgumentParser(name, description="Runs this stage on random inputs, compared with float64.")
+    parser.add_argument("--batch", type=int, default=1, metavar="B", help="batches")
+    parser.add_argument("--heads", type=int, default=2, metavar="H", help="heads of Q")
+    parser.add_argument("--heads-kv", type=int, default=0, metavar="H", help="heads of K and V; as many as of Q")
+    parser.add_argument("--seq", type=int, default=256, metavar="N", help="rows of Q")
+    parser.add_argument("--seq-kv", type=int, default=0, metavar="N", help="rows of K and V; as many as of Q")
+    parser.add_argument("--dim", type=int, default=128, metavar="D", help="head dim: 64 or 128")
+    parser.add_argument("--dtype", choices=("bf16", "fp16"), default="bf16")
+    parser.add_argument("--layout", choices=LAYOUTS, default="bhnd", help="how the tensors lie in memory")
+    parser.add_argument("--causal", action="store_true", help="query i sees keys up to i + seq_kv - seq only")
+    parser.add_argument("--scale", type=float, default=0.0, metavar="X", help="factor of QK\u1d40; 1 / sqrt(dim)")
+    parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the inputs")
+    parser.add_argument("--repeat", type=int, default=1, metavar="R", help="runs, which share a workspace")
+    return parser.parse_args(list(words))
+
+
+def run_gradients(stage: Backward, words: Sequence[str]) -> int:
+    """0 where the gradients are right, else 1."""
+    asked = gradients_options(words, f"stage {stage.id}")
+    problem = Problem(
+        B=asked.batch, Hq=asked.heads, Hkv=asked.heads_kv, Nq=asked.seq, Nkv=asked.seq_kv, d_head=asked.dim,
+        dtype=asked.dtype, layout=asked.layout, causal=asked.causal, scale=asked.scale,
+    )  # fmt: skip
+    where = device.choose(stage.min_compute)
+    say(f"Device: {where}")
+    inputs = stage.random_inputs(problem, asked.seed)
+    result = stage.run(problem, inputs, where.kind, repeat=asked.repeat)
+    comparison = stage.compared(problem, inputs, result)
+    say(f"{stage.title}, {problem}: {'right' if comparison else 'WRONG'}")
+    say("\n".join(f"  {part}" for part in comparison.message.split("; ")))
+    if result.changed:
+        say(f"Other bits in another run: {', '.join(result.changed)}, summed in no fixed order.")
+    return 0 if comparison else 1
+
+
+def bench_gradients(stage: Backward) -> None:
+    """Throughput on a GPU; on the simulator counters of each kernel."""
+    where = device.choose(stage.min_compute)
+    if where.kind == "gpu":
+        file = backward_bench.run(bench.Settings(stages=(stage.number,)), where)
+        say(f"\nWritten: {os.path.relpath(file, ROOT)}")
+        return
+    say(f"Device: {where}. It has no throughput to measure: these are counters.")
+    launches = stage.run(PROBLEM, device="sim").report["launches"]
+    sums = [(one["kernel"].partition("<")[0].removeprefix("void "), [one]) for one in launches]
+    sums.append(("all", launches))
+    show_counters(f"{PROBLEM}; by warp", [(name, counters.totals({"launches": several})) for name, several in sums])
+
+
+# ---- decode ----
+
+
+def run_decode(stage: Decode) -> int:
+    """Runs a small problem and compares it with the reference; 1 if it is wrong."""
+    where, problem = device.choose(stage.min_compute), stage.usual()
+    say(f"Device: {where}")
+    inputs = stage.random_inputs(problem)
+    comparison = stage.compared(problem, inputs, stage.run(problem, inputs))
+    say(f"{problem}: {'right' if comparison else 'WRONG'}, {comparison.message}")
+    return 0 if comparison else 1
+
+
+def bench_decode(stage: Decode, rest: list[str]) -> None:
+    """Microseconds beside the peers and beside reading on a GPU; on the simulator its counters. rest: other decode
+    stages, which are timed in the same run."""
+    where = device.choose(stage.min_compute)
+    if where.kind == "gpu":
+        every = {one.number for one in (stage, *map(entry, rest))}
+        decode_bench.run_bench(decode_bench.Settings(stages=tuple(sorted(every))), where)
+        return
+    say(f"Device: {where}. It has no time to measure: these are counters.")
+    total = counters.totals(stage.run(stage.usual(), device="sim").report)
+    show_counters(f"{stage.usual()}; by warp, summed over all launches", [(stage.name, total)])
+
+
+# ---- several GPUs ----
+
+
+def run_ring(stage: Ring) -> int:
+    """Runs a small problem and compares it with the reference; 1 if it is wrong. Says what each rank has and does."""
+    where, problem = device.choose(stage.min_compute), stage.usual(ranks=4)
+    say(f"Device: {where}")
+    inputs = stage.random_inputs(problem)
+    result = stage.run(problem, inputs)
+    rows = [
+        [rank, _pieces(one["pieces"]), count(one["pulled_bytes"]), count(one["scores"])]
+        for rank, one in enumerate(result.description["ranks"])
+    ]
+    table(f"{problem}", ("rank", "rows", "bytes copied from others", "scores of a head"), rows, right=(2, 3))
+    comparison = stage.compared(problem, inputs, result)
+    say(f"{'right' if comparison else 'WRONG'}, {comparison.message}")
+    return 0 if comparison else 1
+
+
+def _pieces(pieces: list[list[int]]) -> str:
+    return " and ".join(f"{first} to {first + rows - 1}" for first, rows in pieces)
+
+
+def bench_ring(stage: Ring, rest: list[str]) -> None:
+    """Times the stage beside peers on all GPUs; on the simulator the same calls, without times. rest: other stages for
+    several GPUs, timed in the same run, and settings such as lengths=16384,65536 or budget_s=300."""
+    where = device.choose(stage.min_compute)
+    others = [entry(word) for word in rest if "=" not in word]
+    every = sorted({one.number: one.slug for one in (stage, *others)}.items())
+    settings = ring_bench.Settings() if where.kind == "gpu" else ring_bench.REHEARSAL
+    settings = replace(settings, stages=tuple(slug for _, slug in every))
+    for word in rest:
+        if "=" in word:
+            settings = replace(settings, **ring_setting(*word.split("=", 1)))
+    if where.kind == "gpu":
+        ring_bench.run_bench(settings, where)
+        return
+    say(f"Device: {where}. It has no time to measure: these are the benchmark's calls.")
+    ring_bench.rehearse(settings, where)
+
+
+def ring_setting(name: str, value: str) -> dict:
+    """A field of ring_bench.Settings: numbers and words of a list go between commas."""
+    known = {field.name: field.default for field in fields(ring_bench.Settings)}
+    simple = {one for one, default in known.items() if isinstance(default, (int, float, str))} | {"lengths", "parts"}
+    if name not in simple - {"dtype"}:
+        raise FlashLadderError(f"'{name}' is no setting of this benchmark: {', '.join(sorted(simple - {'dtype'}))}.")
+    try:
+        if name == "lengths":
+            return {name: tuple(int(part) for part in value.split(","))}
+        if name == "parts":
+            return {name: tuple(value.split(","))}
+        return {name: type(known[name])(value)}
+    except ValueError as error:
+        raise FlashLadderError(f"{name}={value}: {error}.") from error
