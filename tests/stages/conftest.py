@@ -113,8 +113,8 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(autouse=True)
 def built(request):
-    if "stage" in request.fixturenames:
-        stage = request.getfixturevalue("stage")
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if stage := params.get("stage") or params.get("one"):
         assert stage_library(stage.number).exists(), f"stage {stage.id} is not built: run `make stage-{stage.id}`"
 
 
