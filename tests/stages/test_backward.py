@@ -28,12 +28,22 @@ TILES = Problem(Hq=1, Nq=330, Nkv=150, d_head=128)
 HEADS = Problem(B=2, Hq=8, Nq=64, Nkv=64, d_head=128)
 
 
-@EACH
-@pytest.mark.parametrize("problem", (GROUPS, BLIND_ROWS, WHOLE, TILES, HEADS), ids=str)
-def test_gradients_twice_over_one_workspace(one, problem):
+def twice(one, problem: Problem) -> None:
     result = verified(one, problem, repeat=2)
     if result.description["deterministic"]:
         assert not result.changed, f"stage {one.id}, {problem}: other bits in the second run: {result.changed}"
+
+
+@EACH
+@pytest.mark.parametrize("problem", (GROUPS, TILES), ids=str)
+def test_gradients_twice_over_one_workspace(one, problem):
+    twice(one, problem)
+
+
+@EACH
+@pytest.mark.parametrize("problem", (BLIND_ROWS, WHOLE, HEADS), ids=str)
+def test_gradients_of_other_shapes(one, problem):
+    twice(one, problem)
 
 
 @pytest.mark.long
@@ -41,7 +51,7 @@ def test_gradients_twice_over_one_workspace(one, problem):
 @pytest.mark.parametrize("d_head, dtype", list(itertools.product((64, 128), ("bf16", "fp16"))))
 @pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
 def test_sizes_heads_and_layouts(one, d_head, dtype, causal):
-    sizes = ((1, 1), (17, 64), (64, 17), (65, 127), (200, 129), (129, 200))
+    sizes = ((1, 1), (17, 64), (65, 127), (200, 129))
     for number, (Nq, Nkv) in enumerate(sizes):
         heads = ((1, 1), (4, 1), (6, 2))[number % 3]
         layout = ("bhnd", "bnhd", "gaps")[number % 3]
