@@ -14,7 +14,7 @@ from shares import share
 
 from flashladder.classroom import assignment, batch, pool, task
 
-HANDS = 5  # into which the submissions are dealt, a class of each
+HANDS = 10  # into which the submissions are dealt, a class of each
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_two_hundred_hostile_submissions_cost_the_others_nothing(hand, small_cla
     archives = {name: row for name, row in rows.items() if name.startswith("archive_")}
     refused = {name for name, row in archives.items() if row["points"] == "0" and row["remark"]}
     must = {"archive_dictionary.tar.xz", "archive_bomb.zip", "archive_fifo.tar"} & rows.keys()
-    assert len(refused) > 35 // HANDS and refused >= must
+    assert len(refused) >= 35 // HANDS and refused >= must
     for file in (tmp_path / "out/students").glob("*/results.json"):
         assert "root:x:0" not in json.dumps(json.loads(file.read_text())), file
     nothing_is_left(tmp_path)

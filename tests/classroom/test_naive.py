@@ -37,7 +37,7 @@ def test_every_exercise_is_graded_by_all_that_its_stage_shows(one, number):
             pytest.param(one, number, id=f"{one.name}-{number}", marks=[] if one.name in QUICK else pytest.mark.long)
             for one, number in EVERY
         ],
-        3,
+        6,
     ),
 )
 def test_a_naive_kernel_is_right_and_loses_the_technique(one, number, sandbox):

@@ -1,6 +1,7 @@
 """Each stage has a picture, and the file that its card shows is what the code draws."""
 
 import pytest
+from shares import drawn, kernels
 
 pytest.importorskip("matplotlib")
 
@@ -24,7 +25,12 @@ def test_every_stage_has_a_picture_on_its_card(stage):
     assert f"![{' '.join(words.split())}](../../docs/pictures/{stage.slug}.svg)" in shown
 
 
-@each_stage
+SOON = drawn(kernels(), STAGES, 3)  # drawn by `make test`; the others by `make test-long`
+
+
+@pytest.mark.parametrize(
+    "stage", [pytest.param(one, id=one.name, marks=() if id(one) in SOON else pytest.mark.long) for one in STAGES]
+)
 def test_the_file_is_what_the_code_draws_and_readable_on_a_phone(stage, tmp_path):
     file, figure = cards.file_of(stage.slug), cards.card(stage.slug)
     assert file.exists(), f"{file.relative_to(ROOT)} is not there: `make results` writes it"

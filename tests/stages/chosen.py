@@ -13,17 +13,17 @@ def tried(of: int) -> int:
 
 def chosen_stages() -> list[stages.Stage]:
     """Of those with a kernel: a program such as stage 00 has tests of its own, and none of these."""
-    return _of(stages.all_stages())
+    return of_chosen(stages.all_stages())
 
 
-def _of(every) -> list[stages.Stage]:
+def of_chosen(every) -> list[stages.Stage]:
     only = os.environ.get("FLASHLADDER_STAGE")
     return [stage for stage in every if not only or stage == stages.entry(only)]
 
 
 def stages_with_exercises() -> list[stages.Stage]:
     """Those of chosen_stages(), and of the other parts those that have some."""
-    return chosen_stages() + _of([stage for stage in stages.other_parts() if exercises(stage)])
+    return chosen_stages() + of_chosen([stage for stage in stages.other_parts() if exercises(stage)])
 
 
 def masking_stages() -> list[stages.Stage]:

@@ -22,7 +22,7 @@ collect_ignore_glob += OTHER_PARTS if os.environ.get("FLASHLADDER_STAGE") and ch
 
 # What `make test` runs of these tests; a new stage follows without an edit. Of each stage all cases of OF_EACH_STAGE,
 # and what only reads its files. Of all other tests of a file one case for each of FEW stages, which the file's name
-# draws; and FEW cases of those of ALIKE, which are of one stage and differ in little. The others are long.
+# draws; and one case of each of ALIKE, whose cases are of one stage and differ in little. The others are long.
 FEW = 2
 OF_EACH_STAGE = (
     "test_types_head_dims_and_masks", "test_gradients_twice_over_one_workspace", "test_twice_over_one_workspace",
@@ -33,7 +33,7 @@ OF_EACH_STAGE = (
 ALIKE = (
     "test_offsets_beyond_32_bits", "test_a_kernel_that_multiplies_in_32_bits_is_noticed",
     "test_an_instance_of_the_table_is_right", "test_causal_each_block_has_what_the_model_says",
-    "test_with_a_stages_flags_it_counts_as_that_stage", "test_with_a_stages_flags_it_computes_what_that_stage_does",
+    "test_with_a_stages_flags_it_counts_and_computes_as_that_stage",
     "test_what_ptxas_repairs_it_says", "test_what_ptxas_does_with_registers_it_says",
     "test_the_kernel_itself_passes_built_like_a_mistake",
 )  # fmt: skip
@@ -43,6 +43,8 @@ ALIKE = (
 # each stage has of its own, beyond what FEW has left of them.
 IN_FULL = ("naive", "tensor_cores", "masking", "wgmma", "shapes", "fp8")
 ITS_OWN = ("test_exercises", "test_mistakes", "test_technique")
+# And one of so many cases of these, of whatever stage, but at least one of each part: they compile for seconds.
+SELDOM = {"test_stubs_compile_and_are_not_right": 4, "test_the_shipped_source_is_right": 12}
 
 
 def _stage_of(item):
@@ -53,9 +55,9 @@ def _stage_of(item):
     return found if hasattr(found, "slug") else None
 
 
-def _chosen_by(name: str, some: list) -> list:
-    """FEW of them, the same ones for the same name in whatever process."""
-    return random.Random(name).sample(some, min(FEW, len(some)))
+def _chosen_by(name: str, some: list, few: int) -> list:
+    """So many of them, the same ones for the same name in whatever process."""
+    return random.Random(name).sample(some, min(few, len(some)))
 
 
 def _quick(items: list) -> set[int]:
@@ -66,8 +68,8 @@ def _quick(items: list) -> set[int]:
             of_stages[stage.slug].append(item)
         else:
             alike[item.originalname].append(item)
-    found = [item for name, own in alike.items() for item in (_chosen_by(name, own) if name in ALIKE else own)]
-    for slug in _chosen_by(items[0].path.stem, list(of_stages)):
+    found = [item for name, own in alike.items() for item in (_chosen_by(name, own, 1) if name in ALIKE else own)]
+    for slug in _chosen_by(items[0].path.stem, list(of_stages), FEW):
         cases = collections.defaultdict(list)
         for item in of_stages[slug]:
             cases[item.originalname].append(item)
@@ -94,10 +96,13 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.long)
             stage = _stage_of(item)
             drawn_from = id(item) in left or name not in ITS_OWN and id(item) not in quick
-            if stage and stage.slug not in IN_FULL and drawn_from:
+            if stage and item.originalname in SELDOM:
+                between[type(stage), item.originalname].append(item)
+            elif stage and stage.slug not in IN_FULL and drawn_from:
                 between[name, item.originalname].append(item)
     if not WHOLE:
-        tried = set().union(*(drawn(kernels() + name, own, 3) for (_, name), own in between.items()))
+        tried = (drawn(kernels() + name, own, SELDOM.get(name, 3)) for (_, name), own in between.items())
+        tried = set().union(*tried)
         gone = {id(item) for own in between.values() for item in own} - tried
         config.hook.pytest_deselected(items=[item for item in items if id(item) in gone])
         items[:] = [item for item in items if id(item) not in gone]
@@ -113,8 +118,8 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(autouse=True)
 def built(request):
-    if "stage" in request.fixturenames:
-        stage = request.getfixturevalue("stage")
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if stage := params.get("stage") or params.get("one"):
         assert stage_library(stage.number).exists(), f"stage {stage.id} is not built: run `make stage-{stage.id}`"
 
 

@@ -17,7 +17,7 @@ from flashladder.running.verify import check
 
 @pytest.mark.parametrize(
     "ablation",
-    share([pytest.param(one, id=one.name, marks=pytest.mark.long) for one in ablations.ablations()], 4),
+    share([pytest.param(one, id=one.name, marks=pytest.mark.long) for one in ablations.ablations()], 8),
 )
 def test_variant_is_right(ablation):
     verdict = kernels.judge(ablation.stage, ablations.library(ablation))

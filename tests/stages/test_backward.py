@@ -1,51 +1,23 @@
-"""The stages that compute gradients: numbers, masks, layouts, refusals, launches, techniques and planted mistakes."""
+"""The stages that compute gradients: numbers, masks, layouts, refusals, launches and techniques."""
 
 import itertools
-import json
-import os
-import shutil
-import subprocess
-import sys
-from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import pytest
-from chosen import tried
-from shares import share
+from chosen import of_chosen
+from queued import check_launches, each, in_order, only_simulated, verified
+from refused import INVALID, UNSUPPORTED, check_refusals
 
 from flashladder.commands import other_parts
-from flashladder.core.abi import STATUS
-from flashladder.core.device import choose, cudart
-from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, stage_library
+from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
-from flashladder.ladder import diff, launches, mistakes, stages, technique
+from flashladder.ladder import launches, stages, technique
 from flashladder.running import gradients
-from flashladder.running.job import Result, StageError, hazard_first
+from flashladder.running.job import StageError
 from flashladder.running.verify import log_sum_exp
 
-ONLY = os.environ.get("FLASHLADDER_STAGE")
-CHOSEN = [one for one in stages.backward_stages() if not ONLY or one == stages.entry(ONLY)]
-INVALID, UNSUPPORTED = 1, 2
-EACH = pytest.mark.parametrize("one", CHOSEN, ids=lambda one: one.name)
-
-
-@pytest.fixture(autouse=True)
-def built(request):
-    one = request.node.callspec.params.get("one") if hasattr(request.node, "callspec") else None
-    if one:
-        assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
-
-
-def verify(one, problem: Problem, inputs: dict | None = None, **options) -> Result:
-    """Runs the stage on a workspace and compares all three gradients with the reference."""
-    inputs = inputs or gradients.random_inputs(problem, 3)
-    result = one.run(problem, inputs, **options)
-    comparison = gradients.check(problem, inputs, result.outputs)
-    assert comparison, f"stage {one.id}, {problem}: {comparison.message}"
-    return result
-
+CHOSEN = of_chosen(stages.backward_stages())
+EACH = each(CHOSEN)
 
 # Ragged ends with the diagonal across tiles, a group of heads; rows that see no key; batches and whole tiles; more
 # tiles of queries than buffers; many short heads.
@@ -56,12 +28,22 @@ TILES = Problem(Hq=1, Nq=330, Nkv=150, d_head=128)
 HEADS = Problem(B=2, Hq=8, Nq=64, Nkv=64, d_head=128)
 
 
-@EACH
-@pytest.mark.parametrize("problem", (GROUPS, BLIND_ROWS, WHOLE, TILES, HEADS), ids=str)
-def test_gradients_twice_over_one_workspace(one, problem):
-    result = verify(one, problem, repeat=2)
+def twice(one, problem: Problem) -> None:
+    result = verified(one, problem, repeat=2)
     if result.description["deterministic"]:
         assert not result.changed, f"stage {one.id}, {problem}: other bits in the second run: {result.changed}"
+
+
+@EACH
+@pytest.mark.parametrize("problem", (GROUPS, TILES), ids=str)
+def test_gradients_twice_over_one_workspace(one, problem):
+    twice(one, problem)
+
+
+@EACH
+@pytest.mark.parametrize("problem", (BLIND_ROWS, WHOLE, HEADS), ids=str)
+def test_gradients_of_other_shapes(one, problem):
+    twice(one, problem)
 
 
 @pytest.mark.long
@@ -69,41 +51,37 @@ def test_gradients_twice_over_one_workspace(one, problem):
 @pytest.mark.parametrize("d_head, dtype", list(itertools.product((64, 128), ("bf16", "fp16"))))
 @pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
 def test_sizes_heads_and_layouts(one, d_head, dtype, causal):
-    sizes = ((1, 1), (17, 64), (64, 17), (65, 127), (200, 129), (129, 200))
+    sizes = ((1, 1), (17, 64), (65, 127), (200, 129))
     for number, (Nq, Nkv) in enumerate(sizes):
         heads = ((1, 1), (4, 1), (6, 2))[number % 3]
         layout = ("bhnd", "bnhd", "gaps")[number % 3]
         shape = {"B": 1 + number % 2, "Hq": heads[0], "Hkv": heads[1], "Nq": Nq, "Nkv": Nkv}
-        verify(one, Problem(**shape, d_head=d_head, dtype=dtype, causal=causal, layout=layout))
+        verified(one, Problem(**shape, d_head=d_head, dtype=dtype, causal=causal, layout=layout))
 
 
 @pytest.mark.long
 @EACH
 def test_many_tiles_and_heads(one):
-    verify(one, Problem(Hq=4, Hkv=2, Nq=130, Nkv=200, d_head=64, causal=True))
+    verified(one, Problem(Hq=4, Hkv=2, Nq=130, Nkv=200, d_head=64, causal=True))
 
 
 @EACH
 def test_a_stream_of_its_own(one):
     """What goes to the default stream instead is late: nothing waits for it before the outputs are looked at."""
-    verify(one, Problem(Hq=1, Nq=65, Nkv=20, d_head=64), own_stream=True, repeat=2)
+    verified(one, Problem(Hq=1, Nq=65, Nkv=20, d_head=64), own_stream=True, repeat=2)
 
 
 @EACH
 @pytest.mark.parametrize("schedule", ("1", "2", "3"))
 def test_other_orders_of_execution(one, schedule):
-    if choose(one.min_compute).kind == "gpu":
-        pytest.skip("the simulator's schedules")
-    problem = Problem(Hq=2, Hkv=1, Nq=40, Nkv=72, d_head=64, causal=True)
-    result = verify(one, problem, device="sim", environment={"WARPSIM_SCHEDULE": schedule, "WARPSIM_HAZARDS": "strict"})
-    assert not [hazard for launch in result.report["launches"] for hazard in launch["hazards"]]
+    in_order(one, schedule, verified, Problem(Hq=2, Hkv=1, Nq=40, Nkv=72, d_head=64, causal=True))
 
 
 ORDERED = [one for one in CHOSEN if one.slug in ("no_scratch_pass", "deterministic")]
 
 
 @pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
-@pytest.mark.parametrize("one", ORDERED, ids=lambda one: one.name)
+@each(ORDERED)
 def test_bits_in_other_orders_of_execution(one, causal):
     """Each schedule and each number of multiprocessors has the blocks add to dQ in another order. Only the
     deterministic stage does not let it show; the other one shows that this test can fail."""
@@ -112,7 +90,7 @@ def test_bits_in_other_orders_of_execution(one, causal):
     results = []
     for multiprocessors, schedule in ((1, 1), (3, 1), (3, 2), (8, 1), (8, 2)):
         order = {"WARPSIM_MULTIPROCESSORS": str(multiprocessors), "WARPSIM_SCHEDULE": str(schedule)}
-        results.append(verify(one, problem, inputs, device="sim", environment=order).outputs)
+        results.append(verified(one, problem, inputs, device="sim", environment=order).outputs)
     found = {name: len({result[name].tobytes() for result in results}) for name in results[0]}
     assert found["dK"] == found["dV"] == 1, found
     assert (found["dQ"] == 1) == (one.slug == "deterministic"), found
@@ -124,9 +102,9 @@ def test_bits_in_other_orders_of_execution(one, causal):
 def test_scales(one, scale):
     if scale < 0 and one.describe(Problem())["positive_scale"]:
         with pytest.raises(StageError, match="needs a scale above 0"):
-            verify(one, Problem(Hq=1, Nq=66, Nkv=70, d_head=64, dtype="fp16", scale=scale))
+            verified(one, Problem(Hq=1, Nq=66, Nkv=70, d_head=64, dtype="fp16", scale=scale))
         return
-    verify(one, Problem(Hq=1, Nq=66, Nkv=70, d_head=64, dtype="fp16", scale=scale))
+    verified(one, Problem(Hq=1, Nq=66, Nkv=70, d_head=64, dtype="fp16", scale=scale))
 
 
 @EACH
@@ -140,7 +118,7 @@ def test_very_low_scores(one):
     inputs |= problem.rounded(values)
     inputs = gradients.completed(problem, inputs)
     assert log_sum_exp(problem, inputs)[0].max() < -90
-    verify(one, problem, inputs)
+    verified(one, problem, inputs)
 
 
 @pytest.mark.long
@@ -150,11 +128,11 @@ def test_future_keys_change_nothing(one):
     deterministic, and else within its bound."""
     problem = Problem(Hq=1, Nq=100, Nkv=100, d_head=64, causal=True)
     inputs = gradients.random_inputs(problem, 9)
-    first = verify(one, problem, inputs)
+    first = verified(one, problem, inputs)
     other = {name: array.copy() for name, array in inputs.items()}
     other["K"][:, :, -1], other["V"][:, :, -1] = 0x4000, 0x3F80
     other = gradients.completed(problem, {name: other[name] for name in ("Q", "K", "V", "dO")})
-    second = verify(one, problem, other)
+    second = verified(one, problem, other)
     if first.description["deterministic"]:
         assert np.array_equal(first.outputs["dQ"][:, :, :-1], second.outputs["dQ"][:, :, :-1])
 
@@ -182,33 +160,12 @@ WRONG = {
 }
 
 
-def answers(one) -> dict[str, dict]:
-    """What the stage answers as it is, and to each wrong call, all in one process."""
-    patches = {"as it is": {}} | {what: patch for what, (patch, *_) in WRONG.items()}
-    job = {
-        "cudart": str(cudart(choose(one.min_compute))),
-        "stage": str(stage_library(one.number)),
-        "problem": asdict(SMALL),
-        "patches": list(patches.values()),
-    }
-    script = Path(__file__).with_name("backward_call.py")
-    done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True)
-    assert done.returncode == 0, hazard_first(f"stage {one.id} ended its process", done.stderr)
-    return dict(zip(patches, json.loads(done.stdout.splitlines()[-1]), strict=True))
-
-
 @EACH
 def test_what_is_wrong_is_refused_and_nothing_else_written(one):
-    got = answers(one)
-    assert got["as it is"] == {"code": 0, "message": "no error", "touched": []}, got["as it is"]
-    described = one.describe()
-    for what, (_, code, words) in WRONG.items():
-        if "workspace" in what and not described["workspace_bytes"]:
-            continue
-        if what == "configuration" and described["configuration"]:
-            continue
-        said = f"stage {one.id}, {what}: expected '{STATUS[code]}' with '{words}': {got[what]}"
-        assert got[what]["code"] == code and words in got[what]["message"], said
+    described = one.describe(SMALL)
+    idle = {"small workspace", "odd workspace"} if not described["workspace_bytes"] else set()
+    idle |= {"configuration"} if described["configuration"] else set()
+    check_refusals(one, SMALL, {what: case for what, case in WRONG.items() if what not in idle})
 
 
 # ---- launches and techniques ----
@@ -217,27 +174,11 @@ def test_what_is_wrong_is_refused_and_nothing_else_written(one):
 @EACH
 @pytest.mark.parametrize("problem", (Problem(Hq=4, Hkv=2, Nq=33, Nkv=70, d_head=128), WHOLE), ids=("groups", "whole"))
 def test_launch_data(one, problem):
-    if choose(one.min_compute).kind == "gpu" and "multiprocessors" in str(one.launch["grid"]):
-        pytest.skip("the grid is that of another device")
-    described = one.describe(problem)
-    planned = launches.launches(one, problem)[one.main_launch]
-    tile = launches.for_problem(one.launch, problem)
-    wanted = {
-        "title": one.title,
-        "min_compute": one.min_compute,
-        "threads": planned.threads,
-        "shared_bytes": planned.shared_bytes,
-        "grid": list(planned.grid),
-        "Br": tile.get("Br", 0),
-        "Bc": tile.get("Bc", 0),
-        "workspace_bytes": launches.workspace_bytes(one, problem),
-        "supports_causal": int(one.data.get("masks", False)),
-        "supports_gqa": int(one.data.get("masks", False)),
-    }
-    assert {name: described[name] for name in wanted} == wanted
-    queued = one.run(problem, device="sim").report["launches"]
-    kernels = [(launch["grid"], launch["block"][0]) for launch in queued]
-    assert kernels == [(list(plan.grid), plan.threads) for plan in launches.launches(one, problem)]
+    if "multiprocessors" in str(one.launch["grid"]):
+        only_simulated(one, "the grid is that of another device")
+    tile, masks = launches.for_problem(one.launch, problem), int(one.data.get("masks", False))
+    of_tile = {"Br": tile.get("Br", 0), "Bc": tile.get("Bc", 0)}
+    check_launches(one, problem, **of_tile, supports_causal=masks, supports_gqa=masks)
 
 
 @EACH
@@ -248,51 +189,6 @@ def test_the_technique_is_used(one, d_head, dtype):
 
 
 @EACH
-def test_changes_one_thing(one):
-    """More changed lines than one technique takes are explained, as those of other stages (test_description.py)."""
-    before = stages.previous_of(one)
-    changed, most = max(diff.changed_lines(before, one)) if before else 0, 80 if one.min_compute >= 90 else 60
-    why = one.data.get("larger_step", "")
-    assert (changed > most) == bool(why), f"{changed} changed lines, and {most} are one technique; larger_step: {why!r}"
-
-
-# ---- planted mistakes ----
-
-PLANTED = [
-    pytest.param(mistake, id=mistake.id, marks=pytest.mark.long)
-    for one in CHOSEN
-    for mistake in mistakes.of_lesson(one)
-]
-
-
-@pytest.mark.parametrize("mistake", share(PLANTED, tried(4)))
-def test_mistake_is_caught(mistake):
-    verdict = mistakes.run(mistake)
-    told = f"{mistake.id} ({mistake.mistake})"
-    assert verdict.caught, f"{told} went unnoticed: {verdict.message}"
-    assert verdict.by == mistake.caught_by and mistake.message in verdict.message, (
-        f"{told} was caught by {verdict.by} and not as mistakes.toml says: {verdict.message}"
-    )
-
-
-@pytest.mark.long
-@EACH
-def test_the_kernel_itself_passes(one, tmp_path):
-    verdict = one.judge(Path(shutil.copy(one.kernel, tmp_path)))  # beside it lies what is built from it
-    assert not verdict.caught, f"{one.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
-
-
-# ---- the command line, and what is for forward stages alone ----
-
-
-@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
-def test_a_forward_command_says_why_it_is_not_for_this_stage():
-    with pytest.raises(FlashLadderError, match="computes gradients, and this is for stages that compute attention"):
-        stages.get(CHOSEN[0].number)
-    assert not set(CHOSEN) & set(stages.every_stage())
-
-
-@EACH
 def test_the_run_command(one, capsys):
     words = (
         "--batch 2 --heads 2 --heads-kv 1 --seq 9 --seq-kv 18 --dim 64 --dtype fp16 --layout bnhd --causal --repeat 2"
@@ -300,12 +196,6 @@ def test_the_run_command(one, capsys):
     assert other_parts.run_gradients(one, words.split()) == 0
     said = capsys.readouterr().out
     assert f"{one.title}, fp16 B=2 Hq=2 Hkv=1 Nq=9 Nkv=18 d=64 causal bnhd: right" in said and "  dV: relative" in said
-
-
-@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
-def test_a_refusal_is_an_error_with_the_stages_words():
-    with pytest.raises(StageError, match="supports d_head 64 and 128; it is 80"):
-        CHOSEN[0].describe(Problem(d_head=80))
 
 
 @EACH

@@ -47,24 +47,16 @@ def test_an_instance_of_the_table_is_right(c):
 
 
 @pytest.mark.parametrize(
-    "c",
-    share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED if one not in BUILT], tried(3)),
+    "c", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED], tried(4))
 )
-def test_what_no_rule_refuses_is_right(c):
-    library = shape_table.build(c, 90).library  # with machine code, which the simulator does not look at: compiled once
-    right(c, several(c, causal=ADMITTED.index(c) % 2 == 0), library)
-    right(c, Problem(B=2, Hq=2, Nq=5, Nkv=1, d_head=c.d_head), library)
-
-
-@pytest.mark.parametrize(
-    "c", share([pytest.param(one, id=str(one), marks=pytest.mark.long) for one in ADMITTED], tried(3))
-)
-def test_what_no_rule_refuses_spills_nothing_and_is_not_serialised(c):
+def test_what_no_rule_refuses_is_right_and_spills_nothing_and_is_not_serialised(c):
     """ptxas has the consumers' registers, not those of the launch, to put S, P and O into; and says where it makes
     wgmma wait for each other."""
     built = shape_table.build(c, 90)
     assert built.spill_bytes == 0 and built.registers == c.launch_registers
     assert "wgmma" not in built.library.with_suffix(".log").read_text()
+    right(c, several(c, causal=ADMITTED.index(c) % 2 == 0), built.library)
+    right(c, Problem(B=2, Hq=2, Nq=5, Nkv=1, d_head=c.d_head), built.library)
 
 
 @pytest.mark.long
@@ -122,7 +114,8 @@ def test_with_p_whole_and_turns_it_computes_what_the_stages_before_do(before, d_
 
 
 @pytest.mark.parametrize(
-    "d_head, parts", [(128, 2), *(pytest.param(*one, marks=COMPILED) for one in ((64, 1), (64, 2), (128, 1)))]
+    "d_head, parts",
+    [(128, 2), *share([pytest.param(*one, id=str(one), marks=COMPILED) for one in ((64, 1), (64, 2), (128, 1))], 3)],
 )
 def test_where_q_lies_changes_no_bit(d_head, parts):
     """As many products; 16 rows and 16 columns of Q an ldmatrix, of each of the 9 query tiles."""

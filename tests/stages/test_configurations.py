@@ -3,12 +3,12 @@
 Each is right on the simulator and free of hazards, and flash_describe() says what the configuration says.
 """
 
-import functools
 from itertools import pairwise
 
 import pytest
 from calls import Call, gaps, verified
-from chosen import chosen_stages
+from chosen import chosen_stages, tried
+from shares import share
 
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
@@ -83,37 +83,27 @@ def counted(launch: dict) -> dict[str, int]:
     return classes | wavefronts | sectors | {"barriers": launch["barriers"]}
 
 
-@functools.cache
-def of_both(number: int, d_head: int):
-    problem = Problem(B=1, Hq=2, Nq=256, Nkv=192, d_head=d_head)
-    inputs = problem.random(number)
-    flags = of_stage(number, "bf16", d_head)
-    library = None if flags in BUILT else instances.build(flags).library
-    configured = run_problem(12, problem, inputs, device="sim", library=library, configuration=str(flags))
-    return configured, run_problem(number, problem, inputs, device="sim")
-
-
-def numbers() -> list:
+def flags_of_stages() -> list:
     found = []
     for number in range(4, 12):
         for d_head in (64, 128):
             marks = () if of_stage(number, "bf16", d_head) in BUILT else pytest.mark.long
             found.append(pytest.param(number, d_head, id=f"{number:02d}-d{d_head}", marks=marks))
-    return found
+    return share(found, tried(2))
 
 
-@pytest.mark.parametrize("number, d_head", numbers())
-def test_with_a_stages_flags_it_counts_as_that_stage(number, d_head):
-    configured, plain = of_both(number, d_head)
+@pytest.mark.parametrize("number, d_head", flags_of_stages())
+def test_with_a_stages_flags_it_counts_and_computes_as_that_stage(number, d_head):
+    """To the bit: the same products and sums in the same order."""
+    problem = Problem(B=1, Hq=2, Nq=256, Nkv=192, d_head=d_head)
+    inputs = problem.random(number)
+    flags = of_stage(number, "bf16", d_head)
+    library = None if flags in BUILT else instances.build(flags).library
+    configured = run_problem(12, problem, inputs, device="sim", library=library, configuration=str(flags))
+    plain = run_problem(number, problem, inputs, device="sim")
     got, wanted = (counted(one.report["launches"][-1]) for one in (configured, plain))
     different = {name: (got[name], wanted[name]) for name in wanted if got[name] != wanted[name]}
     assert not different, f"stage 12 with the flags of stage {number:02d}, and that stage: {different}"
-
-
-@pytest.mark.parametrize("number, d_head", numbers())
-def test_with_a_stages_flags_it_computes_what_that_stage_does(number, d_head):
-    """To the bit: the same products and sums in the same order."""
-    configured, plain = of_both(number, d_head)
     assert (configured.bits == plain.bits).all(), f"stage 12 as stage {number:02d} differs"
 
 

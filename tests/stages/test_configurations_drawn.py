@@ -64,7 +64,7 @@ def test_what_no_rule_refuses_is_right(configuration):
 
 
 @pytest.mark.long
-@settings(max_examples=16, database=None, print_blob=True, **QUIET)
+@settings(max_examples=8, database=None, print_blob=True, **QUIET)
 @given(drawn())
 def test_more_of_what_no_rule_refuses_is_right(configuration):
     check_drawn(configuration)

@@ -1,39 +1,21 @@
-"""The decode stages: numbers, lengths, layouts, pages, refusals, launches, techniques and planted mistakes."""
+"""The decode stages: numbers, lengths, layouts, pages, refusals, launches and techniques."""
 
 import itertools
-import json
-import os
-import shutil
-import subprocess
-import sys
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from chosen import tried
-from shares import share
+from chosen import of_chosen
+from queued import check_launches, each, in_order, only_simulated, verified
+from refused import INVALID, UNSUPPORTED, check_refusals
 
-from flashladder.core.abi import STATUS
 from flashladder.core.decode_problem import DecodeProblem
-from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import stage_library
-from flashladder.ladder import launches, mistakes, stages, technique
-from flashladder.running import decoding
-from flashladder.running.job import Result, StageError, hazard_first
+from flashladder.ladder import launches, stages, technique
+from flashladder.running.job import Result
 
-ONLY = os.environ.get("FLASHLADDER_STAGE")
-CHOSEN = [one for one in stages.decode_stages() if not ONLY or one == stages.entry(ONLY)]
-INVALID, UNSUPPORTED = 1, 2
-EACH = pytest.mark.parametrize("one", CHOSEN, ids=lambda one: one.name)
-
-
-@pytest.fixture(autouse=True)
-def built(request):
-    one = request.node.callspec.params.get("one") if hasattr(request.node, "callspec") else None
-    if one:
-        assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
+CHOSEN = of_chosen(stages.decode_stages())
+EACH = each(CHOSEN)
 
 
 def with_pages_of(one, problem: DecodeProblem) -> DecodeProblem:
@@ -42,13 +24,8 @@ def with_pages_of(one, problem: DecodeProblem) -> DecodeProblem:
 
 
 def verify(one, problem: DecodeProblem, inputs: dict | None = None, **options) -> Result:
-    """Runs the stage and compares O and the log-sum-exp with the reference. Behind every end lies a NaN."""
-    problem = with_pages_of(one, problem)
-    inputs = inputs or problem.random(3)
-    result = one.run(problem, inputs, **options)
-    comparison = decoding.check(problem, inputs, result.outputs)
-    assert comparison, f"stage {one.id}, {problem}: {comparison.message}"
-    return result
+    """Behind every end lies a NaN."""
+    return verified(one, with_pages_of(one, problem), inputs, **options)
 
 
 # Unequal lengths, one of them 0 and one shorter than Nq, in pages; packed heads and several parts of a sequence.
@@ -125,12 +102,8 @@ def test_large_and_very_low_scores(one):
 @EACH
 @pytest.mark.parametrize("schedule", ("1", pytest.param("2", marks=pytest.mark.long), "3"))
 def test_other_orders_of_execution(one, schedule):
-    if choose(one.min_compute).kind == "gpu":
-        pytest.skip("the simulator's schedules")
     problem = DecodeProblem(B=2, Hq=4, Hkv=1, Nkv=140, lengths=(140, 71), d_head=64)
-    environment = {"WARPSIM_SCHEDULE": schedule, "WARPSIM_HAZARDS": "strict"}
-    result = verify(one, problem, device="sim", environment=environment, repeat=2)
-    assert not [hazard for launch in result.report["launches"] for hazard in launch["hazards"]]
+    in_order(one, schedule, verify, problem, repeat=2)
 
 
 @EACH
@@ -177,21 +150,6 @@ WRONG_PAGES = {
 }
 
 
-def answers(one, problem: DecodeProblem, wrong: dict) -> dict[str, dict]:
-    """What the stage answers as it is, and to each wrong call, all in one process."""
-    patches = {"as it is": {}} | {what: patch for what, (patch, *_) in wrong.items()}
-    job = {
-        "cudart": str(cudart(choose(one.min_compute))),
-        "stage": str(stage_library(one.number)),
-        "problem": asdict(problem),
-        "patches": list(patches.values()),
-    }
-    script = Path(__file__).with_name("decode_call.py")
-    done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True)
-    assert done.returncode == 0, hazard_first(f"stage {one.id} ended its process", done.stderr)
-    return dict(zip(patches, json.loads(done.stdout.splitlines()[-1]), strict=True))
-
-
 @EACH
 @pytest.mark.parametrize(
     "problem, wrong",
@@ -201,18 +159,11 @@ def answers(one, problem: DecodeProblem, wrong: dict) -> dict[str, dict]:
     ),
 )
 def test_what_is_wrong_is_refused_and_nothing_else_written(one, problem, wrong):
-    got = answers(one, problem, wrong)
-    assert got["as it is"] == {"code": 0, "message": "no error", "touched": []}, got["as it is"]
     described = one.describe(problem)
-    for what, (_, code, words) in wrong.items():
-        if (
-            ("workspace" in what and not described["workspace_bytes"])
-            or (what == "page size" and 40 % described["page_multiple"] == 0)
-            or (what == "no lengths" and described["optional_lengths"])
-        ):
-            continue
-        said = f"stage {one.id}, {what}: expected '{STATUS[code]}' with '{words}': {got[what]}"
-        assert got[what]["code"] == code and words in got[what]["message"], said
+    idle = {"small workspace", "odd workspace"} if not described["workspace_bytes"] else set()
+    idle |= {"page size"} if 40 % described["page_multiple"] == 0 else set()
+    idle |= {"no lengths"} if described["optional_lengths"] else set()
+    check_refusals(one, problem, {what: case for what, case in wrong.items() if what not in idle})
 
 
 # ---- launches and techniques ----
@@ -222,29 +173,17 @@ def test_what_is_wrong_is_refused_and_nothing_else_written(one, problem, wrong):
 @pytest.mark.parametrize("problem", (PAGES, PARTS), ids=("pages", "parts"))
 def test_launch_data(one, problem):
     problem = with_pages_of(one, problem)
-    if choose(one.min_compute).kind == "gpu":
-        pytest.skip("the grid is that of another device")
-    configuration = one.configuration(problem)
-    described = one.describe(problem, configuration=configuration)
-    planned = launches.launches(one, problem)[one.main_launch]
-    wanted = {
-        "title": one.title,
-        "min_compute": one.min_compute,
-        "threads": planned.threads,
-        "shared_bytes": planned.shared_bytes,
-        "grid": list(planned.grid),
-        "Bc": one.launch.get("Bc", 0),
-        "workspace_bytes": launches.workspace_bytes(one, problem),
-        "zeroed_bytes": launches.workspace_bytes(one, problem, "zeroed_bytes"),
-        "splits": launches.splits(one, problem),
-        "page_multiple": one.page_multiple,
-        "supports_log_sum_exp": 1,
-        "supports_gqa": 1,
-    }
-    assert {name: described[name] for name in wanted} == wanted
-    queued = one.run(problem, device="sim", configuration=configuration).report["launches"]
-    kernels = [(launch["grid"], launch["block"][0]) for launch in queued]
-    assert kernels == [(list(plan.grid), plan.threads) for plan in launches.launches(one, problem)]
+    only_simulated(one, "the grid is that of another device")
+    check_launches(
+        one,
+        problem,
+        Bc=one.launch.get("Bc", 0),
+        zeroed_bytes=launches.workspace_bytes(one, problem, "zeroed_bytes"),
+        splits=launches.splits(one, problem),
+        page_multiple=one.page_multiple,
+        supports_log_sum_exp=1,
+        supports_gqa=1,
+    )
 
 
 @EACH
@@ -254,33 +193,7 @@ def test_the_technique_is_used(one, d_head, dtype):
     assert not found, f"stage {one.id} is right, but {'; '.join(found)}"
 
 
-# ---- planted mistakes ----
-
-PLANTED = [
-    pytest.param(mistake, id=mistake.id, marks=pytest.mark.long)
-    for one in CHOSEN
-    for mistake in mistakes.of_lesson(one)
-]
-
-
-@pytest.mark.parametrize("mistake", share(PLANTED, tried(4)))
-def test_mistake_is_caught(mistake):
-    verdict = mistakes.run(mistake)
-    told = f"{mistake.id} ({mistake.mistake})"
-    assert verdict.caught, f"{told} went unnoticed: {verdict.message}"
-    assert verdict.by == mistake.caught_by and mistake.message in verdict.message, (
-        f"{told} was caught by {verdict.by} and not as mistakes.toml says: {verdict.message}"
-    )
-
-
-@pytest.mark.long
-@EACH
-def test_the_kernel_itself_passes(one, tmp_path):
-    verdict = one.judge(Path(shutil.copy(one.kernel, tmp_path)))  # beside it lies what is built from it
-    assert not verdict.caught, f"{one.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
-
-
-# ---- problems, and what is for forward stages alone ----
+# ---- problems ----
 
 
 def test_a_problem_in_pages_is_the_one_in_one_piece():
@@ -293,16 +206,3 @@ def test_a_problem_in_pages_is_the_one_in_one_piece():
     assert len(set(inputs["block_table"][0])) == problem.max_pages == problem.pages - 1
     with pytest.raises(FlashLadderError, match="1 numbers from 0 to 256 are wanted"):
         DecodeProblem(lengths=(3, 4))
-
-
-@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
-def test_a_forward_command_says_why_it_is_not_for_this_stage():
-    with pytest.raises(FlashLadderError, match="is of decode, and this is for stages that compute attention"):
-        stages.get(CHOSEN[0].number)
-    assert not set(CHOSEN) & set(stages.every_stage())
-
-
-@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
-def test_a_refusal_is_an_error_with_the_stages_words():
-    with pytest.raises(StageError, match="supports d_head 64 and 128; it is 80"):
-        CHOSEN[0].describe(DecodeProblem(d_head=80))

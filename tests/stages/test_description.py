@@ -3,10 +3,13 @@
 import re
 
 import pytest
+from chosen import of_chosen
+from queued import each
 
 from flashladder.core.device import choose, cudart
+from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
-from flashladder.ladder import stages
+from flashladder.ladder import diff, stages
 from flashladder.ladder.launches import for_problem, launches, workspace_bytes
 from flashladder.ladder.run import describe, run_problem
 from flashladder.running.cudart import MULTIPROCESSORS, Cudart
@@ -108,19 +111,28 @@ def test_one_file_of_readable_length(stage):
     )
 
 
-def test_changes_one_thing(stage):
-    from flashladder.ladder import diff
-
-    before = stages.previous_of(stage)
+@each(of_chosen((*stages.all_stages(), *stages.backward_stages())))
+def test_changes_one_thing(one):
+    before = stages.previous_of(one)
     if not before:
         pytest.skip("there is no stage before")
-    changed, most = max(diff.changed_lines(before, stage)), 80 if stage.hopper else 60
-    why = stage.data.get("larger_step", "")
+    changed, most = max(diff.changed_lines(before, one)), 80 if one.hopper else 60
+    why = one.data.get("larger_step", "")
     assert changed <= most or why, (
-        f"{stage.kernel}: {changed} lines differ from {before.name}; one technique is at most {most}, "
+        f"{one.kernel}: {changed} lines differ from {before.name}; one technique is at most {most}, "
         "or stage.toml has a larger_step that says why"
     )
-    assert not why or changed > most, f"{stage.name}: {changed} lines differ, so stage.toml's larger_step says nothing"
+    assert not why or changed > most, f"{one.name}: {changed} lines differ, so stage.toml's larger_step says nothing"
+
+
+@pytest.mark.parametrize(
+    "slug, what",
+    (("backward_naive", "computes gradients"), ("split_kv", "is of decode"), ("ring", "is for several GPUs")),
+)
+def test_a_forward_command_says_why_it_is_not_for_a_stage_of_another_part(slug, what):
+    with pytest.raises(FlashLadderError, match=f"{what}, and this is for stages that compute attention"):
+        stages.get(slug)
+    assert stages.entry(slug) not in stages.every_stage()
 
 
 def test_uses_as_much_shared_memory_as_there_is(stage):

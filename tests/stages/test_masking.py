@@ -72,11 +72,11 @@ INSTANCES = tuple(itertools.product(("bf16", "fp16"), (64, 128)))
 @pytest.mark.parametrize("dtype, d_head", INSTANCES, ids=str)
 def test_every_pair_of_lengths_in_all_instances(stage, dtype, d_head, causal):
     """Each pair in one of the four instances, dealt out so that each instance meets each length on either side."""
-    lengths = (1, 64, 65, 127, 192, 257, 1000)
+    lengths = (1, 64, 65, 192, 257, 1000)
     dealt = INSTANCES.index((dtype, d_head))
     pairs = [(rows, columns) for i, rows in enumerate(lengths) for j, columns in enumerate(lengths)
              if (i + j) % len(INSTANCES) == dealt]  # fmt: skip
-    sizes = {"Hq": 4, "Hkv": 2, "d_head": d_head, "dtype": dtype, "causal": causal}
+    sizes = {"Hq": 2, "Hkv": 1, "d_head": d_head, "dtype": dtype, "causal": causal}
     verified(stage, *(Call(Problem(Nq=rows, Nkv=columns, **sizes), gaps, seed=rows) for rows, columns in pairs))
 
 

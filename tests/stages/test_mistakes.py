@@ -1,28 +1,30 @@
 """The tests are tested: every classic mistake, planted in a kernel, is caught by verification or by the simulator."""
 
+import collections
 import re
 import shutil
 from pathlib import Path
 
 import pytest
+from chosen import of_chosen
+from queued import each
 from shares import share
 
 from flashladder.building import build
 from flashladder.core.paths import build_directory, stage_library
 from flashladder.ladder import kernels, mistakes, stages
 
-ALL = [mistake for stage in stages.all_stages() for mistake in mistakes.of_lesson(stage)]
-# One of each kind of verdict runs in `make test`; a quarter of them in `make test-long`, all with FLASHLADDER_WHOLE=1.
+# These run in `make test`. Of each part of the ladder and each verdict `make test-long` tries one of ten, at least one.
 QUICK = {("02", "no_rescale"), ("02", "missing_barrier_after_load"), ("09", "missing_wait")}
 
 
 def parameters() -> list:
-    found = []
-    for mistake in ALL:
-        quick = (mistake.stage.id, mistake.name) in QUICK
-        marks = () if quick else pytest.mark.long
-        found.append(pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=marks))
-    return share(found, 4)
+    alike = collections.defaultdict(list)
+    for mistake in (one for stage in stages.all_parts() for one in mistakes.of_lesson(stage)):
+        marks = () if (mistake.stage.id, mistake.name) in QUICK else pytest.mark.long
+        case = pytest.param(mistake, id=f"{mistake.stage.id}-{mistake.name}", marks=marks)
+        alike[type(mistake.stage), mistake.caught_by].append(case)
+    return [case for cases in alike.values() for case in share(cases, 10)]
 
 
 @pytest.mark.parametrize("mistake", parameters())
@@ -36,20 +38,21 @@ def test_mistake_is_caught(mistake):
     assert mistake.message in verdict.message, (
         f"{told} was caught, but not in the words of mistakes.toml, '{mistake.message}': {verdict.message}"
     )
-    if verdict.by not in ("verification", "error"):
+    if isinstance(mistake.stage, kernels.Kernel) and verdict.by not in ("verification", "error"):
         first = verdict.message.splitlines()[0]
         assert re.search(r" at (kernel\.cu|\w+\.cuh):\d+: ", first), f"{told}: no hazard in the first line: {first}"
 
 
-def test_the_kernel_itself_passes(stage):
+@each(of_chosen(stages.with_kernel()))
+def test_the_kernel_itself_passes(one):
     """A verdict means something only if the kernel itself is clean on the problems that judge changed ones."""
-    if "judged_by" not in stage.data:
+    if isinstance(one, kernels.Kernel) and "judged_by" not in one.data:
         pytest.skip("judged by the problems that test_correctness runs")
-    verdict = kernels.judge(stage, stage_library(stage.number))
-    assert not verdict.caught, f"{stage.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
+    verdict = kernels.judge(one, stage_library(one.number))
+    assert not verdict.caught, f"{one.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
 
 
-@pytest.mark.parametrize("number", [2, 9])
+@pytest.mark.parametrize("number", [2, 9, 40, 50, 60])
 def test_the_kernel_itself_passes_built_like_a_mistake(number):
     stage = stages.get(number)
     folder = build_directory() / "break" / f"{stage.id}_as_it_is"

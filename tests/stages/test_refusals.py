@@ -1,25 +1,18 @@
 """What a stage does not support it refuses, with a message that names the limit and the value given; what it says
 that it supports it computes; and it writes nothing but O."""
 
-import json
-import subprocess
-import sys
-from dataclasses import asdict
 from functools import cache
-from pathlib import Path
 
 import pytest
 from calls import Call, verified
+from refused import INVALID, OK, TOO_OLD, UNSUPPORTED, answers, check_refusal
 
-from flashladder.core.abi import DTYPES, STATUS
-from flashladder.core.device import choose, cudart
-from flashladder.core.paths import stage_library
+from flashladder.core.abi import DTYPES
 from flashladder.core.problem import Problem
 from flashladder.ladder.run import describe, run_problem
-from flashladder.running.job import StageError, hazard_first
+from flashladder.running.job import StageError
 from flashladder.tuning import instances
 
-OK, INVALID, UNSUPPORTED, TOO_OLD = range(4)
 SCALES = (0.0, -0.0, -0.5)
 
 
@@ -39,27 +32,9 @@ def patches_of(stage, problem: Problem) -> dict[str, dict]:
 
 
 @cache
-def answers(stage, problem: Problem) -> dict[str, dict]:
-    """What the stage answers to the problem with each of these patches, one after the other in one process."""
-    patches = patches_of(stage, problem)
-    job = {
-        "cudart": str(cudart(choose(stage.min_compute))),
-        "stage": str(stage_library(stage.number)),
-        "problem": asdict(problem),
-        "patches": list(patches.values()),
-    }
-    script = Path(__file__).with_name("abi_call.py")
-    done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True)
-    told = f"stage {stage.id} ended its process on one of {patches}"
-    assert done.returncode == 0, hazard_first(told, done.stderr)
-    return dict(zip(patches, json.loads(done.stdout.splitlines()[-1]), strict=True))
-
-
-def check_refusal(stage, what: str, code: int | None, message: str, wanted: int, words: str) -> None:
-    """The status is the wanted one, and its text has the words."""
-    got = STATUS.get(code, f"status {code}")
-    assert code == wanted, f"stage {stage.id}, {what}: expected the status '{STATUS[wanted]}', got '{got}': {message}"
-    assert words in message, f"stage {stage.id}, {what}: the message should say '{words}'; it is: {message}"
+def answered(stage, problem: Problem) -> dict[str, dict]:
+    """What the stage answers to the problem with each of these patches."""
+    return answers(stage, problem, patches_of(stage, problem))
 
 
 @pytest.fixture
@@ -68,7 +43,7 @@ def small(stage, tile) -> Problem:
 
 
 def test_only_the_output_is_written(stage, small):
-    answer = answers(stage, small)["as it is"]
+    answer = answered(stage, small)["as it is"]
     assert answer["code"] == OK, f"stage {stage.id} refused {small}: {answer['message']}"
     wrong = ", ".join(answer["touched"])
     assert not wrong, f"stage {stage.id}, {small}: wrote into its inputs, or before or behind the tensor: {wrong}"
@@ -90,25 +65,23 @@ WRONG = {
 def test_wrong_arguments(stage, small):
     piece = 16 if small.dtype == "e4m3" else 8  # elements of Q, K and V in 16 bytes
     for what, (_, words) in WRONG.items():
-        words, answer = words.format(piece=piece), answers(stage, small)[what]
-        check_refusal(stage, f"a wrong argument ({what})", answer["code"], answer["message"], INVALID, words)
+        words, answer = words.format(piece=piece), answered(stage, small)[what]
+        check_refusal(stage, f"a wrong argument ({what})", answer, INVALID, words)
 
 
 def test_types(stage, small):
     """e4m3 goes with scales, the other types without; a stage takes the one or the others."""
-    got = answers(stage, small)
+    got = answered(stage, small)
     if small.dtype == "e4m3":
         wrong = "K_scales is a null pointer; e4m3 needs a scale for each head"
         other = f"stage '{stage.title}' takes e4m3 alone, dtype 2; dtype is 1"
     else:
         wrong = f"K_scales must be null: scales go with e4m3 alone; dtype is {DTYPES[small.dtype]}"
         other = f"stage '{stage.title}' takes fp16 and bf16; dtype is 2 (e4m3)"
-    check_refusal(stage, "scales", got["scales"]["code"], got["scales"]["message"], INVALID, wrong)
+    check_refusal(stage, "scales", got["scales"], INVALID, wrong)
     no_float = got["no float for V_scales"]
     assert no_float["code"] == INVALID, f"stage {stage.id} takes a pointer to no float for V_scales"
-    check_refusal(
-        stage, "another type", got["another type"]["code"], got["another type"]["message"], UNSUPPORTED, other
-    )
+    check_refusal(stage, "another type", got["another type"], UNSUPPORTED, other)
 
 
 def refused(stage, problem: Problem, words: str) -> None:
@@ -117,15 +90,15 @@ def refused(stage, problem: Problem, words: str) -> None:
     try:
         run_problem(stage, problem)
     except StageError as error:
-        check_refusal(stage, str(problem), error.code, str(error), UNSUPPORTED, words)
+        check_refusal(stage, str(problem), {"code": error.code, "message": str(error)}, UNSUPPORTED, words)
     else:
         pytest.fail(f"stage {stage.id} does not refuse {problem}: its message should say '{words}'")
 
 
 def test_more_scores_than_size_t_counts(stage, small):
-    answer = answers(stage, small)["far too long"]
+    answer = answered(stage, small)["far too long"]
     words = "B * Hq * Nq * Nkv must be at most 2^60; it is 9.22e+18"
-    check_refusal(stage, "far too long sequences", answer["code"], answer["message"], UNSUPPORTED, words)
+    check_refusal(stage, "far too long sequences", answer, UNSUPPORTED, words)
 
 
 def test_head_dim(stage, tile):
@@ -164,10 +137,10 @@ def test_causal(stage, tile):
 def test_scale_that_is_not_positive(stage, small):
     """Refused where flash_describe() announces it; else taken (test_scales verifies a negative one)."""
     for scale in map("{:g}".format, SCALES):
-        answer = answers(stage, small)[f"scale {scale}"]
+        answer = answered(stage, small)[f"scale {scale}"]
         if describe(stage)["positive_scale"]:
             words = f"needs a scale above 0; it is {scale}"
-            check_refusal(stage, f"scale {scale}", answer["code"], answer["message"], UNSUPPORTED, words)
+            check_refusal(stage, f"scale {scale}", answer, UNSUPPORTED, words)
         else:
             assert answer["code"] == OK, f"stage {stage.id} refused scale {scale}: {answer['message']}"
 
@@ -188,24 +161,24 @@ def test_log_sum_exp(stage, small):
         wanted, words = INVALID, "log_sum_exp must be 4-byte aligned; its address is 0x6"
     else:
         wanted, words = UNSUPPORTED, f"stage '{stage.title}' does not write the log-sum-exp; log_sum_exp must be null"
-    answer = answers(stage, small)["log_sum_exp"]
-    check_refusal(stage, "a wrong argument (log_sum_exp)", answer["code"], answer["message"], wanted, words)
+    answer = answered(stage, small)["log_sum_exp"]
+    check_refusal(stage, "a wrong argument (log_sum_exp)", answer, wanted, words)
 
 
 def test_configuration(stage, small):
     """One that is not built in is refused, with a list of those that are; a stage with one kernel takes none."""
     own = describe(stage, small)["configuration"]
     words = "has no instance 'fast' for bf16 with d_head 64. Those built:\n    " if own else "has one kernel and no"
-    answer = answers(stage, small)["a configuration 'fast'"]
-    check_refusal(stage, "a configuration 'fast'", answer["code"], answer["message"], UNSUPPORTED, words)
-    check_refusal(stage, "a configuration 'fast'", answer["code"], answer["message"], UNSUPPORTED, own or "")
+    answer = answered(stage, small)["a configuration 'fast'"]
+    check_refusal(stage, "a configuration 'fast'", answer, UNSUPPORTED, words)
+    check_refusal(stage, "a configuration 'fast'", answer, UNSUPPORTED, own or "")
 
 
 def test_lengths_beyond_int(stage, small):
     """Far more rows than any memory has: sums of two lengths stay within int, and a grid within its limits."""
-    answer = answers(stage, small)["too many keys"]
+    answer = answered(stage, small)["too many keys"]
     words = f"Nkv must be at most 2^30; it is {2**30 + 64}"
-    check_refusal(stage, "too many keys", answer["code"], answer["message"], UNSUPPORTED, words)
+    check_refusal(stage, "too many keys", answer, UNSUPPORTED, words)
 
 
 def test_grid_of_query_tiles(stage, small):
@@ -214,17 +187,17 @@ def test_grid_of_query_tiles(stage, small):
     if "Nq" not in y + z:
         pytest.skip("the query tiles lie along the grid's x, which has room for all lengths")
     Br = stage.data["launch"][-1]["Br"]
-    answer = answers(stage, small)["too many queries"]
+    answer = answered(stage, small)["too many queries"]
     words = f"needs Nq to be at most {65535 * Br}; it is {65535 * Br + 1}"
-    check_refusal(stage, "too many queries", answer["code"], answer["message"], UNSUPPORTED, words)
+    check_refusal(stage, "too many queries", answer, UNSUPPORTED, words)
 
 
 def test_workspace(stage, small):
     if "workspace" not in stage.data:
         pytest.skip("this stage needs no workspace")
-    answer = answers(stage, small)["a workspace of 16 bytes"]
+    answer = answered(stage, small)["a workspace of 16 bytes"]
     for words in ("needs a workspace of", "16 given"):
-        check_refusal(stage, "a workspace of 16 bytes", answer["code"], answer["message"], INVALID, words)
+        check_refusal(stage, "a workspace of 16 bytes", answer, INVALID, words)
 
 
 def test_old_device(stage, small):
@@ -234,4 +207,5 @@ def test_old_device(stage, small):
     with pytest.raises(StageError) as caught:
         run_problem(stage, small, device="sim", environment={"WARPSIM_DEVICE": "sm_75"})
     words = f"needs compute capability {stage.min_compute / 10} or newer; this device has 7.5"
-    check_refusal(stage, "a device of compute capability 7.5", caught.value.code, str(caught.value), TOO_OLD, words)
+    answer = {"code": caught.value.code, "message": str(caught.value)}
+    check_refusal(stage, "a device of compute capability 7.5", answer, TOO_OLD, words)

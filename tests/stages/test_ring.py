@@ -1,11 +1,10 @@
-"""The stages for several GPUs: numbers, order among streams and devices, who copies and computes what, refusals and
-planted mistakes. Each run rewrites the inputs and poisons the outputs on the ranks' own streams before each call
+"""The stages for several GPUs: numbers, order among streams and devices, who copies and computes what, and
+refusals. Each run rewrites the inputs and poisons the outputs on the ranks' own streams before each call
 (running/ring.py), so that a rank which comes too early, or is released too early, shows."""
 
 import itertools
 import json
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -13,45 +12,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from chosen import of_chosen
+from queued import each, in_order, only_simulated, verified
+from refused import FAILED, INVALID, UNSUPPORTED, check_refusals
 
 import flashladder
-from flashladder.core.abi import STATUS
 from flashladder.core.device import choose, cudart
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import stage_library
 from flashladder.core.ring_problem import RingProblem
-from flashladder.ladder import mistakes, stages
+from flashladder.ladder import stages
 from flashladder.ladder.ring import FORWARD, QUICK_FORWARD, library_of
 from flashladder.running.job import Result, hazard_first
 
-ONLY = os.environ.get("FLASHLADDER_STAGE")
-CHOSEN = [one for one in stages.ring_stages() if not ONLY or one == stages.entry(ONLY)]
-INVALID, UNSUPPORTED = 1, 2
-EACH = pytest.mark.parametrize("one", CHOSEN, ids=lambda one: one.name)
-
-
-@pytest.fixture(autouse=True)
-def built(request):
-    one = request.node.callspec.params.get("one") if hasattr(request.node, "callspec") else None
-    if one:
-        assert stage_library(one.number).exists(), f"stage {one.id} is not built: run `make stage-{one.id}`"
+CHOSEN = of_chosen(stages.ring_stages())
+EACH = each(CHOSEN)
 
 
 def verify(one, problem: RingProblem, forward: str = QUICK_FORWARD, **options) -> Result:
-    """Runs the stage and compares O and the log-sum-exp with the reference."""
-    problem = one.fitted(problem)
-    inputs = problem.random(3)
+    """Twice, on streams of its own, with that library where another computes attention."""
     if one.by_another_stage:
         options |= {"forward": str(library_of(forward))}
-    result = one.run(problem, inputs, **{"own_stream": True, "repeat": 2} | options)
-    comparison = one.compared(problem, inputs, result)
-    assert comparison, f"stage {one.id}, {problem}: {comparison.message}"
-    return result
-
-
-def only_simulated(one, why: str) -> None:
-    if choose(one.min_compute).kind == "gpu":
-        pytest.skip(why)
+    return verified(one, one.fitted(problem), **{"own_stream": True, "repeat": 2} | options)
 
 
 # ---- numbers ----
@@ -72,7 +54,7 @@ def test_one_rank_is_the_whole(one):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("one", [one for one in CHOSEN if "piece_rows" not in one.data], ids=lambda one: one.name)
+@each([one for one in CHOSEN if "piece_rows" not in one.data])
 @pytest.mark.parametrize("length", (16, 17, 127, 129, 200, 255))
 @pytest.mark.parametrize("ranks", (2, 3, 4))
 def test_lengths_that_no_number_of_pieces_divides(one, length, ranks):
@@ -124,11 +106,7 @@ def test_from_one_array_and_back():
 @pytest.mark.parametrize("schedule", ("1", pytest.param("2", marks=pytest.mark.long), "3"))
 @pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
 def test_other_orders_of_execution(one, schedule, causal):
-    only_simulated(one, "the simulator's schedules")
-    environment = {"WARPSIM_SCHEDULE": schedule, "WARPSIM_HAZARDS": "strict"}
-    problem = RingProblem(**SMALL, causal=causal, ranks=4)
-    result = verify(one, problem, device="sim", environment=environment)
-    assert not [hazard for launch in result.report["launches"] for hazard in launch["hazards"]]
+    in_order(one, schedule, verify, RingProblem(**SMALL, causal=causal, ranks=4))
 
 
 @pytest.mark.long
@@ -196,9 +174,7 @@ def test_work_is_the_same_for_all_ranks_where_there_is_no_mask(one):
     assert {own["scores"] for own in described} == {1024 * 256}
 
 
-@pytest.mark.parametrize(
-    "one", [one for one in CHOSEN if one.slug in ("zigzag", "one_launch")], ids=lambda one: one.name
-)
+@each([one for one in CHOSEN if one.slug in ("zigzag", "one_launch")])
 def test_zigzag_balances_a_causal_mask(one):
     """And pulls no piece that no row needs: rank r the early pieces before it, and both of the ranks after it."""
     N, P = 1024, 4
@@ -208,7 +184,7 @@ def test_zigzag_balances_a_causal_mask(one):
     assert [own["pulled_bytes"] for own in described] == [piece * (r + 2 * (P - 1 - r)) for r in range(P)]
 
 
-@pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug in ("gather", "ring")], ids=lambda one: one.name)
+@each([one for one in CHOSEN if one.slug in ("gather", "ring")])
 def test_slices_under_a_causal_mask_are_no_even_work(one):
     described = one.describe(RingProblem(Hq=2, Nq=1024, d_head=64, causal=True, ranks=2))["ranks"]
     first, last = (own["scores"] for own in described)
@@ -234,7 +210,7 @@ WRONG = {
     "odd log-sum-exp": ({"rank.log_sum_exp": {"add": 2}}, INVALID, "log_sum_exp must be 4-byte aligned"),
     "small workspace": ({"rank.workspace_bytes": 16}, INVALID, "(flash_describe_ring() tells); 16 given"),
     "one stream": ({"rank.copy_stream": 0}, INVALID, "stream and copy_stream must be two streams"),
-    "no device": ({"rank.device": 99}, 4, "rank 1: device: "),
+    "no device": ({"rank.device": 99}, FAILED, "rank 1: device: "),
 }
 
 
@@ -252,23 +228,8 @@ def test_what_is_wrong_is_refused(one):
         "groups": ({"configuration": "groups_5"}, UNSUPPORTED, "groups_1 to groups_4; configuration is 'groups_5'"),
     }
     wrong = WRONG | (libraries if one.by_another_stage else of_its_own)
-    patches = {"as it is": {}} | {what: patch for what, (patch, *_) in wrong.items()}
-    job = {
-        "cudart": str(cudart(choose(one.min_compute))),
-        "stage": own,
-        "forward": str(library_of(QUICK_FORWARD)) if one.by_another_stage else None,
-        "problem": asdict(one.fitted(PROBLEM)),
-        "patches": list(patches.values()),
-    }
-    script = Path(__file__).with_name("ring_call.py")
-    env = os.environ | {"WARPSIM_DEVICES": str(PROBLEM.ranks)}
-    done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True, env=env)
-    assert done.returncode == 0, hazard_first(f"stage {one.id} ended its process", done.stderr)
-    got = dict(zip(patches, json.loads(done.stdout.splitlines()[-1]), strict=True))
-    assert got["as it is"] == {"code": 0, "message": "no error"}, got["as it is"]
-    for what, (_, code, words) in wrong.items():
-        said = f"stage {one.id}, {what}: expected '{STATUS[code]}' with '{words}': {got[what]}"
-        assert got[what]["code"] == code and words in got[what]["message"], said
+    forward = str(library_of(QUICK_FORWARD)) if one.by_another_stage else None
+    check_refusals(one, one.fitted(PROBLEM), wrong, forward=forward)
 
 
 def test_one_sequence_has_as_many_keys_as_queries():
@@ -276,18 +237,9 @@ def test_one_sequence_has_as_many_keys_as_queries():
         RingProblem(Nq=3, Nkv=4)
 
 
-@pytest.mark.skipif(not CHOSEN, reason="no such stage here")
-def test_a_forward_command_says_why_it_is_not_for_this_stage():
-    with pytest.raises(FlashLadderError, match="is for several GPUs, and this is for stages that compute attention"):
-        stages.get(CHOSEN[0].number)
-    assert not set(CHOSEN) & set(stages.every_stage())
-
-
 # ---- flags ----
 
-ONE_LAUNCH = pytest.mark.parametrize(
-    "one", [one for one in CHOSEN if one.slug == "one_launch"], ids=lambda one: one.name
-)
+ONE_LAUNCH = each([one for one in CHOSEN if one.slug == "one_launch"])
 
 
 @ONE_LAUNCH
@@ -320,26 +272,3 @@ def test_problems_that_alternate_over_one_workspace(one, schedule):
     done = subprocess.run([sys.executable, str(script)], input=json.dumps(job), capture_output=True, text=True, env=env)
     assert done.returncode == 0, hazard_first(f"stage {one.id} ended its process", done.stderr)
     assert json.loads(done.stdout.splitlines()[-1]) == [""] * 4
-
-
-# ---- planted mistakes ----
-
-PLANTED = [mistake for one in CHOSEN for mistake in mistakes.of_lesson(one)]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("mistake", PLANTED, ids=lambda mistake: mistake.id)
-def test_mistake_is_caught(mistake):
-    verdict = mistakes.run(mistake)
-    told = f"{mistake.id} ({mistake.mistake})"
-    assert verdict.caught, f"{told} went unnoticed: {verdict.message}"
-    assert verdict.by == mistake.caught_by and mistake.message in verdict.message, (
-        f"{told} was caught by {verdict.by} and not as mistakes.toml says: {verdict.message}"
-    )
-
-
-@pytest.mark.long
-@EACH
-def test_the_stage_itself_passes(one, tmp_path):
-    verdict = one.judge(Path(shutil.copy(one.kernel, tmp_path)))  # beside it lies what is built from it
-    assert not verdict.caught, f"{one.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
