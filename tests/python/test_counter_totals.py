@@ -84,6 +84,26 @@ def test_comparison_with_ncu():
     assert results.compare_counters(entry) == [("shared load wavefronts", 40, 40), ("global load sectors", 64, 65)]
 
 
+def test_the_comparison_says_how_many_are_equal_and_where_they_differ_the_most(monkeypatch):
+    def entry(stage, measured):
+        return {"stage": stage, "warpsim": {"shared load wavefronts": 120, "global load sectors": 8}, "ncu": [measured]}
+
+    rows = [
+        entry("01_naive", {"shared load wavefronts": 120, "global load sectors": 10}),
+        entry("02_online_softmax", {"shared load wavefronts": 80, "global load sectors": 8}),
+    ]
+    source = {"device": "GPU", "date": "2026-01-01", "commit": "abc"}
+    record = {"provenance": source, "problem": "B=1", "counters": rows}
+    monkeypatch.setattr(results.recorded, "shipped", lambda kind: [record])
+    text = results.counters_table()
+    assert "2 of 4 figures are equal." in text
+    assert "The largest deviation: +50 percent, shared load wavefronts of 02_online_softmax." in text
+    assert text.splitlines()[-2:] == [
+        "| 01_naive | 120 | **8** : 10 |",
+        "| 02_online_softmax | **120** : 80 | 8 |",
+    ]
+
+
 def test_asynchronous_copies_count_as_loads_as_they_do_in_ncu():
     entry = {
         "warpsim": {"global load sectors": 8, "global cp_async sectors": 20},

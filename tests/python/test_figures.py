@@ -276,8 +276,7 @@ def test_documents_and_notebooks_are_filled(measured, listed, monkeypatch, tmp_p
     cells = [{"cell_type": "markdown", "metadata": {}, "source": source}]
     notebook_format.write(notebook_format.canonical({"cells": cells}, notebook), notebook)
     monkeypatch.setattr(results, "documents", lambda: [text, notebook])
-    monkeypatch.setattr(results, "_draw", lambda folder: [])
-    monkeypatch.setattr(results, "_draw_cards", list)
+    monkeypatch.setattr(results.result_pictures, "draw", lambda folder: [])
     monkeypatch.setattr(results, "_write_instances", list)
     assert results.regenerate() == [text, notebook]
     (part,) = results.parts_of(notebook)

@@ -12,6 +12,7 @@ What stands between the markers is replaced; running it twice changes nothing. T
 flashladder.commands.quotes.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -218,13 +219,32 @@ def counters_table() -> Iterator[str]:
     for record in recorded.shipped(kind="counters"):
         if not record.get("counters"):  # what the profiler says of a few kernels, and no more
             continue
+        found = {entry["stage"]: compare_counters(entry) for entry in record["counters"]}
+        names = list(dict.fromkeys(name for pairs in found.values() for name, *_ in pairs))
         body = []
-        for entry in record["counters"]:
-            for name, simulated, measured in compare_counters(entry):
-                agree = "yes" if simulated == measured else "no"
-                body.append([f"{entry['stage']}: {name}", str(simulated), str(measured), agree])
-        head = ["", "warpsim", "Nsight Compute", "equal"]
-        yield f"{_caption(record, record['problem'])}\n\n{_table(head, body)}"
+        for stage, pairs in found.items():
+            cells = {name: _beside(simulated, measured) for name, simulated, measured in pairs}
+            body.append([stage, *(cells.get(name, "") for name in names)])
+        text = f"{_caption(record, record['problem'])} {_agreement(found)}"
+        yield f"{text}\n\n{_table(['', *names], body)}"
+
+
+def _beside(simulated: int, measured: int) -> str:
+    return f"{simulated:,}" if simulated == measured else f"**{simulated:,}** : {measured:,}"
+
+
+def _agreement(found: dict[str, list[tuple[str, int, int]]]) -> str:
+    """How many figures are equal, and where they differ the most."""
+    every = [(stage, *pair) for stage, pairs in found.items() for pair in pairs]
+    equal = sum(simulated == measured for *_, simulated, measured in every)
+    says = f"{equal} of {len(every)} figures are equal"
+    if equal == len(every):
+        return f"{says}."
+    stage, name, simulated, measured = max(every, key=lambda row: abs(row[2] / row[3] - 1) if row[3] else math.inf)
+    by = f"{100 * (simulated / measured - 1):+.0f} percent" if measured else "where Nsight Compute has none"
+    return (
+        f"{says}. Where they are not, warpsim's stands first, in bold. The largest deviation: {by}, {name} of {stage}."
+    )
 
 
 def compare_counters(entry: dict) -> list[tuple[str, int, int]]:
