@@ -1,6 +1,7 @@
 #include "timing.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "device_array.h"
@@ -36,7 +37,8 @@ Timing time_on_gpu(const std::function<void()> &work, int warm_up, int iteration
     }
     std::sort(times.begin(), times.end());
     const auto quantile = [&](double q) { return times[static_cast<size_t>(q * (times.size() - 1) + 0.5)]; };
-    return {quantile(0.5), quantile(0.2), quantile(0.8)};
+    const double median = quantile(0.5), p20 = quantile(0.2), p80 = quantile(0.8);
+    return {median, p20, p80, std::move(times)};
 }
 
 }  // namespace flash

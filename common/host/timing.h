@@ -4,11 +4,13 @@
 #include <cuda_runtime_api.h>
 
 #include <functional>
+#include <vector>
 
 namespace flash {
 
 struct Timing {
     double median_ms = 0, p20_ms = 0, p80_ms = 0;
+    std::vector<float> times_ms = {};  // of all iterations, the shortest first
 };
 
 // Calls `work` (which queues kernels on the default stream) `warm_up` times, then `iterations` times between two

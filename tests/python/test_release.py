@@ -26,6 +26,7 @@ def clone(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "clone"
     folder.mkdir()
     for name, _ in release.PLACES:
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text((ROOT / name).read_text())
     (folder / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n- News.\n\n## 0.1.0, 2026-01-01\n\n- Old.\n")
     git(tmp_path, "init", "-q", "-b", "main", str(folder))

@@ -73,7 +73,7 @@ def test_the_wheel_has_the_package_and_the_simulator(wheel):
     binaries = {"bin/warpsim", "bin/warpsim-inspect", "lib/libcudart.so.13", "lib/libcuda.so.1"}
     assert {name for name in names if "/bin/" in name or "/lib/" in name} == {f"warpsim/{name}" for name in binaries}
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert wheel.name.startswith("warpsim-0.1.0-py3-none-linux_")
+    assert re.fullmatch(r"warpsim-[\d.]+-py3-none-linux_\w+\.whl", wheel.name)
 
 
 def test_these_tests_pass_where_nothing_else_is(clean, tmp_path):
@@ -87,14 +87,15 @@ def test_the_commands_are_there(clean, examples, tmp_path):
     env = without_this_repository(clean)
     report = tmp_path / "report.json"
     command = ["warpsim", "--report", report, "--hazards", "warn", examples / "sum_of_squares"]
-    assert subprocess.run(list(map(str, command)), env=env, capture_output=True).returncode == 0
+    subprocess.run(list(map(str, command)), env=env, capture_output=True)  # the sum may be wrong, after a race
     done = subprocess.run(["warpsim-report", report, "--root", examples], env=env, capture_output=True, text=True)
     assert done.returncode == 1 and done.stdout.startswith("sum_of_squares.cu:17:1: error: read at"), done.stderr
-    assert "sum_of_squares(int," in succeed("warpsim-inspect", examples / "sum_of_squares", env=env)
+    assert "sum_of_squares" in succeed("warpsim-inspect", examples / "sum_of_squares", env=env)
 
 
 def test_the_source_archive_has_what_cmake_asks_for(packer, tmp_path):
-    succeed(packer, "-m", "build", "--sdist", "--no-isolation", "--outdir", tmp_path, ROOT / "common")
+    command = [packer, "-m", "build", "--sdist", "--no-isolation", "--skip-dependency-check"]
+    succeed(*command, "--outdir", tmp_path, ROOT / "common")
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as file:
         names = {name.split("/", 1)[1] for name in file.getnames() if "/" in name}
@@ -103,12 +104,7 @@ def test_the_source_archive_has_what_cmake_asks_for(packer, tmp_path):
         for file in (ROOT / "common/simulator").rglob("*")
         if file.suffix in (".cpp", ".h", ".map") or file.name == "CMakeLists.txt"
     ]
-    assert set(kept) <= names
-    included = {
-        one
-        for name in kept
-        for one in re.findall(
-            r"#include <(command_line\.h|json_writer\.h|\w+\.cuh)>", (ROOT / "common" / name).read_text()
-        )
-    }
+    assert set(kept) <= names and not [name for name in names if name.endswith(".pyc")]
+    texts = [(ROOT / "common" / name).read_text() for name in kept]
+    included = {one for text in texts for one in re.findall(r"#include <(command_line\.h|json_writer\.h)>", text)}
     assert included and {f"include/{name}" for name in included} <= names

@@ -1,4 +1,4 @@
-"""Which of the package's modules another one needs: for a student's folder, and for the hash of what grades."""
+"""Which of the project's modules another one needs: for a student's folder, and for the hash of what grades."""
 
 import ast
 from functools import cache
@@ -6,11 +6,11 @@ from pathlib import Path
 
 from flashladder.core.environment import PACKAGE
 
-NAME = "flashladder"
+NAMES = ("flashladder", "warpsim")
 
 
 def closure(*modules: str) -> dict[str, Path]:
-    """By name, the modules of this package that these import, and those that they import; themselves included.
+    """By name, the modules of these packages that these import, and those that they import; themselves included.
 
     An import inside a function counts. A folder's __init__.py goes by the folder's name.
     """
@@ -39,4 +39,4 @@ def _imports(module: str) -> list[str]:
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    return [name for name in found if name.split(".")[0] == NAME]
+    return [name for name in found if name.split(".")[0] in NAMES]

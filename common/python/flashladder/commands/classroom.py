@@ -1,4 +1,4 @@
-"""make assignment, make grade, make certificates and make autograder."""
+"""make assignment, make grade, make certificates, make autograder and flashladder export-task."""
 
 import os
 import sys
@@ -16,6 +16,7 @@ from flashladder.classroom import (
     hosted,
     isolation,
     late,
+    leaderboard,
     pool,
     roster,
     services,
@@ -48,6 +49,12 @@ def write_autograder(name: str, service: str, folder: Path | None) -> int:
     assignment = assignments.get(name)
     file = services.write(service, assignment, folder or work_directory() / "autograders" / assignment.name)
     say(f"{os.path.relpath(file)}: docs/instructors.md says what {service} does with it.")
+    return 0
+
+
+def export_task(stage: str, folder: Path) -> int:
+    file = leaderboard.write(stage, folder)
+    say(f"{os.path.relpath(file)}: a task in KernelBot's form; {leaderboard.TEMPLATE} is what participants begin with.")
     return 0
 
 

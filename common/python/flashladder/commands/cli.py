@@ -324,6 +324,10 @@ def _answers(add: Adder) -> None:
     sub.add_argument("stage")
     sub.add_argument("--kernel", default="", metavar="FILE", help="default: work/NN/kernel.cu")
     sub.add_argument("--part", default="", metavar="PART", help="this one alone")
+    sub = add("export-task", later("commands.classroom.export_task", "stage", "to"),
+              "a stage's exercises as a task of a service that ranks kernels, in KernelBot's form")  # fmt: skip
+    sub.add_argument("stage")
+    sub.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="that is not there yet, or empty")
     add_verbs("puzzle", "a stage's puzzles, ten lines each: list, start, check, hint, solution")
     add("next", later("commands.following.run"), "what you have done, what comes next, and how long it takes")
 

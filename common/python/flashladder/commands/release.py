@@ -19,6 +19,7 @@ BRANCH = "main"
 # Where the version stands: file, what finds it as group 2.
 PLACES = (
     ("pyproject.toml", r'^(version = ")([^"]+)'),
+    ("common/pyproject.toml", r'^(version = ")([^"]+)'),
     ("CMakeLists.txt", r"^(project\(FlashLadder VERSION )([0-9.]+)"),
     ("CITATION.cff", r"^(version: )(\S+)"),
 )
