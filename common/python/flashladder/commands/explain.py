@@ -18,16 +18,21 @@ def show(words: list[str], targets: list[str] = ()) -> int:
     if not text:
         say('The shipped choice for N = 4096, bf16, d = 128; CONFIG="..." explains another.')
     table(str(one), ["field", "", "what it does"], explain.in_words(one))
-    refused = rules.refusals(one)
-    if refused:
-        table(coloured(f"Refused by {len(refused)} rule{'s' * (len(refused) > 1)}", "red"), ["rule", "reason"],
-              [(rule.name, rule.reason) for rule in refused])  # fmt: skip
+    if show_broken(rules.refusals(one)):
         return 1
     say(f"\nNone of the {len(rules.RULES)} rules refuses it.")
     if targets:
         build.build(targets)
     show_resources(one)
     return 0
+
+
+def show_broken(broken: list[rules.Rule]) -> bool:
+    """The rules that refuse a configuration, of either stage that has some; whether there are any."""
+    if broken:
+        title = coloured(f"Refused by {len(broken)} rule{'s' * (len(broken) > 1)}", "red")
+        table(title, ["rule", "reason"], [(rule.name, rule.reason) for rule in broken])
+    return bool(broken)
 
 
 def show_resources(one: Configuration) -> None:

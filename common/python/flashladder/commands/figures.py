@@ -37,8 +37,9 @@ class Unrecorded(Exception):
 
 
 class _Figures:
-    """Evaluates one source, and notes whether anything in it is stale. names: what the variables in it stand for; gpu:
-    the one of throughputs for which the source names none, "" for recorded.MAIN."""
+    """Evaluates one source, in which its public methods may be called (FUNCTIONS), and notes whether anything in it is
+    stale. names: what the variables in it stand for; gpu: the one of throughputs for which the source names none, ""
+    for recorded.MAIN."""
 
     def __init__(self, names: dict, gpu: str = ""):
         self.stale = False
@@ -221,42 +222,24 @@ class _Figures:
             raise FlashLadderError(f"{file} has no number at {path}.")
         return value
 
-    def evaluate(self, node: ast.expr) -> float | str:
+    def _evaluate(self, node: ast.expr) -> float | str:
         match node:
             case ast.Constant(value=int() | float() | str()):
                 return node.value
             case ast.Name(id=name) if name in self.names:
                 return self.names[name]
             case ast.BinOp() if type(node.op) in _OPERATIONS:
-                return _OPERATIONS[type(node.op)](self.evaluate(node.left), self.evaluate(node.right))
+                return _OPERATIONS[type(node.op)](self._evaluate(node.left), self._evaluate(node.right))
             case ast.UnaryOp() if type(node.op) in _OPERATIONS:
-                return _OPERATIONS[type(node.op)](self.evaluate(node.operand))
+                return _OPERATIONS[type(node.op)](self._evaluate(node.operand))
             case ast.Call(func=ast.Name(id=name)) if name in FUNCTIONS:
-                arguments = [self.evaluate(one) for one in node.args]
-                named = {one.arg: self.evaluate(one.value) for one in node.keywords}
+                arguments = [self._evaluate(one) for one in node.args]
+                named = {one.arg: self._evaluate(one.value) for one in node.keywords}
                 return getattr(self, name)(*arguments, **named)
         raise FlashLadderError(f"only + - * /, numbers and {', '.join(FUNCTIONS)} are known, not: {ast.unparse(node)}")
 
 
-FUNCTIONS = (
-    "tflops",
-    "together",
-    "gradients",
-    "gradients_ahead",
-    "decode",
-    "decode_shapes",
-    "decode_ahead",
-    "ring",
-    "ceiling",
-    "on_inputs",
-    "ablation",
-    "resource",
-    "counter",
-    "instructions",
-    "busy",
-    "profiled",
-    "record",
-)
+FUNCTIONS = tuple(name for name in vars(_Figures) if not name.startswith("_"))
 
 
 def _name(which: int | str) -> str:
@@ -291,7 +274,7 @@ def value_of(source: str, names: dict | None = None, gpu: str = "") -> tuple[flo
     the source asks for something that is not there."""
     figures = _Figures(names or {}, gpu)
     try:
-        return figures.evaluate(ast.parse(" ".join(source.split()), mode="eval").body), figures.stale
+        return figures._evaluate(ast.parse(" ".join(source.split()), mode="eval").body), figures.stale
     except (SyntaxError, TypeError, ValueError, ZeroDivisionError) as error:
         raise FlashLadderError(str(error)) from error
 

@@ -269,22 +269,20 @@ def part_bench(report: Report) -> list[str]:
         slowest_run=5.0,
     )
     summary = []
+
+    def take(made: Path, kind: str, of: str = "") -> None:
+        shutil.copy(made, report.file(kind))
+        record = recorded.load(report.file(kind))
+        summary.append(f"bench: {len(record['measurements'])} figures{of}, {len(record['skipped'])} skipped")
+
     if report.numbers:
-        shutil.copy(bench.run_bench(settings, report.device), report.file())
-        measured = recorded.load(report.file())
-        summary.append(f"bench: {len(measured['measurements'])} figures, {len(measured['skipped'])} skipped")
+        take(bench.run_bench(settings, report.device), "")
     if report.backward:
-        chosen_ones = replace(settings, stages=tuple(one.number for one in report.backward))
-        shutil.copy(backward_bench.run(chosen_ones, report.device), report.file("backward"))
-        measured = recorded.load(report.file("backward"))
-        summary.append(
-            f"bench: {len(measured['measurements'])} figures of gradients, {len(measured['skipped'])} skipped"
-        )
+        those = replace(settings, stages=tuple(one.number for one in report.backward))
+        take(backward_bench.run(those, report.device), "backward", " of gradients")
     if report.decode:
-        chosen_decode = decode_bench.Settings(stages=tuple(one.number for one in report.decode), head_dims=(128, 64))
-        shutil.copy(decode_bench.run_bench(chosen_decode, report.device), report.file("decode"))
-        measured = recorded.load(report.file("decode"))
-        summary.append(f"bench: {len(measured['measurements'])} figures of decode, {len(measured['skipped'])} skipped")
+        those = decode_bench.Settings(stages=tuple(one.number for one in report.decode), head_dims=(128, 64))
+        take(decode_bench.run_bench(those, report.device), "decode", " of decode")
     if report.has_streams:
         shutil.copy(stream_times.run_bench(report.device), report.file("host-streams"))
         summary.append("bench: bandwidths and three batches of stage 00")

@@ -1,14 +1,13 @@
 """Mutants: the stages' planted mistakes (ladder/mistakes.py), which the stages' own tests must notice.
 
-A stage with a mistake is compiled and linked by the very commands of the build, takes the stage's place in a copy of
-the build folder, and meets the tests that `make stage-NN test` runs.
+A stage with a mistake is compiled with the stage's own flags, takes its place in a copy of the build folder, and meets
+the tests that `make stage-NN test` runs.
 """
 
 import hashlib
 import json
 import os
 import random
-import shlex
 import shutil
 import signal
 import subprocess
@@ -26,7 +25,7 @@ from flashladder.building import build
 from flashladder.commands import testing
 from flashladder.core.console import coloured, progress, remark, say, table
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, STAGES, build_directory
+from flashladder.core.paths import ROOT, STAGES, build_directory, place
 from flashladder.ladder import stages
 from flashladder.ladder.change import where
 from flashladder.ladder.mistakes import CLASSES, REASONS, Mistake, everything, mistakes
@@ -45,29 +44,7 @@ class Verdict:
     cached: bool = False
 
 
-# ---- building ----
-
-
-def _commands(stage: stages.Stage) -> tuple[str, str, str]:
-    """The build's own commands that compile the stage's source and link what it goes into; and the object's name."""
-    folder = build_directory()
-    entries = json.loads((folder / "compile_commands.json").read_text())
-    compiling = [one for one in entries if Path(one["file"]) == stage.source]
-    if not compiling:
-        raise FlashLadderError(f"{folder} does not build {stage.source}: run `make build`.")
-    target = str(stage.product)
-    ninja = next(
-        line.partition("=")[2]
-        for line in (folder / "CMakeCache.txt").read_text().splitlines()
-        if line.startswith("CMAKE_MAKE_PROGRAM:")
-    )
-    command = [ninja, "-C", str(folder), "-t", "commands", "-s", target]
-    done = subprocess.run(command, capture_output=True, text=True)
-    linking = [line for line in done.stdout.splitlines() if f"-o {target}" in line]
-    if not linking:
-        raise FlashLadderError(f"ninja does not tell how {target} is linked:\n{done.stdout}{done.stderr}")
-    words = compiling[0]["command"].split()
-    return compiling[0]["command"], linking[0], words[words.index("-o") + 1]
+# ---- building, and what runs meanwhile ----
 
 
 _running: set[subprocess.Popen] = set()
@@ -126,35 +103,8 @@ def _contents(*patterns: str, without: Path | None = None) -> list[bytes]:
 
 
 def product(stage: stages.Stage, text: str) -> Path:
-    """Compiles and links text in the place of the stage's source. Cached by content."""
-    compiling, linking, built_object = _commands(stage)
-    headers = _contents("common/include/*", "common/host/*", f"stages/{stage.name}/*.h")
-    digest = _sha(text, compiling, linking, *headers)
-    folder = build_directory() / "mutants" / "products"
-    finished = folder / f"{stage.id}-{digest}"
-    if finished.exists():
-        return finished
-    folder.mkdir(parents=True, exist_ok=True)
-    scratch = folder / f".{stage.id}-{digest}-{os.getpid()}"
-    scratch.mkdir(exist_ok=True)
-    try:
-        source = scratch / stage.source.name
-        source.write_text(text)
-        new_object, new_product = scratch / "object.o", scratch / "product"
-        # The source's folder is where its own headers are looked for.
-        compiling = compiling.replace(f'-c "{stage.source}"', f"-c {stage.source}")  # as it is where it has a space
-        compiling = compiling.replace(f"-c {stage.source}", shlex.join([f"-I{stage.folder}", "-c", str(source)]))
-        compiling = compiling.replace(f"-o {built_object}", shlex.join(["-o", str(new_object)]))
-        linking = linking.replace(f"-o {stage.product}", shlex.join(["-o", str(new_product)]))
-        linking = linking.replace(built_object, shlex.quote(str(new_object)))
-        for command in (compiling, linking):
-            done = _finish(command, shell=True, cwd=build_directory(), env=testing.tool_environment())
-            if done.returncode:
-                raise FlashLadderError(f"a mutant of stage {stage.id} does not compile:\n{done.stdout[-3000:]}")
-        os.replace(new_product, finished)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return finished
+    """What the stage's source goes into, of this text in its place."""
+    return stage.compiled(place("mutants", f"{stage.id}-{_sha(text)}", stage.source.name, text))
 
 
 def copy_of_build(copy: Path, stage: stages.Stage, built: Path) -> None:
@@ -162,12 +112,12 @@ def copy_of_build(copy: Path, stage: stages.Stage, built: Path) -> None:
 
     The programs of bin are copies: a link to one would find its libraries beside the file that it points at.
     """
-    original, place = build_directory(), copy / stage.product
+    original, own = build_directory(), copy / stage.product
     for folder in ("lib", "bin"):
         (copy / folder).mkdir()
         for file in (original / folder).iterdir():
-            if copy / folder / file.name == place:
-                shutil.copy2(built, place)
+            if copy / folder / file.name == own:
+                shutil.copy2(built, own)
             elif folder == "lib":
                 (copy / folder / file.name).symlink_to(file)
             elif file.name.startswith("stage_"):
@@ -197,7 +147,9 @@ def _all_that_counts(stage: stages.Stage, built: Path, binaries: list[Path]) -> 
     """A hash of what a verdict depends on: what was built, the stage, its tests, the package and other programs."""
     sources = _contents("tests/stages/*.py", "common/python/flashladder/**/*.py", without=Path(__file__))
     sources += _contents(f"stages/{stage.name}/stage.toml", f"stages/{stage.name}/{stage.source.name}")
-    return _sha(built.name, *sources, *(file.read_bytes() if file.exists() else b"" for file in binaries))
+    return _sha(
+        built.parent.name, built.name, *sources, *(file.read_bytes() if file.exists() else b"" for file in binaries)
+    )
 
 
 def judge(stage: stages.Stage, text: str) -> Verdict:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from flashladder.building import build
+from flashladder.commands.explain import show_broken
 from flashladder.commands.tune import open_store, report_failures, show_refusals
-from flashladder.core.console import coloured, say, table
+from flashladder.core.console import say, table
 from flashladder.core.device import Device, choose
 from flashladder.core.paths import RECORDED, ROOT, results_directory
 from flashladder.ladder import stages
@@ -82,10 +83,7 @@ def explain(words: list[str]) -> int:
     facts = [(field.name, getattr(one, field.name)) for field in fields(one)]
     facts += [(name, getattr(one, name)) for name in ("consumers", "threads", "launch_registers", "accumulators")]
     table(str(one), ["", ""], [*facts, ("shared bytes", one.shared_bytes)], right=(1,))
-    broken = shapes.refusals(one)
-    if broken:
-        rows = [(rule.name, rule.reason) for rule in broken]
-        table(coloured(f"Refused by {len(rows)} rule{'s' * (len(rows) > 1)}", "red"), ["rule", "reason"], rows)
+    if show_broken(shapes.refusals(one)):
         return 1
     build.build(stages.get(shape_table.STAGE).targets)
     built = shape_table.build(one, 90)

@@ -11,7 +11,6 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 
 Pieces = Sequence[tuple[int, int]]
-MOST_RANKS = 64  # launch_ring.h
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,12 @@ class HostStreams(Stage):
     def tests(self) -> list[str]:
         return ["tests/stages/test_host_streams.py"]
 
+    def compiled(self, source: Path) -> Path:
+        return compile_program(source, source.parent.name)
+
     def judge(self, source: Path) -> Verdict:
         """In every order in which a variant may go wrong: is a result wrong in one of them?"""
-        executable = compile_program(source, source.parent.name)
+        executable = self.compiled(source)
         variants, small = ("async", "streams", "engines"), {"batch": 4, "heads": 1}
         for schedule, result in explore(variants, 4, (1, 2), executable=executable, **small):
             wrong = [line.strip() for line in result.message.splitlines() if "WRONG" in line]

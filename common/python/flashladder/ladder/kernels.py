@@ -110,6 +110,9 @@ class WithKernel(Stage):
         """More of running.job.Options for those runs."""
         return {}
 
+    def compiled(self, source: Path) -> Path:
+        return compile_kernel(source, self, only="")
+
     def judge(self, source: Path) -> Verdict:
         return judge(self, compile_kernel(source, self))
 

@@ -122,6 +122,10 @@ class Stage:
         """What pytest is given to test this stage alone."""
         raise NotImplementedError
 
+    def compiled(self, source: Path) -> Path:
+        """What a changed copy of the source goes into: another build of the product."""
+        raise NotImplementedError
+
     def judge(self, source: Path) -> Verdict:
         """Builds a changed copy of the source and runs it on the simulator: who objects, and in which words."""
         raise NotImplementedError
