@@ -52,7 +52,7 @@ def test_the_kernel_itself_passes(one):
     assert not verdict.caught, f"{one.name} as it is, is wrong at {verdict.problem}: {verdict.message}"
 
 
-@pytest.mark.parametrize("number", [2, 9, 40, 50, 60])
+@pytest.mark.parametrize("number", [2, 9, *(pytest.param(number, marks=pytest.mark.long) for number in (40, 50, 60))])
 def test_the_kernel_itself_passes_built_like_a_mistake(number):
     stage = stages.get(number)
     folder = build_directory() / "break" / f"{stage.id}_as_it_is"
