@@ -146,21 +146,22 @@ def firefox(profile: Path) -> list[str]:
 
 
 def page_of(folder: Path, compiler: bool) -> None:
-    """The page in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: clang."""
+    """The pages in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: clang."""
     run_page.copy_files(folder)
-    if not compiler:
-        catalogue = folder / "run/catalogue.json"
-        catalogue.write_text(json.dumps(json.loads(catalogue.read_text()) | {"compiler": None}))
+    for name in () if compiler else ("catalogue.json", "exercises/index.json"):
+        file = folder / "run" / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"compiler": None}))
     theme = importlib.util.find_spec("furo")
     if theme:
         shutil.copy(Path(theme.origin).parent / "theme/furo/static/styles/furo.css", folder)
-    body = re.search(r"```\{raw\} html\n(.*?)```", run_page.TEXT.read_text(), re.S)[1]
     boxes = '<div class="page"><div class="main"><div class="content"><article id="furo-main-content"><section>'
-    (folder / "run.html").write_text(
-        '<!doctype html><html><head><title>page</title><meta charset="utf-8"><link rel="stylesheet" href="furo.css">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
-    )
+    for name, text in run_page.texts().items():
+        body = re.search(r"```\{raw\} html\n(.*?)```", text, re.S)[1]
+        (folder / name).with_suffix(".html").write_text(
+            '<!doctype html><html><head><title>page</title><meta charset="utf-8"><link rel="stylesheet" href="furo.css">'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
+        )
     shutil.copy(Path(__file__).with_name("driver.html"), folder)
 
 
