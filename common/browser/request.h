@@ -30,8 +30,8 @@ struct Request {
     uint64_t seed = 0;         // of the inputs
     bool log_sum_exp = false;  // the kernel writes it
     size_t workspace_bytes = 0;
-    std::array<Strides, 4> tensors;  // of Q, K, V and O, where they are given
-    bool given = false;              // as files, which the caller compares, too
+    std::array<Strides, 4> tensors;                             // of Q, K, V and O, where they are given
+    bool given = false;                                         // as files, which the caller compares, too
     int Q_box_rows = 0, KV_box_rows = 0;                        // of a kernel that takes tensor maps
     std::vector<Launch> launches;                               // in order
     std::vector<std::pair<std::string, std::string>> settings;  // WARPSIM_*

@@ -54,10 +54,12 @@ std::vector<char> content(const char *name) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Of tensors that lie in files, with any strides. The file O has what O's memory is to hold before, and then holds after.
+// Of tensors that lie in files, with any strides. The file O has what O's memory is to hold before the run, and gets
+// what it holds after it.
 void run_given(const Request &request, std::string_view ptx) {
     const DeviceArray Q(content("Q")), K(content("K")), V(content("V")), O(content("O")),
-        workspace(request.workspace_bytes), log_sum_exp(request.log_sum_exp ? request.problem.rows() * sizeof(float) : 0);
+        workspace(request.workspace_bytes),
+        log_sum_exp(request.log_sum_exp ? request.problem.rows() * sizeof(float) : 0);
     FlashParams params = request.problem.params(Q.data(), K.data(), V.data(), O.data());
     FlashTensor *const tensors[] = {&params.Q, &params.K, &params.V, &params.O};
     for (size_t i = 0; i < request.tensors.size(); ++i) {

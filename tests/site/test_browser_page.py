@@ -158,7 +158,8 @@ def page_of(folder: Path, compiler: bool) -> None:
     for name, text in run_page.texts().items():
         body = re.search(r"```\{raw\} html\n(.*?)```", text, re.S)[1]
         (folder / name).with_suffix(".html").write_text(
-            '<!doctype html><html><head><title>page</title><meta charset="utf-8"><link rel="stylesheet" href="furo.css">'
+            '<!doctype html><html><head><title>page</title><meta charset="utf-8">'
+            '<link rel="stylesheet" href="furo.css">'
             '<meta name="viewport" content="width=device-width,initial-scale=1">'
             f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
         )

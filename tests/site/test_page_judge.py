@@ -1,5 +1,5 @@
-"""The page's judge of exercises says what the judge in Python says: the same inputs, the same numbers of a wrong output,
-the same mistake found in it, the same of counters."""
+"""The page's judge of exercises says what the judge in Python says: it draws the same inputs, finds the same numbers
+and the same mistake in a wrong output, and evaluates the same expressions."""
 
 import base64
 import json

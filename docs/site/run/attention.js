@@ -51,7 +51,8 @@ export const fromBits = { bf16: fromBfloat, fp16: fromHalf };
 
 // ---- inputs ----
 
-// Visits the elements of a tensor as they lie in memory, (B, rows, heads, d) of the layout bnhd: visit(place, head, row, x).
+// Visits the elements of a tensor as they lie in memory, (B, rows, heads, d) of the layout bnhd: visit(place, head, row,
+// x).
 function each(p, name, visit) {
   const [heads, rows] = shapes(p, name), turned = p.layout === "bnhd";
   for (let b = 0; b < p.B; ++b) {
@@ -155,12 +156,13 @@ export function reference(p, { Q, K, V }, bounds) {
     for (let row = 0; row < p.Nq; ++row, at += d) {
       const scores = scoresOf(Q.subarray(at, at + d), k, d, p.Nkv);
       const keys = Math.max(0, Math.min(p.Nkv, lastSeen(p, row) + 1));
-      let most = -Infinity, total = 0;
-      for (let key = 0; key < keys; ++key) most = Math.max(most, (scores[key] *= scale));
-      for (let key = 0; key < keys; ++key) total += scores[key] = Math.exp(scores[key] - most);
+      let largest = -Infinity, total = 0;
+      for (let key = 0; key < keys; ++key) largest = Math.max(largest, (scores[key] *= scale));
+      for (let key = 0; key < keys; ++key) total += scores[key] = Math.exp(scores[key] - largest);
       for (let key = 0; key < keys; ++key) {
         const weight = scores[key];
-        const moved = Math.max(0, Math.min(weight, bounds.half_smallest / bounds.weight) - bounds.unit_roundoff * weight);
+        const most = Math.min(weight, bounds.half_smallest / bounds.weight);
+        const moved = Math.max(0, most - bounds.unit_roundoff * weight);
         for (let x = 0, from = key * d; x < d; ++x, ++from) {
           out[at + x] += (weight / total) * v[from];
           magnitude[at + x] += (weight / total) * Math.abs(v[from]);
@@ -181,12 +183,12 @@ export function ratios(values, { out, bound }) {
 
 // ---- the comparison ----
 
-// A number as Python's format "g" has it, ties to even.
+// A number as Python's format "g" has it, ties to even; of 2 digits or more.
 export function general(value, digits) {
   if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
   const exact = value.toExponential(60), last = exact.indexOf(".") + digits - 1; // the last digit that is kept
-  const isTie = /^50*e/.test(exact.slice(last + 1)) && Number(exact[last === exact.indexOf(".") ? last - 1 : last]) % 2 === 0;
-  const rounded = isTie ? exact.slice(0, last + 1) + exact.slice(exact.indexOf("e")) : value.toExponential(digits - 1);
+  const staysEven = /^50*e/.test(exact.slice(last + 1)) && Number(exact[last]) % 2 === 0;
+  const rounded = staysEven ? exact.slice(0, last + 1) + exact.slice(exact.indexOf("e")) : value.toExponential(digits - 1);
   const [mantissa, exponent] = rounded.split("e").map(Number);
   if (value && (exponent < -4 || exponent >= digits)) {
     return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;

@@ -1,4 +1,4 @@
-// One of the problems that an answer is judged by: its inputs are drawn, the kernel runs, and what it wrote is compared.
+// One of the problems that an answer is judged by: its inputs are drawn, the kernel runs, what it wrote is compared.
 import { compared, drawn, fromMemory, inMemory, places, POISON, reference, valuesOf } from "./attention.js";
 import { diagnosed } from "./diagnosis.js";
 

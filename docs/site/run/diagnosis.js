@@ -227,7 +227,8 @@ function rows(numbers, wrong) {
   if (found.every(([one, another]) => (one ^ 8) === another)) {
     return "rows 8 to 15 of each 16 rows are exchanged with rows 0 to 7";
   }
-  if (new Set(found.map(([one, another]) => another - one)).size === 1) return `rows are moved by ${other - row}: ${first}`;
+  const steps = new Set(found.map(([one, another]) => another - one));
+  if (steps.size === 1) return `rows are moved by ${other - row}: ${first}`;
   return `rows are in each other's place: ${first}`;
 }
 

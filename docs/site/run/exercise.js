@@ -1,4 +1,4 @@
-// An exercise's text: what of it is judged, and where its lines stand. As flashladder/classroom/exercise.py and taking.py
+// An exercise's text: what of it is judged, and where its lines stand, as flashladder/classroom/exercise.py and taking.py
 // have it. An exercise to write has lines first to last of the stage's source between two marks; of one to mend the
 // whole source is judged.
 import { changes } from "./diff.js";
@@ -11,8 +11,9 @@ export function withoutComments(text) {
   return text.replace(piece, (found) => (found[0] === "/" ? " " + found.replace(/[^\n]/g, "") : found));
 }
 
-const bare = (text) => withoutComments(text).split(/\s+/).filter(Boolean).join(" ");
-const bareLines = (text) => withoutComments(text).split("\n").map((line) => line.split(/\s+/).filter(Boolean).join(" "));
+const joined = (text) => text.split(/\s+/).filter(Boolean).join(" ");
+const bare = (text) => joined(withoutComments(text));
+const bareLines = (text) => withoutComments(text).split("\n").map(joined);
 
 // By line (from 1) of a text, that of the same line in another text; undefined where it has none.
 function sameLines(before, after) {
@@ -52,11 +53,12 @@ function betweenMarks(exercise, lines) {
   return [opened[0] + 1, closed[0]];
 }
 
-// What is judged of a text: {source, line, isStub, remarks}. source: a whole kernel.cu; line(number): words for a line of
-// it, those of the text. Throws where a mark is damaged.
+// What is judged of a text: {source, line, isStub, remarks}. source: a whole kernel.cu; line(number): words for a line
+// of it, those of the text. Throws where a mark is damaged.
 export function taken(stage, exercise, text) {
   if (exercise.kind === "mend") {
-    return { source: text, line: (number) => `line ${number}`, isStub: bare(text) === bare(exercise.start), remarks: [] };
+    const isStub = bare(text) === bare(exercise.start);
+    return { source: text, line: (number) => `line ${number}`, isStub, remarks: [] };
   }
   const lines = text.split("\n"), shipped = stage.source.split("\n");
   const [begin, end] = betweenMarks(exercise, lines);

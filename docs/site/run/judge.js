@@ -8,7 +8,8 @@ const MOST = 3; // things of a kind that are told
 const PLACE = /\b(\w+\.(?:cu|cpp)):(\d+)/g;
 
 // A message of the simulator, with the reader's own lines.
-const told = (message, line) => message.replaceAll(PLACE, (all, file, number) => (file === "kernel.cu" ? line(Number(number)) : all));
+const told = (message, line) =>
+  message.replaceAll(PLACE, (all, file, number) => (file === "kernel.cu" ? line(Number(number)) : all));
 
 // Without the list of lanes and bytes at the end.
 const inShort = (message) => message.replace(/ \[[^[\]]*(\[[^\]]*\][^[\]]*)*\]$/, "");
@@ -44,7 +45,8 @@ function waste(launches, line) {
     sum.global += one.global_sectors - one.global_ideal;
     sums.set(key, sum);
   }
-  const own = [...sums.values()].map((one) => ({ ...one, at: placeOf(one.file, one.line, one.calls) })).filter(({ at }) => at);
+  const placed = [...sums.values()].map((one) => ({ ...one, at: placeOf(one.file, one.line, one.calls) }));
+  const own = placed.filter(({ at }) => at);
   const words = [];
   for (const [what, name] of [["wavefronts of shared memory", "shared"], ["sectors of global memory", "global"]]) {
     const [worst] = own.filter((one) => one[name] > 0).sort((a, b) => b[name] - a[name] || a.line - b.line);
@@ -118,8 +120,8 @@ class Runs {
   }
 }
 
-// The findings: [{check: "builds", "hazards", "correct" or "technique", passed, words}]. Checks behind one that failed may
-// be missing. stage: of exercises/ID.json.gz; source: a whole kernel; line(number): words for a line of it.
+// The findings: [{check: "builds", "hazards", "correct" or "technique", passed, words}]. Checks behind one that failed
+// may be missing. stage: of exercises/ID.json.gz; source: a whole kernel; line(number): words for a line of it.
 // compile(source, instances) -> {ptx} or {words, diagnostics}; run(ptx, cases) -> promises of {result, comparison,
 // diagnosis}, one for each case, and an end() for those that nobody waits for any more.
 export async function judge(stage, source, line, { compile, run, say }) {
@@ -128,8 +130,8 @@ export async function judge(stage, source, line, { compile, run, say }) {
   let found = [];
   for (const [number, cases] of groups.entries()) {
     if (!cases.length) continue;
-    const symbols = new Set(cases.flatMap(({ request }) => [...request.matchAll(/^launch (\w+) /gm)].map(([, name]) => name)));
-    const instances = Object.fromEntries([...symbols].map((symbol) => [symbol, stage.instances[symbol]]));
+    const launched = cases.flatMap(({ request }) => [...request.matchAll(/^launch (\w+) /gm)]);
+    const instances = Object.fromEntries(launched.map(([, symbol]) => [symbol, stage.instances[symbol]]));
     const built = await compile(source, instances);
     if (!built.ptx) return [{ check: "builds", passed: false, words: compilerWords(built, line) }];
     say(`Compiled; running it at ${cases.length} ${number ? "more sizes" : "sizes"} …`);

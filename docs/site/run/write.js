@@ -9,6 +9,8 @@ import { keepForOffline } from "./offline_page.js";
 import { Progress } from "./progress.js";
 
 const AT_ONCE = Math.max(1, Math.min(4, (navigator.hardwareConcurrency ?? 2) - 1)); // runs
+const NO_COMPILER =
+  "This page was built without a compiler, so nothing is judged: `make page` in the project serves it with one.";
 const CHECKS = { builds: "Compiles", hazards: "Hazards", correct: "Result", technique: "Technique" };
 
 const part = (name) => document.querySelector(`#write-${name}`);
@@ -23,22 +25,29 @@ const own = () => nameOf(stage, exercise);
 // Words with `code` in them.
 const withCode = (text) => text.split("`").map((piece, at) => (at % 2 ? node("code", {}, piece) : piece));
 
+// All of them in order, by the names under which progress is kept.
+function everyExercise() {
+  const of = (one) => one.exercises.map((each) => ({ ...each, name: nameOf(one, each), place: `${one.id}/${each.name}` }));
+  return index.stages.flatMap(of);
+}
+
 // ---- the list ----
 
 function row(one) {
   const buttons = one.exercises.map((each) => {
     const isSolved = progress.isSolved(nameOf(one, each)), isBegun = progress.text(nameOf(one, each)) !== undefined;
     const state = isSolved ? "solved" : isBegun ? "begun" : "";
-    const words = [each.title, node("small", {}, [points(each.points), each.optional && "optional", state].filter(Boolean).join(", "))];
-    return node("li", {}, node("a", { href: `#${one.id}/${each.name}`, class: `exercise ${state}` }, ...words));
+    const facts = [points(each.points), each.optional && "optional", state].filter(Boolean).join(", ");
+    const link = { href: `#${one.id}/${each.name}`, class: `exercise ${state}` };
+    return node("li", {}, node("a", link, each.title, node("small", {}, facts)));
   });
   return node("section", {}, node("h2", {}, `${one.id} ${one.title}`), node("ul", { class: "exercises" }, ...buttons));
 }
 
 function list() {
-  const all = index.stages.flatMap((one) => one.exercises.map((each) => ({ ...each, solved: progress.isSolved(nameOf(one, each)) })));
+  const all = everyExercise();
   const sum = (some) => some.reduce((total, one) => total + one.points, 0);
-  const solved = all.filter((one) => one.solved);
+  const solved = all.filter(({ name }) => progress.isSolved(name));
   const forget = node("button", { type: "button", id: "write-forget" }, "Forget all of it");
   forget.disabled = progress.isEmpty;
   forget.addEventListener("click", () => {
@@ -137,17 +146,28 @@ function linked(text) {
   });
 }
 
+// The way to the next exercise that is not solved.
+function following() {
+  const all = everyExercise();
+  const at = all.findIndex(({ name }) => name === own());
+  const next = [...all.slice(at + 1), ...all.slice(0, at)].find(({ name }) => !progress.isSolved(name));
+  return node("p", {}, next ? node("a", { href: `#${next.place}` }, `Next: ${next.title}`) : "All exercises are solved.");
+}
+
 function show(findings, remarks) {
   const failed = findings.filter(({ passed }) => !passed), right = !failed.length, words = summary(findings);
   const sentence = words[0].toUpperCase() + words.slice(1);
   const parts = [node("p", {}, node("strong", {}, right ? "Right. Solved." : `${sentence}.`))];
   for (const { check, words } of right ? findings : failed) {
-    const [first, ...more] = words.length || check !== "builds" ? words : [];
+    const [first, ...others] = words.length || check !== "builds" ? words : [];
     if (first === undefined) continue;
-    const rest = more.map((text) => node("p", {}, ...linked(text)));
-    const folded = right && rest.length ? [node("details", {}, node("summary", {}, `and ${rest.length} more`), ...rest)] : rest;
-    parts.push(node("div", { class: "finding" }, node("h3", {}, CHECKS[check]), node("p", {}, ...linked(first)), ...folded));
+    const rest = others.map((text) => node("p", {}, ...linked(text)));
+    const more = node("details", {}, node("summary", {}, `and ${rest.length} more`));
+    if (right && rest.length) more.append(...rest.splice(0));
+    const shown = [node("h3", {}, CHECKS[check]), node("p", {}, ...linked(first)), ...rest];
+    parts.push(node("div", { class: "finding" }, ...shown, ...(more.childElementCount > 1 ? [more] : [])));
   }
+  if (right) parts.push(following());
   parts.push(...remarks.map((text) => node("p", { class: "note" }, text)));
   part("verdict").replaceChildren(node("div", { class: `verdict ${right ? "right" : "wrong"}` }, ...parts));
   editor.mark(marks(findings));
@@ -195,11 +215,12 @@ async function check() {
     return;
   }
   if (isStub) {
-    say(judged.kind === "mend" ? "Not mended yet: the mistake is still there." : "Not written yet: the stub still stands there.", "");
+    const isMend = judged.kind === "mend";
+    say(isMend ? "Not mended yet: the mistake is still there." : "Not written yet: the stub still stands there.", "");
     return;
   }
   if (!compiler) {
-    say("This page was built without a compiler: `make page` in the project serves it with one.");
+    say(NO_COMPILER);
     return;
   }
   busy(true);
@@ -238,7 +259,9 @@ function listen() {
   part("undo").addEventListener("click", () => editor.undo());
   part("afresh").addEventListener("click", () => editor.replace(exercise.start));
   const go = () =>
-    open(location.hash.slice(1)).catch((error) => (told.textContent = `The exercise cannot be fetched: ${error.message}.`));
+    open(location.hash.slice(1)).catch((error) => {
+      told.textContent = `The exercise cannot be fetched: ${error.message}.`;
+    });
   window.addEventListener("hashchange", go);
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !part("bench").hidden) check();
@@ -248,7 +271,8 @@ function listen() {
 
 async function begin() {
   if (!("DecompressionStream" in window) || !("WebAssembly" in window)) {
-    told.textContent = "This browser is too old: it needs WebAssembly and DecompressionStream, as those from 2023 on have.";
+    told.textContent =
+      "This browser is too old: it needs WebAssembly and DecompressionStream, as those from 2023 on have.";
     return;
   }
   try {
@@ -262,8 +286,8 @@ async function begin() {
   compiler = findCompiler(index);
   editor = new Editor({ onChange: edited, onLine: () => {} });
   const head = node("div", { class: "head" }, node("button", { type: "button", id: "write-undo" }, "Undo"),
-    node("button", { type: "button", id: "write-afresh" }, "Start afresh"),
-    node("span", { class: "note" }, compiler ? `${compiler.about}.` : ""));
+    node("button", { type: "button", id: "write-afresh" }, "Start afresh"));
+  part("compiler").replaceChildren(...withCode(compiler ? `Ctrl+Enter checks it; ${compiler.about}.` : NO_COMPILER));
   part("source").append(head, editor.element);
   told.textContent = "";
   await listen()();

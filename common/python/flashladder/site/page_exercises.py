@@ -1,6 +1,6 @@
 """The exercises of the page in which they are written (docs/site/write.md): of each stage its tasks, hints and starters,
-and what an answer is judged by, as classroom/judge.py judges it: the problems with their launches and inputs, and the
-expectations of the stage's technique.
+and what an answer is judged by, as classroom/judge.py does it: the problems with their launches and inputs, and what the
+stage expects of its counters.
 """
 
 from dataclasses import asdict
@@ -23,7 +23,8 @@ LAST = "double_buffering"
 # What the page says of the stages that it has no exercises of.
 ELSEWHERE = (
     "Stage 00 is a program of the host, and the page runs kernels alone: `make exercise-00` judges it.",
-    "The exercises of the stages after these are judged by `make exercise-10` and its like, and in the lessons' notebooks.",
+    "The exercises of later stages are judged by `make exercise-10` and its like, and in the lessons' notebooks: the "
+    "page's judge is tested against them on the stages above.",
 )
 
 
