@@ -368,7 +368,7 @@ def test_answers_are_judged_with_their_reasons(written):
     assert written["stub"].startswith("Not written yet")
     assert written["technique"].startswith("Right, but without the technique.")
     assert "ldmatrix takes 30,720 wavefronts where 15,360 would do" in written["technique"]
-    assert written["marked"] == [line_of_start("ptx::ldmatrix_x4(K_piece", written)]
+    assert written["marked"] == [line_of_start("ptx::ldmatrix_x4(piece, piece_address<T, d_head>(K_tile", written)]
     assert written["builds"].startswith("Does not compile.") and "line 28: expected ')'" in written["builds"]
     assert written["cleared"] == ""
     assert written["right"].startswith("Right. Solved.") and "right at bf16 B=1 H=2 Nq=128" in written["right"]
