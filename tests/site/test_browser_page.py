@@ -304,6 +304,7 @@ def test_an_error_of_the_compiler_is_told_at_its_line(edited):
 
 def test_an_edit_is_counted_and_its_line_has_a_picture(edited):
     assert edited["slower"][1].startswith("05 Swizzle, edited: right, 3.9 times fewer wavefronts than 04 Tensor cores")
+    assert edited["compilers"].startswith(f"{edited['compiler']} has compiled both")
     line, words = edited["banks"]
     assert words.startswith(f"Line {line}, ldmatrix 1 of ") and "of them bank conflicts" in words
 
