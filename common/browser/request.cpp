@@ -60,6 +60,8 @@ class Line {
 // Beyond these nobody waits for a page: a length of 4096 is minutes already.
 constexpr int kMostRows = 8192, kMostHeads = 64;
 
+const std::string tensor_names = "QKVO";
+
 void read_problem(Line &line, flash::Problem &problem) {
     problem.B = line.number(1, kMostHeads);
     problem.Hq = line.number(1, kMostHeads);
@@ -89,6 +91,7 @@ Launch read_launch(Line &line) {
 
 Request parse_request(std::string_view text) {
     Request request;
+    std::string seen;  // tensors
     std::istringstream lines{std::string(text)};
     for (std::string one; std::getline(lines, one);) {
         Line line(one);
@@ -109,6 +112,14 @@ Request parse_request(std::string_view text) {
             request.KV_box_rows = line.number(1, 256);
         } else if (what == "launch") {
             request.launches.push_back(read_launch(line));
+        } else if (what == "tensor") {
+            const std::string name = line.needed();
+            const size_t at = tensor_names.find(name);
+            if (name.size() != 1 || at == std::string::npos || seen.find(name) != std::string::npos)
+                line.fail("a tensor is Q, K, V or O, once");
+            for (int64_t *stride : {&request.tensors[at].batch, &request.tensors[at].head, &request.tensors[at].row})
+                *stride = line.number<int64_t>(1, 1 << 28);
+            seen += name;
         } else if (what.starts_with("WARPSIM_")) {
             request.settings.emplace_back(what, line.needed());
         } else {
@@ -116,6 +127,9 @@ Request parse_request(std::string_view text) {
         }
         line.end();
     }
+    request.given = !seen.empty();
+    if (request.given && seen.size() != tensor_names.size())
+        throw std::invalid_argument("the request has lines `tensor` for " + seen + " and not for all of Q, K, V and O");
     if (request.launches.empty()) throw std::invalid_argument("the request has no line `launch`");
     return request;
 }

@@ -8,7 +8,8 @@ namespace browser {
 
 // Once in a process: the simulator reads its settings at its first use. Never throws. The result, as JSON:
 //
-//     status    "right", "wrong" (beyond its bounds), "failed" (the PTX, the launch, a hazard, a budget), "refused"
+//     status    "right", "wrong" (beyond its bounds), "failed" (the PTX, the launch, a hazard, a budget), "refused";
+//               "ran" where the tensors were given: the caller compares
 //     message   one line about it
 //     passed, frobenius, worst, log_sum_exp_worst     as the runners print them; where a result could be compared
 //     report    what WARPSIM_REPORT would hold; null where the simulator did not come to life

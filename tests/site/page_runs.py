@@ -99,12 +99,12 @@ def need_emscripten() -> None:
         pytest.skip("no emcc on PATH: apt install emscripten")
 
 
-def node(*command: object, cwd: Path | None = None) -> str:
-    """What a script prints in node."""
+def node(*command: object, cwd: Path | None = None, given: str | None = None, limit: int = 300) -> str:
+    """What a script prints in node; given: its standard input; limit: seconds."""
     program = shutil.which("node")
     if not program:
         pytest.skip("no node on PATH: it comes with emscripten")
-    return _output([program, *map(str, command)], cwd)
+    return _output([program, *map(str, command)], cwd, given, limit)
 
 
 def _files(ptx: str, request: str, folder: Path) -> list[str]:
@@ -113,9 +113,9 @@ def _files(ptx: str, request: str, folder: Path) -> list[str]:
     return ["kernel.ptx", "request"]
 
 
-def _output(command: list[str], cwd: Path | None) -> str:
+def _output(command: list[str], cwd: Path | None, given: str | None = None, limit: int = 300) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("WARPSIM_")}
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=cwd, env=env, input=given, capture_output=True, text=True, timeout=limit)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

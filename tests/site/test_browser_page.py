@@ -2,7 +2,6 @@
 stage, by the page itself, with its buttons; in Firefox a few; in node another problem of each, the variants and the
 mistakes that the simulator catches."""
 
-import fcntl
 import gzip
 import importlib.util
 import json
@@ -19,11 +18,11 @@ import page_runs
 import pytest
 
 from flashladder.building import build
+from flashladder.classroom import exercise
 from flashladder.commands import browser, page
-from flashladder.core.paths import build_directory
 from flashladder.ladder import stages
 from flashladder.simulator import warps
-from flashladder.site import page_compiler, page_kernels, page_server, run_page
+from flashladder.site import page_compiler, page_exercises, page_kernels, page_server, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
@@ -36,22 +35,6 @@ IN_FIREFOX = [
     one for one in OFFERED if one.id in ("05", stages.get("warp_specialization").id, "02-missing_barrier_after_load")
 ]
 NUMBERS = ("frobenius", "worst", "log_sum_exp_worst")
-
-
-@pytest.fixture(scope="module")
-def shipped() -> Path:
-    """The page, built once for all workers of a run of pytest: who builds it takes the files away that others read."""
-    page_runs.need_emscripten()
-    this_run = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")
-    with (build_directory() / "browser-page.lock").open("a+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        lock.seek(0)
-        if not this_run or lock.read() != this_run:
-            assert browser.run() == 0
-            build.build(["browser_run"])
-            lock.truncate(0)
-            lock.write(this_run)
-    return run_page.shipped()
 
 
 def shipped_file(one) -> dict:
@@ -146,21 +129,23 @@ def firefox(profile: Path) -> list[str]:
 
 
 def page_of(folder: Path, compiler: bool) -> None:
-    """The page in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: clang."""
+    """The pages in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: clang."""
     run_page.copy_files(folder)
-    if not compiler:
-        catalogue = folder / "run/catalogue.json"
-        catalogue.write_text(json.dumps(json.loads(catalogue.read_text()) | {"compiler": None}))
+    for name in () if compiler else ("catalogue.json", "exercises/index.json"):
+        file = folder / "run" / name
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"compiler": None}))
     theme = importlib.util.find_spec("furo")
     if theme:
         shutil.copy(Path(theme.origin).parent / "theme/furo/static/styles/furo.css", folder)
-    body = re.search(r"```\{raw\} html\n(.*?)```", run_page.TEXT.read_text(), re.S)[1]
     boxes = '<div class="page"><div class="main"><div class="content"><article id="furo-main-content"><section>'
-    (folder / "run.html").write_text(
-        '<!doctype html><html><head><title>page</title><meta charset="utf-8"><link rel="stylesheet" href="furo.css">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
-    )
+    for name, text in run_page.texts().items():
+        body = re.search(r"```\{raw\} html\n(.*?)```", text, re.S)[1]
+        (folder / name).with_suffix(".html").write_text(
+            '<!doctype html><html><head><title>page</title><meta charset="utf-8">'
+            '<link rel="stylesheet" href="furo.css">'
+            '<meta name="viewport" content="width=device-width,initial-scale=1">'
+            f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
+        )
     shutil.copy(Path(__file__).with_name("driver.html"), folder)
 
 
@@ -319,6 +304,7 @@ def test_an_error_of_the_compiler_is_told_at_its_line(edited):
 
 def test_an_edit_is_counted_and_its_line_has_a_picture(edited):
     assert edited["slower"][1].startswith("05 Swizzle, edited: right, 3.9 times fewer wavefronts than 04 Tensor cores")
+    assert edited["compilers"].startswith(f"{edited['compiler']} has compiled both")
     line, words = edited["banks"]
     assert words.startswith(f"Line {line}, ldmatrix 1 of ") and "of them bank conflicts" in words
 
@@ -351,3 +337,58 @@ def test_a_narrow_screen_shows_one_source_and_nothing_wider_than_itself(edited):
     assert edited["shown"] == [True, False]
     assert [width for width, _ in edited["narrow"]] == [width for _, width in edited["narrow"]]
     assert 0 < edited["fold"][0] < edited["fold"][1] < 800
+
+
+@pytest.fixture(scope="module", params=(chromium, firefox), ids=lambda program: program.__name__)
+def written(request, shipped, tmp_path_factory) -> dict:
+    if not page_compiler.find_clang():
+        pytest.skip(WITHOUT_CLANG)
+    return driven(request.param, "exercises", tmp_path_factory, compiler="clang")
+
+
+def test_no_exercise_is_fetched_before_it_is_asked_for(written):
+    """Nor is the simulator or the compiler; and what is fetched is little."""
+    assert "0 of " in written["list"] and "01 Naive attention" in written["list"] and "Mend it, 1" in written["list"]
+    for text in page_exercises.ELSEWHERE:
+        assert text.replace("`", "") in written["list"]
+    assert "exercises/index.json" in written["loaded"]
+    large = [name for name in written["loaded"] if name and re.search(r"\.gz$|\.wasm$|headers.json", name)]
+    assert not large
+    assert "exercises/05.json.gz" in written["loadedThen"] and "exercises/04.json.gz" not in written["loadedThen"]
+    own = [run_page.FILES / name for name in written["loaded"] if name and (run_page.FILES / name).is_file()]
+    assert sum(file.stat().st_size for file in own) < 300_000, "before a run; the theme has as much again"
+
+
+def test_a_task_and_its_hints_are_shown_one_by_one(written):
+    chosen = exercise.get("swizzle", "tile_offset")
+    assert written["task"].split() == chosen.task.replace("`", "").split()
+    assert written["hidden"] == "" and written["hint"] == [chosen.hints[0].replace("`", ""), "Hint 2 of 3"]
+
+
+def test_answers_are_judged_with_their_reasons(written):
+    assert written["stub"].startswith("Not written yet")
+    assert written["technique"].startswith("Right, but without the technique.")
+    assert "ldmatrix takes 30,720 wavefronts where 15,360 would do" in written["technique"]
+    assert written["marked"] == [line_of_start("ptx::ldmatrix_x4(piece, piece_address<T, d_head>(K_tile", written)]
+    assert written["builds"].startswith("Does not compile.") and "line 28: expected ')'" in written["builds"]
+    assert written["cleared"] == ""
+    assert written["right"].startswith("Right. Solved.") and "right at bf16 B=1 H=2 Nq=128" in written["right"]
+    assert "Next: " in written["right"] and "solved" in written["title"]
+    assert written["mend"].startswith("Not mended yet")
+    assert written["race"].startswith("Wrong, and with a hazard.") and "shared race: " in written["race"]
+
+
+def line_of_start(text: str, written: dict) -> int:
+    return next(at for at, line in enumerate(written["source"].splitlines(), 1) if text in line)
+
+
+def test_what_was_written_and_solved_is_kept_until_it_is_to_be_forgotten(written):
+    kept, forgotten = written["kept"], written["forgotten"]
+    assert kept["text"] and "solved" in kept["title"] and kept["hints"]
+    assert written["sum"].startswith("1 of ") and " 3 of " in written["sum"]
+    assert not forgotten["text"] and "solved" not in forgotten["title"] and not forgotten["hints"]
+
+
+def test_exercises_fit_a_narrow_screen(written):
+    assert set(written["narrow"]) == {"list", "verdict"}
+    assert [width for width, _ in written["narrow"].values()] == [width for _, width in written["narrow"].values()]

@@ -22,7 +22,8 @@ SYMBOL = "_Z12flash_kernelI13__nv_bfloat16Li128EEv11FlashParams"
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     folder = tmp_path_factory.mktemp("served")
-    (folder / "run.html").write_text("<html><head><title>t</title></head></html>")
+    for name in ("run.html", "write.html"):
+        (folder / name).write_text("<html><head><title>t</title></head></html>")
     (folder / "other.html").write_text("<p>other</p>")
     build.configure()
     with page_server.Server(folder, page_server.Compiler(page.compiler_level()), 0) as one:
@@ -75,6 +76,7 @@ def test_the_key_is_for_who_has_the_address_or_its_cookie(server):
     assert "HttpOnly" in headers["Set-Cookie"] and "SameSite=Strict" in headers["Set-Cookie"]
     _, headers, body = ask(server, "GET", "/run.html", Cookie=headers["Set-Cookie"].partition(";")[0])
     assert server.key.encode() in body
+    assert server.key.encode() in ask(server, "GET", f"/write.html?key={server.key}")[2]
     assert ask(server, "GET", "/other.html")[2] == b"<p>other</p>"
 
 

@@ -337,6 +337,12 @@ FLASH_DEVICE size_t __cvta_generic_to_shared(const void *pointer) {
 FLASH_DEVICE size_t __cvta_generic_to_global(const void *pointer) {
     return (size_t)(const __attribute__((address_space(1))) void *)pointer;
 }
+FLASH_DEVICE void *__cvta_shared_to_generic(size_t address) {
+    return (void *)(__attribute__((address_space(3))) void *)address;
+}
+FLASH_DEVICE void *__cvta_global_to_generic(size_t address) {
+    return (void *)(__attribute__((address_space(1))) void *)address;
+}
 template <typename T>
 FLASH_DEVICE T __ldg(const T *pointer) {
     return *pointer;

@@ -6,7 +6,7 @@
 // diagnostics: [{line, message}], line: of kernel.cu, 0 where an error has none; words: all that the compiler says.
 // about: what a reader is told of it beforehand, and tell(words) of what takes long. Rejects where it does not work at
 // all, and where the signal ends it.
-import { fetched, fetchedWithProgress, gunzipped } from "./kernels.js";
+import { fetched, fetchLargeModule, fetchModule } from "./kernels.js";
 
 // nvcc behind the page (flashladder/site/page_server.py), which has put its key into it.
 function local() {
@@ -86,14 +86,12 @@ class InPage {
 
   async #load() {
     const at = (have) => this.#tell(`Fetching the compiler: ${megabytes(have)} of ${megabytes(this.bytes)} MB …`);
-    const [packed, backEnd, headers] = await Promise.all([
-      fetchedWithProgress("clang/Compiler.wasm.gz", `clang-${this.version}`, at),
-      fetched("ir_to_ptx.wasm").then((answer) => answer.arrayBuffer()),
+    const [clang, backEnd, headers] = await Promise.all([
+      fetchLargeModule("clang/Compiler.wasm.gz", `clang-${this.version}`, at),
+      fetchModule("ir_to_ptx.wasm"),
       fetched("headers.json").then((answer) => answer.json()),
     ]);
-    this.#tell("Unpacking the compiler …");
-    const clang = await WebAssembly.compile(await gunzipped(packed).arrayBuffer());
-    return { clang, backEnd: await WebAssembly.compile(backEnd), headers };
+    return { clang, backEnd, headers };
   }
 
   // What the worker answers. It is ended where it fails, or by the signal.

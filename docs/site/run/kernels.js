@@ -20,38 +20,54 @@ export async function fetched(name) {
 export const fetchCatalogue = async () => (await fetched("catalogue.json")).json();
 
 // What is packed; a server may have unpacked it on the way.
-export function gunzipped(bytes) {
-  if (bytes[0] !== 0x1f || bytes[1] !== 0x8b) return new Response(bytes);
-  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+async function gunzipped(stream) {
+  const reader = stream.getReader(), first = await reader.read();
+  const whole = new ReadableStream({
+    start: (out) => (first.done ? out.close() : out.enqueue(first.value)),
+    pull: async (out) => {
+      const { done, value } = await reader.read();
+      if (done) out.close();
+      else out.enqueue(value);
+    },
+    cancel: (reason) => reader.cancel(reason),
+  });
+  const isPacked = first.value?.[0] === 0x1f && first.value[1] === 0x8b;
+  return isPacked ? whole.pipeThrough(new DecompressionStream("gzip")) : whole;
 }
 
-async function unpacked(id) {
-  return gunzipped(new Uint8Array(await (await fetched(`kernels/${id}.json.gz`)).arrayBuffer())).json();
+// Compiled while it arrives, whatever type the server says that it has.
+const compiled = (stream) =>
+  WebAssembly.compileStreaming(new Response(stream, { headers: { "Content-Type": "application/wasm" } }));
+
+export const fetchModule = async (name) => compiled((await fetched(name)).body);
+
+export async function fetchPacked(name) {
+  return new Response(await gunzipped((await fetched(name)).body)).json();
 }
 
-// The bytes of a large file, which the browser keeps under the name of its version. at(bytes): what has arrived so far.
-export async function fetchedWithProgress(name, version, at) {
+// A large module that is packed, which the browser keeps under the name of its version. at(bytes): what has arrived.
+export async function fetchLargeModule(name, version, at) {
   const url = new URL(name, here);
   const kept = await globalThis.caches?.open(version).catch(() => null); // none where the page is not trusted
   const found = await kept?.match(url);
-  if (found) return new Uint8Array(await found.arrayBuffer());
-  const reader = (await fetched(name)).body.getReader();
-  const pieces = [];
+  if (found) return compiled(await gunzipped(found.body));
   let bytes = 0;
-  for (let piece = await reader.read(); !piece.done; piece = await reader.read()) {
-    pieces.push(piece.value);
-    bytes += piece.value.length;
-    at(bytes);
-  }
-  const whole = new Uint8Array(await new Blob(pieces).arrayBuffer());
-  await kept?.put(url, new Response(whole)).catch(() => {}); // no room: it is fetched again
-  return whole;
+  const counted = new TransformStream({
+    transform: (piece, out) => {
+      at((bytes += piece.length));
+      out.enqueue(piece);
+    },
+  });
+  const [used, copied] = (await fetched(name)).body.pipeThrough(counted).tee();
+  if (kept) kept.put(url, new Response(copied)).catch(() => {}); // no room: it is fetched again
+  else copied.cancel();
+  return compiled(await gunzipped(used));
 }
 
 const files = new Map();
 
 export function kernelFile(id) {
-  if (!files.has(id)) files.set(id, unpacked(id));
+  if (!files.has(id)) files.set(id, fetchPacked(`kernels/${id}.json.gz`));
   return files.get(id);
 }
 
@@ -59,13 +75,10 @@ let simulator;
 
 // Fetches and compiles the simulator, once.
 export function simulatorModule() {
-  simulator ??= fetched("simulator.wasm")
-    .then((answer) => answer.arrayBuffer())
-    .then((bytes) => WebAssembly.compile(bytes))
-    .catch((error) => {
-      simulator = undefined;
-      throw error;
-    });
+  simulator ??= fetchModule("simulator.wasm").catch((error) => {
+    simulator = undefined;
+    throw error;
+  });
   return simulator;
 }
 
@@ -76,7 +89,10 @@ export function requestText(request, hazards) {
 }
 
 // One run in a worker of its own: {result, seconds}. Rejects where the worker fails, or is ended by the signal.
-export async function runOnce(ptx, request, signal) {
+export const runOnce = (ptx, request, signal) => inWorker({ ptx, request }, signal);
+
+// What worker.js answers.
+export async function inWorker(told, signal) {
   const wasm = await simulatorModule();
   signal.throwIfAborted();
   return new Promise((resolve, reject) => {
@@ -88,6 +104,6 @@ export async function runOnce(ptx, request, signal) {
     signal.addEventListener("abort", () => end(reject, signal.reason), { once: true });
     worker.onmessage = ({ data }) => (data.error ? end(reject, new Error(data.error)) : end(resolve, data));
     worker.onerror = (event) => end(reject, new Error(event.message));
-    worker.postMessage({ ptx, request, wasm });
+    worker.postMessage({ ...told, wasm });
   });
 }

@@ -3,6 +3,7 @@ import { findCompiler } from "./compiler.js";
 import { applied, differing } from "./diff.js";
 import { node } from "./dom.js";
 import { fetchCatalogue, requestText, runOnce, simulatorModule } from "./kernels.js";
+import { keepForOffline } from "./offline_page.js";
 import { accessesByLine } from "./results.js";
 import { fromFragment, toFragment } from "./share.js";
 import { Side } from "./side.js";
@@ -129,6 +130,7 @@ function refresh() {
   both().forEach((side, at) => side.editor.mark(marksOf(side, lines[at])));
   drawNames();
   part("verdicts").replaceChildren(...both().filter(({ run }) => run).map(card));
+  part("compilers").textContent = compilers();
   const shown = both().map((side) => [side.name, side.run && { run: side.run, verdict: verdictOf(side) }]);
   const fault = both().find(({ run }) => run && verdictOf({ run, name: "" }).mark !== "right") ?? sides.left;
   tabs.show(Object.fromEntries(shown), fault.name);
@@ -174,8 +176,13 @@ function hazardsFor(side) {
   return side.edited || side.entry.kind === "mistake" ? "strict" : "on";
 }
 
+// Where a side is edited, the page's compiler makes both: counters of two compilers' code differ by more than the edit.
+const isCompiled = (side) => side.edited || (compiler?.name === "clang" && other(side).edited);
+
+// {ptx, by} or what the compiler says.
 async function ptxOf(side, places, signal) {
-  if (!side.edited) return { ptx: side.file.ptx };
+  const shipped = { ptx: side.file.ptx, by: "nvcc" };
+  if (!isCompiled(side)) return shipped;
   if (!compiler) throw new Error(`${side.title} cannot be compiled here. ${READ_ONLY.join("`make page`")}`);
   const launched = places.flatMap((at) => [...side.file.requests[at].matchAll(/^launch (\w+) /gm)].map((found) => found[1]));
   const instances = Object.fromEntries(launched.map((symbol) => [symbol, side.file.instances[symbol]]));
@@ -186,20 +193,29 @@ async function ptxOf(side, places, signal) {
   const built = await compiler.compile(wanted, { signal, tell });
   signal.throwIfAborted();
   tell("Running …");
-  return built;
+  return built.ptx || side.edited ? { ...built, by: compiler.name } : shipped;
+}
+
+// Whose code was counted, where a side is edited.
+function compilers() {
+  const shown = both().filter(({ run }) => run?.by);
+  if (shown.length < 2 || !shown.some(({ edited }) => edited)) return "";
+  const [left, right] = shown.map(({ run }) => run);
+  if (left.by === right.by) return `${left.by} has compiled both, so that what is counted can be compared.`;
+  return `Their counters come from two compilers: ${left.name}'s from ${left.by}, ${right.name}'s from ${right.by}.`;
 }
 
 async function runSide(side, signal) {
   const places = problemsFor(side), hazards = hazardsFor(side), source = side.editor.text;
-  const key = JSON.stringify([side.id, places, hazards, source]);
+  const key = JSON.stringify([side.id, places, hazards, source, isCompiled(side)]);
   const { file, entry, edited } = side;
   const facts = { name: nameOf(side), edited, file, changes: side.changes, sources: { ...file.sources, "kernel.cu": source } };
   if (!runs.has(key)) {
-    const { ptx, ...said } = await ptxOf(side, places, signal);
+    const { ptx, by, ...said } = await ptxOf(side, places, signal);
     let found = { said, problem: entry.problems[places[0]] };
     for (const [number, at] of ptx ? places.entries() : []) {
       const { result, seconds } = await runOnce(ptx, requestText(file.requests[at], hazards), signal);
-      const one = { result, seconds, problem: entry.problems[at], judged: 1 };
+      const one = { result, seconds, problem: entry.problems[at], judged: 1, by };
       if (number && result.status === "right") found.judged += 1;
       else found = one;
       if (result.status !== "right") break;
@@ -283,19 +299,6 @@ function listen() {
   });
 }
 
-// From the first visit on the page is there without a network, too, where the browser allows it.
-async function keepForOffline() {
-  const worker = await navigator.serviceWorker?.register("offline.js").catch(() => null);
-  if (!worker) return;
-  await navigator.serviceWorker.ready;
-  const loaded = performance.getEntriesByType("resource").map(({ name }) => name.split("#")[0]);
-  const own = [location.href.split(/[?#]/)[0], ...loaded].filter((name) => name.startsWith(location.origin));
-  navigator.serviceWorker.addEventListener("message", () => {
-    document.documentElement.dataset.runKept = "1";
-  });
-  worker.active.postMessage([...new Set(own)]);
-}
-
 async function begin() {
   if (!("DecompressionStream" in window) || !("WebAssembly" in window)) {
     told.textContent = "This browser is too old: it needs WebAssembly and DecompressionStream, as those from 2023 on have.";
@@ -339,7 +342,7 @@ async function begin() {
     return;
   }
   listen();
-  keepForOffline();
+  keepForOffline("runKept");
   part("page").sides = sides; // for who wants the numbers
   document.documentElement.dataset.runReady = "1";
 }

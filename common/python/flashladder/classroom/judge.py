@@ -173,8 +173,8 @@ def judge(
         digest = hashlib.sha256(source.encode()).hexdigest()[:16]
         file = place("exercises", f"{stage.id}-{digest}", stage.source.name, source)
         return _judged_as_a_program(stage, file, checks, line)
-    every = _cases(stage, checks, sizes)
-    first = [one for one in every if _like(one, every[0])]
+    every = all_cases(stage, checks, sizes)
+    first = [one for one in every if same_instance(one, every[0])]
     runs = _Runs(stage, line)
     for some, alone in ((first, True), ([one for one in every if one not in first], False)):
         if not some:
@@ -203,7 +203,7 @@ def judge(
     return Judgement((Finding("builds", True), *found), wrong=runs.wrong)
 
 
-def _like(case: Case, first: Case) -> bool:
+def same_instance(case: Case, first: Case) -> bool:
     """Whether the instance of the kernel that runs the first case runs this one, too."""
     kind = (first.problem.dtype, first.problem.d_head, first.configuration)
     return (case.problem.dtype, case.problem.d_head, case.configuration) == kind
@@ -220,7 +220,7 @@ def _compiled(stage: WithKernel, source: str, some: Sequence[Case], alone: bool)
     return kernels.compile_kernel(file, stage, only=None if alone or "only_instance" in stage.data else "")
 
 
-def _cases(stage: WithKernel, checks: Sequence[str], sizes: Sequence[Problem] = ()) -> list[Case]:
+def all_cases(stage: WithKernel, checks: Sequence[str], sizes: Sequence[Problem] = ()) -> list[Case]:
     """Those of cases(), of further sizes, and the runs by which the techniques that are asked for are judged."""
     found = cases(stage)
     found += [Case(problem, one) for problem in sizes for one in configurations(stage, problem)]

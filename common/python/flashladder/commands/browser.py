@@ -6,6 +6,8 @@ Writes build/browser/out, which `make docs` takes along:
     catalogue.json                  the kernels and problems that the page offers, the numbers of the timeline's model
     kernels/ID.json.gz              of one kernel: PTX, source files and their phases, a request for each problem, and
                                     the instances that they launch, by symbol, as C++ declares them
+    exercises/index.json            which exercises the page offers
+    exercises/ID.json.gz            of one stage: its exercises, and what answers are judged by
 
 and, where clang for WebAssembly is installed (site/page_compiler.py), what compiles an edited kernel in the page:
 
@@ -32,7 +34,7 @@ from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
 from flashladder.simulator import clocks
 from flashladder.simulator.warps import named
-from flashladder.site import page_compiler, page_kernels
+from flashladder.site import page_compiler, page_exercises, page_kernels
 from flashladder.site.page_kernels import Offered
 from flashladder.site.run_page import shipped
 
@@ -133,13 +135,26 @@ def write_kernels(kernels: list[Offered]) -> None:
     with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
         for _ in pool.map(write, kernels):
             pass
-    clang = page_compiler.find_clang()
-    catalogue = {
-        "kernels": [entry(one) for one in kernels],
-        "clocks": asdict(clocks.load()),
-        "compiler": page_compiler.ship(clang, shipped()) if clang else None,
-    }
+    catalogue = {"kernels": [entry(one) for one in kernels], "clocks": asdict(clocks.load()), "compiler": compiler()}
     (shipped() / "catalogue.json").write_text(json.dumps(catalogue, ensure_ascii=False, indent=1) + "\n")
+
+
+def compiler() -> dict | None:
+    """Ships the compiler, where there is one, and returns what the page is told of it."""
+    clang = page_compiler.find_clang()
+    return page_compiler.ship(clang, shipped()) if clang else None
+
+
+def write_exercises() -> None:
+    """The exercises' index and the files of their stages; whatever else lay there goes."""
+    place = shipped() / "exercises"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for stage in page_exercises.offered():
+        text = json.dumps(page_exercises.stage_file(stage), ensure_ascii=False).encode()
+        (place / f"{stage.id}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+    index = page_exercises.index() | {"compiler": compiler()}
+    (place / "index.json").write_text(json.dumps(index, ensure_ascii=False) + "\n")
 
 
 def targets() -> list[str]:
@@ -163,6 +178,7 @@ def run() -> int:
     kernels = page_kernels.offered()
     build.build(targets())
     write_kernels(kernels)
+    write_exercises()
     size = own_bytes(shipped())
     if size > MOST_BYTES:
         raise FlashLadderError(f"The page's files have {size} bytes; {MOST_BYTES} are the most that it may ship.")

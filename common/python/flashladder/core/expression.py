@@ -12,6 +12,8 @@ _ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.
                ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv}  # fmt: skip
 _COMPARISONS = {ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.LtE: operator.le, ast.GtE: operator.ge,
                 ast.Lt: operator.lt, ast.Gt: operator.gt}  # fmt: skip
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Mod: "%", ast.Div: "/", ast.FloorDiv: "/",
+          ast.Eq: "==", ast.NotEq: "!=", ast.LtE: "<=", ast.GtE: ">=", ast.Lt: "<", ast.Gt: ">"}  # fmt: skip
 _FUNCTIONS = {"min": min, "max": max}
 _MOST_CHARACTERS = 1000
 
@@ -23,14 +25,39 @@ def evaluate(text: str, names: Mapping[str, int]) -> int:
     not, min() and max(); / rounds down. FlashLadderError names what is anything else, and what is unknown.
     """
     try:
-        if len(text) > _MOST_CHARACTERS:
-            raise FlashLadderError(f"it has more than {_MOST_CHARACTERS} characters")
-        # A name may begin as a word of Python's does: global.load.bytes.
-        tree = ast.parse(re.sub(r"\bglobal\b", "global_", text), mode="eval").body
-        return _value(tree, names)
+        return _value(_parsed(text), names)
     except (SyntaxError, ZeroDivisionError, RecursionError, FlashLadderError) as error:
         said = error.msg if isinstance(error, SyntaxError) else error
         raise FlashLadderError(f"'{text}' is no expression of stage.toml: {said}") from error
+
+
+def _parsed(text: str) -> ast.expr:
+    if len(text) > _MOST_CHARACTERS:
+        raise FlashLadderError(f"it has more than {_MOST_CHARACTERS} characters")
+    # A name may begin as a word of Python's does: global.load.bytes.
+    return ast.parse(re.sub(r"\bglobal\b", "global_", text), mode="eval").body
+
+
+def tree(text: str) -> int | str | list:
+    """An expression that evaluate() takes, for a reader without a parser: a whole number, a name, or a list of an
+    operation ("+", "/" that rounds down, "<=", "and", "min", ...) and its operands."""
+    return _tree(_parsed(text))
+
+
+def _tree(node: ast.expr) -> int | str | list:
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, (ast.Name, ast.Attribute)):
+        return _name(node)
+    if isinstance(node, ast.BinOp):
+        return [_SIGNS[type(node.op)], _tree(node.left), _tree(node.right)]
+    if isinstance(node, ast.UnaryOp):
+        return ["not", _tree(node.operand)] if isinstance(node.op, ast.Not) else ["-", 0, _tree(node.operand)]
+    if isinstance(node, ast.BoolOp):
+        return ["and" if isinstance(node.op, ast.And) else "or", *map(_tree, node.values)]
+    if isinstance(node, ast.Compare):
+        return [_SIGNS[type(node.ops[0])], _tree(node.left), _tree(node.comparators[0])]
+    return [node.func.id, *map(_tree, node.args)]
 
 
 def is_counted(text: str) -> bool:
@@ -42,7 +69,7 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> int:
     if isinstance(node, ast.Constant) and isinstance(node.value, int):
         return node.value
     if isinstance(node, (ast.Name, ast.Attribute)):
-        return _named(ast.unparse(node).replace("global_", "global"), names)
+        return _named(_name(node), names)
     if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
         return _ARITHMETIC[type(node.op)](_value(node.left, names), _value(node.right, names))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -58,6 +85,10 @@ def _value(node: ast.expr, names: Mapping[str, int]) -> int:
         if node.args and not node.keywords:
             return _FUNCTIONS[node.func.id]([_value(one, names) for one in node.args])
     raise FlashLadderError(f"it may not have '{ast.unparse(node)}'")
+
+
+def _name(node: ast.expr) -> str:
+    return ast.unparse(node).replace("global_", "global")
 
 
 def _named(name: str, names: Mapping[str, int]) -> int:

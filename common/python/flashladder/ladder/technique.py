@@ -296,7 +296,10 @@ def all_failures(
                 shown.add(name)
             else:
                 unseen[name] = one.expectation
-    said = {
-        name: f"nothing shows this: {one.says} ({one.left} and {one.right} are both 0)" for name, one in unseen.items()
-    }
-    return [*failed.values(), *(words for name, words in said.items() if name not in shown and name not in failed)]
+    silent = [one for name, one in unseen.items() if name not in shown and name not in failed]
+    return [*failed.values(), *map(unshown, silent)]
+
+
+def unshown(one: Expectation) -> str:
+    """Words for one that holds because nothing happened."""
+    return f"nothing shows this: {one.says} ({one.left} and {one.right} are both 0)"

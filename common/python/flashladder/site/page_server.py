@@ -30,6 +30,7 @@ from flashladder.ladder import stages
 from flashladder.site import page_kernels
 
 PAGE = "/run.html"
+KEYED = (PAGE, "/write.html")  # the pages that compile
 COMPILE = "/compile"
 MOST_BYTES = 256 << 10  # of what is sent to be compiled; the longest kernel has 25,000
 COMPILING = Limits(60, 30, memory_bytes=4 << 30, file_bytes=64 << 20, output_bytes=256 << 10)
@@ -123,7 +124,8 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     }
 
     def do_GET(self):  # noqa: N802 (the library's name)
-        self._answer(lambda: self._page() if urlsplit(self.path).path == PAGE else super(Handler, self).do_GET())
+        page = urlsplit(self.path).path
+        self._answer(lambda: self._page(page) if page in KEYED else super(Handler, self).do_GET())
 
     def do_HEAD(self):  # noqa: N802
         self._answer(super().do_HEAD)
@@ -150,9 +152,12 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         key = named or (kept.value if kept else "")
         return (key, bool(named)) if self.server.is_key(key) else ("", False)
 
-    def _page(self) -> None:
-        """The page of kernels; to the reader with the key by which it reaches the compiler."""
-        text = (Path(self.directory) / PAGE.lstrip("/")).read_text()
+    def _page(self, page: str) -> None:
+        """A page of kernels; to the reader with the key by which it reaches the compiler."""
+        file = Path(self.directory) / page.lstrip("/")
+        if not file.is_file():
+            raise Refused(404, "the site was built without this page")
+        text = file.read_text()
         key, new = self._key()
         if key:
             text = text.replace("</head>", f'<meta name="flashladder-compiler" content="{key}"></head>', 1)

@@ -1,17 +1,17 @@
-"""The page that runs kernels in the browser. It is part of the site where `make browser` has built what it needs."""
+"""The pages that run kernels in the browser: two kernels compared, and exercises. They are part of the site where `make
+browser` has built what they need."""
 
 import shutil
 from pathlib import Path
 
 from flashladder.core.paths import ROOT, build_directory
 
-PAGE = "run.md"  # of the site; its files lie in run/ beside it
-TEXT = ROOT / "docs/site/run.md"
+PAGES = ("run.md", "write.md")  # of the site and of docs/site; their files lie in run/ beside them
 FILES = ROOT / "docs/site/run"
 OFFLINE = ROOT / "docs/site/offline.js"  # beside the page: a service worker keeps what lies below its own place
 DOOR = (
     "[Compare two kernels](run.md): run them on the simulator, in your browser, and see which mistake is caught "
-    "where. Nothing to install."
+    "where. [Write it here](write.md): the exercises of the first stages, judged in the same way. Nothing to install."
 )
 
 
@@ -21,11 +21,17 @@ def shipped() -> Path:
 
 
 def is_built() -> bool:
-    return all((shipped() / name).is_file() for name in ("simulator.js", "simulator.wasm", "catalogue.json"))
+    needed = ("simulator.js", "simulator.wasm", "catalogue.json", "exercises/index.json")
+    return all((shipped() / name).is_file() for name in needed)
+
+
+def texts() -> dict[str, str]:
+    """The pages' own texts, by place."""
+    return {name: (FILES.parent / name).read_text() for name in PAGES}
 
 
 def copy_files(site: Path) -> None:
-    """The page's scripts and what they load, into the built site; nothing where the page is not in it."""
+    """The pages' scripts and what they load, into the built site; nothing where the pages are not in it."""
     place = site / "run"
     shutil.rmtree(place, ignore_errors=True)
     if is_built():

@@ -42,7 +42,7 @@ class Section:
 # The order of the pages, for "previous" and "next", too. Every page belongs to one; the last section takes what no
 # other one wants.
 SECTIONS = (
-    Section("Try it", (run_page.PAGE,)),
+    Section("Try it", run_page.PAGES),
     Section("Lessons", ("notebooks/start_here.ipynb", "notebooks/[0-9]*.ipynb", "notebooks/*.ipynb")),
     Section("Stages", ("stages/*/README.md",)),
     Section(
@@ -135,7 +135,7 @@ def _made() -> dict[PurePosixPath, str]:
     found["docs/results_table.md"] = results_table.page()
     found[PYTHON_PAGE] = (FRONT.parent / "python.md").read_text()
     if run_page.is_built():
-        found[run_page.PAGE] = run_page.TEXT.read_text()
+        found |= run_page.texts()
     return {PurePosixPath(name): text for name, text in found.items()}
 
 

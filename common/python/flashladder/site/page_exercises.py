@@ -1,0 +1,160 @@
+"""The exercises of the page in which they are written (docs/site/write.md): of each stage its tasks, hints and starters,
+and what an answer is judged by, as classroom/judge.py does it: the problems with their launches and inputs, and what
+the stage expects of its counters.
+"""
+
+from dataclasses import asdict
+
+import numpy as np
+
+from flashladder.classroom import device_code
+from flashladder.classroom.cases import SEED, Case
+from flashladder.classroom.exercise import CHECKS, Exercise, Mend, exercises, mends
+from flashladder.classroom.judge import REPAIRED, all_cases, same_instance
+from flashladder.core import dtypes
+from flashladder.core.expression import is_counted, tree
+from flashladder.core.paths import stage_library
+from flashladder.ladder import stages, technique
+from flashladder.ladder.kernels import Kernel
+from flashladder.site import page_kernels
+from flashladder.site.page_kernels import Offered
+
+LAST = "double_buffering"
+# What the page says of the stages that it has no exercises of.
+ELSEWHERE = (
+    "Stage 00 is a program of the host, and the page runs kernels alone: `make exercise-00` judges it.",
+    "The exercises of later stages are judged by `make exercise-10` and its like, and in the lessons' notebooks: the "
+    "page's judge is tested against them on the stages above.",
+)
+
+
+def offered() -> list[Kernel]:
+    """The stages whose exercises the page has, in order."""
+    last = stages.get(LAST).number
+    return [one for one in stages.all_stages() if isinstance(one, Kernel) and one.number <= last and exercises(one)]
+
+
+def index() -> dict:
+    """What the page shows before an exercise is chosen."""
+    return {
+        "stages": [
+            {
+                "id": stage.id,
+                "slug": stage.slug,
+                "title": stage.title,
+                "exercises": [
+                    {"name": one.name, "title": one.title, "points": one.points, "optional": _is_optional(one)}
+                    for one in (*exercises(stage), *mends(stage))
+                ],
+            }
+            for stage in offered()
+        ],
+        "elsewhere": ELSEWHERE,
+    }
+
+
+def _is_optional(one: Exercise | Mend) -> bool:
+    return isinstance(one, Exercise) and one.optional
+
+
+def stage_file(stage: Kernel) -> dict:
+    """What the page loads when one of the stage's exercises is chosen."""
+    library = stage_library(stage.number)
+    ptx = page_kernels.ptx_of(library)
+    cases = all_cases(stage, CHECKS)
+    requests = [_request(stage, (library, ptx), one) for one in cases]
+    launched = page_kernels.launched(requests)
+    expected = technique.expectations(stage)
+    return {
+        "id": stage.id,
+        "slug": stage.slug,
+        "title": stage.title,
+        "source": stage.source.read_text(),
+        "exercises": [_exercise(one) for one in (*exercises(stage), *mends(stage))],
+        "cases": [_case(stage, *pair, same_instance(pair[0], cases[0])) for pair in zip(cases, requests)],
+        "generators": {number: generator(number) for number in sorted({seed(one) for one in cases})},
+        "instances": {symbol: name for symbol, name in _instances(stage).items() if symbol in launched},
+        "expected": [_expectation(one) for one in expected],
+        "tile": {"Br": stage.launch.get("Br", 64), "Bc": stage.launch.get("Bc", 64)},
+        "bounds": {dtype: bounds(dtype) for dtype in stage.dtypes},
+        "repaired": REPAIRED,
+    }
+
+
+def _instances(stage: Kernel) -> dict[str, str]:
+    return {symbol: name for name, symbol in device_code.instances(stage)}
+
+
+def _exercise(one: Exercise | Mend) -> dict:
+    found = {name: getattr(one, name) for name in ("name", "title", "task", "hints", "points")}
+    if isinstance(one, Mend):
+        return found | {"kind": "mend", "start": one.starter()}
+    others = [other.name for other in exercises(one.stage) if other.name != one.name]
+    marks = {"opening": one.opening.strip(), "closing": one.closing.strip()}
+    lines = {"first": one.first, "last": one.last, "stub": one.stub}
+    return found | {"kind": "write", "start": one.starter(others)} | marks | lines
+
+
+def seed(one: Case) -> int:
+    return 0 if one.counted else SEED
+
+
+def _request(stage: Kernel, built: tuple, one: Case) -> str:
+    """common/browser/request.h: the launches of the stage's own library, and where the tensors lie."""
+    of_stage = Offered(stage.id, stage, "stage", stage.title)
+    lines = [page_kernels.request(of_stage, *built, one.problem, one.configuration)]
+    for name in "QKVO":
+        batch, outer, inner, _ = one.problem.steps(name)
+        strides = (batch, inner, outer) if one.problem.layout == "bnhd" else (batch, outer, inner)
+        lines.append(f"tensor {name} {' '.join(map(str, strides))}\n")
+    return "".join(lines)
+
+
+def _case(stage: Kernel, one: Case, request: str, alone: bool) -> dict:
+    """alone: it is run by the instance of the kernel that is compiled first."""
+    found = {
+        "says": str(one),
+        "request": request,
+        "problem": asdict(one.problem),
+        "inputs": one.counted.inputs if one.counted else one.inputs,
+        "seed": seed(one),
+        "alone": alone,
+    }
+    if one.counted:
+        names = technique.namespace(stage, one.problem)
+        expected = technique.expectations(stage)
+        holds = [each.holds_for(names, one.counted.inputs, one.counted.own_choice) for each in expected]
+        asked = [at for at, is_asked in enumerate(holds) if is_asked]
+        found["counted"] = {"names": names, "asked": asked}
+    return found
+
+
+def generator(number: int) -> dict[str, str]:
+    """NumPy's default generator of that seed, in decimal: JSON's numbers have too few bits."""
+    state = np.random.default_rng(number).bit_generator.state["state"]
+    return {"state": str(state["state"]), "increment": str(state["inc"])}
+
+
+def _expectation(one: technique.Expectation) -> dict:
+    return {
+        "name": one.name,
+        "says": one.says,
+        "left": tree(one.left),
+        "relation": one.relation,
+        "right": tree(one.right),
+        "compares": is_counted(one.right),
+        "failure": one.failure,
+        "unshown": technique.unshown(one),
+    }
+
+
+def bounds(dtype: str) -> dict[str, float]:
+    """What an output of the type may be off by (common/host/bounds.h)."""
+    return {
+        "unit_roundoff": dtypes.UNIT_ROUNDOFF[dtype],
+        "half_smallest": dtypes.HALF_SMALLEST[dtype],
+        "weight": dtypes.LEAST_WEIGHT[dtype],
+        "element": dtypes.ELEMENT_LIMIT[dtype],
+        "frobenius": dtypes.FROBENIUS_LIMIT[dtype],
+        "room": dtypes.ROOM[dtype],
+    }

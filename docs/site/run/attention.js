@@ -1,0 +1,227 @@
+// The judge's numbers: the tensors of a problem, attention in float64, and the comparison of a kernel's output with it,
+// as flashladder/classroom/inputs.py and running/verify.py have them. Tensors are arrays of (B, heads, rows, d_head) in
+// that order, whatever the problem's layout. A problem is a Problem's fields of Python.
+import { Normal } from "./normal.js";
+
+export const POISON = 0xffff; // a NaN of either type: outputs hold it before a run
+const LONE = [3, 44, 81, 126]; // rows, each among another 8 of its warp's 32
+
+const shapes = (p, name) => (name === "Q" || name === "O" ? [p.Hq, p.Nq] : [p.Hkv, p.Nkv]);
+export const places = (p, name) => {
+  const [heads, rows] = shapes(p, name);
+  return p.B * heads * rows * p.d_head;
+};
+
+// ---- 16-bit types ----
+
+const word = new Uint32Array(1), real = new Float32Array(word.buffer);
+
+function nearestEven(value) {
+  const below = Math.floor(value), rest = value - below;
+  return rest > 0.5 || (rest === 0.5 && below % 2) ? below + 1 : below;
+}
+
+function toHalf(value) {
+  real[0] = value;
+  const sign = (word[0] >>> 16) & 0x8000, size = Math.abs(value);
+  if (Number.isNaN(value)) return sign | 0x7e00;
+  const exponent = Math.max(Math.floor(Math.log2(size || 2 ** -24)), -14);
+  const bits = (exponent + 14) * 1024 + nearestEven(size * 2 ** (10 - exponent)); // the leading one is part of the sum
+  return sign | Math.min(bits, 0x7c00);
+}
+
+function toBfloat(value) {
+  real[0] = value;
+  return ((word[0] + 0x7fff + ((word[0] >>> 16) & 1)) >>> 16) & 0xffff;
+}
+
+function fromHalf(bits) {
+  const exponent = (bits >> 10) & 31, fraction = bits & 1023, sign = bits & 0x8000 ? -1 : 1;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return exponent ? sign * (1 + fraction / 1024) * 2 ** (exponent - 15) : sign * fraction * 2 ** -24;
+}
+
+function fromBfloat(bits) {
+  word[0] = bits << 16;
+  return real[0];
+}
+
+const toBits = { bf16: toBfloat, fp16: toHalf };
+export const fromBits = { bf16: fromBfloat, fp16: fromHalf };
+
+// ---- inputs ----
+
+// Visits the elements of a tensor as they lie in memory, (B, rows, heads, d) of the layout bnhd: visit(place, head, row,
+// x).
+function each(p, name, visit) {
+  const [heads, rows] = shapes(p, name), turned = p.layout === "bnhd";
+  for (let b = 0; b < p.B; ++b) {
+    for (let outer = 0; outer < (turned ? rows : heads); ++outer) {
+      for (let inner = 0; inner < (turned ? heads : rows); ++inner) {
+        const head = turned ? inner : outer, row = turned ? outer : inner;
+        const first = ((b * heads + head) * rows + row) * p.d_head;
+        for (let x = 0; x < p.d_head; ++x) visit(first + x, head, row, x);
+      }
+    }
+  }
+}
+
+const KINDS = {
+  normal: () => {},
+  negative: (p, name, at, row, put) => name !== "V" && put((name === "Q" ? 8 : -8) * Math.abs(at)),
+  half_negative: (p, name, at, row, put) =>
+    name !== "V" && put((name === "K" || row % 16 < 8 ? -8 : 8) * Math.abs(at)),
+  lone_last: (p, name, at, row, put, x) => lone(p, name, row, put, x, Math.max(0, p.Nkv - 3)),
+  lone_first: (p, name, at, row, put, x) => lone(p, name, row, put, x, Math.min(3, p.Nkv - 1)),
+  // The first or the last 64 keys have by far the largest score of every row.
+  largest_first: (p, name, at, row, put, x) => largest(name, put, x, row < 64),
+  largest_last: (p, name, at, row, put, x) => largest(name, put, x, row >= p.Nkv - 64),
+};
+KINDS.random = KINDS.normal;
+export const INPUTS = Object.keys(KINDS);
+
+function lone(p, name, row, put, x, key) {
+  if (name === "V") return;
+  put(x ? 0 : name === "Q" ? (LONE.includes(row) ? 8 : 0) : row === key ? 40 : 0);
+}
+
+function largest(name, put, x, isLarge) {
+  if (name === "Q" && !x) put(8);
+  if (name === "K" && !x) put(isLarge ? 200 : 0);
+}
+
+// Q, K and V as the bits of the problem's type. generator: Normal's; kind: of inputs.draw() or of technique.INPUTS.
+export function drawn(p, kind, generator) {
+  const normal = new Normal(generator), found = {}, change = KINDS[kind];
+  for (const name of "QKV") {
+    const values = new Float32Array(places(p, name));
+    each(p, name, (at) => (values[at] = normal.next()));
+    each(p, name, (at, head, row, x) => change(p, name, values[at], row, (value) => (values[at] = value), x));
+    found[name] = Uint16Array.from(values, toBits[p.dtype]);
+  }
+  return found;
+}
+
+function eachRow(p, name, strides, visit) {
+  const [heads, rows] = shapes(p, name);
+  let at = 0;
+  for (let b = 0; b < p.B; ++b) {
+    for (let h = 0; h < heads; ++h) {
+      for (let n = 0; n < rows; ++n, at += p.d_head) visit(at, b * strides[0] + h * strides[1] + n * strides[2]);
+    }
+  }
+}
+
+// A tensor as it lies in memory, and back. strides: elements from a batch, a head and a row to the next.
+export function inMemory(p, name, strides, bits) {
+  const memory = new Uint16Array(p.B * strides[0]);
+  eachRow(p, name, strides, (at, place) => memory.set(bits.subarray(at, at + p.d_head), place));
+  return memory;
+}
+
+export function fromMemory(p, name, strides, memory) {
+  const bits = new Uint16Array(places(p, name));
+  eachRow(p, name, strides, (at, place) => bits.set(memory.subarray(place, place + p.d_head), at));
+  return bits;
+}
+
+export function valuesOf(p, inputs) {
+  const named = [...Object.keys(inputs)].map((name) => [name, Float64Array.from(inputs[name], fromBits[p.dtype])]);
+  return Object.fromEntries(named);
+}
+
+// ---- the reference ----
+
+// The last key that a row sees.
+export const lastSeen = (p, row) => (p.causal ? row + p.Nkv - p.Nq : p.Nkv - 1);
+
+// The scores of a row with all keys, before they are scaled.
+export function scoresOf(q, k, d, keys) {
+  const found = new Float64Array(keys);
+  for (let key = 0; key < keys; ++key) {
+    let sum = 0;
+    for (let x = 0, at = key * d; x < d; ++x, ++at) sum += q[x] * k[at];
+    found[key] = sum;
+  }
+  return found;
+}
+
+// Attention, what an element may be off by, and softmax(S)|V|. bounds: of the type, as common/host/bounds.h has them.
+export function reference(p, { Q, K, V }, bounds) {
+  const d = p.d_head, count = places(p, "O"), scale = Math.fround(p.scale);
+  const out = new Float64Array(count), magnitude = new Float64Array(count), fine = new Float64Array(count);
+  for (let head = 0, at = 0; head < p.B * p.Hq; ++head) {
+    const first = (Math.floor(head / p.Hq) * p.Hkv + Math.floor((head % p.Hq) / (p.Hq / p.Hkv))) * p.Nkv * d;
+    const k = K.subarray(first, first + p.Nkv * d), v = V.subarray(first, first + p.Nkv * d);
+    for (let row = 0; row < p.Nq; ++row, at += d) {
+      const scores = scoresOf(Q.subarray(at, at + d), k, d, p.Nkv);
+      const keys = Math.max(0, Math.min(p.Nkv, lastSeen(p, row) + 1));
+      let largest = -Infinity, total = 0;
+      for (let key = 0; key < keys; ++key) largest = Math.max(largest, (scores[key] *= scale));
+      for (let key = 0; key < keys; ++key) total += scores[key] = Math.exp(scores[key] - largest);
+      for (let key = 0; key < keys; ++key) {
+        const weight = scores[key];
+        const most = Math.min(weight, bounds.half_smallest / bounds.weight);
+        const moved = Math.max(0, most - bounds.unit_roundoff * weight);
+        for (let x = 0, from = key * d; x < d; ++x, ++from) {
+          out[at + x] += (weight / total) * v[from];
+          magnitude[at + x] += (weight / total) * Math.abs(v[from]);
+          if (moved) fine[at + x] += (moved / total) * Math.abs(v[from]);
+        }
+      }
+    }
+  }
+  const unit = bounds.element * bounds.unit_roundoff;
+  const bound = magnitude.map((size, at) => unit * size + fine[at] + bounds.half_smallest);
+  return { out, magnitude, fine, bound };
+}
+
+// Above 1 an element is wrong.
+export function ratios(values, { out, bound }) {
+  return values.map((value, at) => (Number.isFinite(value) ? Math.abs(value - out[at]) / bound[at] : Infinity));
+}
+
+// ---- the comparison ----
+
+// A number as Python's format "g" has it, ties to even; of 2 digits or more.
+export function general(value, digits) {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? "nan" : value > 0 ? "inf" : "-inf";
+  const exact = value.toExponential(60), last = exact.indexOf(".") + digits - 1; // the last digit that is kept
+  const staysEven = /^50*e/.test(exact.slice(last + 1)) && Number(exact[last]) % 2 === 0;
+  const rounded = staysEven ? exact.slice(0, last + 1) + exact.slice(exact.indexOf("e")) : value.toExponential(digits - 1);
+  const [mantissa, exponent] = rounded.split("e").map(Number);
+  if (value && (exponent < -4 || exponent >= digits)) {
+    return `${mantissa}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
+  }
+  return Object.is(value, -0) ? "-0" : String(Number(rounded));
+}
+
+export function indexOf(p, at) {
+  const d = p.d_head, row = Math.floor(at / d), head = Math.floor(row / p.Nq);
+  return [Math.floor(head / p.Hq), head % p.Hq, row % p.Nq, at % d];
+}
+
+const norm = (values) => Math.sqrt(values.reduce((sum, one) => sum + one * one, 0));
+const argmax = (values) => values.reduce((best, one, at) => (one > values[best] ? at : best), 0);
+
+// {passed, message}: whether an output is within its bounds, with the first and the worst element where it is not.
+export function compared(p, bits, expected, bounds) {
+  const { out, fine, bound } = expected;
+  const values = Float64Array.from(bits, fromBits[p.dtype]), ratio = ratios(values, expected);
+  const distance = norm(values.map((value, at) => value - out[at])), whole = norm(out);
+  const frobenius = whole ? distance / whole : distance, worst = argmax(ratio);
+  const room = bounds.room * norm(fine) + bounds.half_smallest * Math.sqrt(values.length);
+  if (ratio[worst] <= 1 && distance <= bounds.frobenius * whole + room) return { passed: true, message: "" };
+  const element = (at) =>
+    `O[${indexOf(p, at).join(", ")}] = ${general(values[at], 6)}, reference ${general(out[at], 6)}, ` +
+    `off by ${general(Math.abs(values[at] - out[at]), 3)} (bound ${general(bound[at], 3)})`;
+  const parts = [`relative Frobenius error ${general(frobenius, 3)} (limit ${general(bounds.frobenius, 6)})`];
+  const wrong = ratio.reduce((sum, one) => sum + (one > 1), 0);
+  if (wrong) {
+    parts.push(`${wrong} of ${ratio.length} elements beyond their bound`);
+    parts.push(`first ${element(ratio.findIndex((one) => one > 1))}`, `worst ${element(worst)}`);
+  }
+  const unwritten = bits.reduce((sum, one) => sum + (one === POISON), 0);
+  if (unwritten) parts.push(`${unwritten} elements were never written`);
+  return { passed: false, message: parts.join("; ") };
+}

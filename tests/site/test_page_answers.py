@@ -1,0 +1,97 @@
+"""The page judges answers to exercises as Python does: the shipped kernel, those with a planted mistake, and wrong
+answers, of each stage whose exercises the page has. The page's scripts, compiler and simulator run in node."""
+
+import gzip
+import json
+import random
+import re
+import shutil
+
+import answers
+import page_runs
+import pytest
+from shares import WHOLE, kernels
+
+from flashladder.classroom import exercise, judge
+from flashladder.classroom.exercise import Mend
+from flashladder.site import page_compiler, page_exercises, run_page
+
+pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
+
+SOME = 2  # wrong answers of each stage, others after each change of a kernel; FLASHLADDER_WHOLE=1: all
+# Two compilers leave a value in another register, or read in another order: which thread meets a hazard first, how many
+# of its kind are told, and what comes of a race are theirs.
+HAZARDS = {"hazards", "correct"}
+
+
+@pytest.fixture(scope="module")
+def scripts(shipped, tmp_path_factory):
+    """The page's files, as modules, with what is packed unpacked."""
+    clang = page_compiler.find_clang()
+    if not clang:
+        pytest.skip(f"no clang for WebAssembly: pip install {page_compiler.PACKAGE}")
+    folder = tmp_path_factory.mktemp("page") / "scripts"
+    shutil.copytree(run_page.FILES, folder)
+    shutil.copytree(shipped, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.wasm.gz", "kernels"))
+    shutil.copy(clang / "Compiler.wasm", folder / "clang")
+    for file in (folder / "exercises").glob("*.json.gz"):
+        file.with_suffix("").write_bytes(gzip.decompress(file.read_bytes()))
+    (folder / "package.json").write_text('{"type": "module"}')
+    return folder
+
+
+def tried(stage) -> list[tuple[str, str, str]]:
+    """(key, exercise, the reader's whole file): the shipped kernel, those to mend, and wrong answers."""
+    wrong = [one for one in answers.read(answers.FOLDER / f"{stage.slug}.toml") if one.because]
+    wrong = wrong if WHOLE else random.Random(kernels() + stage.slug).sample(wrong, SOME)
+    found = [("shipped", "", stage.source.read_text())]
+    found += [(one.name, "", one.starter()) for one in exercise.mends(stage)]
+    return found + [(one.id, one.exercise.name, file_of(one)) for one in wrong]
+
+
+def file_of(answer) -> str:
+    """What `start` hands out, with the answer between its marks."""
+    one = answer.exercise
+    if isinstance(one, Mend):
+        return answer.text
+    lines = one.starter([other.name for other in exercise.exercises(one.stage) if other.name != one.name]).splitlines()
+    first, last = (next(at for at, line in enumerate(lines) if mark in line) for mark in (">>> write", "<<< end"))
+    return "\n".join([*lines[: first + 1], *answer.text.splitlines(), *lines[last:]])
+
+
+def by_python(stage, name: str, text: str) -> judge.Judgement:
+    if not name or name.startswith("mend_"):
+        return judge.judge(stage, text)
+    return judge.attempt(exercise.get(stage, name), exercise.answers(stage, text)[name])
+
+
+def without_places(words: list[str]) -> list[str]:
+    return [re.sub(r"\bline \d+|kernel\.cu:\d+", "LINE", re.sub(r"0x[0-9a-f]+", "0x", text)) for text in words]
+
+
+@pytest.mark.parametrize("stage", page_exercises.offered(), ids=lambda stage: stage.id)
+def test_the_page_and_python_say_the_same(stage, scripts, tmp_path, monkeypatch):
+    monkeypatch.setenv("FLASHLADDER_DEVICE", "sim")
+    every = tried(stage)
+    asked = [{"key": key, "stage": stage.id, "exercise": name, "text": text} for key, name, text in every]
+    (tmp_path / "answers").write_text(json.dumps(asked))
+    said = page_runs.node(
+        "--stack-size=8000", page_runs.HERE / "judge_in_node.mjs", scripts, tmp_path / "answers", limit=1800
+    )
+    of_page = [json.loads(line) for line in said.splitlines()]
+    for (key, name, text), page in zip(every, of_page, strict=True):
+        python = by_python(stage, name, text)
+        told = f"{key}:\nPython: {python.findings}\nthe page: {page['findings']}"
+        assert not page["isStub"] and page["remarks"] == []
+        assert page["summary"] == python.summary, told
+        assert [(one["check"], one["passed"]) for one in page["findings"]] == [
+            (one.check, one.passed) for one in python.findings
+        ], told
+        for ours, theirs in zip(page["findings"], python.findings, strict=True):
+            if theirs.check == "builds" or (theirs.check in HAZARDS and python.hazards):
+                kinds = [{text.partition(":")[0] for text in words} for words in (ours["words"], theirs.words)]
+                assert theirs.passed or theirs.check != "hazards" or kinds[0] & kinds[1], told
+            elif theirs.check != "correct" or theirs.passed:
+                assert without_places(ours["words"]) == without_places(theirs.words), told
+            else:  # what lies behind a tensor's rows is another process's, and may be read
+                assert ours["words"][0].partition(":")[0] == theirs.words[0].partition(":")[0], told
