@@ -88,9 +88,10 @@ def test_rows_groups_and_pages(one, page_size, Nq, group):
 
 @pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
 def test_more_units_of_a_warp_than_lanes(one):
-    """In pages of half a unit, the last of which is the table's last one."""
+    """In pages of half a unit, the last of which is the table's last one. By its own choice the stage has two blocks
+    here, whose warps have fewer units than lanes."""
     problem = DecodeProblem(Hq=1, Hkv=1, Nkv=8880, d_head=64, page_size=16)
-    verify(one, problem, device="sim", environment={"WARPSIM_MULTIPROCESSORS": "1"})
+    verify(one, problem, configuration="warps_8+blocks_1")
 
 
 @pytest.mark.long
