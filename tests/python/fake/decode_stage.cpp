@@ -48,7 +48,8 @@ extern "C" FlashStatus flash_decode(const FlashDecodeParams *p, cudaStream_t) {
                 std::vector<double> weight(std::max(keys, 0));
                 double top = -INFINITY, sum = 0;
                 for (int m = 0; m < keys; ++m) {
-                    for (int x = 0; x < p->d_head; ++x) weight[m] += value(p->Q, b, h, n, x) * cached(p, p->K, b, kv, m, x);
+                    for (int x = 0; x < p->d_head; ++x)
+                        weight[m] += value(p->Q, b, h, n, x) * cached(p, p->K, b, kv, m, x);
                     top = std::max(top, weight[m] *= PLANT == 1 ? 1.0f : p->scale);
                 }
                 for (double &one : weight) sum += one = std::exp(one - top);
