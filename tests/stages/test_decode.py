@@ -307,3 +307,10 @@ def test_a_forward_command_says_why_it_is_not_for_this_stage():
 def test_a_refusal_is_an_error_with_the_stages_words():
     with pytest.raises(StageError, match="supports d_head 64 and 128; it is 80"):
         CHOSEN[0].describe(DecodeProblem(d_head=80))
+
+
+@pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
+def test_an_empty_sequence_before_another_unit_of_its_warp(one):
+    """Nothing is loaded for it: that would arrive where the warp waits for its next unit."""
+    problem = DecodeProblem(B=2, Hq=1, Hkv=1, Nkv=300, lengths=(0, 300), d_head=64)
+    verify(one, problem, configuration="warps_8+blocks_1")
