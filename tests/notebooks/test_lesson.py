@@ -26,6 +26,7 @@ from flashladder.lessons import (  # noqa: E402
     DecodeLesson,
     HostLesson,
     Lesson,
+    RingLesson,
     display,
     notebook_format,
     predict,
@@ -269,6 +270,15 @@ def test_a_decode_lesson_verifies_counts_and_has_its_record(capsys, monkeypatch)
     monkeypatch.setattr(type(one.stage), "compared", lambda *arguments: Comparison(False, 1.0, 9.0, "all is wrong"))
     with pytest.raises(AssertionError, match="all is wrong"):
         one.verify(problem)
+
+
+def test_a_ring_lesson_verifies_lengths_that_its_stage_takes(capsys):
+    """Stage 63 wants pieces of whole tiles; the others are shown lengths that no number of pieces divides."""
+    one = RingLesson(63)
+    build.build(one.stage.targets)
+    one.verify()
+    printed = capsys.readouterr().out
+    assert "N=512 d=64 P=2" in printed and "N=1024 d=64 causal P=4" in printed and printed.count("verified") == 2
 
 
 @pytest.mark.parametrize("kind, other", [(DecodeLesson, 40), (BackwardLesson, 50), (DecodeLesson, 5)])

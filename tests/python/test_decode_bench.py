@@ -1,19 +1,24 @@
 """The decode benchmark on the fake runtime: checked before it is timed, several copies, provenance, told by a table."""
 
 import json
+import sys
+import types
 
 import pytest
 from hostcc import HERE, compile_cpp
 
+from flashladder.commands import results
+from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.ladder import stages
 from flashladder.ladder.decode import Decode
-from flashladder.measuring import bench, decode_bench, gpu_memory, recorded
+from flashladder.measuring import bench, decode_bench, gpu_memory, peers, recorded
 
 SETTINGS = decode_bench.Settings(
-    shapes=((4, 2, 2, 24), (2, 2, 1, 8)), head_dims=(64,), peers=False, rounds=2, series_ms=0.01, cold_bytes=1 << 14
-)
+    shapes=((4, 2, 2, 24), (2, 2, 1, 8), (2, 1, 2, 80)), other_caches=((2, 1, 2, 80),), head_dims=(64,), peers=False,
+    rounds=2, series_ms=0.01, cold_bytes=1 << 14,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -46,7 +51,7 @@ def decode_on_fake(fake, fake_device, monkeypatch, tmp_path):
 def test_what_is_recorded(decode_on_fake, capsys, tmp_path):
     got = decode_on_fake()
     names = [(row["name"], row["Nkv"]) for row in got["measurements"]]
-    assert names == [(name, n) for n in (24, 8) for name in (decode_bench.READING, "50_fake")]
+    assert names == [(name, n) for n in (24, 8, 80) for name in (decode_bench.READING, "50_fake")]
     for row in got["measurements"]:
         assert row["us"]["p20"] <= row["us"]["median"] <= row["us"]["p80"] and row["launches"] >= 2 * row["copies"]
         assert row["bytes"] == 4 * row["B"] * row["Hkv"] * row["Nkv"] * row["d_head"]
@@ -63,7 +68,107 @@ def test_what_is_recorded(decode_on_fake, capsys, tmp_path):
     assert "4/2 B=2 N=24 d=64" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("plant", (1, 2))
+def test_unequal_lengths_and_pages_beside_equal_ones(decode_on_fake, capsys, monkeypatch):
+    """As many keys in all as in the shape with equal lengths, whose time they are compared with."""
+    got = decode_on_fake()
+    assert "other_caches" in got and not [row for row in got["measurements"] if "lengths" in row or row["page_size"]]
+    stage = [row for row in got["other_caches"] if row["name"] == "50_fake"]
+    assert [(row.get("lengths"), row["page_size"]) for row in stage] == [
+        ([20, 140], 0), (None, 64), ([20, 140], 64), ([20, 140], 256),
+    ]  # fmt: skip
+    assert {row["bytes"] for row in stage} == {4 * 64 * 160} and [row["Nkv"] for row in stage] == [140, 80, 140, 140]
+    assert all(row["relative_error"] < 4e-3 for row in stage)
+    head, body = decode_bench.beside_equal(got, 64)
+    assert head[-1] == "50_fake" and [row[:4] for row in body] == [
+        ["2 / 1", "2", "80", what]
+        for what in ("unequal, one piece", "equal, pages of 64", "unequal, pages of 64", "unequal, pages of 256")
+    ]
+    equal = next(row for row in got["measurements"] if row["name"] == "50_fake" and row["Nkv"] == 80)
+    assert float(body[1][-1].split("(")[1][:-1]) == pytest.approx(
+        stage[1]["us"]["median"] / equal["us"]["median"], abs=0.006
+    )
+    assert "unequal, pages of 256" in capsys.readouterr().out
+    monkeypatch.setattr(recorded, "shipped", lambda kind: [got])
+    assert f"| 2 / 1 | 2 | 80 | equal, pages of 64 | {body[1][4]} | {body[1][5]} |" in results.decode_caches()
+    monkeypatch.setattr(recorded, "shipped", lambda kind: [got | {"other_caches": []}])
+    assert results.decode_caches() == results.NOTHING
+
+
+def test_what_the_benchmark_runs():
+    """Each shape of other caches is among the equal ones, or there would be nothing to compare it with; and the rows
+    of the pages are what every stage takes."""
+    settings = decode_bench.Settings()
+    problems = settings.problems()
+    others = [one for one in problems if not one.equal_lengths]
+    assert set(settings.other_caches) <= set(settings.shapes)
+    assert len(problems) == len(settings.shapes) + len(others) and len(others) == 4 * len(settings.other_caches)
+    for problem in others:
+        assert sum(problem.lengths) % problem.B == 0 and max(problem.lengths) == problem.Nkv
+        mean = sum(problem.lengths) // problem.B
+        assert (problem.Hq, problem.Hkv, problem.B, mean) in settings.shapes
+        assert all(problem.page_size % one.page_multiple == 0 for one in stages.decode_stages())
+
+
+class Tensor:
+    """As much of a tensor as a peer's call asks for."""
+
+    def transpose(self, *axes):
+        return self
+
+    def view(self, *shape):
+        return self
+
+    reshape = view
+
+
+@pytest.fixture
+def pytorch(monkeypatch):
+    """pytorch(varlen_attn): has that be PyTorch's, or with None there is no such function."""
+
+    def offers(varlen_attn):
+        made = types.ModuleType("torch.nn.attention.varlen")
+        if varlen_attn:
+            made.varlen_attn = varlen_attn
+        for name in ("torch", "torch.nn", "torch.nn.attention"):
+            monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        monkeypatch.setitem(sys.modules, made.__name__, made)
+        monkeypatch.setattr(gpu_memory, "torch", types.SimpleNamespace(tensor=lambda numbers, device: numbers))
+
+    return offers
+
+
+def paged_call():
+    problem = DecodeProblem(B=2, Hq=4, Hkv=2, Nkv=140, d_head=64, lengths=(140, 20), page_size=64)
+    return peers.paged_call(problem, {name: Tensor() for name in "QKV"}, problem.block_table())
+
+
+def test_pytorchs_attention_over_pages(pytorch):
+    given = {}
+
+    def varlen_attn(q, k, v, begins_q, begins_k, most_q, most_k, *, scale, enable_gqa, seqused_k, block_table):
+        given.update(locals())
+        return q
+
+    pytorch(varlen_attn)
+    assert isinstance(paged_call()(), Tensor)
+    assert list(given["begins_q"]) == [0, 1, 2] and list(given["begins_k"]) == [0, 140, 160]
+    assert (given["most_q"], given["most_k"], given["enable_gqa"], given["scale"]) == (1, 140, True, 0.125)
+    assert list(given["seqused_k"]) == [140, 20]
+    table = given["block_table"]
+    assert table.shape == (2, 3) and list(table[1, 1:]) == [0, 0], "no page is where there is none"
+    assert len({*table[0], table[1, 0]}) == 4
+
+
+def test_a_pytorch_without_pages_says_so(pytorch):
+    pytorch(None)
+    with pytest.raises(RuntimeError, match="no varlen_attn"):
+        paged_call()
+    pytorch(lambda q, k, v, seqused_k=None: q)
+    with pytest.raises(RuntimeError, match="takes no block_table, enable_gqa"):
+        paged_call()
+
+
+@pytest.mark.parametrize("plant", (1, 2, 3))
 def test_a_wrong_stage_is_not_timed(decode_on_fake, plant):
     with pytest.raises(FlashLadderError, match="50_fake is wrong .* so it is not timed"):
         decode_on_fake(plant)

@@ -42,7 +42,7 @@ def test_the_rule_is_what_the_ranks_copy_and_compute(ranks, Hkv, causal):
         assert (copies < attention) == hidden == ring_model.hides(problem)
 
 
-@pytest.mark.parametrize("slug", ("gather", "ring", "zigzag"))
+@pytest.mark.parametrize("slug", ring_model.SLUGS)
 @pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
 def test_all_scores_are_in_the_steps(slug, causal):
     problem = replace(PROBLEM, causal=causal)
@@ -73,8 +73,37 @@ def test_zigzag_ends_together_and_slices_do_not():
     assert max(ends["ring"]) == pytest.approx(7 / 4 * max(ends["zigzag"]), rel=1e-3)
 
 
+@pytest.mark.parametrize("causal", (False, True), ids=("full", "causal"))
+def test_one_launch_waits_for_what_comes_too_late(causal):
+    """With keys that are there its blocks share the work evenly. With a link, the first group of heads must have come
+    when the blocks look for it: all heads in one group come later than that."""
+    problem = replace(PROBLEM, Nq=65536, Nkv=65536, causal=causal)
+    even = ring_model.Rates(multiprocessors=128)  # a divisor of the number of query tiles
+    ideal = ring_model.MEASURED.attention_ms(problem, problem.Nq**2 // (8 if causal else 4))
+
+    def ends(gb_s, groups=0):
+        return [ring_model.one_launch(problem, rank, replace(even, gb_s=gb_s), groups)[-1].end for rank in range(4)]
+
+    for end_of_rank in ends(1e9):
+        assert end_of_rank == pytest.approx(ideal, rel=0.05 if causal else 1e-3)
+    assert ring_model.groups(problem) == 4
+    assert max(ends(370)) < 1.01 * max(ends(1e9)) < max(ends(370, 1))
+    for rank in range(4):
+        *_, last, kernel = ring_model.one_launch(problem, rank, ring_model.Rates(gb_s=20))
+        assert kernel.end > last.end
+
+
+def test_one_launch_begins_with_its_own_keys():
+    """So nothing waits before a query tile's own keys are done; each group comes of one rank after the other."""
+    timeline = ring_model.modelled("one_launch", replace(PROBLEM, Nq=32768, Nkv=32768))
+    copies = lane(timeline, "GPU 1 copies")
+    assert [one.label for one in copies] == ["0", "3", "2"] * 2
+    assert copies[0].end < ring_model.MEASURED.tile_ms(PROBLEM, 32768 // 4) < copies[1].end
+    assert [(one.label, one.start) for one in lane(timeline, "GPU 1 kernel")] == [("all", 0.0)]
+
+
 def test_no_two_copies_or_kernels_of_a_gpu_at_a_time():
-    for slug in ("gather", "ring", "zigzag"):
+    for slug in ring_model.SLUGS:
         timeline = ring_model.modelled(slug, replace(PROBLEM, causal=True))
         for name in timeline.lanes():
             spans = lane(timeline, name)
@@ -94,5 +123,5 @@ def test_recorded_spans_have_the_models_lanes():
 
 
 def test_a_stage_without_a_model():
-    with pytest.raises(FlashLadderError, match="choose gather, ring or zigzag"):
+    with pytest.raises(FlashLadderError, match="choose gather, ring, zigzag or one_launch"):
         ring_model.steps("gathering", PROBLEM, 0)

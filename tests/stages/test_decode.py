@@ -65,9 +65,10 @@ def test_rows_groups_and_pages(one, page_size, Nq, group):
 
 @pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
 def test_more_units_of_a_warp_than_lanes(one):
-    """In pages of half a unit, the last of which is the table's last one."""
+    """In pages of half a unit, the last of which is the table's last one. By its own choice the stage has two blocks
+    here, whose warps have fewer units than lanes."""
     problem = DecodeProblem(Hq=1, Hkv=1, Nkv=8880, d_head=64, page_size=16)
-    verify(one, problem, device="sim", environment={"WARPSIM_MULTIPROCESSORS": "1"})
+    verify(one, problem, configuration="warps_8+blocks_1")
 
 
 @pytest.mark.long
@@ -206,3 +207,10 @@ def test_a_problem_in_pages_is_the_one_in_one_piece():
     assert len(set(inputs["block_table"][0])) == problem.max_pages == problem.pages - 1
     with pytest.raises(FlashLadderError, match="1 numbers from 0 to 256 are wanted"):
         DecodeProblem(lengths=(3, 4))
+
+
+@pytest.mark.parametrize("one", [one for one in CHOSEN if one.slug == "paged_kv"], ids=lambda one: one.name)
+def test_an_empty_sequence_before_another_unit_of_its_warp(one):
+    """Nothing is loaded for it: that would arrive where the warp waits for its next unit."""
+    problem = DecodeProblem(B=2, Hq=1, Hkv=1, Nkv=300, lengths=(0, 300), d_head=64)
+    verify(one, problem, configuration="warps_8+blocks_1")

@@ -1,5 +1,5 @@
-// A decode stage on the host (bf16, one piece for each sequence) with the ABI of attention_decode.h, and the kernel
-// that only reads. PLANT plants an error that verification must find: 1 no scale, 2 the last key is skipped.
+// A decode stage on the host (bf16) with the ABI of attention_decode.h, and the kernel that only reads. PLANT plants an
+// error that verification must find: 1 no scale, 2 the last key is skipped, 3 pages are taken in their own order.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,6 +18,12 @@ static float value(const FlashTensor &t, int b, int h, int n, int x) {
     float found;
     std::memcpy(&found, &wide, 4);
     return found;
+}
+
+static float cached(const FlashDecodeParams *p, const FlashTensor &t, int b, int h, int n, int x) {
+    if (!p->block_table) return value(t, b, h, n, x);
+    const int place = b * p->max_pages + n / p->page_size;
+    return value(t, PLANT == 3 ? place % p->pages : p->block_table[place], h, n % p->page_size, x);
 }
 
 extern "C" FlashStatus flash_describe_decode(const FlashDecodeParams *, FlashDecodeDescription *description) {
@@ -42,13 +48,14 @@ extern "C" FlashStatus flash_decode(const FlashDecodeParams *p, cudaStream_t) {
                 std::vector<double> weight(std::max(keys, 0));
                 double top = -INFINITY, sum = 0;
                 for (int m = 0; m < keys; ++m) {
-                    for (int x = 0; x < p->d_head; ++x) weight[m] += value(p->Q, b, h, n, x) * value(p->K, b, kv, m, x);
+                    for (int x = 0; x < p->d_head; ++x)
+                        weight[m] += value(p->Q, b, h, n, x) * cached(p, p->K, b, kv, m, x);
                     top = std::max(top, weight[m] *= PLANT == 1 ? 1.0f : p->scale);
                 }
                 for (double &one : weight) sum += one = std::exp(one - top);
                 for (int x = 0; x < p->d_head; ++x) {
                     double out = 0;
-                    for (int m = 0; m < keys; ++m) out += weight[m] / sum * value(p->V, b, kv, m, x);
+                    for (int m = 0; m < keys; ++m) out += weight[m] / sum * cached(p, p->V, b, kv, m, x);
                     const float rounded = static_cast<float>(out);
                     uint32_t wide;
                     std::memcpy(&wide, &rounded, 4);

@@ -2,7 +2,7 @@
 
     <!-- results: throughput bf16 128 -->   ...   <!-- end results -->
 
-What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `decode`,
+What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D [causal]`, `decode`, `decode-caches`,
 `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`,
 `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
 `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`, `timeline-clocks`,
@@ -36,7 +36,7 @@ from flashladder.core.paths import ROOT
 from flashladder.ladder import ablations as variants
 from flashladder.ladder import stages
 from flashladder.lessons import notebook_format, sections
-from flashladder.measuring import machine_code, profile, recorded, stream_times
+from flashladder.measuring import decode_bench, machine_code, profile, recorded, stream_times
 from flashladder.tuning import instances, shape_table
 from flashladder.tuning import record as tuning
 from flashladder.tuning import tables as tuning_tables
@@ -176,6 +176,21 @@ def decode() -> Iterator[str]:
             f"Microseconds, and in brackets the part of them that reading takes; bf16, d = {d}, one query row, median"
         )
         head = ["heads of Q / of K and V", "B", "N", *names]
+        yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
+
+
+@paragraphs
+def decode_caches() -> Iterator[str]:
+    """The same of unequal lengths and of pages, beside equal lengths in one piece."""
+    pairs = ((results, d) for results in recorded.shipped(kind="decode") for d in (128, 64))
+    for results, d in pairs:
+        head, body = decode_bench.beside_equal(results, d)
+        if not body:
+            continue
+        rows = [row for row in results["other_caches"] if row["d_head"] == d]
+        stale = {row["name"] for row in rows if recorded.is_stale(row)}
+        head = [f"{name}\\*" if name in stale else name for name in head]
+        text = f"Microseconds, and in brackets times those of equal lengths in one piece; bf16, d = {d}, median"
         yield "\n".join([_caption(results, text), "", _table(head, body), *_notes(rows)])
 
 
@@ -406,6 +421,7 @@ _KINDS = {
     "throughput": throughput,
     "gradients": gradients,
     "decode": decode,
+    "decode-caches": decode_caches,
     "record": record,
     "throughput-pictures": result_pictures.throughput,
     "resources": resources,

@@ -104,6 +104,9 @@ class RingLesson(_PartLesson):
     )
     OPTIONS = {"own_stream": True, "repeat": 2}
 
+    def verify(self, *problems: RingProblem) -> None:
+        super().verify(*(problems or map(self.stage.fitted, self.PROBLEMS)))
+
     def ranks(self, problem: RingProblem) -> list[dict]:
         """Shows and returns what each rank has, copies and computes: "pieces", "pulled_bytes" and "scores"."""
         described = self.stage.describe(problem)["ranks"]

@@ -34,9 +34,20 @@ SHAPES = (
     (32, 8, 128, 4096), *((64, 8, B, 4096) for B in (1, 8, 32)), (64, 8, 32, 1024),
     (32, 32, 1, 4096), (32, 32, 8, 4096), (16, 1, 8, 16384),
 )  # fmt: skip
+# Of these also with unequal lengths and in pages: as many keys in all, so that the time should be nearly the same.
+OTHER_CACHES = ((32, 8, 8, 4096), (32, 8, 32, 1024), (32, 8, 32, 4096), (32, 8, 8, 16384))
+# Whether lengths are unequal, and rows of a page, 0: in one piece. PyTorch's attention takes pages of 256.
+CACHES = ((True, 0), (False, 64), (True, 64), (True, 256))
 # What the table in common/include/decode_plan.cuh is chosen from: blocks that share the work, with 4 warps or 8.
 TRIED_BLOCKS = (32, 48, 64, 96, 132, 176, 264, 396)
 TRIED = tuple(f"warps_{warps}+blocks_{blocks}" for warps in (8, 4) for blocks in TRIED_BLOCKS)
+
+
+def unequal_lengths(B: int, mean: int) -> tuple[int, ...]:
+    """From a quarter of the mean to 7/4 of it, in a random order; their sum is that of equal lengths."""
+    rising = np.linspace(mean / 4, mean * 7 / 4, B).round().astype(int)
+    rising[-1] += B * mean - rising.sum()
+    return tuple(int(length) for length in np.random.default_rng(0).permutation(rising))
 
 
 def read_library() -> Path:
@@ -46,6 +57,7 @@ def read_library() -> Path:
 @dataclass(frozen=True)
 class Settings:
     shapes: tuple[tuple[int, int, int, int], ...] = SHAPES
+    other_caches: tuple[tuple[int, int, int, int], ...] = OTHER_CACHES
     head_dims: tuple[int, ...] = (128,)
     dtype: str = "bf16"
     stages: tuple[int, ...] = ()  # none: all
@@ -58,10 +70,18 @@ class Settings:
 
     def problems(self) -> list[DecodeProblem]:
         return [
-            DecodeProblem(B=B, Hq=Hq, Hkv=Hkv, Nkv=length, d_head=d, dtype=self.dtype)
+            self._problem(shape, d, unequal, page_size)
             for d in self.head_dims
-            for Hq, Hkv, B, length in self.shapes
+            for shapes, caches in ((self.shapes, ((False, 0),)), (self.other_caches, CACHES))
+            for shape in shapes
+            for unequal, page_size in caches
         ]
+
+    def _problem(self, shape: tuple[int, int, int, int], d: int, unequal: bool, page_size: int) -> DecodeProblem:
+        Hq, Hkv, B, length = shape
+        lengths = unequal_lengths(B, length) if unequal else (length,) * B
+        fields = {"Nkv": max(lengths), "lengths": lengths, "page_size": page_size}
+        return DecodeProblem(B=B, Hq=Hq, Hkv=Hkv, d_head=d, dtype=self.dtype, **fields)
 
 
 @dataclass
@@ -85,6 +105,9 @@ class DecodeBench(bench.Benchmark):
         self.reader = ctypes.CDLL(str(read_library()))
         self.sink = self.cudart.malloc(16)
         self.scratch: list[int] = []  # of this problem's stages
+        self.lengths = self.table = 0  # of this problem, on the device
+        self.pages: np.ndarray | None = None  # the table on the host
+        self.other_caches: list[dict] = []  # measurements of unequal lengths and of pages
         self.expected: tuple = ()  # of this problem's last copy
 
     @property
@@ -97,22 +120,24 @@ class DecodeBench(bench.Benchmark):
 
     @staticmethod
     def fields_of(problem: DecodeProblem) -> dict:
+        """Its lengths only where they differ."""
         names = ("B", "Hq", "Hkv", "Nq", "Nkv", "d_head", "dtype", "page_size")
-        return {name: getattr(problem, name) for name in names}
+        lengths = {} if set(problem.lengths) == {problem.Nkv} else {"lengths": list(problem.lengths)}
+        return {name: getattr(problem, name) for name in names} | lengths
 
     # ---- one problem ----
 
     def copies_of(self, problem: DecodeProblem) -> list:
         """As many copies of the inputs, each with other numbers, as go far beyond L2; at least two."""
         free, _ = self.cudart.memory()
-        fit, far = int(free * 0.8) // problem.cache_bytes(), -(-self.settings.cold_bytes // problem.cache_bytes())
+        fit, far = int(free * 0.8) // room(problem), -(-self.settings.cold_bytes // problem.cache_bytes())
         count = max(2, min(far, fit, 256))
         if self.torch:
             return [gpu_memory.TorchMemory(problem, seed) for seed in range(count)]
         return [gpu_memory.PlainMemory(problem, seed, self.cudart) for seed in range(count)]
 
     def stage_candidate(
-        self, stage: stages.Decode, problem: DecodeProblem, copies: list, lengths: int, configuration: str | None = None
+        self, stage: stages.Decode, problem: DecodeProblem, copies: list, configuration: str | None = None
     ) -> Candidate:
         """configuration: None for the stage's own choice."""
         library = self.libraries[stage.number]
@@ -122,10 +147,9 @@ class DecodeBench(bench.Benchmark):
         self.scratch += [scratch] if scratch else []
         if needed:
             self.cudart.fill(scratch, 0, description["zeroed_bytes"])
-        lengths = 0 if description["optional_lengths"] and problem.equal_lengths else lengths
-        params = [
-            problem.params(one.pointers() | {"lengths": lengths}, scratch, needed, configuration) for one in copies
-        ]
+        lengths = 0 if description["optional_lengths"] and problem.equal_lengths else self.lengths
+        shared = {"lengths": lengths, "block_table": self.table}
+        params = [problem.params(one.pointers() | shared, scratch, needed, configuration) for one in copies]
 
         def launch(copy: int, stream: int) -> None:
             library.launch(params[copy], stream)
@@ -140,14 +164,23 @@ class DecodeBench(bench.Benchmark):
         if not (self.torch and self.settings.peers):
             return []
         found = []
-        for name in peers.names():
-            calls, kept = [peers.attention_call(name, problem, one.tensors) for one in copies], {}
+        for name in peers.names() if problem.equal_lengths else (peers.PAGED,) if problem.page_size else ():
+            try:
+                calls, kept = [self.peer_call(name, problem, one.tensors) for one in copies], {}
+            except RuntimeError as error:
+                self.skip(name, problem, str(error))
+                continue
 
             def launch(copy: int, stream: int, calls=calls, kept=kept) -> None:  # on PyTorch's current stream
                 kept["O"] = calls[copy]()
 
             found.append(Candidate(name, "peer", launch, lambda copy, kept=kept: gpu_memory.host_bits(kept["O"])))
         return found
+
+    def peer_call(self, name: str, problem: DecodeProblem, tensors: dict) -> Callable:
+        if name == peers.PAGED:
+            return peers.paged_call(problem, tensors, self.pages)
+        return peers.attention_call(name, problem, tensors)
 
     def reading(self, problem: DecodeProblem, copies: list) -> Candidate:
         size = ctypes.c_size_t(problem.cache_bytes() // 2)
@@ -175,7 +208,7 @@ class DecodeBench(bench.Benchmark):
             return False
         if candidate.output is None:
             return True
-        self.expected = self.expected or expected(problem, copies[last])
+        self.expected = self.expected or expected(problem, copies[last], self.pages)
         candidate.comparison = compare(some_heads(problem, candidate.output(last)), *self.expected, problem.dtype)
         return self.accepts(candidate, problem)
 
@@ -214,15 +247,17 @@ class DecodeBench(bench.Benchmark):
         return self.elapsed_ms(candidate.series) * 1e3 / candidate.launches
 
     def bench_problem(self, problem: DecodeProblem) -> None:
-        if 2 * problem.cache_bytes() > self.cudart.memory()[0] * 0.8:
+        if 2 * room(problem) > self.cudart.memory()[0] * 0.8:
             self.skip("all", problem, "two copies of the cache do not fit in memory")
             return
-        copies, lengths = self.copies_of(problem), self.cudart.malloc(4 * problem.B)
-        self.cudart.upload(lengths, np.array(problem.lengths, np.int32))
+        copies = self.copies_of(problem)
+        self.lengths = self.uploaded(np.array(problem.lengths, np.int32))
+        self.pages = problem.block_table() if problem.page_size else None
+        self.table = self.uploaded(self.pages) if problem.page_size else 0
         candidates = [
             self.reading(problem, copies),
-            *(self.stage_candidate(stage, problem, copies, lengths) for stage in self.stages),
-            *self.tried(problem, copies, lengths),
+            *(self.stage_candidate(stage, problem, copies) for stage in self.stages),
+            *self.tried(problem, copies),
             *self.peer_candidates(problem, copies),
         ]
         admitted = [one for one in candidates if self.admit(one, problem, copies)]
@@ -238,17 +273,22 @@ class DecodeBench(bench.Benchmark):
             self.record(candidate, problem, limit, {"copies": len(copies), "sm_mhz": clocks and clocks["sm_mhz"]})
         for one in copies:
             one.release()
-        for pointer in (lengths, *self.scratch):
+        for pointer in filter(None, (self.lengths, self.table, *self.scratch)):
             self.cudart.free(pointer)
         self.scratch, self.expected = [], ()
 
-    def tried(self, problem: DecodeProblem, copies, lengths: int) -> list[Candidate]:
+    def uploaded(self, array: np.ndarray) -> int:
+        pointer = self.cudart.malloc(array.nbytes)
+        self.cudart.upload(pointer, array)
+        return pointer
+
+    def tried(self, problem: DecodeProblem, copies) -> list[Candidate]:
         """The stages that take configurations, with each that suits the problem."""
         found = []
         for stage in self.stages:
             for configuration in self.settings.configurations if stage.configuration(problem) else ():
                 try:
-                    found.append(self.stage_candidate(stage, problem, copies, lengths, configuration))
+                    found.append(self.stage_candidate(stage, problem, copies, configuration))
                 except StageRefused:
                     continue  # this configuration has no instance for the problem
         return found
@@ -265,16 +305,22 @@ class DecodeBench(bench.Benchmark):
         }
         if candidate.comparison:
             row["relative_error"] = float(f"{candidate.comparison.frobenius:.3g}")
-        self.measurements.append(row | facts | candidate.facts)
+        rows = self.measurements if problem.equal_lengths else self.other_caches
+        rows.append(row | facts | candidate.facts)
 
     def run(self) -> dict:
         for problem in progress(self.settings.problems(), "bench"):
             self.bench_problem(problem)
-        return self.results(self.stages, graph=bool(self.torch))
+        return self.results(self.stages, graph=bool(self.torch)) | {"other_caches": self.other_caches}
 
     @staticmethod
     def print_tables(results: dict) -> None:
         print_table(results)
+
+
+def room(problem: DecodeProblem) -> int:
+    """Bytes of K and V as they lie in memory."""
+    return problem.bytes("K") + problem.bytes("V")
 
 
 def picked(problem: DecodeProblem) -> list[tuple[int, int]]:
@@ -288,16 +334,18 @@ def some_heads(problem: DecodeProblem, tensor: np.ndarray) -> np.ndarray:
     return np.stack([tensor[b, h * group : (h + 1) * group] for b, h in picked(problem)])
 
 
-def expected(problem: DecodeProblem, memory) -> tuple:
-    """O of the heads picked(), by the reference of these alone."""
+def expected(problem: DecodeProblem, memory, pages: np.ndarray | None = None) -> tuple:
+    """O of the heads picked(), by the reference of these alone. pages: the table of a cache in pages."""
     alone = DecodeProblem(
         B=2, Hq=problem.Hq // problem.Hkv, Hkv=1, Nq=problem.Nq, Nkv=problem.Nkv, d_head=problem.d_head,
         dtype=problem.dtype, lengths=tuple(problem.lengths[b] for b, _ in picked(problem)),
     )  # fmt: skip
     own = {"Q": some_heads(problem, memory.bits("Q"))}
     for name in "KV":
-        whole = memory.bits(name)
-        own[name] = np.stack([whole[b, h][None] for b, h in picked(problem)])
+        whole = {name: memory.bits(name), "block_table": pages}
+        own[name] = np.zeros(alone.shape(name), np.uint16)
+        for place, (b, h) in enumerate(picked(problem)):
+            own[name][place, 0, : problem.lengths[b]] = problem.cache_rows(whole, name, b)[h]
     return decoding.expected(alone, own)[0]
 
 
@@ -317,12 +365,37 @@ def print_table(results: dict) -> None:
     names, body = recorded.by_shape(results["measurements"], lambda row: (_shape(row),), told)
     title = f"us, and the part of it that reading takes: {results['provenance']['device']}"
     table(title, ["", *names], body, right=range(1, len(names) + 1))
+    for d in sorted({row["d_head"] for row in results.get("other_caches", ())}):
+        head, body = beside_equal(results, d)
+        table(f"us, and times those of equal lengths in one piece; d = {d}", head, body, right=range(4, len(head)))
     for row in results["skipped"]:
         say(f"not timed: {row['name']} at B = {row['B']}, N = {row['Nkv']}, d = {row['d_head']}: {row['reason']}")
 
 
 def _shape(row: dict) -> str:
     return f"{row['Hq']}/{row['Hkv']} B={row['B']} N={row['Nkv']} d={row['d_head']}"
+
+
+def beside_equal(results: dict, d: int) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of a table of other caches: microseconds of each candidate, and how many times those of as many
+    keys in equal lengths and one piece."""
+    rows = [row for row in results.get("other_caches", ()) if row["d_head"] == d]
+    names = list(dict.fromkeys(row["name"] for row in rows))
+    caches: dict[tuple, dict[str, str]] = {}
+    for row in rows:
+        keys = sum(row["lengths"]) // row["B"] if "lengths" in row else row["Nkv"]
+        same = {name: row[name] for name in ("name", "B", "Hq", "Hkv", "d_head")} | {"Nkv": keys}
+        equal = next((one for one in results["measurements"] if same.items() <= one.items()), None)
+        times = f" ({_median(row) / _median(equal):.2f})" if equal else ""
+        what = f"{'unequal' if 'lengths' in row else 'equal'}, {_pages(row)}"
+        cache = f"{row['Hq']} / {row['Hkv']}", str(row["B"]), f"{keys:,}", what
+        caches.setdefault(cache, {})[row["name"]] = f"{_median(row):.1f}{times}"
+    head = ["heads of Q / of K and V", "B", "mean N", "lengths and cache", *names]
+    return head, [[*cache, *(found.get(name, "-") for name in names)] for cache, found in caches.items()]
+
+
+def _pages(row: dict) -> str:
+    return f"pages of {row['page_size']}" if row["page_size"] else "one piece"
 
 
 def fastest(results: dict) -> list[str]:

@@ -4,8 +4,13 @@ their users' packages are installed; and cuBLAS as the ceiling. The peer of e4m3
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 from dataclasses import dataclass
+from itertools import accumulate
 
+import numpy as np
+
+from flashladder.core.decode_problem import NO_PAGE, DecodeProblem
 from flashladder.core.problem import Problem
 from flashladder.measuring import cudnn_fp8, gpu_memory
 
@@ -48,6 +53,7 @@ PACKAGES = {
     "FlashAttention-3": Package("flash_attn_interface", ("flash_attn_3", "flash-attn-3")),
     "FlashAttention-4": Package("flash_attn.cute", ("flash-attn-4", "fa4")),
 }
+PAGED = "PyTorch varlen_attn"  # of unequal lengths in pages
 CEILING = "cuBLAS matmul"
 CEILING_SIZE = 8192  # rows and columns of the square matrices
 
@@ -73,6 +79,33 @@ def attention_call(name: str, problem: Problem, tensors: dict):
             return attention(
                 q, k, v, is_causal=problem.causal, scale=problem.scale, enable_gqa=problem.Hq != problem.Hkv
             )
+
+    return call
+
+
+def paged_call(problem: DecodeProblem, tensors: dict, table: np.ndarray):
+    """As attention_call(), of a cache in pages; RuntimeError where this PyTorch takes none."""
+    torch = gpu_memory.torch
+    try:
+        from torch.nn.attention.varlen import varlen_attn
+    except ImportError as error:
+        raise RuntimeError("this PyTorch has no varlen_attn") from error
+    missing = {"enable_gqa", "seqused_k", "block_table"} - set(inspect.signature(varlen_attn).parameters)
+    if missing:
+        raise RuntimeError(f"varlen_attn of this PyTorch takes no {', '.join(sorted(missing))}")
+
+    def on_gpu(numbers):
+        return torch.tensor(np.asarray(numbers, np.int32), device="cuda")
+
+    B, Nq, Hq, d = problem.B, problem.Nq, problem.Hq, problem.d_head
+    q = problem.to_bhnd_tensor(tensors["Q"]).transpose(1, 2).reshape(B * Nq, Hq, d)
+    begins = on_gpu(range(0, (B + 1) * Nq, Nq)), on_gpu([0, *accumulate(problem.lengths)])
+    cache = {"seqused_k": on_gpu(problem.lengths), "block_table": on_gpu(np.where(table == NO_PAGE, 0, table))}
+    cache |= {"scale": problem.scale, "enable_gqa": Hq != problem.Hkv}
+
+    def call():
+        found = varlen_attn(q, tensors["K"], tensors["V"], *begins, Nq, max(problem.lengths), **cache)
+        return found.view(B, Nq, Hq, d).transpose(1, 2)
 
     return call
 

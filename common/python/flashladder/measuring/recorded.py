@@ -41,7 +41,7 @@ INSIDE = {
     "shapes": "tuning",
 }
 # The lists of a record whose entries are of stages.
-_LISTS = ("measurements", "together", "rows", "counters", "kernels", "stages", "hard")
+_LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard")
 
 
 def load(file: Path) -> dict:

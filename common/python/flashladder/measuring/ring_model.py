@@ -1,19 +1,25 @@
 """When communication hides behind attention on several GPUs: a rule from two rates, and a model of who copies and
 computes when. A model, no measurement: no time for a launch or an event, and each link is a rank's own."""
 
+import heapq
 from dataclasses import dataclass
 
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.ring_problem import RingProblem
 from flashladder.running.timeline import Span, Timeline
 
+SLUGS = ("gather", "ring", "zigzag", "one_launch")
 TFLOPS, GB_S = 700.0, 370.0  # of a GPU's attention, and of a link in one direction
+
+
+BR = 128  # rows of a query tile of one_launch
 
 
 @dataclass(frozen=True)
 class Rates:
     tflops: float = TFLOPS
     gb_s: float = GB_S
+    multiprocessors: int = 132
 
     def pull_ms(self, problem: RingProblem, keys: int) -> float:
         """To copy so many rows of K and V, of 2 bytes a number."""
@@ -22,6 +28,10 @@ class Rates:
     def attention_ms(self, problem: RingProblem, scores: int) -> float:
         """For so many scores of each head of Q: two products of d_head multiplications and additions each."""
         return 4 * problem.B * problem.Hq * scores * problem.d_head / self.tflops / 1e9
+
+    def tile_ms(self, problem: RingProblem, keys: int) -> float:
+        """For one query tile and so many keys, on one multiprocessor."""
+        return 4 * BR * keys * problem.d_head * self.multiprocessors / self.tflops / 1e9
 
 
 MEASURED = Rates()
@@ -49,16 +59,16 @@ class Step:
 
 
 def steps(slug: str, problem: RingProblem, rank: int) -> list[Step]:
-    """Of a rank of the stage gather, ring or zigzag, in their order. Rows are divided evenly here."""
+    """Of a rank of a stage for several GPUs, in their order. Rows are divided evenly here."""
     P, rows = problem.ranks, problem.Nq // problem.ranks
-    if slug not in ("gather", "ring", "zigzag"):
-        raise FlashLadderError(f"There is no model of '{slug}': choose gather, ring or zigzag.")
+    if slug not in SLUGS:
+        raise FlashLadderError(f"There is no model of '{slug}': choose {', '.join(SLUGS[:-1])} or {SLUGS[-1]}.")
     # With a mask half of the square of the own rows, of a zigzag rank's two pieces, too.
     found = [Step(rank, 0, rows * (rows + 1) // 2 if problem.causal else rows * rows)]
     for source in ((rank - step) % P for step in range(1, P)):
         if not problem.causal:
             found.append(Step(source, rows, rows * rows))
-        elif slug == "zigzag":
+        elif slug in ("zigzag", "one_launch"):
             found.append(Step(source, rows // 2 if source < rank else rows, rows * rows // 2))
         elif source < rank:
             found.append(Step(source, rows, rows * rows))
@@ -67,6 +77,17 @@ def steps(slug: str, problem: RingProblem, rank: int) -> list[Step]:
 
 def modelled(slug: str, problem: RingProblem, rates: Rates = MEASURED) -> Timeline:
     """The spans of all ranks; a lane for the copies of each and one for its kernels."""
+    if slug == "one_launch":
+        spans = [span for rank in range(problem.ranks) for span in one_launch(problem, rank, rates)]
+    else:
+        spans = _stepped(slug, problem, rates)
+    where = f"a model: {rates.tflops:g} TFLOP/s, {rates.gb_s:g} GB/s"
+    note = "A model, no measurement. The numbers are those of the GPU whose K and V are copied or attended to."
+    return Timeline("ms", where, f"{slug}, {problem}", spans, note).check()
+
+
+def _stepped(slug: str, problem: RingProblem, rates: Rates) -> list[Span]:
+    """Of the stages that launch a kernel for each step, or one after all copies."""
     work = [steps(slug, problem, rank) for rank in range(problem.ranks)]
     pulled = [[0.0] * len(one) for one in work]  # when each step's copy ends
     computed = [[0.0] * len(one) for one in work]
@@ -91,9 +112,7 @@ def modelled(slug: str, problem: RingProblem, rates: Rates = MEASURED) -> Timeli
             start = max(pulled[rank])
             end = start + rates.attention_ms(problem, sum(step.scores for step in own))
             spans.append(Span(f"GPU {rank} kernel", "compute", "all", start, end))
-    where = f"a model: {rates.tflops:g} TFLOP/s, {rates.gb_s:g} GB/s"
-    note = "A model, no measurement. The numbers are those of the GPU whose K and V are copied or attended to."
-    return Timeline("ms", where, f"{slug}, {problem}", spans, note).check()
+    return spans
 
 
 def _before_copy(slug: str, number: int, rank: int, pulled: list[list[float]], computed: list[list[float]]):
@@ -104,6 +123,38 @@ def _before_copy(slug: str, number: int, rank: int, pulled: list[list[float]], c
     if slug == "ring" and number > 1:
         found.append(pulled[(rank - 1) % len(pulled)][number - 1])
     return found
+
+
+def groups(problem: RingProblem) -> int:
+    """Into how many groups the heads' copies of one_launch are divided."""
+    K_bytes = 2 * problem.B * problem.Hkv * (problem.Nq // problem.ranks) * problem.d_head
+    return min(max(K_bytes // (16 << 20), 1), 4)
+
+
+def one_launch(problem: RingProblem, rank: int, rates: Rates = MEASURED, divided: int = 0) -> list[Span]:
+    """A rank's copies, group by group, and its kernel: each multiprocessor takes one query tile after the other, and
+    of it the keys of one rank after the other, as soon as these are there. divided: into so many groups of heads."""
+    heads = problem.B * problem.Hkv
+    group = -(-heads // (divided or groups(problem)))
+    _, *others = steps("one_launch", problem, rank)
+    pulled, spans, end = {}, [], 0.0
+    for first in range(0, heads, group):
+        for step in others:
+            start, part = end, min(group, heads - first) / heads
+            end = pulled[first // group, step.source] = start + part * rates.pull_ms(problem, step.keys)
+            spans.append(_span(rank, "copies", step, start, end))
+    rows = problem.Nq // problem.ranks
+    free = [0.0] * rates.multiprocessors  # when each is
+    for head in range(heads):
+        for row in sorted(range(0, rows, BR), reverse=problem.causal):
+            for _ in range(problem.Hq // problem.Hkv):
+                now = heapq.heappop(free) + rates.tile_ms(problem, row + BR // 2 if problem.causal else rows)
+                for step in others:
+                    if problem.causal and step.source > rank and row < rows // 2:
+                        continue  # the early rows see none of these keys
+                    now = max(now, pulled[head // group, step.source]) + rates.tile_ms(problem, step.keys)
+                heapq.heappush(free, now)
+    return [*spans, Span(f"GPU {rank} kernel", "compute", "all", 0.0, max(free))]
 
 
 def _span(rank: int, lane: str, step: Step, start: float, end: float) -> Span:

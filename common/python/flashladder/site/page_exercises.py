@@ -1,5 +1,5 @@
-"""The exercises of the page in which they are written (docs/site/write.md): of each stage its tasks, hints and starters,
-and what an answer is judged by, as classroom/judge.py does it: the problems with their launches and inputs, and what
+"""The exercises of the page in which they are written (docs/site/write.md): of each stage its tasks, hints and
+starters, and what an answer is judged by, as classroom/judge.py does it: the problems with their launches and inputs, and what
 the stage expects of its counters.
 """
 
