@@ -392,7 +392,6 @@ def tuned_pictures() -> str:
     return "\n\n".join(f"![{words}]({file})" for file, words in shown.items()) or NOTHING
 
 
-BOTH_PARTS = "throughput-both-d128.png"  # README's: attention and its gradients on one GPU
 _PICTURES = {
     "flags": "More time than the winner takes without each flag",
     "lengths": "What each flag is worth at each length",
@@ -538,14 +537,15 @@ def _draw(folder: Path) -> list[Path]:
 
     shipped = recorded.shown()
     wanted = {recorded.picture("bf16", d, False): lambda d=d: plot.throughput(shipped, "bf16", d) for d in (64, 128)}
-    both = [(one, False) for kind in ("", "backward") for one in recorded.shipped(kind=kind)[:1]]
-    wanted[BOTH_PARTS] = lambda: plot.throughput(both, "bf16", 128)
     wanted["tile-kinds.png"] = plot.tile_kinds
     wanted["block-orders.png"] = plot.block_orders
     for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
         dtype, d, causal = what
         if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one, _ in shipped):
             wanted[recorded.picture(*what)] = lambda what=what: plot.throughput(shipped, *what)
+    top = recorded.of(stages.main_line()[-1].name)
+    if top:
+        wanted["climb.svg"] = lambda: plot.front_picture(top, 8.4, 3.5)  # the first screen of README and site
     changed = []
     if recorded.shipped(kind="ablations"):
         wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))

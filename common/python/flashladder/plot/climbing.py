@@ -5,6 +5,7 @@ first; where two would cover each other the smaller step has none.
 """
 
 import itertools
+import textwrap
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
@@ -15,6 +16,8 @@ from flashladder.measuring import recorded
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, caption, new_figure
 
 MOST_LABELS = 12
+LENGTH = 4096  # of the sequence
+FRONT_WORDS = "TFLOP/s of the main line's stages as one line that climbs, with FlashAttention-2 and cuDNN as levels"
 _SHORT = {"FlashAttention-2": "FA-2", "cuDNN attention": "cuDNN"}
 _SIZE, _LETTER, _LINE = 9.0, 0.073, 0.17  # points; inches that a letter and a line of this size take
 
@@ -73,9 +76,18 @@ def shares(results: dict, dtype: str, d: int, causal: bool, length: int) -> str:
 
 
 def way_up(  # noqa: PLR0913 - one panel of one run
-    axes, size: tuple[float, float], results: dict, dtype: str, d: int, causal: bool, length: int, factors: bool = False
+    axes,
+    size: tuple[float, float],
+    results: dict,
+    dtype: str,
+    d: int,
+    causal: bool,
+    length: int,
+    factors: bool = False,
+    most: int = MOST_LABELS,
 ) -> None:
-    """Draws the line into axes of about `size` inches. factors: a label says how many times the stage before it is."""
+    """Draws the line into axes of about `size` inches. factors: a label says how many times the stage before it is;
+    most: of the labels."""
     every = steps(results, dtype, d, causal, length)
     rows = recorded.pick(results, dtype=dtype, d_head=d, causal=causal, Nq=length)
     across = [row for row in [*rows, recorded.ceiling(results, dtype)] if row and row["kind"] != "stage"]
@@ -94,7 +106,7 @@ def way_up(  # noqa: PLR0913 - one panel of one run
         axes.plot(one.place, one.row["tflops"], "D" if one.branch else "o", color=colour, markerfacecolor=face,
                   markersize=6, zorder=4)  # fmt: skip
     _across(axes, size, across)
-    _names(axes, size, every, MOST_LABELS - len(across), factors)
+    _names(axes, size, every, most - len(across), factors)
     axes.set_xticks([one.place for one in every], [one.row["name"][:2] for one in every], fontsize=8)
     axes.set_xlabel("stage (diamond: a branch)" if any(one.branch for one in every) else "stage")
     axes.set_ylabel("TFLOP/s")
@@ -195,4 +207,21 @@ def climb(results: list[tuple[dict, bool]], dtype: str = "bf16", d: int = 128, c
     masked = ", causal" if causal else ""
     axes.set_title(f"{dtype}, d = {d}, N = {length}{masked}; × is the factor over the stage before", fontsize=10)
     caption(figure, f"{'measured here' if live else 'recorded'}: {recorded.label(one)}")
+    return figure
+
+
+def front_picture(results: dict, width: float, height: float, most: int = MOST_LABELS) -> Figure:
+    """The main line without its branches and factors, of the run in which all stages were timed together: for the first
+    screen of README and site."""
+    results = recorded.together(results)
+    results = results | {"measurements": [row for row in results["measurements"] if not is_branch(row["name"])]}
+    rows = recorded.pick(results, dtype="bf16", d_head=128, causal=False, Nq=LENGTH)
+    figure = new_figure(width, height, FRONT_WORDS)
+    axes = figure.subplots()
+    way_up(axes, (width - 2.0, height - 1.1), results, "bf16", 128, False, LENGTH, most=most)
+    ticks = list(zip(axes.get_xticks(), axes.get_xticklabels()))[:: 1 if width > 6 else 4]
+    axes.set_xticks([place for place, _ in ticks], [label.get_text() for _, label in ticks], fontsize=8)
+    axes.set_xlabel("")
+    source = f"Stages; bf16, d = 128, N = {LENGTH}. Recorded: {recorded.label(results)}. {recorded.earlier(rows)}"
+    caption(figure, textwrap.fill(source, int(width * 15)))
     return figure

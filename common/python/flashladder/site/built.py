@@ -24,6 +24,13 @@ class _Page(HTMLParser):
                 self.wanted.append((self.getpos()[0], value, (tag, name) in _LOADED))
 
 
+def weight(page: Path) -> int:
+    """Bytes that a browser loads by itself to show a page: the page and the files that it names."""
+    text = page.read_text()
+    named = {urlsplit(address).path for _, address, loaded in _Page(text).wanted if loaded and ":" not in address}
+    return len(text.encode()) + sum((page.parent / unquote(name)).stat().st_size for name in named)
+
+
 def faults(folder: Path) -> list[str]:
     """A sentence for each address of a page below `folder` that leads nowhere, or out to the network by itself."""
     pages = {file: _Page(file.read_text()) for file in sorted(folder.rglob("*.html"))}
@@ -42,6 +49,8 @@ def faults(folder: Path) -> list[str]:
             place = place / "index.html" if place.is_dir() else place
             if not place.exists():
                 found.append(f"{at}: there is no such page")
+            elif "=" in parts.fragment:
+                continue  # what a page's script is to show
             elif parts.fragment and place in pages and unquote(parts.fragment) not in pages[place].places:
                 found.append(f"{at}: the page has no such place")
     return found
