@@ -36,7 +36,7 @@ html_title = f"FlashLadder {release}"
 # Where the site is published, for those who share a page: its picture needs a whole address.
 html_baseurl = os.environ.get("FLASHLADDER_SITE", "")
 html_static_path = ["static", "../results/climb.svg"]
-html_favicon = "static/favicon.svg"
+html_favicon = "favicon.svg"
 html_context = {"front_words": FRONT_WORDS, "site_address": html_baseurl}
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]

@@ -15,10 +15,11 @@ function reachAreas() {
 function reachSwitches() {
   for (const [which, name] of Object.entries(SWITCHES)) {
     for (const label of document.querySelectorAll(which)) {
-      label.tabIndex = 0;
-      label.setAttribute("role", "button");
-      label.setAttribute("aria-label", name);
-      label.addEventListener("keydown", (event) => {
+      const icon = label.querySelector(".icon");
+      icon.tabIndex = 0;
+      icon.setAttribute("role", "button");
+      icon.setAttribute("aria-label", name);
+      icon.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
         label.click();
