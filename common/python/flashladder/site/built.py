@@ -27,7 +27,8 @@ class _Page(HTMLParser):
 def weight(page: Path) -> int:
     """Bytes that a browser loads by itself to show a page: the page and the files that it names."""
     text = page.read_text()
-    named = {urlsplit(address).path for _, address, loaded in _Page(text).wanted if loaded and ":" not in address}
+    loaded = {urlsplit(address).path for _, address, loaded in _Page(text).wanted if loaded and ":" not in address}
+    named = {name for name in loaded if not name.endswith(".html")}  # a <link> to the next page is not loaded
     return len(text.encode()) + sum((page.parent / unquote(name)).stat().st_size for name in named)
 
 
