@@ -13,6 +13,7 @@ class _Page(HTMLParser):
     def __init__(self, text: str):
         super().__init__()
         self.places: set[str] = set()  # what a # may name
+        self.later: set[str] = set()  # what is loaded when it comes into sight
         self.wanted: list[tuple[int, str, bool]] = []  # line, address, whether a browser loads it by itself
         self.feed(text)
 
@@ -22,12 +23,16 @@ class _Page(HTMLParser):
                 self.places.add(value or "")
             elif value and (name == "href" or (tag, name) in _LOADED):
                 self.wanted.append((self.getpos()[0], value, (tag, name) in _LOADED))
+                if ("loading", "lazy") in attributes:
+                    self.later.add(value)
 
 
 def weight(page: Path) -> int:
     """Bytes that a browser loads by itself to show a page: the page and the files that it names."""
     text = page.read_text()
-    loaded = {urlsplit(address).path for _, address, loaded in _Page(text).wanted if loaded and ":" not in address}
+    found = _Page(text)
+    at_once = (address for _, address, loaded in found.wanted if loaded and address not in found.later)
+    loaded = {urlsplit(address).path for address in at_once if ":" not in address}
     named = {name for name in loaded if not name.endswith(".html")}  # a <link> to the next page is not loaded
     return len(text.encode()) + sum((page.parent / unquote(name)).stat().st_size for name in named)
 

@@ -16,6 +16,7 @@ LESSONS = "notebooks/"
 # A lesson's sections that a reader opens: what is done with one's own hands, and what is optional.
 FOLDED = (*("Predict", "Write it", "Break it", "Check yourself"), sections.DEEPER)
 PUZZLE = "A puzzle"
+EAGER = 2  # pictures that a page loads at once; the others when they come into sight
 
 
 def fold(app: Sphinx, doctree: nodes.document, page: str) -> None:
@@ -53,6 +54,9 @@ def mend(app: Sphinx, page: str, template: str, context: dict, doctree: nodes.do
     """A table's head without words is no head; and what a page is about, for those who share it."""
     if "body" in context:
         context["body"] = re.sub(r"<th\b([^>]*)>(?:<p></p>)?</th>", r"<td\1></td>", context["body"])
+        first, *rest = context["body"].split("<img ")
+        eager, lazy = rest[:EAGER], rest[EAGER:]
+        context["body"] = "<img ".join([first, *eager, *(f'loading="lazy" {one}' for one in lazy)])
     context["about"] = _about(doctree) if doctree else ""
 
 
