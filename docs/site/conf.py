@@ -1,5 +1,6 @@
 """Sphinx's configuration. `make docs` collects the pages (flashladder/site) and calls Sphinx on them."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ sys.path.insert(0, str(ROOT / "common/python"))
 
 from flashladder.core import project as flashladder_project  # noqa: E402
 from flashladder.lessons import notebook_format  # noqa: E402
+from flashladder.plot.climbing import FRONT_WORDS  # noqa: E402
 
 project = "FlashLadder"
 copyright = "the FlashLadder authors, MIT licence"
@@ -16,7 +18,7 @@ language = "en"
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "flashladder.site.extension"]
 exclude_patterns = ["**.ipynb_checkpoints"]
-templates_path = []
+templates_path = ["templates"]
 highlight_language = "text"  # of code that names no language
 nitpicky = False
 
@@ -31,9 +33,13 @@ autodoc_typehints = "signature"
 
 html_theme = "furo"
 html_title = f"FlashLadder {release}"
-html_static_path = ["static"]
+# Where the site is published, for those who share a page: its picture needs a whole address.
+html_baseurl = os.environ.get("FLASHLADDER_SITE", "")
+html_static_path = ["static", "../results/climb.svg"]
+html_favicon = "favicon.svg"
+html_context = {"front_words": FRONT_WORDS, "site_address": html_baseurl}
 html_css_files = ["site.css"]
-html_js_files = [("results.js", {"defer": "defer"})]
+html_js_files = [("site.js", {"defer": "defer"})]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False

@@ -302,6 +302,20 @@ def test_the_way_up_has_few_names_and_none_covers_another():
         assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2)), told
 
 
+@pytest.mark.parametrize("size", [(8.4, 3.5, 12), (3.8, 3.2, 7)], ids=("wide", "narrow"))
+def test_the_front_picture_has_few_names_and_its_source(size):
+    one = recorded.of(stages.main_line()[-1].name)
+    figure = plot.front_picture(one, *size)
+    figure.draw_without_rendering()
+    names = [text.get_text() for text in figure.axes[0].texts]
+    told = " ".join(names)
+    assert stages.main_line()[-1].id in told and "cuDNN" in told
+    assert len(names) <= size[2] and not any(climbing.is_branch(name.partition(" ")[0]) for name in names)
+    assert recorded.label(recorded.together(one)) in " ".join(figure.get_supxlabel().split())
+    boxes = [text.get_window_extent().padded(-2) for text in figure.axes[0].texts]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(boxes, 2)), names
+
+
 def test_a_branch_is_no_step_of_the_way_up():
     (one,) = recorded.shipped()[:1]
     steps = {step.row["name"]: step for step in climbing.steps(climbing.Run(one, length=4096))}

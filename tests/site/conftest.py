@@ -1,4 +1,4 @@
-"""Puts the package on the path, and what lies beside the tests; builds the page for those that ask for it."""
+"""Puts the package on the path, and what lies beside the tests. Builds the site and the page, once for all tests."""
 
 import fcntl
 import os
@@ -32,3 +32,18 @@ def shipped() -> Path:
             lock.truncate(0)
             lock.write(this_run)
     return run_page.shipped()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    """The folder of the built pages; the page that runs kernels is not among them."""
+    from flashladder.commands import docs
+
+    folder = tmp_path_factory.mktemp("site")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FLASHLADDER_BUILD", str(folder))
+        # Nothing listens there: what asks the network fails.
+        patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+        patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+        assert docs.run() == 0
+    return folder / "site/html"

@@ -1,7 +1,6 @@
 """The site's sources: what is collected, in which order, and where links lead. Needs no Sphinx."""
 
 import json
-import re
 from pathlib import PurePosixPath
 
 import pytest
@@ -11,7 +10,7 @@ from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
 from flashladder.lessons import glossary
 from flashladder.measuring import recorded
-from flashladder.site import built, front, kernel_pages, links, results_table, sources
+from flashladder.site import built, front, kernel_pages, lesson_pages, links, pictures, results_table, sources
 
 
 def project(root, **files: str):
@@ -96,7 +95,8 @@ def test_collecting(tmp_path):
     assert "(stages/05_swizzle/README.md)" in (tmp_path / "README.md").read_text()
     assert (tmp_path / "docs/results/throughput-d128.png").exists(), "pictures come with their pages"
     notebook = json.loads((tmp_path / "notebooks/05_swizzle.ipynb").read_text())
-    assert "stages/05_swizzle/kernel.md" in notebook["cells"][1]["source"]
+    assert "stages/05_swizzle/kernel.html" in notebook["cells"][1]["source"]
+    assert notebook["cells"][2]["metadata"]["tags"] == ["hide-cell"], "the set-up"
     assert "start_here.ipynb#the-map" in json.dumps(notebook)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.md")}
     sources.collect(tmp_path)
@@ -129,29 +129,37 @@ def test_the_table_has_every_measurement():
     assert starred and all(name.endswith("*") for name in starred)
 
 
-def test_the_climb_shows_the_recorded_figures():
-    run = recorded.first()
-    html = front.climb(run)
-    ladder = [stage.name for stage in stages.all_stages()]
-    for row in recorded.pick(run, dtype="bf16", d_head=128, causal=False, Nq=front.LENGTH):
-        if row["kind"] != "stage" or row["name"] in ladder:
-            assert f"{row['tflops']:.1f}" in html, row["name"]
-    titles = [f"{stage.id} {stage.title}" for stage in stages.all_stages()]
-    shown = re.findall(r'class="climb-name">(\d\d [^<]*)<', html)
-    assert shown == [title for title in titles if title in shown] and len(shown) >= 10, "in the order of the ladder"
-    for stage, minutes in stages.core_path():
-        assert f'{stage.title}</span><span class="climb-way">core, {minutes} min<' in html or stage.title not in html
-    assert "branch, " in html and "a stop of the core path" in html
-    assert "make bench" in front.climb(None)
-    with pytest.raises(FlashLadderError, match="site: climb"):
+def test_the_front_page_has_its_buttons_and_its_picture():
+    template = front.BUTTONS + "\n" + front.CLIMB + "\n" + front.SECTIONS
+    with_page, without = (front.page(template, [], runs) for runs in (True, False))
+    assert "Run a kernel now" in with_page and "Run a kernel now" not in without
+    assert all("Start the lessons" in text and "climb.svg" in text for text in (with_page, without))
+    with pytest.raises(FlashLadderError, match="site: buttons"):
         front.page("no marks", [], False)
+
+
+def test_long_tables_are_folded_with_their_titles():
+    rows = "<tr><td>1</td></tr>"
+    most = lesson_pages.LONG_TABLE
+    short, long = (f"<div><b>A &lt; B</b></div><table>{rows * n}</table>" for n in (most - 1, most))
+    assert lesson_pages.folded_table(short) == short
+    assert f"<summary>A &lt; B: {most - 1} rows</summary><table>" in lesson_pages.folded_table(long)
+    assert lesson_pages.folded_table(f"<details>{long}</details>") == f"<details>{long}</details>"
+
+
+def test_sliders_are_read_from_their_cells():
+    names = {one.draw: one for one in pictures.sliders()}
+    assert names["mma_fragments"].choices["lane"] == [*range(5, 32), *range(5)]
+    assert names["swizzle"].choices == {"on": [True, False], "d": [128, 64], "chunk": [*range(8)]}
+    text = {"cell_type": "code", "source": f"slider(plot.swizzle, d=[*range({pictures.MOST_FRAMES + 1})])"}
+    assert pictures.slider_of(text, "too many") is None
 
 
 def test_what_is_built_is_looked_over(tmp_path):
     (tmp_path / "a.html").write_text(
         '<script src="https://cdn.example/x.js"></script><a href="https://example.org">out</a>'
         '<a href="b.html#there">1</a><a href="b.html#gone">2</a><a href="c.html">3</a><a href="#top">4</a><p id="top">'
-        '<img src="data:image/png;base64,AA">'
+        '<a href="b.html#left=04">5</a><img src="data:image/png;base64,AA">'
     )
     (tmp_path / "b.html").write_text('<h1 id="there">B</h1>')
     assert [fault.split(": ", 1)[1] for fault in built.faults(tmp_path)] == [

@@ -4,7 +4,6 @@ import html
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -18,19 +17,6 @@ pytestmark = [
     pytest.mark.skipif(bool(docs.missing()), reason=f"{', '.join(docs.missing())} not installed: extra `docs`"),
     pytest.mark.xdist_group("site"),
 ]
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory) -> Path:
-    """The folder of the built pages."""
-    folder = tmp_path_factory.mktemp("site")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FLASHLADDER_BUILD", str(folder))
-        # Nothing listens there: what asks the network fails.
-        patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
-        patch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
-        assert docs.run() == 0
-    return folder / "site/html"
 
 
 def test_lessons_have_a_previous_and_a_next_one(site):

@@ -67,6 +67,8 @@ def build_modules() -> None:
     cmake = toolchain.require("cmake", "Install it (3.24 or newer), e.g. `pip install cmake`.")
     ninja = toolchain.require("ninja", "Install it, e.g. `pip install ninja`.")
     place, log = folder() / "cmake", folder() / "build.log"
+    if not (place / "out/simulator.wasm").exists():
+        say("Compiling the simulator for browsers: about six minutes of one core, and once.")
     place.mkdir(parents=True, exist_ok=True)
     headers = build.info()["cudart_includes"].split(";")
     include = next((one for one in headers if (Path(one) / "cuda_runtime_api.h").is_file()), headers[0])

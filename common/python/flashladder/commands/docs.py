@@ -14,7 +14,7 @@ from flashladder.core.console import plural, say
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
-from flashladder.site import built, run_page, sources
+from flashladder.site import built, pictures, run_page, sources
 
 NEEDED = {"sphinx": "sphinx", "myst_nb": "myst-nb", "furo": "furo"}
 
@@ -46,6 +46,7 @@ def run(extra: list[str] = ()) -> int:
     if status:
         raise FlashLadderError("Sphinx objects to the pages, see above; a warning is an error here.")
     run_page.copy_files(folder / "html")
+    pictures.write(folder / "html/_static")
     wrong = built.faults(folder / "html")
     if wrong:
         raise FlashLadderError(f"{plural(len(wrong), 'link')} of the built pages lead nowhere:\n" + "\n".join(wrong))

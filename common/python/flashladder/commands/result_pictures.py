@@ -50,6 +50,9 @@ def draw(folder: Path) -> list[Path]:
         dtype, d, causal = what
         if any(recorded.pick(one, dtype=dtype, d_head=d, causal=causal) for one, _ in shipped):
             wanted[recorded.picture(*what)] = lambda what=what: plot.throughput(shipped, *what)
+    top = recorded.of(stages.main_line()[-1].name)
+    if top:
+        wanted["climb.svg"] = lambda: plot.front_picture(top, 8.4, 3.5)  # the first screen of README and site
     if recorded.shipped(kind="ablations"):
         wanted["ablations.png"] = lambda: plot.ablations(recorded.shipped(kind="ablations"))
     if recorded.shipped(kind="roofline"):

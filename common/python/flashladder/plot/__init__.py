@@ -8,7 +8,7 @@ Colours are told apart by colour-blind readers, and whatever a colour says a tex
 
 from flashladder.plot.banks import bank_grid, sectors
 from flashladder.plot.cards import card
-from flashladder.plot.climbing import climb
+from flashladder.plot.climbing import climb, front_picture
 from flashladder.plot.decoding import decode_roofline, waves
 from flashladder.plot.errors import error_map
 from flashladder.plot.fragments import mma_fragments
@@ -39,6 +39,7 @@ __all__ = [
     "configurations",
     "decode_roofline",
     "error_map",
+    "front_picture",
     "instruction_mix",
     "iteration",
     "limits",

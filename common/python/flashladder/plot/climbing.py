@@ -5,6 +5,7 @@ first; where two would cover each other the smaller step has none.
 """
 
 import itertools
+import textwrap
 from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
@@ -15,6 +16,8 @@ from flashladder.measuring import recorded
 from flashladder.plot.style import BLUE, GREY, INK, ORANGE, caption, new_figure
 
 MOST_LABELS = 12
+LENGTH = 4096  # of the sequence
+FRONT_WORDS = "TFLOP/s of the main line's stages as one line that climbs, with FlashAttention-2 and cuDNN as levels"
 _SHORT = {"FlashAttention-2": "FA-2", "cuDNN attention": "cuDNN"}
 _SIZE, _LETTER, _LINE = 9.0, 0.073, 0.17  # points; inches that a letter and a line of this size take
 
@@ -108,8 +111,9 @@ def shares(run: Run) -> str:
     return f"{last['name']}: {', '.join(parts)}" if parts else ""
 
 
-def way_up(axes, size: tuple[float, float], run: Run, factors: bool = False) -> None:
-    """Draws the line into axes of about `size` inches. factors: a label says how many times the stage before it is."""
+def way_up(axes, size: tuple[float, float], run: Run, factors: bool = False, most: int = MOST_LABELS) -> None:
+    """Draws the line into axes of about `size` inches. factors: a label says how many times the stage before it is;
+    most: of the labels."""
     every = steps(run)
     across = [row for row in [*run.rows(), run.ceiling] if row and row["kind"] != "stage"]
     values = [one.row["tflops"] for one in every] + [row["tflops"] for row in across]
@@ -127,7 +131,7 @@ def way_up(axes, size: tuple[float, float], run: Run, factors: bool = False) -> 
         axes.plot(one.place, one.row["tflops"], "D" if one.branch else "o", color=colour, markerfacecolor=face,
                   markersize=6, zorder=4)  # fmt: skip
     _across(axes, size, across)
-    _names(axes, size, every, MOST_LABELS - len(across), factors)
+    _names(axes, size, every, most - len(across), factors)
     axes.set_xticks([one.place for one in every], [one.row["name"][:2] for one in every], fontsize=8)
     axes.set_xlabel("stage (diamond: a branch)" if any(one.branch for one in every) else "stage")
     axes.set_ylabel("TFLOP/s")
@@ -227,4 +231,21 @@ def climb(results: list[tuple[dict, bool]], dtype: str = "bf16", d: int = 128, c
     way_up(axes, (7.2, 4.2), run, factors=True)
     axes.set_title(f"{run.in_words}; × is the factor over the stage before", fontsize=10)
     caption(figure, f"{'measured here' if live else 'recorded'}: {recorded.label(one)}")
+    return figure
+
+
+def front_picture(results: dict, width: float, height: float, most: int = MOST_LABELS) -> Figure:
+    """The main line without its branches and factors, of the run in which all stages were timed together: for the first
+    screen of README and site."""
+    results = recorded.together(results)
+    results = results | {"measurements": [row for row in results["measurements"] if not is_branch(row["name"])]}
+    run = Run(results, length=LENGTH)
+    figure = new_figure(width, height, FRONT_WORDS)
+    axes = figure.subplots()
+    way_up(axes, (width - 2.0, height - 1.1), run, most=most)
+    ticks = list(zip(axes.get_xticks(), axes.get_xticklabels()))[:: 1 if width > 6 else 4]
+    axes.set_xticks([place for place, _ in ticks], [label.get_text() for _, label in ticks], fontsize=8)
+    axes.set_xlabel("")
+    source = f"Stages; {run.in_words}. Recorded: {recorded.label(results)}. {recorded.earlier(run.rows())}"
+    caption(figure, textwrap.fill(source, int(width * 15)))
     return figure

@@ -13,6 +13,7 @@ class _Page(HTMLParser):
     def __init__(self, text: str):
         super().__init__()
         self.places: set[str] = set()  # what a # may name
+        self.later: set[str] = set()  # what is loaded when it comes into sight
         self.wanted: list[tuple[int, str, bool]] = []  # line, address, whether a browser loads it by itself
         self.feed(text)
 
@@ -22,6 +23,18 @@ class _Page(HTMLParser):
                 self.places.add(value or "")
             elif value and (name == "href" or (tag, name) in _LOADED):
                 self.wanted.append((self.getpos()[0], value, (tag, name) in _LOADED))
+                if ("loading", "lazy") in attributes:
+                    self.later.add(value)
+
+
+def weight(page: Path) -> int:
+    """Bytes that a browser loads by itself to show a page: the page and the files that it names."""
+    text = page.read_text()
+    found = _Page(text)
+    at_once = (address for _, address, loaded in found.wanted if loaded and address not in found.later)
+    loaded = {urlsplit(address).path for address in at_once if ":" not in address}
+    named = {name for name in loaded if not name.endswith(".html")}  # a <link> to the next page is not loaded
+    return len(text.encode()) + sum((page.parent / unquote(name)).stat().st_size for name in named)
 
 
 def faults(folder: Path) -> list[str]:
@@ -42,6 +55,8 @@ def faults(folder: Path) -> list[str]:
             place = place / "index.html" if place.is_dir() else place
             if not place.exists():
                 found.append(f"{at}: there is no such page")
+            elif "=" in parts.fragment:
+                continue  # what a page's script is to show
             elif parts.fragment and place in pages and unquote(parts.fragment) not in pages[place].places:
                 found.append(f"{at}: the page has no such place")
     return found

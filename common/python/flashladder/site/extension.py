@@ -1,4 +1,5 @@
-"""What Sphinx is told besides its configuration: terms of the glossary are linked, docstrings are Markdown.
+"""What Sphinx is told besides its configuration: terms of the glossary are linked, docstrings are Markdown,
+lessons are folded.
 
 Only Sphinx imports this (docs/site/conf.py names it); nothing else of the package needs Sphinx.
 """
@@ -9,6 +10,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from flashladder.lessons.glossary import GLOSSARY, any_of, form_of, terms
+from flashladder.site import folding
 
 GLOSSARY_PAGE = "docs/glossary"
 
@@ -81,5 +83,7 @@ def docstring(app: Sphinx, what: str, name: str, thing, options, lines: list[str
 
 def setup(app: Sphinx) -> dict:
     app.connect("doctree-resolved", link_terms)
+    app.connect("doctree-resolved", folding.fold)
+    app.connect("html-page-context", folding.mend)
     app.connect("autodoc-process-docstring", docstring)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -59,12 +59,3 @@ def page(stage: Stage) -> str:
 def below(text: str) -> str:
     """A stage's README, with its source's page behind it in the order of the pages."""
     return f"{text.rstrip()}\n\n```{{toctree}}\n:hidden:\n\n{NAME.removesuffix('.md')}\n```\n"
-
-
-def signpost(stage: Stage) -> dict:
-    """A notebook's cell that leads from a lesson to its source."""
-    folder = f"../stages/{stage.name}"
-    added = ", and what it adds" if stage.previous is not None else ""
-    text = f"[{stage.source.name}{added}]({folder}/{NAME})"
-    cell = {"cell_type": "markdown", "id": "signpost", "metadata": {}}
-    return cell | {"source": f'<div class="signpost">\n\n{text}\n\n</div>'}

@@ -1,6 +1,6 @@
 """The exercises of the page in which they are written (docs/site/write.md): of each stage its tasks, hints and
-starters, and what an answer is judged by, as classroom/judge.py does it: the problems with their launches and inputs, and what
-the stage expects of its counters.
+starters, and what an answer is judged by, as classroom/judge.py does it: the problems with their launches and inputs,
+and what the stage expects of its counters.
 """
 
 from dataclasses import asdict

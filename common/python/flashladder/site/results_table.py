@@ -20,9 +20,9 @@ COLUMNS = (
     ("ms, median", "ms", True),
     ("20 to 80 %", "range", False),
 )
-MENUS = ("gpu", "type", "d", "mask", "n")
+MENUS = ("kernel", "gpu", "type", "d", "mask", "n")
 # What is shown first; "" shows all.
-FIRST = {"gpu": "", "type": "bf16", "d": "128", "mask": "full", "n": "4096"}
+FIRST = {"kernel": "", "gpu": "", "type": "bf16", "d": "128", "mask": "full", "n": "4096"}
 
 
 def rows(shipped: list[dict]) -> list[dict[str, str]]:
@@ -47,6 +47,11 @@ def rows(shipped: list[dict]) -> list[dict[str, str]]:
     return found
 
 
+def _value(row: dict, key: str) -> str:
+    """What a menu chooses by: a kernel's name without its star."""
+    return row[key].rstrip("*")
+
+
 def _menu(key: str, title: str, values: list[str]) -> str:
     options = [("", "all"), *((value, value) for value in values)]
     chosen = FIRST[key] if FIRST[key] in values else ""
@@ -64,7 +69,7 @@ def table(shipped: list[dict]) -> str:
     titles = {key: title for title, key, _ in COLUMNS}
     lines = ['<div class="results-filter" hidden>']
     for key in MENUS:
-        values = sorted({row[key] for row in everything}, key=lambda text: (text.isdigit() and int(text), text))
+        values = sorted({_value(row, key) for row in everything}, key=lambda text: (text.isdigit() and int(text), text))
         lines.append(_menu(key, titles[key], values))
     lines += ['<output class="results-count" aria-live="polite"></output>', "</div>", '<div class="results-scroll">']
     heads = "".join(
@@ -81,7 +86,7 @@ def table(shipped: list[dict]) -> str:
             share = f' style="--share:{100 * float(row[key]) / highest:.1f}%"' if key == "tflops" else ""
             name = f' class="{"number" if number else "text"}{" bar" * (key == "tflops")}"'
             cells.append(f"<td{name}{share}>{text}</td>")
-        data = " ".join(f'data-{key}="{escape(row[key])}"' for key in MENUS)
+        data = " ".join(f'data-{key}="{escape(_value(row, key))}"' for key in MENUS)
         lines.append(f'<tr class="{row["kind"]}" {data}>{"".join(cells)}</tr>')
     return "\n".join([*lines, "</tbody>", "</table>", "</div>"])
 
@@ -95,12 +100,13 @@ def page() -> str:
         [
             "# Every recorded throughput",
             "",
-            "Choose a GPU, a type, a head dimension, a mask and a length; a click on a column's title sorts by it. "
-            "Times are medians, with the 20th to the 80th percentile. Causal "
+            "Choose a kernel, a GPU, a type, a head dimension, a mask and a length; a click on a column's title sorts "
+            "by it. Times are medians, with the 20th to the 80th percentile. Causal "
             f"problems count half the FLOPs.{note} How these are measured: [benchmarks](benchmarks.md); the same as "
             "pages of tables, with ablations and counters: [results](results.md).",
             "",
             "```{raw} html",
+            '<script defer src="../_static/results.js"></script>',
             table(shipped),
             "```",
             "",

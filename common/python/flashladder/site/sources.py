@@ -15,8 +15,9 @@ from pathlib import Path, PurePosixPath
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
+from flashladder.ladder.stage import Stage
 from flashladder.lessons import notebook_format, sections
-from flashladder.site import front, header_pages, kernel_pages, links, results_table, run_page
+from flashladder.site import front, header_pages, kernel_pages, lesson_pages, links, results_table, run_page
 
 FRONT = ROOT / "docs/site/index.md"
 PYTHON_PAGE = "api/python.md"
@@ -165,16 +166,25 @@ def _page(root: Path, page: PurePosixPath, known: set[PurePosixPath]) -> tuple[s
     if page.suffix == ".md":
         text = links.rewritten((root / page).read_text(), lead)
         if page.parent.parent.name == "stages":
-            text = kernel_pages.below(text)
+            text = kernel_pages.below(_with_actions(text, page.parent.name))
         return text, files
     notebook = notebook_format.load(root / page)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = links.rewritten(sections.text_of(cell), lead)
-    stage = next((one for one in stages.all_parts() if one.name == page.stem), None)
-    if stage:
-        notebook["cells"].insert(1, kernel_pages.signpost(stage))
+    lesson_pages.prepare(notebook, _stage(page.stem), page.stem)
     return json.dumps(notebook, ensure_ascii=False, indent=1), files
+
+
+def _stage(name: str) -> Stage | None:
+    return next((one for one in stages.all_parts() if one.name == name), None)
+
+
+def _with_actions(card: str, name: str) -> str:
+    """A stage's card with buttons below its title."""
+    stage = _stage(name)
+    title, _, rest = card.partition("\n")
+    return f"{title}\n\n{lesson_pages.actions(stage, '../../', lesson=False)}\n{rest}" if stage else card
 
 
 def _write(file: Path, text: str) -> Path:

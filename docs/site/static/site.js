@@ -1,0 +1,73 @@
+// What every page has: areas that scroll and switches of the menus are reached by keyboard, an address opens the folded
+// part that it leads to, and a lesson's pictures have the controls that they have in JupyterLab.
+const AREAS = "pre, table.docutils, .cell_output > .output, .results-scroll, .toc-scroll, .sidebar-scroll";
+const SWITCHES = { ".nav-overlay-icon": "Pages", ".toc-overlay-icon": "On this page", ".sidebar-tree label": "Pages below" };
+
+function reachAreas() {
+  for (const area of document.querySelectorAll(AREAS)) {
+    const scrolls = area.scrollWidth > area.clientWidth + 1 || area.scrollHeight > area.clientHeight + 1;
+    if (scrolls) area.tabIndex = 0;
+    else area.removeAttribute("tabindex");
+  }
+}
+
+// The theme's menus are labels of boxes that no key reaches.
+function reachSwitches() {
+  for (const [which, name] of Object.entries(SWITCHES)) {
+    for (const label of document.querySelectorAll(which)) {
+      const icon = label.querySelector(".icon");
+      icon.tabIndex = 0;
+      icon.setAttribute("role", "button");
+      icon.setAttribute("aria-label", name);
+      icon.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        label.click();
+      });
+    }
+  }
+}
+
+function openTarget() {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  const own = target.querySelector(":scope > details");
+  for (let box = own ?? target.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
+  target.scrollIntoView();
+}
+
+// A picture for each choice lies beside the page (flashladder/site/pictures.py).
+function slider(box) {
+  const picture = box.closest(".cell_output").querySelector("img");
+  const choices = Object.entries(JSON.parse(box.dataset.choices));
+  const places = choices.map(() => 0);
+  const show = () => (picture.src = `${box.dataset.frames}-${places.join("-")}.png`);
+  choices.forEach(([name, values], at) => {
+    const label = document.createElement("label");
+    const control = document.createElement("input");
+    const chosen = document.createElement("output");
+    const isSwitch = values.every((value) => typeof value === "boolean");
+    Object.assign(control, isSwitch ? { type: "checkbox", checked: values[0] } : { type: "range", min: 0, value: 0 });
+    if (!isSwitch) control.max = values.length - 1;
+    const tell = () => (chosen.textContent = isSwitch ? "" : values[places[at]]);
+    control.addEventListener("input", () => {
+      places[at] = isSwitch ? values.indexOf(control.checked) : Number(control.value);
+      tell();
+      show();
+    });
+    tell();
+    label.append(name, " ", control, " ", chosen);
+    box.append(label);
+  });
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".slider").forEach(slider);
+  reachSwitches();
+  reachAreas();
+  openTarget();
+});
+document.addEventListener("toggle", reachAreas, true);
+window.addEventListener("load", reachAreas);
+window.addEventListener("resize", reachAreas);
+window.addEventListener("hashchange", openTarget);
