@@ -5,6 +5,7 @@ from pathlib import Path
 
 from flashladder.commands import profiler_pages, ring_pages, timeline_pages
 from flashladder.commands.markdown import NOTHING
+from flashladder.ladder import stages
 from flashladder.measuring import recorded, stream_times
 from flashladder.tuning import record as tuning
 
