@@ -423,7 +423,7 @@ def test_every_instance_is_launched_as_its_launcher_does_it(which):
         problem = Problem(B=2, Hq=4, Nq=5 * one.Br, Nkv=3 * one.Bc, d_head=one.d_head, dtype=one.dtype)
         assert one.configuration in configurations(stage, problem)
         (launch,) = launches(stage, problem, configuration=one.configuration)
-        found = describe(stage, problem, "sim", one.configuration)
+        found = describe(stage, problem, "sim", configuration=one.configuration)
         assert found["configuration"] == one.configuration
         assert (found["Br"], found["Bc"], found["threads"]) == (one.Br, one.Bc, launch.threads), one
         assert (found["shared_bytes"], tuple(found["grid"])) == (launch.shared_bytes, launch.grid), one

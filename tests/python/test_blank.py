@@ -70,9 +70,9 @@ def test_a_page_of_one_instance_has_no_table_and_says_so():
     assert ".grid = flash::persistent(params.Hq * params.B * ((params.Nq + Br - 1) / Br))" in text
     assert "size_t((3 * Br + 2 * 2 * Bc) * d_head * 2 + 16 * (2 + 2 * 2) + 48)" in text
     assert re.search(r"\.min_compute = 90,\n *\.Br = Br,\n *\.Bc = Bc,", text)
-    assert {one.problem.d_head for one in judge._cases(page.stage, judge.CHECKS)} == {128}
-    assert {one.problem.dtype for one in judge._cases(page.stage, judge.CHECKS)} == {"bf16"}
-    assert all(one.configuration is None for one in judge._cases(page.stage, judge.CHECKS))
+    assert {one.problem.d_head for one in judge.all_cases(page.stage, judge.CHECKS)} == {128}
+    assert {one.problem.dtype for one in judge.all_cases(page.stage, judge.CHECKS)} == {"bf16"}
+    assert all(one.configuration is None for one in judge.all_cases(page.stage, judge.CHECKS))
 
 
 def test_what_has_no_page_says_why():

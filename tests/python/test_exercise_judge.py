@@ -184,14 +184,14 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
 
 def test_of_a_table_of_instances_those_that_run_are_compiled():
     stage = stages.get("shapes")
-    used = [one.configuration for one in judge._cases(stage, ["correct", "hazards"])]
+    used = [one.configuration for one in judge.all_cases(stage, ["correct", "hazards"])]
     whole, table = (stage.folder / "instances.h").read_text(), judge._table(stage, used)
     instances = [line for line in table.splitlines() if line.startswith("INSTANCE(")]
     assert len(instances) == len(set(used)) < whole.count("\nINSTANCE(")
     assert all(any(f'"{one}"' in line for line in instances) for one in used)
     assert table.count("CHOICE(") == whole.count("CHOICE(")
     assert judge._table(stage, [*used, None]) is None  # the kernel chooses
-    assert None in [one.configuration for one in judge._cases(stage, ["technique"])]  # one of its runs leaves it to it
+    assert None in [one.configuration for one in judge.all_cases(stage, ["technique"])]
     assert judge._table(stages.get("wgmma"), [None]) is None
 
 

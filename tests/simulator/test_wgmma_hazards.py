@@ -7,16 +7,17 @@ import pytest
 from cudart import run_program
 
 PROGRAM = Path(__file__).parent / "programs" / "wgmma" / "faults.cu"
+MANY_READS = PROGRAM.with_name("many_reads.cu")
 HOPPER = ("-gencode", "arch=compute_90a,code=compute_90a")
 CASES = re.findall(r"    CASE\((\w+)\),", PROGRAM.read_text())
 
 pytestmark = pytest.mark.simulator_only
 
 
-def marks(name):
+def marks(name, program=PROGRAM):
     """(mark, kinds, words, the lines that are named) of a fault; words: lists of alternatives"""
     mark, kinds, words, lines = None, None, None, set()
-    for number, line in enumerate(PROGRAM.read_text().splitlines(), 1):
+    for number, line in enumerate(program.read_text().splitlines(), 1):
         if match := re.search(rf"//([!?]) {name} ([a-z_ ]+): (.+)", line):
             mark, kinds = match[1], match[2].split(" or ")
             words = [w.split(" or ") for w in match[3].split(" | ")]
@@ -25,25 +26,34 @@ def marks(name):
     return mark, kinds, words, lines
 
 
-def run(name, mended, **env):
-    return run_program(PROGRAM, [name, int(mended)], env=env, report=True, architecture=HOPPER)
+def run(name, mended, program=PROGRAM, **env):
+    return run_program(program, [name, int(mended)], env=env, report=True, architecture=HOPPER)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize("name", CASES)
 def test_fault_and_mended_twin(name, seed):
+    check_twins(PROGRAM, name, seed)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_read_is_not_forgotten_behind_many_others(seed):
+    check_twins(MANY_READS, "refilled_after_many_reads", seed)
+
+
+def check_twins(program, name, seed):
     env = {"WARPSIM_SCHEDULE": seed} if seed else {}
-    mark, kinds, words, lines = marks(name)
+    mark, kinds, words, lines = marks(name, program)
     strict = env | {"WARPSIM_HAZARDS": "strict"}
-    result = run(name, False, **(strict if mark == "?" else env))
+    result = run(name, False, program, **(strict if mark == "?" else env))
     assert result.returncode == 3, f"the launch did not fail: {result.stdout}{result.stderr}"
     hazard = result.hazards[0]
     assert hazard["kind"] in kinds and hazard["line"] in lines, hazard
     for alternatives in words:
         assert any(word in hazard["message"] for word in alternatives), hazard["message"]
     for line in lines if name != "threads_missing" else ():
-        assert f"{PROGRAM.name}:{line}" in hazard["message"], hazard["message"]
-    mended = run(name, True, **strict).check()
+        assert f"{program.name}:{line}" in hazard["message"], hazard["message"]
+    mended = run(name, True, program, **strict).check()
     assert mended.stdout == "cudaSuccess\n" and mended.hazards == []
     assert mended.report["launches"][0]["notes"] == []
 

@@ -88,7 +88,7 @@ def judged(one, problem, configuration) -> tuple[dict, Comparison | None]:
     break` runs it, but on the page's inputs. In which warp a mistake shows first may depend on them."""
     variables = one.stage.simulated | {"WARPSIM_HAZARDS": "strict", "WARPSIM_ACCESSES": "1", "WARPSIM_THREADS": "1"}
     inputs, where = page_runs.inputs(problem), device.Device("sim", None)
-    options = Options(variables, timeout=300, configuration=configuration)
+    options = Options(environment=variables, timeout=300, configuration=configuration)
     try:
         result = run_library(one.id, one.library(), problem, inputs, where, options)
     except StageError as error:

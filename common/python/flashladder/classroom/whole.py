@@ -165,7 +165,7 @@ class _Runs:
         """A run on the simulator, in which a kernel goes on after a hazard. None: something else stopped it."""
         stage = self._page.stage
         more = stage.simulated | {"WARPSIM_HAZARDS": "warn", "WARPSIM_TIMEOUT_S": str(SECONDS)}
-        options = Options(more, timeout=4 * SECONDS, shown_bytes=shown.buffer_bytes(problem))
+        options = Options(environment=more, timeout=4 * SECONDS, shown_bytes=shown.buffer_bytes(problem))
         result = report = None
         try:
             result = run_library(f"stage {stage.id}", library, problem, inputs, Device("sim", None), options)

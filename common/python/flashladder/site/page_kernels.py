@@ -147,7 +147,7 @@ def observed_launch(
 ) -> tuple[str, list[int], int, int]:
     """The one launch that the library makes for the problem: symbol, grid, threads, bytes of dynamic shared memory."""
     budget = stage.simulated | {"WARPSIM_MAX_INSTRUCTIONS": "1", "WARPSIM_THREADS": "1"}
-    options = Options(budget, timeout=60, configuration=configuration)
+    options = Options(environment=budget, timeout=60, configuration=configuration)
     try:
         run_library(str(library), library, problem, problem.random(), Device("sim", None), options)
     except StageError as error:
@@ -166,7 +166,7 @@ def observed_launch(
 
 def observed_tile(stage: Kernel, library: Path, problem: Problem, configuration: str | None) -> tuple[int, int]:
     """Rows of Q and of K/V that a block works on at a time, of the instance that the library runs the problem with."""
-    options = Options(stage.simulated, timeout=60, configuration=configuration)
+    options = Options(environment=stage.simulated, timeout=60, configuration=configuration)
     found = run_library(str(library), library, problem, None, Device("sim", None), options)
     return found.description["Br"], found.description["Bc"]
 

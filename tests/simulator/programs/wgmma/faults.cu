@@ -142,31 +142,6 @@ KERNEL(refilled_without_an_order) {
     if (t >= 128) b[t % 16] = in[0];  //! refilled_without_an_order async_pending or shared_race: may still be reading or nothing orders the two
 }
 
-KERNEL(refilled_after_many_reads) {
-    BEGIN
-    __shared__ alignas(128) uint4 other[kBytesB / 16];
-    if (t < 16) other[t] = in[128 + t];
-    READY
-    if (t < 128) {
-        FENCE();
-        MMA(d, describe(a), describe(b), 1);  //~ refilled_after_many_reads
-        COMMIT();
-        WAIT(0);
-        for (int i = 0; i < 80; ++i) {  // other reads that have been waited for, of tiles that stay
-            FENCE();
-            MMA(d, describe(a), describe(other), 1);
-            COMMIT();
-            WAIT(0);
-        }
-        STORE
-    }
-    if constexpr (mended) __syncthreads();
-    int turns = 0;
-    if (t >= 128)  // until the reads are over
-        for (int i = 0; i < 100000; ++i) asm volatile("add.s32 %0, %0, 1;" : "+r"(turns));
-    if (t >= 128) b[t % 16] = in[turns - 100000];  //! refilled_after_many_reads shared_race: nothing orders the two
-}
-
 KERNEL(no_proxy_fence) {
     TILES
     FILL  //~ no_proxy_fence
@@ -277,7 +252,6 @@ struct Case {
     CASE(operand_overwritten),
     CASE(operand_overwritten_by_a_copy),
     CASE(refilled_without_an_order),
-    CASE(refilled_after_many_reads),
     CASE(no_proxy_fence),
     CASE(one_thread_fences_for_all),
     CASE(fence_behind_the_barrier),
@@ -295,7 +269,7 @@ int main(int argc, char **argv) {
         uint4 *in;
         cudaMalloc(&out, 256 * 4 * sizeof(float));
         cudaMalloc(&in, 256 * sizeof(uint4));
-        const bool two = !std::strncmp(argv[1], "refilled", 8);
+        const bool two = !std::strcmp(argv[1], "refilled_without_an_order");
         return run_fault(
             argc, argv, out, 256 * 4 * sizeof(float),
             [&](bool numbers) { put_numbers(in, 256 * sizeof(uint4), numbers); },
