@@ -147,6 +147,17 @@ def test_long_tables_are_folded_with_their_titles():
     assert lesson_pages.folded_table(f"<details>{long}</details>") == f"<details>{long}</details>"
 
 
+def test_a_task_that_the_page_judges_leads_there(monkeypatch):
+    stage, task = stages.get("swizzle"), {"cell_type": "code", "source": "%%write tile_offset\n..."}
+    for is_built, words in ((True, 'href="../write.html#05/tile_offset"'), (False, "")):
+        monkeypatch.setattr(lesson_pages.run_page, "is_built", lambda is_built=is_built: is_built)
+        link = lesson_pages.in_the_page(task, stage)
+        assert words in link["source"] if words else link is None
+    monkeypatch.setattr(lesson_pages.run_page, "is_built", lambda: True)
+    assert lesson_pages.in_the_page({"cell_type": "code", "source": "lesson.verify()"}, stage) is None
+    assert lesson_pages.in_the_page({"cell_type": "code", "source": "%%write publish"}, stages.get("wgmma")) is None
+
+
 def test_sliders_are_read_from_their_cells():
     names = {one.draw: one for one in pictures.sliders()}
     assert names["mma_fragments"].choices["lane"] == [*range(5, 32), *range(5)]

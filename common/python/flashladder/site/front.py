@@ -8,6 +8,7 @@ from flashladder.plot.climbing import FRONT_WORDS
 BUTTONS, CLIMB, SECTIONS = "<!-- site: buttons -->", "<!-- site: climb -->", "<!-- site: pages -->"
 START = '<a class="button" href="notebooks/start_here.html">Start the lessons</a>'
 RUN = '<a class="button first" href="run.html">Run a kernel now</a>'
+WRITE = '<a href="write.html">or write some lines of one</a>'
 # Two files: letters of a wide picture are too small on a telephone.
 PICTURE = f"""\
 <figure class="climb"><a href="docs/results_table.html"><picture>
@@ -18,7 +19,9 @@ PICTURE = f"""\
 
 def page(template: str, sections: list[tuple[str, list[PurePosixPath]]], runs: bool) -> str:
     """runs: the site has the page that runs kernels."""
-    buttons = f'<div class="actions">\n{RUN} {START}\n</div>' if runs else f'<div class="actions">\n{START}\n</div>'
+    buttons = (
+        f'<div class="actions">\n{RUN} {START} {WRITE}\n</div>' if runs else f'<div class="actions">\n{START}\n</div>'
+    )
     filled = {BUTTONS: _html(buttons), CLIMB: _html(PICTURE), SECTIONS: contents(sections)}
     for mark, text in filled.items():
         if template.count(mark) != 1:

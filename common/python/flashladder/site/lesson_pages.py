@@ -10,7 +10,7 @@ from html import escape, unescape
 from flashladder.ladder import stages
 from flashladder.ladder.stage import Stage
 from flashladder.lessons import sections
-from flashladder.site import kernel_pages, page_kernels, pictures, run_page
+from flashladder.site import kernel_pages, page_exercises, page_kernels, pictures, run_page
 
 MOST_PICTURES = 2  # of one cell, before they are folded
 LONG_TABLE = 5  # rows, with the head: from here on it is folded
@@ -29,6 +29,20 @@ def in_the_editor(stage: Stage, to_front: str) -> str:
 @functools.cache
 def _offered() -> set[str]:
     return {one.stage.id for one in page_kernels.offered()}
+
+
+def in_the_page(cell: dict, stage: Stage) -> dict | None:
+    """Behind a cell in which some lines are to be written: a link to the page that judges them; None elsewhere."""
+    task = re.match(r"%%write (\w+)", sections.text_of(cell))
+    if not task or not run_page.is_built() or task[1] not in _written_in_the_page().get(stage.id, ()):
+        return None
+    link = f'<a class="button" href="../write.html#{stage.id}/{task[1]}">Write it in the browser</a>'
+    return {"cell_type": "markdown", "id": f"write-{task[1]}", "metadata": {}, "source": link}
+
+
+@functools.cache
+def _written_in_the_page() -> dict[str, set[str]]:
+    return {one["id"]: {each["name"] for each in one["exercises"]} for one in page_exercises.index()["stages"]}
 
 
 def results_of(stage: Stage, to_front: str) -> str:
@@ -79,6 +93,8 @@ def prepare(notebook: dict, stage: Stage | None, name: str) -> None:
             data = {"text/html": slider.control(), "text/plain": "controls"}
             cell["outputs"].insert(0, {"output_type": "display_data", "data": data, "metadata": {}})
     if stage:
+        pairs = ((cell, in_the_page(cell, stage)) for cell in notebook["cells"])
+        notebook["cells"] = [cell for pair in pairs for cell in pair if cell]
         head = {"cell_type": "markdown", "id": "actions", "metadata": {}, "source": actions(stage, "../", lesson=True)}
         notebook["cells"].insert(1, head)
 

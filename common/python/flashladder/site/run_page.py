@@ -9,10 +9,6 @@ from flashladder.core.paths import ROOT, build_directory
 PAGES = ("run.md", "write.md")  # of the site and of docs/site; their files lie in run/ beside them
 FILES = ROOT / "docs/site/run"
 OFFLINE = ROOT / "docs/site/offline.js"  # beside the page: a service worker keeps what lies below its own place
-DOOR = (
-    "[Compare two kernels](run.md): run them on the simulator, in your browser, and see which mistake is caught "
-    "where. [Write it here](write.md): the exercises of the first stages, judged in the same way. Nothing to install."
-)
 
 
 def shipped() -> Path:
