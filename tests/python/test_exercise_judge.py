@@ -176,7 +176,7 @@ def test_a_gpu_gets_a_larger_problem(monkeypatch):
     monkeypatch.setattr(device, "choose", lambda *arguments: gpu)
     monkeypatch.setattr(kernels, "choose", lambda _, kind: gpu if kind == "gpu" else Device("sim", None))
     monkeypatch.setattr(judge, "larger", lambda stage: Problem(Hq=1, Nq=128, d_head=64))
-    monkeypatch.setattr(judge, "_cases", lambda *arguments: [judge.Case(Problem(Hq=1, Nq=64, d_head=128))])
+    monkeypatch.setattr(judge, "all_cases", lambda *arguments: [judge.Case(Problem(Hq=1, Nq=64, d_head=128))])
     found = judge.judge(2, stages.get(2).source.read_text())
     assert [kind for kind, _ in ran] == ["sim", "gpu"]
     assert found.words[0].startswith("wrong at bf16 B=1 H=1 N=128 d=64, on Fake")

@@ -166,4 +166,4 @@ def test_the_action_hands_its_inputs_to_the_script():
     inputs = set(re.findall(r"^  (\w+):$", action.split("inputs:")[1].split("runs:")[0], re.M))
     handed = set(re.findall(r"(\w+): \$\{\{ inputs\.(\w+) \}\}", action))
     assert {name for _, name in handed} == inputs
-    assert all(f"${variable}" in script + action for variable, _ in handed)
+    assert all(re.search(rf"\$\{{?{variable}\b", script + action) for variable, _ in handed)
