@@ -55,7 +55,7 @@ def faults(folder: Path) -> list[str]:
             place = place / "index.html" if place.is_dir() else place
             if not place.exists():
                 found.append(f"{at}: there is no such page")
-            elif "=" in parts.fragment:
+            elif "=" in parts.fragment or "/" in parts.fragment:
                 continue  # what a page's script is to show
             elif parts.fragment and place in pages and unquote(parts.fragment) not in pages[place].places:
                 found.append(f"{at}: the page has no such place")
