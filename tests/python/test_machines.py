@@ -38,9 +38,10 @@ def test_the_devcontainer_takes_a_stage_of_the_dockerfile():
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
 def test_workflows_run_targets_that_there_are(file):
-    lines = [line for line in file.read_text().splitlines() if "make -C" not in line and "install" not in line]
-    called = set(re.findall(r"\bmake ([a-z-]+)", "\n".join(lines)))
-    assert called <= targets(), f"{file.name} runs {called - targets()}"
+    """make -C is another folder's."""
+    text = file.read_text()
+    called = set(re.findall(r"\bmake ([a-z][a-z-]*)", re.sub(r"install .*", "", text)))
+    assert called <= targets() and (called or "make -C " in text), f"{file.name} runs {called - targets()}"
 
 
 def test_the_two_commands_and_the_site_run_in_workflows():

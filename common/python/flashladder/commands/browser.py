@@ -124,8 +124,9 @@ def entry(one: Offered) -> dict:
     }
 
 
-def write_kernels(kernels: list[Offered]) -> None:
-    """The catalogue and the files of these kernels; whatever else lay there goes."""
+def write_kernels(kernels: list[Offered], compiler: dict | None) -> None:
+    """The catalogue and the files of these kernels; whatever else lay there goes. compiler: what the page is told of
+    the one that is shipped, None where there is none."""
     place = shipped() / "kernels"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -137,25 +138,19 @@ def write_kernels(kernels: list[Offered]) -> None:
     with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
         for _ in pool.map(write, kernels):
             pass
-    catalogue = {"kernels": [entry(one) for one in kernels], "clocks": asdict(clocks.load()), "compiler": compiler()}
+    catalogue = {"kernels": [entry(one) for one in kernels], "clocks": asdict(clocks.load()), "compiler": compiler}
     (shipped() / "catalogue.json").write_text(json.dumps(catalogue, ensure_ascii=False, indent=1) + "\n")
 
 
-def compiler() -> dict | None:
-    """Ships the compiler, where there is one, and returns what the page is told of it."""
-    clang = page_compiler.find_clang()
-    return page_compiler.ship(clang, shipped()) if clang else None
-
-
-def write_exercises() -> None:
-    """The exercises' index and the files of their stages; whatever else lay there goes."""
+def write_exercises(compiler: dict | None) -> None:
+    """The exercises' index and the files of their stages; whatever else lay there goes. compiler: as above."""
     place = shipped() / "exercises"
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
     for stage in page_exercises.offered():
         text = json.dumps(page_exercises.stage_file(stage), ensure_ascii=False).encode()
         (place / f"{stage.id}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
-    index = page_exercises.index() | {"compiler": compiler()}
+    index = page_exercises.index() | {"compiler": compiler}
     (place / "index.json").write_text(json.dumps(index, ensure_ascii=False) + "\n")
 
 
@@ -179,14 +174,16 @@ def run() -> int:
     build_modules()
     kernels = page_kernels.offered()
     build.build(targets())
-    write_kernels(kernels)
-    write_exercises()
+    clang = page_compiler.find_clang()
+    compiler = page_compiler.ship(clang, shipped()) if clang else None
+    write_kernels(kernels, compiler)
+    write_exercises(compiler)
     size = own_bytes(shipped())
     if size > MOST_BYTES:
         raise FlashLadderError(f"The page's files have {size} bytes; {MOST_BYTES} are the most that it may ship.")
     where = os.path.relpath(shipped())
     say(f"{plural(len(kernels), 'kernel')} in {time.monotonic() - began:.0f} s, {size / 1e6:.1f} MB in {where}.")
-    if not page_compiler.find_clang():
+    if not compiler:
         say(f"Without a compiler, the page's sources are read-only: pip install {page_compiler.PACKAGE} brings it.")
     say("`make docs` puts the page into the site.")
     return 0
