@@ -1,6 +1,5 @@
 """Pictures of a report, from what the grader left in its scratch folder."""
 
-import io
 import json
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from matplotlib.figure import Figure
 from flashladder.classroom.text import one_line
 from flashladder.core.problem import Problem
 from flashladder.plot import banks, errors
+from flashladder.plot.packed import png
 from flashladder.simulator.accesses import Access
 
 DPI = 80
@@ -23,12 +23,12 @@ def draw(scratch: Path) -> dict[str, bytes]:
     """
     found = {}
     if (scratch / "wrong.npz").exists():
-        found["errors"] = _png(_errors(scratch / "wrong.npz"))
+        found["errors"] = png(_errors(scratch / "wrong.npz"), DPI)
     if (scratch / "accesses.json").exists():
         accesses = [_access(one) for one in json.loads((scratch / "accesses.json").read_text())]
         shared = [one for one in accesses if one.space == "shared" and one.cost > one.ideal]
         if shared:
-            found["banks"] = _png(banks.bank_grid(max(shared, key=lambda one: one.cost - one.ideal)))
+            found["banks"] = png(banks.bank_grid(max(shared, key=lambda one: one.cost - one.ideal)), DPI)
     return found
 
 
@@ -43,10 +43,3 @@ def _errors(file: Path) -> Figure:
         problem = Problem(**json.loads(str(saved["problem"])))
         inputs, output = {name: saved[name] for name in "QKV"}, saved["O"]
     return errors.error_map(problem, inputs, output)
-
-
-def _png(figure: Figure) -> bytes:
-    """The same picture gives the same bytes: no date and no version of Matplotlib inside."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
-    return buffer.getvalue()

@@ -7,6 +7,8 @@ import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from flashladder.plot.packed import png
+
 # Okabe and Ito's palette, made for colour-blind readers (https://jfly.uni-koeln.de/color/).
 ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
     "#e69f00", "#56b4e9", "#009e73", "#f0e442", "#0072b2", "#d55e00", "#cc79a7",
@@ -86,8 +88,10 @@ def save(figure: Figure, file: Path | str, dpi: int = 120) -> Path:
     partial = file.with_name(f".{file.stem}.part{file.suffix}")
     # No date and no version of Matplotlib inside. An SVG's texts stay texts, in whatever font the reader has.
     fixed = {"svg.hashsalt": "flashladder", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Arial"]}
-    unsaid = {"Software": None} if file.suffix == ".png" else {"Date": None, "Creator": None}
-    with matplotlib.rc_context(fixed):
-        figure.savefig(partial, dpi=dpi, metadata=unsaid)
+    if file.suffix == ".png":
+        partial.write_bytes(png(figure, dpi))
+    else:
+        with matplotlib.rc_context(fixed):
+            figure.savefig(partial, metadata={"Date": None, "Creator": None})
     os.replace(partial, file)
     return file
