@@ -25,30 +25,12 @@ class _PartLesson(Lesson):
 
     PART: ClassVar[type[WithKernel]]
     IS_NOT: ClassVar[str]  # what is said of a stage of another part
-    OUTPUTS: ClassVar[str]  # what is compared with what, {} for the stage
-    PROBLEMS: ClassVar[tuple[Problem, ...]]  # that verify() looks at
-    OPTIONS: ClassVar[dict] = {}  # of running.job.Options, for these runs
 
     def _find(self, which: stages.Stage | int | str) -> WithKernel:
         stage = stages.entry(which)
         if not isinstance(stage, self.PART):
             raise FlashLadderError(f"Stage {stage.id} {self.IS_NOT}: use flashladder.lessons.Lesson({stage.id}).")
         return stage
-
-    def verify(self, *problems: Problem) -> None:
-        """Runs the stage and compares what it wrote with the float64 reference. AssertionError where it is wrong."""
-        rows, wrong = [], []
-        for problem in problems or self.PROBLEMS:
-            inputs = self.stage.random_inputs(problem)
-            result = self.stage.run(problem, inputs, **self.OPTIONS)
-            found = self.stage.compared(problem, inputs, result)
-            figures = [f"{found.frobenius:.1e}", f"{found.worst_ratio:.2f}"]
-            rows.append([problem, result.device.short, *figures, "verified" if found else "WRONG"])
-            wrong += [] if found else [f"{problem}: {found.message}"]
-        columns = ("problem", "ran on", "relative error", "worst element / its bound", "")
-        show(table(self.OUTPUTS.format(self.stage.name), columns, rows, right=(2, 3)))
-        if wrong:
-            raise AssertionError(f"{self.stage.name} is wrong. " + "\n".join(wrong))
 
     def break_it(self, name: str) -> None:
         """Plants a mistake of stages/NN/mistakes.toml, any of them; shows who catches it. AssertionError if nobody."""
