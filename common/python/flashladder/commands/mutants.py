@@ -25,7 +25,7 @@ from flashladder.building import build
 from flashladder.commands import testing
 from flashladder.core.console import coloured, progress, remark, say, table
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, STAGES, build_directory, place
+from flashladder.core.paths import ROOT, STAGES, build_directory, place, write
 from flashladder.ladder import stages
 from flashladder.ladder.change import where
 from flashladder.ladder.mistakes import CLASSES, REASONS, Mistake, everything, mistakes
@@ -177,12 +177,9 @@ def judge(stage: stages.Stage, text: str) -> Verdict:
     if _all_that_counts(stage, built, binaries) != digest:  # a test may have failed for that
         raise FlashLadderError(f"stage {stage.id}, its tests or the package changed while they ran: judge it again.")
     verdict = Verdict(killed, by, message, round(time.monotonic() - started, 1))
-    kept.parent.mkdir(parents=True, exist_ok=True)
     values = asdict(verdict)
     del values["cached"]
-    partial = kept.with_name(f".{os.getpid()}-{digest}.json")
-    partial.write_text(json.dumps(values))
-    os.replace(partial, kept)
+    write(kept, json.dumps(values))
     return verdict
 
 

@@ -3,6 +3,8 @@ work/. A package that was installed elsewhere (`pip install .`) looks for a proj
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
@@ -85,9 +87,24 @@ def headers(folder: Path = ROOT / "common/include") -> list[Path]:
 
 def place(purpose: str, folder_name: str, file_name: str, text: str) -> Path:
     """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all, whoever else does the same."""
-    file = build_directory() / purpose / folder_name / file_name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{os.getpid()}.{threading.get_ident()}.{file_name}")
-    partial.write_text(text)
-    os.replace(partial, file)
+    return write(build_directory() / purpose / folder_name / file_name, text)
+
+
+def write(file: Path, data: str | bytes) -> Path:
+    """As whole()."""
+    with whole(file) as partial:
+        partial.write_bytes(data.encode() if isinstance(data, str) else data)
     return file
+
+
+@contextmanager
+def whole(file: Path) -> Iterator[Path]:
+    """A place beside the file, whose contents become the file's at the end unless something fails: the file is there
+    whole or not at all, however many threads and processes do the same."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{os.getpid()}.{threading.get_ident()}.{file.name}")
+    try:
+        yield partial
+        os.replace(partial, file)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -7,10 +7,10 @@ come from.
 
 import hashlib
 import json
-import os
 import re
 from pathlib import Path
 
+from flashladder.core import paths
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.toml import tomllib
@@ -200,10 +200,7 @@ def to_text(notebook: dict) -> str:
 
 
 def write(notebook: dict, file: Path) -> None:
-    """Whole or not at all."""
-    partial = file.with_name(f".{file.name}.part")
-    partial.write_text(to_text(notebook))
-    os.replace(partial, file)
+    paths.write(file, to_text(notebook))
 
 
 def faults(file: Path) -> list[str]:

@@ -1,12 +1,12 @@
 """What all pictures share: figures, colours, captions, and files that do not change from run to run."""
 
-import os
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from flashladder.core.paths import whole, write
 from flashladder.plot.packed import png
 
 # Okabe and Ito's palette, made for colour-blind readers (https://jfly.uni-koeln.de/color/).
@@ -84,14 +84,10 @@ def plain(axes) -> None:
 def save(figure: Figure, file: Path | str, dpi: int = 120) -> Path:
     """Writes a PNG or SVG, whole or not at all; the same picture gives the same bytes. Returns the file."""
     file = Path(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.stem}.part{file.suffix}")
     # No date and no version of Matplotlib inside. An SVG's texts stay texts, in whatever font the reader has.
     fixed = {"svg.hashsalt": "flashladder", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Arial"]}
     if file.suffix == ".png":
-        partial.write_bytes(png(figure, dpi))
-    else:
-        with matplotlib.rc_context(fixed):
-            figure.savefig(partial, metadata={"Date": None, "Creator": None})
-    os.replace(partial, file)
+        return write(file, png(figure, dpi))
+    with whole(file) as partial, matplotlib.rc_context(fixed):
+        figure.savefig(partial, metadata={"Date": None, "Creator": None})
     return file
