@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from flashladder.classroom.lexing import without_comments
+from flashladder.core import toml
 from flashladder.core.console import plural
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import mistakes, source, stages
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
@@ -295,13 +295,7 @@ def _place(stage: Stage) -> str:
 
 
 def _entries(stage: Stage, kind: str) -> list[dict]:
-    file = stage.folder / "exercises.toml"
-    if not file.exists():
-        return []
-    try:
-        data = parsed(file.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise FlashLadderError(f"{_place(stage)}: {error}") from error
+    data = toml.read(stage.folder / "exercises.toml", _place(stage))
     unknown = set(data) - {"exercise", "mend"}
     if unknown:
         raise FlashLadderError(f"{_place(stage)} has [[exercise]] and [[mend]], not [{sorted(unknown)[0]}].")
@@ -311,10 +305,7 @@ def _entries(stage: Stage, kind: str) -> list[dict]:
 def _exercise(stage: Stage, entry: dict) -> Exercise:
     needed = {"name", "title", "part", "stub", "task", "hints", "points"}
     name = entry.get("name", "?")
-    missing, unknown = needed - set(entry), set(entry) - needed - {"first", "last", "optional"}
-    if missing or unknown:
-        wrong = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(unknown)[0]}, which means nothing"
-        raise FlashLadderError(f"{_place(stage)}: exercise {name} {wrong}.")
+    toml.check_keys(entry, needed, ("first", "last", "optional"), f"{_place(stage)}: exercise {name}")
     if not re.fullmatch(r"[a-z]\w*", name) or re.match(r"mend(_|$)", name):
         raise FlashLadderError(f"{_place(stage)}: '{name}': a name has small letters, digits and _, and is no mend_N.")
     if not isinstance(entry.get("optional", False), bool):
