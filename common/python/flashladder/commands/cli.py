@@ -139,13 +139,6 @@ def command_bench(options) -> int:
     return 0
 
 
-def command_bench_sim(options) -> int:
-    from flashladder.simulator import speed as simulator_speed
-
-    build.build()
-    return simulator_speed.run(options.stage)
-
-
 def command_profile(options) -> int:
     from flashladder.measuring import profile
 
@@ -160,25 +153,12 @@ def command_timeline(options) -> int:
     return timeline.command(options, settings(Problem, options))
 
 
-def command_diff(options) -> int:
-    from flashladder.ladder import diff
-
-    diff.show(stages.get(options.stage))
-    return 0
-
-
 def command_results(options) -> int:
     from flashladder.commands import results
 
     changed = results.regenerate()
     say("\n".join(f"regenerated {os.path.relpath(file, ROOT)}" for file in changed) or "All tables and plots are true.")
     return 0
-
-
-def command_test(options) -> int:
-    from flashladder.commands import testing
-
-    return testing.run(options.which, extra=options.rest)
 
 
 def command_notebooks(options) -> int:
@@ -334,7 +314,7 @@ def _answers(add: Adder) -> None:
 
 def _measuring(add: Adder) -> None:
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
-    sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
+    sub = add("bench-sim", later("simulator.speed.run", "stage"), "how fast the simulator is")
     sub.add_argument("--stage", default="2")
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
@@ -389,14 +369,14 @@ def _records(add: Adder) -> None:
     add_tune_options(add("tune", command_tune, text))
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
-    add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
+    add("diff", later("ladder.diff.show", "stage"), "what a stage adds to the one before").add_argument("stage")
     add("plot", later("commands.throughput.plot_latest"), "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")
 
 
 def _tests(add: Adder) -> None:
     """What keeps the project right."""
-    sub = add("test", command_test, "run the tests; words after -- go to pytest")
+    sub = add("test", later("commands.testing.run", "which", "rest"), "run the tests; words after -- go to pytest")
     sub.set_defaults(which="quick")
     which = sub.add_mutually_exclusive_group()
     which.add_argument("--all", dest="which", action="store_const", const="all", help="the long ones too")
