@@ -168,7 +168,8 @@ def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
     for header in headers(stage.folder):  # the table of a kernel with several instances
         _copy(header, folder / header.name)
     data = {name: value for name, value in stage.data.items() if name not in ("keeps", "expected", "previous", "tiles")}
-    expected = [_without_defaults(one) for one in technique.expectations(stage)]
+    asked = [asdict(one).items() for one in technique.expectations(stage)]
+    expected = [{name: value for name, value in one if value} for one in asked]  # without what is left out
     (folder / "stage.toml").write_text(tomli_w.dumps(data | ({"expected": expected} if expected else {})))
     entries = [
         {
@@ -185,10 +186,6 @@ def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
         for one in chosen(assignment, stage.number)
     ]
     (folder / "exercises.toml").write_text(tomli_w.dumps({"exercise": entries}))
-
-
-def _without_defaults(expectation: technique.Expectation) -> dict:
-    return {name: value for name, value in asdict(expectation).items() if value}
 
 
 def _public(assignment: Assignment) -> dict:
