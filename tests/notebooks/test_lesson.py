@@ -293,7 +293,7 @@ def test_break_it_says_who_caught_it(lesson, capsys):
     assert "-        __syncthreads();" in printed and "Caught by shared race" in printed and "kernel.cu" in printed
     with pytest.raises(FlashLadderError) as refusal:
         lesson.break_it("nothing")
-    assert str(refusal.value).startswith("There is no mistake 'nothing' for stage 05_swizzle. There are: ")
+    assert str(refusal.value).startswith("Stage 05_swizzle has no mistake 'nothing'. It has: ")
     assert "swizzle_on_write_only" in str(refusal.value) and "Stage(" not in str(refusal.value)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashladder.classroom.shown import KINDS
-from flashladder.core.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.paths import work_directory
 from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import source, stages, technique
@@ -60,11 +60,7 @@ class Page:
         return sum(one.minutes for one in self.subgoals)
 
     def subgoal(self, name: str) -> Subgoal:
-        for one in self.subgoals:
-            if one.name == name:
-                return one
-        names = ", ".join(one.name for one in self.subgoals)
-        raise FlashLadderError(f"Stage {self.stage.id} has no subgoal '{name}'. It has: {names}.")
+        return named(self.subgoals, name, f"Stage {self.stage.id}", "subgoal")
 
     @property
     def file(self) -> Path:

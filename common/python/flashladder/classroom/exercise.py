@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from flashladder.classroom.lexing import without_comments
 from flashladder.core import toml
 from flashladder.core.console import plural
-from flashladder.core.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.ladder import mistakes, source, stages
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
@@ -158,12 +158,7 @@ def mends(stage: Stage | int | str) -> list[Mend]:
 def get(stage: Stage | int | str, name: str) -> Exercise | Mend:
     """The exercise of that name, one to write or one to mend. FlashLadderError lists those that there are."""
     stage = stages.entry(stage)
-    known = [*exercises(stage), *mends(stage)]
-    for one in known:
-        if one.name == name:
-            return one
-    names = ", ".join(one.name for one in known) or "none yet"
-    raise FlashLadderError(f"Stage {stage.id} has no exercise '{name}'. It has: {names}.")
+    return named([*exercises(stage), *mends(stage)], name, f"Stage {stage.id}", "exercise")
 
 
 def starter(stage: Stage | int | str, names: list[str] | None = None, blanked: Iterable[str] = ()) -> str:

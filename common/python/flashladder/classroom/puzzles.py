@@ -11,7 +11,7 @@ from pathlib import Path
 
 from flashladder.classroom.lexing import without_comments
 from flashladder.core import toml
-from flashladder.core.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.expression import RELATIONS
 from flashladder.core.paths import work_directory
 from flashladder.ladder import stages
@@ -119,15 +119,11 @@ def every_puzzle() -> list[Puzzle]:
 
 def get(stage: Stage | int | str, name: str) -> Puzzle:
     """FlashLadderError lists those that there are."""
-    known = puzzles(stage)
-    for one in known:
-        if one.name == name:
-            return one
-    stage = stages.entry(stage)
+    known, stage = puzzles(stage), stages.entry(stage)
     if not known:
         there = sorted({one.stage.id for one in every_puzzle()})
         raise FlashLadderError(f"Stage {stage.id} has no puzzles; stages {', '.join(there)} have.")
-    raise FlashLadderError(f"Stage {stage.id} has no puzzle '{name}'. It has: {', '.join(one.name for one in known)}.")
+    return named(known, name, f"Stage {stage.id}", "puzzle")
 
 
 def _puzzle(stage: Stage, entry: dict, where: str) -> Puzzle:

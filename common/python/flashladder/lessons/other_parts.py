@@ -8,7 +8,7 @@ from flashladder import plot
 from flashladder.core import device
 from flashladder.core.console import count
 from flashladder.core.decode_problem import DecodeProblem
-from flashladder.core.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.problem import Problem
 from flashladder.core.ring_problem import RingProblem
 from flashladder.ladder import mistakes, stages
@@ -34,10 +34,7 @@ class _PartLesson(Lesson):
 
     def break_it(self, name: str) -> None:
         """Plants a mistake of stages/NN/mistakes.toml, any of them; shows who catches it. AssertionError if nobody."""
-        known = {one.name: one for one in mistakes.mistakes(self.stage)}
-        if name not in known:
-            raise FlashLadderError(f"There is no mistake '{name}' for stage {self.stage.name}: {', '.join(known)}.")
-        plant(known[name])
+        plant(named(mistakes.mistakes(self.stage), name, f"Stage {self.stage.name}", "mistake"))
 
     def _of(self, stage: int | str | None) -> stages.Stage:
         return self.stage if stage is None else stages.entry(stage)  # also one of another part, to compare with
