@@ -15,7 +15,6 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -32,6 +31,7 @@ from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory, stage_library
 from flashladder.core.problem import Problem
+from flashladder.core.signals import kill_group
 from flashladder.ladder import ablations, host_streams, stages
 from flashladder.ladder.kernels import WithKernel, problems_for
 from flashladder.ladder.stages import Stage
@@ -137,7 +137,7 @@ def run_for(command: list[str], seconds: float, env: dict | None = None) -> tupl
             status = 124
         finally:  # also where this command is interrupted
             if running.poll() is None:
-                os.killpg(running.pid, signal.SIGKILL)
+                kill_group(running)
                 running.wait()
         output.seek(0)
         return status, output.read()

@@ -9,7 +9,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from flashladder.commands import testing
 from flashladder.core.console import coloured, progress, remark, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, STAGES, build_directory, place, write
+from flashladder.core.signals import kill_group
 from flashladder.ladder import stages
 from flashladder.ladder.change import where
 from flashladder.ladder.mistakes import CLASSES, REASONS, Mistake, everything, mistakes
@@ -62,11 +62,11 @@ def _finish(command: list[str] | str, timeout: float | None = None, **options) -
         with _lock:
             _running.add(process)
             if _stopped.is_set():
-                _kill(process)
+                kill_group(process)
         try:
             output, _ = process.communicate(timeout=timeout)
         except BaseException:
-            _kill(process)
+            kill_group(process)
             raise
         finally:
             with _lock:
@@ -74,19 +74,12 @@ def _finish(command: list[str] | str, timeout: float | None = None, **options) -
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
-def _kill(process: subprocess.Popen) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 def _stop() -> None:
     """Ends what other threads have started, and has them start nothing more."""
     _stopped.set()
     with _lock:
         for process in _running:
-            _kill(process)
+            kill_group(process)
 
 
 def _sha(*parts: bytes | str) -> str:
