@@ -19,7 +19,7 @@ from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.tasksheet import task_sheet
 from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, headers
+from flashladder.core.paths import ROOT, headers, included
 from flashladder.ladder import stages, technique
 from flashladder.ladder.stages import Kernel
 
@@ -133,15 +133,8 @@ def _sources() -> list[Path]:
 def _headers(assignment: Assignment) -> list[Path]:
     """Of common/include what the assignment's kernels and these sources include, and what that includes: a header in
     which later stages share what one of them teaches is a solution of that one."""
-    todo = [stages.get(number).kernel for number in assignment.stages] + _sources()
-    found: dict[str, Path] = {}
-    known = {header.name: header for header in headers()}
-    while todo:
-        named = re.findall(r'^\s*#\s*include\s*"([^"]+)"', todo.pop().read_text(), re.M)
-        new = [known[name] for name in named if name in known and name not in found]
-        found |= {header.name: header for header in new}
-        todo += new
-    return sorted(found.values())
+    kernels = [stages.get(number).kernel for number in assignment.stages]
+    return included([*kernels, *_sources()], ROOT / "common/include")
 
 
 def _template_place(file: Path) -> Path:

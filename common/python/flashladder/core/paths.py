@@ -2,6 +2,7 @@
 work/. A package that was installed elsewhere (`pip install .`) looks for a project's folder, see project_folder()."""
 
 import os
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,6 +84,19 @@ def simulator_library() -> Path:
 def headers(folder: Path = ROOT / "common/include") -> list[Path]:
     """What a kernel can include of a folder. No scripts, and nothing that Python or an editor has left beside them."""
     return sorted([*folder.glob("*.h"), *folder.glob("*.cuh")])
+
+
+def included(files: list[Path], *folders: Path) -> list[Path]:
+    """The headers of these folders that the files include, and those that these include."""
+    known = {header.name: header for folder in folders for header in headers(folder)}
+    found: dict[str, Path] = {}
+    while files:
+        file, *files = files
+        names = re.findall(r'^\s*#\s*include\s*"([^"]+)"', file.read_text(), re.M)
+        new = {name: known[name] for name in names if name in known and name not in found}
+        found |= new
+        files += new.values()
+    return sorted(found.values(), key=lambda header: header.name)
 
 
 def place(purpose: str, folder_name: str, file_name: str, text: str) -> Path:
