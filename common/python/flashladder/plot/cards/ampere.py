@@ -21,7 +21,7 @@ from flashladder.plot.style import (
     plain,
     stacked,
     text_on,
-)  # fmt: skip
+)
 from flashladder.plot.swizzle import place_of
 
 _ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind words on a hatch
