@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flashladder.building import build
+from flashladder.commands.options import add_problem_options, settings
 from flashladder.core import device
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.core.problem import LAYOUTS, Problem
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import bench
 
@@ -47,24 +48,6 @@ def tuned_stage(text: str) -> str:
 
 def words(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(",") if part)
-
-
-def settings(kind: type, options: argparse.Namespace):
-    """A record of settings: of its fields those that options are called as."""
-    told = {field.name: getattr(options, field.name) for field in dataclasses.fields(kind) if field.name in options}
-    return kind(**told)
-
-
-def add_problem_options(parser: argparse.ArgumentParser, length: int) -> None:
-    parser.add_argument("--batch", dest="B", type=int, default=1)
-    parser.add_argument("--heads", dest="Hq", type=int, default=2)
-    parser.add_argument("--heads-kv", dest="Hkv", type=int, default=0, help="default: as many as --heads")
-    parser.add_argument("--seq", dest="Nq", type=int, default=length)
-    parser.add_argument("--seq-kv", dest="Nkv", type=int, default=0, help="default: as long as --seq")
-    parser.add_argument("--dim", dest="d_head", type=int, default=128)
-    parser.add_argument("--dtype", default="bf16", choices=("bf16", "fp16", "e4m3"))
-    parser.add_argument("--layout", default="bhnd", choices=LAYOUTS)
-    parser.add_argument("--causal", action="store_true")
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
