@@ -5,10 +5,8 @@ and assignments are of stages that compute attention."""
 
 import functools
 import hashlib
-import os
 import re
 import subprocess
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +17,7 @@ from flashladder.building import build
 from flashladder.core.device import choose
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory, headers, stage_library
+from flashladder.core.paths import ROOT, build_directory, headers, stage_library, whole, write
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage, Verdict
 from flashladder.running.job import Options, Result, StageError, run_library
@@ -226,15 +224,13 @@ def stage_flags(stage: WithKernel) -> list[str]:
 
 def _compiled(product: Path, command: list[str], sources: list[Path]) -> None:
     """Compiles `sources` into `product`, which appears whole or not at all; CompileError names the first of them."""
-    partial = product.with_name(f".{os.getpid()}.{threading.get_ident()}.{product.name}")
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
-    whole = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
-    done = subprocess.run(whole, env=env, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise CompileError(sources[0], done.stdout + done.stderr)
-    partial.with_suffix(".log").write_text(done.stdout + done.stderr)
-    os.replace(partial.with_suffix(".log"), product.with_suffix(".log"))
-    os.replace(partial, product)
+    with whole(product) as partial:
+        words = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
+        done = subprocess.run(words, env=env, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            raise CompileError(sources[0], done.stdout + done.stderr)
+        write(product.with_suffix(".log"), done.stdout + done.stderr)
 
 
 def _name(command: list[str], files: list[Path]) -> str:

@@ -40,6 +40,8 @@ INSIDE = {
     "registers": "machine-code",
     "shapes": "tuning",
 }
+# Without these a record does not ship. uncommitted_changes: null where nobody knows.
+PROVENANCE = ("device", "driver", "toolkit", "commit", "date", "uncommitted_changes")
 # The lists of a record whose entries are of stages.
 _LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard")
 
@@ -134,6 +136,18 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     return sorted(found, key=lambda one: one["provenance"].get("device") != MAIN)
 
 
+def lacking(record: dict) -> list[str]:
+    """What of PROVENANCE a record of a GPU does not say, or one inside it: "date", "roofline: date"."""
+    found = []
+    for kind in ("", *(one for one in INSIDE if one in record)):
+        one = record[kind] if kind else record
+        origin = one.get("provenance") if isinstance(one, dict) else None
+        origin = origin if isinstance(origin, dict) else {}
+        said = {key for key in origin if origin[key] not in ("", "unknown", None) or key == "uncommitted_changes"}
+        found += [f"{kind}: {key}" if kind else key for key in PROVENANCE if key not in said]
+    return found
+
+
 def inside(kind: str, record: dict) -> dict:
     """A record of INSIDE as one that can be written: what it is inside of has nothing else, and write() adds that."""
     version = {"version": record.get("version", 1)}
@@ -207,10 +221,10 @@ def earlier(rows: list[dict]) -> str:
     for row in rows:
         if "run" in row:
             runs.setdefault(row["run"], {})[row["name"]] = None
-    return " ".join(f"{_in_short(list(names))}: of another run, {run}." for run, names in runs.items())
+    return " ".join(f"{in_short(list(names))}: of another run, {run}." for run, names in runs.items())
 
 
-def _in_short(names: list[str]) -> str:
+def in_short(names: list[str]) -> str:
     """Stages that follow one another on the ladder as "01_naive to 13_masking", then the peers; variants as a word
     behind their stages."""
     order = [stage.name for stage in stages.all_parts()]
