@@ -12,15 +12,17 @@ import numpy as np
 import page_runs
 import pytest
 
+from flashladder.building import build
 from flashladder.classroom import exercise
 from flashladder.classroom.diagnosis import MISTAKES, computed, diagnose
 from flashladder.classroom.judge import all_cases
+from flashladder.commands import browser
 from flashladder.core.dtypes import to_bits
 from flashladder.core.expression import evaluate, tree
 from flashladder.core.problem import GAPS, Problem
-from flashladder.ladder import stages, technique
+from flashladder.ladder import overlap, stages, technique
 from flashladder.running import verify
-from flashladder.site import page_exercises, run_page
+from flashladder.site import page_exercises, page_kernels, run_page
 
 TILE = {"Br": 32, "Bc": 64}
 PROBLEMS = (
@@ -126,6 +128,18 @@ def test_the_page_evaluates_expressions_as_python_does(scripts):
         wanted.append(int(evaluate(text, names)))
     found = json.loads(page_runs.node(page_runs.HERE / "pages_in_node.mjs", scripts, given=json.dumps(calls)))
     assert found == wanted
+
+
+def test_the_page_counts_in_a_trace_what_python_counts(scripts, tmp_path):
+    """Of a kernel that computes under its products, and waits for turns."""
+    one = next(one for one in page_kernels.offered() if one.kind == "stage" and one.stage.slug == "overlap")
+    build.build(["browser_run", f"stage_{one.id}", "warpsim_cudart", "warpsim-inspect"])
+    file = browser.kernel_file(one, one.problems()[:1])
+    traced = page_runs.with_settings(file["requests"][0], WARPSIM_TRACE_BLOCKS="1")
+    trace = page_runs.native(file["ptx"], traced, tmp_path)["trace"]
+    call = json.dumps([["overlap.js", "overlap", trace]])
+    (found,) = json.loads(page_runs.node(page_runs.HERE / "pages_in_node.mjs", scripts, given=call))
+    assert found == overlap.of_trace(trace) and all(found.values())
 
 
 def test_each_case_has_inputs_that_the_page_can_draw():

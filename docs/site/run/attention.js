@@ -4,6 +4,7 @@
 import { Normal } from "./normal.js";
 
 export const POISON = 0xffff; // a NaN of either type: outputs hold it before a run
+const GROWTH = { fp16: 16.5, bf16: 80 }; // of within_margin's largest score, as a power of 2
 const LONE = [3, 44, 81, 126]; // rows, each among another 8 of its warp's 32
 
 const shapes = (p, name) => (name === "Q" || name === "O" ? [p.Hq, p.Nq] : [p.Hkv, p.Nkv]);
@@ -76,6 +77,8 @@ const KINDS = {
   // The first or the last 64 keys have by far the largest score of every row.
   largest_first: (p, name, at, row, put, x) => largest(name, put, x, row < 64),
   largest_last: (p, name, at, row, put, x) => largest(name, put, x, row >= p.Nkv - 64),
+  // The first key's score is above all others, which are 0, by so much that only a kernel with a margin keeps its bet.
+  within_margin: (p, name, at, row, put, x) => withinMargin(p, name, row, put, x),
 };
 KINDS.random = KINDS.normal;
 export const INPUTS = Object.keys(KINDS);
@@ -88,6 +91,12 @@ function lone(p, name, row, put, x, key) {
 function largest(name, put, x, isLarge) {
   if (name === "Q" && !x) put(8);
   if (name === "K" && !x) put(isLarge ? 200 : 0);
+}
+
+function withinMargin(p, name, row, put, x) {
+  if (name === "V") return;
+  const growth = GROWTH[p.dtype] / (8 * p.scale * Math.LOG2E);
+  put(x ? 0 : name === "Q" ? 8 : row ? 0 : growth);
 }
 
 // Q, K and V as the bits of the problem's type. generator: Normal's; kind: of inputs.draw() or of technique.INPUTS.
