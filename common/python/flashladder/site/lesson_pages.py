@@ -47,9 +47,8 @@ def in_the_page(cell: dict, stage: Stage) -> dict | None:
 @functools.cache
 def _written_in_the_page() -> dict[str, dict[str, str]]:
     """By stage, the titles of its exercises."""
-    return {
-        one["id"]: {each["name"]: each["title"] for each in one["exercises"]} for one in page_exercises.index()["stages"]
-    }
+    every = page_exercises.index()["stages"]
+    return {one["id"]: {each["name"]: each["title"] for each in one["exercises"]} for one in every}
 
 
 def results_of(stage: Stage, to_front: str) -> str:

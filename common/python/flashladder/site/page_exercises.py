@@ -20,7 +20,6 @@ from flashladder.ladder.stage import Stage
 from flashladder.site import page_kernels
 from flashladder.site.page_kernels import Offered
 
-
 # Why the page does not judge the exercises of some stages.
 OF_THE_HOST = "a program of the host, and this page runs only kernels"
 SCALED = "its inputs come with scales, which this page does not draw"
