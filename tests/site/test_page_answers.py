@@ -23,6 +23,8 @@ SOME = 2  # wrong answers of each stage, others after each change of a kernel; F
 # Two compilers leave a value in another register, or read in another order: which thread meets a hazard first, how many
 # of its kind are told, and what comes of a race are theirs.
 HAZARDS = {"hazards", "correct"}
+# Of what is used before it has a value clang keeps nothing that the simulator could object to: the result is wrong.
+WITHOUT_HAZARD = {"shapes-parts-multiplied_before_it_is_computed"}
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +89,9 @@ def test_the_page_and_python_say_the_same(stage, scripts, tmp_path, monkeypatch)
         python = by_python(stage, name, text)
         told = f"{key}:\nPython: {python.findings}\nthe page: {page['findings']}"
         assert not page["isStub"] and page["remarks"] == []
+        if key in WITHOUT_HAZARD:
+            assert (page["summary"], python.summary) == ("wrong", "wrong, and with a hazard"), told
+            continue
         assert page["summary"] == python.summary, told
         assert [(one["check"], one["passed"]) for one in page["findings"]] == [
             (one.check, one.passed) for one in python.findings
