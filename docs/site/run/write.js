@@ -43,7 +43,12 @@ function row(one) {
     const link = { href: `#${one.id}/${each.name}`, class: `exercise ${state}` };
     return node("li", {}, node("a", link, each.title, node("small", {}, facts)));
   });
-  return node("section", {}, node("h2", {}, `${one.id} ${one.title}`), node("ul", { class: "exercises" }, ...buttons));
+  const solved = one.exercises.filter((each) => progress.isSolved(nameOf(one, each))).length;
+  const facts = node("small", {}, `${solved} of ${one.exercises.length} solved`);
+  const head = node("summary", {}, node("h2", {}, `${one.id} ${one.title}`), " ", facts);
+  const stage = node("details", {}, head, node("ul", { class: "exercises" }, ...buttons));
+  stage.open = one.id === (progress.last.split("/")[0] || index.stages[0].id);
+  return stage;
 }
 
 function list() {
