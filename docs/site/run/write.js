@@ -103,7 +103,8 @@ async function open(place) {
   editor.mark(new Map());
   drawHints();
   drawState();
-  if (isEmbedded) document.querySelector("[role=main]")?.setAttribute("aria-label", exercise.title); // a second main part
+  // The lesson has a main part, too.
+  if (isEmbedded) document.querySelector("[role=main]")?.setAttribute("aria-label", exercise.title);
   const gap = editor.text.split("\n").findIndex((line) => line.trim() === exercise.opening);
   editor.goTo(Math.max(1, gap + 1));
   window.scrollTo({ top: 0 });

@@ -22,7 +22,6 @@ from flashladder.site.page_kernels import Offered
 
 # Why the page does not judge the exercises of some stages.
 OF_THE_HOST = "a program of the host, and this page runs only kernels"
-SCALED = "its inputs come with scales, which this page does not draw"
 OTHER_PARTS = "their inputs and outputs are not those of attention, and this page knows no others"
 
 
@@ -39,9 +38,7 @@ def _why_not(stage: Stage) -> str:
     """Empty where it does."""
     if not isinstance(stage, WithKernel):
         return OF_THE_HOST
-    if not isinstance(stage, Kernel):
-        return OTHER_PARTS
-    return SCALED if "e4m3" in stage.dtypes else ""
+    return "" if isinstance(stage, Kernel) else OTHER_PARTS
 
 
 def elsewhere() -> list[str]:
@@ -180,8 +177,11 @@ def bounds(dtype: str) -> dict[str, float]:
     return {
         "unit_roundoff": dtypes.UNIT_ROUNDOFF[dtype],
         "half_smallest": dtypes.HALF_SMALLEST[dtype],
+        "half_smallest_output": dtypes.HALF_SMALLEST[dtypes.OUTPUT[dtype]],
         "weight": dtypes.LEAST_WEIGHT[dtype],
         "element": dtypes.ELEMENT_LIMIT[dtype],
         "frobenius": dtypes.FROBENIUS_LIMIT[dtype],
         "room": dtypes.ROOM[dtype],
+        "score_unit": dtypes.SCORE_ERROR_UNIT,
+        "score_group": dtypes.SCORE_GROUP,
     }
