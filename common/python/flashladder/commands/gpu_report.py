@@ -37,6 +37,7 @@ from flashladder.measuring import (
     backward_bench,
     bench,
     decode_bench,
+    detections,
     hard_inputs,
     ncu,
     profiler,
@@ -48,12 +49,14 @@ from flashladder.measuring import (
     stream_times,
 )
 from flashladder.running.job import Job, Options, StageError, answer
+from flashladder.running.limited import run_for
 from flashladder.tuning import instances, shape_table
 from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
-# Only where PARTS names them: "tune" takes as long as all others together; "faults" are what the simulator's tests are
-# held to: kernels that hang or end a context by design, and bits of the tensor cores' sums.
+# Only where PARTS names them: "tune" takes as long as all others together; "faults" are kernels that hang or end a
+# context by design. Without STAGES they are the simulator's own, with bits of the tensor cores' sums: what its tests are
+# held to. With STAGES they are the planted mistakes of these stages: which tool notices them (measuring/detections.py).
 ASKED_FOR = ("tune", "faults")
 TEST_SECONDS = 240  # for each of the two runs
 PART_SECONDS = 350  # after which a part begins nothing more
@@ -85,6 +88,9 @@ def chosen(words: str) -> tuple[Stage, ...]:
 class Report:
     """Of which stages, on which GPU, and where it is written."""
 
+    # Of the part faults: mistakes of stages that STAGES names, and which.
+    planted: detections.Choice | None = None
+
     def __init__(self, device: Device, folder: Path, which: tuple[Stage, ...]):
         self.device, self.folder, self.which = device, folder, which
         self.whole = which == stages.every_stage()
@@ -110,23 +116,9 @@ class Report:
             targets.add("read_cache")
         if {"ncu", "faults"} & set(parts):
             targets.add("warpsim_cudart")
+        if self.planted and "faults" in parts:
+            targets |= {target for one in self.which for target in one.targets}
         return build.build(sorted(targets))
-
-
-def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
-    """(status, output) of a command; after `seconds` it and what it started are ended, with status 124."""
-    with tempfile.TemporaryFile("w+") as output:
-        running = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
-        )
-        try:
-            status = running.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-            status = 124
-        output.seek(0)
-        return status, output.read()
 
 
 # ---- verify ----
@@ -394,7 +386,9 @@ def counted(stage: stages.Kernel, device: Device) -> dict:
 def part_faults(report: Report) -> list[str]:
     """What the GPU makes of the faulty kernels for Hopper, which the simulator names with their lines; and bits of the
     tensor cores' sums on hard operands, which the simulator's tests replay (GPU-sums.json in tests/simulator/recorded).
-    """
+    Where STAGES names stages, their planted mistakes instead."""
+    if report.planted:
+        return detections.measure(report.device, report.which, report.planted, report.file("faults"))
     record = simulator_records.faults(report.device)
     recorded.write(record, report.file("faults"))
     summary = []
@@ -419,13 +413,16 @@ _FUNCTIONS = {
 }
 
 
-def run(parts: tuple[str, ...] = ()) -> int:
+def run(parts: tuple[str, ...] = (), most: int = 0, mistakes: tuple[str, ...] = (), beside: int = 1) -> int:
+    """most, mistakes, beside: of detections.Choice."""
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
     if unknown:
         raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS + ASKED_FOR)}.")
     which = chosen(os.environ.get("STAGES", ""))
     report = Report(choose(choice="gpu"), output_directory(), which)
+    if os.environ.get("STAGES"):
+        report.planted = detections.Choice(most, mistakes, beside)
     summary = [f"{report.device}, {provenance.collect(report.device)['date']}"]
     summary += [] if report.whole else [f"stages: {', '.join(one.name for one in which)}"]
     began = time.monotonic()
