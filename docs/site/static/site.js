@@ -72,6 +72,7 @@ function filterRows(table) {
   const asked = document.createElement("input");
   const count = document.createElement("output");
   label.className = "table-filter";
+  table.classList.add("long");
   asked.type = "search";
   count.setAttribute("aria-live", "polite");
   const show = () => {

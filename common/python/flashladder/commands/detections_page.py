@@ -1,5 +1,5 @@
-"""Which tool notices the planted mistakes, as tables of docs/detections.md: mistakes.toml for the simulator, the records
-of measuring/detections.py for the others."""
+"""Which tool notices the planted mistakes, as tables of docs/detections.md. For the simulator they are made of
+mistakes.toml, for the others of the records that measuring/detections.py makes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -12,8 +12,6 @@ import concurrent.futures
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +25,7 @@ from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device, choose, cudart
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory, stage_library
+from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, host_streams, stages
 from flashladder.ladder.kernels import WithKernel, problems_for
@@ -55,8 +53,8 @@ from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
 # Only where PARTS names them: "tune" takes as long as all others together; "faults" are kernels that hang or end a
-# context by design. Without STAGES they are the simulator's own, with bits of the tensor cores' sums: what its tests are
-# held to. With STAGES they are the planted mistakes of these stages: which tool notices them (measuring/detections.py).
+# context by design. Without STAGES they are the simulator's own, with bits of the tensor cores' sums: what its tests
+# are held to. With STAGES they are the stages' planted mistakes: which tool notices them (measuring/detections.py).
 ASKED_FOR = ("tune", "faults")
 TEST_SECONDS = 240  # for each of the two runs
 PART_SECONDS = 350  # after which a part begins nothing more

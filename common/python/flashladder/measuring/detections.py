@@ -11,6 +11,7 @@ import re
 import shutil
 import statistics
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -35,9 +36,9 @@ _FIRST = re.compile(r"^=========\s+(?!COMPUTE-SANITIZER)(\S[^\n]{0,119})", re.M)
 
 
 def joined(rows: Iterable[dict], new: dict) -> list[dict]:
-    """The rows with a new one, which takes the place of an earlier one of the same; in the ladder's order."""
+    """The rows with a new one, which takes the place of an earlier one of the same; by stage and name."""
     kept = [row for row in rows if (row["stage"], row["mistake"]) != (new["stage"], new["mistake"])]
-    return sorted([*kept, new], key=lambda row: row["stage"][:2])
+    return sorted([*kept, new], key=lambda row: (row["stage"], row["mistake"]))
 
 
 def _left(subjects: list[Subject], rows: Iterable[dict]) -> list[Subject]:
@@ -144,6 +145,7 @@ class Measured:
         self.todo = subjects if choice.names else _left(subjects, rows)
         self.known = len(subjects) - len(self.todo)
         self.seconds: list[float] = []
+        self.saving = threading.Lock()
         self.stopped = ""
 
     def save(self, row: dict) -> None:
@@ -161,15 +163,16 @@ class Measured:
         row |= self._run(one.stage, product) if product else {"gpu": {"outcome": "not compiled"}}
         if time.monotonic() > self.ends:
             raise OutOfTime
-        self.save(row)
-        self.seconds.append(time.monotonic() - began)
+        with self.saving:
+            self.save(row)
+            self.seconds.append(time.monotonic() - began)
         if row["gpu"]["outcome"] not in ("right", "wrong", "refused", "not compiled") and not self.answers(one.stage):
             self.stopped = f"{one.stage.id} {one.name}"
 
     def _run(self, stage: Stage, product: Path) -> dict:
         with (
             executed(stage, product, self.device) as runs,
-            concurrent.futures.ThreadPoolExecutor(self.choice.beside) as pool,
+            concurrent.futures.ThreadPoolExecutor(min(self.choice.beside, len(TOOLS))) as pool,
         ):
             found = {"gpu": compared(runs, self.ends)}
             return found | dict(zip(self.tools, pool.map(lambda tool: under(tool, runs, self.ends), self.tools)))
@@ -181,23 +184,36 @@ class Measured:
             return runs.plain(1, RUN_SECONDS)[0].startswith(("right", "wrong", "refused"))
 
     def all(self) -> None:
+        """Of several tools at once each stage's have the GPU together, and beside those of other stages."""
+
         def work(one: Subject) -> tuple[Path | None, list[str]]:
             return planted.built(one, self.device.gpu.compute)
 
-        try:
-            for one, (product, notes) in progress(_done(work, self.todo), "mistakes", len(self.todo)):
-                self.measure(one, product, notes)
-                if self.stopped:
-                    break
-        except OutOfTime:
-            pass
+        source, turn = progress(_done(work, self.todo), "mistakes", len(self.todo)), threading.Lock()
+        source = iter(source)
+
+        def lane(_: int) -> None:
+            while not self.stopped and time.monotonic() < self.ends:
+                with turn:
+                    one, made = next(source, (None, ()))
+                if one is None:
+                    return
+                try:
+                    self.measure(one, *made)
+                except OutOfTime:
+                    return
+
+        lanes = max(1, self.choice.beside // len(TOOLS))
+        with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
+            list(pool.map(lane, range(lanes)))
 
     def summary(self) -> list[str]:
         done = len(self.seconds)
         lines = [f"faults: {done} of {len(self.todo)} mistakes and stages as they are; {self.known} known already"]
         if done:
-            each = statistics.median(self.seconds)
-            lines.append(f"faults: {each:.1f} s for each: about {self.choice.seconds / each:.0f} in as many seconds")
+            each, lanes = statistics.median(self.seconds), max(1, self.choice.beside // len(TOOLS))
+            fit = f"about {lanes * self.choice.seconds / each:.0f} in {self.choice.seconds:.0f} s"
+            lines.append(f"faults: {each:.1f} s for each, {lanes} at once: {fit}")
         if done < len(self.todo) and not self.stopped:
             lines.append("faults: the time is over: the same command goes on with the others")
         if not self.tools:

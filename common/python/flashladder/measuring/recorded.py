@@ -154,7 +154,7 @@ def write(record: dict, file: Path) -> Path:
     else:
         made = {key: before[key] for key in INSIDE if key in before} | record
     ordered = {key: made[key] for key in sorted(made, key=lambda key: key in INSIDE)}
-    partial = file.with_name(f".{os.getpid()}.{file.name}")  # whoever is interrupted meanwhile leaves the file as it was
+    partial = file.with_name(f".{os.getpid()}.{file.name}")  # a run that is interrupted here leaves the file as it was
     partial.write_text(to_text(ordered))
     os.replace(partial, file)
     return file
