@@ -161,6 +161,14 @@ def test_an_interrupted_run_goes_on(played, monkeypatch):
     assert [row["mistake"] for row in played.rows()] == sorted(["", *NAMES[:2]])
 
 
+def test_what_a_tool_says_before_it_is_ended_is_kept(played, tmp_path):
+    tool = tmp_path / "bin/compute-sanitizer"
+    tool.write_text(SANITIZER.replace("exec sleep", "echo '========= Uninitialized read'; exec sleep"))
+    played({"": 0})
+    (row,) = played.rows()
+    assert row["initcheck"] == {"outcome": "limit", "said": "Uninitialized read"}
+
+
 def test_what_there_is_no_time_for_is_told_and_not_recorded(played):
     said = played({"": 0, NAMES[0]: 1}, seconds=0.0)
     assert said[0].startswith("faults: 0 of 2") and "the same command goes on" in said[1]
@@ -235,6 +243,7 @@ def page(monkeypatch):
     nothing, found = {"outcome": "nothing"}, {"outcome": "found", "reports": 1, "said": "x"}
     right = {"outcome": "right", "runs": 5, "wrong": 0}
     clean = row(Subject(stage), gpu=right, memcheck=nothing, racecheck=found, initcheck={"outcome": "limit"})
+    clean["synccheck"] = {"outcome": "limit", "said": "x"}
     wrong = row(Subject(stage, lesson), gpu=right | {"outcome": "wrong", "wrong": 4}, memcheck=found, racecheck=found)
     old = row(Subject(stage, _naive(NAMES[-1])), gpu=right) | {"digest": "of another source"}
     run = ORIGIN | {"compute-sanitizer": "2026.1"}
@@ -259,6 +268,7 @@ def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
     alarms = {line[0]: line[1:] for line in text("clean")}
     assert alarms["racecheck"] == ["1", "1", "01_naive (1 report)"] and alarms["initcheck"][:2] == ["not run"] * 2
     assert alarms["memcheck"][:2] == ["1", "0"]
+    assert alarms["synccheck"][:2] == ["1", "1"] and "a report, then the limit" in alarms["synccheck"][2]
     (line,) = [line for line in text("list") if line[-1] == f"`make stage-01 break ARGS={lesson.name}`"]
     assert line[3:10] == [
         "numbers", "C7519", "wrong 4 of 5", "1 report", "1 report, and without it", "not run", "not run",

@@ -40,12 +40,15 @@ def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
     said = row.get(tool)
     if not said:
         return Cell()
-    if said["outcome"] in ("limit", "failed"):
-        return Cell({"limit": "limit reached", "failed": "no verdict"}[said["outcome"]])
+    if said["outcome"] == "failed":
+        return Cell("no verdict")
     if said["outcome"] == "nothing":
         return Cell("nothing", False)
-    words = f"{said['reports']} report{'s' * (said['reports'] != 1)}"
-    if row["mistake"] and (clean or {}).get(tool, {}).get("outcome") == "found":
+    if said["outcome"] == "limit" and "said" not in said:
+        return Cell("limit reached")
+    count = said.get("reports", 0)
+    words = f"{count} report{'s' * (count != 1)}" if count else "a report, then the limit"
+    if row["mistake"] and "said" in (clean or {}).get(tool, {}):
         return Cell(f"{words}, and without it", False)
     return Cell(words, True)
 

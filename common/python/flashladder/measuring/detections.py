@@ -32,7 +32,7 @@ RUN_SECONDS, TOOL_SECONDS = 30, 60  # after which a run has not ended, and one u
 SECONDS = 480  # for all of it
 KIND = "detections"  # of recorded.INSIDE
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
-_FIRST = re.compile(r"^=========\s+(?!COMPUTE-SANITIZER)(\S[^\n]{0,119})", re.M)
+_REPORT = re.compile(r"^=========[ \t]+(?!COMPUTE-SANITIZER|Saved host)(\S[^\n]{0,119})", re.M)
 
 
 def joined(rows: Iterable[dict], new: dict) -> list[dict]:
@@ -107,14 +107,15 @@ def under(tool: str, runs: Kernels | Program, ends: float) -> dict:
     if tool == "racecheck":
         command += ["--racecheck-report", "all"]
     status, text = runs.under(command, min(TOOL_SECONDS, ends - time.monotonic()))
+    report, summary = _REPORT.search(text), _SUMMARY.search(text)
+    first = {"said": report[1]} if report else {}
     if status == 124:
-        return {"outcome": "limit"}
-    summary = _SUMMARY.search(text)
+        return {"outcome": "limit"} | first
     if not summary:
         return {"outcome": "failed", "said": f"status {status}: {text.strip()[-120:]}"}
     if summary[1] == "0":
         return {"outcome": "nothing"}
-    return {"outcome": "found", "reports": int(summary[1]), "said": _FIRST.search(text)[1]}
+    return {"outcome": "found", "reports": int(summary[1])} | first
 
 
 def sanitizer_version() -> str:
