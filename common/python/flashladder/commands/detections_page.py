@@ -130,9 +130,9 @@ def _counts(found: Matrix) -> str:
         own = [one for one in found.planted() if kind in ("", one.mistake.kind)]
         lessons = [one for one in own if one.mistake.caught_by]
         by_numbers = sum(one.mistake.caught_by == "verification" for one in lessons)
-        by_hazard = f"{len(lessons) - by_numbers} of {len(lessons)}"
-        cells = [by_hazard, f"{by_numbers} of {len(lessons)}", *(found.count(own, tool) for tool in TOOLS)]
-        rows.append([words, str(len(own)), *cells])
+        counts = (len(lessons) - by_numbers, by_numbers)
+        shown = [f"{count} of {len(lessons)}" if lessons else "in no lesson" for count in counts]
+        rows.append([words, str(len(own)), *shown, *(found.count(own, tool) for tool in TOOLS)])
     head = ["class", "planted", "warpsim: hazard", "warpsim: numbers", *TOOLS]
     return f"{_asked(found)}\n\n{table(head, rows)}"
 

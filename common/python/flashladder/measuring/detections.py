@@ -23,7 +23,7 @@ from flashladder.core.device import Device
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
 from flashladder.measuring import machine_code, planted, provenance, recorded
-from flashladder.measuring.executed import Kernels, Program, executed
+from flashladder.measuring.executed import Kernels, Known, Program, executed
 from flashladder.measuring.planted import Subject
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
@@ -140,13 +140,14 @@ class Measured:
         self.provenance = provenance.collect(device, kernels)
         self.run = self.provenance["date"]
         known = [record for record in recorded.shipped(kind=KIND) if record["provenance"]["device"] == device.short]
-        fits = [one for one in which if device.gpu.compute >= one.min_compute]
+        fits = [one for one in which if _runs(one, device)]
         subjects = planted.in_order(fits, choice.most, choice.names)
         rows = [*(row for record in known for row in record["planted"]), *self.rows]
         self.todo = subjects if choice.names else _left(subjects, rows)
         self.known = len(subjects) - len(self.todo)
         self.seconds: list[float] = []
         self.saving = threading.Lock()
+        self.verdicts: Known = {}
         self.stopped = ""
 
     def save(self, row: dict) -> None:
@@ -172,7 +173,7 @@ class Measured:
 
     def _run(self, stage: Stage, product: Path) -> dict:
         with (
-            executed(stage, product, self.device) as runs,
+            executed(stage, product, self.device, self.verdicts) as runs,
             concurrent.futures.ThreadPoolExecutor(min(self.choice.beside, len(TOOLS))) as pool,
         ):
             found = {"gpu": compared(runs, self.ends)}
@@ -181,7 +182,7 @@ class Measured:
     def answers(self, stage: Stage) -> bool:
         """Whether the GPU still runs the stage as it is."""
         product, _ = planted.built(Subject(stage), self.device.gpu.compute)
-        with executed(stage, product, self.device) as runs:
+        with executed(stage, product, self.device, self.verdicts) as runs:
             return runs.plain(1, RUN_SECONDS)[0].startswith(("right", "wrong", "refused"))
 
     def all(self) -> None:
@@ -220,6 +221,12 @@ class Measured:
         if not self.tools:
             lines.append("faults: compute-sanitizer is not on PATH")
         return lines + [f"faults: the GPU stopped answering after {self.stopped}"] * bool(self.stopped)
+
+
+def _runs(stage: Stage, device: Device) -> bool:
+    """Whether the GPU is new enough for the stage, or the one that it needs."""
+    needed, there = stage.min_compute, device.gpu.compute
+    return there == needed if needed.specific else there >= needed
 
 
 def measure(device: Device, which: Iterable[Stage], choice: Choice, file: Path) -> list[str]:

@@ -2,29 +2,34 @@
 the GPU is (WithKernel.judged_jobs). Each stage's runs are one process, so that a tool starts once."""
 
 import contextlib
-import os
+import hashlib
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
+from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device, environment
 from flashladder.core.environment import for_python
 from flashladder.core.paths import build_directory
+from flashladder.core.problem import Problem
 from flashladder.ladder.host_streams import WRONG_RESULT
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
 from flashladder.running.job import Result, answer
 from flashladder.running.limited import run_for
 
+Known = dict[tuple, str]  # what came of comparing numbers: the same ones of the same problem have the same verdict
+
 
 class Kernels:
     """Of a stage's library."""
 
-    def __init__(self, stage: WithKernel, library: Path, device: Device, folder: Path):
-        self.stage, self.device, self.folder = stage, device, folder
+    def __init__(self, stage: WithKernel, library: Path, device: Device, folder: Path, known: Known):
+        self.stage, self.device, self.folder, self.known = stage, device, folder, known
         self.jobs = stage.judged_jobs(library, device)
         self.inputs = [stage.random_inputs(job.problem, 1) for job in self.jobs]
         for at, (job, inputs) in enumerate(zip(self.jobs, self.inputs, strict=True)):
@@ -49,7 +54,7 @@ class Kernels:
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             runs = self._folders(f"{Path(name).name}/run", rounds)
             status, text = run_for(_worker(runs), seconds, for_python())
-            outcomes, known = [], {}
+            outcomes = []
             for at, folder in runs:
                 told = answer(folder)
                 if told is None:
@@ -59,17 +64,30 @@ class Kernels:
                     outcomes.append(f"{told['status']}: {told['message']}")
                     break
                 outputs = {one: np.load(folder / f"{one}.npy") for one in told["written"]}
-                bits = at, *(one.tobytes() for one in outputs.values())
-                if bits not in known:  # the same numbers have the same verdict
-                    known[bits] = self._compared(at, outputs, told)
-                outcomes.append(known[bits])
+                outcomes.append(self._compared(at, outputs, told["description"]))
         return outcomes
 
-    def _compared(self, at: int, outputs: dict[str, np.ndarray], told: dict) -> str:
-        problem = self.jobs[at].problem
-        result = Result(outputs, problem, self.device, told["description"])
-        comparison = self.stage.compared(problem, self.inputs[at], result)
-        return "right" if comparison else f"wrong: {comparison.message.splitlines()[0]}"
+    def _compared(self, at: int, outputs: dict[str, np.ndarray], description: dict) -> str:
+        """Sequence by sequence, up to the first that is wrong."""
+        for number, (problem, inputs, own) in enumerate(self._sequences(at, outputs)):
+            digest = hashlib.sha256(b"".join(one.tobytes() for one in own.values())).digest()
+            key = self.stage.name, at, number, digest
+            if key not in self.known:
+                comparison = self.stage.compared(problem, inputs, Result(own, problem, self.device, description))
+                self.known[key] = "right" if comparison else f"wrong: {comparison.message.splitlines()[0]}"
+            if self.known[key] != "right":
+                return self.known[key]
+        return "right"
+
+    def _sequences(self, at: int, outputs: dict[str, np.ndarray]) -> Iterator[tuple[Problem, dict, dict]]:
+        """Of a batch each sequence as a problem of its own, with its inputs and outputs; a cache stays whole."""
+        problem, inputs = self.jobs[at].problem, self.inputs[at]
+        if isinstance(problem, DecodeProblem):
+            yield problem, inputs, outputs
+            return
+        for b in range(problem.B):
+            mine = ({name: array[b : b + 1] for name, array in some.items()} for some in (inputs, outputs))
+            yield replace(problem, B=1), *mine
 
     def under(self, command: list[str], seconds: float) -> tuple[int, str]:
         """(status, output) of one run of each problem under a command."""
@@ -105,10 +123,10 @@ class Program:
 
 
 @contextlib.contextmanager
-def executed(stage: Stage, product: Path, device: Device) -> Iterator[Kernels | Program]:
-    shared_memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="flashladder-planted-", dir=shared_memory) as folder:
+def executed(stage: Stage, product: Path, device: Device, known: Known | None = None) -> Iterator[Kernels | Program]:
+    """known: what other runs of the stage, changed or not, have found out, and these will."""
+    with tempfile.TemporaryDirectory(prefix="flashladder-planted-") as folder:
         if isinstance(stage, WithKernel):
-            yield Kernels(stage, product, device, Path(folder))
+            yield Kernels(stage, product, device, Path(folder), {} if known is None else known)
         else:
             yield Program(product, device)
