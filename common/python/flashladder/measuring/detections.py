@@ -20,6 +20,7 @@ from pathlib import Path
 from flashladder.building import build
 from flashladder.core.console import progress
 from flashladder.core.device import Device
+from flashladder.ladder import stages
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
 from flashladder.measuring import machine_code, planted, provenance, recorded
@@ -31,6 +32,7 @@ RUNS = 5  # of each problem, where results are compared
 RUN_SECONDS, TOOL_SECONDS = 30, 60  # after which a run has not ended, and one under a tool
 SECONDS = 480  # for all of it
 KIND = "detections"  # of recorded.INSIDE
+PROBE = "naive"  # the stage that shows whether the GPU still answers
 _SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 _REPORT = re.compile(r"^=========[ \t]+(?!COMPUTE-SANITIZER|Saved host)(\S[^\n]{0,119})", re.M)
 
@@ -41,9 +43,10 @@ def joined(rows: Iterable[dict], new: dict) -> list[dict]:
     return sorted([*kept, new], key=lambda row: (row["stage"], row["mistake"]))
 
 
-def _left(subjects: list[Subject], rows: Iterable[dict]) -> list[Subject]:
-    """Those of which no row says what became of this very source."""
-    known = {(row["stage"], row["mistake"]): row["digest"] for row in rows}
+def _left(subjects: list[Subject], rows: Iterable[dict], tools: Iterable[str] = ()) -> list[Subject]:
+    """Those of which no row says what became of this very source, under each of the tools if it could be run."""
+    asked = [row for row in rows if row.keys() >= {*tools} or row["gpu"]["outcome"] == "not compiled"]
+    known = {(row["stage"], row["mistake"]): row["digest"] for row in asked}
     return [one for one in subjects if known.get(one.key) != one.digest()]
 
 
@@ -64,7 +67,8 @@ def record_notes(which: Iterable[Stage], most: int = 0, file: Path | None = None
     """What nvcc and ptxas say of stages' mistakes, in the record of machine code; returns all of its rows."""
     file = file or machine_code.record_file()
     rows = recorded.load(file).get("ptxas", {"planted": []})["planted"]
-    todo = _left(planted.in_order([one for one in which if isinstance(one, WithKernel)], most), rows)
+    todo = _left(planted.in_order([one for one in which if isinstance(one, WithKernel)]), rows)
+    todo = planted.first(todo, most)
     source = {"device": "sm_90a", "toolkit": machine_code.toolkit()}
     for one, notes in progress(_done(planted.machine_code_notes, todo), "ptxas", len(todo)):
         rows = joined(rows, {"stage": one.stage.name, "mistake": one.name, "digest": one.digest(), "notes": notes})
@@ -83,7 +87,7 @@ class OutOfTime(Exception):
 class Choice:
     """What a user chooses."""
 
-    most: int = 0  # mistakes, 0 for all
+    most: int = 0  # mistakes that no record has yet, 0 for all
     names: tuple[str, ...] = ()  # of some mistakes alone
     beside: int = 1  # so many tools have the GPU at once
     seconds: float = SECONDS
@@ -141,10 +145,11 @@ class Measured:
         self.run = self.provenance["date"]
         known = [record for record in recorded.shipped(kind=KIND) if record["provenance"]["device"] == device.short]
         fits = [one for one in which if _runs(one, device)]
-        subjects = planted.in_order(fits, choice.most, choice.names)
+        subjects = planted.in_order(fits, choice.names)
         rows = [*(row for record in known for row in record["planted"]), *self.rows]
-        self.todo = subjects if choice.names else _left(subjects, rows)
-        self.known = len(subjects) - len(self.todo)
+        todo = subjects if choice.names else _left(subjects, rows, self.tools)
+        self.known = len(subjects) - len(todo)
+        self.todo = planted.first(todo, choice.most)
         self.seconds: list[float] = []
         self.saving = threading.Lock()
         self.verdicts: Known = {}
@@ -168,7 +173,7 @@ class Measured:
         with self.saving:
             self.save(row)
             self.seconds.append(time.monotonic() - began)
-        if row["gpu"]["outcome"] not in ("right", "wrong", "refused", "not compiled") and not self.answers(one.stage):
+        if row["gpu"]["outcome"] not in ("right", "wrong", "refused", "not compiled") and not self.answers():
             self.stopped = f"{one.stage.id} {one.name}"
 
     def _run(self, stage: Stage, product: Path) -> dict:
@@ -179,11 +184,12 @@ class Measured:
             found = {"gpu": compared(runs, self.ends)}
             return found | dict(zip(self.tools, pool.map(lambda tool: under(tool, runs, self.ends), self.tools)))
 
-    def answers(self, stage: Stage) -> bool:
-        """Whether the GPU still runs the stage as it is."""
+    def answers(self) -> bool:
+        """Whether the GPU still runs the first kernel of the ladder."""
+        stage = stages.get(PROBE)
         product, _ = planted.built(Subject(stage), self.device.gpu.compute)
         with executed(stage, product, self.device, self.verdicts) as runs:
-            return runs.plain(1, RUN_SECONDS)[0].startswith(("right", "wrong", "refused"))
+            return runs.plain(1, RUN_SECONDS) == ["right"]
 
     def all(self) -> None:
         """Of several tools at once each stage's have the GPU together, and beside those of other stages."""

@@ -48,12 +48,11 @@ class Subject:
         return (self.stage.kernel_hash(text) if with_kernel else kernels.code_hash(text))[:16]
 
 
-def in_order(which: Iterable[Stage], most: int = 0, names: Iterable[str] = ()) -> list[Subject]:
+def in_order(which: Iterable[Stage], names: Iterable[str] = ()) -> list[Subject]:
     """The stages' mistakes, in rounds: of each stage one mistake, those of the lessons first, and of these one of each
     kind of verdict before a second of the same. Before a stage's first mistake comes the stage as it is.
 
-    most: at most so many mistakes, 0 for all. names: of some mistakes alone; FlashLadderError for one that there is
-    not."""
+    names: of some mistakes alone; FlashLadderError for one that there is not."""
     which, names = list(which), set(names)
     piles = [[one for one in _by_verdict(stage) if not names or one.name in names] for stage in which]
     unknown = names - {one.name for pile in piles for one in pile}
@@ -61,9 +60,15 @@ def in_order(which: Iterable[Stage], most: int = 0, names: Iterable[str] = ()) -
         raise FlashLadderError(f"These stages have no mistake '{min(unknown)}'.")
     rounds = [pile[at] for at in range(max(map(len, piles), default=0)) for pile in piles if at < len(pile)]
     found = []
-    for one in rounds[: most or None]:
+    for one in rounds:
         found += [Subject(one.stage)] * (Subject(one.stage) not in found) + [Subject(one.stage, one)]
     return found
+
+
+def first(subjects: list[Subject], most: int) -> list[Subject]:
+    """Those up to so many mistakes; 0: all."""
+    places = [at for at, one in enumerate(subjects, 1) if one.mistake][: most or None]
+    return subjects[: places[-1] if most and places else None]
 
 
 def _by_verdict(stage: Stage) -> list[mistakes.Mistake]:
