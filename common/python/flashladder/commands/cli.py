@@ -225,9 +225,13 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
 
 
 def command_machine_code(options) -> int:
-    from flashladder.measuring import machine_code
+    from flashladder.commands import gpu_report
+    from flashladder.measuring import detections, machine_code
 
-    machine_code.write_record(options.arch)
+    if options.mistakes:
+        detections.record_notes(gpu_report.chosen(options.mistakes), options.most)
+    else:
+        machine_code.write_record(options.arch)
     say(f"Recorded: {os.path.relpath(machine_code.record_file(options.arch), ROOT)}")
     return 0
 
@@ -352,6 +356,9 @@ def _records(add: Adder) -> None:
     add_tune_options(add("tune", command_tune, text))
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
+    text = "what nvcc and ptxas say of the planted mistakes of these stages instead, e.g. 15-25"
+    sub.add_argument("--mistakes", default="", metavar="STAGES", help=text)
+    sub.add_argument("--most", type=int, default=0, metavar="N", help="and of N mistakes at most")
     add("diff", later("ladder.diff.show", "stage"), "what a stage adds to the one before").add_argument("stage")
     add("plot", later("commands.throughput.plot_latest"), "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")
@@ -377,8 +384,14 @@ def _tests(add: Adder) -> None:
     sub.add_argument("names", nargs="*", help="e.g. 05, or 05-planned_once; default: all")
     sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
     text = "tests, sanitizer, benchmarks and ncu on a GPU, in one go"
-    sub = add("gpu-report", later("commands.gpu_report.run", "parts"), text)
+    sub = add("gpu-report", later("commands.gpu_report.run", "parts", "most", "mistakes", "beside"), text)
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
+    text = "of the part faults with STAGES: at most N mistakes, of each stage one before a second"
+    sub.add_argument("--most", type=int, default=0, metavar="N", help=text)
+    text = "and these mistakes alone, also those that are recorded"
+    sub.add_argument("--mistakes", type=words, default=(), metavar="NAME,NAME", help=text)
+    text = "and N tools of compute-sanitizer on the GPU at once (default: %(default)s)"
+    sub.add_argument("--beside", type=int, default=1, metavar="N", help=text)
     text = "say what is wrong with a report that gpu-report wrote"
     sub = add("check-report", later("commands.check_report.run", "file", "take"), text)
     sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")

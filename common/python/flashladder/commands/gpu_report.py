@@ -5,7 +5,12 @@ Writes below $OUT (build/gpu-report where it is not set) summary.txt, records th
 (GPU.json and GPU-KIND.json), logs of the parts, GPU.html to read, and GPU-gpu-report.zip with all of them. A run that
 was ended goes on with the first part that it has not done. Stages that the GPU cannot run are left out; why is said.
 
-PARTS="verify bench" picks parts, of PARTS and ASKED_FOR below; each runs alone. STAGES="14-23" or "tma wgmma" picks
+PARTS="verify bench" picks parts, of PARTS and     asked = chosen(os.environ.get("STAGES", ""))
+    report = Report(the_gpu(), output_directory(), asked)
+    if os.environ.get("STAGES"):
+        report.planted = detections.Choice(most, mistakes, beside)
+    check_room(report.folder)
+ED_FOR below; each runs alone. STAGES="14-23" or "tma wgmma" picks
 stages. Each part ends within nine minutes; what it had no time for is in the summary. Needs no network, and of Python
 numpy and rich (torch for peers, pytest for the tests, matplotlib for pictures).
 """
@@ -15,7 +20,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -29,9 +33,8 @@ from flashladder.core.decode_problem import DecodeProblem
 from flashladder.core.device import Device, choose, cudart, unfit
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory, stage_library
+from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
-from flashladder.core.signals import kill_group
 from flashladder.ladder import ablations, host_streams, stages
 from flashladder.ladder.kernels import WithKernel, problems_for
 from flashladder.ladder.stages import Stage
@@ -40,6 +43,7 @@ from flashladder.measuring import (
     backward_bench,
     bench,
     decode_bench,
+    detections,
     gpu_memory,
     hard_inputs,
     ncu,
@@ -52,13 +56,21 @@ from flashladder.measuring import (
     stream_times,
 )
 from flashladder.running.job import Job, Options, StageError, answer
+from flashladder.running.limited import run_for
 from flashladder.tuning import instances, shape_table
 from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
-# Only where PARTS names them: "demo" is `make demo`; "tune" takes as long as all others together; "faults" are what the
-# simulator's tests are held to: kernels that hang or end a context by design, and bits of the tensor cores' sums.
-ASKED_FOR = ("demo", "tune", "faults")
+# Only where PARTS names them: "demo" is `make demo`; "tune" takes as long as all others together; "faults" are kernels
+# that hang or end a context by design. Without STAGES they are the simulator's own, with bits of the tensor cores'
+# sums: what its tests are held to. With STAGES they are the stages' planted mistakes: which tool notices them
+# (measuring/detections.py).
+    asked = chosen(os.environ.get("STAGES", ""))
+    report = Report(the_gpu(), output_directory(), asked)
+    if os.environ.get("STAGES"):
+        report.planted = detections.Choice(most, mistakes, beside)
+    check_room(report.folder)
+ED_FOR = ("demo", "tune", "faults")
 TEST_SECONDS = 240  # for each of the two runs
 PART_SECONDS = 350  # after which a part begins nothing more
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -91,6 +103,9 @@ def chosen(words: str) -> tuple[Stage, ...]:
 class Report:
     """Of which stages, on which GPU, and where it is written."""
 
+    # Of the part faults: mistakes of stages that STAGES names, and which.
+    planted: detections.Choice | None = None
+
     def __init__(self, device: Device, folder: Path, asked: tuple[Stage, ...]):
         limits = [unfit(device.gpu, one.min_compute) for one in asked]
         which = tuple(one for one, limit in zip(asked, limits, strict=True) if not limit)
@@ -122,25 +137,9 @@ class Report:
             targets.add("read_cache")
         if {"ncu", "faults"} & set(parts):
             targets.add("warpsim_cudart")
+        if self.planted and "faults" in parts:
+            targets |= {target for one in self.which for target in one.targets}
         return build.build(sorted(targets))
-
-
-def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
-    """(status, output) of a command; after `seconds` it and what it started are ended, with status 124."""
-    with tempfile.TemporaryFile("w+") as output:
-        running = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
-        )
-        try:
-            status = running.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            status = 124
-        finally:  # also where this command is interrupted
-            if running.poll() is None:
-                kill_group(running)
-                running.wait()
-        output.seek(0)
-        return status, output.read()
 
 
 # ---- demo ----
@@ -422,7 +421,9 @@ def counted(stage: stages.Kernel, device: Device) -> dict:
 def part_faults(report: Report) -> list[str]:
     """What the GPU makes of the faulty kernels for Hopper, which the simulator names with their lines; and bits of the
     tensor cores' sums on hard operands, which the simulator's tests replay (GPU-sums.json in tests/simulator/recorded).
-    """
+    Where STAGES names stages, their planted mistakes instead."""
+    if report.planted:
+        return detections.measure(report.device, report.which, report.planted, report.file("faults"))
     record = simulator_records.faults(report.device)
     recorded.write(record, report.file("faults"))
     summary = []
@@ -494,13 +495,26 @@ def run_part(part: str, report: Report) -> tuple[list[str], bool]:
     return [*lines, f"({part}: {time.monotonic() - began:.0f} s)"], good
 
 
-def run(parts: tuple[str, ...] = ()) -> int:
+def run(parts: tuple[str, ...] = (), most: int = 0, mistakes: tuple[str, ...] = (), beside: int = 1) -> int:
+    """most, mistakes, beside: of detections.Choice."""
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
-    unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
+    unknown = [part for part in parts if part not in PARTS +     asked = chosen(os.environ.get("STAGES", ""))
+    report = Report(the_gpu(), output_directory(), asked)
+    if os.environ.get("STAGES"):
+        report.planted = detections.Choice(most, mistakes, beside)
+    check_room(report.folder)
+ED_FOR]
     if unknown:
-        raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS + ASKED_FOR)}.")
+        raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS +     asked = chosen(os.environ.get("STAGES", ""))
+    report = Report(the_gpu(), output_directory(), asked)
+    if os.environ.get("STAGES"):
+        report.planted = detections.Choice(most, mistakes, beside)
+    check_room(report.folder)
+ED_FOR)}.")
     asked = chosen(os.environ.get("STAGES", ""))
     report = Report(the_gpu(), output_directory(), asked)
+    if os.environ.get("STAGES"):
+        report.planted = detections.Choice(most, mistakes, beside)
     check_room(report.folder)
     began = time.monotonic()
     report.build(parts)

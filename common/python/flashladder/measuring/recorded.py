@@ -7,6 +7,7 @@ file has of a stage that there is not (any more) is left out.
 
 import datetime
 import json
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -25,17 +26,20 @@ MAIN = "NVIDIA H200"
 #   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, and profiler, what it
 #                 says of a few kernels
 #   decode        microseconds of the decode stages, and of reading K and V alone
-#   faults        what comes of the mistakes that warpsim names
+#   faults        what comes of the mistakes that warpsim names; inside: detections, which tool notices the stages'
+#                 planted mistakes
 #   host-streams  stage 00
 #   ring          the stages for several GPUs and their peers; links: what copies between GPUs reach
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
-#                 sample of configurations
+#                 sample of configurations, and ptxas, what it says of planted mistakes
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
 KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "ring", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
 INSIDE = {
+    "detections": "faults",
     "inputs": "ablations",
     "profiler": "counters",
+    "ptxas": "machine-code",
     "roofline": "counters",
     "registers": "machine-code",
     "shapes": "tuning",
@@ -43,7 +47,7 @@ INSIDE = {
 # Without these a record does not ship. uncommitted_changes: null where nobody knows.
 PROVENANCE = ("device", "driver", "toolkit", "commit", "date", "uncommitted_changes")
 # The lists of a record whose entries are of stages.
-_LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard")
+_LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard", "planted")
 
 
 def load(file: Path) -> dict:
@@ -164,7 +168,9 @@ def write(record: dict, file: Path) -> Path:
     else:
         made = {key: before[key] for key in INSIDE if key in before} | record
     ordered = {key: made[key] for key in sorted(made, key=lambda key: key in INSIDE)}
-    file.write_text(to_text(ordered))
+    partial = file.with_name(f".{os.getpid()}.{file.name}")  # a run that is interrupted here leaves the file as it was
+    partial.write_text(to_text(ordered))
+    os.replace(partial, file)
     return file
 
 
@@ -183,7 +189,7 @@ def take(file: Path, folder: Path = RECORDED) -> Path:
     """Has a record that was just measured ship. What the one before has of stages that the new one is not of stays, and
     says in `run` when it was measured."""
     fresh, place = load(file), folder / file.name
-    if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters"):
+    if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
         fresh = _with_earlier(fresh, load(place))
     return write(fresh, place)
 
@@ -195,6 +201,8 @@ def _with_earlier(fresh: dict, before: dict) -> dict:
             made[key] = _with_earlier(value, before[key])
         elif key in _LISTS and isinstance(value, list) and isinstance(before.get(key), list):
             made[key] = _joined(value, before[key], label(before).split(", ", 1)[1])
+        elif key == "runs":  # what rows say by the date of their run
+            made[key] = before.get(key, {}) | value
     return made
 
 
@@ -206,13 +214,14 @@ def _joined(fresh: list[dict], before: list[dict], run: str) -> list[dict]:
     order |= {"ceiling": -1}
 
     def place(row: dict) -> int:
-        return order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row))[:2], len(order))
+        return order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])[:2], len(order))
 
     return sorted([*kept, *fresh], key=place)
 
 
-def _name_in(row: dict) -> str | None:
-    return row.get("name", row.get("stage"))
+def _name_in(row: dict) -> tuple[str | None, str | None]:
+    """The name of what a row is of, and the mistake that is planted in it."""
+    return row.get("name", row.get("stage")), row.get("mistake")
 
 
 def earlier(rows: list[dict]) -> str:
