@@ -50,7 +50,7 @@ class _Work:
 
     def __init__(self, kind: str):
         self.kind = kind
-        self.issue = self.tensor = self.special = self.shared = self.pace = self.latency = self.bytes = 0.0
+        self.issue = self.tensor = self.special = self.alu = self.fp32 = self.shared = self.pace = self.latency = self.bytes = 0.0
         self.count = 0
         self.lines: dict[tuple, int] = {}
 
@@ -59,6 +59,10 @@ class _Work:
         self.issue += clocks.issue
         key = (op.file, op.line, op.calls)
         self.lines[key] = self.lines.get(key, 0) + 1
+        if op.cls in ("integer", "predicate", "conversion") or op.cls == "fp32" and op.text[:4] in ("max.", "min."):
+            self.alu += clocks.alu
+        elif op.cls == "fp32":
+            self.fp32 += 1
         if cost:
             self.shared += cost.wavefronts * clocks.shared_wavefront
         if op.cls == "tensor":
@@ -83,7 +87,7 @@ class _Work:
             self.bytes += cost.sectors * SECTOR
 
     def join(self, other: "_Work") -> None:
-        for name in ("issue", "tensor", "special", "shared", "pace", "bytes", "count"):
+        for name in ("issue", "tensor", "special", "alu", "fp32", "shared", "pace", "bytes", "count"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.latency = max(self.latency, other.latency)
         for key, count in other.lines.items():
@@ -93,9 +97,9 @@ class _Work:
         if not self.count:
             return
         (file, line, calls), _ = max(self.lines.items(), key=lambda item: item[1])
-        units = {unit: getattr(self, unit) for unit in ("issue", "tensor", "special", "shared") if getattr(self, unit)}
+        units = {unit: getattr(self, unit) for unit in ("issue", "tensor", "special", "alu", "shared") if getattr(self, unit)}
         place = Place(file, line, f"{self.count} instructions", calls)
-        yield replay.Stretch(self.kind, units, self.pace, self.latency, place=place)
+        yield replay.Stretch(self.kind, units, self.pace, self.latency, self.fp32, place=place)
         if self.bytes:
             yield replay.Load(self.bytes, place=place)
 
@@ -182,7 +186,7 @@ class Translation:
         work = _Work("")
         for index in range(piece.first, piece.last + 1):
             op = self.launch.ops.get(index)
-            if op is None:
+            if op is None or self._is_no_instruction(op, index):
                 continue
             kind = self._kind.get(op.cls, "")
             if kind and work.kind and kind != work.kind:
@@ -197,6 +201,13 @@ class Translation:
         parts.append(work)
         self._pieces[number] = _merged(parts)
         return self._pieces[number]
+
+    def _is_no_instruction(self, op: trace.Op, index: int) -> bool:
+        """Of what the assembler leaves no instruction: moves between registers, which get one name, and the second of
+        two maxima of integers, which become one maximum of three."""
+        before = self.launch.ops.get(index - 1)
+        second = before and op.text == before.text == "max.s32" and op.line == before.line
+        return op.text.startswith("mov.") or bool(second)
 
     def _background(self, op: trace.Op, cost: trace.Cost | None):
         """What the instruction starts, closes or waits for besides."""
