@@ -2,8 +2,9 @@
 
 A warp's program is a list of steps. `Stretch` is work of one kind; the others are what warps say to one another and to
 what goes on in the background. A warp runs its steps in order. Each has a scheduler (its number modulo four), which
-has an issue slot, a tensor core and a unit for exponentials; shared memory and the way to the L2 cache are the
-multiprocessor's. A unit serves whoever comes first, and nobody else meanwhile.
+has an issue slot, a tensor core, a unit for exponentials and one for integers, maxima and conversions; shared memory
+and the way to the L2 cache are the multiprocessor's. A unit serves whoever comes first, and nobody else meanwhile. While a scheduler's tensor core
+multiplies, its other units are slower, and additions and multiplications of fp32 make the products take longer.
 
 A stretch takes as long as the busiest unit is busy with it, or as long as a warp alone needs between dependent
 instructions (its pace), whichever is more. It is cut into quanta, between which other warps have their turn.
@@ -153,7 +154,7 @@ class _State:
     def __init__(self):
         self.at = 0  # its next step
         self.open: dict[str, list[_Background]] = defaultdict(list)  # by queue: what no group has yet
-        self.groups: dict[str, list[list[_Background]]] = defaultdict(list)  # by queue: the groups so far
+        self.groups: dict[str, list[list[_Background]]] = defaultdict(list)  # by queue: groups not yet waited for
         self.copied = 0.0  # when all its cp.async so far have come
         self.left = 0  # quanta of the stretch under way
         self.began = 0.0  # that stretch
@@ -290,12 +291,13 @@ class Machine:
 
     def _waitgroups(self, number: int, state: _State, step: WaitGroups, now: float) -> None:
         groups = state.groups[step.queue]
-        waited_for = (one for group in groups[: max(len(groups) - step.most, 0)] for one in group)
-        done = max((one.end for one in waited_for), default=0.0)
+        waited_for = max(len(groups) - step.most, 0)
+        done = max((one.end for group in groups[:waited_for] for one in group), default=0.0)
         if done > now:
             state.since = now if state.since is None else state.since
             heapq.heappush(self.queue, (done, number))  # what is under way may be slowed until then: look again
             return
+        del groups[:waited_for]
         end = now
         if state.since is not None:
             end += self.clocks.wgmma_latency if step.queue == "wgmma" else 0.0
