@@ -109,6 +109,7 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
             lambda stage: [*stage.targets, f"stage_{stages.get(backward_bench.FORWARD).id}"],
         ),
         "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
+        "timeline": Verb(lambda stage, rest: timeline.show(stage)),
     },
     Decode: _OF_ALL
     | {

@@ -20,6 +20,9 @@ PICTURES = {
     "no_gap": (9_000, 21_000),  # a change of query tiles
     "shapes": (4_000, 13_000),
     "fp8": (4_000, 13_000),
+    "backward_wgmma": (9_000, 17_500),
+    "dQ_one_tile_late": (9_000, 17_500),
+    "waits_apart": (5_000, 13_500),
 }
 
 
