@@ -380,7 +380,9 @@ def test_the_peers_are_the_watch():
         {"name": "b", "ms": {"median": 1.0}, "mhz": {"median": 1600}} | fields,
         {"name": "gone", "ms": {"median": 1.0}, "mhz": {"median": 100}} | fields,
     ]}  # fmt: skip
-    round_ = {"measurements": [{"name": "a", "ms": {"median": 1.7}} | fields, {"name": "b", "ms": {"median": 1.0}} | fields]}
+    round_ = {
+        "measurements": [{"name": "a", "ms": {"median": 1.7}} | fields, {"name": "b", "ms": {"median": 1.0}} | fields]
+    }
     assert step_clocks.clock_khz(round_, known, 64, 8192) == pytest.approx((2.0e6 + 1.6e6) / 2)
     with pytest.raises(FlashLadderError, match="no peer with known clocks"):
         step_clocks.clock_khz(round_, known, 128, 8192)

@@ -78,7 +78,9 @@ def beside_table() -> Iterator[str]:
     rows = []
     for name in dict.fromkeys(name for name, _ in found):
         cells = [(name, False, "clocks"), (name, True, "clocks"), (name, True, "clocks_of_a_product")]
-        rows.append([name or "no instruction", *(_both(found.get((which, beside)), key) for which, beside, key in cells)])
+        rows.append(
+            [name or "no instruction", *(_both(found.get((which, beside)), key) for which, beside, key in cells)]
+        )
     head = ["instruction", "clocks", "clocks beside products", "clocks of a product beside it"]
     yield caption(recorded.first("beside"), "The model's clocks, then the recorded ones, of a warp's instruction")
     yield table(head, rows)

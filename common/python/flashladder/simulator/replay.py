@@ -3,8 +3,9 @@
 A warp's program is a list of steps. `Stretch` is work of one kind; the others are what warps say to one another and to
 what goes on in the background. A warp runs its steps in order. Each has a scheduler (its number modulo four), which
 has an issue slot, a tensor core, a unit for exponentials and one for integers, maxima and conversions; shared memory
-and the way to the L2 cache are the multiprocessor's. A unit serves whoever comes first, and nobody else meanwhile. While a scheduler's tensor core
-multiplies, its other units are slower, and additions and multiplications of fp32 make the products take longer.
+and the way to the L2 cache are the multiprocessor's. A unit serves whoever comes first, and nobody else meanwhile.
+While a scheduler's tensor core multiplies, its other units are slower, and additions and multiplications of fp32 make
+the products take longer.
 
 A stretch takes as long as the busiest unit is busy with it, or as long as a warp alone needs between dependent
 instructions (its pace), whichever is more. It is cut into quanta, between which other warps have their turn.
