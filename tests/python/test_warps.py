@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 
@@ -99,6 +100,17 @@ def test_work_has_the_names_of_the_sources_phases_and_functions():
     assert {"softmax", "store O"} <= labels["arithmetic"]
     assert "online softmax" in {span.label for span in drawn(13).spans}
     assert {"S = QKᵀ", "O += PV"} <= {span.label for span in drawn(13).spans if span.kind == "product"}
+
+
+def test_a_stage_that_computes_gradients_has_a_timeline_of_its_longest_kernel():
+    one = warps.of("dQ_one_tile_late", replace(SMALL, Nq=128))
+    assert "backward_kernel" in one.kernel
+    assert {span.label for span in one.spans if span.kind == "wgmma"} == {"S", "dP", "dV", "dK", "dQ"}
+    # A block has one tile of 128 keys and sees two of 64 queries, each with five products.
+    busy = sum(end - start for start, end in one.busy["tensor", 0])
+    assert busy == pytest.approx(5 * 2 * (2 * 128 * 64 * 128 / 4096))
+    with pytest.raises(FlashLadderError, match="for stages that compute attention"):
+        warps.of("ring")
 
 
 def test_a_line_is_a_part_of_the_innermost_function_that_says_what_is_done():
