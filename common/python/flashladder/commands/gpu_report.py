@@ -5,12 +5,7 @@ Writes below $OUT (build/gpu-report where it is not set) summary.txt, records th
 (GPU.json and GPU-KIND.json), logs of the parts, GPU.html to read, and GPU-gpu-report.zip with all of them. A run that
 was ended goes on with the first part that it has not done. Stages that the GPU cannot run are left out; why is said.
 
-PARTS="verify bench" picks parts, of PARTS and     asked = chosen(os.environ.get("STAGES", ""))
-    report = Report(the_gpu(), output_directory(), asked)
-    if os.environ.get("STAGES"):
-        report.planted = detections.Choice(most, mistakes, beside)
-    check_room(report.folder)
-ED_FOR below; each runs alone. STAGES="14-23" or "tma wgmma" picks
+PARTS="verify bench" picks parts, of PARTS and ASKED_FOR below; each runs alone. STAGES="14-23" or "tma wgmma" picks
 stages. Each part ends within nine minutes; what it had no time for is in the summary. Needs no network, and of Python
 numpy and rich (torch for peers, pytest for the tests, matplotlib for pictures).
 """
@@ -65,12 +60,7 @@ PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
 # that hang or end a context by design. Without STAGES they are the simulator's own, with bits of the tensor cores'
 # sums: what its tests are held to. With STAGES they are the stages' planted mistakes: which tool notices them
 # (measuring/detections.py).
-    asked = chosen(os.environ.get("STAGES", ""))
-    report = Report(the_gpu(), output_directory(), asked)
-    if os.environ.get("STAGES"):
-        report.planted = detections.Choice(most, mistakes, beside)
-    check_room(report.folder)
-ED_FOR = ("demo", "tune", "faults")
+ASKED_FOR = ("demo", "tune", "faults")
 TEST_SECONDS = 240  # for each of the two runs
 PART_SECONDS = 350  # after which a part begins nothing more
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
@@ -498,19 +488,9 @@ def run_part(part: str, report: Report) -> tuple[list[str], bool]:
 def run(parts: tuple[str, ...] = (), most: int = 0, mistakes: tuple[str, ...] = (), beside: int = 1) -> int:
     """most, mistakes, beside: of detections.Choice."""
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
-    unknown = [part for part in parts if part not in PARTS +     asked = chosen(os.environ.get("STAGES", ""))
-    report = Report(the_gpu(), output_directory(), asked)
-    if os.environ.get("STAGES"):
-        report.planted = detections.Choice(most, mistakes, beside)
-    check_room(report.folder)
-ED_FOR]
+    unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
     if unknown:
-        raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS +     asked = chosen(os.environ.get("STAGES", ""))
-    report = Report(the_gpu(), output_directory(), asked)
-    if os.environ.get("STAGES"):
-        report.planted = detections.Choice(most, mistakes, beside)
-    check_room(report.folder)
-ED_FOR)}.")
+        raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS + ASKED_FOR)}.")
     asked = chosen(os.environ.get("STAGES", ""))
     report = Report(the_gpu(), output_directory(), asked)
     if os.environ.get("STAGES"):

@@ -108,6 +108,7 @@ VERBS: dict[type[Stage], dict[str, Verb]] = {
             lambda stage, rest: other_parts.bench_gradients(stage),
             lambda stage: [*stage.targets, f"stage_{stages.get(backward_bench.FORWARD).id}"],
         ),
+        "timeline": Verb(lambda stage, rest: timeline.show(stage)),
     },
     Decode: _OF_KERNELS
     | {

@@ -143,6 +143,12 @@ def get(which: Stage | int | str) -> Kernel:
     return stage
 
 
+def with_timeline(which: Stage | int | str) -> WithKernel:
+    """As get(), and of the stages whose kernels compute gradients, too."""
+    stage = entry(which)
+    return stage if isinstance(stage, Backward) else get(stage)
+
+
 def previous_of(stage: Stage) -> WithKernel | None:
     """The stage that this one changes: stage.toml's `previous`."""
     return (

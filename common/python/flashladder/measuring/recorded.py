@@ -23,8 +23,9 @@ MAIN = "NVIDIA H200"
 # GPU.json is the throughput; GPU-KIND.json holds
 #   ablations     kernels with one idea changed at a time; inside: inputs, times on inputs that hurt
 #   backward      the throughput of the stages that compute gradients
-#   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, and profiler, what it
-#                 says of a few kernels
+#   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, profiler, what it says
+#                 of a few kernels, beside, what instructions take while the tensor cores multiply, and clocks, at how
+#                 many MHz the peers ran: the timeline's model is held to these two
 #   decode        microseconds of the decode stages, and of reading K and V alone
 #   faults        what comes of the mistakes that warpsim names; inside: detections, which tool notices the stages'
 #                 planted mistakes
@@ -36,6 +37,8 @@ MAIN = "NVIDIA H200"
 KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "ring", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
 INSIDE = {
+    "beside": "counters",
+    "clocks": "counters",
     "detections": "faults",
     "inputs": "ablations",
     "profiler": "counters",
