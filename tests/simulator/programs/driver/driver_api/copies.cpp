@@ -87,8 +87,8 @@ CASE(fills_of_each_width) {
     OK(cuMemsetD8Async(at + 64, 5, 3, stream));
     OK(cuMemsetD16Async(at + 68, 6, 3, stream));
     OK(cuStreamSynchronize(stream));
-    const unsigned wanted[32] = {0x0101, 0x20002,  0, 0, 0x0101, 0x20002, 0, 0, 0x30003, 4, 4, 0,
-                                 0x30003, 4, 4, 0, 0x050505, 0x60006, 6};
+    const unsigned wanted[32] = {0x0101, 0x20002, 0,       0, 0x0101, 0x20002, 0,        0,       0x30003, 4,
+                                 4,      0,       0x30003, 4, 4,      0,       0x050505, 0x60006, 6};
     CHECK(!std::memcmp(download<unsigned>(at, 32).data(), wanted, sizeof wanted));
     EXPECT(cuMemsetD2D16(at + 1, 16, 2, 2, 2), CUDA_ERROR_INVALID_VALUE);
     EXPECT(cuMemsetD2D32Async(at, 16, 4, 2, 9, stream), CUDA_ERROR_INVALID_VALUE);
