@@ -74,6 +74,26 @@ CASE(fills) {
     EXPECT(cuMemsetD32(address, 0, 17), CUDA_ERROR_INVALID_VALUE);
 }
 
+// One of each width, each way: rows of 2 elements of 16 bytes apart, and what is not awaited.
+CASE(fills_of_each_width) {
+    new_context();
+    CUdeviceptr at = upload(std::vector<unsigned>(32));
+    CUstream stream;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemsetD2D8(at, 16, 1, 2, 2));
+    OK(cuMemsetD2D16(at + 4, 16, 2, 2, 2));
+    OK(cuMemsetD2D16Async(at + 32, 16, 3, 2, 2, stream));
+    OK(cuMemsetD2D32Async(at + 36, 16, 4, 2, 2, stream));
+    OK(cuMemsetD8Async(at + 64, 5, 3, stream));
+    OK(cuMemsetD16Async(at + 68, 6, 3, stream));
+    OK(cuStreamSynchronize(stream));
+    const unsigned wanted[32] = {0x0101, 0x20002, 0,       0, 0x0101, 0x20002, 0,        0,       0x30003, 4,
+                                 4,      0,       0x30003, 4, 4,      0,       0x050505, 0x60006, 6};
+    CHECK(!std::memcmp(download<unsigned>(at, 32).data(), wanted, sizeof wanted));
+    EXPECT(cuMemsetD2D16(at + 1, 16, 2, 2, 2), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemsetD2D32Async(at, 16, 4, 2, 9, stream), CUDA_ERROR_INVALID_VALUE);
+}
+
 CASE(arrays_and_textures) {
     new_context();
     CUDA_ARRAY_DESCRIPTOR description{8, 4, CU_AD_FORMAT_FLOAT, 1}, found{};
