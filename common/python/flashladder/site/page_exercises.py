@@ -85,7 +85,7 @@ def stage_file(stage: Kernel) -> dict:
     library = stage_library(stage.number)
     ptx = page_kernels.ptx_of(library)
     cases = all_cases(stage, CHECKS)
-    requests = [_request(stage, (library, ptx), one) for one in cases]
+    requests = [request(stage, (library, ptx), one) for one in cases]
     launched = page_kernels.launched(requests)
     expected = technique.expectations(stage)
     return {
@@ -122,7 +122,7 @@ def seed(one: Case) -> int:
     return 0 if one.counted else SEED
 
 
-def _request(stage: Kernel, built: tuple, one: Case) -> str:
+def request(stage: Kernel, built: tuple, one: Case) -> str:
     """common/browser/request.h: the launches of the stage's own library, and where the tensors lie."""
     of_stage = Offered(stage.id, stage, "stage", stage.title)
     lines = [page_kernels.request(of_stage, *built, one.problem, one.configuration)]
@@ -133,11 +133,11 @@ def _request(stage: Kernel, built: tuple, one: Case) -> str:
     return "".join(lines)
 
 
-def _case(stage: Kernel, one: Case, request: str, alone: bool) -> dict:
+def _case(stage: Kernel, one: Case, asked_for: str, alone: bool) -> dict:
     """alone: it is run by the instance of the kernel that is compiled first."""
     found = {
         "says": str(one),
-        "request": request,
+        "request": asked_for,
         "problem": asdict(one.problem),
         "inputs": one.counted.inputs if one.counted else one.inputs,
         "seed": seed(one),
