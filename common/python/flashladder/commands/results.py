@@ -7,8 +7,7 @@ What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D
 `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
 `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`, `timeline-clocks`,
 `timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that the text's
-figures.toml declares:
-commands/declared_tables.py).
+figures.toml declares: commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
