@@ -411,8 +411,14 @@ _FUNCTIONS = {
 }
 
 
-def run(parts: tuple[str, ...] = (), most: int = 0, mistakes: tuple[str, ...] = (), beside: int = 1) -> int:
-    """most, mistakes, beside: of detections.Choice."""
+def run(
+    parts: tuple[str, ...] = (),
+    most: int = 0,
+    mistakes: tuple[str, ...] = (),
+    beside: int = 1,
+    seconds: float = detections.SECONDS,
+) -> int:
+    """most, mistakes, beside, seconds: of detections.Choice."""
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
     if unknown:
@@ -420,7 +426,7 @@ def run(parts: tuple[str, ...] = (), most: int = 0, mistakes: tuple[str, ...] = 
     which = chosen(os.environ.get("STAGES", ""))
     report = Report(choose(choice="gpu"), output_directory(), which)
     if os.environ.get("STAGES"):
-        report.planted = detections.Choice(most, mistakes, beside)
+        report.planted = detections.Choice(most, mistakes, beside, seconds)
     summary = [f"{report.device}, {provenance.collect(report.device)['date']}"]
     summary += [] if report.whole else [f"stages: {', '.join(one.name for one in which)}"]
     began = time.monotonic()
