@@ -277,3 +277,22 @@ def test_a_benchmark_without_peers_says_so(monkeypatch, tmp_path):
     said = gpu_report.part_bench(report(tmp_path, "swizzle"))
     assert said[0].startswith("bench: ") and "figures" in said[0]
     assert said[1:] == ["bench: no peers, for this Python has no PyTorch that sees the GPU"]
+
+
+def test_the_part_faults_is_of_the_stages_mistakes_where_stages_are_named(monkeypatch, tmp_path):
+    asked, built = [], []
+
+    def measure(device, which, choice, file):
+        asked.append(([one.slug for one in which], choice.most, choice.beside, choice.seconds, file.name))
+        return ["faults: asked"]
+
+    monkeypatch.setattr(gpu_report.detections, "measure", measure)
+    monkeypatch.setattr(gpu_report, "choose", lambda choice: GPU)
+    monkeypatch.setattr(gpu_report.build, "build", lambda targets=(): built.append(set(targets)))
+    monkeypatch.setattr(gpu_report.build, "info", lambda: {"native": "90"})
+    monkeypatch.setenv("OUT", str(tmp_path))
+    monkeypatch.setenv("STAGES", "00 gather")
+    assert gpu_report.run(("faults",), most=3, beside=4, seconds=60) == 0
+    assert asked == [(["host_streams", "gather"], 3, 4, 60, "Fake-faults.json")]
+    assert built[0] >= {"stage_00", "stage_03", "stage_60", "stage_13"}, "and what these stages run"
+    assert "faults: asked" in (tmp_path / "summary.txt").read_text()

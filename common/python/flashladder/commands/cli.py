@@ -384,7 +384,7 @@ def _tests(add: Adder) -> None:
     sub.add_argument("names", nargs="*", help="e.g. 05, or 05-planned_once; default: all")
     sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
     text = "tests, sanitizer, benchmarks and ncu on a GPU, in one go"
-    sub = add("gpu-report", later("commands.gpu_report.run", "parts", "most", "mistakes", "beside"), text)
+    sub = add("gpu-report", later("commands.gpu_report.run", "parts", "most", "mistakes", "beside", "seconds"), text)
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
     text = "of the part faults with STAGES: at most N mistakes, of each stage one before a second"
     sub.add_argument("--most", type=int, default=0, metavar="N", help=text)
@@ -392,6 +392,8 @@ def _tests(add: Adder) -> None:
     sub.add_argument("--mistakes", type=words, default=(), metavar="NAME,NAME", help=text)
     text = "and N tools of compute-sanitizer on the GPU at once (default: %(default)s)"
     sub.add_argument("--beside", type=int, default=1, metavar="N", help=text)
+    text = "and after so many seconds nothing more, the build not counted (default: %(default)s)"
+    sub.add_argument("--seconds", type=float, default=480, metavar="S", help=text)
     text = "say what is wrong with a report that gpu-report wrote"
     sub = add("check-report", later("commands.check_report.run", "file", "take"), text)
     sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")

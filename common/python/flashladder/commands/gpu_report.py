@@ -485,8 +485,14 @@ def run_part(part: str, report: Report) -> tuple[list[str], bool]:
     return [*lines, f"({part}: {time.monotonic() - began:.0f} s)"], good
 
 
-def run(parts: tuple[str, ...] = (), most: int = 0, mistakes: tuple[str, ...] = (), beside: int = 1) -> int:
-    """most, mistakes, beside: of detections.Choice."""
+def run(
+    parts: tuple[str, ...] = (),
+    most: int = 0,
+    mistakes: tuple[str, ...] = (),
+    beside: int = 1,
+    seconds: float = detections.SECONDS,
+) -> int:
+    """most, mistakes, beside, seconds: of detections.Choice."""
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
     if unknown:
@@ -494,7 +500,7 @@ def run(parts: tuple[str, ...] = (), most: int = 0, mistakes: tuple[str, ...] = 
     asked = chosen(os.environ.get("STAGES", ""))
     report = Report(the_gpu(), output_directory(), asked)
     if os.environ.get("STAGES"):
-        report.planted = detections.Choice(most, mistakes, beside)
+        report.planted = detections.Choice(most, mistakes, beside, seconds)
     check_room(report.folder)
     began = time.monotonic()
     report.build(parts)
