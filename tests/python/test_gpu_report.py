@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -236,8 +237,8 @@ def test_what_a_part_has_started_ends_when_it_is_interrupted(monkeypatch):
             raise KeyboardInterrupt
         return waits(running)
 
-    waits = gpu_report.subprocess.Popen.wait
-    monkeypatch.setattr(gpu_report.subprocess.Popen, "wait", wait)
+    waits = subprocess.Popen.wait
+    monkeypatch.setattr(subprocess.Popen, "wait", wait)
     with pytest.raises(KeyboardInterrupt):
         gpu_report.run_for(["sleep", "60"], 60)
     assert started[0].returncode == -9
