@@ -129,19 +129,6 @@ KERNEL(operand_overwritten_by_a_copy) {
     STORE
 }
 
-KERNEL(operand_overwritten_by_one_lane) {
-    BEGIN
-    FENCE();
-    MMA(d, describe(a), describe(b), 1);  //~ operand_overwritten_by_one_lane
-    COMMIT();
-    if constexpr (mended) { WAIT(0); __syncthreads(); }
-    if (t == 37)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(SHARED(a + t)), "l"(in) : "memory");  //! operand_overwritten_by_one_lane async_pending or shared_race: may still be reading or nothing orders the two
-    WAIT(0);
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    STORE
-}
-
 KERNEL(refilled_without_an_order) {
     BEGIN
     if (t < 128) {
@@ -174,18 +161,6 @@ KERNEL(one_thread_fences_for_all) {
     __syncthreads();
     FENCE();
     MMA(d, describe(a), describe(b), 1);  //! one_thread_fences_for_all proxy_fence: without a fence.proxy.async behind it
-    COMMIT();
-    WAIT(0);
-    STORE
-}
-
-KERNEL(one_warp_does_not_fence) {
-    TILES
-    FILL  //~ one_warp_does_not_fence
-    if (mended || t >= 32) FENCE_PROXY();
-    __syncthreads();
-    FENCE();
-    MMA(d, describe(a), describe(b), 1);  //! one_warp_does_not_fence proxy_fence: without a fence.proxy.async behind it
     COMMIT();
     WAIT(0);
     STORE
@@ -276,11 +251,9 @@ struct Case {
     CASE(no_commit),
     CASE(operand_overwritten),
     CASE(operand_overwritten_by_a_copy),
-    CASE(operand_overwritten_by_one_lane),
     CASE(refilled_without_an_order),
     CASE(no_proxy_fence),
     CASE(one_thread_fences_for_all),
-    CASE(one_warp_does_not_fence),
     CASE(fence_behind_the_barrier),
     CASE(no_barrier),
     CASE(operand_not_there_yet),
