@@ -186,20 +186,20 @@ def test_an_interrupted_run_goes_on_with_what_is_not_done(measured, monkeypatch,
         return ["bench: 7 figures"]
 
     played(monkeypatch, tmp_path)
-    monkeypatch.setitem(gpu_report._FUNCTIONS, "demo", lambda one: [calls.append("demo") or "demo: every stage right"])
+    monkeypatch.setitem(gpu_report._FUNCTIONS, "ncu", lambda one: [calls.append("ncu") or "ncu: 7 kernels"])
     monkeypatch.setitem(gpu_report._FUNCTIONS, "bench", bench)
     with pytest.raises(KeyboardInterrupt):
-        gpu_report.run(("demo", "bench"))
-    assert "The same command goes on; done: demo" in capsys.readouterr().out
-    assert gpu_report.run(("demo", "bench")) == 1
+        gpu_report.run(("ncu", "bench"))
+    assert "The same command goes on; done: ncu" in capsys.readouterr().out
+    assert gpu_report.run(("ncu", "bench")) == 1
     assert "Failed: bench." in capsys.readouterr().out
-    assert gpu_report.run(("demo", "bench")) == 0
-    assert calls == ["demo", "bench", "bench", "bench"]
+    assert gpu_report.run(("ncu", "bench")) == 0
+    assert calls == ["ncu", "bench", "bench", "bench"]
     summary = (tmp_path / "summary.txt").read_text()
-    assert "demo: every stage right" in summary and "bench: 7 figures" in summary and "wrong" not in summary
+    assert "ncu: 7 kernels" in summary and "bench: 7 figures" in summary and "wrong" not in summary
     ends.append(None)
-    assert gpu_report.run(("demo", "bench")) == 0, "a run that came to its end is not gone on with"
-    assert calls[4:] == ["demo", "bench"]
+    assert gpu_report.run(("ncu", "bench")) == 0, "a run that came to its end is not gone on with"
+    assert calls[4:] == ["ncu", "bench"]
 
 
 def test_what_was_done_with_other_kernels_is_done_again(measured, monkeypatch, tmp_path):
@@ -247,8 +247,8 @@ def test_what_a_part_has_started_ends_when_it_is_interrupted(monkeypatch):
 def test_the_demo_is_told_by_how_it_ended(monkeypatch, tmp_path):
     ended = [(0, "fine"), (1, "05_swizzle is wrong")]
     monkeypatch.setattr(gpu_report, "run_for", lambda command, *more: ended.pop(0))
-    assert gpu_report.part_demo(report(tmp_path)) == ["demo: every stage right"]
-    assert gpu_report.part_demo(report(tmp_path)) == ["demo: status 1, see demo.txt"]
+    assert gpu_report.run_demo(tmp_path) == ["demo: every stage right"]
+    assert gpu_report.run_demo(tmp_path) == ["demo: status 1, see demo.txt"]
     assert (tmp_path / "demo.txt").read_text() == "05_swizzle is wrong"
 
 

@@ -56,12 +56,12 @@ from flashladder.tuning import instances, shape_table
 from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
-# Only where PARTS names them: "demo" is `make demo`; "tune" takes as long as all others together; "faults" are kernels
+# Only where PARTS names them: "tune" takes as long as all others together; "faults" are kernels
 # that hang or end a context by design. Without STAGES they are the simulator's own, with bits of the tensor cores'
 # sums: what its tests are held to. With STAGES they are the stages' planted mistakes: which tool notices them
 # (measuring/detections.py).
-ASKED_FOR = ("demo", "tune", "faults")
-TEST_SECONDS = 240  # for each of the two runs
+ASKED_FOR = ("tune", "faults")
+DEMO_SECONDS, TEST_SECONDS = 60, 240  # of the part verify: for the demo, and for each of the two runs of tests
 PART_SECONDS = 350  # after which a part begins nothing more
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 WHOLE_DEVICE = {"WARPSIM_MULTIPROCESSORS": "0"}  # as many as a GPU has, whatever a stage is simulated with otherwise
@@ -132,18 +132,6 @@ class Report:
         return build.build(sorted(targets))
 
 
-# ---- demo ----
-
-
-def part_demo(report: Report) -> list[str]:
-    """What `make demo` says on this machine, the stages that the GPU cannot run on the simulator."""
-    command = [sys.executable, "-m", "flashladder", "demo"]
-    status, text = run_for(command, PART_SECONDS, for_python() | {"FLASHLADDER_DEVICE": "auto"})
-    (report.folder / "demo.txt").write_text(text)
-    said = {0: "every stage right", 124: f"stopped after {PART_SECONDS} s"}
-    return [f"demo: {said.get(status, f'status {status}, see demo.txt')}"]
-
-
 # ---- verify ----
 
 
@@ -183,8 +171,8 @@ def decode_problems(stage: stages.Decode) -> list[DecodeProblem]:
 
 
 def part_verify(report: Report) -> list[str]:
-    """Each stage against the float64 reference, on the GPU; of all stages the tests, too, as `make test` runs them, and
-    the simulator's own programs on the GPU: do both agree?"""
+    """Each stage against the float64 reference, on the GPU; of all stages the demo and the tests, too, as `make test`
+    runs them, and the simulator's own programs on the GPU: do both agree?"""
     jobs = [(stage, problem) for stage in (*report.kernels, *report.backward) for problem in to_verify(stage)]
     jobs += [(stage, problem) for stage in report.decode for problem in decode_problems(stage)]
 
@@ -203,9 +191,18 @@ def part_verify(report: Report) -> list[str]:
     summary = [f"verify: {len(jobs) - len(wrong)} of {len(jobs)} runs right", *(f"verify: {line}" for line in wrong)]
     if report.whole:
         said, text = run_tests()
-        summary, log = [*summary, *said], [*log, text]
+        summary, log = [*run_demo(report.folder), *summary, *said], [*log, text]
     (report.folder / "verify.txt").write_text("\n".join(log) + "\n")
     return summary
+
+
+def run_demo(folder: Path) -> list[str]:
+    """What `make demo` says on this machine, the stages that the GPU cannot run on the simulator."""
+    command = [sys.executable, "-m", "flashladder", "demo"]
+    status, text = run_for(command, DEMO_SECONDS, for_python() | {"FLASHLADDER_DEVICE": "auto"})
+    (folder / "demo.txt").write_text(text)
+    said = {0: "every stage right", 124: f"stopped after {DEMO_SECONDS} s"}
+    return [f"demo: {said.get(status, f'status {status}, see demo.txt')}"]
 
 
 def run_tests() -> tuple[list[str], str]:
@@ -428,7 +425,6 @@ def part_faults(report: Report) -> list[str]:
 
 
 _FUNCTIONS = {
-    "demo": part_demo,
     "verify": part_verify,
     "sanitize": part_sanitize,
     "bench": part_bench,
