@@ -44,6 +44,11 @@ def test_barriers_that_count(ptx, block):
     assert ((out[:, 2] != 0) == (block > 60)).all()
 
 
+def test_barriers_that_count_some_warps(ptx):
+    out = run_ptx(ptx, "counting_of_some", 1, 96, [zeros(2 * 96)]).check().outputs[0].reshape(-1, 2)
+    assert (out[:64] == [22, 0]).all()
+
+
 def test_exited_threads_hold_nobody_up(ptx):
     out = ints(ptx, "exit_before_barrier", block=128)
     np.testing.assert_array_equal(out, [int(t % 3 != 1 and t < 96) for t in range(128)])

@@ -218,6 +218,20 @@ __global__ void counting_barriers(int *p) {
     p[3 * t + 2] = __syncthreads_or(t == 60);
 }
 
+// The first two warps count among themselves; the third one does not come.
+__global__ void counting_of_some(int *p) {
+    const int t = threadIdx.x;
+    if (t >= 64) return;
+    asm volatile(
+        "{\n.reg .pred third, all;\nsetp.eq.u32 third, %2, 0;\n"
+        "bar.red.popc.u32 %0, 1, 64, third;\n"
+        "bar.red.and.pred all, 2, 64, !third;\n"
+        "selp.u32 %1, 1, 0, all;\n}"
+        : "=r"(p[2 * t]), "=r"(p[2 * t + 1])
+        : "r"(t % 3)
+        : "memory");
+}
+
 // Threads that have exited hold nobody up.
 __global__ void exit_before_barrier(int *p) {
     const int t = threadIdx.x;
