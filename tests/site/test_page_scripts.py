@@ -33,6 +33,18 @@ def scripts(tmp_path_factory):
     return call
 
 
+def test_every_script_can_be_parsed(scripts, tmp_path):
+    """One that cannot be leaves its pages without what it does, and nothing else complains where no browser is."""
+    scripts()  # skips without node
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    files = sorted(run_page.FILES.parent.rglob("*.js"))
+    assert len(files) > 20
+    for file in files:
+        copy = shutil.copy(file, tmp_path / file.name)
+        done = subprocess.run(["node", "--check", copy], capture_output=True, text=True)
+        assert done.returncode == 0, f"{file.relative_to(run_page.FILES.parent)}: {done.stderr}"
+
+
 def source(which: str) -> list[str]:
     return stages.get(which).kernel.read_text().split("\n")
 

@@ -88,6 +88,8 @@ function writingFrame(link) {
     if (source === frame.contentWindow && data?.height > 0) frame.style.height = `${data.height}px`;
   });
   return frame;
+}
+
 // Of a long table the rows in which all words stand that are asked for, at first by an address: ?rows=swizzle+racecheck
 function filterRows(table) {
   const rows = [...table.querySelectorAll("tbody > tr")];
