@@ -76,7 +76,7 @@ endif
 
 else
 
-.PHONY: help setup demo notebooks exercises new check next build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs page gpu-report check-report release format lint clean machine-code mutants \
+.PHONY: help setup demo notebooks exercises new check next build test test-long test-all test-simulator fuzz bench ablations tune bench-sim plot results browser docs page gpu-report report check-report release format lint clean machine-code mutants \
         assignment autograder grade certificates
 
 setup:
@@ -174,9 +174,13 @@ page:
 	$(call setup)
 	@$(flashladder) page $(if $(PORT),--port $(PORT))
 
-gpu-report:
+# GPU=here is this machine's: no other one can be named yet.
+gpu-report report:
+	@test -z "$(filter-out here,$(GPU))" || { echo "error: GPU=$(GPU): only GPU=here, on the machine with the GPU" >&2; exit 2; }
 	$(call setup,test notebooks)
 	@$(flashladder) gpu-report $(ARGS)
+
+report: export PARTS ?= demo verify bench
 
 check-report:
 	$(call setup)
@@ -255,6 +259,7 @@ help:
 	  '  make tune                  time the configurations of autotune (--stage shapes: of shapes) and choose (GPU)' \
 	  '  make bench-sim             how fast the simulator itself is' \
 	  '  make gpu-report            tests, sanitizer, benchmarks and ncu on a GPU in one go' \
+	  '  make report                the shorter one, half an hour, and a page: your GPU, to send in' \
 	  '  make check-report FILE=H200-gpu-report.zip    what is wrong with such a report' \
 	  '  make assignment            list the assignments; NAME=swizzle writes what students get' \
 	  '  make grade ASSIGNMENT=swizzle SUBMISSIONS=folder' \

@@ -46,7 +46,8 @@ struct Request {
 //     workspace BYTES
 //     boxes Q_ROWS KV_ROWS
 //     tensor NAME BATCH HEAD ROW           of Q, K, V and O, all or none: its strides in elements. The first three are
-//                                          read from files of these names, and O is written to one
+//                                          read from files of these names, and O is written to one; of e4m3 the
+//                                          scales of the heads, float, are in Q_scales, K_scales and V_scales
 //     launch SYMBOL GRID_X GRID_Y GRID_Z THREADS SHARED_BYTES
 //     WARPSIM_... VALUE                    as in the simulator's README
 //

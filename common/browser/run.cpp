@@ -54,13 +54,19 @@ std::vector<char> content(const char *name) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Of tensors that lie in files, with any strides. The file O has what O's memory is to hold before the run, and gets
-// what it holds after it.
+// Of tensors that lie in files, with any strides; of e4m3 there are files Q_scales, K_scales and V_scales besides. The
+// file O has what O's memory is to hold before the run, and gets what it holds after it.
 void run_given(const Request &request, std::string_view ptx) {
     const DeviceArray Q(content("Q")), K(content("K")), V(content("V")), O(content("O")),
         workspace(request.workspace_bytes),
         log_sum_exp(request.log_sum_exp ? request.problem.rows() * sizeof(float) : 0);
+    const bool is_scaled = request.problem.dtype == FLASH_E4M3;
+    const auto scales = [&](const char *name) { return is_scaled ? content(name) : std::vector<char>(); };
+    const DeviceArray Q_scales(scales("Q_scales")), K_scales(scales("K_scales")), V_scales(scales("V_scales"));
     FlashParams params = request.problem.params(Q.data(), K.data(), V.data(), O.data());
+    params.Q_scales = static_cast<const float *>(Q_scales.data());
+    params.K_scales = static_cast<const float *>(K_scales.data());
+    params.V_scales = static_cast<const float *>(V_scales.data());
     FlashTensor *const tensors[] = {&params.Q, &params.K, &params.V, &params.O};
     for (size_t i = 0; i < request.tensors.size(); ++i) {
         const Strides &strides = request.tensors[i];

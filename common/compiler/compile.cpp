@@ -69,7 +69,7 @@ class Program {
         return text + ")";
     }
 
-    static std::string directives(const Function &function) {
+    std::string directives(const Function &function) const {
         static const std::pair<const char *, const char *> known[] = {
             {"nvvm.maxntid", ".maxntid"},
             {"nvvm.reqntid", ".reqntid"},
@@ -81,7 +81,28 @@ class Program {
         for (const auto &[attribute, directive] : known)
             if (const auto found = function.attributes.find(attribute); found != function.attributes.end())
                 text += format("{} {}\n", directive, found->second);
+        if (const std::string size = cluster_size(function); !size.empty())
+            text += ".explicitcluster\n.reqnctapercluster " + size + "\n";
         return text;
+    }
+
+    // What `__cluster_dims__` says (include/cuda_runtime.h): for GPUs of NVIDIA clang keeps an annotation of it alone.
+    std::string cluster_size(const Function &function) const {
+        static const std::string begin = "cluster_dims ";
+        for (const Global &one : module_.globals) {
+            if (one.name != "llvm.global.annotations" || !one.initialiser) continue;
+            for (const Value *entry : one.initialiser->operands) {
+                const auto found = module_.global_of.find(entry->operands.at(1));
+                if (entry->operands.at(0)->text != function.name || found == module_.global_of.end()) continue;
+                const std::string &text = found->second->initialiser->text;  // with its null character
+                if (!text.starts_with(begin)) continue;
+                const std::string size = text.substr(begin.size(), text.size() - begin.size() - 1);
+                if (size.find_first_not_of("0123456789, ") != std::string::npos)
+                    throw Refusal("__cluster_dims__(" + size + "), which are no plain numbers");
+                return size;
+            }
+        }
+        return "";
     }
 
     // ---- variables ----

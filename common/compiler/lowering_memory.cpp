@@ -103,7 +103,7 @@ Address Lowering::element_address(const Type *type, const std::vector<Value *> &
         }
     }
     if (sum.empty()) return found;
-    if (found.space == parameter || found.space == local || found.space == constant || found.space == global) {
+    if (found.space == parameter || found.space == constant || found.space == global) {
         const unsigned space = all[0]->type->space;  // symbols of these spaces are rare: by their generic address
         found = {space, pointer(found, space), 0, false};
     } else if (found.is_symbol) {

@@ -73,3 +73,19 @@ def test_damaged_ir_is_refused_or_compiled(name):
         done = translate("\n".join(damaged))
         assert done.returncode in (0, 1), (at, cut, lines[at])
         assert done.returncode == 0 or done.stderr.startswith("error: "), done.stderr
+
+
+CLUSTER = """@.str = private unnamed_addr constant [21 x i8] c"cluster_dims SIZE\\00", section "llvm.metadata"
+@.str1 = private unnamed_addr constant [10 x i8] c"kernel.cu\\00", section "llvm.metadata"
+@llvm.global.annotations = appending global [1 x { ptr, ptr, ptr, i32, ptr }] [{ ptr, ptr, ptr, i32, ptr }
+    { ptr @k, ptr @.str, ptr @.str1, i32 217, ptr null }], section "llvm.metadata"
+"""
+
+
+def test_the_size_of_a_cluster_is_in_an_annotation():
+    """clang drops its own attribute of that name; a size that is a name is no longer known there."""
+    head = HEAD.replace("@table = addrspace(1) global ptr @f\n", CLUSTER).replace("BODY", "%a = add i32 %n, 1")
+    done = translate(head.replace("SIZE", "1, 2, 1"))
+    assert done.returncode == 0 and "\n.explicitcluster\n.reqnctapercluster 1, 2, 1\n" in done.stdout, done.stderr
+    done = translate(head.replace("[21 x", "[18 x").replace("SIZE", "size"))
+    assert done.returncode == 1 and "__cluster_dims__(size)" in done.stderr

@@ -21,6 +21,13 @@ def test_a_program_does_what_nvccs_does(name, tmp_path):
         assert not wrong, f"threads and words {wrong[:5]}"
 
 
+def test_a_threads_array_is_local_memory_whatever_the_index():
+    """An access that names no space counts as one that may be to global memory."""
+    ptx = ir_to_ptx((HERE / "recorded/memory.ll").read_text())
+    assert len(re.findall(r"ld\.local\.b32 %r\d+, \[%rd\d+\]", ptx)) == 2
+    assert len(re.findall(r"st\.local\.b32 \[%rd\d+\]", ptx)) == 1 and "cvta.local" not in ptx
+
+
 def test_lines_lead_to_the_source_and_through_inlined_calls():
     """control.cu is recorded with lines: the loop of greatest_divisor() is charged to the call in the kernel."""
     ptx = ir_to_ptx((HERE / "recorded/control.ll").read_text())

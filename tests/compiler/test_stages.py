@@ -29,7 +29,7 @@ CASES = [pytest.param(one, id=one.id, marks=() if one.id in QUICK else pytest.ma
 # branched, and so more sectors. Loads: nvcc loads a field of QueryTile that nobody uses. fp8: nvcc stores QueryTile's
 # fields in pairs.
 STORES = {"wgmma", "warp_specialization", "tile_scheduler"}
-LOADS = {"tile_scheduler", "tma_store", "ping_pong", "overlap", "optimistic_max", "no_gap", "shapes"}
+LOADS = {"tile_scheduler", "tma_store", "ping_pong", "overlap", "optimistic_max", "no_gap", "shapes", "multicast"}
 DIFFERENT = {(slug, "global", "store") for slug in STORES} | {(slug, "shared", "load") for slug in LOADS}
 DIFFERENT |= {("fp8", "shared", "store")}
 

@@ -293,7 +293,7 @@ def test_break_it_says_who_caught_it(lesson, capsys):
     assert "-        __syncthreads();" in printed and "Caught by shared race" in printed and "kernel.cu" in printed
     with pytest.raises(FlashLadderError) as refusal:
         lesson.break_it("nothing")
-    assert str(refusal.value).startswith("There is no mistake 'nothing' for stage 05_swizzle. There are: ")
+    assert str(refusal.value).startswith("Stage 05_swizzle has no mistake 'nothing'. It has: ")
     assert "swizzle_on_write_only" in str(refusal.value) and "Stage(" not in str(refusal.value)
 
 
@@ -334,13 +334,13 @@ def test_rare_colours_survive_in_saved_pictures(colour):
     whole = io.BytesIO()
     figure.savefig(whole, format="png", dpi=display.PNG_DPI)
     before, after = (np.asarray(Image.open(io.BytesIO(one)).convert("RGB")).astype(int)
-                     for one in (whole.getvalue(), display.png(figure)))  # fmt: skip
+                     for one in (whole.getvalue(), display.png(figure, display.PNG_DPI)))  # fmt: skip
     wanted = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)])
     of_the_ring = np.abs(before - wanted).max(axis=2) == 0
     assert of_the_ring.sum() > 20
     off = np.abs(after - wanted).max(axis=2)[of_the_ring].max()
     assert off <= 16, f"the ring's {colour} is off by {off} of 255 after the reduction to 256 colours"
-    assert len(display.png(figure)) < len(whole.getvalue())
+    assert len(display.png(figure, display.PNG_DPI)) < len(whole.getvalue())
 
 
 def test_ablations_of_a_stage_alone(capsys, monkeypatch):

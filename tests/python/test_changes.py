@@ -49,7 +49,7 @@ def test_those_that_are_named_are_shown_else_those_of_the_lesson(monkeypatch, ca
     mistakes.show(SWIZZLE)
     shown = capsys.readouterr().out
     assert shown.count("caught by") == len(mistakes.of_lesson(SWIZZLE)) and hidden.mistake not in shown
-    with pytest.raises(FlashLadderError, match=f"no mistake 'none' for stage .*, {hidden.name}"):
+    with pytest.raises(FlashLadderError, match=f"no mistake 'none'. It has: .*, {hidden.name}"):
         mistakes.show(SWIZZLE, ["none"])
 
 

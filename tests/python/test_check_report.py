@@ -113,6 +113,7 @@ def summary(report, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     "spoil, said",
     [
+        (lambda r: record(r)["provenance"].pop("uncommitted_changes"), "whether the tree was the commit's, is missing"),
         (lambda r: record(r)["provenance"].pop("driver"), "provenance.driver, the driver's version, is missing"),
         (lambda r: record(r).pop("provenance"), "no provenance"),
         (lambda r: origin(r, kernels={}), "provenance.kernels, each kernel's sha256, is missing"),
@@ -287,6 +288,11 @@ def test_a_report_is_taken_in(tmp_path, report, capsys, monkeypatch):
     assert "error: no summary.txt" in said and "Taken in: " in said
     (file,) = (tmp_path / "ships").iterdir()
     assert [one["name"] for one in recorded.load(file)["measurements"]] == ["05_swizzle"]
+    del record(report)["provenance"]["uncommitted_changes"]
+    record(report)["provenance"]["toolkit"] = None
+    packed(tmp_path / "sent", report)
+    with pytest.raises(FlashLadderError, match="A100-SXM4-80GB.json has no toolkit, uncommitted_changes"):
+        check_report.run(str(tmp_path / "sent"), take=True)
 
 
 def test_a_files_words_are_no_commands_of_the_terminal():

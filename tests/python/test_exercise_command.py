@@ -181,7 +181,7 @@ def test_changes_outside_of_the_marks_are_told(judged, capsys):
 
 
 def test_what_is_missing_or_misspelt_is_told(judged):
-    with pytest.raises(FlashLadderError, match="Nothing is begun of stage 05: `make exercise-05 start NAME=...`"):
+    with pytest.raises(FlashLadderError, match="No exercise of stage 05 is begun: `make exercise-05 start NAME=...`"):
         command.command("05", ["check"])
     with pytest.raises(FlashLadderError, match="work/05_tile_offset.cu does not exist: `make exercise-05 start NAME="):
         command.command("05", ["check"], NAME)

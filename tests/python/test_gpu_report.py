@@ -1,6 +1,8 @@
 """The report of a GPU: what its parts do, of which stages, and what they write."""
 
 import json
+import re
+import subprocess
 
 import pytest
 
@@ -18,6 +20,14 @@ GPU = Device("gpu", Gpu("Fake", 90, "580.1", 1))
 
 def report(folder, *which) -> gpu_report.Report:
     return gpu_report.Report(GPU, folder, tuple(stages.entry(one) for one in which) or stages.every_stage())
+
+
+def played(monkeypatch, folder, build=lambda targets=(): None) -> None:
+    """A report of the GPU above is written to the folder; nothing is built."""
+    monkeypatch.setattr(gpu_report, "the_gpu", lambda: GPU)
+    monkeypatch.setattr(gpu_report.build, "build", build)
+    monkeypatch.setattr(gpu_report.build, "info", lambda: {"native": "90"})
+    monkeypatch.setenv("OUT", str(folder))
 
 
 def slugs(text: str) -> list[str]:
@@ -52,7 +62,7 @@ def test_a_part_builds_what_it_needs(monkeypatch, tmp_path):
 
 def test_there_are_few_parts_and_each_has_its_function():
     everything = gpu_report.PARTS + gpu_report.ASKED_FOR
-    assert len(everything) == len(set(everything)) <= 7
+    assert len(everything) == len(set(everything)) <= 8
     assert gpu_report._FUNCTIONS.keys() == set(everything)
 
 
@@ -128,22 +138,162 @@ def test_a_part_that_fails_does_not_keep_the_others_back(measured, monkeypatch, 
     written = []
 
     def writes(one):
-        recorded.write({"version": 1, "provenance": gpu_report.provenance.collect(GPU)}, one.file())
+        origin = {"version": 1, "provenance": gpu_report.provenance.collect(GPU)}
+        recorded.write(origin | {"measurements": [], "skipped": []}, one.file())
         written.append(one.numbers)
         return ["bench: written"]
 
     monkeypatch.setitem(gpu_report._FUNCTIONS, "verify", fails)
     monkeypatch.setitem(gpu_report._FUNCTIONS, "bench", writes)
-    monkeypatch.setattr(gpu_report, "choose", lambda choice: GPU)
-    monkeypatch.setattr(gpu_report.build, "build", lambda targets=(): written.append(list(targets)))
-    monkeypatch.setattr(gpu_report.build, "info", lambda: {"native": "90"})
-    monkeypatch.setenv("OUT", str(tmp_path))
+    played(monkeypatch, tmp_path, lambda targets=(): written.append(list(targets)))
     monkeypatch.setenv("STAGES", "swizzle")
     assert gpu_report.run(("verify", "bench")) == 1
     summary = (tmp_path / "summary.txt").read_text()
     assert "verify: no memory" in summary and "bench: written" in summary and "stages: 05_swizzle" in summary
     assert written == [["stage_05"], (5,)]
     names = {one.name for one in tmp_path.iterdir()}
-    assert names == {"summary.txt", "Fake.json", "Fake-gpu-report.zip"}
+    assert names == {"summary.txt", "Fake.json", "Fake.html", "Fake-gpu-report.zip", gpu_report.UNFINISHED}
     with pytest.raises(FlashLadderError, match="'fly' is none of verify"):
         gpu_report.run(("fly",))
+
+
+def test_stages_that_the_gpu_cannot_run_are_left_out_with_the_reason(measured, monkeypatch, tmp_path):
+    ampere = Device("gpu", Gpu("NVIDIA Fake 86", 86, "580.1", 1))
+    one = gpu_report.Report(ampere, tmp_path, stages.every_stage())
+    assert one.which and one.whole, "the tests run all the same"
+    assert max(stage.min_compute for stage in one.which) == 80
+    (reason, names), *more = one.left_out.items()
+    assert not more and "compute capability 8.6" in reason
+    assert names == [stage.name for stage in stages.every_stage() if stage.min_compute > 86] and "15_wgmma" in names
+    turing = gpu_report.Report(Device("gpu", Gpu("Fake 75", 75, "580.1", 1)), tmp_path, stages.every_stage())
+    assert [stage.slug for stage in turing.which] == ["host_streams", "naive", "online_softmax", "vectorized_loads"]
+    assert [case["stage"] for case in gpu_report.stream_times.cases_for(turing.device)] == [3]
+    played(monkeypatch, tmp_path)
+    monkeypatch.setattr(gpu_report, "the_gpu", lambda: ampere)
+    monkeypatch.setitem(gpu_report._FUNCTIONS, "verify", lambda one: [f"verify: {len(one.which)} stages"])
+    assert gpu_report.run(("verify",)) == 0
+    assert f"left out: {names[0]} to {names[-1]}: {reason}" in (tmp_path / "Fake-86.html").read_text()
+
+
+def test_an_interrupted_run_goes_on_with_what_is_not_done(measured, monkeypatch, tmp_path, capsys):
+    calls, ends = [], [KeyboardInterrupt(), FlashLadderError("a stage is wrong"), None]
+
+    def bench(one):
+        calls.append("bench")
+        end = ends.pop(0)
+        if end:
+            raise end
+        return ["bench: 7 figures"]
+
+    played(monkeypatch, tmp_path)
+    monkeypatch.setitem(gpu_report._FUNCTIONS, "demo", lambda one: [calls.append("demo") or "demo: every stage right"])
+    monkeypatch.setitem(gpu_report._FUNCTIONS, "bench", bench)
+    with pytest.raises(KeyboardInterrupt):
+        gpu_report.run(("demo", "bench"))
+    assert "The same command goes on; done: demo" in capsys.readouterr().out
+    assert gpu_report.run(("demo", "bench")) == 1
+    assert "Failed: bench." in capsys.readouterr().out
+    assert gpu_report.run(("demo", "bench")) == 0
+    assert calls == ["demo", "bench", "bench", "bench"]
+    summary = (tmp_path / "summary.txt").read_text()
+    assert "demo: every stage right" in summary and "bench: 7 figures" in summary and "wrong" not in summary
+    ends.append(None)
+    assert gpu_report.run(("demo", "bench")) == 0, "a run that came to its end is not gone on with"
+    assert calls[4:] == ["demo", "bench"]
+
+
+def test_what_was_done_with_other_kernels_is_done_again(measured, monkeypatch, tmp_path):
+    one, origin = report(tmp_path, "swizzle"), {"device": "X", "commit": "abc", "kernels": {"05_swizzle": "1"}}
+    gpu_report.Progress(one, origin).keep("verify", ["verify: right"])
+    assert gpu_report.Progress(one, origin).done == {"verify": ["verify: right"]}
+    assert not gpu_report.Progress(one, origin | {"kernels": {"05_swizzle": "2"}}).done
+    assert not gpu_report.Progress(report(tmp_path, "naive"), origin).done
+
+
+def test_without_a_gpu_or_room_the_way_out_is_told(measured, monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu_report, "choose", lambda choice: Device("sim", None, "no NVIDIA GPU here"))
+    with pytest.raises(FlashLadderError, match="no NVIDIA GPU here.*--gpus all.*`make demo` needs no GPU"):
+        gpu_report.run(("bench",))
+    played(monkeypatch, tmp_path)
+    monkeypatch.setattr(gpu_report, "FREE_BYTES_NEEDED", 1 << 62)
+    with pytest.raises(FlashLadderError, match="GiB free.*FLASHLADDER_BUILD="):
+        gpu_report.run(("bench",))
+    monkeypatch.setattr(gpu_report, "FREE_BYTES_NEEDED", 0)
+
+    def full(one):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(gpu_report._FUNCTIONS, "bench", full)
+    assert gpu_report.run(("bench",)) == 1
+    assert "bench: [Errno 28] No space left on device" in (tmp_path / "summary.txt").read_text()
+
+
+def test_what_a_part_has_started_ends_when_it_is_interrupted(monkeypatch):
+    started = []
+
+    def wait(running, timeout=None):
+        started.append(running)
+        if timeout:
+            raise KeyboardInterrupt
+        return waits(running)
+
+    waits = subprocess.Popen.wait
+    monkeypatch.setattr(subprocess.Popen, "wait", wait)
+    with pytest.raises(KeyboardInterrupt):
+        gpu_report.run_for(["sleep", "60"], 60)
+    assert started[0].returncode == -9
+
+
+def test_the_demo_is_told_by_how_it_ended(monkeypatch, tmp_path):
+    ended = [(0, "fine"), (1, "05_swizzle is wrong")]
+    monkeypatch.setattr(gpu_report, "run_for", lambda command, *more: ended.pop(0))
+    assert gpu_report.part_demo(report(tmp_path)) == ["demo: every stage right"]
+    assert gpu_report.part_demo(report(tmp_path)) == ["demo: status 1, see demo.txt"]
+    assert (tmp_path / "demo.txt").read_text() == "05_swizzle is wrong"
+
+
+def test_the_page_is_one_file_with_figures_pictures_and_what_was_left_out(tmp_path):
+    """An H200's record, as one of an older card has it: without the last stages, one problem skipped, no peer."""
+    record = recorded.first()
+    rows = [one for one in recorded.pick(record, d_head=64, dtype="bf16") if one["name"] < "14"]
+    skipped = rows[0] | {"reason": "needs 9 GiB of scratch, <6> GiB are free"}
+    few = {key: record[key] for key in ("version", "provenance", "settings")}
+    file = recorded.write(few | {"measurements": rows, "skipped": [skipped]}, tmp_path / "X.json")
+    page = gpu_report.report_page.write(file, ["NVIDIA X", "left out: 14_tma: too old", "bench: <1> figures"])
+    text = page.read_text()
+    assert page.name == "X.html" and "<h1>FlashLadder on NVIDIA X</h1>" in text
+    assert "left out: 14_tma: too old" in text and "&lt;1&gt; figures" in text and "&lt;6&gt; GiB" in text
+    assert text.count("data:image/png;base64,") == len({one["causal"] for one in rows})
+    assert f"<td>{rows[-1]['name']}</td>" in text and f">{rows[-1]['tflops']:.1f}</td>" in text
+    assert all(str(record["provenance"][key]) in text for key in ("driver", "commit", "toolkit", "date"))
+    assert not re.search(r"<script|<link|https?://|src=(?!\"data:)", text)
+    file.unlink()
+    assert "Throughput" not in gpu_report.report_page.write(file, ["NVIDIA X", "verify: right"]).read_text()
+
+
+def test_a_benchmark_without_peers_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(gpu_report.gpu_memory, "torch", None)
+    made = recorded.write(recorded.first(), tmp_path / "made.json")
+    monkeypatch.setattr(gpu_report.bench, "run_bench", lambda settings, device: made)
+    said = gpu_report.part_bench(report(tmp_path, "swizzle"))
+    assert said[0].startswith("bench: ") and "figures" in said[0]
+    assert said[1:] == ["bench: no peers, for this Python has no PyTorch that sees the GPU"]
+
+
+def test_the_part_faults_is_of_the_stages_mistakes_where_stages_are_named(monkeypatch, tmp_path):
+    asked, built = [], []
+
+    def measure(device, which, choice, file):
+        asked.append(([one.slug for one in which], choice.most, choice.beside, choice.seconds, file.name))
+        return ["faults: asked"]
+
+    monkeypatch.setattr(gpu_report.detections, "measure", measure)
+    monkeypatch.setattr(gpu_report, "choose", lambda choice: GPU)
+    monkeypatch.setattr(gpu_report.build, "build", lambda targets=(): built.append(set(targets)))
+    monkeypatch.setattr(gpu_report.build, "info", lambda: {"native": "90"})
+    monkeypatch.setenv("OUT", str(tmp_path))
+    monkeypatch.setenv("STAGES", "00 gather")
+    assert gpu_report.run(("faults",), most=3, beside=4, seconds=60) == 0
+    assert asked == [(["host_streams", "gather"], 3, 4, 60, "Fake-faults.json")]
+    assert built[0] >= {"stage_00", "stage_03", "stage_60", "stage_13"}, "and what these stages run"
+    assert "faults: asked" in (tmp_path / "summary.txt").read_text()

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
 from flashladder.measuring import recorded
 
@@ -102,6 +103,24 @@ def test_every_record_that_ships_is_of_a_kind():
         assert "-" not in file.stem.removesuffix(f"-{kind}").removeprefix("H100-80GB-HBM3").strip("-"), file
         for one in recorded.INSIDE:
             assert one not in json.loads(file.read_text()) or recorded.INSIDE[one] == kind, file
+
+
+def test_every_record_that_ships_says_what_it_was_measured_with():
+    folders = (recorded.RECORDED, ROOT / "tests/simulator/recorded")
+    files = [file for folder in folders for file in folder.glob("*.json")]
+    assert len(files) > 10
+    for file in files:
+        if recorded.kind_of(file.stem) != "machine-code":  # of no GPU
+            assert not recorded.lacking(json.loads(file.read_text())), file
+
+
+def test_what_a_record_does_not_say_is_named():
+    whole = ORIGIN | {"driver": "580.1", "toolkit": "13.0", "uncommitted_changes": None}
+    assert recorded.lacking({"provenance": whole}) == []
+    some = {key: value for key, value in whole.items() if key not in ("date", "uncommitted_changes")}
+    assert recorded.lacking({"provenance": some | {"commit": "unknown"}}) == ["commit", "date", "uncommitted_changes"]
+    assert recorded.lacking({"provenance": whole, "inputs": {"provenance": some}})[0].startswith("inputs: date")
+    assert recorded.lacking({}) == list(recorded.PROVENANCE)
 
 
 def test_a_kernel_is_another_one_when_a_header_changes_that_a_stage_teaches(monkeypatch):

@@ -24,8 +24,9 @@ from flashladder.simulator.replay import (
 
 # Round numbers, unlike any of clocks.toml: what a test expects is not fitted to anything.
 MODEL = replace(
-    clocks.load(), memory_latency=100.0, tma_latency=200.0, memory_byte=0.5, wgmma_latency=10.0, barrier=5.0
-)
+    clocks.load(), memory_latency=100.0, tma_latency=200.0, memory_byte=0.5, wgmma_latency=10.0, barrier=5.0,
+    issue=1.0, issue_beside=1.0, special=8.0, special_beside=8.0, alu=2.0, alu_beside=2.0, fp32_takes=0.0,
+)  # fmt: skip
 
 
 def run(*programs, model=MODEL):
@@ -101,6 +102,31 @@ def test_exponentials_hide_behind_the_other_warps_products():
     # In step with one another they do not: both want the same unit first.
     same = apart(([product(960.0), exps(960.0)], [product(960.0), exps(960.0)])).end
     assert same > 2500
+
+
+def test_units_beside_products_are_slower_and_products_beside_additions_are():
+    """The first warpgroup multiplies for 640 clocks; the other begins at the same time and computes."""
+    model = replace(MODEL, issue_beside=3.0, special_beside=24.0, alu_beside=6.0, fp32_takes=0.5)
+
+    def ends(fp32=0, **units):
+        products = [Together(64.0)] * 10 + [Commit("wgmma"), WaitGroups("wgmma", 0)]
+        work = [Stretch("arithmetic", units, fp32=fp32)]
+        done = check(run(*[products] * 4, *[work] * 4, model=model))
+        return done.ends[0] - model.wgmma_latency, done.ends[4]
+
+    assert ends(special=80.0) == pytest.approx((640, 240))
+    assert ends(alu=80.0) == pytest.approx((640, 240))
+    assert ends(issue=80.0) == pytest.approx((640, 240))
+    assert ends(shared=8.0) == pytest.approx((640, 8)), "the multiprocessor's are as fast as ever"
+    assert ends(issue=80.0, fp32=80) == pytest.approx((680, 240))
+    late = ends(issue=480.0, fp32=480)
+    assert late[0] > 640 and late[1] == pytest.approx(480 + 2 * late[0] / 3, abs=replay.QUANTUM * 2)
+
+
+def test_a_product_of_the_warp_itself_is_not_beside_it():
+    model = replace(MODEL, issue_beside=3.0, special_beside=24.0)
+    both = Stretch("product", {"tensor": 96.0, "issue": 96.0})
+    assert run([both, exps(48.0)], model=model).end == pytest.approx(144)
 
 
 def test_a_barrier_waits_for_the_last():
@@ -334,8 +360,13 @@ PLANTED = {
     ),
     "all groups are waited for": (
         "_waitgroups",
-        lambda machine, number, state, step, now: machine._go_on(number, max(state.groups[step.queue], default=now)),
+        lambda machine, number, state, step, now: machine._go_on(
+            number, max((one.end for group in state.groups[step.queue] for one in group), default=now)),
         test_groups_are_waited_for_from_the_oldest,
+    ),
+    "additions take nothing from products": (
+        "_slow_products", lambda machine, number, now, clocks_: None,
+        test_units_beside_products_are_slower_and_products_beside_additions_are,
     ),
 }  # fmt: skip
 

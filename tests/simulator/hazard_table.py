@@ -7,6 +7,7 @@ ROWS, with a program of programs/ that shows it.
 """
 
 import argparse
+import functools
 import json
 import re
 from dataclasses import dataclass
@@ -67,20 +68,25 @@ def kinds():
     return [name for name in re.findall(r"^\s*(\w+),", names, re.M) if name != "count_"]
 
 
-def said(row):
-    """The first hazard or note of the row's example: its record of the report."""
+@functools.cache
+def ran(row):
+    """The row's example."""
     file = PROGRAMS / row.program
     if file in FAULTY:
         together = collection.unit_with(file, FAULTY, ("", "MENDED"))
-        result = run_program(together, [collection.name(file)], flags=collection.FLAGS, report=True)
+        return run_program(together, [collection.name(file)], flags=collection.FLAGS, report=True)
     elif row.kind == "budget":
-        result = run_program(file, env={"WARPSIM_MAX_INSTRUCTIONS": 1000}, report=True)
+        return run_program(file, env={"WARPSIM_MAX_INSTRUCTIONS": 1000}, report=True)
     elif row.program.startswith(("undefined/", "global_memory/")):
-        result = run_program(file, [row.fault, 0], report=True)
+        return run_program(file, [row.fault, 0], report=True)
     else:
         architecture = HOPPER_A if row.program.startswith(("wgmma/", "hopper/")) else HOPPER
-        result = run_program(file, [row.fault, 0], report=True, architecture=architecture)
-    launches = result.report["launches"]
+        return run_program(file, [row.fault, 0], report=True, architecture=architecture)
+
+
+def said(row):
+    """The first hazard or note of the row's example: its record of the report."""
+    launches = ran(row).report["launches"]
     return next(one for key in ("hazards", "notes") for launch in launches for one in launch[key])
 
 

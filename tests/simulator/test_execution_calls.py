@@ -35,6 +35,25 @@ def test_a_call_through_a_wild_pointer_is_an_error(ptx):
     assert "no function" in found["message"]
 
 
+def test_parameters_in_registers():
+    """Of functions written by hand: nvcc's are of .param. Two of them, so that each has its own place."""
+    ptx = """.version 8.0
+    .target sm_80
+    .address_size 64
+    .func (.reg .u32 r) less(.reg .u32 x, .reg .u32 y) { sub.u32 r, x, y; ret; }
+    .visible .entry k(.param .u64 out) {
+        .reg .u64 p;
+        .reg .u32 a;
+        ld.param.u64 p, [out];
+        mov.u32 a, %ctaid.x;
+        add.u32 a, a, 9;
+        call (a), less, (a, 5);
+        st.global.u32 [p], a;
+        ret;
+    }"""
+    assert run_ptx(ptx, "k", 1, 1, [np.zeros(1, np.uint32)]).check().outputs[0][0] == 4
+
+
 def test_structs_by_value(ptx):
     expected = [1000 * t + (t % 40 + t + 3) % 40 for t in range(64)]
     np.testing.assert_array_equal(ints(ptx, "structs"), expected)

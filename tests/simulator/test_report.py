@@ -129,6 +129,7 @@ def test_table():
         excess.append(wavefronts - ideal + max(0, sectors - ideal_sectors))
     assert len(rows) >= 4 and excess == sorted(excess, reverse=True)
     assert "to[i * stride] = tile[i * stride];" in rows[0]
+    assert "more lines" not in last, "all of these few lines are there"
 
 
 def test_table_and_report_of_a_launch_that_failed_count_nothing():

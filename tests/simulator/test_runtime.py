@@ -15,6 +15,7 @@ PROGRAM = Path(__file__).parent / "programs" / "runtime" / "runtime_api.cu"
 SPECIAL = ("name", "host_dereference", "freed_by_static_destructor", "properties", "memory_runs_out")
 CASES = [c for c in re.findall(r"CASE\((\w+)\)", PROGRAM.read_text().split("#define CASE")[1]) if c not in SPECIAL]
 LAUNCHER = BUILD / "bin" / "warpsim"
+RARELY_CALLED = PROGRAM.with_name("rarely_called.cu")
 NVCC = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
 
 HELLO = r"""
@@ -38,6 +39,11 @@ def test_all_cases_are_found():
 @pytest.mark.parametrize("case", CASES)
 def test_case(case):
     assert run_program(PROGRAM, [case]).check().stdout == "passed\n"
+
+
+@pytest.mark.parametrize("case", re.findall(r"CASE\((\w+)\),", RARELY_CALLED.read_text()))
+def test_what_is_rarely_called(case):
+    assert run_program(RARELY_CALLED, [case]).check().stdout == "passed\n"
 
 
 def test_graphs_of_every_kind_of_node():

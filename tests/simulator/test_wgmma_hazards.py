@@ -7,7 +7,7 @@ import pytest
 from cudart import run_program
 
 PROGRAM = Path(__file__).parent / "programs" / "wgmma" / "faults.cu"
-MANY_READS = PROGRAM.with_name("many_reads.cu")
+MANY_READS, FEW_LANES = PROGRAM.with_name("many_reads.cu"), PROGRAM.with_name("few_lanes.cu")
 HOPPER = ("-gencode", "arch=compute_90a,code=compute_90a")
 CASES = re.findall(r"    CASE\((\w+)\),", PROGRAM.read_text())
 
@@ -39,6 +39,11 @@ def test_fault_and_mended_twin(name, seed):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_read_is_not_forgotten_behind_many_others(seed):
     check_twins(MANY_READS, "refilled_after_many_reads", seed)
+
+
+@pytest.mark.parametrize("name", ["one_warp_does_not_fence", "operand_overwritten_by_one_lane"])
+def test_what_a_few_threads_do_wrong(name):
+    check_twins(FEW_LANES, name, 0)
 
 
 def check_twins(program, name, seed):

@@ -4,21 +4,23 @@ import json
 import re
 import subprocess
 
+import numpy as np
 import page_runs
 import pytest
 from shares import share
 
 from flashladder.building import build
+from flashladder.classroom.cases import Case
 from flashladder.commands import browser
 from flashladder.core import device
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import stage_runner
-from flashladder.core.problem import Problem
+from flashladder.core.paths import stage_library, stage_runner
+from flashladder.core.problem import GAPS, Problem
 from flashladder.ladder import stages
 from flashladder.ladder.run import describe
 from flashladder.running.job import Options, StageError, run_library
 from flashladder.running.verify import FROBENIUS_LIMIT, Comparison, check
-from flashladder.site import page_kernels
+from flashladder.site import page_exercises, page_kernels
 from flashladder.tuning import shapes
 
 QUICK = {stages.get(one).id for one in ("swizzle", "tma")}  # a plain kernel, and one that takes tensor maps
@@ -129,6 +131,26 @@ def test_a_mistake_is_caught_as_by_break(one, tmp_path):
     for launch in launches:
         for hazard in launch["hazards"]:
             assert 0 < hazard["line"] <= len(file["sources"][hazard["file"]].splitlines())
+
+
+@pytest.mark.parametrize("which", ("swizzle", "fp8"))
+def test_tensors_can_be_given_with_any_strides(which, tmp_path):
+    stage = stages.get(which)
+    problem = stage.own(Problem(B=2, Hq=2, Nq=128, Nkv=256, d_head=128, layout=GAPS))
+    inputs, library = problem.random(3), stage_library(stage.number)
+    for name in "QKVO":
+        memory = np.full(problem.bytes(name), 0xFF, np.uint8)
+        if name in inputs:
+            problem.view(name, memory)[...] = inputs[name]
+        (tmp_path / name).write_bytes(memory.tobytes())
+    for name, scales in problem.scales(inputs).items():
+        (tmp_path / name).write_bytes(scales.tobytes())
+    ptx = page_kernels.ptx_of(library)
+    result = page_runs.native(ptx, page_exercises.request(stage, (library, ptx), Case(problem)), tmp_path)
+    assert result["status"] == "ran", result["message"]
+    output = problem.view("O", np.fromfile(tmp_path / "O", np.uint8))
+    comparison = check(problem, inputs, output)
+    assert comparison, comparison.message
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from flashladder.classroom import exercise
 from flashladder.commands import browser, page
 from flashladder.ladder import stages
 from flashladder.simulator import warps
-from flashladder.site import page_compiler, page_exercises, page_kernels, page_server, run_page
+from flashladder.site import lesson_pages, page_compiler, page_exercises, page_kernels, page_server, run_page
 
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("browser")]
 
@@ -71,7 +71,8 @@ def test_webassembly_in_node_equals_this_machine(one, shipped, tmp_path):
 
 
 # What the page of exercises alone loads.
-TO_WRITE = ("write", "judge", "diagnosis", "technique", "progress", "exercise", "attention", "normal", "case")
+TO_WRITE = ("write", "judge", "diagnosis", "technique", "progress", "exercise", "attention", "normal", "case",
+            "overlap")  # fmt: skip
 
 
 def test_the_files_are_small_enough_and_name_no_folder_of_this_machine(shipped):
@@ -132,6 +133,9 @@ def firefox(profile: Path) -> list[str]:
     return [program, "--headless", "--no-remote", "--profile", str(profile)]
 
 
+TASKS = ("tile_offset", "barriers")  # of a lesson, written in place
+
+
 def page_of(folder: Path, compiler: bool) -> None:
     """The pages in the folder, in the theme's boxes; with the theme's style where it is installed. compiler: clang."""
     run_page.copy_files(folder)
@@ -151,6 +155,15 @@ def page_of(folder: Path, compiler: bool) -> None:
             f"</head><body>{boxes}{body}</section></article></div></div></div></body></html>"
         )
     shutil.copy(Path(__file__).with_name("driver.html"), folder)
+    shutil.copytree(run_page.FILES.parent / "static", folder / "_static")
+    cells = [{"cell_type": "code", "source": f"%%write {name}"} for name in TASKS]
+    links = [lesson_pages.in_the_page(cell, stages.get("swizzle"))["source"] for cell in cells]
+    (folder / "notebooks").mkdir()
+    (folder / "notebooks/lesson.html").write_text(
+        '<!doctype html><html lang="en"><head><title>lesson</title><meta charset="utf-8">'
+        '<link rel="stylesheet" href="../_static/site.css"><script src="../_static/site.js"></script>'
+        f"</head><body>{''.join(links)}</body></html>"
+    )
 
 
 def driven(browser_command, what: str, tmp_path_factory, kernels=(), compiler: str = "") -> dict:
@@ -219,16 +232,24 @@ def check_seen(one, seen: dict, folder: Path) -> None:
     if shared:
         drawn = max(shared, key=lambda one: one["wavefronts"] - one["ideal"])  # the first of those with most conflicts
         assert seen["cells"] >= drawn["lanes"].bit_count(), "a cell for each lane"
-    assert seen["steps"] >= 1 and seen["presses"] == seen["steps"] - 1
     check_timeline(file, native, seen, folder)
+    if not is_traced(native):
+        assert seen["steps"] is None and "form clusters" in seen["text"]
+        return
+    assert seen["steps"] >= 1 and seen["presses"] == seen["steps"] - 1
     ending = "the run failed" if native["status"] == "failed" else "has done all that it has to do"
     assert ending in seen["where"]
 
 
+def is_traced(run: dict) -> bool:
+    """The simulator traces no kernel with clusters."""
+    return any(launch["traced"] for launch in run["trace"]["launches"])
+
+
 def check_timeline(file: dict, native: dict, seen: dict, folder: Path) -> None:
     """The picture of the first launch is the package's timeline of this machine's trace, and says what its bars are."""
-    if not any(launch["traced"] for launch in native["trace"]["launches"]):
-        assert seen["timeline"] is None  # of clusters
+    if not is_traced(native):
+        assert seen["timeline"] is None
         return
     if native["status"] == "failed":
         assert seen["timeline"] is None and "This launch failed" in seen["text"]
@@ -353,7 +374,7 @@ def written(request, shipped, tmp_path_factory) -> dict:
 def test_no_exercise_is_fetched_before_it_is_asked_for(written):
     """Nor is the simulator or the compiler; and what is fetched is little."""
     assert "0 of " in written["list"] and "01 Naive attention" in written["list"] and "Mend it, 1" in written["list"]
-    for text in page_exercises.ELSEWHERE:
+    for text in page_exercises.elsewhere():
         assert text.replace("`", "") in written["list"]
     assert "exercises/index.json" in written["loaded"]
     large = [name for name in written["loaded"] if name and re.search(r"\.gz$|\.wasm$|headers.json", name)]
@@ -396,3 +417,31 @@ def test_what_was_written_and_solved_is_kept_until_it_is_to_be_forgotten(written
 def test_exercises_fit_a_narrow_screen(written):
     assert set(written["narrow"]) == {"list", "verdict"}
     assert [width for width, _ in written["narrow"].values()] == [width for _, width in written["narrow"].values()]
+
+
+@pytest.fixture(scope="module", params=(chromium, firefox), ids=lambda program: program.__name__)
+def in_a_lesson(request, shipped, tmp_path_factory) -> dict:
+    if not page_compiler.find_clang():
+        pytest.skip(WITHOUT_CLANG)
+    return driven(request.param, "lesson", tmp_path_factory, compiler="clang")
+
+
+def test_a_task_is_written_in_its_lesson(in_a_lesson):
+    """Its editor is fetched when the reader asks for it, has a name, and the height of what is in it."""
+    assert in_a_lesson["before"] == 0, "nothing of the page of exercises is loaded"
+    assert in_a_lesson["buttons"] == ["Write it here"] * len(TASKS) and in_a_lesson["expanded"] == ["false", "true"]
+    title = exercise.get("swizzle", TASKS[0]).title
+    assert in_a_lesson["name"] == f"Write it: {title}" and title in in_a_lesson["title"]
+    assert in_a_lesson["hidden"] == ["none"] * 3, "the list's button, the task and what follows are the lesson's matter"
+    inside, outside = in_a_lesson["heights"]
+    assert 300 < inside <= outside <= inside + 20
+    assert in_a_lesson["verdict"].startswith("Right. Solved.") and "Next" not in in_a_lesson["verdict"]
+    inside, outside = in_a_lesson["grown"]
+    assert in_a_lesson["heights"][1] < outside and inside <= outside <= inside + 20
+    for width, room in in_a_lesson["narrow"]:
+        assert width == room
+
+
+def test_two_tasks_of_a_lesson_keep_what_is_written_in_each(in_a_lesson):
+    assert in_a_lesson["kept"] == [True, True]
+    assert in_a_lesson["closed"] == ["false", 0]

@@ -1,16 +1,28 @@
 """The site's sources: what is collected, in which order, and where links lead. Needs no Sphinx."""
 
 import json
+import re
 from pathlib import PurePosixPath
 
 import pytest
 
+from flashladder.classroom import exercise
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.ladder import stages
 from flashladder.lessons import glossary
 from flashladder.measuring import recorded
-from flashladder.site import built, front, kernel_pages, lesson_pages, links, pictures, results_table, sources
+from flashladder.site import (
+    built,
+    front,
+    kernel_pages,
+    lesson_pages,
+    links,
+    page_exercises,
+    pictures,
+    results_table,
+    sources,
+)
 
 
 def project(root, **files: str):
@@ -154,8 +166,25 @@ def test_a_task_that_the_page_judges_leads_there(monkeypatch):
         link = lesson_pages.in_the_page(task, stage)
         assert words in link["source"] if words else link is None
     monkeypatch.setattr(lesson_pages.run_page, "is_built", lambda: True)
+    assert "Where a chunk lies" in lesson_pages.in_the_page(task, stage)["source"], "the name of the editor's frame"
     assert lesson_pages.in_the_page({"cell_type": "code", "source": "lesson.verify()"}, stage) is None
-    assert lesson_pages.in_the_page({"cell_type": "code", "source": "%%write publish"}, stages.get("wgmma")) is None
+    elsewhere = stages.entry("split_kv")
+    assert lesson_pages.in_the_page(a_task(elsewhere), elsewhere) is None
+
+
+def test_each_stage_with_exercises_is_on_the_page_or_has_a_sentence():
+    known = {one.id for one in page_exercises.offered()}
+    others = [one for one in stages.all_parts() if exercise.exercises(one) and one.id not in known]
+    told = " ".join(page_exercises.elsewhere())
+    ranges = [(int(a), int(b or a)) for a, b in re.findall(r"Stages? (\d+)(?: to (\d+))?:", told)]
+    assert len(known) > len(others) > 0
+    for stage in others:
+        assert any(first <= stage.number <= last for first, last in ranges), stage.id
+        assert not lesson_pages.in_the_page(a_task(stage), stage)
+
+
+def a_task(stage) -> dict:
+    return {"cell_type": "code", "source": f"%%write {exercise.exercises(stage)[0].name}"}
 
 
 def test_sliders_are_read_from_their_cells():

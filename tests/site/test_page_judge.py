@@ -12,15 +12,17 @@ import numpy as np
 import page_runs
 import pytest
 
+from flashladder.building import build
 from flashladder.classroom import exercise
 from flashladder.classroom.diagnosis import MISTAKES, computed, diagnose
 from flashladder.classroom.judge import all_cases
-from flashladder.core.dtypes import to_bits
+from flashladder.commands import browser
+from flashladder.core.dtypes import OUTPUT, to_bits
 from flashladder.core.expression import evaluate, tree
 from flashladder.core.problem import GAPS, Problem
-from flashladder.ladder import stages, technique
+from flashladder.ladder import overlap, stages, technique
 from flashladder.running import verify
-from flashladder.site import page_exercises, run_page
+from flashladder.site import page_exercises, page_kernels, run_page
 
 TILE = {"Br": 32, "Bc": 64}
 PROBLEMS = (
@@ -28,6 +30,7 @@ PROBLEMS = (
     Problem(B=1, Hq=2, Nq=48, Nkv=192, d_head=128, dtype="fp16", layout="bnhd"),
     Problem(B=1, Hq=4, Hkv=2, Nq=32, Nkv=100, d_head=64, layout=GAPS),
     Problem(B=1, Hq=1, Nq=32, Nkv=128, d_head=64, scale=-0.25),
+    Problem(B=2, Hq=2, Hkv=1, Nq=32, Nkv=100, d_head=128, dtype="e4m3", causal=True),
 )
 
 
@@ -56,8 +59,8 @@ def of_page(scripts, tasks: list[dict]) -> list[dict]:
     return json.loads(page_runs.node("--stack-size=4000", script, scripts, given=json.dumps(tasks)))
 
 
-def numbers(text: str, shape: tuple) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), "<u2").reshape(shape)
+def numbers(text: str, like: np.ndarray) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(text), like.dtype.newbyteorder("<")).reshape(like.shape)
 
 
 def test_the_page_draws_the_inputs_of_the_judge(scripts):
@@ -73,8 +76,8 @@ def test_the_page_draws_the_inputs_of_the_judge(scripts):
     tasks = [task(one.problem, kind, page_exercises.seed(one)) for (kind, *_), (_, one) in cases.items()]
     for (stage, one), found in zip(cases.values(), of_page(scripts, tasks), strict=True):
         for name, bits in one.arrays(stage).items():
-            wanted = one.problem.to_bhnd(bits)
-            assert (numbers(found["inputs"][name], wanted.shape) == wanted).all(), f"{one}: {name}"
+            wanted = one.problem.to_bhnd(bits) if name in "QKV" else bits
+            assert (numbers(found["inputs"][name], wanted) == wanted).all(), f"{one}: {name}"
 
 
 def outputs(problem: Problem, inputs: dict) -> list[np.ndarray]:
@@ -96,7 +99,7 @@ def outputs(problem: Problem, inputs: dict) -> list[np.ndarray]:
 def test_the_page_says_of_outputs_what_the_judge_says(problem, scripts):
     inputs = problem.random(2)
     with np.errstate(all="ignore"):
-        wanted = [to_bits(one.astype(np.float32), problem.dtype) for one in outputs(problem, inputs)]
+        wanted = [to_bits(one.astype(np.float32), OUTPUT[problem.dtype]) for one in outputs(problem, inputs)]
     (found,) = of_page(scripts, [task(problem, "random", 2, wanted)])
     expected = verify.reference(problem, inputs)
     diagnoses = set()
@@ -126,6 +129,18 @@ def test_the_page_evaluates_expressions_as_python_does(scripts):
         wanted.append(int(evaluate(text, names)))
     found = json.loads(page_runs.node(page_runs.HERE / "pages_in_node.mjs", scripts, given=json.dumps(calls)))
     assert found == wanted
+
+
+def test_the_page_counts_in_a_trace_what_python_counts(scripts, tmp_path):
+    """Of a kernel that computes under its products, and waits for turns."""
+    one = next(one for one in page_kernels.offered() if one.kind == "stage" and one.stage.slug == "overlap")
+    build.build(["browser_run", f"stage_{one.id}", "warpsim_cudart", "warpsim-inspect"])
+    file = browser.kernel_file(one, one.problems()[:1])
+    traced = page_runs.with_settings(file["requests"][0], WARPSIM_TRACE_BLOCKS="1")
+    trace = page_runs.native(file["ptx"], traced, tmp_path)["trace"]
+    call = json.dumps([["overlap.js", "overlap", trace]])
+    (found,) = json.loads(page_runs.node(page_runs.HERE / "pages_in_node.mjs", scripts, given=call))
+    assert found == overlap.of_trace(trace) and all(found.values())
 
 
 def test_each_case_has_inputs_that_the_page_can_draw():

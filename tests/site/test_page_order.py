@@ -1,6 +1,7 @@
 """The page's steps of warps (docs/site/run/order.js): an order that the trace allows, and all of it."""
 
 import json
+import shutil
 from collections import defaultdict
 
 import page_runs
@@ -8,7 +9,7 @@ import pytest
 
 from flashladder.building import build
 from flashladder.commands import browser
-from flashladder.site import page_kernels
+from flashladder.site import page_kernels, run_page
 
 ARRIVALS = ("arrive", "sync", "arrive_phase", "arrive_copies", "copy")
 
@@ -73,6 +74,19 @@ def test_a_stage_goes_from_wait_to_wait(which, tmp_path):
         assert sum(sum(classes.values()) for classes in ran) == instructions(launch)
         waits = any(one["ran"] is None and one["stop"] for step in steps for one in step)
         assert waits or which != "ping_pong", "there two warpgroups take turns"
+
+
+def test_where_there_are_no_steps_the_page_says_why(tmp_path):
+    one = next(one for one in page_kernels.offered() if one.kind == "stage" and one.stage.slug == "multicast")
+    build.build(["browser_run", "stage_" + one.id, "warpsim_cudart", "warpsim-inspect"])
+    file = browser.kernel_file(one, one.problems()[:1])
+    of_clusters = page_runs.native(file["ptx"], page_runs.with_settings(file["requests"][0]), tmp_path)["trace"]
+    too_much = {"launches": [{"traced": [{"cut": True}]}]}
+    shutil.copytree(run_page.FILES, tmp_path / "scripts")
+    (tmp_path / "scripts/package.json").write_text('{"type": "module"}')
+    calls = json.dumps([["order.js", "untraced", trace] for trace in (of_clusters, too_much, None)])
+    words = json.loads(page_runs.node(page_runs.HERE / "pages_in_node.mjs", tmp_path / "scripts", given=calls))
+    assert "form clusters" in words[0] and "more than a picture" in words[1] and "no trace" in words[2]
 
 
 def launch_of(warps: list, error: str = "") -> dict:

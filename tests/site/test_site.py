@@ -52,15 +52,29 @@ def test_a_warning_is_an_error(site, monkeypatch):
         docs.run(["-b", "dummy", "-D", "no_such_setting=1"])  # the pages are read already
 
 
-def test_the_table_filters_in_a_browser(site, tmp_path):
+def in_a_browser(address: str, folder) -> str:
+    """The page as its scripts have made it."""
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         pytest.skip("no chromium on PATH: apt install chromium")
-    address = (site / "docs/results_table.html").as_uri() + "#type=bf16&d=64&mask=causal&n="
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}", "--dump-dom"]
-    done = subprocess.run([*command, address], capture_output=True, text=True, timeout=120)
-    rows = re.findall(r'<tr class="(?:stage|peer)"([^>]*)>', done.stdout)
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}", "--dump-dom"]
+    return subprocess.run([*command, address], capture_output=True, text=True, timeout=120).stdout
+
+
+def test_the_table_filters_in_a_browser(site, tmp_path):
+    page = in_a_browser((site / "docs/results_table.html").as_uri() + "#type=bf16&d=64&mask=causal&n=", tmp_path)
+    rows = re.findall(r'<tr class="(?:stage|peer)"([^>]*)>', page)
     shown = [row for row in rows if "hidden" not in row]
     chosen = [row for row in rows if 'data-type="bf16" data-d="64" data-mask="causal"' in row]
     assert 0 < len(shown) < len(rows)
     assert shown == chosen
+
+
+def test_a_long_table_shows_the_rows_with_some_words(site, tmp_path):
+    page = in_a_browser((site / "docs/detections.html").as_uri() + "?rows=swizzle+shared_race", tmp_path)
+    rows = re.findall(r'<tr class="row-(?:odd|even)"([^>]*)>(.*?)</tr>', page.split('id="each-mistake"')[1], re.S)[1:]
+    words = [re.sub("<[^>]*>", "", text) for _, text in rows]
+    shown = [text for (attributes, _), text in zip(rows, words) if "hidden" not in attributes]
+    assert 0 < len(shown) < len(rows)
+    assert shown == [text for text in words if "swizzle" in text and "shared_race" in text]
+    assert f"{len(shown)} of {len(rows)} rows" in page

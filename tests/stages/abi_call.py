@@ -16,7 +16,8 @@ from flashladder.running.cudart import NON_BLOCKING, Cudart
 from flashladder.running.job import KINDS, Kind
 from flashladder.running.ring import Rank
 
-GUARD = 4096  # bytes around each tensor
+GUARD = 4096  # bytes before and behind each allocation
+BYTE = 0x3C
 
 
 def apply(params, patch: dict) -> None:
@@ -31,13 +32,31 @@ def apply(params, patch: dict) -> None:
         setattr(target, field, value.encode() if isinstance(value, str) else value)
 
 
+class Guarded(Cudart):
+    """A runtime whose allocations are of one byte's value, and lie between guards of it."""
+
+    def malloc(self, size: int) -> int:
+        base = super().malloc(size + 2 * GUARD)
+        self.fill(base, BYTE, size + 2 * GUARD)
+        return base + GUARD
+
+    def bytes(self, pointer: int, size: int) -> np.ndarray:
+        seen = np.empty(size, np.uint8)
+        self.download(seen, pointer)
+        return seen
+
+    def guards_changed(self, pointer: int, size: int) -> bool:
+        before, behind = self.bytes(pointer - GUARD, GUARD), self.bytes(pointer + size, GUARD)
+        return bool((before != BYTE).any() or (behind != BYTE).any())
+
+
 def arrays(problem: Problem, kind: Kind) -> dict[str, np.ndarray]:
     """What is no tensor: scales, lengths, pages."""
     inputs = problem.random()
     return problem.scales({}) | {name: inputs[name] for name in kind.input_arrays if name in inputs}
 
 
-def answer(cudart: Cudart, stage: abi.StageLibrary, problem: Problem, kind: Kind, patch: dict) -> dict:
+def answer(cudart: Guarded, stage: abi.StageLibrary, problem: Problem, kind: Kind, patch: dict) -> dict:
     given = {}
     for name, array in arrays(problem, kind).items():
         given[name] = cudart.malloc(array.nbytes)
@@ -50,11 +69,7 @@ def answer(cudart: Cudart, stage: abi.StageLibrary, problem: Problem, kind: Kind
     sizes = {name: problem.bytes(name) for name in (*kind.inputs, *kind.outputs)}
     if "log_sum_exp" in (*kind.input_arrays, *sums):
         sizes["log_sum_exp"] = 4 * problem.B * problem.Hq * problem.Nq
-    pointers = dict(given)
-    for name, size in sizes.items():
-        base = cudart.malloc(size + 2 * GUARD)
-        cudart.fill(base, 0x3C, size + 2 * GUARD)
-        pointers[name] = base + GUARD
+    pointers = given | {name: cudart.malloc(size) for name, size in sizes.items()}
     need = described["workspace_bytes"]
     scratch = cudart.malloc(need) if need else 0
     if scratch:
@@ -66,15 +81,31 @@ def answer(cudart: Cudart, stage: abi.StageLibrary, problem: Problem, kind: Kind
         cudart.synchronize()
     except abi.StageRefused as refusal:
         return {"code": refusal.status, "message": str(refusal), "touched": []}
-    touched = []
-    for name, size in sizes.items():
-        seen = np.empty(size + 2 * GUARD, np.uint8)
-        cudart.download(seen, pointers[name] - GUARD)
-        if name in (*kind.outputs, *sums):
-            seen[GUARD : GUARD + size] = 0x3C
-        if (seen != 0x3C).any():
-            touched.append(name)
+    outputs = (*kind.outputs, *sums)
+    touched = [
+        name
+        for name, size in sizes.items()
+        if cudart.guards_changed(pointers[name], size)
+        or name not in outputs
+        and (cudart.bytes(pointers[name], size) != BYTE).any()
+    ]
+    if scratch and cudart.guards_changed(scratch, need):
+        touched.append("workspace")
     return {"code": 0, "message": "no error", "touched": touched}
+
+
+def touched_of(rank: Rank) -> list[str]:
+    """Names of the rank's inputs that have changed, and of all its memory that was written beside."""
+    cudart, sizes = rank.cudart, rank.sizes | {"workspace": rank.scratch_bytes}
+    pointers = rank.pointers | ({"workspace": rank.scratch} if rank.scratch else {})
+    rank.use()
+    changed = [
+        name
+        for name, kept in rank.kept.items()
+        if (cudart.bytes(pointers[name], sizes[name]) != cudart.bytes(kept, sizes[name])).any()
+    ]
+    beside = [f"beside {name}" for name, pointer in pointers.items() if cudart.guards_changed(pointer, sizes[name])]
+    return [f"{name} of rank {rank.device}" for name in (*changed, *beside)]
 
 
 def answer_of_ranks(library: abi.RingLibrary, params: abi.FlashRingParams, ranks: list[Rank], patch: dict) -> dict:
@@ -91,10 +122,10 @@ def answer_of_ranks(library: abi.RingLibrary, params: abi.FlashRingParams, ranks
         return {"code": refusal.status, "message": str(refusal), "touched": []}
     for rank in ranks:
         rank.output("O")
-    return {"code": 0, "message": "no error", "touched": []}
+    return {"code": 0, "message": "no error", "touched": [name for rank in ranks for name in touched_of(rank)]}
 
 
-def answers_of_ranks(job: dict, cudart: Cudart) -> list[dict]:
+def answers_of_ranks(job: dict, cudart: Guarded) -> list[dict]:
     library, problem = abi.RingLibrary(job["stage"]), KINDS["ring"].problem(**job["problem"])
     params = problem.ring_params(job["forward"])
     ranks = [Rank(cudart, problem, rank, library.describe(params, rank)) for rank in range(problem.ranks)]
@@ -106,7 +137,7 @@ def answers_of_ranks(job: dict, cudart: Cudart) -> list[dict]:
     return [answer_of_ranks(library, problem.ring_params(job["forward"]), ranks, patch) for patch in job["patches"]]
 
 
-def answers(job: dict, cudart: Cudart) -> list[dict]:
+def answers(job: dict, cudart: Guarded) -> list[dict]:
     kind = KINDS[job["kind"]]
     stage, problem = kind.library(job["stage"]), kind.problem(**job["problem"])
     return [answer(cudart, stage, problem, kind, patch) for patch in job["patches"]]
@@ -114,4 +145,4 @@ def answers(job: dict, cudart: Cudart) -> list[dict]:
 
 if __name__ == "__main__":
     told = json.load(sys.stdin)
-    print(json.dumps((answers_of_ranks if told["kind"] == "ring" else answers)(told, Cudart(told["cudart"]))))
+    print(json.dumps((answers_of_ranks if told["kind"] == "ring" else answers)(told, Guarded(told["cudart"]))))

@@ -96,6 +96,17 @@ def test_bits_in_other_orders_of_execution(one, causal):
     assert (found["dQ"] == 1) == (one.slug == "deterministic"), found
 
 
+IN_SECTIONS = [one for one in CHOSEN if one.slug in ("waits_apart", "clusters", "deterministic")]
+
+
+@pytest.mark.long
+@each(IN_SECTIONS)
+def test_more_heads_than_a_section_has(one):
+    """Two of these heads are a section, because more of them have over 24 MB; the third one is a section of its own.
+    Most rows see no key, so that all this is little work."""
+    verified(one, Problem(Hq=3, Nq=18000, Nkv=300, d_head=128, causal=True))
+
+
 @pytest.mark.long
 @EACH
 @pytest.mark.parametrize("scale", (-0.7, 3.0))

@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "driver/call.h"
+#include "driver/formats.h"
 #include "runtime/array_copy.h"
 #include "runtime/copy.h"
 
@@ -60,13 +61,6 @@ Region region_of(rt::Runtime &runtime, const Side &side, const Extent &extent) {
     if (side.pitch) want(side.x <= pitch && extent.width <= pitch - side.x);
     if (side.height) want(side.y <= side.height && extent.rows <= side.height - side.y);
     return {base + side.z * plane + side.y * pitch + side.x, pitch, plane};
-}
-
-// What the memory types say of both sides.
-cudaMemcpyKind kind_of(CUmemorytype to, CUmemorytype from) {
-    if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED) return cudaMemcpyDefault;
-    if (to == CU_MEMORYTYPE_HOST) return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
-    return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
 }
 
 CUresult copy_box(const Side &to, const Side &from, const Extent &extent, const Target &target, const char *function) {

@@ -4,14 +4,14 @@
 
 namespace {
 
-struct Entry {
+struct NamedResult {
     CUresult code;
     const char *name;
 };
 
 #define NAMED(code) {code, #code},
 // clang-format off
-constexpr Entry kResults[] = {
+constexpr NamedResult kResults[] = {
     NAMED(CUDA_SUCCESS)
     NAMED(CUDA_ERROR_INVALID_VALUE)
     NAMED(CUDA_ERROR_OUT_OF_MEMORY)
@@ -116,8 +116,8 @@ constexpr Entry kResults[] = {
 };
 // clang-format on
 
-const Entry *find(CUresult code) {
-    for (const Entry &entry : kResults) {
+const NamedResult *find(CUresult code) {
+    for (const NamedResult &entry : kResults) {
         if (entry.code == code) return &entry;
     }
     return nullptr;
@@ -127,7 +127,7 @@ const Entry *find(CUresult code) {
 
 CUresult cuGetErrorName(CUresult code, const char **name) {
     if (!name) return CUDA_ERROR_INVALID_VALUE;
-    const Entry *entry = find(code);
+    const NamedResult *entry = find(code);
     *name = entry ? entry->name : nullptr;
     return entry ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

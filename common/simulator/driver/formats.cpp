@@ -44,4 +44,10 @@ ArrayFormat format_of(const cudaChannelFormatDesc &d) {
     throw Refusal{CUDA_ERROR_INVALID_VALUE};
 }
 
+cudaMemcpyKind kind_of(CUmemorytype to, CUmemorytype from) {
+    if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED) return cudaMemcpyDefault;
+    if (to == CU_MEMORYTYPE_HOST) return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
+    return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+}
+
 }  // namespace warpsim::driver

@@ -1,4 +1,4 @@
-// Formats of arrays and textures, which the runtime describes by bits per channel.
+// What the runtime says in other words: formats of arrays and textures by bits per channel, copies by their direction.
 #pragma once
 
 #include "driver/call.h"
@@ -13,5 +13,8 @@ struct ArrayFormat {
     unsigned channels;
 };
 ArrayFormat format_of(const cudaChannelFormatDesc &);
+
+// What the memory types say of both sides of a copy.
+cudaMemcpyKind kind_of(CUmemorytype to, CUmemorytype from);
 
 }  // namespace warpsim::driver

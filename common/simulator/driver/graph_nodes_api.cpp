@@ -1,5 +1,6 @@
 // Nodes of graphs, each kind with the parameters of the driver's: cuGraphAdd*Node and what changes them.
 #include "driver/call.h"
+#include "driver/formats.h"
 
 using namespace warpsim;
 using namespace warpsim::driver;
@@ -27,12 +28,6 @@ cudaKernelNodeParams same(const CUDA_KERNEL_NODE_PARAMS *p) {
 
 cudaKernelNodeParams same(const CUDA_KERNEL_NODE_PARAMS_v1 *p) {
     return kernel_of(p, p ? p->func : nullptr);
-}
-
-cudaMemcpyKind kind_of(CUmemorytype to, CUmemorytype from) {
-    if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED) return cudaMemcpyDefault;
-    if (to == CU_MEMORYTYPE_HOST) return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
-    return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
 }
 
 cudaMemcpy3DParms same(const CUDA_MEMCPY3D *p) {

@@ -26,7 +26,7 @@ struct Memory {
 };
 
 // All under the runtime's lock.
-struct State {
+struct VirtualMemory {
     const GlobalMemory *of = nullptr;          // a reset of the device forgets it all
     std::map<CUdeviceptr, uint64_t> reserved;  // addresses and how many
     std::map<CUmemGenericAllocationHandle, std::unique_ptr<Memory>> memory;
@@ -34,8 +34,8 @@ struct State {
     CUmemGenericAllocationHandle next = 1;
 };
 
-State &state() {
-    static State *made = new State;
+VirtualMemory &virtual_memory() {
+    static VirtualMemory *made = new VirtualMemory;
     const GlobalMemory *memory = rt::Runtime::get()->memory.get();
     if (made->of != memory) {
         *made = {};
@@ -45,16 +45,16 @@ State &state() {
 }
 
 bool is_reserved(CUdeviceptr address, size_t bytes) {
-    auto it = state().reserved.upper_bound(address);
-    if (it == state().reserved.begin()) return false;
+    auto it = virtual_memory().reserved.upper_bound(address);
+    if (it == virtual_memory().reserved.begin()) return false;
     --it;
     const uint64_t inside = address - it->first;
     return inside < it->second && bytes <= it->second - inside;
 }
 
 Memory &find(CUmemGenericAllocationHandle handle) {
-    const auto found = state().memory.find(handle);
-    want(found != state().memory.end() && found->second->references, CUDA_ERROR_INVALID_VALUE);
+    const auto found = virtual_memory().memory.find(handle);
+    want(found != virtual_memory().memory.end() && found->second->references, CUDA_ERROR_INVALID_VALUE);
     return *found->second;
 }
 
@@ -100,14 +100,15 @@ void set_access(rt::Runtime &runtime, Memory &memory, uint32_t reached_by) {
 void drop(rt::Runtime &runtime, Memory &memory) {
     if (memory.references || memory.at) return;
     device_of(runtime, memory).uncount(memory.bytes);
-    std::erase_if(state().memory, [&](const auto &entry) { return entry.second.get() == &memory; });
+    std::erase_if(virtual_memory().memory, [&](const auto &entry) { return entry.second.get() == &memory; });
 }
 
 // The mappings that make up exactly these addresses.
 std::vector<Memory *> mappings(CUdeviceptr address, size_t bytes) {
     std::vector<Memory *> found;
     CUdeviceptr at = address;
-    for (auto it = state().mapped.find(address); it != state().mapped.end() && it->first == at; ++it) {
+    for (auto it = virtual_memory().mapped.find(address); it != virtual_memory().mapped.end() && it->first == at;
+         ++it) {
         if (at - address >= bytes) break;
         found.push_back(it->second);
         at += it->second->bytes;
@@ -117,8 +118,8 @@ std::vector<Memory *> mappings(CUdeviceptr address, size_t bytes) {
 }
 
 Memory *mapping_at(CUdeviceptr address) {
-    auto it = state().mapped.upper_bound(address);
-    if (it == state().mapped.begin()) return nullptr;
+    auto it = virtual_memory().mapped.upper_bound(address);
+    if (it == virtual_memory().mapped.begin()) return nullptr;
     --it;
     return address - it->first < it->second->bytes ? it->second : nullptr;
 }
@@ -153,17 +154,17 @@ CUresult cuMemAddressReserve(CUdeviceptr *address, size_t bytes, size_t alignmen
                     "(WARPSIM_MAX_MEMORY)");
             return cudaErrorMemoryAllocation;
         }
-        state().reserved[*address] = bytes;
+        virtual_memory().reserved[*address] = bytes;
         return cudaSuccess;
     });
 }
 
 CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     return call_runtime([&](rt::Runtime &runtime) {
-        const auto first = state().mapped.lower_bound(address);
-        want(first == state().mapped.end() || first->first - address >= bytes);
+        const auto first = virtual_memory().mapped.lower_bound(address);
+        want(first == virtual_memory().mapped.end() || first->first - address >= bytes);
         want(runtime.memory->free_addresses(address, bytes));
-        state().reserved.erase(address);
+        virtual_memory().reserved.erase(address);
         return cudaSuccess;
     });
 }
@@ -180,8 +181,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
         auto memory = std::make_unique<Memory>();
         memory->properties = *p;
         memory->bytes = bytes;
-        *handle = state().next++;
-        state().memory[*handle] = std::move(memory);
+        *handle = virtual_memory().next++;
+        virtual_memory().memory[*handle] = std::move(memory);
         return cudaSuccess;
     });
 }
@@ -199,7 +200,7 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
     return call_runtime([&](rt::Runtime &) {
         Memory *memory = mapping_at(reinterpret_cast<CUdeviceptr>(address));
         want(handle && memory);
-        for (const auto &[number, one] : state().memory) {
+        for (const auto &[number, one] : virtual_memory().memory) {
             if (one.get() == memory) *handle = number;
         }
         ++memory->references;
@@ -221,14 +222,14 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
         Memory &memory = find(handle);
         want(address % kGranularity == 0 && !flags && !offset && bytes == memory.bytes);
         want(is_reserved(address, bytes));
-        const auto next = state().mapped.lower_bound(address);
-        want(!mapping_at(address) && (next == state().mapped.end() || next->first - address >= bytes));
+        const auto next = virtual_memory().mapped.lower_bound(address);
+        want(!mapping_at(address) && (next == virtual_memory().mapped.end() || next->first - address >= bytes));
         if (memory.at) {
             rt::say("cuMemMap: this memory is mapped already, and the simulator has it at one place at a time");
             throw Refusal{CUDA_ERROR_NOT_SUPPORTED};
         }
         memory.at = address;
-        state().mapped[address] = &memory;
+        virtual_memory().mapped[address] = &memory;
         return cudaSuccess;
     });
 }
@@ -237,7 +238,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     return call_runtime([&](rt::Runtime &runtime) {
         for (Memory *memory : mappings(address, bytes)) {
             set_access(runtime, *memory, 0);
-            state().mapped.erase(memory->at);
+            virtual_memory().mapped.erase(memory->at);
             memory->at = 0;
             drop(runtime, *memory);
         }

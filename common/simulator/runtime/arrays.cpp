@@ -8,15 +8,16 @@
 #include "runtime/runtime.h"
 
 namespace warpsim::rt {
+
+void refuse(const char *name, cudaError_t code, const std::string &why) {
+    say(std::string(name) + ": " + why);
+    throw Failure{code};
+}
+
 namespace {
 
 constexpr unsigned kKnownFlags =
     cudaArrayLayered | cudaArraySurfaceLoadStore | cudaArrayCubemap | cudaArrayTextureGather;
-
-[[noreturn]] void refuse(const char *name, cudaError_t code, const std::string &why) {
-    say(std::string(name) + ": " + why);
-    throw Failure{code};
-}
 
 std::string text_of(const cudaExtent &e) {
     return std::to_string(e.width) + " x " + std::to_string(e.height) + " x " + std::to_string(e.depth);

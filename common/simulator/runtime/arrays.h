@@ -55,4 +55,7 @@ class Arrays {
 // {cudaErrorNotSupported} for compressed and planar formats.
 TexelFormat format_of(const char *name, const cudaChannelFormatDesc &);
 
+// Says why the API call `name` does not do it, and throws Failure.
+[[noreturn]] void refuse(const char *name, cudaError_t, const std::string &why);
+
 }  // namespace warpsim::rt

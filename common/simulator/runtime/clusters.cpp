@@ -12,10 +12,6 @@ namespace {
 
 constexpr unsigned kGpcs = 8;  // of GH100, with the product's multiprocessors as evenly over them as pairs allow
 
-std::string dimensions(const dim3 &d) {
-    return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
-}
-
 bool same(const dim3 &a, const dim3 &b) {
     return a.x == b.x && a.y == b.y && a.z == b.z;
 }
@@ -40,6 +36,10 @@ dim3 asked_in(const cudaLaunchConfig_t &config) {
 }
 
 }  // namespace
+
+std::string dimensions(const dim3 &d) {
+    return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+}
 
 dim3 required_cluster(const Kernel &kernel, const Program &program) {
     const uint32_t *compiled = program.required_cluster;

@@ -11,6 +11,9 @@
 
 namespace warpsim::rt {
 
+// "(4, 2, 1)"
+std::string dimensions(const dim3 &);
+
 // The size that the kernel was compiled for or cudaFuncSetAttribute gave it; {0, 0, 0}: none.
 dim3 required_cluster(const Kernel &, const Program &);
 bool requires_cluster(const Kernel &, const Program &);

@@ -17,12 +17,6 @@ cudaError_t check_device(const Runtime &runtime, int device) {
     return runtime.devices->has(device) ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-// Answers from tables only: the call must work on a device with an error, too.
-template <class F>
-cudaError_t answer(F body) {
-    return api(body, true);
-}
-
 }  // namespace
 
 cudaError_t cudaGetDeviceCount(int *count) {

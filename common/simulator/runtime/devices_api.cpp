@@ -10,12 +10,6 @@ using namespace warpsim::rt;
 
 namespace {
 
-// Answers from tables only: the call must work where a launch has failed, too.
-template <class F>
-cudaError_t answer(F body) {
-    return api(body, true);
-}
-
 // The memory at `p` must be of the device that the call names.
 void check_owner(Runtime &runtime, const char *name, const char *side, const void *p, int device) {
     if (!runtime.devices->has(device)) throw Failure{cudaErrorInvalidDevice};

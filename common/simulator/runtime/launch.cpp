@@ -6,14 +6,11 @@
 #include <set>
 
 #include "machine/core_ops.h"
+#include "runtime/clusters.h"
 #include "runtime/device_work.h"
 
 namespace warpsim::rt {
 namespace {
-
-std::string dimensions(const dim3 &d) {
-    return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
-}
 
 [[noreturn]] void refuse(const Kernel &kernel, cudaError_t code, const std::string &why) {
     say("launch of " + kernel.display_name + " refused: " + why);

@@ -127,7 +127,13 @@ cudaError_t api(F body, bool always = false) {
     return record(code);
 }
 
-// The same for a call about one stream.
+// The same for a call that answers from tables only: it must work where a launch has failed, too.
+template <class F>
+cudaError_t answer(F body) {
+    return api(body, true);
+}
+
+// As api, for a call about one stream.
 template <class F>
 cudaError_t with_stream(cudaStream_t handle, F body) {
     return api([&](Runtime &runtime) { return body(runtime, runtime.scheduler.resolve(handle)); });

@@ -19,8 +19,8 @@ constexpr uint32_t kBelow = 0, kHost = 1, kAbove = 2;  // ranks, where they are 
 constexpr uint64_t kRedraw = 4;
 
 // So often does a wait look, 10 ms apart, whether another host thread queues what a launch that stands still waits for.
-constexpr unsigned kPatience = 100;
-constexpr std::chrono::milliseconds kTick{10};
+constexpr unsigned kLooks = 100;
+constexpr std::chrono::milliseconds kBetweenLooks{10};
 
 // Under the runtime's lock: the stream whose launch has gone on for long in vain, and was resumed last because nothing
 // else could run. Where there are several they take turns, for each may wait for any other.
@@ -393,7 +393,7 @@ bool Scheduler::wait_for_others() {
     if (host_threads() <= 1) return false;
     const uint64_t before = activity();
     std::unique_lock held(lock_, std::adopt_lock);
-    for (unsigned i = 0; i < kPatience && activity() == before; ++i) finished_.wait_for(held, kTick);
+    for (unsigned i = 0; i < kLooks && activity() == before; ++i) finished_.wait_for(held, kBetweenLooks);
     held.release();
     return activity() != before;
 }

@@ -12,7 +12,7 @@ using namespace warpsim::rt;
 
 namespace {
 
-CUresult refuse(Runtime &runtime, const char *function, CUresult code, const std::string &why) {
+CUresult refusal(Runtime &runtime, const char *function, CUresult code, const std::string &why) {
     say(std::string(function) + " refuses: " + why);
     runtime.reports.host.refused(function, why);
     return code;
@@ -23,8 +23,8 @@ CUresult encode(Runtime &runtime, CUtensorMap *to, unsigned type, cuuint32_t ran
                 const cuuint64_t *size, const cuuint64_t *stride, const cuuint32_t *box, const cuuint32_t *step,
                 unsigned interleave, unsigned swizzle, unsigned promotion, unsigned fill) {
     const char *const name = "cuTensorMapEncodeTiled";
-    const auto invalid = [&](const std::string &why) { return refuse(runtime, name, CUDA_ERROR_INVALID_VALUE, why); };
-    const auto missing = [&](const std::string &why) { return refuse(runtime, name, CUDA_ERROR_NOT_SUPPORTED, why); };
+    const auto invalid = [&](const std::string &why) { return refusal(runtime, name, CUDA_ERROR_INVALID_VALUE, why); };
+    const auto missing = [&](const std::string &why) { return refusal(runtime, name, CUDA_ERROR_NOT_SUPPORTED, why); };
     if (runtime.profile.compute < 90)
         return missing(std::string("tensor maps need compute capability 9.0, and ") + runtime.profile.name +
                        " has less");
@@ -86,7 +86,7 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *, CUtensorMapDataType, cuuint32_t,
                                  CUtensorMapFloatOOBfill) {
     const char *const name = "cuTensorMapEncodeIm2col";
     return driver_api([&](Runtime &runtime) {
-        return refuse(runtime, name, CUDA_ERROR_NOT_SUPPORTED, "im2col maps are not simulated: only tiled ones are");
+        return refusal(runtime, name, CUDA_ERROR_NOT_SUPPORTED, "im2col maps are not simulated: only tiled ones are");
     });
 }
 
@@ -96,10 +96,10 @@ CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address) {
         TensorMap decoded;
         if (!map || reinterpret_cast<uintptr_t>(map) % kTensorMapAlignment ||
             !decode_tensor_map(reinterpret_cast<std::byte *>(map), decoded))
-            return refuse(runtime, name, CUDA_ERROR_INVALID_VALUE, "there is no tensor map");
+            return refusal(runtime, name, CUDA_ERROR_INVALID_VALUE, "there is no tensor map");
         decoded.address = reinterpret_cast<uint64_t>(address);
         if (const std::string fault = tensor_map_fault(decoded); !fault.empty())
-            return refuse(runtime, name, CUDA_ERROR_INVALID_VALUE, fault);
+            return refusal(runtime, name, CUDA_ERROR_INVALID_VALUE, fault);
         encode_tensor_map(decoded, reinterpret_cast<std::byte *>(map));
         return CUDA_SUCCESS;
     });

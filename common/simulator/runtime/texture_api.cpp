@@ -16,11 +16,6 @@ using namespace warpsim::rt;
 
 namespace {
 
-[[noreturn]] void refuse(const char *name, cudaError_t code, const std::string &why) {
-    say(std::string(name) + ": " + why);
-    throw Failure{code};
-}
-
 // A channel of the border as tex returns it: borderColor (its bits) as the texels' own format holds it, as an H200
 // shows.
 uint32_t border_channel(const TexelFormat &format, bool returns_floats, uint32_t bits) {

@@ -4,6 +4,7 @@
 import { Normal } from "./normal.js";
 
 export const POISON = 0xffff; // a NaN of either type: outputs hold it before a run
+const GROWTH = { fp16: 16.5, bf16: 80 }; // of within_margin's largest score, as a power of 2
 const LONE = [3, 44, 81, 126]; // rows, each among another 8 of its warp's 32
 
 const shapes = (p, name) => (name === "Q" || name === "O" ? [p.Hq, p.Nq] : [p.Hkv, p.Nkv]);
@@ -12,7 +13,7 @@ export const places = (p, name) => {
   return p.B * heads * rows * p.d_head;
 };
 
-// ---- 16-bit types ----
+// ---- types of 16 and of 8 bits ----
 
 const word = new Uint32Array(1), real = new Float32Array(word.buffer);
 
@@ -46,8 +47,26 @@ function fromBfloat(bits) {
   return real[0];
 }
 
-const toBits = { bf16: toBfloat, fp16: toHalf };
-export const fromBits = { bf16: fromBfloat, fp16: fromHalf };
+// Has no infinity: what is above 448 becomes 448.
+function toE4m3(value) {
+  const size = Math.abs(value), exponent = Math.max(Math.floor(Math.log2(size || 1)), -6);
+  const eighths = nearestEven(size * 2 ** (3 - exponent)); // 16 is the next power of two
+  const code = eighths < 8 ? eighths : (exponent + 7) * 8 + eighths - 8;
+  return Math.min(code, 0x7e) | (value < 0 || Object.is(value, -0) ? 0x80 : 0);
+}
+
+function fromE4m3(bits) {
+  const exponent = (bits >> 3) & 15, fraction = bits & 7, sign = bits & 0x80 ? -1 : 1;
+  if ((bits & 0x7f) === 0x7f) return NaN;
+  return sign * (exponent ? (8 + fraction) * 2 ** (exponent - 10) : fraction * 2 ** -9);
+}
+
+const E4M3_LARGEST = 448;
+const isScaled = ({ dtype }) => dtype === "e4m3";
+const toBits = { bf16: toBfloat, fp16: toHalf, e4m3: toE4m3 };
+const fromBits = { bf16: fromBfloat, fp16: fromHalf, e4m3: fromE4m3 };
+// An output's numbers: of e4m3 the kernels make bf16.
+export const outputValues = (p, bits) => Float64Array.from(bits, fromBits[isScaled(p) ? "bf16" : p.dtype]);
 
 // ---- inputs ----
 
@@ -76,6 +95,8 @@ const KINDS = {
   // The first or the last 64 keys have by far the largest score of every row.
   largest_first: (p, name, at, row, put, x) => largest(name, put, x, row < 64),
   largest_last: (p, name, at, row, put, x) => largest(name, put, x, row >= p.Nkv - 64),
+  // The first key's score is above all others, which are 0, by so much that only a kernel with a margin keeps its bet.
+  within_margin: (p, name, at, row, put, x) => withinMargin(p, name, row, put, x),
 };
 KINDS.random = KINDS.normal;
 export const INPUTS = Object.keys(KINDS);
@@ -90,6 +111,12 @@ function largest(name, put, x, isLarge) {
   if (name === "K" && !x) put(isLarge ? 200 : 0);
 }
 
+function withinMargin(p, name, row, put, x) {
+  if (name === "V") return;
+  const growth = GROWTH[p.dtype] / (8 * p.scale * Math.LOG2E);
+  put(x ? 0 : name === "Q" ? 8 : row ? 0 : growth);
+}
+
 // Q, K and V as the bits of the problem's type. generator: Normal's; kind: of inputs.draw() or of technique.INPUTS.
 export function drawn(p, kind, generator) {
   const normal = new Normal(generator), found = {}, change = KINDS[kind];
@@ -97,9 +124,21 @@ export function drawn(p, kind, generator) {
     const values = new Float32Array(places(p, name));
     each(p, name, (at) => (values[at] = normal.next()));
     each(p, name, (at, head, row, x) => change(p, name, values[at], row, (value) => (values[at] = value), x));
-    found[name] = Uint16Array.from(values, toBits[p.dtype]);
+    if (isScaled(p)) Object.assign(found, scaled(p, name, values));
+    else found[name] = Uint16Array.from(values, toBits[p.dtype]);
   }
   return found;
+}
+
+// Each head divided by its scale, which is as large as it need be, or 2 or 3 times that: another head's is wrong.
+function scaled(p, name, values) {
+  const [heads, rows] = shapes(p, name), size = rows * p.d_head, bits = new Uint8Array(values.length);
+  const scales = Float32Array.from({ length: p.B * heads }, (_, head) => {
+    const largest = values.subarray(head * size, (head + 1) * size).reduce((most, x) => Math.max(most, Math.abs(x)), 0);
+    return largest ? (((head % 3) + 1) * largest) / E4M3_LARGEST : 1;
+  });
+  values.forEach((value, at) => (bits[at] = toE4m3(value / scales[Math.floor(at / size)])));
+  return { [name]: bits, [`${name}_scales`]: scales };
 }
 
 function eachRow(p, name, strides, visit) {
@@ -114,7 +153,7 @@ function eachRow(p, name, strides, visit) {
 
 // A tensor as it lies in memory, and back. strides: elements from a batch, a head and a row to the next.
 export function inMemory(p, name, strides, bits) {
-  const memory = new Uint16Array(p.B * strides[0]);
+  const memory = new bits.constructor(p.B * strides[0]);
   eachRow(p, name, strides, (at, place) => memory.set(bits.subarray(at, at + p.d_head), place));
   return memory;
 }
@@ -126,7 +165,11 @@ export function fromMemory(p, name, strides, memory) {
 }
 
 export function valuesOf(p, inputs) {
-  const named = [...Object.keys(inputs)].map((name) => [name, Float64Array.from(inputs[name], fromBits[p.dtype])]);
+  const named = [..."QKV"].map((name) => {
+    const values = Float64Array.from(inputs[name], fromBits[p.dtype]), scales = inputs[`${name}_scales`];
+    const size = shapes(p, name)[1] * p.d_head; // of a head
+    return [name, scales ? values.map((value, at) => value * scales[Math.floor(at / size)]) : values];
+  });
   return Object.fromEntries(named);
 }
 
@@ -146,6 +189,23 @@ export function scoresOf(q, k, d, keys) {
   return found;
 }
 
+// What a score of e4m3 may be off by, since the tensor cores cut: as running/verify.py has it.
+function scoreError(q, k, first, { score_unit: unit, score_group: group }) {
+  let score = 0, error = 0;
+  for (let from = 0; from < q.length; from += group) {
+    let mostQ = 0, mostK = 0, sum = 0;
+    for (let x = from; x < from + group; ++x) {
+      mostQ = Math.max(mostQ, Math.abs(q[x]));
+      mostK = Math.max(mostK, Math.abs(k[first + x]));
+      sum += q[x] * k[first + x];
+    }
+    const before = Math.abs(score);
+    score += sum;
+    error += Math.max(mostQ * mostK, before, Math.abs(score));
+  }
+  return unit * error;
+}
+
 // Attention, what an element may be off by, and softmax(S)|V|. bounds: of the type, as common/host/bounds.h has them.
 export function reference(p, { Q, K, V }, bounds) {
   const d = p.d_head, count = places(p, "O"), scale = Math.fround(p.scale);
@@ -154,25 +214,31 @@ export function reference(p, { Q, K, V }, bounds) {
     const first = (Math.floor(head / p.Hq) * p.Hkv + Math.floor((head % p.Hq) / (p.Hq / p.Hkv))) * p.Nkv * d;
     const k = K.subarray(first, first + p.Nkv * d), v = V.subarray(first, first + p.Nkv * d);
     for (let row = 0; row < p.Nq; ++row, at += d) {
-      const scores = scoresOf(Q.subarray(at, at + d), k, d, p.Nkv);
+      const q = Q.subarray(at, at + d), scores = scoresOf(q, k, d, p.Nkv);
       const keys = Math.max(0, Math.min(p.Nkv, lastSeen(p, row) + 1));
-      let largest = -Infinity, total = 0;
+      let largest = -Infinity, total = 0, moves = 0;
       for (let key = 0; key < keys; ++key) largest = Math.max(largest, (scores[key] *= scale));
       for (let key = 0; key < keys; ++key) total += scores[key] = Math.exp(scores[key] - largest);
       for (let key = 0; key < keys; ++key) {
-        const weight = scores[key];
-        const most = Math.min(weight, bounds.half_smallest / bounds.weight);
-        const moved = Math.max(0, most - bounds.unit_roundoff * weight);
+        const weight = scores[key] / total;
+        const most = Math.min(scores[key], bounds.half_smallest / bounds.weight);
+        let moved = Math.max(0, most - bounds.unit_roundoff * scores[key]) / total;
+        if (isScaled(p)) moved += weight * Math.abs(scale) * scoreError(q, k, key * d, bounds);
+        moves += moved;
         for (let x = 0, from = key * d; x < d; ++x, ++from) {
-          out[at + x] += (weight / total) * v[from];
-          magnitude[at + x] += (weight / total) * Math.abs(v[from]);
-          if (moved) fine[at + x] += (moved / total) * Math.abs(v[from]);
+          out[at + x] += weight * v[from];
+          magnitude[at + x] += weight * Math.abs(v[from]);
+          if (moved) fine[at + x] += moved * Math.abs(v[from]);
         }
+      }
+      for (let x = at; isScaled(p) && x < at + d; ++x) {
+        fine[x] += moves * magnitude[x]; // the sum of the weights is off, too
+        magnitude[x] += Math.abs(out[x]);
       }
     }
   }
   const unit = bounds.element * bounds.unit_roundoff;
-  const bound = magnitude.map((size, at) => unit * size + fine[at] + bounds.half_smallest);
+  const bound = magnitude.map((size, at) => unit * size + fine[at] + bounds.half_smallest_output);
   return { out, magnitude, fine, bound };
 }
 
@@ -207,10 +273,10 @@ const argmax = (values) => values.reduce((best, one, at) => (one > values[best] 
 // {passed, message}: whether an output is within its bounds, with the first and the worst element where it is not.
 export function compared(p, bits, expected, bounds) {
   const { out, fine, bound } = expected;
-  const values = Float64Array.from(bits, fromBits[p.dtype]), ratio = ratios(values, expected);
+  const values = outputValues(p, bits), ratio = ratios(values, expected);
   const distance = norm(values.map((value, at) => value - out[at])), whole = norm(out);
   const frobenius = whole ? distance / whole : distance, worst = argmax(ratio);
-  const room = bounds.room * norm(fine) + bounds.half_smallest * Math.sqrt(values.length);
+  const room = bounds.room * norm(fine) + bounds.half_smallest_output * Math.sqrt(values.length);
   if (ratio[worst] <= 1 && distance <= bounds.frobenius * whole + room) return { passed: true, message: "" };
   const element = (at) =>
     `O[${indexOf(p, at).join(", ")}] = ${general(values[at], 6)}, reference ${general(out[at], 6)}, ` +

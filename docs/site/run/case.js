@@ -1,6 +1,7 @@
 // One of the problems that an answer is judged by: its inputs are drawn, the kernel runs, what it wrote is compared.
 import { compared, drawn, fromMemory, inMemory, places, POISON, reference, valuesOf } from "./attention.js";
 import { diagnosed } from "./diagnosis.js";
+import { overlap } from "./overlap.js";
 
 // A hazard is noted, and the kernel goes on.
 const SETTINGS = {
@@ -10,6 +11,7 @@ const SETTINGS = {
   WARPSIM_HAZARDS: "warn",
   WARPSIM_TIMEOUT_S: 120,
 };
+const TRACING = { WARPSIM_TRACE: "trace.json", WARPSIM_TRACE_BLOCKS: 1 };
 
 const stridesOf = (request, name) => new RegExp(`^tensor ${name} (.*)$`, "m").exec(request)[1].split(" ").map(Number);
 
@@ -19,13 +21,18 @@ export async function runCase({ ptx, one, stage }, simulate) {
   const { problem, request } = one, bounds = stage.bounds[problem.dtype];
   const inputs = drawn(problem, one.inputs, stage.generators[one.seed]), files = {};
   for (const [name, bits] of Object.entries(inputs)) {
-    files[name] = inMemory(problem, name, stridesOf(request, name), bits);
+    files[name] = name.length === 1 ? inMemory(problem, name, stridesOf(request, name), bits) : bits; // of e4m3 scales
   }
   const strides = stridesOf(request, "O");
   const poisoned = new Uint16Array(places(problem, "O")).fill(POISON);
   files.O = inMemory(problem, "O", strides, poisoned);
-  const settings = Object.entries(SETTINGS).map(([name, value]) => `${name} ${value}\n`);
-  const { result, said, written } = await simulate({ ptx, request: request + settings.join(""), files });
+  const wanted = Object.entries({ ...SETTINGS, ...(one.counted?.traced ? TRACING : {}) });
+  const settings = wanted.map(([name, value]) => `${name} ${value}\n`).join("");
+  const { result, said, written } = await simulate({ ptx, request: request + settings, files });
+  if (result.trace) {
+    result.report.overlap = overlap(result.trace);
+    delete result.trace; // it is large, and the worker is to send it
+  }
   if (result.status !== "ran") return { result, said };
   const bits = fromMemory(problem, "O", strides, written);
   const expected = reference(problem, valuesOf(problem, inputs), bounds);

@@ -1,9 +1,9 @@
 // Why an output is wrong, as flashladder/classroom/diagnosis.py finds it: attention is computed with one common mistake
 // after another, and where the output fits one of them within the bound, that mistake is named. Where it fits none, the
 // rows and columns that are wrong are.
-import { fromBits, lastSeen, places, ratios, scoresOf, valuesOf } from "./attention.js";
+import { lastSeen, outputValues, places, ratios, scoresOf, valuesOf } from "./attention.js";
 
-const LOG2_E = 1.4426950408889634, CHUNK = 8; // elements of 16 bits in 16 bytes
+const LOG2_E = 1.4426950408889634, CHUNK = 8; // elements of O in 16 bytes
 const MOST_ROWS = 4096, MOST_RANGES = 3;
 
 // Attention with nothing done in another way; a mistake replaces some of it.
@@ -94,11 +94,13 @@ export const MISTAKES = [
   })),
 ];
 
-// A row's place in a tensor whose chunks are XORed: element x of the row holds element turned(x).
-const turnedAt = (row, x) => (((x >> 3) ^ (row % 8)) << 3) + (x % CHUNK);
-
-function turnedTensor(values, rows, d) {
-  return values.map((_, at) => values[at - (at % d) + turnedAt(Math.floor(at / d) % rows, at % d)]);
+// Of a tensor whose chunks lie at the place of their number XOR the row modulo 8; count: elements of a chunk.
+function turnedTensor(values, rows, d, count) {
+  if (d < 8 * count) return values; // such a row has no place for all
+  return values.map((_, at) => {
+    const x = at % d, chunk = Math.floor(x / count) ^ (Math.floor(at / d) % rows % 8);
+    return values[at - x + chunk * count + (x % count)];
+  });
 }
 
 // What a kernel with one mistake computes, row by row, so that the first row that does not fit ends it.
@@ -108,7 +110,7 @@ class Computed {
     const { turned, tensors: names, padded } = this.mistake, d = p.d_head;
     const rows = { Q: p.Nq, K: p.Nkv, V: p.Nkv };
     [this.Q, this.K, this.V] = [...names].map((name) =>
-      name === turned ? turnedTensor(tensors[name], rows[name], d) : tensors[name]);
+      name === turned ? turnedTensor(tensors[name], rows[name], d, p.dtype === "e4m3" ? 16 : 8) : tensors[name]);
     this.keys = padded ? Math.ceil(p.Nkv / tile) * tile : p.Nkv;
   }
 
@@ -175,7 +177,7 @@ function fits(numbers, tensors, mistake, tile) {
       for (let row = 0; row < p.Nq; ++row, at += d) {
         const { out, magnitude } = computed.row(b, h, row);
         for (let x = 0; x < d; ++x) {
-          const bound = unit * magnitude[x] + expected.fine[at + x] + bounds.half_smallest;
+          const bound = unit * magnitude[x] + expected.fine[at + x] + bounds.half_smallest_output;
           if (!(Math.abs(values[at + x] - out[x]) <= bound)) return false;
         }
       }
@@ -293,7 +295,7 @@ function where({ p, values }, wrong, tile) {
 // Of a wrong output a sentence; "" of a right one. inputs, bits: as drawn() and fromMemory() give them; Br, Bc: the
 // kernel's tile.
 export function diagnosed(p, inputs, bits, expected, { bounds, Br, Bc }) {
-  const values = Float64Array.from(bits, fromBits[p.dtype]), numbers = { p, values, expected, bounds };
+  const values = outputValues(p, bits), numbers = { p, values, expected, bounds };
   const wrong = Uint8Array.from(ratios(values, expected), (one) => one > 1);
   if (!wrong.includes(1)) return "";
   if (values.every(Number.isFinite) && places(p, "O") / p.d_head <= MOST_ROWS) {

@@ -84,7 +84,7 @@ class Runs {
     if (comparison.passed) this.right.push(one.says);
     else if (this.faults.length) this.also.push(one.says);
     else this.faults.push(`wrong at ${one.says}: ${comparison.message}`, ...(diagnosis ? [diagnosis] : []));
-    if (one.counted) this.counted.push({ counted: one.counted, launches: result.report.launches });
+    if (one.counted) this.counted.push({ counted: one.counted, report: result.report });
     return !this.hazards.size;
   }
 
@@ -116,7 +116,7 @@ class Runs {
     const failed = failures(this.stage.expected, this.counted);
     if (!failed.length) return { check: "technique", passed: true, words: this.stage.expected.map(({ says }) => says) };
     const words = failed.map((text) => `right, but ${text}`);
-    return { check: "technique", passed: false, words: [...words, ...waste(this.counted[0].launches, this.line)] };
+    return { check: "technique", passed: false, words: [...words, ...waste(this.counted[0].report.launches, this.line)] };
   }
 }
 

@@ -14,8 +14,9 @@ const BITS = { bf16: 16, f16: 16, tf32: 32, f64: 64, e4m3: 8, e5m2: 8, s8: 8, u8
 const SECTOR = 32; // bytes
 const FEWEST = 6; // instructions of a stretch; fewer become part of what stands before it
 const PRODUCTS = 16 * 8 * 16; // of mma.sync.m16n8k16
-const UNITS = ["issue", "tensor", "special", "shared"];
-const OF_SCHEDULER = new Set(["issue", "tensor", "special"]);
+const UNITS = ["issue", "tensor", "special", "alu", "shared"];
+const ALU = new Set(["integer", "predicate", "conversion"]); // and maxima of fp32
+const OF_SCHEDULER = new Set(["issue", "tensor", "special", "alu"]);
 const QUANTUM = 48; // clocks, about, before another warp has its turn
 const WARPGROUP = 4;
 
@@ -44,7 +45,8 @@ export function kindsOf(launch) {
 // What a run of instructions of one kind asks for.
 class Work {
   constructor(kind) {
-    Object.assign(this, { kind, issue: 0, tensor: 0, special: 0, shared: 0, pace: 0, latency: 0, bytes: 0, count: 0 });
+    Object.assign(this, { kind, issue: 0, tensor: 0, special: 0, alu: 0, shared: 0 });
+    Object.assign(this, { pace: 0, latency: 0, bytes: 0, count: 0, fp32: 0 });
     this.lines = new Map();
   }
 
@@ -52,6 +54,8 @@ class Work {
     this.count += 1;
     this.issue += clocks.issue;
     this.#line(op.file, op.line, op.calls, 1);
+    if (ALU.has(op.cls) || (op.cls === "fp32" && /^(max|min)\./.test(op.text))) this.alu += clocks.alu;
+    else if (op.cls === "fp32") this.fp32 += 1;
     if (cost) this.shared += cost.wavefronts * clocks.shared_wavefront;
     if (op.cls === "tensor") {
       const share = products(op.text) / PRODUCTS;
@@ -74,7 +78,7 @@ class Work {
   }
 
   join(other) {
-    for (const name of [...UNITS, "pace", "bytes", "count"]) this[name] += other[name];
+    for (const name of [...UNITS, "fp32", "pace", "bytes", "count"]) this[name] += other[name];
     this.latency = Math.max(this.latency, other.latency);
     for (const { file, line, calls, times } of other.lines.values()) this.#line(file, line, calls, times);
   }
@@ -91,7 +95,7 @@ class Work {
     const { file, line, calls } = [...this.lines.values()].reduce((most, one) => (one.times > most.times ? one : most));
     const units = UNITS.filter((unit) => this[unit]).map((unit) => [unit, this[unit]]);
     const place = { file, line, calls, text: `${this.count} instructions` };
-    yield { does: "stretch", kind: this.kind, units, pace: this.pace, latency: this.latency, place };
+    yield { does: "stretch", kind: this.kind, units, pace: this.pace, latency: this.latency, fp32: this.fp32, place };
     if (this.bytes) yield { does: "load", bytes: this.bytes, place };
   }
 }
@@ -122,14 +126,27 @@ function background(op, cost) {
   return store && cost?.bytes ? { does: "store", bytes: cost.bytes, place } : null;
 }
 
-function worksOf(piece, ops, kinds, clocks) {
-  const [first, last, costs] = piece;
-  const costOf = new Map(costs.map(([op, wavefronts, sectors, bytes]) => [op, { wavefronts, sectors, bytes }]));
-  const parts = [];
-  let work = new Work("");
+// What the assembler leaves of a piece: no moves between registers, which get one name, and of two maxima of integers
+// one, of three numbers.
+function* instructionsOf([first, last], ops) {
+  let before = null;
   for (let index = first; index <= last; ++index) {
     const op = ops.get(index);
-    if (!op) continue;
+    if (!op || op.text.startsWith("mov.")) continue;
+    if (before?.text === "max.s32" && op.text === "max.s32" && op.line === before.line) {
+      before = null;
+      continue;
+    }
+    before = op;
+    yield [index, op];
+  }
+}
+
+function worksOf(piece, ops, kinds, clocks) {
+  const costOf = new Map(piece[2].map(([op, wavefronts, sectors, bytes]) => [op, { wavefronts, sectors, bytes }]));
+  const parts = [];
+  let work = new Work("");
+  for (const [index, op] of instructionsOf(piece, ops)) {
     const kind = kinds.get(op.cls) ?? "", cost = costOf.get(index);
     if (kind && work.kind && kind !== work.kind) {
       parts.push(work);
@@ -233,9 +250,15 @@ class Machine {
     this.busy = new Map(); // by unit and its number: [[from, to], ...]
     this.ends = programs.map(() => 0);
     this.free = new Map();
-    // at: the next step; open, groups: by queue, ends of what no group has yet, and of the groups so far; copied: when all
-    // cp.async so far have come; left: quanta of the stretch under way; together: steps with the warpgroup so far.
-    this.states = programs.map(() => ({ at: 0, open: new Map(), groups: new Map(), copied: 0, left: 0, began: 0, together: 0 }));
+    this.flying = []; // wgmma under way: {end}
+    // What units take beside products of the tensor core, over what they take without them.
+    const { issue, special, alu } = clocks;
+    this.slower = { issue: clocks.issue_beside / issue, special: clocks.special_beside / special, alu: clocks.alu_beside / alu };
+    // at: the next step; open, groups: by queue, {end} of what no group has yet, and of groups not yet waited for; copied:
+    // when all cp.async so far have come; left: quanta of the stretch under way; since: when a wait for groups began;
+    // together: steps with the warpgroup so far.
+    this.states = programs.map(() =>
+      ({ at: 0, open: new Map(), groups: new Map(), copied: 0, left: 0, began: 0, since: null, together: 0 }));
     this.needed = new Map(); // by key: arrivals that are still to come
     this.latest = new Map(); // when the last of those so far comes
     this.waiting = new Map();
@@ -287,7 +310,11 @@ class Machine {
     const alone = latest(step.units.map(([, clocks]) => clocks), Math.max(step.pace, 0));
     const quanta = Math.max(1, Math.ceil(alone / QUANTUM));
     if (!state.left) Object.assign(state, { left: quanta, began: now });
-    const ends = step.units.map(([unit, clocks]) => this.book(unit, number, now, clocks / quanta));
+    const core = `tensor ${number % this.clocks.schedulers}`;
+    const beside = (this.free.get(core) ?? 0) > now && !step.units.some(([unit]) => unit === "tensor");
+    const ends = step.units.map(([unit, clocks]) =>
+      this.book(unit, number, now, (clocks * (beside ? this.slower[unit] ?? 1 : 1)) / quanta));
+    if (beside) this.slowProducts(core, now, (step.fp32 * this.clocks.fp32_takes) / quanta);
     const end = latest(ends, Math.max(now + step.pace / quanta, now));
     state.left -= 1;
     if (state.left) {
@@ -298,6 +325,14 @@ class Machine {
     this.goOn(number, end + step.latency);
   }
 
+  // Has a tensor core come later to the end of all that it has to do. A product that is under way ends when the last of
+  // the four schedulers' cores does, so each moves it by a quarter.
+  slowProducts(core, now, clocks) {
+    if (!clocks) return;
+    this.free.set(core, this.free.get(core) + clocks);
+    for (const product of this.flying) if (product.end > now) product.end += clocks / this.clocks.schedulers;
+  }
+
   fetched(number, bytes, now, latency) {
     return this.book("memory", number, now, bytes * this.clocks.memory_byte) + latency;
   }
@@ -305,7 +340,7 @@ class Machine {
   async(number, state, step, now) {
     const end = this.fetched(number, step.bytes, now, this.clocks.memory_latency);
     this.span(number, "bytes", now, end, step.place);
-    listOf(state.open, "cp.async").push(end);
+    listOf(state.open, "cp.async").push({ end });
     state.copied = Math.max(state.copied, end);
     this.goOn(number, now);
   }
@@ -319,23 +354,32 @@ class Machine {
   store(number, state, step, now) {
     const end = this.fetched(number, step.bytes, now, this.clocks.tma_latency);
     this.span(number, "bytes", now, end, step.place);
-    listOf(state.open, "bulk").push(end);
+    listOf(state.open, "bulk").push({ end });
     this.goOn(number, now);
   }
 
   commit(number, state, { queue }, now) {
-    const open = listOf(state.open, queue);
-    listOf(state.groups, queue).push(open.length ? latest(open, 0) : now);
+    listOf(state.groups, queue).push(listOf(state.open, queue));
     state.open.delete(queue);
     this.goOn(number, now);
   }
 
   waitGroups(number, state, step, now) {
     const groups = listOf(state.groups, step.queue);
-    const done = latest(groups.slice(0, Math.max(groups.length - step.most, 0)), 0);
-    if (done <= now) return this.goOn(number, now);
-    const end = done + (step.queue === "wgmma" ? this.clocks.wgmma_latency : 0);
-    this.span(number, "wait", now, end, step.place, step);
+    const waitedFor = groups.slice(0, Math.max(groups.length - step.most, 0));
+    const done = latest(waitedFor.flat().map(({ end }) => end), 0);
+    if (done > now) {
+      state.since ??= now;
+      this.queue.push([done, number]); // what is under way may be slowed until then: look again
+      return;
+    }
+    groups.splice(0, waitedFor.length);
+    let end = now;
+    if (state.since !== null) {
+      end += step.queue === "wgmma" ? this.clocks.wgmma_latency : 0;
+      this.span(number, "wait", state.since, end, step.place, step);
+      state.since = null;
+    }
     this.goOn(number, end);
   }
 
@@ -387,10 +431,11 @@ class Machine {
     here.push([number, now]);
     if (here.length < WARPGROUP) return;
     const start = latest(here.map(([, since]) => since), 0);
-    const end = latest(here.map(([member]) => this.book("tensor", member, start, step.clocks)), 0);
+    const end = latest(here.map(([member]) => this.book("tensor", member, start, step.clocks)), 0), product = { end };
+    if (step.clocks) this.flying = [...this.flying.filter((one) => one.end > start), product];
     for (const [member] of here) {
       if (step.clocks) {
-        listOf(this.states[member].open, "wgmma").push(end);
+        listOf(this.states[member].open, "wgmma").push(product);
         this.span(member, "wgmma", end - step.clocks, end, step.place);
       }
       this.goOn(member, start);

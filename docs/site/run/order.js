@@ -80,3 +80,11 @@ export function order(launch) {
   }
   return steps;
 }
+
+// In words, why there are no steps of a trace.
+export function untraced(trace) {
+  const launches = trace?.launches ?? [];
+  if (!launches.length) return "There is no trace of this run.";
+  if (launches.some(({ traced }) => traced.length)) return "The first block does more than a picture can hold.";
+  return "The blocks of this kernel form clusters, and the simulator traces no clusters: there is no timeline of it.";
+}

@@ -8,10 +8,15 @@ export class Progress {
   #found = structuredClone(EMPTY);
 
   constructor() {
+    this.#read();
+  }
+
+  #read() {
     try {
       const kept = JSON.parse(localStorage.getItem(NAME) ?? "{}");
       for (const [name, empty] of Object.entries(EMPTY)) {
-        if (typeof kept?.[name] === typeof empty && kept[name]) this.#found[name] = kept[name];
+        const isOne = typeof kept?.[name] === typeof empty && kept[name];
+        this.#found[name] = isOne ? kept[name] : structuredClone(empty);
       }
     } catch {
       this.isKept = false;
@@ -23,8 +28,7 @@ export class Progress {
   }
 
   set last(place) {
-    this.#found.last = place;
-    this.#keep();
+    this.#change((found) => (found.last = place));
   }
 
   text(name) {
@@ -34,9 +38,10 @@ export class Progress {
 
   // undefined: the exercise is as it is handed out.
   write(name, text) {
-    if (text === undefined) delete this.#found.texts[name];
-    else this.#found.texts[name] = text;
-    this.#keep();
+    this.#change(({ texts }) => {
+      if (text === undefined) delete texts[name];
+      else texts[name] = text;
+    });
   }
 
   isSolved(name) {
@@ -44,8 +49,7 @@ export class Progress {
   }
 
   solve(name) {
-    this.#found.solved[name] = true;
-    this.#keep();
+    this.#change(({ solved }) => (solved[name] = true));
   }
 
   hints(name) {
@@ -53,8 +57,7 @@ export class Progress {
   }
 
   hint(name, shown) {
-    this.#found.hints[name] = shown;
-    this.#keep();
+    this.#change(({ hints }) => (hints[name] = shown));
   }
 
   get isEmpty() {
@@ -70,7 +73,10 @@ export class Progress {
     }
   }
 
-  #keep() {
+  // Another page, or another cell of a lesson, may have written since.
+  #change(change) {
+    if (this.isKept) this.#read();
+    change(this.#found);
     try {
       localStorage.setItem(NAME, JSON.stringify(this.#found));
     } catch {

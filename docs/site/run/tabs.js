@@ -1,6 +1,7 @@
 // The tabs below the sources: a run of one of the two kernels, seen in one of several ways. Tabs are drawn when they are
 // looked at.
 import { node } from "./dom.js";
+import { untraced } from "./order.js";
 import { banksTab, linesTab, verdictTab } from "./results.js";
 import { stepping } from "./steps.js";
 import { clocksPart } from "./timeline_view.js";
@@ -83,7 +84,7 @@ export class Tabs {
     if (this.#name === "banks") return banksTab(run, this.#line, onLine);
     const file = { sources: run.sources, phases: phasesOf(run) };
     const parts = [...clocksPart(run.result.trace, file, this.clocks), ...stepping(run.result.trace, run.sources)];
-    return parts.length ? parts : [node("p", {}, "There is no trace of this run, or too much for a picture.")];
+    return parts.length ? parts : [node("p", {}, untraced(run.result.trace))];
   }
 
   #key(event) {

@@ -33,9 +33,10 @@ export function evaluate(tree, names) {
   return Number(OPERATIONS[name](...parts.map((part) => evaluate(part, names))));
 }
 
-// The counters of a report's launches together, by the names of expressions.
-export function counters(launches) {
+// The counters of a report's launches together, by the names of expressions; of a run that left a trace what it shows.
+export function counters({ launches, overlap = {} }) {
   const sums = { launches: launches.length };
+  for (const [name, number] of Object.entries(overlap)) sums[`order.${name}`] = number;
   const add = (name, number) => (sums[name] = (sums[name] ?? 0) + (number ?? 0));
   for (const launch of launches) {
     add("instructions.total", launch.instructions.total);
@@ -59,11 +60,11 @@ export function counters(launches) {
 const told = ({ failure }, left, right) => failure.replace("{left}", count(left)).replace("{right}", count(right));
 
 // One sentence for each expectation that a run does not meet, or that no run shows. runs: [{counted: {names, asked},
-// launches}], asked: which of the expectations hold for the run.
+// report}], asked: which of the expectations hold for the run.
 export function failures(expected, runs) {
   const failed = new Map(), unseen = new Map(), shown = new Set();
-  for (const { counted, launches } of runs) {
-    const names = { ...counted.names, ...counters(launches) };
+  for (const { counted, report } of runs) {
+    const names = { ...counted.names, ...counters(report) };
     for (const one of counted.asked.map((at) => expected[at])) {
       const left = evaluate(one.left, names), right = evaluate(one.right, names);
       if (!OPERATIONS[one.relation](left, right)) {

@@ -13,6 +13,8 @@ const NO_COMPILER =
   "This page was built without a compiler, so nothing is judged: `make page` in the project serves it with one.";
 const CHECKS = { builds: "Compiles", hazards: "Hazards", correct: "Result", technique: "Technique" };
 
+const isEmbedded = document.documentElement.classList.contains("embedded"); // in a lesson, below its cell
+
 const part = (name) => document.querySelector(`#write-${name}`);
 const told = part("told"), status = part("status"), progress = new Progress();
 const files = new Map(); // of stages, by id
@@ -41,7 +43,12 @@ function row(one) {
     const link = { href: `#${one.id}/${each.name}`, class: `exercise ${state}` };
     return node("li", {}, node("a", link, each.title, node("small", {}, facts)));
   });
-  return node("section", {}, node("h2", {}, `${one.id} ${one.title}`), node("ul", { class: "exercises" }, ...buttons));
+  const solved = one.exercises.filter((each) => progress.isSolved(nameOf(one, each))).length;
+  const facts = node("small", {}, `${solved} of ${one.exercises.length} solved`);
+  const head = node("summary", {}, node("h2", {}, `${one.id} ${one.title}`), " ", facts);
+  const stage = node("details", {}, head, node("ul", { class: "exercises" }, ...buttons));
+  stage.open = one.id === (progress.last.split("/")[0] || index.stages[0].id);
+  return stage;
 }
 
 function list() {
@@ -96,6 +103,8 @@ async function open(place) {
   editor.mark(new Map());
   drawHints();
   drawState();
+  // The lesson has a main part, too.
+  if (isEmbedded) document.querySelector("[role=main]")?.setAttribute("aria-label", exercise.title);
   const gap = editor.text.split("\n").findIndex((line) => line.trim() === exercise.opening);
   editor.goTo(Math.max(1, gap + 1));
   window.scrollTo({ top: 0 });
@@ -167,7 +176,7 @@ function show(findings, remarks) {
     const shown = [node("h3", {}, CHECKS[check]), node("p", {}, ...linked(first)), ...rest];
     parts.push(node("div", { class: "finding" }, ...shown, ...(more.childElementCount > 1 ? [more] : [])));
   }
-  if (right) parts.push(following());
+  if (right && !isEmbedded) parts.push(following());
   parts.push(...remarks.map((text) => node("p", { class: "note" }, text)));
   part("verdict").replaceChildren(node("div", { class: `verdict ${right ? "right" : "wrong"}` }, ...parts));
   editor.mark(marks(findings));
@@ -248,6 +257,13 @@ async function check() {
 
 // ---- the page ----
 
+// The lesson gives the frame the height of what is in it.
+function tellHeight() {
+  const page = document.querySelector("#write-page");
+  const tell = () => parent.postMessage({ height: Math.ceil(page.getBoundingClientRect().bottom) }, "*");
+  new ResizeObserver(tell).observe(page);
+}
+
 function listen() {
   part("check").addEventListener("click", check);
   part("cancel").addEventListener("click", () => stop.abort(new Error("Cancelled.")));
@@ -270,6 +286,7 @@ function listen() {
 }
 
 async function begin() {
+  if (isEmbedded) tellHeight();
   if (!("DecompressionStream" in window) || !("WebAssembly" in window)) {
     told.textContent =
       "This browser is too old: it needs WebAssembly and DecompressionStream, as those from 2023 on have.";

@@ -1,7 +1,9 @@
 // What every page has: areas that scroll and switches of the menus are reached by keyboard, an address opens the folded
-// part that it leads to, and a lesson's pictures have the controls that they have in JupyterLab.
+// part that it leads to, long tables are filtered by words, a lesson's pictures have the controls that they have in
+// JupyterLab, and its tasks are written below their cells.
 const AREAS = "pre, table.docutils, .cell_output > .output, .results-scroll, .toc-scroll, .sidebar-scroll";
 const SWITCHES = { ".nav-overlay-icon": "Pages", ".toc-overlay-icon": "On this page", ".sidebar-tree label": "Pages below" };
+const LONG_TABLE = 100; // rows
 
 function reachAreas() {
   for (const area of document.querySelectorAll(AREAS)) {
@@ -61,8 +63,60 @@ function slider(box) {
   });
 }
 
+// A task of a lesson is written in place: the page of exercises in a frame, fetched when the reader asks for it. Without
+// JavaScript the link leads to that page.
+function writeHere(box) {
+  const link = box.querySelector("a"), button = document.createElement("button");
+  let frame;
+  Object.assign(button, { type: "button", className: "button", textContent: "Write it here" });
+  button.setAttribute("aria-expanded", "false");
+  button.addEventListener("click", () => {
+    if (frame) frame.hidden = !frame.hidden;
+    else box.after((frame = writingFrame(link)));
+    button.setAttribute("aria-expanded", String(!frame.hidden));
+  });
+  link.classList.remove("button");
+  link.textContent = "Write it on a page of its own";
+  box.prepend(button);
+}
+
+function writingFrame(link) {
+  const frame = document.createElement("iframe"), address = new URL(link.href);
+  address.search = "embedded";
+  Object.assign(frame, { className: "write-here", title: `Write it: ${link.dataset.task}`, src: address.href });
+  window.addEventListener("message", ({ source, data }) => {
+    if (source === frame.contentWindow && data?.height > 0) frame.style.height = `${data.height}px`;
+  });
+  return frame;
+// Of a long table the rows in which all words stand that are asked for, at first by an address: ?rows=swizzle+racecheck
+function filterRows(table) {
+  const rows = [...table.querySelectorAll("tbody > tr")];
+  if (rows.length < LONG_TABLE) return;
+  const texts = rows.map((row) => row.textContent.toLowerCase());
+  const label = document.createElement("label");
+  const asked = document.createElement("input");
+  const count = document.createElement("output");
+  label.className = "table-filter";
+  table.classList.add("long");
+  asked.type = "search";
+  count.setAttribute("aria-live", "polite");
+  const show = () => {
+    const words = asked.value.toLowerCase().split(/\s+/);
+    rows.forEach((row, at) => (row.hidden = !words.every((word) => texts[at].includes(word))));
+    count.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+    reachAreas();
+  };
+  asked.addEventListener("input", show);
+  asked.value = new URLSearchParams(location.search).get("rows") ?? "";
+  label.append("Rows with these words ", asked, " ", count);
+  (table.closest(".table-wrapper") ?? table).before(label);
+  show();
+}
+
 document.addEventListener("DOMContentLoaded", () => {
   document.querySelectorAll(".slider").forEach(slider);
+  document.querySelectorAll("div.write-here").forEach(writeHere);
+  document.querySelectorAll("table.docutils").forEach(filterRows);
   reachSwitches();
   reachAreas();
   openTarget();

@@ -3,7 +3,6 @@ reports are written anew. Results lie by the hash of submission, assignment and 
 
 import csv
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -21,6 +20,7 @@ from flashladder.classroom.roster import Roster, matched
 from flashladder.classroom.task import GRADER, Task, task_of
 from flashladder.core.console import plural, progress
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import whole, write
 
 
 @dataclass
@@ -73,14 +73,6 @@ class Store:
 
     def put(self, key: str, result: dict) -> None:
         write(self.file(key), json.dumps(result))
-
-
-def write(file: Path, data: str | bytes) -> None:
-    """Whole or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
-    partial.write_bytes(data.encode() if isinstance(data, str) else data)
-    os.replace(partial, file)
 
 
 @dataclass(frozen=True)
@@ -227,8 +219,6 @@ def _write_reports(assignment: Assignment, every: Iterator[Marks], out: Path, hi
     """The students' reports, class.csv, junit.xml, common.md and histogram.png; the same results give the same files.
     hidden: pseudonyms by id. Returned are the marks with names and points alone."""
     rows, light, mistakes = [], [], report.Mistakes()
-    out.mkdir(parents=True, exist_ok=True)
-    partial = out / f".junit.xml.{os.getpid()}"
 
     def shown() -> Iterator[str]:
         for real in every:
@@ -243,9 +233,8 @@ def _write_reports(assignment: Assignment, every: Iterator[Marks], out: Path, hi
             mistakes.add(one)
             yield formats.junit_suite(one)
 
-    with partial.open("w") as file:
+    with whole(out / "junit.xml") as partial, partial.open("w") as file:
         file.writelines(formats.junit(assignment.name, shown()))
-    os.replace(partial, out / "junit.xml")
     write(out / "class.csv", "".join(rows))
     write(out / "common.md", mistakes.markdown(assignment.title))
     points = [one.points for one in light if not one.ungraded]

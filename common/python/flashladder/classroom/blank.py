@@ -5,11 +5,12 @@ nothing is written twice. With `give`, the lines of the first subgoals are on it
 """
 
 import re
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from flashladder.classroom.shown import KINDS
-from flashladder.core.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.paths import work_directory
 from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import source, stages, technique
@@ -59,11 +60,7 @@ class Page:
         return sum(one.minutes for one in self.subgoals)
 
     def subgoal(self, name: str) -> Subgoal:
-        for one in self.subgoals:
-            if one.name == name:
-                return one
-        names = ", ".join(one.name for one in self.subgoals)
-        raise FlashLadderError(f"Stage {self.stage.id} has no subgoal '{name}'. It has: {names}.")
+        return named(self.subgoals, name, f"Stage {self.stage.id}", "subgoal")
 
     @property
     def file(self) -> Path:
@@ -190,23 +187,13 @@ def _heading(one: Page, give: str) -> str:
     asked = technique.expectations(one.stage)
     one_instance = "only_instance" in one.stage.data  # then there is nothing to choose
     said += [f"- {expected.says}" for expected in asked if not (one_instance and expected.own_choice)]
-    return "".join(f"// {line}".rstrip() + "\n" for line in _wrapped(said)) + "\n"
+    wrapped = (textwrap.wrap(line, 116, break_long_words=False, break_on_hyphens=False) or [""] for line in said)
+    return "".join(f"// {line}".rstrip() + "\n" for lines in wrapped for line in lines) + "\n"
 
 
 def given(text: str) -> set[str]:
     """The names of the subgoals that a page's heading says are given."""
     return set(re.findall(r"^// (\w+) \(given\):", text, re.M))
-
-
-def _wrapped(lines: list[str], width: int = 116) -> list[str]:
-    found = []
-    for line in lines:
-        while len(line) > width:
-            cut = line.rfind(" ", 0, width)
-            found.append(line[:cut])
-            line = line[cut + 1 :]
-        found.append(line)
-    return found
 
 
 def _empty(stage: Kernel) -> str:

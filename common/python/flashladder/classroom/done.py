@@ -7,12 +7,11 @@ what was right is kept, with the day.
 
 import datetime
 import json
-import os
 import re
 from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import work_directory
+from flashladder.core.paths import work_directory, write
 from flashladder.ladder.stage import Stage
 
 EXERCISE, PUZZLE, BLANK = "exercise", "puzzle", "blank page"
@@ -53,8 +52,4 @@ def note(stage: Stage, kind: str, names: list[str]) -> None:
         return
     today = datetime.date.today().isoformat()
     content = {"version": 1, "done": dict(sorted((before | dict.fromkeys(new, today)).items()))}
-    place = file()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    partial = place.with_name(f".{os.getpid()}.progress.json")
-    partial.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(partial, place)
+    write(file(), json.dumps(content, indent=1) + "\n")

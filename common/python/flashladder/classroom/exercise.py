@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from flashladder.classroom.lexing import without_comments
+from flashladder.core import toml
 from flashladder.core.console import plural
-from flashladder.core.errors import FlashLadderError
-from flashladder.core.toml import parsed, tomllib
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.ladder import mistakes, source, stages
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
@@ -158,12 +158,7 @@ def mends(stage: Stage | int | str) -> list[Mend]:
 def get(stage: Stage | int | str, name: str) -> Exercise | Mend:
     """The exercise of that name, one to write or one to mend. FlashLadderError lists those that there are."""
     stage = stages.entry(stage)
-    known = [*exercises(stage), *mends(stage)]
-    for one in known:
-        if one.name == name:
-            return one
-    names = ", ".join(one.name for one in known) or "none yet"
-    raise FlashLadderError(f"Stage {stage.id} has no exercise '{name}'. It has: {names}.")
+    return named([*exercises(stage), *mends(stage)], name, f"Stage {stage.id}", "exercise")
 
 
 def starter(stage: Stage | int | str, names: list[str] | None = None, blanked: Iterable[str] = ()) -> str:
@@ -295,13 +290,7 @@ def _place(stage: Stage) -> str:
 
 
 def _entries(stage: Stage, kind: str) -> list[dict]:
-    file = stage.folder / "exercises.toml"
-    if not file.exists():
-        return []
-    try:
-        data = parsed(file.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise FlashLadderError(f"{_place(stage)}: {error}") from error
+    data = toml.read(stage.folder / "exercises.toml", _place(stage))
     unknown = set(data) - {"exercise", "mend"}
     if unknown:
         raise FlashLadderError(f"{_place(stage)} has [[exercise]] and [[mend]], not [{sorted(unknown)[0]}].")
@@ -311,10 +300,7 @@ def _entries(stage: Stage, kind: str) -> list[dict]:
 def _exercise(stage: Stage, entry: dict) -> Exercise:
     needed = {"name", "title", "part", "stub", "task", "hints", "points"}
     name = entry.get("name", "?")
-    missing, unknown = needed - set(entry), set(entry) - needed - {"first", "last", "optional"}
-    if missing or unknown:
-        wrong = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(unknown)[0]}, which means nothing"
-        raise FlashLadderError(f"{_place(stage)}: exercise {name} {wrong}.")
+    toml.check_keys(entry, needed, ("first", "last", "optional"), f"{_place(stage)}: exercise {name}")
     if not re.fullmatch(r"[a-z]\w*", name) or re.match(r"mend(_|$)", name):
         raise FlashLadderError(f"{_place(stage)}: '{name}': a name has small letters, digits and _, and is no mend_N.")
     if not isinstance(entry.get("optional", False), bool):

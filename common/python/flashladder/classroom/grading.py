@@ -14,7 +14,7 @@ from pathlib import Path
 from flashladder.classroom import isolation, taking, trials
 from flashladder.classroom.assignment import Assignment, Item
 from flashladder.classroom.device_code import Sandbox
-from flashladder.classroom.exercise import Exercise, Filled, Mend, fill, get, techniques
+from flashladder.classroom.exercise import Exercise, Mend, fill, get, techniques
 from flashladder.classroom.judge import Lines, compiler_words, told
 from flashladder.classroom.marks import Check
 from flashladder.classroom.screening import objections
@@ -219,7 +219,7 @@ class _Grading:
             else:
                 filled = fill(self.stage, {one.item.name: one.text})
                 source, own = filled.source, set(filled.lines)
-                places = self._places(filled)
+                places = taking.places(self.stage, filled, self.taken)
             names = techniques(self._checks(one))
             judgement = trials.judge(self.stage, source, self.assignment, self.sandbox, names)
             self.instructions += judgement.instructions
@@ -232,9 +232,6 @@ class _Grading:
             if judgement.technique and not (self.scratch / "accesses.json").exists():
                 trials.leave_accesses(self.scratch, self.stage, source, judgement.built, self.sandbox)
         return grades
-
-    def _places(self, filled: Filled) -> dict[int, int]:
-        return taking.places(self.stage, filled, self.taken)
 
     def _checks(self, one: _Answer) -> tuple[str, ...]:
         return self.assignment.checks(one.exercise.checks)

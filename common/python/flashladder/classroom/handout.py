@@ -19,7 +19,7 @@ from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.tasksheet import task_sheet
 from flashladder.core.environment import PACKAGE
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, headers
+from flashladder.core.paths import ROOT, headers, included
 from flashladder.ladder import stages, technique
 from flashladder.ladder.stages import Kernel
 
@@ -133,15 +133,8 @@ def _sources() -> list[Path]:
 def _headers(assignment: Assignment) -> list[Path]:
     """Of common/include what the assignment's kernels and these sources include, and what that includes: a header in
     which later stages share what one of them teaches is a solution of that one."""
-    todo = [stages.get(number).kernel for number in assignment.stages] + _sources()
-    found: dict[str, Path] = {}
-    known = {header.name: header for header in headers()}
-    while todo:
-        named = re.findall(r'^\s*#\s*include\s*"([^"]+)"', todo.pop().read_text(), re.M)
-        new = [known[name] for name in named if name in known and name not in found]
-        found |= {header.name: header for header in new}
-        todo += new
-    return sorted(found.values())
+    kernels = [stages.get(number).kernel for number in assignment.stages]
+    return included([*kernels, *_sources()], ROOT / "common/include")
 
 
 def _template_place(file: Path) -> Path:
@@ -168,7 +161,8 @@ def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
     for header in headers(stage.folder):  # the table of a kernel with several instances
         _copy(header, folder / header.name)
     data = {name: value for name, value in stage.data.items() if name not in ("keeps", "expected", "previous", "tiles")}
-    expected = [_without_defaults(one) for one in technique.expectations(stage)]
+    asked = [asdict(one).items() for one in technique.expectations(stage)]
+    expected = [{name: value for name, value in one if value} for one in asked]  # without what is left out
     (folder / "stage.toml").write_text(tomli_w.dumps(data | ({"expected": expected} if expected else {})))
     entries = [
         {
@@ -185,10 +179,6 @@ def _write_stage(assignment: Assignment, stage: Kernel, folder: Path) -> None:
         for one in chosen(assignment, stage.number)
     ]
     (folder / "exercises.toml").write_text(tomli_w.dumps({"exercise": entries}))
-
-
-def _without_defaults(expectation: technique.Expectation) -> dict:
-    return {name: value for name, value in asdict(expectation).items() if value}
 
 
 def _public(assignment: Assignment) -> dict:

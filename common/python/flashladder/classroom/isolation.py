@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
+from flashladder.core.signals import kill_group
 
 INSIDE = Path("/submission")  # what the work folder is called inside, wherever it lies
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
@@ -279,7 +280,7 @@ def run(level: Level, command: list[str], box: Box, limits: Limits, environment:
     except subprocess.TimeoutExpired:
         ended.append("time")
     finally:
-        _kill(process)
+        kill_group(process)
         process.wait()
         if own and not level.moves:  # what has left the session is still that user's
             subprocess.run([_program("setpriv"), f"--reuid={_user()}", "--clear-groups", "/bin/sh", "-c", "kill -9 -1"])
@@ -306,16 +307,8 @@ def _read(process: subprocess.Popen, kept: bytearray, limit: int, ended: list[st
         kept += piece[: limit - len(kept)]
         if len(kept) >= limit and not ended:
             ended.append("output")
-            _kill(process)
+            kill_group(process)
     process.stdout.close()
-
-
-def _kill(process: subprocess.Popen) -> None:
-    """The command's whole session; a namespace dies with the first process in it."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 class Unreadable(FlashLadderError):

@@ -5,7 +5,6 @@ The service compiles and runs all of a submission, its host code, too: it has to
 """
 
 import json
-import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 from flashladder.classroom.cases import larger
 from flashladder.classroom.exercise import Exercise, exercises, starter
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, headers
+from flashladder.core.paths import ROOT, included
 from flashladder.core.problem import Problem
 from flashladder.ladder import kernels, launches, stages
 from flashladder.ladder.kernels import Kernel
@@ -35,7 +34,7 @@ def write(which: str, folder: Path) -> Path:
         raise FlashLadderError(f"{folder} is not empty.")
     folder.mkdir(parents=True, exist_ok=True)
     sources = [HOST / name for name in SOURCES]
-    copied = [*sources, *_headers([stage.source, *sources])]
+    copied = [*sources, *included([stage.source, *sources], ROOT / "common/include", HOST)]
     for file in copied:
         shutil.copyfile(file, folder / file.name)
     (folder / TEMPLATE).write_text(starter(stage, [one.name for one in _chosen(stage)]))
@@ -50,18 +49,6 @@ def _chosen(stage: Kernel) -> list[Exercise]:
         if all(one.last < other.first or other.last < one.first for other in chosen):
             chosen.append(one)
     return sorted(chosen, key=lambda one: one.first)
-
-
-def _headers(files: list[Path]) -> list[Path]:
-    """What these files include of this project, and what that includes."""
-    known = {header.name: header for folder in (ROOT / "common/include", HOST) for header in headers(folder)}
-    found: dict[str, Path] = {}
-    while files:
-        named = re.findall(r'^\s*#\s*include\s*"([^"]+)"', files.pop().read_text(), re.M)
-        new = {name: known[name] for name in named if name in known and name not in found}
-        found |= new
-        files += new.values()
-    return [found[name] for name in sorted(found)]
 
 
 def _task(stage: Kernel, copied: list[str]) -> str:

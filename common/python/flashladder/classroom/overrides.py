@@ -16,11 +16,11 @@ from pathlib import Path
 from flashladder.classroom.assignment import Assignment
 from flashladder.classroom.marks import Marks, number
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.toml import tomllib
+from flashladder.core.toml import check_keys, tomllib
 from flashladder.ladder import stages
 
 FILE = "overrides.toml"
-_NEEDED, _KNOWN = {"student", "points", "by", "why"}, {"student", "exercise", "points", "by", "why"}
+_NEEDED = ("student", "points", "by", "why")
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,7 @@ def read(file: Path, assignment: Assignment) -> list[Override]:
 
 
 def _read(file: Path, number: int, entry: dict) -> Override:
-    missing, unknown = _NEEDED - set(entry), set(entry) - _KNOWN
-    if missing or unknown:
-        wrong = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(unknown)[0]}, which means nothing"
-        raise FlashLadderError(f"{file}: override {number} {wrong}: who corrects a result says so, and why.")
+    check_keys(entry, _NEEDED, ("exercise",), f"{file}: override {number}", ": who corrects a result says so, and why")
     if isinstance(entry["points"], bool) or not isinstance(entry["points"], (int, float)):
         raise FlashLadderError(f"{file}: override {number}: points are a number.")
     words = {name: str(entry[name]).strip() for name in ("student", "by", "why", "exercise") if name in entry}

@@ -9,15 +9,15 @@ import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from flashladder.core.errors import FlashLadderError
+from flashladder.classroom.lexing import without_comments
+from flashladder.core import toml
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.expression import RELATIONS
 from flashladder.core.paths import work_directory
-from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder import stages
 from flashladder.ladder.stage import Stage
 
 OPEN, CLOSE = "// >>> yours", "// <<<"
-_COMMENT = re.compile(r"//.*?$|/\*.*?\*/", re.M | re.S)
 _NEEDED = {"name", "title", "minutes", "task", "hints", "threads", "input", "output", "code", "stub"}
 _OTHERS = {"arch", "includes", "input_scale", "tolerance", "expected"}
 
@@ -90,7 +90,7 @@ class Puzzle:
 
 
 def _bare(text: str) -> str:
-    return re.sub(r"\s+", " ", _COMMENT.sub("", text)).strip()
+    return " ".join(without_comments(text).split())
 
 
 def answer(text: str) -> tuple[str, int]:
@@ -106,15 +106,11 @@ def answer(text: str) -> tuple[str, int]:
 def puzzles(which: Stage | int | str) -> list[Puzzle]:
     """A stage's puzzles; FlashLadderError says what is wrong with its file."""
     stage = stages.entry(which)
-    file = stage.folder / "puzzles.toml"
-    if not file.exists():
-        return []
     where = f"stages/{stage.name}/puzzles.toml"
-    try:
-        entries = parsed(file.read_text())["puzzle"]
-    except (tomllib.TOMLDecodeError, KeyError) as error:
-        raise FlashLadderError(f"{where}: {error!r}") from error
-    return [_puzzle(stage, entry, where) for entry in entries]
+    data = toml.read(stage.folder / "puzzles.toml", where)
+    if data:
+        toml.check_keys(data, ("puzzle",), (), where)
+    return [_puzzle(stage, entry, where) for entry in data.get("puzzle", ())]
 
 
 def every_puzzle() -> list[Puzzle]:
@@ -123,23 +119,16 @@ def every_puzzle() -> list[Puzzle]:
 
 def get(stage: Stage | int | str, name: str) -> Puzzle:
     """FlashLadderError lists those that there are."""
-    known = puzzles(stage)
-    for one in known:
-        if one.name == name:
-            return one
-    stage = stages.entry(stage)
+    known, stage = puzzles(stage), stages.entry(stage)
     if not known:
         there = sorted({one.stage.id for one in every_puzzle()})
         raise FlashLadderError(f"Stage {stage.id} has no puzzles; stages {', '.join(there)} have.")
-    raise FlashLadderError(f"Stage {stage.id} has no puzzle '{name}'. It has: {', '.join(one.name for one in known)}.")
+    return named(known, name, f"Stage {stage.id}", "puzzle")
 
 
 def _puzzle(stage: Stage, entry: dict, where: str) -> Puzzle:
     name = entry.get("name", "?")
-    missing, unknown = _NEEDED - set(entry), set(entry) - _NEEDED - _OTHERS
-    if missing or unknown:
-        wrong = f"lacks {sorted(missing)[0]}" if missing else f"has {sorted(unknown)[0]}, which means nothing"
-        raise FlashLadderError(f"{where}: puzzle {name} {wrong}.")
+    toml.check_keys(entry, _NEEDED, _OTHERS, f"{where}: puzzle {name}")
     code = entry["code"].strip("\n") + "\n"
     try:
         answer(code)

@@ -13,7 +13,7 @@ from flashladder.building import build
 from flashladder.classroom.exercise import Exercise, Mend
 from flashladder.classroom.judge import Finding, Judgement, Lines, Wrong
 from flashladder.core.device import choose
-from flashladder.core.paths import PACKAGE, ROOT, STAGES, build_directory, place, simulator_library
+from flashladder.core.paths import PACKAGE, ROOT, STAGES, build_directory, place, simulator_library, whole
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage
 
@@ -74,11 +74,8 @@ def keep(name: str, found: Judgement) -> None:
     if not found.written:
         return
     if found.wrong:
-        folder = build_directory() / FOLDER / "judgements"
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / f".{os.getpid()}-{name}.npz"
-        np.savez_compressed(partial, output=found.wrong.output, **found.wrong.inputs)
-        os.replace(partial, folder / f"{name}.npz")
+        with whole(build_directory() / FOLDER / "judgements" / f"{name}.npz") as partial:
+            np.savez_compressed(partial, output=found.wrong.output, **found.wrong.inputs)
     problem = asdict(found.wrong.problem) if found.wrong else None
     told = {"findings": [asdict(one) for one in found.findings], "wrong": problem}
     place(FOLDER, "judgements", f"{name}.json", json.dumps(told))

@@ -1,22 +1,16 @@
 """A student's report for people: Markdown and HTML. Everything that came from the student is escaped."""
 
-import base64
 import re
 from collections import Counter, defaultdict
 
 from flashladder.classroom.marks import Exercise, Marks, number
-from flashladder.classroom.text import code_block, for_html, for_markdown, one_line
+from flashladder.classroom.text import code_block, for_html, for_markdown, one_line, plain
+from flashladder.core import html_page
 
 PICTURES = {  # by the end of a picture's name
     "errors": "Where the first wrong output differs from the reference, in units of the allowed error",
     "banks": "One access to shared memory: the lanes of a warp and the banks that serve them",
 }
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse } td, th { border: 1px solid #ccc; padding: .3rem .6rem; text-align: left }
-td.points { text-align: right; white-space: nowrap } pre { background: #f4f4f4; padding: .6rem; overflow-x: auto;
-white-space: pre-wrap } img { max-width: 100% } .lost { color: #a33d00; font-weight: 600 }
-""".strip()
 
 
 def _found(marks: Marks) -> list[tuple[str, list[str]]]:
@@ -117,18 +111,9 @@ def html(marks: Marks) -> str:
         body.append(f"<h2>{for_html(heading)}</h2>")
         body += [f"<pre>{for_html(words)}</pre>" for words in messages]
     for name, caption in _pictures(marks):
-        data = base64.b64encode(marks.pictures[name]).decode()
-        body.append(f'<figure><img alt="{for_html(caption)}" src="data:image/png;base64,{data}"></figure>')
+        body.append(html_page.picture(plain(caption), marks.pictures[name]))
     body += [f"<p>{for_html(_graded_how(marks))}</p>"] if _graded_how(marks) else []
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    head = [
-        "<!doctype html>",
-        '<html lang="en"><head><meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-        f"<title>{for_html(marks.assignment.title)}: {for_html(marks.name)}</title>",
-        f"<style>{_STYLE}</style></head><body>",
-    ]
-    return "\n".join([*head, *body, "</body></html>"]) + "\n"
+    return html_page.page(plain(f"{marks.assignment.title}: {marks.name}"), body)
 
 
 # ---- what a class has in common: which points were lost most often, and by what, with an example of each ----

@@ -30,7 +30,7 @@ from flashladder.classroom.submissions import Submission
 from flashladder.core.device import choose
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT
+from flashladder.core.paths import ROOT, write
 from flashladder.ladder import stages
 
 GRADER = "flashladder.classroom.grading"  # grade(assignment, kernel, scratch)
@@ -259,9 +259,7 @@ def main() -> int:
     except FlashLadderError as error:
         print(error, file=sys.stderr)
         return REFUSED
-    partial = folder / "result.part"
-    partial.write_text(json.dumps(result))
-    os.replace(partial, folder / "result.json")
+    write(folder / "result.json", json.dumps(result))
     return 0
 
 

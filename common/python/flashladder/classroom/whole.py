@@ -14,6 +14,7 @@ from flashladder.classroom import blank, done, judge, shown
 from flashladder.classroom.blank import WHOLE, Page, Subgoal
 from flashladder.classroom.exercise import CHECKS
 from flashladder.classroom.judge import Judgement, Lines
+from flashladder.classroom.lexing import without_comments
 from flashladder.core.device import Device
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
@@ -94,7 +95,7 @@ def _whole(page: Page, one: Subgoal, text: str, line: Lines) -> Part:
 
 
 def _part(one: Subgoal, text: str, runs: "_Runs") -> Part:
-    code = re.sub(r"//.*?$|/\*.*?\*/", "", text, flags=re.M | re.S)
+    code = without_comments(text)
     if not any(re.search(rf"\bshow_{kind}\s*\(", code) for kind in one.shows):
         return Part(one, False, begun=False)
     faults = runs.faults(one)

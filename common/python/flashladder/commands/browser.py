@@ -22,6 +22,7 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, build_directory
 from flashladder.core.problem import Problem
+from flashladder.ladder.kernels import Kernel
 from flashladder.simulator import clocks
 from flashladder.simulator.warps import named
 from flashladder.site import page_compiler, page_exercises, page_kernels
@@ -124,34 +126,33 @@ def entry(one: Offered) -> dict:
     }
 
 
-def write_kernels(kernels: list[Offered], compiler: dict | None) -> None:
-    """The catalogue and the files of these kernels; whatever else lay there goes. compiler: what the page is told of
-    the one that is shipped, None where there is none."""
-    place = shipped() / "kernels"
+def write_packed(place: Path, some: list[Offered] | list[Kernel], content: Callable[..., dict]) -> None:
+    """The content of each in a file by its id; whatever else lay there goes."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
 
-    def write(one: Offered) -> None:
-        text = json.dumps(kernel_file(one), ensure_ascii=False).encode()
+    def write(one: Offered | Kernel) -> None:
+        text = json.dumps(content(one), ensure_ascii=False).encode()
         (place / f"{one.id}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
 
     with concurrent.futures.ThreadPoolExecutor(build.jobs()) as pool:
-        for _ in pool.map(write, kernels):
+        for _ in pool.map(write, some):
             pass
+
+
+def write_kernels(kernels: list[Offered], compiler: dict | None) -> None:
+    """The catalogue and the files of these kernels. compiler: what the page is told of the one that is shipped, None
+    where there is none."""
+    write_packed(shipped() / "kernels", kernels, kernel_file)
     catalogue = {"kernels": [entry(one) for one in kernels], "clocks": asdict(clocks.load()), "compiler": compiler}
     (shipped() / "catalogue.json").write_text(json.dumps(catalogue, ensure_ascii=False, indent=1) + "\n")
 
 
 def write_exercises(compiler: dict | None) -> None:
-    """The exercises' index and the files of their stages; whatever else lay there goes. compiler: as above."""
-    place = shipped() / "exercises"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    for stage in page_exercises.offered():
-        text = json.dumps(page_exercises.stage_file(stage), ensure_ascii=False).encode()
-        (place / f"{stage.id}.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+    """The exercises' index and the files of their stages. compiler: as above."""
+    write_packed(shipped() / "exercises", page_exercises.offered(), page_exercises.stage_file)
     index = page_exercises.index() | {"compiler": compiler}
-    (place / "index.json").write_text(json.dumps(index, ensure_ascii=False) + "\n")
+    (shipped() / "exercises/index.json").write_text(json.dumps(index, ensure_ascii=False) + "\n")
 
 
 def targets() -> list[str]:

@@ -31,7 +31,11 @@ def printable(text: str) -> str:
 
 
 def taken(report: report_archive.Report) -> list[str]:
-    """Has the records of a report ship; returns their places."""
+    """Has the records of a report ship; returns their places. Without its provenance none does, whoever wants it."""
+    lacking = {name: found for name, record in report.records.items() if (found := recorded.lacking(record))}
+    if lacking:
+        said = "; ".join(f"{printable(name)} has no {', '.join(found)}" for name, found in lacking.items())
+        raise FlashLadderError(f"Not taken in: {said}. Without them nobody knows what was measured: measure again.")
     places = []
     with tempfile.TemporaryDirectory(prefix="flashladder-report-") as folder:
         for name, record in sorted(report.records.items()):

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flashladder.building import build
+from flashladder.commands.options import add_problem_options, settings
 from flashladder.core import device
 from flashladder.core.console import say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.core.problem import LAYOUTS, Problem
+from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.measuring import bench
 
@@ -47,24 +48,6 @@ def tuned_stage(text: str) -> str:
 
 def words(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(",") if part)
-
-
-def settings(kind: type, options: argparse.Namespace):
-    """A record of settings: of its fields those that options are called as."""
-    told = {field.name: getattr(options, field.name) for field in dataclasses.fields(kind) if field.name in options}
-    return kind(**told)
-
-
-def add_problem_options(parser: argparse.ArgumentParser, length: int) -> None:
-    parser.add_argument("--batch", dest="B", type=int, default=1)
-    parser.add_argument("--heads", dest="Hq", type=int, default=2)
-    parser.add_argument("--heads-kv", dest="Hkv", type=int, default=0, help="default: as many as --heads")
-    parser.add_argument("--seq", dest="Nq", type=int, default=length)
-    parser.add_argument("--seq-kv", dest="Nkv", type=int, default=0, help="default: as long as --seq")
-    parser.add_argument("--dim", dest="d_head", type=int, default=128)
-    parser.add_argument("--dtype", default="bf16", choices=("bf16", "fp16", "e4m3"))
-    parser.add_argument("--layout", default="bhnd", choices=LAYOUTS)
-    parser.add_argument("--causal", action="store_true")
 
 
 def add_bench_options(parser: argparse.ArgumentParser) -> None:
@@ -139,13 +122,6 @@ def command_bench(options) -> int:
     return 0
 
 
-def command_bench_sim(options) -> int:
-    from flashladder.simulator import speed as simulator_speed
-
-    build.build()
-    return simulator_speed.run(options.stage)
-
-
 def command_profile(options) -> int:
     from flashladder.measuring import profile
 
@@ -160,25 +136,12 @@ def command_timeline(options) -> int:
     return timeline.command(options, settings(Problem, options))
 
 
-def command_diff(options) -> int:
-    from flashladder.ladder import diff
-
-    diff.show(stages.get(options.stage))
-    return 0
-
-
 def command_results(options) -> int:
     from flashladder.commands import results
 
     changed = results.regenerate()
     say("\n".join(f"regenerated {os.path.relpath(file, ROOT)}" for file in changed) or "All tables and plots are true.")
     return 0
-
-
-def command_test(options) -> int:
-    from flashladder.commands import testing
-
-    return testing.run(options.which, extra=options.rest)
 
 
 def command_notebooks(options) -> int:
@@ -262,9 +225,13 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
 
 
 def command_machine_code(options) -> int:
-    from flashladder.measuring import machine_code
+    from flashladder.commands import gpu_report
+    from flashladder.measuring import detections, machine_code
 
-    machine_code.write_record(options.arch)
+    if options.mistakes:
+        detections.record_notes(gpu_report.chosen(options.mistakes), options.most)
+    else:
+        machine_code.write_record(options.arch)
     say(f"Recorded: {os.path.relpath(machine_code.record_file(options.arch), ROOT)}")
     return 0
 
@@ -334,7 +301,7 @@ def _answers(add: Adder) -> None:
 
 def _measuring(add: Adder) -> None:
     add_bench_options(add("bench", command_bench, "throughput of all stages and the peers; on the simulator, counters"))
-    sub = add("bench-sim", command_bench_sim, "how fast the simulator is")
+    sub = add("bench-sim", later("simulator.speed.run", "stage"), "how fast the simulator is")
     sub.add_argument("--stage", default="2")
     sub = add("profile", command_profile, "counters by source line, beside the stage before")
     sub.add_argument("stage")
@@ -389,14 +356,17 @@ def _records(add: Adder) -> None:
     add_tune_options(add("tune", command_tune, text))
     sub = add("machine-code", command_machine_code, "record the machine code of the loops over K and V; needs no GPU")
     sub.add_argument("--arch", default="sm_90")
-    add("diff", command_diff, "what a stage adds to the one before").add_argument("stage")
+    text = "what nvcc and ptxas say of the planted mistakes of these stages instead, e.g. 15-25"
+    sub.add_argument("--mistakes", default="", metavar="STAGES", help=text)
+    sub.add_argument("--most", type=int, default=0, metavar="N", help="and of N mistakes at most")
+    add("diff", later("ladder.diff.show", "stage"), "what a stage adds to the one before").add_argument("stage")
     add("plot", later("commands.throughput.plot_latest"), "draw the newest results beside the recorded ones")
     add("results", command_results, "regenerate tables and plots in README and docs")
 
 
 def _tests(add: Adder) -> None:
     """What keeps the project right."""
-    sub = add("test", command_test, "run the tests; words after -- go to pytest")
+    sub = add("test", later("commands.testing.run", "which", "rest"), "run the tests; words after -- go to pytest")
     sub.set_defaults(which="quick")
     which = sub.add_mutually_exclusive_group()
     which.add_argument("--all", dest="which", action="store_const", const="all", help="the long ones too")
@@ -414,8 +384,16 @@ def _tests(add: Adder) -> None:
     sub.add_argument("names", nargs="*", help="e.g. 05, or 05-planned_once; default: all")
     sub.add_argument("--sample", type=int, default=0, metavar="N", help="N of them, by FLASHLADDER_MUTANTS_SEED")
     text = "tests, sanitizer, benchmarks and ncu on a GPU, in one go"
-    sub = add("gpu-report", later("commands.gpu_report.run", "parts"), text)
+    sub = add("gpu-report", later("commands.gpu_report.run", "parts", "most", "mistakes", "beside", "seconds"), text)
     sub.add_argument("--parts", type=words, default=(), metavar="PART,PART")
+    text = "of the part faults with STAGES: at most N mistakes, of each stage one before a second"
+    sub.add_argument("--most", type=int, default=0, metavar="N", help=text)
+    text = "and these mistakes alone, also those that are recorded"
+    sub.add_argument("--mistakes", type=words, default=(), metavar="NAME,NAME", help=text)
+    text = "and N tools of compute-sanitizer on the GPU at once (default: %(default)s)"
+    sub.add_argument("--beside", type=int, default=1, metavar="N", help=text)
+    text = "and after so many seconds nothing more, the build not counted (default: %(default)s)"
+    sub.add_argument("--seconds", type=float, default=480, metavar="S", help=text)
     text = "say what is wrong with a report that gpu-report wrote"
     sub = add("check-report", later("commands.check_report.run", "file", "take"), text)
     sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")

@@ -124,14 +124,7 @@ def _begun(stage: Stage, name: str) -> list[Exercise | Mend]:
     """The exercise of that name, else all of the stage that have a file in work/."""
     if name:
         return [described.get(stage, name)]
-    every = [*described.exercises(stage), *described.mends(stage)]
-    found = [one for one in every if file_of(one).exists()]
-    if not found:
-        names = ", ".join(one.name for one in every) or "none yet"
-        raise FlashLadderError(
-            f"Nothing is begun of stage {stage.id}: `make exercise-{stage.id} start NAME=...`: {names}."
-        )
-    return found
+    return verbs.begun("exercise", stage, [*described.exercises(stage), *described.mends(stage)], file_of)
 
 
 def _judged(exercise: Exercise | Mend) -> bool:

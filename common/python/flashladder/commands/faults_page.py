@@ -51,6 +51,8 @@ def twins(record: dict) -> str:
 def page(what: str = "kinds") -> Iterator[str]:
     """what: "kinds", a line for each kind of hazard; "list", one for each fault."""
     for record in recorded.shipped(kind="faults"):
+        if "faults" not in record:  # of a GPU that only stages' mistakes met
+            continue
         rows = record["faults"]
         if what == "kinds":
             others = sorted({outcome(row) for row in rows} - set(OUTCOMES))

@@ -16,9 +16,9 @@ The first kind is commands/quotes.py's, the second one commands/declared_tables.
 from functools import cache
 from pathlib import Path
 
+from flashladder.core import toml
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.core.toml import parsed, tomllib
 from flashladder.measuring import recorded
 
 NAME = "figures.toml"
@@ -45,12 +45,7 @@ def lists() -> list[Path]:
 @cache
 def read(file: Path) -> dict:
     """{a text's place in the project: {words: sources}}, and "tables"."""
-    if not file.exists():
-        return {}
-    try:
-        return parsed(file.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise FlashLadderError(f"{file}: {error}") from error
+    return toml.read(file, str(file))
 
 
 def quoted(text: Path) -> dict[str, str | list[str]]:

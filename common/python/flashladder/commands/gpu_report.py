@@ -1,19 +1,20 @@
-"""make gpu-report: everything that needs a GPU: verification, sanitizer, benchmarks, Nsight Compute.
+"""make gpu-report: everything that needs a GPU: verification, sanitizer, benchmarks, Nsight Compute. make report: the
+parts for those who have half an hour and no profiler.
 
 Writes below $OUT (build/gpu-report where it is not set) summary.txt, records that `make check-report` takes in
-(GPU.json and GPU-KIND.json), logs of the parts, and GPU-gpu-report.zip with all of them.
+(GPU.json and GPU-KIND.json), logs of the parts, GPU.html to read, and GPU-gpu-report.zip with all of them. A run that
+was ended goes on with the first part that it has not done. Stages that the GPU cannot run are left out; why is said.
 
 PARTS="verify bench" picks parts, of PARTS and ASKED_FOR below; each runs alone. STAGES="14-23" or "tma wgmma" picks
 stages. Each part ends within nine minutes; what it had no time for is in the summary. Needs no network, and of Python
-numpy and rich (torch for peers, pytest for the tests).
+numpy and rich (torch for peers, pytest for the tests, matplotlib for pictures).
 """
 
 import concurrent.futures
+import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,13 +22,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from flashladder.building import build
-from flashladder.commands import results, tune, tune_shapes
+from flashladder.commands import report_page, results, tune, tune_shapes
 from flashladder.core.console import say, table
 from flashladder.core.decode_problem import DecodeProblem
-from flashladder.core.device import Device, choose, cudart
+from flashladder.core.device import Device, choose, cudart, unfit
 from flashladder.core.environment import for_python
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory, stage_library
+from flashladder.core.paths import build_directory, stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import ablations, host_streams, stages
 from flashladder.ladder.kernels import WithKernel, problems_for
@@ -37,6 +38,8 @@ from flashladder.measuring import (
     backward_bench,
     bench,
     decode_bench,
+    detections,
+    gpu_memory,
     hard_inputs,
     ncu,
     profiler,
@@ -48,17 +51,22 @@ from flashladder.measuring import (
     stream_times,
 )
 from flashladder.running.job import Job, Options, StageError, answer
+from flashladder.running.limited import run_for
 from flashladder.tuning import instances, shape_table
 from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
-# Only where PARTS names them: "tune" takes as long as all others together; "faults" are what the simulator's tests are
-# held to: kernels that hang or end a context by design, and bits of the tensor cores' sums.
-ASKED_FOR = ("tune", "faults")
+# Only where PARTS names them: "demo" is `make demo`; "tune" takes as long as all others together; "faults" are kernels
+# that hang or end a context by design. Without STAGES they are the simulator's own, with bits of the tensor cores'
+# sums: what its tests are held to. With STAGES they are the stages' planted mistakes: which tool notices them
+# (measuring/detections.py).
+ASKED_FOR = ("demo", "tune", "faults")
 TEST_SECONDS = 240  # for each of the two runs
 PART_SECONDS = 350  # after which a part begins nothing more
 SMALL = Problem(B=1, Hq=2, Nq=256, d_head=128, dtype="bf16")
 WHOLE_DEVICE = {"WARPSIM_MULTIPROCESSORS": "0"}  # as many as a GPU has, whatever a stage is simulated with otherwise
+FREE_BYTES_NEEDED = 2 << 30  # for the build and what is written
+UNFINISHED = "unfinished"  # the file with the lines of the parts that are done
 AT_ONCE = 8  # runs that share the GPU, where nothing is timed
 
 
@@ -85,9 +93,18 @@ def chosen(words: str) -> tuple[Stage, ...]:
 class Report:
     """Of which stages, on which GPU, and where it is written."""
 
-    def __init__(self, device: Device, folder: Path, which: tuple[Stage, ...]):
+    # Of the part faults: mistakes of stages that STAGES names, and which.
+    planted: detections.Choice | None = None
+
+    def __init__(self, device: Device, folder: Path, asked: tuple[Stage, ...]):
+        limits = [unfit(device.gpu, one.min_compute) for one in asked]
+        which = tuple(one for one, limit in zip(asked, limits, strict=True) if not limit)
         self.device, self.folder, self.which = device, folder, which
-        self.whole = which == stages.every_stage()
+        self.whole = asked == stages.every_stage()
+        self.left_out: dict[str, list[str]] = {}  # by the reason: names of stages
+        for one, limit in zip(asked, limits, strict=True):
+            if limit:
+                self.left_out.setdefault(limit, []).append(one.name)
         self.has_streams = any(isinstance(one, host_streams.HostStreams) for one in which)
         self.kernels = [one for one in which if isinstance(one, stages.Kernel)]
         self.backward = [one for one in which if isinstance(one, stages.Backward)]
@@ -103,30 +120,28 @@ class Report:
             return build.build()
         targets = {f"stage_{one.id}" for one in self.which}
         if self.has_streams:
-            targets |= {f"stage_{case['stage']:02d}" for case in stream_times.CASES}
+            targets |= {f"stage_{case['stage']:02d}" for case in stream_times.cases_for(self.device)}
         if self.backward and "bench" in parts:
             targets.add(f"stage_{stages.entry(backward_bench.FORWARD).id}")
         if self.decode and {"bench", "tune"} & set(parts):
             targets.add("read_cache")
         if {"ncu", "faults"} & set(parts):
             targets.add("warpsim_cudart")
+        if self.planted and "faults" in parts:
+            targets |= {target for one in self.which for target in one.targets}
         return build.build(sorted(targets))
 
 
-def run_for(command: list[str], seconds: float, env: dict | None = None) -> tuple[int, str]:
-    """(status, output) of a command; after `seconds` it and what it started are ended, with status 124."""
-    with tempfile.TemporaryFile("w+") as output:
-        running = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT, text=True, start_new_session=True
-        )
-        try:
-            status = running.wait(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            os.killpg(running.pid, signal.SIGKILL)
-            running.wait()
-            status = 124
-        output.seek(0)
-        return status, output.read()
+# ---- demo ----
+
+
+def part_demo(report: Report) -> list[str]:
+    """What `make demo` says on this machine, the stages that the GPU cannot run on the simulator."""
+    command = [sys.executable, "-m", "flashladder", "demo"]
+    status, text = run_for(command, PART_SECONDS, for_python() | {"FLASHLADDER_DEVICE": "auto"})
+    (report.folder / "demo.txt").write_text(text)
+    said = {0: "every stage right", 124: f"stopped after {PART_SECONDS} s"}
+    return [f"demo: {said.get(status, f'status {status}, see demo.txt')}"]
 
 
 # ---- verify ----
@@ -285,7 +300,9 @@ def part_bench(report: Report) -> list[str]:
         take(decode_bench.run_bench(those, report.device), "decode", " of decode")
     if report.has_streams:
         shutil.copy(stream_times.run_bench(report.device), report.file("host-streams"))
-        summary.append("bench: bandwidths and three batches of stage 00")
+        summary.append("bench: bandwidths and batches of stage 00")
+    if not gpu_memory.torch_with_cuda():
+        summary.append("bench: no peers, for this Python has no PyTorch that sees the GPU")
     return summary
 
 
@@ -394,7 +411,9 @@ def counted(stage: stages.Kernel, device: Device) -> dict:
 def part_faults(report: Report) -> list[str]:
     """What the GPU makes of the faulty kernels for Hopper, which the simulator names with their lines; and bits of the
     tensor cores' sums on hard operands, which the simulator's tests replay (GPU-sums.json in tests/simulator/recorded).
-    """
+    Where STAGES names stages, their planted mistakes instead."""
+    if report.planted:
+        return detections.measure(report.device, report.which, report.planted, report.file("faults"))
     record = simulator_records.faults(report.device)
     recorded.write(record, report.file("faults"))
     summary = []
@@ -409,6 +428,7 @@ def part_faults(report: Report) -> list[str]:
 
 
 _FUNCTIONS = {
+    "demo": part_demo,
     "verify": part_verify,
     "sanitize": part_sanitize,
     "bench": part_bench,
@@ -419,30 +439,97 @@ _FUNCTIONS = {
 }
 
 
-def run(parts: tuple[str, ...] = ()) -> int:
+def the_gpu() -> Device:
+    found = choose(choice="auto")
+    if found.kind != "gpu":
+        raise FlashLadderError(
+            f"A report is of a GPU, and there is none to use: {found.reason}. nvidia-smi must list it; a container "
+            "is given it by `docker run --gpus all`. `make demo` needs no GPU, and docs/results has recorded runs."
+        )
+    return found
+
+
+def check_room(folder: Path) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < FREE_BYTES_NEEDED:
+        raise FlashLadderError(
+            f"{folder} has {free / 2**30:.1f} GiB free, and build and report need {FREE_BYTES_NEEDED >> 30}: make "
+            "room, or name a folder on a larger disk: FLASHLADDER_BUILD=/large/build (OUT=/large/report for the report)"
+        )
+
+
+class Progress:
+    """The lines of the parts that are done, in a file, so that an interrupted run goes on. They count for this GPU,
+    these stages and kernels alone."""
+
+    def __init__(self, report: Report, origin: dict):
+        self.file = report.folder / UNFINISHED
+        same = ("device", "driver", "toolkit", "commit", "kernels")
+        self.of = {key: origin.get(key) for key in same} | {"stages": [one.name for one in report.which]}
+        known = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.done: dict[str, list[str]] = known["done"] if known.get("of") == self.of else {}
+
+    def keep(self, part: str, lines: list[str]) -> None:
+        self.done[part] = lines
+        self.file.write_text(json.dumps({"of": self.of, "done": self.done}))
+
+
+def run_part(part: str, report: Report) -> tuple[list[str], bool]:
+    """(lines of the summary, whether it came to its end)"""
+    began = time.monotonic()
+    try:
+        lines, good = _FUNCTIONS[part](report), True
+    except (FlashLadderError, OSError, RuntimeError) as error:  # RuntimeError: PyTorch's, without memory
+        lines, good = [f"{part}: {error}"], False
+    say("\n".join(lines))
+    return [*lines, f"({part}: {time.monotonic() - began:.0f} s)"], good
+
+
+def run(
+    parts: tuple[str, ...] = (),
+    most: int = 0,
+    mistakes: tuple[str, ...] = (),
+    beside: int = 1,
+    seconds: float = detections.SECONDS,
+) -> int:
+    """most, mistakes, beside, seconds: of detections.Choice."""
     parts = parts or tuple(os.environ.get("PARTS", "").replace(",", " ").split()) or PARTS
     unknown = [part for part in parts if part not in PARTS + ASKED_FOR]
     if unknown:
         raise FlashLadderError(f"PARTS: '{unknown[0]}' is none of {', '.join(PARTS + ASKED_FOR)}.")
-    which = chosen(os.environ.get("STAGES", ""))
-    report = Report(choose(choice="gpu"), output_directory(), which)
-    summary = [f"{report.device}, {provenance.collect(report.device)['date']}"]
-    summary += [] if report.whole else [f"stages: {', '.join(one.name for one in which)}"]
+    asked = chosen(os.environ.get("STAGES", ""))
+    report = Report(the_gpu(), output_directory(), asked)
+    if os.environ.get("STAGES"):
+        report.planted = detections.Choice(most, mistakes, beside, seconds)
+    check_room(report.folder)
     began = time.monotonic()
     report.build(parts)
-    summary.append(f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}")
-    failed = False
-    for part in parts:
-        began = time.monotonic()
-        try:
-            lines = _FUNCTIONS[part](report)
-        except FlashLadderError as error:
-            lines, failed = [f"{part}: {error}"], True
-        say("\n".join(lines))
-        summary += [*lines, f"({part}: {time.monotonic() - began:.0f} s)"]
-        (report.folder / "summary.txt").write_text("\n".join(summary) + "\n")  # also of a run that is ended
+    built = f"build: {time.monotonic() - began:.0f} s, native code for {build.info()['native']}"
+    origin = provenance.collect(report.device)
+    summary = [f"{report.device}, {origin['date']}"]
+    summary += [] if report.whole else [f"stages: {', '.join(one.name for one in asked)}"]
+    summary += [f"left out: {recorded.in_short(names)}: {limit}" for limit, names in report.left_out.items()]
+    summary.append(built)
+    progress, failed = Progress(report, origin), []
+    try:
+        for part in parts:
+            if part in progress.done:
+                say(f"{part}: done by the run before")
+            else:
+                lines, good = run_part(part, report)
+                progress.keep(part, lines) if good else failed.append(part)
+            summary += progress.done.get(part) or lines
+            (report.folder / "summary.txt").write_text("\n".join(summary) + "\n")  # also of a run that is ended
+    except KeyboardInterrupt:
+        say(f"\nInterrupted. The same command goes on; done: {', '.join(progress.done) or 'nothing yet'}.")
+        raise
     say("\n==== summary\n" + "\n".join(summary))
+    page = report_page.write(report.file(), summary)
     file = report_archive.pack(report.folder, bench.slug(report.device.short))
-    say(f"\nAll of it in one file, to be sent: {file}")
+    say(f"\nTo read: {page}\nAll of it in one file, to be sent: {file}")
     say(f"What is wrong with it, if anything: make check-report FILE={file}")
-    return 1 if failed else 0
+    if failed:
+        say(f"Failed: {', '.join(failed)}. The same command tries them again, and nothing else.")
+        return 1
+    progress.file.unlink(missing_ok=True)
+    return 0

@@ -9,7 +9,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,8 @@ from flashladder.building import build
 from flashladder.commands import testing
 from flashladder.core.console import coloured, progress, remark, say, table
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, STAGES, build_directory, place
+from flashladder.core.paths import ROOT, STAGES, build_directory, place, write
+from flashladder.core.signals import kill_group
 from flashladder.ladder import stages
 from flashladder.ladder.change import where
 from flashladder.ladder.mistakes import CLASSES, REASONS, Mistake, everything, mistakes
@@ -62,11 +62,11 @@ def _finish(command: list[str] | str, timeout: float | None = None, **options) -
         with _lock:
             _running.add(process)
             if _stopped.is_set():
-                _kill(process)
+                kill_group(process)
         try:
             output, _ = process.communicate(timeout=timeout)
         except BaseException:
-            _kill(process)
+            kill_group(process)
             raise
         finally:
             with _lock:
@@ -74,19 +74,12 @@ def _finish(command: list[str] | str, timeout: float | None = None, **options) -
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
-def _kill(process: subprocess.Popen) -> None:
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
-
-
 def _stop() -> None:
     """Ends what other threads have started, and has them start nothing more."""
     _stopped.set()
     with _lock:
         for process in _running:
-            _kill(process)
+            kill_group(process)
 
 
 def _sha(*parts: bytes | str) -> str:
@@ -177,12 +170,9 @@ def judge(stage: stages.Stage, text: str) -> Verdict:
     if _all_that_counts(stage, built, binaries) != digest:  # a test may have failed for that
         raise FlashLadderError(f"stage {stage.id}, its tests or the package changed while they ran: judge it again.")
     verdict = Verdict(killed, by, message, round(time.monotonic() - started, 1))
-    kept.parent.mkdir(parents=True, exist_ok=True)
     values = asdict(verdict)
     del values["cached"]
-    partial = kept.with_name(f".{os.getpid()}-{digest}.json")
-    partial.write_text(json.dumps(values))
-    os.replace(partial, kept)
+    write(kept, json.dumps(values))
     return verdict
 
 

@@ -5,12 +5,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
+from flashladder.commands.options import add_problem_options, settings
 from flashladder.commands.throughput import PROBLEM, show_counters
 from flashladder.core import device
 from flashladder.core.console import count, say, table
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
-from flashladder.core.problem import LAYOUTS, Problem
+from flashladder.core.problem import Problem
 from flashladder.ladder.backward import Backward
 from flashladder.ladder.decode import Decode
 from flashladder.ladder.ring import Ring
@@ -21,31 +22,17 @@ from warpsim import counters
 # ---- gradients ----
 
 
-def gradients_options(words: Sequence[str], name: str) -> argparse.Namespace:
-    """Those of the other stages' runners (common/host/options.cpp): `make stage-41 run ARGS="--seq 1024"`."""
-    parser = argparse.ArgumentParser(name, description="Runs this stage on random inputs, compared with float64.")
-    parser.add_argument("--batch", type=int, default=1, metavar="B", help="batches")
-    parser.add_argument("--heads", type=int, default=2, metavar="H", help="heads of Q")
-    parser.add_argument("--heads-kv", type=int, default=0, metavar="H", help="heads of K and V; as many as of Q")
-    parser.add_argument("--seq", type=int, default=256, metavar="N", help="rows of Q")
-    parser.add_argument("--seq-kv", type=int, default=0, metavar="N", help="rows of K and V; as many as of Q")
-    parser.add_argument("--dim", type=int, default=128, metavar="D", help="head dim: 64 or 128")
-    parser.add_argument("--dtype", choices=("bf16", "fp16"), default="bf16")
-    parser.add_argument("--layout", choices=LAYOUTS, default="bhnd", help="how the tensors lie in memory")
-    parser.add_argument("--causal", action="store_true", help="query i sees keys up to i + seq_kv - seq only")
+def run_gradients(stage: Backward, words: Sequence[str]) -> int:
+    """`make stage-41 run ARGS="--seq 1024"`: 0 where the gradients are right, else 1."""
+    parser = argparse.ArgumentParser(
+        f"stage {stage.id}", description="Runs this stage on random inputs, compared with float64."
+    )
+    add_problem_options(parser, 256, ("bf16", "fp16"))
     parser.add_argument("--scale", type=float, default=0.0, metavar="X", help="factor of QK\u1d40; 1 / sqrt(dim)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="of the inputs")
     parser.add_argument("--repeat", type=int, default=1, metavar="R", help="runs, which share a workspace")
-    return parser.parse_args(list(words))
-
-
-def run_gradients(stage: Backward, words: Sequence[str]) -> int:
-    """0 where the gradients are right, else 1."""
-    asked = gradients_options(words, f"stage {stage.id}")
-    problem = Problem(
-        B=asked.batch, Hq=asked.heads, Hkv=asked.heads_kv, Nq=asked.seq, Nkv=asked.seq_kv, d_head=asked.dim,
-        dtype=asked.dtype, layout=asked.layout, causal=asked.causal, scale=asked.scale,
-    )  # fmt: skip
+    asked = parser.parse_args(list(words))
+    problem = settings(Problem, asked)
     where = device.choose(stage.min_compute)
     say(f"Device: {where}")
     inputs = stage.random_inputs(problem, asked.seed)

@@ -48,13 +48,7 @@ def _next(stage: Stage) -> Puzzle:
 def _begun(stage: Stage, name: str) -> list[Puzzle]:
     if name:
         return [get(stage, name)]
-    found = [one for one in puzzles(stage) if one.file.exists()]
-    if not found:
-        names = ", ".join(one.name for one in puzzles(stage))
-        raise FlashLadderError(
-            f"No puzzle of stage {stage.id} is begun: `make puzzle-{stage.id} start NAME=...`: {names}."
-        )
-    return found
+    return verbs.begun("puzzle", stage, puzzles(stage), lambda one: one.file)
 
 
 def _check(stage: Stage, name: str) -> int:

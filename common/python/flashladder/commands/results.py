@@ -6,8 +6,8 @@ What a marker can ask for: `ladder`, `throughput DTYPE D [causal]`, `gradients D
 `throughput-pictures DTYPE`, `resources`, `ablations [NN [D [causal]]]`, `counters`, `machine-code D KERNEL ...`,
 `tuned TABLE [D [N]]`, `tuned-pictures`, `profiler TABLE [...]`, `profiler-picture NAME`, `provenance`,
 `record KIND` (which run a kind's figures are of), `ring [causal]`, `ring-links`, `ring-picture`, `timeline-clocks`,
-`timeline-errors D`, `faults [list]`, `table NAME` (one that the text's figures.toml declares:
-commands/declared_tables.py).
+`timeline-errors D`, `timeline-beside`, `faults [list]`, `detections PART`, `table NAME` (one that the text's
+figures.toml declares: commands/declared_tables.py).
 What stands between the markers is replaced; running it twice changes nothing. The numbers that sentences quote:
 flashladder.commands.quotes.
 """
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from flashladder.commands import (
     declared_tables,
+    detections_page,
     faults_page,
     figure_lists,
     profiler_pages,
@@ -436,10 +437,12 @@ _KINDS = {
     "ring-picture": ring_pages.picture,
     "roofline": roofline,
     "faults": faults_page.page,
+    "detections": detections_page.page,
     "inputs": inputs,
     "beside-the-best": beside_the_best,
     "streams": streams,
     "timeline-clocks": timeline_pages.clocks_table,
+    "timeline-beside": timeline_pages.beside_table,
     "timeline-errors": timeline_pages.errors_table,
     "tuned": tuned,
     "tuned-pictures": result_pictures.tuned,

@@ -56,13 +56,9 @@ def links() -> Iterator[str]:
         for row in record["links"]:
             rates.setdefault(row["pattern"], {})[row["bytes"]] = row["gb_per_s"]
         body = [[name, *(f"{of[size]:.0f}" if size in of else "-" for size in sizes)] for name, of in rates.items()]
-        head = ["a copy of", *(_size(size) for size in sizes)]
+        head = ["a copy of", *(f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB" for size in sizes)]
         text = f"GB/s that a GPU receives, best of three, {record['links'][0]['ranks']} GPUs"
         yield "\n".join([caption(record, text), "", table(head, body)])
-
-
-def _size(size: int) -> str:
-    return f"{size >> 20} MiB" if size >> 20 else f"{size >> 10} KiB"
 
 
 def picture() -> str:

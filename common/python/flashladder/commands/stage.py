@@ -3,7 +3,7 @@
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flashladder.building import build
 from flashladder.commands import explain, other_parts, testing, throughput, timeline, tune_shapes
@@ -89,47 +89,41 @@ _OF_ALL = {
     "build": Verb(lambda stage, rest: say(f"{stage.name}: built.")),
     "run": Verb(_run),
     "break": Verb(lambda stage, rest: mistakes.show(stage, rest)),
+    "test": Verb(lambda stage, rest: testing.run(extra=rest, stage=stage)),
 }
+_OF_KERNELS = _OF_ALL | {"diff": Verb(lambda stage, rest: diff.show(stage), _nothing)}
 VERBS: dict[type[Stage], dict[str, Verb]] = {
-    Kernel: _OF_ALL
+    Kernel: _OF_KERNELS
     | {
-        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest), _tested_with),
+        "test": replace(_OF_ALL["test"], needs=_tested_with),
         "bench": Verb(lambda stage, rest: throughput.bench_or_count(bench.Settings(stages=(stage.number,)))),
         "profile": Verb(lambda stage, rest: profile.show(stage), _with_previous),
-        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
         "order": Verb(lambda stage, rest: machine_code.show(stage, rest), _nothing),
         "timeline": Verb(lambda stage, rest: timeline.show(stage)),
     },
-    Backward: _OF_ALL
+    Backward: _OF_KERNELS
     | {
         "run": Verb(lambda stage, rest: other_parts.run_gradients(stage, rest)),
-        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
         "bench": Verb(
             lambda stage, rest: other_parts.bench_gradients(stage),
             lambda stage: [*stage.targets, f"stage_{stages.get(backward_bench.FORWARD).id}"],
         ),
-        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
+        "timeline": Verb(lambda stage, rest: timeline.show(stage)),
     },
-    Decode: _OF_ALL
+    Decode: _OF_KERNELS
     | {
         "run": Verb(lambda stage, rest: other_parts.run_decode(stage)),
-        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest), _with_previous),
+        "test": replace(_OF_ALL["test"], needs=_with_previous),
         "bench": Verb(other_parts.bench_decode, _of_decode),
-        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
-    Ring: _OF_ALL
+    Ring: _OF_KERNELS
     | {
         "run": Verb(lambda stage, rest: other_parts.run_ring(stage)),
         "bench": Verb(other_parts.bench_ring, _of_several_gpus),
-        "test": Verb(lambda stage, rest: testing.run(stage=stage, extra=rest)),
-        "diff": Verb(lambda stage, rest: diff.show(stage), _nothing),
     },
     HostStreams: _OF_ALL
     | {
-        "test": Verb(
-            lambda stage, rest: testing.run(stage=stage, extra=rest),
-            lambda stage: [*stage.targets, "stage_01", "stage_09"],
-        ),
+        "test": replace(_OF_ALL["test"], needs=lambda stage: [*stage.targets, "stage_01", "stage_09"]),
         "bench": Verb(_time_streams, lambda stage: [*stage.targets, "stage_09"]),
         "profile": Verb(_order_of_streams),
     },

@@ -53,7 +53,7 @@ def dealt(which: str) -> dict[str, str]:
     return {"FLASHLADDER_DEALT": f"0/{OF_A_KNOWN_SIMULATOR} {' '.join(names)}"}
 
 
-def run(which: str = "quick", stage: stages.Stage | None = None, extra: list[str] = ()) -> int:
+def run(which: str = "quick", extra: list[str] = (), stage: stages.Stage | None = None) -> int:
     """Builds, then runs the tests; returns pytest's status. Skipped tests are listed with their reasons.
 
     which: a key of PICKED. stage: its tests alone, of what is built already.

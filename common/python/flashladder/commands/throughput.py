@@ -2,6 +2,8 @@
 
 import itertools
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 from flashladder.core import device
 from flashladder.core.console import count, progress, say, table
@@ -50,14 +52,19 @@ def show_counters(title: str, totals: list[tuple[str, dict]]) -> None:
 
 def plot_latest() -> None:
     """Draws the newest results beside the recorded ones."""
-    from flashladder import plot  # matplotlib is slow to load, and not everyone has it
-
     shown = recorded.shown(recorded.latest_live())
     if not shown:
         raise FlashLadderError("Nothing to plot: no results below build/results or docs/results. Run `make bench`.")
+    for file in draw(shown, results_directory()):
+        say(f"Plot: {os.path.relpath(file, ROOT)}")
+
+
+def draw(shown: list[tuple[dict, bool]], folder: Path) -> Iterator[Path]:
+    """A picture for each type, head dim and mask that one of the records has."""
+    from flashladder import plot  # matplotlib is slow to load, and not everyone has it
+
     for what in itertools.product(("bf16", "e4m3"), (64, 128), (False, True)):
         dtype, d, causal = what
         usable = [pair for pair in shown if recorded.pick(pair[0], dtype=dtype, d_head=d, causal=causal)]
         if usable:
-            file = plot.save(plot.throughput(usable, *what), results_directory() / recorded.picture(*what))
-            say(f"Plot: {os.path.relpath(file, ROOT)}")
+            yield plot.save(plot.throughput(usable, *what), folder / recorded.picture(*what))

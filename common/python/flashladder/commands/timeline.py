@@ -27,7 +27,7 @@ class Options:
 
 def command(words, problem: Problem) -> int:
     """words: of the command line, as commands/cli.py has them."""
-    stage = stages.get(words.stage)
+    stage = stages.with_timeline(words.stage)
     build.build(stage.targets)
     show(stage, Options(problem, words.blocks, words.start, words.end, words.out, words.perfetto))
     return 0

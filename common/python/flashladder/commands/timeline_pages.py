@@ -1,7 +1,9 @@
 """What `make results` writes about the timeline's model: its numbers, its errors, and the pictures of some stages."""
 
-from flashladder.commands.markdown import NOTHING, STALE_NOTE, table
-from flashladder.measuring import step_clocks
+from collections.abc import Iterator
+
+from flashladder.commands.markdown import STALE_NOTE, caption, paragraphs, table
+from flashladder.measuring import beside_clocks, recorded, step_clocks
 from flashladder.simulator import clocks, warps
 
 # Stage -> clocks that its picture shows: some turns in the middle.
@@ -18,6 +20,9 @@ PICTURES = {
     "no_gap": (9_000, 21_000),  # a change of query tiles
     "shapes": (4_000, 13_000),
     "fp8": (4_000, 13_000),
+    "backward_wgmma": (9_000, 17_500),
+    "dQ_one_tile_late": (9_000, 17_500),
+    "waits_apart": (5_000, 13_500),
 }
 
 
@@ -26,11 +31,13 @@ def clocks_table() -> str:
     return table(["name", "clocks", "from", "of what"], rows)
 
 
-def errors_table(d: str) -> str:
-    """The model's clocks of a turn beside those that were measured, for each recorded stage with tensor cores."""
+@paragraphs
+def errors_table(d: str) -> Iterator[str]:
+    """The model's clocks of a turn beside those that were measured, for each recorded stage with tensor cores; first
+    which is the farthest off."""
     found = step_clocks.all_steps(int(d))
     if not found:
-        return NOTHING
+        return
     rows = [
         [
             step.stage.name,
@@ -38,13 +45,49 @@ def errors_table(d: str) -> str:
             f"{step.floor:,.0f}",
             f"{step.model:,.0f}",
             f"{step.measured:,.0f}" + "\\*" * step.stale,
-            f"{100 * step.error:+.0f}%",
+            f"{100 * step.error:+.1f}%",
         ]
         for step in found
     ]
-    head = [f"bf16, d = {d}", "blocks x tile", "tensor cores alone", "model", "measured", "error"]
-    text = f"{table(head, rows)}\n\nRoot mean square of the errors: {100 * step_clocks.deviation(found):.0f} percent."
-    return f"{text}\n\n{STALE_NOTE}" if any(step.stale for step in found) else text
+    hopper = step_clocks.for_hopper(found)
+    earlier = tuple(step for step in found if step not in hopper)
+    said = f"Largest deviation of the stages for Hopper, from {hopper[0].stage.name} on: {_worst(hopper)}."
+    head = [f"d = {d}", "blocks x tile", "tensor cores alone", "model", "measured", "model over measured"]
+    text = f"Clocks of a turn, d = {d}, no mask, bf16 (fp8: e4m3)"
+    yield f"{said} Of those before: {_worst(earlier)}." if earlier else said
+    yield caption(recorded.first(), text)
+    yield table(head, rows)
+    if any(step.stale for step in found):
+        yield STALE_NOTE
+    if note := recorded.earlier([step.row for step in found]):
+        yield f"{note} It is taken to have had the same clock."
+
+
+def _worst(found: tuple[step_clocks.Step, ...]) -> str:
+    step = step_clocks.worst(found)
+    return f"{100 * step.error:+.1f} percent, {step.stage.name}"
+
+
+@paragraphs
+def beside_table() -> Iterator[str]:
+    """What instructions take beside products and without them, and what products take beside them: the model's figure
+    before the recorded one."""
+    found = {(row.instruction, row.products): row for row in beside_clocks.rows()}
+    if not found:
+        return
+    rows = []
+    for name in dict.fromkeys(name for name, _ in found):
+        cells = [(name, False, "clocks"), (name, True, "clocks"), (name, True, "clocks_of_a_product")]
+        rows.append(
+            [name or "no instruction", *(_both(found.get((which, beside)), key) for which, beside, key in cells)]
+        )
+    head = ["instruction", "clocks", "clocks beside products", "clocks of a product beside it"]
+    yield caption(recorded.first("beside"), "The model's clocks, then the recorded ones, of a warp's instruction")
+    yield table(head, rows)
+
+
+def _both(row: beside_clocks.Row | None, key: str) -> str:
+    return f"{row.model[key]:.2f} : {row.recorded[key]:.2f}" if row and key in row.recorded else ""
 
 
 def picture(plot, stage: str):

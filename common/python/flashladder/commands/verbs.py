@@ -2,6 +2,7 @@
 answer, and to give hints."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from flashladder.classroom import progress, whole
 from flashladder.classroom.exercise import Exercise, Mend
@@ -23,6 +24,17 @@ def follow(kind: str, verbs: dict[str, Callable[[Stage, str], int]], stage: Stag
     for word in words or ["list"]:
         status = verbs[word](stage, name) or status
     return status
+
+
+def begun(kind: str, stage: Stage, every: Sequence[Asked], file_of: Callable[[Asked], Path]) -> list[Asked]:
+    """Those that have a file in work/; FlashLadderError where none has."""
+    found = [one for one in every if file_of(one).exists()]
+    if not found:
+        names = ", ".join(one.name for one in every) or "none yet"
+        raise FlashLadderError(
+            f"No {kind} of stage {stage.id} is begun: `make {kind}-{stage.id} start NAME=...`: {names}."
+        )
+    return found
 
 
 def hint(kind: str, stage: Stage, open_ones: Sequence[Asked], solution: str) -> int:

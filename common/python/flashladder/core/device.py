@@ -88,7 +88,7 @@ def requested() -> str:
     return choice
 
 
-def _unfit(gpu: Gpu, min_compute: int) -> str:
+def unfit(gpu: Gpu, min_compute: int) -> str:
     """Why the GPU cannot run a stage that needs min_compute; "" where it can."""
     if gpu.compute < OLDEST_GPU:
         return f"{gpu.name} has compute capability {gpu.compute / 10}, CUDA 13 needs {OLDEST_GPU / 10}"
@@ -120,7 +120,7 @@ def choose(min_compute: int = 0, choice: str | None = None) -> Device:
                 "Use FLASHLADDER_DEVICE=sim (or auto) to run on the simulator."
             )
         return Device("sim", None, "no NVIDIA GPU here")
-    limit = _unfit(gpu, min_compute)
+    limit = unfit(gpu, min_compute)
     if limit:
         if choice == "gpu":
             raise FlashLadderError(f"FLASHLADDER_DEVICE=gpu, but {limit}. Use FLASHLADDER_DEVICE=auto or sim.")

@@ -2,7 +2,10 @@
 work/. A package that was installed elsewhere (`pip install .`) looks for a project's folder, see project_folder()."""
 
 import os
+import re
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flashladder.core.errors import FlashLadderError
@@ -83,11 +86,39 @@ def headers(folder: Path = ROOT / "common/include") -> list[Path]:
     return sorted([*folder.glob("*.h"), *folder.glob("*.cuh")])
 
 
+def included(files: list[Path], *folders: Path) -> list[Path]:
+    """The headers of these folders that the files include, and those that these include."""
+    known = {header.name: header for folder in folders for header in headers(folder)}
+    found: dict[str, Path] = {}
+    while files:
+        file, *files = files
+        names = re.findall(r'^\s*#\s*include\s*"([^"]+)"', file.read_text(), re.M)
+        new = {name: known[name] for name in names if name in known and name not in found}
+        found |= new
+        files += new.values()
+    return sorted(found.values(), key=lambda header: header.name)
+
+
 def place(purpose: str, folder_name: str, file_name: str, text: str) -> Path:
     """Writes text to build/PURPOSE/folder_name/file_name, whole or not at all, whoever else does the same."""
-    file = build_directory() / purpose / folder_name / file_name
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{os.getpid()}.{threading.get_ident()}.{file_name}")
-    partial.write_text(text)
-    os.replace(partial, file)
+    return write(build_directory() / purpose / folder_name / file_name, text)
+
+
+def write(file: Path, data: str | bytes) -> Path:
+    """As whole()."""
+    with whole(file) as partial:
+        partial.write_bytes(data.encode() if isinstance(data, str) else data)
     return file
+
+
+@contextmanager
+def whole(file: Path) -> Iterator[Path]:
+    """A place beside the file, whose contents become the file's at the end unless something fails: the file is there
+    whole or not at all, however many threads and processes do the same."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    partial = file.with_name(f".{os.getpid()}.{threading.get_ident()}.{file.name}")
+    try:
+        yield partial
+        os.replace(partial, file)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,10 +1,18 @@
 """What a command does when it is told to end: it ends what it has started first."""
 
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def kill_group(process: subprocess.Popen) -> None:
+    """Ends a process that leads a session of its own, and what it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 class Stopped(BaseException):

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from flashladder.core import toml
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT, place
-from flashladder.core.toml import parsed, tomllib
 from flashladder.ladder.stage import Stage
 
 Edits = tuple[tuple[str, str], ...]  # each: what stands in the source, and what is to stand there
@@ -96,19 +96,9 @@ def where(stage: Stage, file: str, name: str = "") -> str:
 def tables(stage: Stage, file: str, needed: Collection[str], allowed: Collection[str] = ()) -> dict[str, dict]:
     """The tables of a stage's file, by name, with "edits" as Edits; {} where there is no such file. FlashLadderError
     says where it is no TOML, which key a table lacks (of `needed` and edits) or has for nothing, what is no edit."""
-    path = stage.folder / file
-    if not path.exists():
-        return {}
-    try:
-        found = parsed(path.read_text())
-    except tomllib.TOMLDecodeError as error:
-        raise FlashLadderError(f"{where(stage, file)}: {error}") from error
-    needed = {"edits", *needed}
+    found = toml.read(stage.folder / file, where(stage, file))
     for name, table in found.items():
-        missing, unknown = needed - set(table), set(table) - needed - set(allowed)
-        if missing or unknown:
-            wrong = f"lacks {min(missing)}" if missing else f"has {min(unknown)}, which means nothing"
-            raise FlashLadderError(f"{where(stage, file, name)} {wrong}.")
+        toml.check_keys(table, {"edits", *needed}, allowed, where(stage, file, name))
         table["edits"] = _edits(table["edits"], where(stage, file, name))
     return found
 

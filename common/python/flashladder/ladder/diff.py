@@ -49,7 +49,8 @@ def unified(before: stages.Stage, stage: stages.Stage, context: int = 3) -> list
     return _diff(before, stage, f"-U{context}", *labels)
 
 
-def show(stage: stages.Stage) -> None:
+def show(which: stages.Stage | str) -> None:
+    stage = stages.get(which) if isinstance(which, str) else which
     before = stages.previous_of(stage)
     if not before:
         say(f"{stage.name} is the first of its line: there is no stage before it to compare with.")

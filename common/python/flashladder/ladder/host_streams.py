@@ -14,7 +14,7 @@ from flashladder.building import build
 from flashladder.core.console import say, table
 from flashladder.core.device import Device, choose, environment
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, STAGES, build_directory
+from flashladder.core.paths import ROOT, STAGES, build_directory, whole
 from flashladder.ladder.stage import Stage, Verdict, read
 from flashladder.running import timeline
 from flashladder.running.timeline import Timeline
@@ -203,21 +203,18 @@ def show_order() -> int:
 
 def compile_program(source: Path, name: str) -> Path:
     """Another build of the program, with `source` in place of host_streams.cpp."""
-    folder = build_directory() / "break" / name
-    folder.mkdir(parents=True, exist_ok=True)
-    executable = folder / "stage_00"
-    partial = folder / f".{os.getpid()}.stage_00"  # several processes may build the same
+    executable = build_directory() / "break" / name / "stage_00"
     host = ROOT / "common" / "host"
     own = stage().folder
     sources = [source, *(own / name for name in ("main.cpp", "options.cpp", "batch.cpp"))]
     sources += [host / "problem.cpp", host / "reference.cpp"]
     library, includes = build.info()["cudart_directory"], build.info()["cudart_includes"].split(";")
-    command = [os.environ.get("CXX") or shutil.which("g++") or "c++", "-std=c++20", "-O1", "-o", str(partial)]
+    command = [os.environ.get("CXX") or shutil.which("g++") or "c++", "-std=c++20", "-O1"]
     command += [f"-I{folder}" for folder in (own, ROOT / "common" / "include", host, *includes)]
     command += [*map(str, sources), f"{library}/libcudart.so.13", f"-Wl,-rpath,{library},--enable-new-dtags"]
     command += ["-ldl", "-pthread"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise FlashLadderError(f"{source} does not compile:\n{done.stderr[-3000:]}")
-    os.replace(partial, executable)
+    with whole(executable) as partial:
+        done = subprocess.run([*command, "-o", str(partial)], capture_output=True, text=True)
+        if done.returncode:
+            raise FlashLadderError(f"{source} does not compile:\n{done.stderr[-3000:]}")
     return executable

@@ -5,10 +5,8 @@ and assignments are of stages that compute attention."""
 
 import functools
 import hashlib
-import os
 import re
 import subprocess
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -16,18 +14,20 @@ from typing import ClassVar
 import numpy as np
 
 from flashladder.building import build
-from flashladder.core.device import choose
+from flashladder.core.decode_problem import DecodeProblem
+from flashladder.core.device import Device, choose, cudart
 from flashladder.core.environment import prepended
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import ROOT, build_directory, headers, stage_library
+from flashladder.core.paths import ROOT, build_directory, headers, stage_library, whole, write
 from flashladder.core.problem import Problem
 from flashladder.ladder.stage import Stage, Verdict
-from flashladder.running.job import Options, Result, StageError, run_library
+from flashladder.running.job import Job, Options, Result, StageError, run_library
 from flashladder.running.verify import Comparison, check
 
 _COMMENT = re.compile(rb"//[^\n]*")
 # Of common/host.
 LAUNCHER = ("launch.cpp", "launch_backward.cpp", "launch_decode.cpp", "launch_ring.cpp", "tensor_maps.cpp")
+MULTIPROCESSORS = 132  # of an H100 or H200: what a small problem is made as wide as, where it runs on a GPU
 TABLE = "instances.h"  # beside the kernel of a stage that has many: which are built, and which of them runs what
 
 
@@ -109,6 +109,19 @@ class WithKernel(Stage):
     def judged_options(self) -> dict:
         """More of running.job.Options for those runs."""
         return {}
+
+    def judged_jobs(self, library: Path, where: Device) -> list[Job]:
+        """Those runs for a process on a device (running/worker.py). A GPU is so wide that each block of a persistent
+        kernel would have one tile of a small problem, or none: there the batch grows as the multiprocessors do."""
+        jobs = []
+        for problem, configuration in self.judged_by():
+            few = self.data.get("simulated_multiprocessors")
+            if few and where.kind == "gpu":
+                problem = _times(problem, -(-MULTIPROCESSORS // few))
+            options = Options(kind=self.KIND, repeat=self.RUNS, configuration=configuration, **self.judged_options)
+            options = self._own_options(problem, options)
+            jobs.append(Job(str(cudart(where)), str(library), problem, options=options))
+        return jobs
 
     def compiled(self, source: Path) -> Path:
         return compile_kernel(source, self, only="")
@@ -226,15 +239,13 @@ def stage_flags(stage: WithKernel) -> list[str]:
 
 def _compiled(product: Path, command: list[str], sources: list[Path]) -> None:
     """Compiles `sources` into `product`, which appears whole or not at all; CompileError names the first of them."""
-    partial = product.with_name(f".{os.getpid()}.{threading.get_ident()}.{product.name}")
     env = prepended(LIBRARY_PATH=build_directory() / "cudart-links")
-    whole = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
-    done = subprocess.run(whole, env=env, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode:
-        raise CompileError(sources[0], done.stdout + done.stderr)
-    partial.with_suffix(".log").write_text(done.stdout + done.stderr)
-    os.replace(partial.with_suffix(".log"), product.with_suffix(".log"))
-    os.replace(partial, product)
+    with whole(product) as partial:
+        words = [*command, "-o", str(partial.absolute()), *(str(one.absolute()) for one in sources)]
+        done = subprocess.run(words, env=env, cwd=ROOT, capture_output=True, text=True)
+        if done.returncode:
+            raise CompileError(sources[0], done.stdout + done.stderr)
+        write(product.with_suffix(".log"), done.stdout + done.stderr)
 
 
 def _name(command: list[str], files: list[Path]) -> str:
@@ -286,6 +297,12 @@ def table_of(stage: Kernel, configurations: set[str]) -> str:
     return "".join(
         line for line in lines if not line.startswith("INSTANCE(") or any(f'"{one}"' in line for one in configurations)
     )
+
+
+def _times(problem: Problem, factor: int) -> Problem:
+    """The problem with so many times as many sequences."""
+    more = {"lengths": problem.lengths * factor} if isinstance(problem, DecodeProblem) else {}
+    return replace(problem, B=problem.B * factor, **more)
 
 
 def problem_for(stage: WithKernel) -> Problem:

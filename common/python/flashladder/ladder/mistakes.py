@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from flashladder.core.console import coloured, say
-from flashladder.core.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.ladder import stages
 from flashladder.ladder.change import Change, tables, where
 from flashladder.ladder.stage import Verdict
@@ -81,12 +81,7 @@ def everything() -> list[Mistake]:
 
 def get(stage: stages.Stage | int | str, name: str) -> Mistake:
     """The lesson's mistake of that name. FlashLadderError lists those that there are."""
-    found = of_lesson(stage)
-    for one in found:
-        if one.name == name:
-            return one
-    names = ", ".join(one.name for one in found) or "none"
-    raise FlashLadderError(f"There is no mistake '{name}' for stage {stages.entry(stage).name}. There are: {names}.")
+    return named(of_lesson(stage), name, f"Stage {stages.entry(stage).name}", "mistake")
 
 
 def run(mistake: Mistake) -> Verdict:
@@ -96,12 +91,8 @@ def run(mistake: Mistake) -> Verdict:
 
 def show(stage: stages.Stage, names: Sequence[str] = ()) -> int:
     """Runs the lesson's mistakes, or any that are named, and says who caught them and how; 1 if one went unnoticed."""
-    known = {one.name: one for one in mistakes(stage)}
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        there = ", ".join(known)
-        raise FlashLadderError(f"There is no mistake '{unknown[0]}' for stage {stage.name}. There are: {there}.")
-    found = [known[name] for name in names] or of_lesson(stage)
+    known = mistakes(stage)
+    found = [named(known, name, f"Stage {stage.name}", "mistake") for name in names] or of_lesson(stage)
     if not found:
         say(f"{stage.name} has no mistakes to plant.")
     unnoticed = 0

@@ -47,22 +47,22 @@ def all_stages(folder: Path = STAGES) -> tuple[Kernel, ...]:
 
 
 @cache
-def backward_stages(folder: Path = STAGES) -> tuple[Backward, ...]:
+def backward_stages() -> tuple[Backward, ...]:
     """Every stage whose kernels compute gradients, in order. They are a part of their own: every_stage() and what goes
     through it, such as demo and the tables of the ladder, leave them out."""
-    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Backward))
+    return tuple(stage for stage in _with_kernel(STAGES) if isinstance(stage, Backward))
 
 
 @cache
-def decode_stages(folder: Path = STAGES) -> tuple[Decode, ...]:
+def decode_stages() -> tuple[Decode, ...]:
     """Every decode stage, in order: another such part."""
-    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Decode))
+    return tuple(stage for stage in _with_kernel(STAGES) if isinstance(stage, Decode))
 
 
 @cache
-def ring_stages(folder: Path = STAGES) -> tuple[Ring, ...]:
+def ring_stages() -> tuple[Ring, ...]:
     """Every stage for several GPUs, in order: another such part."""
-    return tuple(stage for stage in _with_kernel(folder) if isinstance(stage, Ring))
+    return tuple(stage for stage in _with_kernel(STAGES) if isinstance(stage, Ring))
 
 
 def other_parts() -> tuple[WithKernel, ...]:
@@ -141,6 +141,12 @@ def get(which: Stage | int | str) -> Kernel:
             "host_streams, and in a notebook flashladder.lessons.HostLesson()."
         )
     return stage
+
+
+def with_timeline(which: Stage | int | str) -> WithKernel:
+    """As get(), and of the stages whose kernels compute gradients, too."""
+    stage = entry(which)
+    return stage if isinstance(stage, Backward) else get(stage)
 
 
 def previous_of(stage: Stage) -> WithKernel | None:

@@ -9,6 +9,8 @@ lesson.verify()
 guess.score(lesson.count("shared ldmatrix wavefronts"))
 """
 
+from typing import ClassVar
+
 from flashladder import plot
 from flashladder.building import build
 from flashladder.core import device
@@ -32,6 +34,10 @@ __all__ = ["HostLesson", "Lesson", "Prediction", "Trial", "predict", "scorecard"
 
 class Lesson(Writing):
     """One stage with the one before it. Prints where it runs."""
+
+    OUTPUTS = "{} against the float64 reference"  # what verify() compares with what, {} for the stage
+    PROBLEMS: tuple[Problem, ...] = tuple(sweep.demo_problems())  # that verify() looks at
+    OPTIONS: ClassVar[dict] = {}  # of running.job.Options, for these runs
 
     def __init__(self, number: int | str):
         self.stage = self._find(number)
@@ -85,11 +91,11 @@ class Lesson(Writing):
             build.build(targets)
 
     def verify(self, *problems: Problem) -> None:
-        """Runs the stage and compares O with the float64 reference. AssertionError where a result is wrong.
+        """Runs the stage and compares what it wrote with the float64 reference. AssertionError where it is wrong.
 
-        problems: one of each data type and head dim by default.
+        problems: PROBLEMS by default, one of each data type and head dim.
         """
-        verdicts = [sweep.verify(self.stage, problem) for problem in problems or sweep.demo_problems()]
+        verdicts = [sweep.verify(self.stage, problem, **self.OPTIONS) for problem in problems or self.PROBLEMS]
         rows = []
         for verdict in verdicts:
             found = verdict.comparison
@@ -97,7 +103,7 @@ class Lesson(Writing):
             where = verdict.result.device.short if verdict.result else ""
             rows.append([verdict.problem, where, *figures, "verified" if verdict.passed else "WRONG"])
         columns = ("problem", "ran on", "relative error", "worst element / its bound", "")
-        show(table(f"{self.stage.name} against the float64 reference", columns, rows, right=(2, 3)))
+        show(table(self.OUTPUTS.format(self.stage.name), columns, rows, right=(2, 3)))
         wrong = [f"{verdict.problem}: {verdict.message}" for verdict in verdicts if not verdict.passed]
         if wrong:
             raise AssertionError(f"{self.stage.name} is wrong. " + "\n".join(wrong))

@@ -7,10 +7,10 @@ come from.
 
 import hashlib
 import json
-import os
 import re
 from pathlib import Path
 
+from flashladder.core import paths
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.toml import tomllib
@@ -75,7 +75,9 @@ def badge(file: Path, hosted: str, picture: str = "") -> str:
 
 def files(names: list[str] = ()) -> list[Path]:
     """The notebooks in their order: start_here, by number, the end. names: some of them, e.g. "05" or "start_here"."""
-    found = sorted(FOLDER.glob("*.ipynb"), key=_order)
+    found = sorted(
+        FOLDER.glob("*.ipynb"), key=lambda file: (file.stem != "start_here", not file.stem[:2].isdigit(), file.stem)
+    )
     if not names:
         return found
     chosen = []
@@ -86,10 +88,6 @@ def files(names: list[str] = ()) -> list[Path]:
             raise FlashLadderError(f"There is no notebook '{name}'. There are: {', '.join(f.stem for f in found)}.")
         chosen += matching
     return chosen
-
-
-def _order(file: Path) -> tuple:
-    return (0 if file.stem == "start_here" else 1 if file.stem[:2].isdigit() else 2, file.stem)
 
 
 def load(file: Path) -> dict:
@@ -200,10 +198,7 @@ def to_text(notebook: dict) -> str:
 
 
 def write(notebook: dict, file: Path) -> None:
-    """Whole or not at all."""
-    partial = file.with_name(f".{file.name}.part")
-    partial.write_text(to_text(notebook))
-    os.replace(partial, file)
+    paths.write(file, to_text(notebook))
 
 
 def faults(file: Path) -> list[str]:

@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -114,12 +115,8 @@ def _failure(notebook, error: Exception) -> str:
             if output.output_type == "error":
                 trace = "\n".join(output.traceback)
                 trace = trace if sys.stdout.isatty() else _COLOURS.sub("", trace)
-                return f"Code cell {number}:\n{_indented(cell.source)}\n{trace}"
+                return f"Code cell {number}:\n{textwrap.indent(cell.source, '    ', lambda line: True)}\n{trace}"
     return str(error)
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.splitlines())
 
 
 def run(names: list[str] = (), save: bool = False) -> int:

@@ -8,7 +8,7 @@ from flashladder import plot
 from flashladder.core import device
 from flashladder.core.console import count
 from flashladder.core.decode_problem import DecodeProblem
-from flashladder.core.errors import FlashLadderError
+from flashladder.core.errors import FlashLadderError, named
 from flashladder.core.problem import Problem
 from flashladder.core.ring_problem import RingProblem
 from flashladder.ladder import mistakes, stages
@@ -25,9 +25,6 @@ class _PartLesson(Lesson):
 
     PART: ClassVar[type[WithKernel]]
     IS_NOT: ClassVar[str]  # what is said of a stage of another part
-    OUTPUTS: ClassVar[str]  # what is compared with what, {} for the stage
-    PROBLEMS: ClassVar[tuple[Problem, ...]]  # that verify() looks at
-    OPTIONS: ClassVar[dict] = {}  # of running.job.Options, for these runs
 
     def _find(self, which: stages.Stage | int | str) -> WithKernel:
         stage = stages.entry(which)
@@ -35,27 +32,9 @@ class _PartLesson(Lesson):
             raise FlashLadderError(f"Stage {stage.id} {self.IS_NOT}: use flashladder.lessons.Lesson({stage.id}).")
         return stage
 
-    def verify(self, *problems: Problem) -> None:
-        """Runs the stage and compares what it wrote with the float64 reference. AssertionError where it is wrong."""
-        rows, wrong = [], []
-        for problem in problems or self.PROBLEMS:
-            inputs = self.stage.random_inputs(problem)
-            result = self.stage.run(problem, inputs, **self.OPTIONS)
-            found = self.stage.compared(problem, inputs, result)
-            figures = [f"{found.frobenius:.1e}", f"{found.worst_ratio:.2f}"]
-            rows.append([problem, result.device.short, *figures, "verified" if found else "WRONG"])
-            wrong += [] if found else [f"{problem}: {found.message}"]
-        columns = ("problem", "ran on", "relative error", "worst element / its bound", "")
-        show(table(self.OUTPUTS.format(self.stage.name), columns, rows, right=(2, 3)))
-        if wrong:
-            raise AssertionError(f"{self.stage.name} is wrong. " + "\n".join(wrong))
-
     def break_it(self, name: str) -> None:
         """Plants a mistake of stages/NN/mistakes.toml, any of them; shows who catches it. AssertionError if nobody."""
-        known = {one.name: one for one in mistakes.mistakes(self.stage)}
-        if name not in known:
-            raise FlashLadderError(f"There is no mistake '{name}' for stage {self.stage.name}: {', '.join(known)}.")
-        plant(known[name])
+        plant(named(mistakes.mistakes(self.stage), name, f"Stage {self.stage.name}", "mistake"))
 
     def _of(self, stage: int | str | None) -> stages.Stage:
         return self.stage if stage is None else stages.entry(stage)  # also one of another part, to compare with

@@ -52,26 +52,22 @@ class Writing:
         """The lines that an exercise (of the shipped source) or a puzzle asks for, folded: they show when they are
         clicked on."""
         one = self._named(name)
-        show(folded_puzzle(one) if isinstance(one, puzzles.Puzzle) else folded_solution(one))
+        show(folded_solution(one))
 
     def _named(self, name: str) -> Exercise | exercise.Mend | puzzles.Puzzle:
         known = {one.name: one for one in puzzles.puzzles(self.stage)}
         return known[name] if name in known else exercise.get(self.stage, name)
 
 
-def folded_solution(one: Exercise | exercise.Mend) -> Shown:
+def folded_solution(one: Exercise | exercise.Mend | puzzles.Puzzle) -> Shown:
     if isinstance(one, exercise.Mend):
         line, place = one.hints[-1], f"stages/{one.stage.name}/{one.stage.source.name}"
         return note(f"{line} The mended source is {place}.", f"{one.title}:")
-    body = code(one.solution, one.first, f"stages/{one.stage.name}/{one.stage.source.name}")
-    return _folded(f"{one.title}: a solution", body)
-
-
-def folded_puzzle(one: puzzles.Puzzle) -> Shown:
-    return _folded(f"{one.title}: a solution", code(one.solution, one.first_line, f"a solution of {one.name}"))
-
-
-def _folded(summary: str, body: Shown) -> Shown:
+    if isinstance(one, puzzles.Puzzle):
+        body = code(one.solution, one.first_line, f"a solution of {one.name}")
+    else:
+        body = code(one.solution, one.first, f"stages/{one.stage.name}/{one.stage.source.name}")
+    summary = f"{one.title}: a solution"
     page = f"<details><summary>{html.escape(summary)}</summary>{body.html}</details>"
     return Shown(page, f"{summary}\n{body.text}")
 

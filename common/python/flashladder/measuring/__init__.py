@@ -6,7 +6,8 @@ ablation_times, hard_inputs, stream_times   variants, inputs that hurt, stage 00
 peers, cudnn_fp8, gpu_memory                what stages stand beside, and memory for both
 ncu, profile, profiler, profiler_tables, roofline       Nsight Compute
 machine_code                                what the assembler made of a loop
-block_order, ring_model, step_clocks        models, and how far off one is
+block_order, ring_model                      models
+step_clocks, beside_clocks                  how far off the timeline's model is
 recorded, provenance                        records as files, what they were measured with
 report_archive, report_check, simulator_records         reports that others send
 """

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -470,8 +470,8 @@ def slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", name.replace("NVIDIA", "")).strip("-")
 
 
-def print_tables(results: dict) -> None:
-    """TFLOP/s by name and length, one table for each dtype, head dim and mask."""
+def tables(results: dict) -> Iterator[tuple[str, list[str], list[list[str]]]]:
+    """TFLOP/s by name and length, one table for each dtype, head dim and mask: its title, columns and rows."""
     rows = [row for row in results["measurements"] if row["kind"] != "ceiling"]
     for dtype, d, causal in sorted({(row["dtype"], row["d_head"], row["causal"]) for row in rows}):
         chosen = [row for row in rows if (row["dtype"], row["d_head"], row["causal"]) == (dtype, d, causal)]
@@ -480,10 +480,23 @@ def print_tables(results: dict) -> None:
         figures = {(row["name"], row["Nq"]): f"{row['tflops']:.1f}" for row in chosen}
         title = f"TFLOP/s, {dtype}, d = {d}{', causal' if causal else ''}: {results['provenance']['device']}"
         body = [[name, *(figures.get((name, n), "-") for n in lengths)] for name in names]
-        table(title, ["", *(f"N={n}" for n in lengths)], body, right=range(1, len(lengths) + 1))
+        yield title, ["", *(f"N={n}" for n in lengths)], body
+
+
+def remarks(results: dict) -> list[str]:
+    """The ceilings, and what was not timed."""
+    said = []
     for row in results["measurements"]:
         if row["kind"] == "ceiling":
-            say(f"{row['name']}, {row['dtype']}, {peers.CEILING_SIZE}³: {row['tflops']:.0f} TFLOP/s")
+            said.append(f"{row['name']}, {row['dtype']}, {peers.CEILING_SIZE}³: {row['tflops']:.0f} TFLOP/s")
     reasons = {(row["name"], row["reason"]): row for row in results["skipped"]}
     for (name, reason), row in reasons.items():
-        say(f"not timed: {name} at N = {row['Nq']}, d = {row['d_head']}, {row['dtype']}: {reason}")
+        said.append(f"not timed: {name} at N = {row['Nq']}, d = {row['d_head']}, {row['dtype']}: {reason}")
+    return said
+
+
+def print_tables(results: dict) -> None:
+    for title, columns, rows in tables(results):
+        table(title, columns, rows, right=range(1, len(columns)))
+    for line in remarks(results):
+        say(line)

@@ -7,17 +7,15 @@ the variants of `make ablations`, in docs/results/sm_90-machine-code.json.
 import argparse
 import concurrent.futures
 import hashlib
-import os
 import re
 import subprocess
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 
 from flashladder.building import build, toolchain
 from flashladder.core.console import progress, say, table
 from flashladder.core.errors import FlashLadderError
-from flashladder.core.paths import RECORDED, ROOT, build_directory, headers
+from flashladder.core.paths import RECORDED, ROOT, build_directory, headers, whole
 from flashladder.ladder import ablations, stages
 from flashladder.measuring import recorded
 
@@ -224,15 +222,13 @@ def compile_for(kernel: Path, arch: str = ARCH, folder: Path | None = None) -> P
     cubin = build_directory() / "machine-code" / arch / f"{digest.hexdigest()[:16]}.cubin"
     if cubin.exists():
         return cubin
-    cubin.parent.mkdir(parents=True, exist_ok=True)
-    partial = cubin.with_name(f".{os.getpid()}.{threading.get_ident()}.{cubin.name}")
     command = [nvcc, "-std=c++20", "-O3", "-lineinfo", "-cubin", f"-arch={arch}", "-Xptxas", "-v"]
-    command += [f"-I{ROOT / 'common/include'}", f"-I{folder}", "-o", partial, kernel]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-    if done.returncode:
-        raise FlashLadderError(f"{kernel} does not compile for {arch}:\n{(done.stdout + done.stderr)[-3000:]}")
-    cubin.with_suffix(".txt").write_text(done.stderr)
-    os.replace(partial, cubin)
+    command += [f"-I{ROOT / 'common/include'}", f"-I{folder}", kernel, "-o"]
+    with whole(cubin) as partial:
+        done = subprocess.run([*map(str, command), partial], capture_output=True, text=True)
+        if done.returncode:
+            raise FlashLadderError(f"{kernel} does not compile for {arch}:\n{(done.stdout + done.stderr)[-3000:]}")
+        cubin.with_suffix(".txt").write_text(done.stderr)
     return cubin
 
 

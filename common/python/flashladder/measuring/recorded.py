@@ -7,6 +7,7 @@ file has of a stage that there is not (any more) is left out.
 
 import datetime
 import json
+import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
@@ -22,26 +23,34 @@ MAIN = "NVIDIA H200"
 # GPU.json is the throughput; GPU-KIND.json holds
 #   ablations     kernels with one idea changed at a time; inside: inputs, times on inputs that hurt
 #   backward      the throughput of the stages that compute gradients
-#   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, and profiler, what it
-#                 says of a few kernels
+#   counters      Nsight Compute's beside warpsim's; inside: roofline, bytes of memory traffic, profiler, what it says
+#                 of a few kernels, beside, what instructions take while the tensor cores multiply, and clocks, at how
+#                 many MHz the peers ran: the timeline's model is held to these two
 #   decode        microseconds of the decode stages, and of reading K and V alone
-#   faults        what comes of the mistakes that warpsim names
+#   faults        what comes of the mistakes that warpsim names; inside: detections, which tool notices the stages'
+#                 planted mistakes
 #   host-streams  stage 00
 #   ring          the stages for several GPUs and their peers; links: what copies between GPUs reach
 #   machine-code  of the loops over K and V (of an architecture: sm_90-machine-code.json); inside: registers, of a
-#                 sample of configurations
+#                 sample of configurations, and ptxas, what it says of planted mistakes
 #   tuning        the fastest configurations of autotune; inside: shapes, those of that stage
 KINDS = ("ablations", "backward", "counters", "decode", "faults", "host-streams", "machine-code", "ring", "tuning")
 # A record inside another: what it is called there, and the kind of the file.
 INSIDE = {
+    "beside": "counters",
+    "clocks": "counters",
+    "detections": "faults",
     "inputs": "ablations",
     "profiler": "counters",
+    "ptxas": "machine-code",
     "roofline": "counters",
     "registers": "machine-code",
     "shapes": "tuning",
 }
+# Without these a record does not ship. uncommitted_changes: null where nobody knows.
+PROVENANCE = ("device", "driver", "toolkit", "commit", "date", "uncommitted_changes")
 # The lists of a record whose entries are of stages.
-_LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard")
+_LISTS = ("measurements", "together", "other_caches", "rows", "counters", "kernels", "stages", "hard", "planted")
 
 
 def load(file: Path) -> dict:
@@ -134,6 +143,18 @@ def shipped(folder: Path = RECORDED, kind: str = "") -> list[dict]:
     return sorted(found, key=lambda one: one["provenance"].get("device") != MAIN)
 
 
+def lacking(record: dict) -> list[str]:
+    """What of PROVENANCE a record of a GPU does not say, or one inside it: "date", "roofline: date"."""
+    found = []
+    for kind in ("", *(one for one in INSIDE if one in record)):
+        one = record[kind] if kind else record
+        origin = one.get("provenance") if isinstance(one, dict) else None
+        origin = origin if isinstance(origin, dict) else {}
+        said = {key for key in origin if origin[key] not in ("", "unknown", None) or key == "uncommitted_changes"}
+        found += [f"{kind}: {key}" if kind else key for key in PROVENANCE if key not in said]
+    return found
+
+
 def inside(kind: str, record: dict) -> dict:
     """A record of INSIDE as one that can be written: what it is inside of has nothing else, and write() adds that."""
     version = {"version": record.get("version", 1)}
@@ -150,7 +171,9 @@ def write(record: dict, file: Path) -> Path:
     else:
         made = {key: before[key] for key in INSIDE if key in before} | record
     ordered = {key: made[key] for key in sorted(made, key=lambda key: key in INSIDE)}
-    file.write_text(to_text(ordered))
+    partial = file.with_name(f".{os.getpid()}.{file.name}")  # a run that is interrupted here leaves the file as it was
+    partial.write_text(to_text(ordered))
+    os.replace(partial, file)
     return file
 
 
@@ -169,7 +192,7 @@ def take(file: Path, folder: Path = RECORDED) -> Path:
     """Has a record that was just measured ship. What the one before has of stages that the new one is not of stays, and
     says in `run` when it was measured."""
     fresh, place = load(file), folder / file.name
-    if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters"):
+    if place.exists() and kind_of(place.stem) in ("", "ablations", "backward", "counters", "faults"):
         fresh = _with_earlier(fresh, load(place))
     return write(fresh, place)
 
@@ -181,6 +204,8 @@ def _with_earlier(fresh: dict, before: dict) -> dict:
             made[key] = _with_earlier(value, before[key])
         elif key in _LISTS and isinstance(value, list) and isinstance(before.get(key), list):
             made[key] = _joined(value, before[key], label(before).split(", ", 1)[1])
+        elif key == "runs":  # what rows say by the date of their run
+            made[key] = before.get(key, {}) | value
     return made
 
 
@@ -192,13 +217,14 @@ def _joined(fresh: list[dict], before: list[dict], run: str) -> list[dict]:
     order |= {"ceiling": -1}
 
     def place(row: dict) -> int:
-        return order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row))[:2], len(order))
+        return order.get("ceiling" if row.get("kind") == "ceiling" else str(_name_in(row)[0])[:2], len(order))
 
     return sorted([*kept, *fresh], key=place)
 
 
-def _name_in(row: dict) -> str | None:
-    return row.get("name", row.get("stage"))
+def _name_in(row: dict) -> tuple[str | None, str | None]:
+    """The name of what a row is of, and the mistake that is planted in it."""
+    return row.get("name", row.get("stage")), row.get("mistake")
 
 
 def earlier(rows: list[dict]) -> str:
@@ -207,10 +233,10 @@ def earlier(rows: list[dict]) -> str:
     for row in rows:
         if "run" in row:
             runs.setdefault(row["run"], {})[row["name"]] = None
-    return " ".join(f"{_in_short(list(names))}: of another run, {run}." for run, names in runs.items())
+    return " ".join(f"{in_short(list(names))}: of another run, {run}." for run, names in runs.items())
 
 
-def _in_short(names: list[str]) -> str:
+def in_short(names: list[str]) -> str:
     """Stages that follow one another on the ladder as "01_naive to 13_masking", then the peers; variants as a word
     behind their stages."""
     order = [stage.name for stage in stages.all_parts()]

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from flashladder.core.errors import FlashLadderError
 
-KINDS = (".json", ".txt", ".png")
+KINDS = (".json", ".txt", ".png", ".html")
 MOST_FILES = 64
 MOST_BYTES = 32 << 20  # of one file; all of a report of an H200 are 3 MB
 

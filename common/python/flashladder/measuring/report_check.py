@@ -118,9 +118,11 @@ def _provenance(found: Findings, name: str, record: dict, show, today: datetime.
         found.errors.append(f"{name}: measured on the simulator, whose times say nothing")
     if record.get("build_type") not in ("Release", None):
         found.errors.append(f"{name}: a {record['build_type']} build; throughput is of `cmake --preset release`")
-    if record.get("uncommitted_changes"):
+    if "uncommitted_changes" not in record:
+        found.errors.append(f"{name}: provenance.uncommitted_changes, whether the tree was the commit's, is missing")
+    elif record["uncommitted_changes"]:
         found.errors.append(f"{name}: stages/ or common/ had changes that are in no commit: commit them, measure again")
-    elif record.get("uncommitted_changes") is None:
+    elif record["uncommitted_changes"] is None:
         found.remarks.append(
             f"{name}: whether there were uncommitted changes is unknown (a copy without git's history)"
         )

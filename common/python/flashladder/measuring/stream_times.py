@@ -5,9 +5,10 @@ import subprocess
 from pathlib import Path
 
 from flashladder.core.console import table
-from flashladder.core.device import Device, environment
+from flashladder.core.device import Device, environment, unfit
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import results_directory
+from flashladder.ladder import stages
 from flashladder.ladder.host_streams import Run, program, run
 from flashladder.measuring import bench, provenance, recorded
 from flashladder.running import timeline
@@ -61,6 +62,11 @@ def measure_case(case: dict, repeat: int = 5) -> dict:
     }
 
 
+def cases_for(device: Device) -> list[dict]:
+    """Those whose stage the GPU runs."""
+    return [case for case in CASES if not unfit(device.gpu, stages.entry(case["stage"]).min_compute)]
+
+
 def measure(device: Device) -> dict:
     """The record GPU-host-streams.json: bandwidths, and for each case times by chunks and streams."""
     env = environment(device)
@@ -71,7 +77,7 @@ def measure(device: Device) -> dict:
         "version": 1,
         "provenance": provenance.collect(device),
         "bandwidth": json.loads(done.stdout),
-        "cases": [measure_case(case) for case in CASES],
+        "cases": [measure_case(case) for case in cases_for(device)],
     }
 
 

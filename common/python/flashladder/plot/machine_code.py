@@ -16,7 +16,7 @@ from flashladder.plot.style import (
     YELLOW,
     caption,
     new_figure,
-    text_on,
+    stacked,
 )  # fmt: skip
 
 # Lanes of the picture of the order, from the top: name, letters, colour.
@@ -98,16 +98,11 @@ def instruction_mix(*which: int | str, d: int = 128) -> Figure:
     widest = max(sum(row["in_a_turn"].values()) for row in rows)
     rest = ("all others", tuple(name for name in machine_code.NAMES if name not in named), "#dddddd", None)
     for place, row in enumerate(rows):
-        left = 0
-        for name, classes, colour, hatch in (*_GROUPS, rest):
-            count = sum(row["in_a_turn"].get(one, 0) for one in classes)
-            axes.barh(place, count, left=left, color=colour, hatch=hatch, edgecolor="white", height=0.75,
-                      label=name if place == 0 else None)  # fmt: skip
-            if count > widest / 50:  # else there is no room for the number
-                box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None
-                axes.text(left + count / 2, place, str(count), ha="center", va="center", fontsize=8,
-                          color=text_on(colour), bbox=box)  # fmt: skip
-            left += count
+        parts = [
+            (sum(row["in_a_turn"].get(one, 0) for one in classes), look, None if place else name)
+            for name, classes, *look in (*_GROUPS, rest)
+        ]
+        left = stacked(axes, place, parts, least=widest / 50, height=0.75)
         axes.text(left + widest / 60, place, f"{left:,}", va="center", fontsize=9, weight="bold", color=INK)
     axes.set_yticks(range(len(rows)), [_name(row) for row in rows], fontsize=9)
     axes.invert_yaxis()

@@ -17,7 +17,7 @@ from flashladder.plot.style import (
     YELLOW,
     caption,
     new_figure,
-    text_on,
+    stacked,
 )
 
 # What is stacked: name, what it sums up, colour, hatch. The one with no reasons takes what no other does.
@@ -62,18 +62,11 @@ def _bars(record: dict, what: str, entries: list[dict], parts, unit: str, text) 
     """Horizontal stacked bars. parts: (name, colour, hatch, value of each entry); text(value): in the bar."""
     figure = new_figure(10, 1.6 + 0.5 * len(entries), what)
     axes = figure.subplots()
-    longest = max(sum(values[index] for _, _, _, values in parts) for index in range(len(entries)))
-    left = [0.0] * len(entries)
-    for name, colour, hatch, values in parts:
-        if not any(values):
-            continue
-        axes.barh(range(len(entries)), values, left=left, color=colour, hatch=hatch, edgecolor="white", label=name)
-        for y, value in enumerate(values):
-            if value > 0.055 * longest:
-                box = {"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None
-                axes.text(left[y] + value / 2, y, text(value), ha="center", va="center", fontsize=7,
-                          color=text_on(colour), bbox=box)  # fmt: skip
-        left = [before + value for before, value in zip(left, values, strict=True)]
+    parts = [part for part in parts if any(part[-1])]
+    longest = max(sum(values[index] for *_, values in parts) for index in range(len(entries)))
+    for y in range(len(entries)):
+        own = [(values[y], (colour, hatch), None if y else name) for name, colour, hatch, values in parts]
+        stacked(axes, y, own, least=0.055 * longest, size=7, text=text)
     stale = ["\n(stale)" if recorded.is_stale(one) else "" for one in entries]
     names = [one["name"].replace(" (", "\n(") for one in entries]
     axes.set_yticks(range(len(entries)), [name + old for name, old in zip(names, stale, strict=True)], fontsize=8)

@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 
 from flashladder.core.errors import FlashLadderError
-from flashladder.plot.style import BLUE, GREEN, INK, ORANGE, PINK, RED, SKY, caption, new_figure, text_on
+from flashladder.plot.style import BLUE, GREEN, INK, ORANGE, PINK, RED, SKY, caption, new_figure, stacked
 
 MOST = 255  # registers of 32 bits that a thread can have
 WARP_ROWS, BC = 32, 64  # of the stages' tile
@@ -41,17 +41,10 @@ def registers(d: int = 128) -> Figure:
     names, seen = [], set()
     for step in (False, True):
         for phase, held in budget(d, step).items():
-            y, left = len(names), 0
-            for what, count in held.items():
-                colour, hatch = looks[what]
-                axes.barh(y, count, left=left, color=colour, hatch=hatch, edgecolor="white",
-                          label=None if what in seen else what)  # fmt: skip
-                if count >= 14:
-                    box = {"facecolor": colour, "edgecolor": "none", "pad": 1.0} if hatch else None
-                    axes.text(left + count / 2, y, str(count), ha="center", va="center", fontsize=9,
-                              color=text_on(colour), bbox=box)  # fmt: skip
-                seen.add(what)
-                left += count
+            y = len(names)
+            parts = [(count, looks[what], None if what in seen else what) for what, count in held.items()]
+            left = stacked(axes, y, parts, least=13, size=9, pad=1.0)
+            seen |= held.keys()
             axes.text(left + 4, y, str(left), va="center", fontsize=9, weight="bold", color=RED if left > MOST else INK)
             names.append(f"{'one step' if step else 'whole block'}: {phase}")
     axes.axvline(MOST, color=RED, linestyle="--", linewidth=1.5)

@@ -1,12 +1,12 @@
 """What all pictures share: figures, colours, captions, and files that do not change from run to run."""
 
-import os
 from pathlib import Path
 
 import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
+from flashladder.core.paths import whole, write
 from flashladder.plot.packed import png
 
 # Okabe and Ito's palette, made for colour-blind readers (https://jfly.uni-koeln.de/color/).
@@ -73,6 +73,38 @@ def label(axes, x: float, y: float, ground, text: str, *, size: float = 8, **fon
     axes.text(x, y, text, ha="center", va="center", fontsize=size, color=text_on(ground), zorder=4, **font)
 
 
+Look = tuple[str, str | None]  # colour and hatch of a bar
+
+
+def in_a_bar(
+    axes, at: tuple[float, float], words: str, look: Look, *, size: float = 8, pad: float = 0.8, **font
+) -> None:
+    """Words in the ink that is readable on a bar, and on a hatched one with the bare colour behind them."""
+    colour, hatch = look
+    box = {"facecolor": colour, "edgecolor": "none", "pad": pad} if hatch else None
+    axes.text(*at, words, ha="center", va="center", fontsize=size, color=text_on(colour), bbox=box, **font)
+
+
+def stacked(axes, y: float, parts: list[tuple[float, Look, str | None]], least: float, **bar) -> float:
+    """A bar of parts, (length, look, words in the legend); those longer than `least` have their number in them, as
+    `text` says it and in its `size`. Returns where the bar ends."""
+    text, font, left = bar.pop("text", str), {"size": bar.pop("size", 8), "pad": bar.pop("pad", 0.8)}, 0
+    for length, (colour, hatch), name in parts:
+        axes.barh(y, length, left=left, color=colour, hatch=hatch, edgecolor="white", label=name, **bar)
+        if length > least:
+            in_a_bar(axes, (left + length / 2, y), text(length), (colour, hatch), **font)
+        left += length
+    return left
+
+
+def cells_by(axes, columns: list[str], rows: list[str], **font) -> None:
+    """Axes for a grid of cell()s: their names beside the columns and the rows, from the top down."""
+    axes.set(xlim=(0, len(columns)), ylim=(len(rows), 0))
+    axes.set_xticks([place + 0.5 for place in range(len(columns))], columns, **font)
+    axes.set_yticks([place + 0.5 for place in range(len(rows))], rows, **font)
+    axes.tick_params(length=0)
+
+
 def plain(axes) -> None:
     """No frame and no ticks: for drawings whose cells say all."""
     axes.set_xticks([])
@@ -84,14 +116,10 @@ def plain(axes) -> None:
 def save(figure: Figure, file: Path | str, dpi: int = 120) -> Path:
     """Writes a PNG or SVG, whole or not at all; the same picture gives the same bytes. Returns the file."""
     file = Path(file)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f".{file.stem}.part{file.suffix}")
     # No date and no version of Matplotlib inside. An SVG's texts stay texts, in whatever font the reader has.
     fixed = {"svg.hashsalt": "flashladder", "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans", "Arial"]}
     if file.suffix == ".png":
-        partial.write_bytes(png(figure, dpi))
-    else:
-        with matplotlib.rc_context(fixed):
-            figure.savefig(partial, metadata={"Date": None, "Creator": None})
-    os.replace(partial, file)
+        return write(file, png(figure, dpi))
+    with whole(file) as partial, matplotlib.rc_context(fixed):
+        figure.savefig(partial, metadata={"Date": None, "Creator": None})
     return file

@@ -13,6 +13,7 @@ from flashladder.plot.style import (
     RED,
     caption,
     cell,
+    cells_by,
     in_order,
     new_figure,
     plain,
@@ -63,11 +64,7 @@ def _permutation(axes, chunks: int, on: bool, rows: int, chunk: int) -> None:
                 groups.add(place % 8)
     if chunks > 8:
         axes.axvline(8, color=INK, linewidth=1.5, zorder=5)
-    axes.set_xlim(0, chunks)
-    axes.set_ylim(rows, 0)
-    axes.set_xticks([place + 0.5 for place in range(chunks)], [str(place % 8) for place in range(chunks)])
-    axes.set_yticks([row + 0.5 for row in range(rows)], [str(row) for row in range(rows)])
-    axes.tick_params(length=0)
+    cells_by(axes, [str(place % 8) for place in range(chunks)], [str(row) for row in range(rows)])
     axes.set_xlabel("bank group (4 banks, 16 bytes)")
     axes.set_ylabel("row of the tile")
     count = min(8, rows) // len(groups)

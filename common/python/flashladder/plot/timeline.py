@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, caption, new_figure, text_on
+from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, SKY, caption, in_a_bar, new_figure
 from flashladder.running.timeline import Timeline
 
 # Facecolour and hatch of each kind of work.
@@ -76,26 +76,12 @@ def _draw(axes, one: Timeline, counts: dict[str, int], end: float) -> None:
         for row, span in _place(one, lane):
             colour, hatch = LOOKS[span.kind]
             y, width = base + row, span.end - span.start
-            axes.broken_barh(
-                [(span.start, width)],
-                (y - 0.45, 0.9),
-                facecolor=colour,
-                hatch=hatch,
-                edgecolor=GREY if span.kind == "host" else "white",
-                linewidth=0.6,
-            )
+            edge = GREY if span.kind == "host" else "white"
+            axes.broken_barh([(span.start, width)], (y - 0.45, 0.9), facecolor=colour, hatch=hatch, edgecolor=edge,
+                             linewidth=0.6)  # fmt: skip
             if span.kind == "host" or width > (0.006 + 0.006 * len(span.label)) * end:
-                axes.text(
-                    span.start + width / 2,
-                    y,
-                    "" if span.kind == "host" and end > 16 else span.label,
-                    ha="center",
-                    va="center",
-                    fontsize=8 if span.kind != "host" else 6.5,
-                    clip_on=True,
-                    color=text_on(colour),
-                    bbox={"facecolor": colour, "edgecolor": "none", "pad": 1.0} if hatch else None,
-                )
+                words, size = "" if span.kind == "host" and end > 16 else span.label, 8 if span.kind != "host" else 6.5
+                in_a_bar(axes, (span.start + width / 2, y), words, LOOKS[span.kind], size=size, pad=1.0, clip_on=True)
         ticks.append(base + (count - 1) / 2)
         base += count
         axes.axhline(base - 0.5, color=GREY, linewidth=0.6)

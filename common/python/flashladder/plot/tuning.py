@@ -19,6 +19,7 @@ from flashladder.plot.style import (
     SKY,
     caption,
     cell,
+    cells_by,
     in_order,
     new_figure,
 )
@@ -107,11 +108,7 @@ def tuning_lengths(records: list[dict], dtype: str = "bf16", d: int = 128) -> Fi
                 pays = value > record.PAYS
                 colour = in_order(round(100 * np.log(value) / np.log(highest)), 101) if pays else PALE
                 cell(axes, (column, row), colour, f"{value:.3f}" if pays else f"{value:.3f}, no", size=8)
-        axes.set_xlim(0, len(lengths))
-        axes.set_ylim(len(flags), 0)
-        axes.set_xticks(np.arange(len(lengths)) + 0.5, [f"N = {n}" for n in lengths], fontsize=8)
-        axes.set_yticks(np.arange(len(flags)) + 0.5, [_wrapped(flag.name) for flag in flags], fontsize=8)
-        axes.tick_params(length=0)
+        cells_by(axes, [f"N = {n}" for n in lengths], [_wrapped(flag.name) for flag in flags], fontsize=8)
         axes.set_title(f"{_label(one)}\n{one}: times as long as the winner", fontsize=9)
     caption(
         figure, f'"no": the flag does not pay there; without it the winner takes at most {record.PAYS:g} times as long'
@@ -150,11 +147,7 @@ def _tiles(axes, best: dict) -> None:
         colour = in_order(ranked.index((Br, Bc)), len(ranked))
         text = f"{figures['tflops']:.0f}\n{one.warps} warps"
         cell(axes, (columns.index(Bc), rows.index(Br)), colour, text, mark=INK if (Br, Bc) == ranked[-1] else None)
-    axes.set_xlim(0, len(columns))
-    axes.set_ylim(len(rows), 0)
-    axes.set_xticks(np.arange(len(columns)) + 0.5, [f"Bc = {Bc}" for Bc in columns], fontsize=8)
-    axes.set_yticks(np.arange(len(rows)) + 0.5, [f"Br = {Br}" for Br in rows], fontsize=8)
-    axes.tick_params(length=0)
+    cells_by(axes, [f"Bc = {Bc}" for Bc in columns], [f"Br = {Br}" for Br in rows], fontsize=8)
 
 
 def tuning_predicted(records: list[dict], dtype: str = "bf16", d: int = 128, N: int = 4096) -> Figure:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from flashladder.core.errors import FlashLadderError
-from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, caption, new_figure, text_on
+from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, caption, in_a_bar, new_figure
 from flashladder.simulator.warps import BACKGROUND, KINDS, WarpSpan, WarpTimeline
 
 # Facecolour and hatch of each kind.
@@ -130,9 +130,8 @@ def _draw_warp(axes, timeline: WarpTimeline, row: int, y: float, start: float, e
         for first, last, labels in _groups(own, start, end) if kind != "bytes" else []:
             words = next((one for one in labels if last - first > _CHARACTER * (len(one) + 1.5) * (end - start)), "")
             if words:
-                axes.text((first + last) / 2, low + tall / 2, words, ha="center", va="center",
-                          fontsize=6.5 if background else 7.5, clip_on=True, color=text_on(colour),
-                          bbox={"facecolor": colour, "edgecolor": "none", "pad": 0.8} if hatch else None)  # fmt: skip
+                size = 6.5 if background else 7.5
+                in_a_bar(axes, ((first + last) / 2, low + tall / 2), words, LOOKS[kind], size=size, clip_on=True)
 
 
 def _groups(spans: list[WarpSpan], start: float, end: float) -> Iterator[tuple[float, float, list[str]]]:

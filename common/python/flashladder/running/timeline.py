@@ -43,15 +43,11 @@ def from_events(run: dict, where: str) -> Timeline:
 
     An event marks when a stream comes to it, so a span also holds the wait for its engine.
     """
-    spans = [
-        Span(_lane(one["stream"]), one["kind"], str(one["chunk"]), one["start_ms"], one["end_ms"])
-        for one in run["spans"]
-    ]
+    spans = []
+    for one in run["spans"]:
+        lane = "default stream" if one["stream"] < 0 else f"stream {one['stream'] + 1}"
+        spans.append(Span(lane, one["kind"], str(one["chunk"]), one["start_ms"], one["end_ms"]))
     return Timeline("ms", where, run["title"], spans).check()
-
-
-def _lane(stream: int) -> str:
-    return "default stream" if stream < 0 else f"stream {stream + 1}"
 
 
 def from_report(

@@ -1,12 +1,13 @@
 """Runs one problem on one stage in this process, which was started for that alone.
 
-    python -m flashladder.running.worker FOLDER
+    python -m flashladder.running.worker FOLDER [FOLDER...]
     python -m flashladder.running.worker --serve
 
 FOLDER holds what flashladder.running.job.Job wrote: which libcudart.so.13, which stage, Q, K and V.
 Leaves what the stage writes there, by name, such as O.npy and log_sum_exp.npy, shown.npy of a kernel that shows its
 insides, and result.json. A process has one CUDA runtime for good, and after a failed launch that runtime is of no more
-use: hence a process of its own for each run.
+use: hence a process of its own for each run, and of several folders it runs one after the other up to the first that
+fails.
 
 With --serve it forks such a process for each line of standard input: flashladder.running.server's other end.
 """
@@ -176,10 +177,8 @@ def serve() -> Path | None:
     return None
 
 
-def main() -> int:
-    folder = serve() if sys.argv[1] == "--serve" else Path(sys.argv[1])
-    if folder is None:
-        return 0
+def run(folder: Path) -> bool:
+    """Whether the job of a folder came to its end; result.json says what became of it."""
     try:
         job = Job.read(folder)
         result = ring.execute(folder, job) if job.options.kind == "ring" else execute(folder, job)
@@ -188,7 +187,19 @@ def main() -> int:
     except (CudaError, OSError) as error:
         result = {"status": "error", "message": str(error)}
     (folder / "result.json").write_text(json.dumps(result))
+    return result["status"] == "ok"
+
+
+def main() -> int:
     if sys.argv[1] == "--serve":
+        folder = serve()
+        folders = [folder] if folder else []
+    else:
+        folders = [Path(one) for one in sys.argv[1:]]
+    for folder in folders:
+        if not run(folder):
+            break
+    if sys.argv[1] == "--serve" and folders:
         # The runtime and the stage have their end as in any process. Python's modules need none: to take them down in
         # a fork takes longer than to start it.
         sys.stdout.flush()

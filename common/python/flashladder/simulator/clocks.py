@@ -17,10 +17,15 @@ class Clocks:
 
     schedulers: float
     issue: float
+    issue_beside: float
     mma_sync: float
     mma_pace: float
     wgmma_column: float
     special: float
+    special_beside: float
+    alu: float
+    alu_beside: float
+    fp32_takes: float
     arithmetic_pace: float
     shuffle: float
     shared_wavefront: float

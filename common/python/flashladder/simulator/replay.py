@@ -2,8 +2,10 @@
 
 A warp's program is a list of steps. `Stretch` is work of one kind; the others are what warps say to one another and to
 what goes on in the background. A warp runs its steps in order. Each has a scheduler (its number modulo four), which
-has an issue slot, a tensor core and a unit for exponentials; shared memory and the way to the L2 cache are the
-multiprocessor's. A unit serves whoever comes first, and nobody else meanwhile.
+has an issue slot, a tensor core, a unit for exponentials and one for integers, maxima and conversions; shared memory
+and the way to the L2 cache are the multiprocessor's. A unit serves whoever comes first, and nobody else meanwhile.
+While a scheduler's tensor core multiplies, its other units are slower, and additions and multiplications of fp32 make
+the products take longer.
 
 A stretch takes as long as the busiest unit is busy with it, or as long as a warp alone needs between dependent
 instructions (its pace), whichever is more. It is cut into quanta, between which other warps have their turn.
@@ -19,7 +21,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.simulator.clocks import Clocks
 
 QUANTUM = 48.0  # clocks, about: no more than this goes by before another warp has its turn
-OF_SCHEDULER = ("issue", "tensor", "special")
+OF_SCHEDULER = ("issue", "tensor", "special", "alu")
 OF_MULTIPROCESSOR = ("shared", "memory")
 UNITS = (*OF_SCHEDULER, *OF_MULTIPROCESSOR)
 WARPGROUP = 4
@@ -36,6 +38,7 @@ class Stretch(Step):
     units: dict[str, float]  # clocks of each unit
     pace: float = 0.0  # clocks that a warp alone takes at least
     latency: float = 0.0  # behind it, before the next step
+    fp32: float = 0.0  # additions and multiplications of fp32, which take time from products beside them
 
 
 @dataclass(frozen=True)
@@ -139,16 +142,24 @@ def scheduler_of(warp: int, clocks: Clocks) -> int:
     return warp % int(clocks.schedulers)
 
 
+class _Background:
+    """What goes on without its warp, and when it ends."""
+
+    def __init__(self, end: float):
+        self.end = end
+
+
 class _State:
     """Of one warp while it is replayed."""
 
     def __init__(self):
         self.at = 0  # its next step
-        self.open: dict[str, list[float]] = defaultdict(list)  # by queue: ends of what no group has yet
-        self.groups: dict[str, list[float]] = defaultdict(list)  # by queue: ends of the groups so far
+        self.open: dict[str, list[_Background]] = defaultdict(list)  # by queue: what no group has yet
+        self.groups: dict[str, list[list[_Background]]] = defaultdict(list)  # by queue: groups not yet waited for
         self.copied = 0.0  # when all its cp.async so far have come
         self.left = 0  # quanta of the stretch under way
-        self.began = 0.0  # that stretch, or a wait
+        self.began = 0.0  # that stretch
+        self.since: float | None = None  # when a wait for groups began
         self.together = 0  # steps with its warpgroup so far
 
 
@@ -158,6 +169,13 @@ class Machine:
         self.result = Replayed(ends=[0.0] * len(warps))
         self.free: dict[tuple[str, int], float] = defaultdict(float)
         self.states = [_State() for _ in warps]
+        self.flying: list[_Background] = []  # wgmma under way
+        # What units take beside products of the tensor core, over what they take without them.
+        self.slower = {
+            "issue": clocks.issue_beside / clocks.issue,
+            "special": clocks.special_beside / clocks.special,
+            "alu": clocks.alu_beside / clocks.alu,
+        }
         self.needed: dict[Hashable, int] = defaultdict(int)  # by key: arrivals that are still to come
         self.latest: dict[Hashable, float] = defaultdict(float)  # when the last of those so far comes
         self.waiting: dict[Hashable, list[tuple[int, float]]] = defaultdict(list)  # warps, and since when
@@ -226,7 +244,13 @@ class Machine:
         quanta = max(1, math.ceil(unshared / QUANTUM))
         if not state.left:
             state.left, state.began = quanta, now
-        ends = [self._book(unit, number, now, clocks / quanta) for unit, clocks in step.units.items()]
+        beside = self.free["tensor", self.scheduler[number]] > now and "tensor" not in step.units
+        ends = [
+            self._book(unit, number, now, clocks * (self.slower.get(unit, 1.0) if beside else 1.0) / quanta)
+            for unit, clocks in step.units.items()
+        ]
+        if beside:
+            self._slow_products(number, now, step.fp32 * self.clocks.fp32_takes / quanta)
         end = max(now + step.pace / quanta, *ends, now)
         state.left -= 1
         if state.left:
@@ -235,10 +259,19 @@ class Machine:
         self._span(number, step.kind, state.began, end + step.latency, step.place)
         self._go_on(number, end + step.latency)
 
+    def _slow_products(self, number: int, now: float, clocks: float) -> None:
+        """Has the tensor core of the warp's scheduler come later to the end of all that it has to do. A product that is
+        under way ends when the last of the four schedulers' cores does, so each moves it by a quarter."""
+        if clocks:
+            self.free["tensor", self.scheduler[number]] += clocks
+            for product in self.flying:
+                if product.end > now:
+                    product.end += clocks / self.clocks.schedulers
+
     def _async(self, number: int, state: _State, step: Async, now: float) -> None:
         end = self._book("memory", number, now, step.bytes * self.clocks.memory_byte) + self.clocks.memory_latency
         self._span(number, "bytes", now, end, step.place)
-        state.open["cp.async"].append(end)
+        state.open["cp.async"].append(_Background(end))
         state.copied = max(state.copied, end)
         self._go_on(number, now)
 
@@ -250,21 +283,27 @@ class Machine:
     def _store(self, number: int, state: _State, step: Store, now: float) -> None:
         end = self._book("memory", number, now, step.bytes * self.clocks.memory_byte) + self.clocks.tma_latency
         self._span(number, "bytes", now, end, step.place)
-        state.open["bulk"].append(end)
+        state.open["bulk"].append(_Background(end))
         self._go_on(number, now)
 
     def _commit(self, number: int, state: _State, step: Commit, now: float) -> None:
-        state.groups[step.queue].append(max(state.open[step.queue], default=now))
-        state.open[step.queue] = []
+        state.groups[step.queue].append(state.open.pop(step.queue, []))
         self._go_on(number, now)
 
     def _waitgroups(self, number: int, state: _State, step: WaitGroups, now: float) -> None:
         groups = state.groups[step.queue]
-        done = max(groups[: max(len(groups) - step.most, 0)], default=0.0)
-        if done <= now:
-            return self._go_on(number, now)
-        end = done + (self.clocks.wgmma_latency if step.queue == "wgmma" else 0.0)
-        self._span(number, "wait", now, end, step.place, step)
+        waited_for = max(len(groups) - step.most, 0)
+        done = max((one.end for group in groups[:waited_for] for one in group), default=0.0)
+        if done > now:
+            state.since = now if state.since is None else state.since
+            heapq.heappush(self.queue, (done, number))  # what is under way may be slowed until then: look again
+            return
+        del groups[:waited_for]
+        end = now
+        if state.since is not None:
+            end += self.clocks.wgmma_latency if step.queue == "wgmma" else 0.0
+            self._span(number, "wait", state.since, end, step.place, step)
+            state.since = None
         self._go_on(number, end)
 
     def _comes(self, key: Hashable, when: float) -> None:
@@ -319,10 +358,13 @@ class Machine:
             return
         start = max(since for _, since in here)
         ends = [self._book("tensor", member, start, step.clocks) for member, _ in here]
+        product = _Background(max(ends))
+        if step.clocks:
+            self.flying = [one for one in self.flying if one.end > start] + [product]
         for member, _ in here:
             own = self.states[member]
             if step.clocks:
-                own.open["wgmma"].append(max(ends))
+                own.open["wgmma"].append(product)
                 self._span(member, "wgmma", max(ends) - step.clocks, max(ends), step.place)
             self._go_on(member, start)
         del self.groups[group]

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from flashladder.building import build
 from flashladder.building.toolchain import require_nvcc
 from flashladder.core.console import say, table
 from flashladder.core.device import Device, environment
@@ -63,6 +64,7 @@ def run_stage(stage: stages.Kernel, threads: int) -> tuple[list[float], list[dic
 
 
 def run(which: str) -> int:
+    build.build()
     stage = stages.get(which)
     cores = len(os.sched_getaffinity(0))
     works = [(stage.name, lambda threads: run_stage(stage, threads))]

@@ -16,6 +16,8 @@ _COPY = ("load_global", "store_global", "load_shared", "store_shared", "load_gen
 # What is neither: addresses, moves, conversions, branches go with whatever stands around them.
 _KIND = {cls: kind for kind, group in (("product", _PRODUCT), ("arithmetic", _ARITHMETIC), ("copy", _COPY))
          for cls in group}  # fmt: skip
+_ALU = ("integer", "predicate", "conversion")  # and maxima of fp32
+_UNITS = ("issue", "tensor", "special", "alu", "shared")
 _LOADS = ("load_global", "load_generic", "texture")
 # A stretch of fewer instructions than this becomes part of what stands before it.
 _FEWEST = 6
@@ -50,8 +52,9 @@ class _Work:
 
     def __init__(self, kind: str):
         self.kind = kind
-        self.issue = self.tensor = self.special = self.shared = self.pace = self.latency = self.bytes = 0.0
-        self.count = 0
+        self.issue = self.tensor = self.special = self.alu = self.shared = 0.0
+        self.pace = self.latency = self.bytes = 0.0
+        self.count = self.fp32 = 0
         self.lines: dict[tuple, int] = {}
 
     def add(self, op: trace.Op, cost: trace.Cost | None, clocks: Clocks) -> None:
@@ -59,6 +62,10 @@ class _Work:
         self.issue += clocks.issue
         key = (op.file, op.line, op.calls)
         self.lines[key] = self.lines.get(key, 0) + 1
+        if op.cls in _ALU or op.cls == "fp32" and op.text.startswith(("max.", "min.")):
+            self.alu += clocks.alu
+        elif op.cls == "fp32":
+            self.fp32 += 1
         if cost:
             self.shared += cost.wavefronts * clocks.shared_wavefront
         if op.cls == "tensor":
@@ -83,7 +90,7 @@ class _Work:
             self.bytes += cost.sectors * SECTOR
 
     def join(self, other: "_Work") -> None:
-        for name in ("issue", "tensor", "special", "shared", "pace", "bytes", "count"):
+        for name in (*_UNITS, "fp32", "pace", "bytes", "count"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.latency = max(self.latency, other.latency)
         for key, count in other.lines.items():
@@ -93,9 +100,9 @@ class _Work:
         if not self.count:
             return
         (file, line, calls), _ = max(self.lines.items(), key=lambda item: item[1])
-        units = {unit: getattr(self, unit) for unit in ("issue", "tensor", "special", "shared") if getattr(self, unit)}
+        units = {unit: getattr(self, unit) for unit in _UNITS if getattr(self, unit)}
         place = Place(file, line, f"{self.count} instructions", calls)
-        yield replay.Stretch(self.kind, units, self.pace, self.latency, place=place)
+        yield replay.Stretch(self.kind, units, self.pace, self.latency, self.fp32, place=place)
         if self.bytes:
             yield replay.Load(self.bytes, place=place)
 
@@ -180,10 +187,7 @@ class Translation:
         costs = dict(piece.costs)
         parts: list = []
         work = _Work("")
-        for index in range(piece.first, piece.last + 1):
-            op = self.launch.ops.get(index)
-            if op is None:
-                continue
+        for index, op in self._instructions(piece):
             kind = self._kind.get(op.cls, "")
             if kind and work.kind and kind != work.kind:
                 parts.append(work)
@@ -197,6 +201,20 @@ class Translation:
         parts.append(work)
         self._pieces[number] = _merged(parts)
         return self._pieces[number]
+
+    def _instructions(self, piece: trace.Piece) -> Iterator[tuple[int, trace.Op]]:
+        """What the assembler leaves of a piece: no moves between registers, which get one name, and of two maxima of
+        integers one, of three numbers."""
+        before = None
+        for index in range(piece.first, piece.last + 1):
+            op = self.launch.ops.get(index)
+            if op is None or op.text.startswith("mov."):
+                continue
+            if before and op.text == before.text == "max.s32" and op.line == before.line:
+                before = None
+                continue
+            before = op
+            yield index, op
 
     def _background(self, op: trace.Op, cost: trace.Cost | None):
         """What the instruction starts, closes or waits for besides."""

@@ -140,7 +140,7 @@ def of(
     with tempfile.TemporaryDirectory(prefix="flashladder-") as folder:
         file = Path(folder) / "trace.json"
         variables = {"WARPSIM_TRACE": str(file), "WARPSIM_TRACE_BLOCKS": str(blocks)}
-        found = stages.get(stage)
+        found = stages.with_timeline(stage)
         found.run(problem, device="sim", environment=variables | (more or {}), configuration=configuration)
         launches = load(file)
     traced = [launch for launch in launches if launch.blocks]

@@ -27,14 +27,15 @@ _INIT = re.compile(r"mbarrier_init\(\s*&?\s*([^,]+?)\s*,")
 _PIPELINES = re.compile(r"^    Pipeline<[^>;]*> ([\w, ]+);", re.M)
 _FUNCTION = re.compile(r"^( *)(?:template <[^>]*> )?__device__ [^;=]*?\b(\w+)\(")
 # What functions of the kernels for Hopper are for, where their names do not say it.
-_CALLED = {"issue_QK": "S = QKᵀ", "issue_next_S": "S = QKᵀ", "issue_PV": "O += PV"} | dict.fromkeys(
+_CALLED = {"issue_QK": "S = QKᵀ", "issue_next_S": "S = QKᵀ", "issue_PV": "O += PV"}
+_CALLED |= {f"issue_{name}": name for name in ("S", "dP", "dV", "dK", "dQ")} | dict.fromkeys(
     ("exponentiate", "rescale_O", "round_P", "raise_shift", "finalize", "row_reduce_max", "row_reduce_sum", "row_any"),
     "softmax",
 )
 # Too small to be what a warp does at the time: whoever calls them is.
 _HELPERS = {
     "accumulator_row", "accumulator_column", "advance", "consumer_release", "consumer_wait", "descriptor_offset",
-    "init", "next_barrier", "own_barrier", "producer_acquire", "tile_offset",
+    "init", "issue_gradient", "issue_scores", "next_barrier", "own_barrier", "producer_acquire", "tile_offset",
 }  # fmt: skip
 
 
@@ -257,7 +258,7 @@ def _joined(spans: list[WarpSpan]) -> tuple[WarpSpan, ...]:
 def of(stage: stages.Stage | int | str, problem: Problem | None = None, blocks: int = 0) -> WarpTimeline:
     """The timeline of a stage, run on the simulator. blocks: that share the multiprocessor; 0: as many as the stage
     says are resident. A launch that has fewer has them all there."""
-    stage = stages.get(stage)
+    stage = stages.with_timeline(stage)
     problem = stage.own(problem or PROBLEM)
     if stage.number == 0:
         raise FlashLadderError("Stage 00 is about streams: `make stage-00 profile` shows their order.")

@@ -32,17 +32,23 @@ def _offered() -> set[str]:
 
 
 def in_the_page(cell: dict, stage: Stage) -> dict | None:
-    """Behind a cell in which some lines are to be written: a link to the page that judges them; None elsewhere."""
+    """Behind a cell in which some lines are to be written: a link to the page that judges them, which site.js opens in
+    place; None elsewhere."""
     task = re.match(r"%%write (\w+)", sections.text_of(cell))
-    if not task or not run_page.is_built() or task[1] not in _written_in_the_page().get(stage.id, ()):
+    title = _written_in_the_page().get(stage.id, {}).get(task[1]) if task else None
+    if not title or not run_page.is_built():
         return None
-    link = f'<a class="button" href="../write.html#{stage.id}/{task[1]}">Write it in the browser</a>'
-    return {"cell_type": "markdown", "id": f"write-{task[1]}", "metadata": {}, "source": link}
+    address = f"../write.html#{stage.id}/{task[1]}"
+    link = f'<a class="button" href="{address}" data-task="{escape(title)}">Write it in the browser</a>'
+    source = f'<div class="actions write-here">{link}</div>'
+    return {"cell_type": "markdown", "id": f"write-{task[1]}", "metadata": {}, "source": source}
 
 
 @functools.cache
-def _written_in_the_page() -> dict[str, set[str]]:
-    return {one["id"]: {each["name"] for each in one["exercises"]} for one in page_exercises.index()["stages"]}
+def _written_in_the_page() -> dict[str, dict[str, str]]:
+    """By stage, the titles of its exercises."""
+    every = page_exercises.index()["stages"]
+    return {one["id"]: {each["name"]: each["title"] for each in one["exercises"]} for one in every}
 
 
 def results_of(stage: Stage, to_front: str) -> str:

@@ -15,23 +15,46 @@ from flashladder.core import dtypes
 from flashladder.core.expression import is_counted, tree
 from flashladder.core.paths import stage_library
 from flashladder.ladder import stages, technique
-from flashladder.ladder.kernels import Kernel
+from flashladder.ladder.kernels import Kernel, WithKernel
+from flashladder.ladder.stage import Stage
 from flashladder.site import page_kernels
 from flashladder.site.page_kernels import Offered
 
-LAST = "double_buffering"
-# What the page says of the stages that it has no exercises of.
-ELSEWHERE = (
-    "Stage 00 is a program of the host, and the page runs kernels alone: `make exercise-00` judges it.",
-    "The exercises of later stages are judged by `make exercise-10` and its like, and in the lessons' notebooks: the "
-    "page's judge is tested against them on the stages above.",
-)
+# Why the page does not judge the exercises of some stages.
+OF_THE_HOST = "a program of the host, and this page runs only kernels"
+OTHER_PARTS = "their inputs and outputs are not those of attention, and this page knows no others"
 
 
 def offered() -> list[Kernel]:
     """The stages whose exercises the page has, in order."""
-    last = stages.get(LAST).number
-    return [one for one in stages.all_stages() if isinstance(one, Kernel) and one.number <= last and exercises(one)]
+    return [one for one in _with_exercises() if not _why_not(one)]
+
+
+def _with_exercises() -> list[Stage]:
+    return [one for one in stages.all_parts() if exercises(one)]
+
+
+def _why_not(stage: Stage) -> str:
+    """Empty where it does."""
+    if not isinstance(stage, WithKernel):
+        return OF_THE_HOST
+    return "" if isinstance(stage, Kernel) else OTHER_PARTS
+
+
+def elsewhere() -> list[str]:
+    """What the page says of the stages that it has no exercises of: sentences."""
+    found: dict[str, list[Stage]] = {}
+    for stage in _with_exercises():
+        found.setdefault(_why_not(stage), []).append(stage)
+    found.pop("", None)
+    return [_where_else(why, some) for why, some in found.items()]
+
+
+def _where_else(why: str, some: list[Stage]) -> str:
+    first, *more = (one.id for one in some)
+    if more:
+        return f"Stages {first} to {more[-1]}: {why}. `make exercise-{first}` and its like judge them, and the lessons."
+    return f"Stage {first}: {why}. `make exercise-{first}` judges it, and the lesson in JupyterLab."
 
 
 def index() -> dict:
@@ -49,7 +72,7 @@ def index() -> dict:
             }
             for stage in offered()
         ],
-        "elsewhere": ELSEWHERE,
+        "elsewhere": elsewhere(),
     }
 
 
@@ -62,7 +85,7 @@ def stage_file(stage: Kernel) -> dict:
     library = stage_library(stage.number)
     ptx = page_kernels.ptx_of(library)
     cases = all_cases(stage, CHECKS)
-    requests = [_request(stage, (library, ptx), one) for one in cases]
+    requests = [request(stage, (library, ptx), one) for one in cases]
     launched = page_kernels.launched(requests)
     expected = technique.expectations(stage)
     return {
@@ -99,7 +122,7 @@ def seed(one: Case) -> int:
     return 0 if one.counted else SEED
 
 
-def _request(stage: Kernel, built: tuple, one: Case) -> str:
+def request(stage: Kernel, built: tuple, one: Case) -> str:
     """common/browser/request.h: the launches of the stage's own library, and where the tensors lie."""
     of_stage = Offered(stage.id, stage, "stage", stage.title)
     lines = [page_kernels.request(of_stage, *built, one.problem, one.configuration)]
@@ -110,11 +133,11 @@ def _request(stage: Kernel, built: tuple, one: Case) -> str:
     return "".join(lines)
 
 
-def _case(stage: Kernel, one: Case, request: str, alone: bool) -> dict:
+def _case(stage: Kernel, one: Case, asked_for: str, alone: bool) -> dict:
     """alone: it is run by the instance of the kernel that is compiled first."""
     found = {
         "says": str(one),
-        "request": request,
+        "request": asked_for,
         "problem": asdict(one.problem),
         "inputs": one.counted.inputs if one.counted else one.inputs,
         "seed": seed(one),
@@ -123,9 +146,10 @@ def _case(stage: Kernel, one: Case, request: str, alone: bool) -> dict:
     if one.counted:
         names = technique.namespace(stage, one.problem)
         expected = technique.expectations(stage)
-        holds = [each.holds_for(names, one.counted.inputs, one.counted.own_choice) for each in expected]
-        asked = [at for at, is_asked in enumerate(holds) if is_asked]
-        found["counted"] = {"names": names, "asked": asked}
+        run = one.counted
+        known = [at for at, each in enumerate(expected) if run.traced or not each.traced]
+        asked = [at for at in known if expected[at].holds_for(names, run.inputs, run.own_choice)]
+        found["counted"] = {"names": names, "asked": asked, "traced": run.traced}
     return found
 
 
@@ -153,8 +177,11 @@ def bounds(dtype: str) -> dict[str, float]:
     return {
         "unit_roundoff": dtypes.UNIT_ROUNDOFF[dtype],
         "half_smallest": dtypes.HALF_SMALLEST[dtype],
+        "half_smallest_output": dtypes.HALF_SMALLEST[dtypes.OUTPUT[dtype]],
         "weight": dtypes.LEAST_WEIGHT[dtype],
         "element": dtypes.ELEMENT_LIMIT[dtype],
         "frobenius": dtypes.FROBENIUS_LIMIT[dtype],
         "room": dtypes.ROOM[dtype],
+        "score_unit": dtypes.SCORE_ERROR_UNIT,
+        "score_group": dtypes.SCORE_GROUP,
     }

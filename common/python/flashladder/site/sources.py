@@ -74,6 +74,7 @@ SECTIONS = (
         (
             "common/simulator/README.md",
             "docs/mistakes_on_a_gpu.md",
+            "docs/detections.md",
             "common/simulator/**/*.md",
             "tests/fuzz/README.md",
         ),

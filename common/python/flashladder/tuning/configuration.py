@@ -18,8 +18,17 @@ from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 
 
+class Aggregate:
+    """A configuration of either stage, whose first two fields are the type and the head dim."""
+
+    def cpp(self) -> str:
+        """The aggregate that initialises the kernel's struct; type and head dim are template arguments of their own."""
+        values = [getattr(self, field.name) for field in fields(self)][2:]
+        return "{" + ", ".join(str(value).lower() for value in values) + "}"
+
+
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(Aggregate):
     """The fields of stages/12_autotune/kernel.cu's struct, in its order, behind the type and the head dim."""
 
     dtype: str = "bf16"
@@ -54,11 +63,6 @@ class Configuration:
             elif value != _USUAL[name]:
                 words.append(f"{word}_{value}")
         return f"({self.dtype.upper()}, {self.d_head}, {self.Br}, {self.Bc}, {self.warps}): {'+'.join(words)}"
-
-    def cpp(self) -> str:
-        """The aggregate that initialises the kernel's struct; type and head dim are template arguments of their own."""
-        values = [getattr(self, field.name) for field in fields(self)][2:]
-        return "{" + ", ".join(str(value).lower() for value in values) + "}"
 
 
 # The words of the short form, in its order: flags, counts (with their number behind them, where it is not the usual

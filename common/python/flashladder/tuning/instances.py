@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby, pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -49,12 +48,8 @@ class Built:
     configuration: Configuration
     library: Path
 
-    @cached_property
-    def _ptxas(self) -> str:
-        return self.library.with_suffix(".log").read_text()
-
     def _number(self, pattern: str) -> int | None:
-        found = re.search(pattern, self._ptxas)
+        found = re.search(pattern, self.library.with_suffix(".log").read_text())
         return int(found[1]) if found else None
 
     @property
@@ -95,9 +90,15 @@ def build(configuration: Configuration, compute: int | None = None, kernel: Path
     None: PTX alone, which runs on the simulator. kernel: another kernel.cu, e.g. a patched one. Cached by the
     content of all that goes into it; threads may call it at once. FlashLadderError has the compiler's words.
     """
-    copy = _source_with(configuration, kernel or stages.get(STAGE).kernel)
-    native = ["-gencode", f"arch=compute_{compute},code=sm_{compute}", "-Xptxas", "-v"] if compute else []
-    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
+    stage = stages.get(STAGE)
+    return built(configuration, _source_with(configuration, kernel or stage.kernel), stage, compute)
+
+
+def built(configuration, copy: Path, stage: stages.Kernel, compute: int | None) -> Built:
+    """What a copy of either stage's kernel.cu is compiled into, with native code for compute where it is given."""
+    arch = stage.min_compute.native(compute) if compute else ""
+    native = ["-gencode", f"arch=compute_{arch},code=sm_{arch}", "-Xptxas", "-v"] if compute else []
+    return Built(configuration, compile_kernel(copy, stage, *native, only=""))
 
 
 def _source_with(configuration: Configuration, kernel: Path) -> Path:

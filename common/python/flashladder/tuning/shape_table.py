@@ -17,9 +17,10 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.core.toml import tomllib
 from flashladder.ladder import launches, stages
-from flashladder.ladder.kernels import code_hash, compile_kernel
+from flashladder.ladder.kernels import code_hash
 from flashladder.measuring import recorded
-from flashladder.tuning.instances import LONGEST, Built, line, place_beside, stretches
+from flashladder.tuning import instances
+from flashladder.tuning.instances import LONGEST, Built, line, stretches
 from flashladder.tuning.shapes import Configuration, parse
 
 STAGE = "shapes"
@@ -36,17 +37,11 @@ _HEAD = """\
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What runs lengths first to last (rows of Q) under a mask, on a GPU. predicted_from: "" where it was measured."""
+class Choice(instances.Choice):
+    """What runs lengths first to last (rows of Q) under a mask, on a GPU."""
 
-    gpu: str  # as CUDA calls it, e.g. "NVIDIA H200"
-    compute: int  # 90 for compute capability 9.0
-    multiprocessors: int
-    configuration: Configuration
-    mask: str
-    first: int = 1
-    last: int = LONGEST
-    predicted_from: str = ""
+    mask: str = "full"
+    predicted_from: str = ""  # where it was not measured
 
     @property
     def group(self) -> tuple[str, int, str]:
@@ -72,14 +67,9 @@ def table(configurations: Iterable[Configuration], choices: Iterable[Choice] = (
 
 def build(configuration: Configuration, compute: int | None = None, kernel: Path | None = None) -> Built:
     """Compiles the stage's kernel with this configuration alone, as instances.build() does for stage autotune."""
-    copy = source_with(configuration, kernel)
-    native = ["-gencode", f"arch=compute_{compute}a,code=sm_{compute}a", "-Xptxas", "-v"] if compute else []
-    return Built(configuration, compile_kernel(copy, stages.get(STAGE), *native, only=""))
-
-
-def source_with(configuration: Configuration, kernel: Path | None = None) -> Path:
-    """A copy of the kernel.cu with a table of this configuration alone beside it."""
-    return place_beside("shapes", kernel or stages.get(STAGE).kernel, configuration, table([configuration]))
+    stage = stages.get(STAGE)
+    copy = instances.place_beside("shapes", kernel or stage.kernel, configuration, table([configuration]))
+    return instances.built(configuration, copy, stage, compute)
 
 
 def kernel_hash() -> str:
@@ -106,7 +96,7 @@ def predicted(text: str | None = None) -> list[Choice]:
                 )
             lengths = entry.get("first", 1), entry.get("last", LONGEST)
             gpu = data["gpu"], data["compute"], data["multiprocessors"]
-            found.append(Choice(*gpu, replace(c, dtype=dtype), entry["mask"], *lengths, entry["predicted_from"]))
+            found.append(Choice(*gpu, replace(c, dtype=dtype), *lengths, entry["mask"], entry["predicted_from"]))
     return found
 
 
@@ -121,7 +111,7 @@ def measured(results: dict) -> list[Choice]:
     found = []
     for (_, _, causal), rows in groupby(sorted(results["chosen"], key=lambda row: (*group(row), row["Nq"])), key=group):
         for configuration, first, last in stretches(rows, parse):
-            found.append(Choice(*gpu, configuration, MASKS[causal], first, last))
+            found.append(Choice(*gpu, configuration, first, last, MASKS[causal]))
     return found
 
 

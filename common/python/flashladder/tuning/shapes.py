@@ -11,7 +11,7 @@ RULES say what goes together; space() is what `make tune ARGS="--stage shapes"` 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import product
 
@@ -19,6 +19,7 @@ from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.expression import evaluate
 from flashladder.ladder import stages
+from flashladder.tuning.configuration import Aggregate
 from flashladder.tuning.rules import HEAD_DIMS, REGISTERS_A_THREAD, Device, Rule
 
 S_COLUMNS = (128,)  # of the wgmma in wgmma.cuh that have A and B in shared memory
@@ -39,7 +40,7 @@ EXAMPLE = "(BF16, 128, 128, 128, 12): kv_buffers_2+parts_2+registers_24_240"
 
 
 @dataclass(frozen=True)
-class Configuration:
+class Configuration(Aggregate):
     """The fields of the struct in the stage's kernel.cu, in its order, after the type and the head dim."""
 
     dtype: str = "bf16"
@@ -90,11 +91,6 @@ class Configuration:
         words += [f"blocks_{self.blocks}"] if self.blocks != 1 else []
         tile = f"{self.Br}, {self.Bc}, {self.threads // 32}"
         return f"({self.dtype.upper()}, {self.d_head}, {tile}): {'+'.join(words)}"
-
-    def cpp(self) -> str:
-        """The aggregate that initialises the kernel's struct; type and head dim are template arguments of their own."""
-        values = [getattr(self, field.name) for field in fields(self)][2:]
-        return "{" + ", ".join(str(value).lower() for value in values) + "}"
 
 
 _SHORT_FORM = re.compile(
@@ -230,8 +226,3 @@ def space(dtype: str, d_head: int) -> Iterator[Configuration]:
     switches = (False, True)
     for (Br, blocks, *registers), kv_stages, parts, *words in product(tiles, (2, 3, 4), (1, 2), switches, switches):
         yield Configuration(dtype, d_head, Br, 128, kv_stages, parts, *words, *registers, blocks)
-
-
-def admitted(configurations: Iterable[Configuration], device: Device = DEVICE) -> list[Configuration]:
-    """Those that no rule refuses, each once, in their order."""
-    return [one for one in dict.fromkeys(configurations) if not refusals(one, device)]

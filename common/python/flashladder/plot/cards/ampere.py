@@ -6,7 +6,22 @@ from flashladder.plot.cards.drawing import arrow, centred, picture, rectangle, r
 from flashladder.plot.fragments import SHAPES, owners
 from flashladder.plot.masking import kinds
 from flashladder.plot.registers import MOST, budget
-from flashladder.plot.style import BLUE, GREEN, GREY, INK, ORANGE, PALE, RED, SKY, cell, in_order, plain, text_on
+from flashladder.plot.style import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    PALE,
+    RED,
+    SKY,
+    cell,
+    cells_by,
+    in_order,
+    plain,
+    stacked,
+    text_on,
+)
 from flashladder.plot.swizzle import place_of
 
 _ON_WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8}  # behind words on a hatch
@@ -59,10 +74,8 @@ def swizzle(figure) -> None:
             for chunk in range(8):
                 colour, mark = (in_order(0, 8), RED) if chunk == 0 else (PALE, None)
                 cell(axes, (place_of(row, chunk, on), row), colour, str(chunk), mark=mark, width=2, size=9)
-        axes.set(xlim=(0, 8), ylim=(8, 0), aspect="equal")
-        axes.set_xticks([place + 0.5 for place in range(8)], [str(place) for place in range(8)], fontsize=9)
-        axes.set_yticks([row + 0.5 for row in range(8)], [str(row) for row in range(8)], fontsize=9)
-        axes.tick_params(length=0)
+        cells_by(axes, list("01234567"), list("01234567"), fontsize=9)
+        axes.set(aspect="equal")
         axes.set_title(title, fontsize=9.5)
         axes.set_xlabel(f"bank group\n{below}", fontsize=9.5, color=INK)
     figure.axes[0].set_ylabel("row r of the tile", fontsize=9.5)
@@ -159,15 +172,9 @@ def fragment_tiles(figure) -> None:
     looks = {"O": (BLUE, None), "S": (SKY, None), "Q fragments": (GREEN, "//"), "K fragments": (ORANGE, None)}
     axes = figure.subplots()
     for y, step in enumerate((False, True)):
-        left = 0
-        for what, count in budget(128, step)["S = QKᵀ"].items():
-            colour, hatch = looks[what]
-            label = None if step else what
-            axes.barh(y, count, left=left, height=0.62, color=colour, hatch=hatch, edgecolor="white", label=label)
-            if count >= 16:
-                box = _ON_WHITE | {"facecolor": colour} if hatch else None
-                centred(axes, left + count / 2, y, str(count), 9, color=text_on(colour), bbox=box)
-            left += count
+        held = budget(128, step)["S = QKᵀ"].items()
+        parts = [(count, looks[what], None if step else what) for what, count in held]
+        left = stacked(axes, y, parts, least=15, height=0.62, size=9)
         axes.text(left + 5, y, str(left), va="center", fontsize=10, weight="bold", color=RED if left > MOST else INK)
     axes.axvline(MOST, color=RED, linestyle="--", linewidth=1.5)
     axes.text(MOST + 4, -0.5, f"limit: {MOST}", color=RED, fontsize=9, va="bottom")

@@ -74,6 +74,102 @@ CASE(fills) {
     EXPECT(cuMemsetD32(address, 0, 17), CUDA_ERROR_INVALID_VALUE);
 }
 
+// One of each width, each way: rows of 2 elements of 16 bytes apart, and what is not awaited.
+CASE(fills_of_each_width) {
+    new_context();
+    CUdeviceptr at = upload(std::vector<unsigned>(32));
+    CUstream stream;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuMemsetD2D8(at, 16, 1, 2, 2));
+    OK(cuMemsetD2D16(at + 4, 16, 2, 2, 2));
+    OK(cuMemsetD2D16Async(at + 32, 16, 3, 2, 2, stream));
+    OK(cuMemsetD2D32Async(at + 36, 16, 4, 2, 2, stream));
+    OK(cuMemsetD8Async(at + 64, 5, 3, stream));
+    OK(cuMemsetD16Async(at + 68, 6, 3, stream));
+    OK(cuStreamSynchronize(stream));
+    const unsigned wanted[32] = {0x0101, 0x20002, 0,       0, 0x0101, 0x20002, 0,        0,       0x30003, 4,
+                                 4,      0,       0x30003, 4, 4,      0,       0x050505, 0x60006, 6};
+    CHECK(!std::memcmp(download<unsigned>(at, 32).data(), wanted, sizeof wanted));
+    EXPECT(cuMemsetD2D16(at + 1, 16, 2, 2, 2), CUDA_ERROR_INVALID_VALUE);
+    EXPECT(cuMemsetD2D32Async(at, 16, 4, 2, 9, stream), CUDA_ERROR_INVALID_VALUE);
+}
+
+CASE(copies_between_all) {
+    new_context();
+    CUstream stream;
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    const std::vector<int> values{10, 11, 12, 13, 14, 15, 16, 17};
+    std::vector<int> back(8);
+    CUdeviceptr from = upload(values), to = upload(std::vector<int>(8));
+    OK(cuMemcpyHtoDAsync(to, values.data() + 1, 8, stream));
+    OK(cuMemcpyAsync(to + 8, from + 16, 8, stream));
+    OK(cuStreamSynchronize(stream));
+    CHECK(download<int>(to, 8) == (std::vector<int>{11, 12, 14, 15, 0, 0, 0, 0}));
+    // A box of 2 rows of 1 number at (1, 0) of rows of 4, to (2, 0).
+    CUDA_MEMCPY2D box{};
+    box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    box.srcDevice = from;
+    box.dstDevice = to;
+    box.srcPitch = box.dstPitch = 16;
+    box.srcXInBytes = 4;
+    box.dstXInBytes = 8;
+    box.WidthInBytes = 4;
+    box.Height = 2;
+    OK(cuMemcpy2DUnaligned(&box));
+    box.dstXInBytes = 12;
+    OK(cuMemcpy2DAsync(&box, stream));
+    OK(cuStreamSynchronize(stream));
+    CHECK(download<int>(to, 8) == (std::vector<int>{11, 12, 11, 11, 0, 0, 15, 15}));
+    CUDA_ARRAY_DESCRIPTOR description{8, 0, CU_AD_FORMAT_SIGNED_INT32, 1};
+    CUarray first, second;
+    OK(cuArrayCreate(&first, &description));
+    OK(cuArrayCreate(&second, &description));
+    OK(cuMemcpyHtoAAsync(first, 0, values.data(), 32, stream));
+    OK(cuStreamSynchronize(stream));
+    OK(cuMemcpyDtoA(second, 0, to, 32));
+    OK(cuMemcpyAtoA(second, 4, first, 20, 8));
+    OK(cuMemcpyAtoHAsync(back.data(), second, 0, 32, nullptr));  // in the order of the two before
+    OK(cuStreamSynchronize(nullptr));
+    CHECK(back == (std::vector<int>{11, 15, 16, 11, 0, 0, 15, 15}));
+    OK(cuMemcpyAtoD(to, first, 24, 8));
+    CHECK(download<int>(to, 3) == (std::vector<int>{16, 17, 11}));
+}
+
+// A node that fills 2 rows; what it does is changed before and after the graph is cloned.
+CASE(nodes_that_fill) {
+    CUcontext context = new_context();
+    CUdeviceptr at = upload(std::vector<unsigned>(8));
+    CUgraph graph, copy;
+    CUgraphNode nothing, fill, found[2];
+    CUDA_MEMSET_NODE_PARAMS parameters{};
+    parameters.dst = at;
+    parameters.pitch = 16;
+    parameters.value = 7;
+    parameters.elementSize = 4;
+    parameters.width = parameters.height = 2;
+    OK(cuGraphCreate(&graph, 0));
+    OK(cuGraphAddEmptyNode(&nothing, graph, nullptr, 0));
+    OK(cuGraphAddMemsetNode(&fill, graph, &nothing, 1, &parameters, context));
+    size_t count = 2;
+    OK(cuGraphGetRootNodes(graph, found, &count));
+    CHECK(count == 1 && found[0] == nothing);
+    const auto launched = [&](CUgraph which) {
+        CUgraphExec instance;
+        OK(cuGraphInstantiate(&instance, which, 0));
+        OK(cuGraphLaunch(instance, nullptr));
+        return download<unsigned>(at, 8);
+    };
+    CHECK(launched(graph) == (std::vector<unsigned>{7, 7, 0, 0, 7, 7, 0, 0}));
+    OK(cuGraphClone(&copy, graph));
+    parameters.value = 8;
+    parameters.width = 1;
+    OK(cuGraphMemsetNodeSetParams(fill, &parameters));
+    CHECK(launched(graph) == (std::vector<unsigned>{8, 7, 0, 0, 8, 7, 0, 0}));
+    CHECK(launched(copy) == (std::vector<unsigned>{7, 7, 0, 0, 7, 7, 0, 0}));
+    OK(cuGraphDestroyNode(fill));
+    CHECK(launched(graph) == (std::vector<unsigned>{7, 7, 0, 0, 7, 7, 0, 0}));
+}
+
 CASE(arrays_and_textures) {
     new_context();
     CUDA_ARRAY_DESCRIPTOR description{8, 4, CU_AD_FORMAT_FLOAT, 1}, found{};

@@ -1,0 +1,203 @@
+"""Which tool notices the planted mistakes, as tables of docs/detections.md. For the simulator they are made of
+mistakes.toml, for the others of the records that measuring/detections.py makes."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+
+from flashladder.commands.markdown import table
+from flashladder.core.errors import FlashLadderError
+from flashladder.ladder import stages
+from flashladder.ladder.mistakes import CLASSES, everything
+from flashladder.measuring import detections, recorded
+from flashladder.measuring.planted import Subject
+
+NOT_RUN = "not run"
+COMPILER, RESULTS = "nvcc, ptxas", "results"
+TOOLS = (COMPILER, RESULTS, *detections.TOOLS)
+# What a run on a GPU comes to, where it is not wrong numbers.
+_OUTCOMES = {"right": "right", "error": "an error", "hang": "never ends", "not compiled": "not compiled"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    words: str = NOT_RUN
+    noticed: bool | None = None  # None: not run, or no verdict
+
+
+def simulator(one: Subject) -> Cell:
+    """What mistakes.toml says, as the tests hold it."""
+    if not one.mistake:
+        return Cell("nothing", False)
+    if one.mistake.lives:
+        return Cell("equivalent", False)
+    words = {"": "a test", "verification": "numbers", "error": "an error"}
+    return Cell(words.get(one.mistake.caught_by, one.mistake.caught_by), True)
+
+
+def _reports(row: dict, clean: dict | None, tool: str) -> Cell:
+    """Of a tool of compute-sanitizer. What it reports of the stage as it is, too, is no detection."""
+    said = row.get(tool)
+    if not said:
+        return Cell()
+    if said["outcome"] == "failed":
+        return Cell("no verdict")
+    if said["outcome"] == "nothing":
+        return Cell("nothing", False)
+    if said["outcome"] == "limit" and "said" not in said:
+        return Cell("limit reached")
+    count = said.get("reports", 0)
+    words = f"{count} report{'s' * (count != 1)}" if count else "a report, then the limit"
+    if row["mistake"] and "said" in (clean or {}).get(tool, {}):
+        return Cell(f"{words}, and without it", False)
+    return Cell(words, True)
+
+
+def _results(row: dict) -> Cell:
+    said = row.get("gpu")
+    if not said or said["outcome"] in ("refused", "failed"):
+        return Cell("no verdict" if said else NOT_RUN)
+    if said["outcome"] == "wrong":
+        return Cell(f"wrong {said['wrong']} of {said['runs']}", True)
+    return Cell(_OUTCOMES[said["outcome"]], said["outcome"] != "right")
+
+
+def _compiler(row: dict | None, clean: dict | None) -> Cell:
+    if not row:
+        return Cell()
+    own = [note for note in row["notes"] if not row["mistake"] or note not in (clean or {}).get("notes", ())]
+    return Cell(", ".join(own) or "nothing", bool(own))
+
+
+class Matrix:
+    """What is known of each mistake, and of each stage as it is, in the ladder's order."""
+
+    def __init__(self) -> None:
+        self.gpu = recorded.first(kind=detections.KIND)
+        self.compiled = recorded.first(kind="ptxas")
+        on_gpu, by_compiler = _fresh(self.gpu), _fresh(self.compiled)
+        self.subjects = [Subject(stage) for stage in stages.all_parts()]
+        self.subjects += [Subject(one.stage, one) for one in everything()]
+        self.cells: dict[tuple[str, str], dict[str, Cell]] = {}
+        for one in self.subjects:
+            clean = one.stage.name, ""
+            row, notes = on_gpu.get(one.key), by_compiler.get(one.key) or on_gpu.get(one.key)
+            cells = {COMPILER: _compiler(notes, by_compiler.get(clean) or on_gpu.get(clean))}
+            cells[RESULTS] = _results(row or {})
+            cells |= {tool: _reports(row or {}, on_gpu.get(clean), tool) for tool in detections.TOOLS}
+            self.cells[one.key] = cells
+
+    def planted(self) -> list[Subject]:
+        return [one for one in self.subjects if one.mistake]
+
+    def lessons(self) -> list[Subject]:
+        return [one for one in self.planted() if one.mistake.caught_by]
+
+    def count(self, some: Iterable[Subject], tool: str) -> str:
+        """ "3 of 7": noticed, of those with a verdict."""
+        found = [self.cells[one.key][tool].noticed for one in some]
+        known = [one for one in found if one is not None]
+        return f"{sum(known)} of {len(known)}" if known else NOT_RUN
+
+
+def _fresh(record: dict | None) -> dict[tuple[str, str], dict]:
+    """The rows of a record whose sources are still those that were asked about."""
+    rows = {(row["stage"], row["mistake"]): row for row in (record or {"planted": ()})["planted"]}
+    subjects = [Subject(stage) for stage in stages.all_parts()] + [Subject(one.stage, one) for one in everything()]
+    return {one.key: rows[one.key] for one in subjects if one.key in rows and rows[one.key]["digest"] == one.digest()}
+
+
+@cache
+def matrix() -> Matrix:
+    return Matrix()
+
+
+def _asked(found: Matrix) -> str:
+    """Which records the tables are made of."""
+    said = [f"nvcc and ptxas {found.compiled['provenance']['toolkit']} for sm_90a"] if found.compiled else []
+    for date, run in found.gpu["runs"].items() if found.gpu else ():
+        said.append(
+            f"{run['device']}, driver {run['driver']}, compute-sanitizer {run['compute-sanitizer'] or 'not there'}, "
+            f"{date}, commit {run['commit']}"
+        )
+    return f"Asked: {'; '.join(said)}." if said else "No tool but the simulator was asked yet."
+
+
+def _counts(found: Matrix) -> str:
+    """By class: mistakes, those of the lessons, and what notices how many."""
+    rows = []
+    for kind, words in (*CLASSES.items(), ("", "all")):
+        own = [one for one in found.planted() if kind in ("", one.mistake.kind)]
+        lessons = [one for one in own if one.mistake.caught_by]
+        by_numbers = sum(one.mistake.caught_by == "verification" for one in lessons)
+        counts = (len(lessons) - by_numbers, by_numbers)
+        shown = [f"{count} of {len(lessons)}" if lessons else "in no lesson" for count in counts]
+        rows.append([words, str(len(own)), *shown, *(found.count(own, tool) for tool in TOOLS)])
+    head = ["class", "planted", "warpsim: hazard", "warpsim: numbers", *TOOLS]
+    return f"{_asked(found)}\n\n{table(head, rows)}"
+
+
+def _kinds(found: Matrix) -> str:
+    """The lessons' mistakes by what warpsim calls them."""
+    names: dict[str, list[Subject]] = {}
+    for one in found.lessons():
+        names.setdefault(simulator(one).words, []).append(one)
+    ordered = sorted(names.items(), key=lambda item: (item[0] == "numbers", -len(item[1]), item[0]))
+    rows = [[name, str(len(own)), *(found.count(own, tool) for tool in TOOLS)] for name, own in ordered]
+    return table(["warpsim", "mistakes", *TOOLS], rows)
+
+
+def _clean(found: Matrix) -> str:
+    """What each tool says of the stages as they are."""
+    own = [one for one in found.subjects if not one.mistake]
+    rows = [["warpsim", str(len(own)), "0", ""]]
+    for tool in TOOLS:
+        cells = {one.stage.name: found.cells[one.key][tool] for one in own}
+        known = [name for name, cell in cells.items() if cell.noticed is not None]
+        alarms = [f"{name} ({cells[name].words})" for name in known if cells[name].noticed]
+        rows.append([tool, str(len(known) or NOT_RUN), str(len(alarms)) if known else NOT_RUN, ", ".join(alarms)])
+    return table(["tool", "stages", "with a false alarm", "which"], rows)
+
+
+def _more(found: Matrix) -> str:
+    """What other tools notice and warpsim does not name, tool by tool."""
+    lines = []
+    for tool in TOOLS:
+        some = [one for one in found.planted() if found.cells[one.key][tool].noticed]
+        beyond = [one for one in some if simulator(one).words in ("numbers", "equivalent") and tool != RESULTS]
+        beyond += [one for one in some if simulator(one).words == "equivalent" and tool == RESULTS]
+        if some:
+            named = ", ".join(f"`{one.mistake.id}`" for one in beyond) or "none"
+            lines.append(f"- {tool}: {len(beyond)} of the {len(some)} that it notices: {named}")
+    return "\n".join(lines) or "No other tool has noticed one yet."
+
+
+def _list(found: Matrix) -> str:
+    """A line for each mistake of a lesson, or that any tool was asked about; the others of a stage in one line."""
+    rows = []
+    for stage in stages.all_parts():
+        own = [one for one in found.planted() if one.stage == stage]
+        shown = [one for one in own if one.mistake.caught_by or _is_asked(found, one)]
+        for one in shown:
+            words = [simulator(one).words, *(found.cells[one.key][tool].words for tool in TOOLS)]
+            command = f"`make stage-{stage.id} break ARGS={one.name}`"
+            rows.append([stage.name, one.mistake.mistake.replace("|", "\\|"), one.mistake.kind, *words, command])
+        if more := len(own) - len(shown):
+            command = f"`make mutants ARGS={stage.slug}`"
+            rows.append([stage.name, f"{more} more, in no lesson", "", "a test", *[NOT_RUN] * len(TOOLS), command])
+    return table(["stage", "mistake", "class", "warpsim", *TOOLS, "command"], rows)
+
+
+def _is_asked(found: Matrix, one: Subject) -> bool:
+    return any(cell != Cell() for cell in found.cells[one.key].values())
+
+
+_PARTS: dict[str, Callable[[Matrix], str]] = {
+    "counts": _counts, "kinds": _kinds, "clean": _clean, "more": _more, "list": _list,
+}  # fmt: skip
+
+
+def page(what: str = "counts") -> str:
+    if what not in _PARTS:
+        raise FlashLadderError(f"a marker 'detections' takes {', '.join(_PARTS)}, not '{what}'")
+    return _PARTS[what](matrix())

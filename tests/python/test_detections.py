@@ -1,0 +1,294 @@
+"""Which tool notices a planted mistake: a GPU, a compiler and a compute-sanitizer that are played are asked; and the
+page that says it."""
+
+import re
+
+import pytest
+
+from flashladder.building import toolchain
+from flashladder.commands import detections_page
+from flashladder.core.device import Device, Gpu
+from flashladder.core.errors import FlashLadderError
+from flashladder.core.paths import stage_library
+from flashladder.ladder import host_streams, kernels, mistakes, stages
+from flashladder.measuring import detections, planted, recorded
+from flashladder.measuring.executed import executed
+from flashladder.measuring.planted import Subject
+
+GPU = Device("gpu", Gpu("Fake", 90, "580.1", 1))
+ORIGIN = {"device": "Fake", "date": "2026-01-02 00:00 UTC", "commit": "abc", "driver": "580.1"}
+SANITIZER = """#!/bin/sh
+[ "$1" = --version ] && { echo Version 2026.1; exit 0; }
+case "$2" in
+  memcheck) echo "========= COMPUTE-SANITIZER"; echo "========= Invalid __global__ read of size 4 bytes"
+            echo "========= ERROR SUMMARY: 3 errors"; exit 99 ;;
+  racecheck) echo "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)" ;;
+  initcheck) exec sleep 60 ;;
+  synccheck) echo "no such device"; exit 1 ;;
+esac
+"""
+
+
+# ---- which, and in which order ----
+
+
+def test_each_stage_has_its_turn_and_lessons_come_first():
+    which = [stages.get("swizzle"), stages.get("cp_async")]
+    found = planted.in_order(which)
+    assert [one.key for one in found[:4:2]] == [("05_swizzle", ""), ("06_cp_async", "")], "first each as it is"
+    mine = [one for one in found if one.mistake and one.stage == which[0]]
+    assert {one.name for one in mine} == {one.name for one in mistakes.mistakes("swizzle")}
+    shown = [bool(one.mistake.caught_by) for one in mine]
+    assert shown == sorted(shown, reverse=True) and set(shown) == {True, False}
+    verdicts = [one.mistake.caught_by for one in mine if one.mistake.caught_by]
+    assert len(set(verdicts[: len(set(verdicts))])) == len(set(verdicts)), "one of each verdict before a second"
+    few = planted.first(found, 3)
+    assert planted.first(found, 0) == planted.first(found, len(found)) == found
+    assert few == found[: len(few)] and sum(bool(one.mistake) for one in few) == 3
+
+
+def test_some_mistakes_alone():
+    which = [stages.get("swizzle")]
+    name = mistakes.of_lesson("swizzle")[1].name
+    assert [one.name for one in planted.in_order(which, names=(name,))] == ["", name]
+    with pytest.raises(FlashLadderError, match="no mistake 'fly'"):
+        planted.in_order(which, names=(name, "fly"))
+
+
+def test_what_the_compiler_says_is_read():
+    said = """kernel.cu(123): warning #177-D: variable "x" was declared but never referenced
+ptxas info    : (C7519) warpgroup.arrive is injected in around line 1906 by compiler
+ptxas info    : (C7519) warpgroup.arrive is injected in around line 2006 by compiler
+ptxas warning : Stack size for 'f' cannot be statically determined
+ptxas info    : Used 154 registers, used 1 barriers
+"""
+    assert planted.notes(said) == ["177-D", "C7519", "Stack size for 'f' cannot be statically determined"]
+    assert planted.notes("ptxas info    : 0 bytes gmem") == []
+    assert planted.native(90)[1] == "arch=compute_90a,code=sm_90a" and planted.native(80)[1].endswith("code=sm_80")
+
+
+# ---- runs ----
+
+
+def test_a_persistent_kernel_has_as_many_turns_on_a_gpu(monkeypatch):
+    monkeypatch.setattr(kernels, "cudart", lambda device: "libcudart.so.13")
+
+    def on_a_gpu(one):
+        return [job.problem for job in one.judged_jobs(stage_library(one.number), GPU)]
+
+    stage = stages.get("tile_scheduler")
+    few = [job.problem for job in stage.judged_jobs(stage_library(stage.number), Device("sim", None))]
+    assert few == [problem for problem, _ in stage.judged_by()]
+    assert [one.B for one in on_a_gpu(stage)] == [44 * one.B for one in few], "132 multiprocessors in place of 3"
+    assert all(len(one.lengths) == one.B > 40 for one in on_a_gpu(stages.entry("lean")))
+    assert [one.B for one in on_a_gpu(stages.get("naive"))] == [1]
+
+
+@pytest.mark.parametrize("number", [2, 0])
+def test_a_stage_runs_on_the_simulator_as_it_would_on_a_gpu(number):
+    stage = stages.entry(number)
+    library = stage_library(number) if number else host_streams.program()
+    with executed(stage, library, Device("sim", None)) as runs:
+        assert set(runs.plain(2 if number else 1, 120)) == {"right"}
+        status, text = runs.under(["env", "-u", "SOMETHING"], 120)
+        assert status == 0, text
+
+
+@pytest.fixture
+def played(fake, monkeypatch, tmp_path):
+    """played(plants) -> has the n-th mistake (0: the stage as it is) of naive be the fake stage with plant n."""
+    monkeypatch.setattr(kernels, "cudart", lambda device: fake.cudart)
+    monkeypatch.setattr(detections.provenance, "collect", lambda device, which: ORIGIN)
+    monkeypatch.setattr(detections, "TOOL_SECONDS", 0.5)
+    monkeypatch.setattr(recorded, "shipped", lambda *arguments, **more: [])
+    tool = tmp_path / "bin/compute-sanitizer"
+    tool.parent.mkdir()
+    tool.write_text(SANITIZER)
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tool.parent), prepend=":")
+    stage = stages.get("naive")
+
+    def run(plants, **choice) -> list[str]:
+        def built(one, compute):
+            plant = plants[one.name]
+            if isinstance(plant, Exception):
+                raise plant
+            return (None if plant is None else fake(plant)), ["C7519"] if plant else []
+
+        monkeypatch.setattr(planted, "built", built)
+        names = tuple(name for name in plants if name)
+        choice = detections.Choice(**{"seconds": 300} | choice)
+        monkeypatch.setattr(
+            planted, "in_order", lambda *arguments: [Subject(stage), *(Subject(stage, _naive(one)) for one in names)]
+        )
+        return detections.measure(GPU, [stage], choice, tmp_path / "Fake-faults.json")
+
+    run.rows = lambda: recorded.load(tmp_path / "Fake-faults.json")["detections"]["planted"]
+    run.file = tmp_path / "Fake-faults.json"
+    return run
+
+
+def _naive(name: str) -> mistakes.Mistake:
+    return next(one for one in mistakes.mistakes("naive") if one.name == name)
+
+
+NAMES = [one.name for one in mistakes.mistakes("naive")]
+
+
+def test_all_are_asked_and_each_answer_is_kept(played):
+    said = played({"": 0, NAMES[0]: 2, NAMES[1]: None}, beside=8)
+    assert said[0] == "faults: 3 of 3 mistakes and stages as they are; 0 known already"
+    clean, wrong, broken = (row for name in ("", *NAMES[:2]) for row in played.rows() if row["mistake"] == name)
+    assert clean["gpu"] == {"runs": 5, "wrong": 0, "outcome": "right"} and clean["notes"] == []
+    assert wrong["gpu"]["outcome"] == "wrong" and wrong["gpu"]["wrong"] == wrong["gpu"]["runs"] == 5
+    assert "relative" in wrong["gpu"]["said"] and wrong["notes"] == ["C7519"]
+    assert wrong["memcheck"] == {
+        "outcome": "found", "reports": 3, "said": "Invalid __global__ read of size 4 bytes",
+    }  # fmt: skip
+    assert wrong["racecheck"] == {"outcome": "nothing"} and wrong["initcheck"] == {"outcome": "limit"}
+    assert wrong["synccheck"]["outcome"] == "failed" and "no such device" in wrong["synccheck"]["said"]
+    assert broken["gpu"] == {"outcome": "not compiled"} and "memcheck" not in broken
+    run = recorded.load(played.file)["detections"]["runs"][wrong["run"]]
+    assert run["compute-sanitizer"] == "2026.1" and run["driver"] == "580.1" and run["beside"] == 8
+
+
+def test_an_interrupted_run_goes_on(played, monkeypatch):
+    monkeypatch.setattr(detections, "sanitizer_version", lambda: "")
+    with pytest.raises(RuntimeError, match="taken away"):
+        played({"": 0, NAMES[0]: 1, NAMES[1]: RuntimeError("the machine is taken away")})
+    assert [row["mistake"] for row in played.rows()] == ["", NAMES[0]]
+    said = played({"": AssertionError("again"), NAMES[0]: AssertionError("again"), NAMES[1]: 3})
+    assert said[0] == "faults: 1 of 1 mistakes and stages as they are; 2 known already"
+    assert [row["mistake"] for row in played.rows()] == sorted(["", *NAMES[:2]])
+
+
+def test_what_a_tool_says_before_it_is_ended_is_kept(played, tmp_path):
+    tool = tmp_path / "bin/compute-sanitizer"
+    tool.write_text(SANITIZER.replace("exec sleep", "echo '========= Uninitialized read'; exec sleep"))
+    played({"": 0})
+    (row,) = played.rows()
+    assert row["initcheck"] == {"outcome": "limit", "said": "Uninitialized read"}
+
+
+def test_what_there_is_no_time_for_is_told_and_not_recorded(played):
+    said = played({"": 0, NAMES[0]: 1}, seconds=0.0)
+    assert said[0].startswith("faults: 0 of 2") and "the same command goes on" in said[1]
+    assert not played.file.exists()
+
+
+def test_a_gpu_that_no_longer_answers_ends_it(played, monkeypatch):
+    monkeypatch.setattr(detections, "sanitizer_version", lambda: "")
+    monkeypatch.setenv("FAKE_FAILURE", "1")
+    said = played({"": 0, NAMES[0]: 1})
+    (row,) = played.rows()
+    assert row["gpu"]["outcome"] == "error" and "a planted failure" in row["gpu"]["said"]
+    assert said[-1] == "faults: the GPU stopped answering after 01 "
+
+
+def test_a_run_that_never_ends_is_told(played, monkeypatch):
+    monkeypatch.setattr(detections, "sanitizer_version", lambda: "")
+    monkeypatch.setattr(detections, "RUN_SECONDS", 0.01)
+    played({"": 0})
+    assert played.rows()[0]["gpu"] == {"runs": 1, "wrong": 0, "outcome": "hang", "said": "hang: never ended"}
+
+
+def test_rows_of_earlier_runs_stay(tmp_path):
+    def record(date, *rows):
+        inside = {"version": 1, "provenance": ORIGIN | {"date": date}, "runs": {date: {}}, "planted": list(rows)}
+        return recorded.inside("detections", inside)
+
+    def row(stage, mistake, run):
+        return {"stage": stage, "mistake": mistake, "run": run}
+
+    fresh, shipped = tmp_path / "new", tmp_path / "old"
+    first = record("1 1", row("05_swizzle", "a", "1 1"), row("05_swizzle", "b", "1 1"))
+    recorded.write(first | {"faults": [{"fault": "x"}]}, shipped / "X-faults.json")
+    recorded.write(record("2 2", row("01_naive", "c", "2 2"), row("05_swizzle", "b", "2 2")), fresh / "X-faults.json")
+    got = recorded.load(recorded.take(fresh / "X-faults.json", shipped))
+    assert got["faults"] == [{"fault": "x"}]
+    assert {(one["stage"], one["mistake"], one["run"]) for one in got["detections"]["planted"]} == {
+        ("01_naive", "c", "2 2"), ("05_swizzle", "a", "1 1"), ("05_swizzle", "b", "2 2"),
+    }  # fmt: skip
+    assert set(got["detections"]["runs"]) == {"1 1", "2 2"}
+
+
+def test_the_compiler_alone_is_asked_without_a_gpu(monkeypatch, tmp_path):
+    file = recorded.write({"version": 1, "provenance": ORIGIN, "rows": []}, tmp_path / "sm_90-machine-code.json")
+    asked = []
+    monkeypatch.setattr(planted, "machine_code_notes", lambda one: asked.append(one.key) or ["C7508"])
+    detections.record_notes([stages.get("wgmma"), host_streams.stage()], 2, file)
+    rows = detections.record_notes([stages.get("wgmma")], 1, file)
+    assert len(asked) == len(rows) == len(set(asked)) == 4, "the stage as it is, two mistakes and a third one"
+    assert recorded.load(file)["ptxas"]["planted"] == rows and rows[0]["notes"] == ["C7508"]
+
+
+def test_the_compiler_itself():
+    """Of a mistake that ptxas repairs, and the lesson of stage 15 quotes."""
+    if not toolchain.find_nvcc():
+        pytest.skip("no nvcc here")
+    assert planted.machine_code_notes(Subject(stages.get("wgmma"), mistakes.get("wgmma", "no_fence"))) == ["C7519"]
+
+
+# ---- the page ----
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """page(what): with rows of naive: as it is racecheck has a false alarm; a mistake of each class is noticed."""
+    stage = stages.get("naive")
+    lesson = next(one for one in mistakes.of_lesson("naive") if one.caught_by == "verification")
+
+    def row(one, **found):
+        return {"stage": stage.name, "mistake": one.name, "digest": one.digest(), "notes": []} | found
+
+    nothing, found = {"outcome": "nothing"}, {"outcome": "found", "reports": 1, "said": "x"}
+    right = {"outcome": "right", "runs": 5, "wrong": 0}
+    clean = row(Subject(stage), gpu=right, memcheck=nothing, racecheck=found, initcheck={"outcome": "limit"})
+    clean["synccheck"] = {"outcome": "limit", "said": "x"}
+    wrong = row(Subject(stage, lesson), gpu=right | {"outcome": "wrong", "wrong": 4}, memcheck=found, racecheck=found)
+    old = row(Subject(stage, _naive(NAMES[-1])), gpu=right) | {"digest": "of another source"}
+    run = ORIGIN | {"compute-sanitizer": "2026.1"}
+    record = {"provenance": ORIGIN, "runs": {"now": run}, "planted": [clean, wrong | {"notes": ["C7519"]}, old]}
+    monkeypatch.setattr(recorded, "first", lambda kind: record if kind == "detections" else None)
+    detections_page.matrix.cache_clear()
+    yield lambda what: [line.strip("| ").split(" | ") for line in detections_page.page(what).splitlines()], lesson
+    detections_page.matrix.cache_clear()
+
+
+def test_the_page_counts_what_was_asked_and_says_what_was_not(page):
+    text, lesson = page
+    everyone = next(line for line in text("counts") if line[0] == "all")
+    known, shown = mistakes.everything(), [one for one in mistakes.everything() if one.caught_by]
+    numbers = sum(one.caught_by == "verification" for one in shown)
+    assert everyone == [
+        "all", str(len(known)), f"{len(shown) - numbers} of {len(shown)}", f"{numbers} of {len(shown)}",
+        "1 of 1", "1 of 1", "1 of 1", "0 of 1", "not run", "not run",
+    ]  # fmt: skip
+    (asked,) = text("counts")[0]
+    assert "Fake, driver 580.1, compute-sanitizer 2026.1, now, commit abc" in asked
+    alarms = {line[0]: line[1:] for line in text("clean")}
+    assert alarms["racecheck"] == ["1", "1", "01_naive (1 report)"] and alarms["initcheck"][:2] == ["not run"] * 2
+    assert alarms["memcheck"][:2] == ["1", "0"]
+    assert alarms["synccheck"][:2] == ["1", "1"] and "a report, then the limit" in alarms["synccheck"][2]
+    (line,) = [line for line in text("list") if line[-1] == f"`make stage-01 break ARGS={lesson.name}`"]
+    assert line[3:10] == [
+        "numbers", "C7519", "wrong 4 of 5", "1 report", "1 report, and without it", "not run", "not run",
+    ]  # fmt: skip
+
+
+def test_the_page_says_where_another_tool_finds_more(page):
+    text, lesson = page
+    more = {line[0] for line in text("more")}
+    assert f"- memcheck: 1 of the 1 that it notices: `{lesson.id}`" in more
+    assert not any(line.startswith("- results: 1") for line in more), "warpsim's numbers are wrong as well"
+    with pytest.raises(FlashLadderError, match="'odd'"):
+        detections_page.page("odd")
+
+
+def test_the_list_has_all_lessons_and_counts_the_others(page):
+    text, _ = page
+    rows = text("list")[2:]
+    broken = [row for row in rows if " break " in row[-1]]
+    rest = sum(int(re.match(r"(\d+) more", row[1])[1]) for row in rows if "make mutants" in row[-1])
+    assert len(broken) + rest == len(mistakes.everything())
+    assert len(broken) == sum(bool(one.caught_by) for one in mistakes.everything())
