@@ -92,7 +92,7 @@ def prepare(notebook: dict, stage: Stage | None, name: str) -> None:
             if "text/html" in data:
                 data["text/html"] = folded_table(sections.joined(data["text/html"]))
         shown = sum("image/png" in output.get("data", {}) for output in cell.get("outputs", []))
-        if shown > MOST_PICTURES:
+        if shown > MOST_PICTURES or sections.text_of(cell).count("lesson.throughput(") > 1:  # a screen by themselves
             cell["metadata"] = {"tags": ["hide-output"], "mystnb": {"code_prompt_show": f"{shown} pictures"}}
         slider = pictures.slider_of(cell, f"{name}-{place}")
         if slider:
