@@ -16,7 +16,7 @@ from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import ROOT
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
-from flashladder.measuring import bench
+from flashladder.measuring import bench, detections
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -226,7 +226,7 @@ def add_tune_options(parser: argparse.ArgumentParser) -> None:
 
 def command_machine_code(options) -> int:
     from flashladder.commands import gpu_report
-    from flashladder.measuring import detections, machine_code
+    from flashladder.measuring import machine_code
 
     if options.mistakes:
         detections.record_notes(gpu_report.chosen(options.mistakes), options.most)
@@ -393,7 +393,7 @@ def _tests(add: Adder) -> None:
     text = "and N tools of compute-sanitizer on the GPU at once (default: %(default)s)"
     sub.add_argument("--beside", type=int, default=1, metavar="N", help=text)
     text = "and after so many seconds nothing more, the build not counted (default: %(default)s)"
-    sub.add_argument("--seconds", type=float, default=480, metavar="S", help=text)
+    sub.add_argument("--seconds", type=float, default=detections.SECONDS, metavar="S", help=text)
     text = "say what is wrong with a report that gpu-report wrote"
     sub = add("check-report", later("commands.check_report.run", "file", "take"), text)
     sub.add_argument("file", nargs="?", default="", help="the archive, its folder, or one JSON file")

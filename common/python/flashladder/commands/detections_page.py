@@ -75,9 +75,9 @@ class Matrix:
     def __init__(self) -> None:
         self.gpu = recorded.first(kind=detections.KIND)
         self.compiled = recorded.first(kind="ptxas")
-        on_gpu, by_compiler = _fresh(self.gpu), _fresh(self.compiled)
         self.subjects = [Subject(stage) for stage in stages.all_parts()]
         self.subjects += [Subject(one.stage, one) for one in everything()]
+        on_gpu, by_compiler = self._fresh(self.gpu), self._fresh(self.compiled)
         self.cells: dict[tuple[str, str], dict[str, Cell]] = {}
         for one in self.subjects:
             clean = one.stage.name, ""
@@ -86,6 +86,12 @@ class Matrix:
             cells[RESULTS] = _results(row or {})
             cells |= {tool: _reports(row or {}, on_gpu.get(clean), tool) for tool in detections.TOOLS}
             self.cells[one.key] = cells
+
+    def _fresh(self, record: dict | None) -> dict[tuple[str, str], dict]:
+        """The rows of a record whose sources are still those that were asked about."""
+        rows = {(row["stage"], row["mistake"]): row for row in (record or {"planted": ()})["planted"]}
+        known = [one for one in self.subjects if one.key in rows]
+        return {one.key: rows[one.key] for one in known if rows[one.key]["digest"] == one.digest()}
 
     def planted(self) -> list[Subject]:
         return [one for one in self.subjects if one.mistake]
@@ -98,13 +104,6 @@ class Matrix:
         found = [self.cells[one.key][tool].noticed for one in some]
         known = [one for one in found if one is not None]
         return f"{sum(known)} of {len(known)}" if known else NOT_RUN
-
-
-def _fresh(record: dict | None) -> dict[tuple[str, str], dict]:
-    """The rows of a record whose sources are still those that were asked about."""
-    rows = {(row["stage"], row["mistake"]): row for row in (record or {"planted": ()})["planted"]}
-    subjects = [Subject(stage) for stage in stages.all_parts()] + [Subject(one.stage, one) for one in everything()]
-    return {one.key: rows[one.key] for one in subjects if one.key in rows and rows[one.key]["digest"] == one.digest()}
 
 
 @cache

@@ -56,10 +56,9 @@ from flashladder.tuning import instances, shape_table
 from warpsim import counters
 
 PARTS = ("verify", "sanitize", "bench", "ablations", "ncu")
-# Only where PARTS names them: "tune" takes as long as all others together; "faults" are kernels
-# that hang or end a context by design. Without STAGES they are the simulator's own, with bits of the tensor cores'
-# sums: what its tests are held to. With STAGES they are the stages' planted mistakes: which tool notices them
-# (measuring/detections.py).
+# Only where PARTS names them: "tune" takes as long as all others together; "faults" are kernels that hang or end a
+# context by design. Without STAGES they are the simulator's own, with bits of the tensor cores' sums: what its tests
+# are held to. With STAGES they are the stages' planted mistakes: which tool notices them (measuring/detections.py).
 ASKED_FOR = ("tune", "faults")
 DEMO_SECONDS, TEST_SECONDS = 60, 240  # of the part verify: for the demo, and for each of the two runs of tests
 PART_SECONDS = 350  # after which a part begins nothing more

@@ -268,6 +268,11 @@ def _launcher(flags: list[str], sources: list[Path], included: list[Path]) -> li
     return objects
 
 
+def native_options(arch: str) -> list[str]:
+    """Options of nvcc for machine code of an architecture, such as "90a", and for all that ptxas has to say."""
+    return ["-gencode", f"arch=compute_{arch},code=sm_{arch}", "-Xptxas", "-v"]
+
+
 def compile_kernel(kernel: Path, stage: WithKernel, *options: str, only: str | None = None) -> Path:
     """The stage's library from another kernel.cu, with bf16 and d_head 128 alone: the stage's own flags, PTX only.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from flashladder.building import build
 from flashladder.core.console import progress
-from flashladder.core.device import Device
+from flashladder.core.device import Device, unfit
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import WithKernel
 from flashladder.ladder.stage import Stage
@@ -92,6 +92,11 @@ class Choice:
     beside: int = 1  # so many tools have the GPU at once
     seconds: float = SECONDS
 
+    @property
+    def lanes(self) -> int:
+        """So many mistakes are asked about at once, each by all tools."""
+        return max(1, self.beside // len(TOOLS))
+
 
 def compared(runs: Kernels | Program, ends: float) -> dict:
     """What comes of a few runs of each problem, one after the other: how many there were, and how many were wrong."""
@@ -144,7 +149,7 @@ class Measured:
         self.provenance = provenance.collect(device, kernels)
         self.run = self.provenance["date"]
         known = [record for record in recorded.shipped(kind=KIND) if record["provenance"]["device"] == device.short]
-        fits = [one for one in which if _runs(one, device)]
+        fits = [one for one in which if not unfit(device.gpu, one.min_compute)]
         subjects = planted.in_order(fits, choice.names)
         rows = [*(row for record in known for row in record["planted"]), *self.rows]
         todo = subjects if choice.names else _left(subjects, rows, self.tools)
@@ -197,8 +202,7 @@ class Measured:
         def work(one: Subject) -> tuple[Path | None, list[str]]:
             return planted.built(one, self.device.gpu.compute)
 
-        source, turn = progress(_done(work, self.todo), "mistakes", len(self.todo)), threading.Lock()
-        source = iter(source)
+        source, turn = iter(progress(_done(work, self.todo), "mistakes", len(self.todo))), threading.Lock()
 
         def lane(_: int) -> None:
             while not self.stopped and time.monotonic() < self.ends:
@@ -211,15 +215,14 @@ class Measured:
                 except OutOfTime:
                     return
 
-        lanes = max(1, self.choice.beside // len(TOOLS))
-        with concurrent.futures.ThreadPoolExecutor(lanes) as pool:
-            list(pool.map(lane, range(lanes)))
+        with concurrent.futures.ThreadPoolExecutor(self.choice.lanes) as pool:
+            list(pool.map(lane, range(self.choice.lanes)))
 
     def summary(self) -> list[str]:
         done = len(self.seconds)
         lines = [f"faults: {done} of {len(self.todo)} mistakes and stages as they are; {self.known} known already"]
         if done:
-            each, lanes = statistics.median(self.seconds), max(1, self.choice.beside // len(TOOLS))
+            each, lanes = statistics.median(self.seconds), self.choice.lanes
             fit = f"about {lanes * self.choice.seconds / each:.0f} in {self.choice.seconds:.0f} s"
             lines.append(f"faults: {each:.1f} s for each, {lanes} at once: {fit}")
         if done < len(self.todo) and not self.stopped:
@@ -227,12 +230,6 @@ class Measured:
         if not self.tools:
             lines.append("faults: compute-sanitizer is not on PATH")
         return lines + [f"faults: the GPU stopped answering after {self.stopped}"] * bool(self.stopped)
-
-
-def _runs(stage: Stage, device: Device) -> bool:
-    """Whether the GPU is new enough for the stage, or the one that it needs."""
-    needed, there = stage.min_compute, device.gpu.compute
-    return there == needed if needed.specific else there >= needed
 
 
 def measure(device: Device, which: Iterable[Stage], choice: Choice, file: Path) -> list[str]:

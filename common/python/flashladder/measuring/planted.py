@@ -91,9 +91,8 @@ def notes(said: str) -> list[str]:
 
 
 def native(compute: int) -> list[str]:
-    """Options for machine code of a GPU's compute capability, and for all that ptxas has to say."""
-    name = f"{compute}a" if compute == 90 else str(compute)
-    return ["-gencode", f"arch=compute_{name},code=sm_{name}", "-Xptxas", "-v"]
+    """Options for machine code of a GPU's compute capability; of 9.0 with what that one alone has, for all stages."""
+    return kernels.native_options(f"{compute}a" if compute == 90 else str(compute))
 
 
 def built(subject: Subject, compute: int) -> tuple[Path | None, list[str]]:

@@ -7,11 +7,11 @@ file has of a stage that there is not (any more) is left out.
 
 import datetime
 import json
-import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from flashladder.core import paths
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import RECORDED, results_directory
 from flashladder.ladder import stages
@@ -171,10 +171,7 @@ def write(record: dict, file: Path) -> Path:
     else:
         made = {key: before[key] for key in INSIDE if key in before} | record
     ordered = {key: made[key] for key in sorted(made, key=lambda key: key in INSIDE)}
-    partial = file.with_name(f".{os.getpid()}.{file.name}")  # a run that is interrupted here leaves the file as it was
-    partial.write_text(to_text(ordered))
-    os.replace(partial, file)
-    return file
+    return paths.write(file, to_text(ordered))
 
 
 def named(name: str, folder: Path = RECORDED) -> dict:

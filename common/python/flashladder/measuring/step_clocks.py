@@ -8,10 +8,10 @@ from statistics import mean
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
+from flashladder.ladder.kernels import MULTIPROCESSORS
 from flashladder.measuring import recorded
 from flashladder.simulator import clocks, replay, steps, trace
 
-MULTIPROCESSORS = 132  # of an H200
 FIRST, FIRST_HOPPER = 4, 14  # the first stage with tensor cores, and the first with wgmma or TMA
 # Of the model's two runs; what they differ by are turns. In the shorter one all warps have found their places already.
 _LENGTHS = (768, 1792)

@@ -17,7 +17,7 @@ _COPY = ("load_global", "store_global", "load_shared", "store_shared", "load_gen
 _KIND = {cls: kind for kind, group in (("product", _PRODUCT), ("arithmetic", _ARITHMETIC), ("copy", _COPY))
          for cls in group}  # fmt: skip
 _ALU = ("integer", "predicate", "conversion")  # and maxima of fp32
-_UNITS = ("issue", "tensor", "special", "alu", "shared")
+_UNITS = (*replay.OF_SCHEDULER, "shared")
 _LOADS = ("load_global", "load_generic", "texture")
 # A stretch of fewer instructions than this becomes part of what stands before it.
 _FEWEST = 6

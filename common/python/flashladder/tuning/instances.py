@@ -18,7 +18,7 @@ from flashladder.core.abi import DTYPES
 from flashladder.core.errors import FlashLadderError
 from flashladder.core.paths import place
 from flashladder.ladder import launches, stages
-from flashladder.ladder.kernels import code_hash, compile_kernel
+from flashladder.ladder.kernels import code_hash, compile_kernel, native_options
 from flashladder.measuring import machine_code, recorded
 from flashladder.tuning.configuration import Configuration, of_stage, parse
 
@@ -96,8 +96,7 @@ def build(configuration: Configuration, compute: int | None = None, kernel: Path
 
 def built(configuration, copy: Path, stage: stages.Kernel, compute: int | None) -> Built:
     """What a copy of either stage's kernel.cu is compiled into, with native code for compute where it is given."""
-    arch = stage.min_compute.native(compute) if compute else ""
-    native = ["-gencode", f"arch=compute_{arch},code=sm_{arch}", "-Xptxas", "-v"] if compute else []
+    native = native_options(stage.min_compute.native(compute)) if compute else []
     return Built(configuration, compile_kernel(copy, stage, *native, only=""))
 
 
