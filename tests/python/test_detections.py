@@ -220,6 +220,10 @@ def test_the_compiler_alone_is_asked_without_a_gpu(monkeypatch, tmp_path):
     rows = detections.record_notes([stages.get("wgmma")], 1, file)
     assert len(asked) == len(rows) == len(set(asked)) == 4, "the stage as it is, two mistakes and a third one"
     assert recorded.load(file)["ptxas"]["planted"] == rows and rows[0]["notes"] == ["C7508"]
+    older = [row if row["mistake"] else row | {"digest": "of another source"} for row in rows]
+    recorded.write(recorded.inside("ptxas", recorded.load(file)["ptxas"] | {"planted": older}), file)
+    detections.record_notes([stages.get("wgmma")], 1, file)
+    assert asked[4] == ("15_wgmma", ""), "a stage that has changed is asked about again"
 
 
 def test_the_compiler_itself():

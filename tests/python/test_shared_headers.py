@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from flashladder.core.paths import headers
+from flashladder.core.paths import headers, included
 from flashladder.ladder import stages
 
 # What no stage teaches: the C ABI, launches, conversions, one function per instruction.
@@ -173,3 +173,11 @@ def test_shared_headers_have_short_functions_and_capture_nothing_unnamed(header)
     lines = header.read_text().splitlines()
     assert all(length <= MOST["function"] for _, length, _ in functions(lines))
     assert not re.search(r"\[[&=]\]", header.read_text())
+
+
+def test_headers_are_followed_through_headers(tmp_path):
+    """Round a circle, too; those of other folders, and what nobody includes, are left out."""
+    files = {"kernel.cu": ["a.h", "stdio.h"], "a.h": ["b.cuh"], "b.cuh": ["a.h"], "unused.h": ["a.h"]}
+    for name, names in files.items():
+        (tmp_path / name).write_text("".join(f'#include "{one}"\n' for one in names))
+    assert [one.name for one in included([tmp_path / "kernel.cu"], tmp_path)] == ["a.h", "b.cuh"]

@@ -143,6 +143,19 @@ def test_the_page_counts_in_a_trace_what_python_counts(scripts, tmp_path):
     assert found == overlap.of_trace(trace) and all(found.values())
 
 
+def test_the_page_counts_what_stands_between_a_product_and_its_group(scripts):
+    """Three of four exponentials: asked for, committed, all but one group waited for; not after the last wait."""
+    committed, waited = "wgmma.commit_group", "wgmma.wait_group"
+    texts = ("wgmma.mma_async", "ex2", committed, "ex2", waited, "ex2", waited, "ex2")
+    kinds = {"ex2": "special_function"}
+    ops = [[at, kinds.get(text, ""), text, 0, 0, int(at == 4)] for at, text in enumerate(texts)]
+    traced = [{"pieces": [[1, 7]], "warps": [[["warpgroup", 0], ["run", 0], ["sync", 0]]]}]
+    trace = {"launches": [{"ops": ops, "traced": traced}]}
+    call = json.dumps([["overlap.js", "overlap", trace]])
+    (found,) = json.loads(page_runs.node(page_runs.HERE / "pages_in_node.mjs", scripts, given=call))
+    assert found == overlap.of_trace(trace) == {"special_during_wgmma": 3, "barrier_waits": 1}
+
+
 def test_each_case_has_inputs_that_the_page_can_draw():
     known = re.search(r"KINDS = \{(.*?)^\};", (run_page.FILES / "attention.js").read_text(), re.S | re.M)[1]
     for stage in page_exercises.offered():
