@@ -2,6 +2,7 @@
 page that says it."""
 
 import re
+import threading
 
 import pytest
 
@@ -296,3 +297,12 @@ def test_the_list_has_all_lessons_and_counts_the_others(page):
     rest = sum(int(re.match(r"(\d+) more", row[1])[1]) for row in rows if "make mutants" in row[-1])
     assert len(broken) + rest == len(mistakes.everything())
     assert len(broken) == sum(bool(one.caught_by) for one in mistakes.everything())
+
+
+def test_one_that_takes_long_to_compile_keeps_none_waiting(monkeypatch):
+    monkeypatch.setattr(detections.build, "jobs", lambda: 2)
+    second_came, order = threading.Event(), []
+    for one, _ in detections._done(lambda one: one == "long" and second_came.wait(60), ["long", "short"]):
+        order.append(one)
+        second_came.set()
+    assert order == ["short", "long"]

@@ -51,11 +51,13 @@ def _left(subjects: list[Subject], rows: Iterable[dict], tools: Iterable[str] = 
 
 
 def _done(work: Callable[[Subject], object], subjects: list[Subject]) -> Iterator[tuple[Subject, object]]:
-    """Each with what the work gives for it, in their order; on all cores the next ones are worked on meanwhile."""
+    """Each with what the work gives for it, as soon as there is it: on all cores they are begun in their order, and
+    none waits for another that takes minutes to compile."""
     pool = concurrent.futures.ThreadPoolExecutor(build.jobs())
     try:
-        for one, future in [(one, pool.submit(work, one)) for one in subjects]:
-            yield one, future.result()
+        begun = {pool.submit(work, one): one for one in subjects}
+        for future in concurrent.futures.as_completed(begun):
+            yield begun[future], future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
