@@ -57,6 +57,9 @@ def test_only_those_that_are_installed_are_peers(install):
     assert peers.names() == tuple(peers.BACKENDS)
     install("FlashAttention-4", attention)
     assert peers.names() == (*peers.BACKENDS, "FlashAttention-4")
+    assert peers.names("e4m3") == ()
+    install("FlashAttention-3", attention)
+    assert peers.names("e4m3") == ("FlashAttention-3",)
 
 
 @pytest.mark.parametrize("name", peers.PACKAGES)

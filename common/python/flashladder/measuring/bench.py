@@ -315,10 +315,8 @@ class Bench(Benchmark):
     def peer_candidates(self, problem: Problem, memory) -> list[Candidate]:
         if not (self.torch and self.settings.peers):
             return []
-        if problem.dtype == "e4m3":
-            return self.fp8_peers(problem, memory)
-        found = []
-        for name in peers.names():
+        found = self.cudnn_of_e4m3(problem, memory) if problem.dtype == "e4m3" else []
+        for name in peers.names(problem.dtype):
             try:
                 call, kept = self.peer_call(name, problem, memory.tensors), {}
             except RuntimeError as error:  # a peer that has no kernel for this problem
@@ -341,8 +339,8 @@ class Bench(Benchmark):
         """What compared() takes of a peer's outputs."""
         return gpu_memory.host_bits(output if problem.layout == "bhnd" else output.transpose(1, 2))
 
-    def fp8_peers(self, problem: Problem, memory) -> list[Candidate]:
-        """cuDNN's, where its package is there and takes the problem; else the record says why not."""
+    def cudnn_of_e4m3(self, problem: Problem, memory) -> list[Candidate]:
+        """cuDNN, where its package is there and takes the problem; else the record says why not."""
         try:
             launch, output, facts = cudnn_fp8.attention(problem, memory.tensors)
         except cudnn_fp8.Unavailable as error:

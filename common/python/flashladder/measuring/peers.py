@@ -1,5 +1,5 @@
 """What the stages are measured against: FlashAttention-2 and cuDNN by PyTorch's SDPA; FlashAttention-3 and -4 where
-their users' packages are installed; and cuBLAS as the ceiling. The peer of e4m3 is in cudnn_fp8."""
+their users' packages are installed; and cuBLAS as the ceiling. cuDNN of e4m3 is in cudnn_fp8."""
 
 import importlib
 import importlib.metadata
@@ -53,14 +53,16 @@ PACKAGES = {
     "FlashAttention-3": Package("flash_attn_interface", ("flash_attn_3", "flash-attn-3")),
     "FlashAttention-4": Package("flash_attn.cute", ("flash-attn-4", "fa4")),
 }
+WITH_E4M3 = ("FlashAttention-3",)  # its flash_attn_func takes e4m3, with scales of 1, and writes bf16
 PAGED = "PyTorch varlen_attn"  # of unequal lengths in pages
 CEILING = "cuBLAS matmul"
 CEILING_SIZE = 8192  # rows and columns of the square matrices
 
 
-def names() -> tuple[str, ...]:
-    """The peers that this machine has, where it has PyTorch."""
-    return (*BACKENDS, *(name for name, package in PACKAGES.items() if package.installed()))
+def names(dtype: str = "bf16") -> tuple[str, ...]:
+    """The peers that this machine has for a type, where it has PyTorch."""
+    installed = tuple(name for name, package in PACKAGES.items() if package.installed())
+    return tuple(name for name in installed if name in WITH_E4M3) if dtype == "e4m3" else (*BACKENDS, *installed)
 
 
 def attention_call(name: str, problem: Problem, tensors: dict):
