@@ -1,14 +1,14 @@
 """Kernels with one idea changed at a time, which `make ablations` times (measuring/ablation_times.py).
 
 The variants of a stage are the tables of stages/NN_name/ablations.toml: a title, edits (ladder/change.py), and perhaps
-`inputs`.
+`inputs`; and those of its planted mistakes that ptxas repairs (`timed` in mistakes.toml).
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from flashladder.ladder import stages
+from flashladder.ladder import mistakes, stages
 from flashladder.ladder.change import Change, tables
 from flashladder.ladder.kernels import compile_kernel
 
@@ -19,6 +19,7 @@ class Ablation(Change):
 
     title: str
     inputs: bool = False  # timed on inputs that hurt, too (measuring/hard_inputs.py)
+    hazard: str = ""  # what the simulator calls it, of a planted mistake
 
     @property
     def id(self) -> str:
@@ -28,11 +29,13 @@ class Ablation(Change):
 
 def ablations() -> list[Ablation]:
     """Of all stages, in order."""
-    return [
-        Ablation(stage, name, **entry)
-        for stage in stages.all_stages()
-        for name, entry in tables(stage, Ablation.FILE, ("title",), ("inputs",)).items()
-    ]
+    found = []
+    for stage in stages.all_stages():
+        entries = tables(stage, Ablation.FILE, ("title",), ("inputs",)).items()
+        found += [Ablation(stage, name, **entry) for name, entry in entries]
+        timed = [one for one in mistakes.mistakes(stage) if one.timed]
+        found += [Ablation(stage, one.name, one.edits, one.timed, hazard=one.caught_by) for one in timed]
+    return found
 
 
 def library(ablation: Ablation, compute: int | None = None) -> Path:

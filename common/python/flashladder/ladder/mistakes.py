@@ -12,6 +12,7 @@ finds and mends some of them. A table of the file:
     edits = [['O[i] *= rescale[r];', '']]  # pairs: text that stands in the source once, and what takes its place
 
 caught_by and message are there together, or neither. `lives = "equivalent: why"` is of one that no test can notice.
+`timed = "title"` is of one that ptxas repairs: it is right on a GPU, and `make ablations` times what the repair costs.
 """
 
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ class Mistake(Change):
     caught_by: str = ""  # "verification", or the simulator's name of the hazard; "" where the lesson does not show it
     message: str = ""  # words that the verdict must contain
     lives: str = ""  # why it may: a word of REASONS, then ": " and its own; "" where the stage's tests must notice
+    timed: str = ""  # its name in a table of variants; "" where it is not timed
 
     @property
     def reason(self) -> str:
@@ -47,7 +49,7 @@ class Mistake(Change):
 def mistakes(stage: stages.Stage | int | str) -> list[Mistake]:
     """All of a stage, in the order of its file. FlashLadderError says what is wrong with an entry."""
     stage = stages.entry(stage)
-    entries = tables(stage, Mistake.FILE, ("class", "mistake"), ("caught_by", "message", "lives"))
+    entries = tables(stage, Mistake.FILE, ("class", "mistake"), ("caught_by", "message", "lives", "timed"))
     for name, entry in entries.items():
         wrong = _wrong(entry)
         if wrong:
