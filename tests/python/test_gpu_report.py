@@ -106,8 +106,8 @@ def test_a_wrong_result_and_a_failure_are_told(measured, monkeypatch, tmp_path):
         return Result({"O": inputs["Q"]}, problem, GPU, {})
 
     monkeypatch.setattr(Kernel, "run", run)
-    said = gpu_report.part_verify(report(tmp_path, "swizzle"))
-    assert said[0] == "verify: 0 of 4 runs right"
+    said, good = gpu_report.run_part("verify", report(tmp_path, "swizzle"))
+    assert said[0] == "verify: 0 of 4 runs right" and not good, "a part that is done would not be tried again"
     assert sum("failed: it failed" in line for line in said) == 2
     assert sum("WRONG: " in line for line in said) == 2
     assert (tmp_path / "verify.txt").read_text().count("swizzle") == 4
@@ -247,8 +247,9 @@ def test_what_a_part_has_started_ends_when_it_is_interrupted(monkeypatch):
 def test_the_demo_is_told_by_how_it_ended(monkeypatch, tmp_path):
     ended = [(0, "fine"), (1, "05_swizzle is wrong")]
     monkeypatch.setattr(gpu_report, "run_for", lambda command, *more: ended.pop(0))
-    assert gpu_report.run_demo(tmp_path) == ["demo: every stage right"]
-    assert gpu_report.run_demo(tmp_path) == ["demo: status 1, see demo.txt"]
+    one = report(tmp_path, "swizzle")
+    assert gpu_report.run_demo(one) == ["demo: every stage right"] and not one.wrong
+    assert gpu_report.run_demo(one) == ["demo: status 1, see demo.txt"] and one.wrong
     assert (tmp_path / "demo.txt").read_text() == "05_swizzle is wrong"
 
 

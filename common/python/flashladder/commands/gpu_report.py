@@ -101,6 +101,7 @@ class Report:
         self.device, self.folder, self.which = device, folder, which
         self.whole = asked == stages.every_stage()
         self.left_out: dict[str, list[str]] = {}  # by the reason: names of stages
+        self.wrong = False  # whether a stage, the demo or a test was: then the part is none that is done
         for one, limit in zip(asked, limits, strict=True):
             if limit:
                 self.left_out.setdefault(limit, []).append(one.name)
@@ -188,29 +189,32 @@ def part_verify(report: Report) -> list[str]:
     log = [f"{stage.name}, {problem}: {said}" for (stage, problem), said in zip(jobs, found, strict=True)]
     wrong = [line for line, said in zip(log, found, strict=True) if said != "right"]
     summary = [f"verify: {len(jobs) - len(wrong)} of {len(jobs)} runs right", *(f"verify: {line}" for line in wrong)]
+    report.wrong = bool(wrong)
     if report.whole:
-        said, text = run_tests()
-        summary, log = [*run_demo(report.folder), *summary, *said], [*log, text]
+        said, text = run_tests(report)
+        summary, log = [*run_demo(report), *summary, *said], [*log, text]
     (report.folder / "verify.txt").write_text("\n".join(log) + "\n")
     return summary
 
 
-def run_demo(folder: Path) -> list[str]:
+def run_demo(report: Report) -> list[str]:
     """What `make demo` says on this machine, the stages that the GPU cannot run on the simulator."""
     command = [sys.executable, "-m", "flashladder", "demo"]
     status, text = run_for(command, DEMO_SECONDS, for_python() | {"FLASHLADDER_DEVICE": "auto"})
-    (folder / "demo.txt").write_text(text)
+    (report.folder / "demo.txt").write_text(text)
+    report.wrong |= status not in (0, 124)
     said = {0: "every stage right", 124: f"stopped after {DEMO_SECONDS} s"}
     return [f"demo: {said.get(status, f'status {status}, see demo.txt')}"]
 
 
-def run_tests() -> tuple[list[str], str]:
+def run_tests(report: Report) -> tuple[list[str], str]:
     """(lines for the summary, all that pytest said)"""
     summary, log = [], []
     for choice, picked in (("auto", []), ("gpu", ["tests/simulator"])):
         command = [sys.executable, "-m", "flashladder", "test", "--", "-p", "no:cacheprovider", *picked]
         status, text = run_for(command, TEST_SECONDS, for_python() | {"FLASHLADDER_DEVICE": choice})
         log.append(f"==== FLASHLADDER_DEVICE={choice} {' '.join(picked)}\n{text}")
+        report.wrong |= status not in (0, 124)
         lines = text.strip().splitlines()
         last = f"stopped after {TEST_SECONDS} s" if status == 124 else lines[-1] if lines else "no output"
         summary.append(f"test ({choice}): status {status}: {last}")
@@ -470,10 +474,12 @@ class Progress:
 
 
 def run_part(part: str, report: Report) -> tuple[list[str], bool]:
-    """(lines of the summary, whether it came to its end)"""
+    """(lines of the summary, whether it came to its end and found nothing wrong)"""
     began = time.monotonic()
     try:
-        lines, good = _FUNCTIONS[part](report), True
+        report.wrong = False
+        lines = _FUNCTIONS[part](report)
+        good = not report.wrong
     except (FlashLadderError, OSError, RuntimeError) as error:  # RuntimeError: PyTorch's, without memory
         lines, good = [f"{part}: {error}"], False
     say("\n".join(lines))
