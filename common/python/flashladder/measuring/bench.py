@@ -17,7 +17,7 @@ from flashladder.core.paths import stage_library
 from flashladder.core.problem import Problem
 from flashladder.ladder import stages
 from flashladder.ladder.kernels import WithKernel
-from flashladder.measuring import cudnn_fp8, gpu_memory, peers, provenance, recorded
+from flashladder.measuring import cudnn_fp8, cudnn_package, gpu_memory, peers, provenance, recorded
 from flashladder.running.cudart import L2_BYTES, MULTIPROCESSORS, CudaError, Cudart
 from flashladder.running.job import KINDS
 from flashladder.running.verify import POISON, Comparison, compare, reference
@@ -318,7 +318,7 @@ class Bench(Benchmark):
         if problem.dtype == "e4m3":
             return self.fp8_peers(problem, memory)
         found = []
-        for name in peers.names():
+        for name in self.peer_names():
             try:
                 call, kept = self.peer_call(name, problem, memory.tensors), {}
             except RuntimeError as error:  # a peer that has no kernel for this problem
@@ -334,6 +334,9 @@ class Bench(Benchmark):
             found.append(Candidate(name, "peer", launch, output, self.flops(problem)))
         return found
 
+    def peer_names(self) -> tuple[str, ...]:
+        return peers.names()
+
     def peer_call(self, name: str, problem: Problem, tensors: dict) -> Callable:
         return peers.attention_call(name, problem, tensors)
 
@@ -345,7 +348,7 @@ class Bench(Benchmark):
         """cuDNN's, where its package is there and takes the problem; else the record says why not."""
         try:
             launch, output, facts = cudnn_fp8.attention(problem, memory.tensors)
-        except cudnn_fp8.Unavailable as error:
+        except cudnn_package.Unavailable as error:
             self.skip(cudnn_fp8.NAME, problem, str(error))
             return []
         return [Candidate(cudnn_fp8.NAME, "peer", launch, output, problem.flops(), facts)]
