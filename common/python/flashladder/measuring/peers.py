@@ -75,6 +75,12 @@ CEILING = "cuBLAS matmul"
 CEILING_SIZE = 8192  # rows and columns of the square matrices
 
 
+def known() -> set[str]:
+    """All peers that a record may have, on this machine or not."""
+    plain = {*BACKENDS, *PACKAGES}
+    return plain | {name + DETERMINISTIC for name in plain}
+
+
 def names() -> tuple[str, ...]:
     """The peers that this machine has, where it has PyTorch."""
     return (*BACKENDS, *(name for name, package in PACKAGES.items() if package.installed()))
